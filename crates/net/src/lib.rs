@@ -1,0 +1,18 @@
+//! The words all of Sojourn shares: time, bytes, rate, ECN, flow key, packet view and
+//! seeded randomness.
+//!
+//! Nothing here allocates, reads a clock or depends on anything but `core`, so that a queue
+//! written against it runs in the simulator, on live packets and in a browser.
+#![no_std]
+
+mod flow;
+mod packet;
+mod rng;
+mod size;
+mod time;
+
+pub use flow::FlowKey;
+pub use packet::{Ecn, Packet};
+pub use rng::Rng;
+pub use size::{Bytes, Rate};
+pub use time::{Duration, Instant};

@@ -1,0 +1,1 @@
+//! PyO3 bindings: translates, decides nothing.

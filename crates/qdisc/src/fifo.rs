@@ -1,0 +1,66 @@
+//! The buffer most disciplines are built on.
+
+use std::collections::VecDeque;
+
+use sojourn_net::{Bytes, Duration, Instant, Packet};
+
+use crate::contract::Backlog;
+
+/// A first-in first-out buffer that remembers when each packet arrived.
+#[derive(Clone, Debug)]
+pub struct Fifo<P> {
+    packets: VecDeque<(Instant, P)>,
+    bytes: Bytes,
+}
+
+impl<P: Packet> Fifo<P> {
+    /// An empty buffer.
+    pub const fn new() -> Self {
+        Self {
+            packets: VecDeque::new(),
+            bytes: Bytes(0),
+        }
+    }
+
+    /// Appends `pkt`, stamping it with `now`.
+    #[inline]
+    pub fn push(&mut self, now: Instant, pkt: P) {
+        self.bytes += pkt.size();
+        self.packets.push_back((now, pkt));
+    }
+
+    /// Removes the oldest packet and says how long it waited.
+    #[inline]
+    pub fn pop(&mut self, now: Instant) -> Option<(P, Duration)> {
+        let (arrived, pkt) = self.packets.pop_front()?;
+        self.bytes -= pkt.size();
+        Some((pkt, now.since(arrived)))
+    }
+
+    /// Removes the newest packet.
+    pub fn pop_newest(&mut self) -> Option<P> {
+        let (_, pkt) = self.packets.pop_back()?;
+        self.bytes -= pkt.size();
+        Some(pkt)
+    }
+
+    /// When the oldest packet arrived.
+    pub fn oldest(&self) -> Option<Instant> {
+        self.packets.front().map(|&(arrived, _)| arrived)
+    }
+
+    /// What waits in the buffer.
+    #[inline]
+    pub fn backlog(&self) -> Backlog {
+        Backlog {
+            packets: self.packets.len(),
+            bytes: self.bytes,
+        }
+    }
+}
+
+impl<P: Packet> Default for Fifo<P> {
+    fn default() -> Self {
+        Self::new()
+    }
+}

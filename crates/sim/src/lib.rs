@@ -1,0 +1,1 @@
+//! The event loop: links, paths, hosts, probes.

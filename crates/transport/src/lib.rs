@@ -1,0 +1,1 @@
+//! Senders and receivers as Linux does them, sans-IO.
