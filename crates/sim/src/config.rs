@@ -1,0 +1,202 @@
+//! What to simulate: links, flows and how long.
+
+use std::fmt;
+
+use sojourn_net::{Bytes, Duration, Rate};
+use sojourn_qdisc::QdiscSpec;
+use sojourn_transport::CcKind;
+
+/// A whole simulation, as data. A run is a pure function of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Every random stream of the run derives from this and a name.
+    pub seed: u64,
+    /// When the run ends.
+    pub duration: Duration,
+    /// Totals and histograms count from here on; series cover the whole run.
+    pub measure_from: Duration,
+    /// Length of one interval of the series.
+    pub sample: Duration,
+    /// The bottlenecks.
+    pub links: Vec<LinkConfig>,
+    /// The traffic.
+    pub flows: Vec<FlowConfig>,
+    /// Keep every drop and mark as an event, besides counting it.
+    pub keep_events: bool,
+}
+
+/// A transmitter with a queue in front and a wire behind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkConfig {
+    /// What the records call it.
+    pub name: String,
+    /// Bits per second at the layer that `overhead` brings packets to.
+    pub rate: Rate,
+    /// How the rate is enforced.
+    pub shaper: Shaper,
+    /// Bytes added to each packet's Ethernet size (14 B header, no FCS) before it is charged; may
+    /// be negative.
+    pub overhead: i16,
+    /// Propagation delay behind the transmitter.
+    pub delay: Duration,
+    /// The queue discipline.
+    pub qdisc: QdiscSpec,
+}
+
+/// How a link's rate is enforced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shaper {
+    /// A wire: a packet leaves when its last bit has been serialised.
+    Serial,
+    /// A token bucket, as Linux's `htb` and `tbf`: a packet leaves at once while there is
+    /// credit, and its serialisation time is charged afterwards.
+    Bucket {
+        /// The credit an idle link gathers.
+        burst: Bytes,
+    },
+}
+
+/// One step of a packet's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hop {
+    /// Through link number `n` of [`Config::links`].
+    Link(usize),
+    /// Over an ideal wire.
+    Delay(Duration),
+}
+
+/// A source of traffic, its peer and the way between them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowConfig {
+    /// What the records call it; unique, since its random streams are named after it.
+    pub name: String,
+    /// The way of data, UDP packets and ping requests.
+    pub forward: Vec<Hop>,
+    /// The way of acknowledgements and ping replies.
+    pub reverse: Vec<Hop>,
+    /// When it starts, before jitter.
+    pub start: Duration,
+    /// The start is moved by a uniform random part of this, drawn per flow.
+    pub start_jitter: Duration,
+    /// When it is aborted; `None`: with the run.
+    pub stop: Option<Duration>,
+    /// What it sends.
+    pub traffic: Traffic,
+}
+
+/// What a flow sends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Traffic {
+    /// TCP as Linux has it.
+    Tcp {
+        /// Congestion control.
+        cc: CcKind,
+        /// Bytes to transfer; `None`: without end.
+        bytes: Option<u64>,
+        /// Negotiate ECN (RFC 3168).
+        ecn: bool,
+        /// Initial window, in segments.
+        initial_window: u32,
+    },
+    /// Datagrams at a constant bit rate.
+    Udp {
+        /// Rate of the payload.
+        rate: Rate,
+        /// Payload of a datagram.
+        payload: Bytes,
+        /// Each gap is scaled by a uniform factor in `[1 - spread, 1 + spread]`; 0 to 1.
+        spread: f64,
+    },
+    /// ICMP echo requests (84 B IP packets, as `ping` sends).
+    Ping {
+        /// Time between requests; the first is sent at a random point of the first interval.
+        interval: Duration,
+    },
+}
+
+/// Why a [`Config`] cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// Which part, such as `flows[3].forward`.
+    pub place: String,
+    /// What it must be.
+    pub rule: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.rule)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl Config {
+    /// Checks everything a run relies on.
+    ///
+    /// # Errors
+    /// The first rule that is broken, and where.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let fail = |place: &str, rule: &str| {
+            Err(ConfigError {
+                place: place.to_owned(),
+                rule: rule.to_owned(),
+            })
+        };
+        if self.flows.is_empty() {
+            return fail("flows", "at least one flow is needed");
+        }
+        if self.duration <= self.measure_from {
+            return fail("duration", "must be longer than the warm-up");
+        }
+        if self.sample == Duration::ZERO {
+            return fail("sample", "must be longer than nothing");
+        }
+        for (n, flow) in self.flows.iter().enumerate() {
+            self.check_flow(n, flow)?;
+        }
+        Ok(())
+    }
+
+    fn check_flow(&self, n: usize, flow: &FlowConfig) -> Result<(), ConfigError> {
+        let fail = |key: &str, rule: String| {
+            Err(ConfigError {
+                place: format!("flows[{n}].{key}"),
+                rule,
+            })
+        };
+        for (key, way) in [("forward", &flow.forward), ("reverse", &flow.reverse)] {
+            for hop in way {
+                if let Hop::Link(link) = *hop
+                    && link >= self.links.len()
+                {
+                    let links = self.links.len();
+                    return fail(key, format!("there is no link {link}, only {links}"));
+                }
+            }
+            let zero = Hop::Delay(Duration::ZERO);
+            if way.iter().filter(|&&hop| hop != zero).count() > usize::from(u8::MAX) {
+                return fail(key, "a path has at most 255 hops".to_owned());
+            }
+        }
+        if flow.stop.is_some_and(|stop| stop <= flow.start) {
+            return fail("stop", "must come after the start".to_owned());
+        }
+        match flow.traffic {
+            Traffic::Udp { payload, .. } if payload.0 == 0 || payload.0 > 65_507 => {
+                fail("payload", "must be 1 to 65507 bytes".to_owned())
+            }
+            Traffic::Udp { spread, .. } if !(0.0..=1.0).contains(&spread) => {
+                fail("spread", "must lie between 0 and 1".to_owned())
+            }
+            Traffic::Ping { interval } if interval == Duration::ZERO => {
+                fail("interval", "must be longer than nothing".to_owned())
+            }
+            Traffic::Tcp { bytes: Some(0), .. } => fail("bytes", "must be positive".to_owned()),
+            Traffic::Tcp {
+                initial_window: 0, ..
+            } => fail("initial_window", "must be at least 1".to_owned()),
+            _ => Ok(()),
+        }
+    }
+}

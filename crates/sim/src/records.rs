@@ -1,0 +1,167 @@
+//! What a run leaves behind.
+
+use sojourn_net::{Duration, Instant};
+use sojourn_qdisc::{DropReason, MarkReason};
+
+use crate::histogram::Histogram;
+
+/// Everything a run measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Records {
+    /// One for each link of the configuration, in its order.
+    pub links: Vec<LinkRecord>,
+    /// One for each flow of the configuration, in its order.
+    pub flows: Vec<FlowRecord>,
+    /// Every drop and mark, if the configuration asked for them.
+    pub events: Vec<SignalRecord>,
+    /// Events the agenda processed; the work a run cost.
+    pub agenda_events: u64,
+}
+
+/// What happened at one link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkRecord {
+    /// The link's name.
+    pub name: String,
+    /// One entry an interval, from the start of the run.
+    pub series: Vec<LinkSample>,
+    /// Since the warm-up ended.
+    pub totals: LinkCounters,
+    /// Of each packet sent since the warm-up ended: its time in the queue, in nanoseconds.
+    pub sojourn: Histogram,
+    /// Time with more than one packet waiting, since the warm-up ended.
+    pub busy: Duration,
+}
+
+/// Packets counted at a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounters {
+    /// Packets sent.
+    pub sent_packets: u64,
+    /// Bytes sent, without the link's overhead.
+    pub sent_bytes: u64,
+    /// Drops for want of room.
+    pub drops_overlimit: u64,
+    /// Drops chosen by the AQM.
+    pub drops_aqm: u64,
+    /// Marks chosen by the AQM.
+    pub marks_aqm: u64,
+    /// Marks at the shallow threshold.
+    pub marks_ce_threshold: u64,
+}
+
+/// One interval at a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkSample {
+    /// When the interval ended.
+    pub at: Instant,
+    /// Packets waiting then.
+    pub backlog_packets: u64,
+    /// Bytes waiting then.
+    pub backlog_bytes: u64,
+    /// Mean time in the queue of the packets sent; `None` if there were none.
+    pub sojourn_mean: Option<Duration>,
+    /// Longest time in the queue of a packet sent; `None` if there were none.
+    pub sojourn_max: Option<Duration>,
+    /// What was counted in the interval.
+    pub counters: LinkCounters,
+}
+
+/// What kind of traffic a flow was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowKind {
+    /// A TCP connection.
+    Tcp,
+    /// A UDP stream.
+    Udp,
+    /// Echo requests.
+    Ping,
+}
+
+/// What happened to one flow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowRecord {
+    /// The flow's name.
+    pub name: String,
+    /// What it was.
+    pub kind: FlowKind,
+    /// When it sent its first packet; `None`: not within the run.
+    pub started: Option<Instant>,
+    /// When its connection was established (TCP).
+    pub connected: Option<Instant>,
+    /// When its last byte reached the receiving application (finite TCP).
+    pub completed: Option<Instant>,
+    /// One entry an interval, from the start of the run (TCP and UDP).
+    pub series: Vec<FlowSample>,
+    /// Since the warm-up ended.
+    pub totals: FlowCounters,
+    /// One-way delays since the warm-up ended, in nanoseconds (UDP).
+    pub one_way_delay: Histogram,
+    /// Each request, in order (ping).
+    pub pings: Vec<PingSample>,
+}
+
+/// What was counted of a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowCounters {
+    /// Payload handed to the receiving application: no headers, no duplicates.
+    pub delivered_bytes: u64,
+    /// Data packets sent, retransmissions included.
+    pub sent_packets: u64,
+    /// Data packets that reached the receiver, duplicates included.
+    pub received_packets: u64,
+    /// Retransmitted segments.
+    pub retransmits: u64,
+    /// Retransmission time-outs.
+    pub timeouts: u64,
+    /// Retransmitted SYNs.
+    pub syn_retransmits: u64,
+}
+
+/// One interval of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowSample {
+    /// When the interval ended.
+    pub at: Instant,
+    /// Payload handed to the receiving application within it.
+    pub delivered_bytes: u64,
+    /// Congestion window then, in segments; 0 where there is none.
+    pub cwnd: u32,
+    /// Slow-start threshold then, in segments; `None`: not set yet.
+    pub ssthresh: Option<u32>,
+    /// Smoothed RTT then; `None`: no sample yet.
+    pub srtt: Option<Duration>,
+    /// Segments in flight then.
+    pub in_flight: u32,
+}
+
+/// One echo request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PingSample {
+    /// When it was sent.
+    pub sent: Instant,
+    /// How long the reply took; `None`: it did not come within the run.
+    pub rtt: Option<Duration>,
+}
+
+/// A drop or a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignalRecord {
+    /// When.
+    pub at: Instant,
+    /// Which link, by its place in the configuration.
+    pub link: u32,
+    /// Whose packet, by the flow's place in the configuration.
+    pub flow: u32,
+    /// What happened and why.
+    pub signal: Signal,
+}
+
+/// What a queue did to a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// It was discarded.
+    Drop(DropReason),
+    /// It was CE-marked.
+    Mark(MarkReason),
+}
