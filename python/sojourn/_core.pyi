@@ -1,0 +1,210 @@
+"""The Rust core of Sojourn: scenarios, runs, records and statistics.
+
+Private: the public names are those of :mod:`sojourn`. Nothing here reads a clock, and a run is
+a pure function of its scenario.
+
+The tables of an :class:`Outcome`, all of which begin with the columns ``arm`` (str) and
+``replication`` (u32, from 0), are listed below. What was not measured is null, never 0.
+
+``flows``
+    One row a flow: ``flow``, ``group`` (the name of its traffic block), ``kind`` (tcp, udp,
+    ping), ``direction`` (up, down; null where the scenario gives paths), ``cc``, ``rtt_ms``
+    (base), ``started_s``, ``connected_s``, ``fct_s`` (flow completion time of finite TCP, from
+    its first SYN), ``delivered_bytes``, ``goodput_mbit_per_s`` (payload over max(warm-up,
+    start) to min(end, stop, completion)), ``sent_packets``, ``received_packets``,
+    ``retransmits``, ``timeouts``, ``syn_retransmits``, ``srtt_ms_mean``,
+    ``cwnd_packets_mean``, ``owd_ms_mean``, ``owd_ms_p95``, ``owd_ms_max`` (one-way delay),
+    ``ping_ms_mean``, ``ping_ms_median``, ``ping_ms_p95``, ``ping_ms_p99``, ``ping_ms_max``,
+    ``ping_ms_min`` and ``ping_loss`` (share without reply).
+``links``
+    One row a link: ``link``, ``rate_mbit_per_s``, ``qdisc``, ``sent_packets``, ``sent_bytes``,
+    ``utilisation``, ``drops_overlimit``, ``drops_aqm``, ``marks_aqm``, ``marks_ce_threshold``,
+    ``sojourn_ms_mean``, ``sojourn_ms_p50``, ``sojourn_ms_p95``, ``sojourn_ms_p99``,
+    ``sojourn_ms_max``, ``busy_share`` (of time with more than one packet waiting).
+``flow_series``
+    One row a flow and interval: ``t_s`` (end of the interval), ``flow``, ``group``,
+    ``goodput_mbit_per_s``, ``cwnd_packets``, ``ssthresh_packets``, ``srtt_ms``,
+    ``in_flight_packets``.
+``link_series``
+    One row a link and interval: ``t_s``, ``link``, ``backlog_packets``, ``backlog_bytes``,
+    ``sojourn_ms_mean``, ``sojourn_ms_max``, ``sent_packets``, ``sent_bytes``,
+    ``drops_overlimit``, ``drops_aqm``, ``marks_aqm``, ``marks_ce_threshold``.
+``pings``
+    One row an echo request: ``t_s`` (sent), ``flow``, ``rtt_ms`` (null: no reply).
+``sojourn``
+    One row a link and bucket of its histogram: ``link``, ``low_ms``, ``high_ms``, ``count``.
+``events``
+    One row a drop or mark, if the scenario keeps events: ``t_s``, ``link``, ``flow``,
+    ``action`` (drop, mark), ``reason`` (overlimit, aqm, ce_threshold).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import final
+
+class SojournError(Exception):
+    """Anything that Sojourn refuses or fails to do."""
+
+class ScenarioError(SojournError):
+    """A scenario, queue, time, rate or size is not valid; the message says where and why."""
+
+class ResultError(SojournError):
+    """A result folder cannot be written or read."""
+
+@final
+class Scenario:
+    """A valid scenario: links, traffic, duration, replications and arms.
+
+    Two scenarios are equal if their canonical JSON is.
+    """
+
+    @staticmethod
+    def from_toml(text: str) -> Scenario:
+        """Read TOML; a :class:`ScenarioError` names the key, what was given and what is right."""
+
+    @staticmethod
+    def from_json(text: str) -> Scenario:
+        """Read JSON of the same shape as the TOML."""
+
+    def to_toml(self) -> str:
+        """All keys of the scenario as TOML, defaults included; reading it gives an equal one."""
+
+    def to_json(self) -> str:
+        """Canonical JSON: sorted keys, canonical units, defaults included."""
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the canonical JSON, in hexadecimal."""
+
+    @property
+    def name(self) -> str:
+        """What the scenario is called."""
+
+    @property
+    def arms(self) -> list[str]:
+        """The names of the variants compared; ``["default"]`` if the scenario names none."""
+
+    @property
+    def replications(self) -> int:
+        """How many runs each arm gets; replication ``k`` of every arm has the same seed."""
+
+    @property
+    def duration_s(self) -> float:
+        """How long a run lasts, in simulated seconds."""
+
+    @property
+    def warmup_s(self) -> float:
+        """From when on totals count, in simulated seconds."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+@final
+class Table:
+    """A table of an outcome; polars, pyarrow and DuckDB take it without a copy.
+
+    ``polars.DataFrame(table)`` and ``polars.from_arrow(table)`` work.
+    """
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Hand the table over by the Arrow PyCapsule interface."""
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are."""
+
+    @property
+    def column_names(self) -> list[str]:
+        """The columns, in their order."""
+
+    def __len__(self) -> int:
+        """Return how many rows there are."""
+
+@final
+class Outcome:
+    """What the runs of a scenario left behind."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every run of every arm finished."""
+
+    @property
+    def finished(self) -> int:
+        """How many runs finished."""
+
+    @property
+    def total(self) -> int:
+        """How many runs the scenario asks for."""
+
+    @property
+    def manifest(self) -> str:
+        """Version, commit, scenario, seed and hash, as JSON."""
+
+    @property
+    def table_names(self) -> list[str]:
+        """The names that :meth:`table` takes."""
+
+    def table(self, name: str) -> Table:
+        """Return the table called `name`."""
+
+    def save(self, folder: str) -> None:
+        """Write ``manifest.json`` and a Parquet file a table; only a result is ever replaced."""
+
+    @staticmethod
+    def load(folder: str) -> Outcome:
+        """Read what :meth:`save` wrote."""
+
+def run(
+    scenario: Scenario,
+    *,
+    jobs: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Outcome:
+    """Run every arm and replication on `jobs` threads (default: one a processor).
+
+    `progress` gets (finished, total), in the calling thread and at most every 50 ms. Ctrl-C
+    ends the run and gives what has finished, with ``complete`` false; a second Ctrl-C is the
+    caller's. An exception out of `progress` ends the run and is raised.
+    """
+
+def qdisc_catalogue() -> str:
+    """Every queue as JSON.
+
+    ``[{name, summary, source, profiles, parameters: [{key, unit, default, range, meaning}]}]``
+    """
+
+def parse_qdisc(text: str) -> str:
+    """Return the canonical form of a queue in the syntax of ``tc``."""
+
+def parse_time_s(text: str) -> float:
+    """Return the seconds in a time such as ``5ms``."""
+
+def parse_rate_bits_per_s(text: str) -> int:
+    """Return the bits per second in a rate such as ``10mbit``."""
+
+def parse_size_bytes(text: str) -> int:
+    """Return the bytes in a size such as ``64kb``, whose prefixes are powers of 1024."""
+
+def bootstrap_mean(
+    values: Sequence[float],
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 1,
+) -> tuple[float, float, float]:
+    """Return the mean and a percentile-bootstrap interval of it: mean, low, high."""
+
+def bootstrap_difference(
+    values: Sequence[float],
+    baseline: Sequence[float],
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 1,
+) -> tuple[float, float, float]:
+    """Return the mean of the paired differences ``values - baseline``, with its interval."""
+
+def version() -> str:
+    """Return the version of Sojourn."""
+
+def commit() -> str:
+    """Return the Git commit of this build; ``unknown`` outside Git, ``-dirty`` if changed."""
