@@ -10,9 +10,11 @@ mod packet;
 mod rng;
 mod size;
 mod time;
+mod units;
 
 pub use flow::FlowKey;
 pub use packet::{Ecn, Packet};
 pub use rng::Rng;
 pub use size::{Bytes, Rate};
 pub use time::{Duration, Instant};
+pub use units::UnitError;
