@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Packs the kernel's raw results into data/linux.json.
+
+usage: compact.py DIR      (DIR holds <run>_rep<n>.json, one file a repetition)
+
+One line a scenario, so that a changed measurement is a changed line. What is recomputable is
+recomputed from the series of the same file and must agree, lest a metric be misread.
+"""
+
+import json
+import math
+import re
+import statistics
+import sys
+from pathlib import Path
+
+SUITES = ("R1", "R2", "R4", "R6", "R7", "V")
+STEP = 0.5
+"""Spacing of the diagnostic series, in seconds."""
+
+
+def decimated(flow: dict, key: str) -> dict:
+    """Every STEP seconds of a series, from its first sample on."""
+    start, step = flow["cwnd_t0_dt"]
+    every = round(STEP / step)
+    return {"from": start, "values": [round(value) if key == "cwnd" else value for value in flow[key][::every]]}
+
+
+def agrees(got: float, want: float, slack: float, what: str) -> None:
+    if not math.isclose(got, want, abs_tol=slack):
+        raise ValueError(f"{what}: recomputed {got}, recorded {want}")
+
+
+def check(run: dict) -> None:
+    """Recomputes what the file's own series allow."""
+    params, name = run["params"], f"{run['name']} rep {run['rep']}"
+    warm, end = params["warm"], params["duration"]
+    series = run["ping_series"]
+    sent = [series["t0"] + i * series["dt"] for i in range(len(series["rtt_ms"]))]
+    window = [r for t, r in zip(sent, series["rtt_ms"], strict=True) if warm <= t < end]
+    # A series cut to a window of interest cannot give the mean of the whole.
+    if len(window) == run["ping_rtt_ms"]["n"]:
+        heard = [r for r in window if r is not None]
+        # The first send time is kept to 1 ms, so that one ping at an edge may be told wrongly.
+        recorded = run["ping_rtt_ms"]["mean"]
+        agrees(statistics.mean(heard), recorded, 0.06 + 0.002 * recorded, f"{name}: ping mean")
+        agrees(1 - len(heard) / len(window), run["ping_rtt_ms"]["loss"], 1e-3, f"{name}: ping loss")
+    for n, flow in enumerate(run["flows"]):
+        first, last = max(warm, round(flow["start"], 1)), min(end, flow["stop"])
+        if "goodput_mbps" in flow and float(first).is_integer() and float(last).is_integer():
+            mean = statistics.mean(flow["thr_1s"][int(first) : int(last)])
+            agrees(mean, flow["goodput_mbps"], 0.002, f"{name}: goodput of flow {n}")
+    for direction in ("up", "down"):
+        goodput = [f["goodput_mbps"] for f in run["flows"] if f["dir"] == direction and "goodput_mbps" in f]
+        if goodput:
+            agrees(sum(goodput), run[f"total_{direction}_mbps"], 0.001, f"{name}: total {direction}")
+    for direction, queue in run["qdisc_stats"].items():
+        first, last = counted(run)
+        step, cumulative = queue["sample_dt"], queue["dropped_cum"]
+        steady = cumulative[round(last / step)] - cumulative[round(first / step)]
+        agrees(steady, queue["dropped_steady"], 0, f"{name}: drops {direction}")
+
+
+def counted(run: dict) -> tuple[float, float]:
+    """When the counter readings behind `dropped_steady` were taken."""
+    queue = run["qdisc_stats"]["up"]
+    step = queue["sample_dt"]
+    return math.ceil(run["params"]["warm"] / step) * step, (len(queue["dropped_cum"]) - 1) * step
+
+
+def repetition(run: dict) -> dict:
+    out = {"rep": run["rep"], "starts": [f["start"] for f in run["flows"]]}
+    long_flows = [f for f in run["flows"] if "bytes" not in f]
+    if long_flows:
+        out["goodput"] = [f["goodput_mbps"] for f in long_flows]
+        for key in ("total_up_mbps", "total_down_mbps", "jain_up", "jain_down"):
+            if key in run:
+                out[key] = run[key]
+        out["srtt_mean_ms"] = [f["srtt_mean_ms"] for f in long_flows]
+        out["srtt_p95_ms"] = [f["srtt_p95_ms"] for f in long_flows]
+        out["cwnd_mean"] = [f["cwnd_mean"] for f in long_flows]
+        out["cwnd"] = [decimated(f, "cwnd") for f in run["flows"]]
+        out["srtt_ms"] = [decimated(f, "srtt_ms") for f in run["flows"]]
+    if len(long_flows) < len(run["flows"]):
+        out["fct_s"] = [f["fct_s"] for f in run["flows"] if "bytes" in f]
+    ping = run["ping_rtt_ms"]
+    out["ping"] = {key: ping[key] for key in ("n", "loss", "mean", "median", "p95", "max")}
+    if "ping_windows" in run:
+        out["windows"] = {key: value["mean"] for key, value in run["ping_windows"].items()}
+    out["drops"] = {direction: queue["dropped_steady"] for direction, queue in run["qdisc_stats"].items()}
+    out["udp"] = [
+        {"goodput_mbps": u["goodput_mbps"], "loss": u["loss"], "owd_mean_ms": u["owd_ms"]["mean"], "owd_p95_ms": u["owd_ms"]["p95"]}
+        for u in run.get("udp", [])
+    ]
+    return out
+
+
+def scenario(runs: list[dict]) -> dict:
+    first = runs[0]
+    params = {key: value for key, value in first["params"].items() if key not in ("ecn", "sysctl")}
+    if any(run["params"] != first["params"] for run in runs):
+        raise ValueError(f"{first['name']}: parameters differ between repetitions")
+    if first["params"]["ecn"] or first["params"]["sysctl"]:
+        raise ValueError(f"{first['name']}: settings this file has no place for")
+    bounds = {
+        name: [float(bound) for bound in re.findall(r"_(\d+)", name)] for name in first.get("ping_windows", {})
+    }
+    drops_from, drops_to = counted(first)
+    return {
+        "name": first["name"],
+        "suite": first["suite"],
+        "label": first["label"],
+        **params,
+        "ping_stop": 16 if first["suite"] == "R6" else params["duration"],
+        "drops_from": drops_from,
+        "drops_to": drops_to,
+        "windows": bounds,
+        "flows": [
+            {"dir": f["dir"], "cc": f["cc"], "rtt": f["rtt"], "stop": f["stop"], "bytes": f.get("bytes")} for f in first["flows"]
+        ],
+        "udp": [
+            {"rate_mbps": u["rate_mbps"], "size": u["size"], "start": 1, "stop": params["duration"]} for u in first.get("udp", [])
+        ],
+        "reps": [repetition(run) for run in runs],
+    }
+
+
+def main(folder: Path) -> None:
+    runs: dict[str, list[dict]] = {}
+    for path in sorted(folder.glob("*.json")):
+        run = json.loads(path.read_text())
+        if run["suite"] in SUITES:
+            check(run)
+            runs.setdefault(run["name"], []).append(run)
+    lines = [json.dumps(scenario(group), separators=(",", ":")) for _, group in sorted(runs.items())]
+    target = Path(__file__).parent / "data" / "linux.json"
+    target.write_text('{"kernel":"6.1.192","series_step_s":%s,"scenarios":[\n%s\n]}\n' % (STEP, ",\n".join(lines)))
+    print(f"{len(runs)} scenarios, {sum(map(len, runs.values()))} runs, {target.stat().st_size / 1e6:.2f} MB")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main(Path(sys.argv[1]))

@@ -1,0 +1,157 @@
+//! The comparison as text and as JSON.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+use std::{fs, io};
+
+use serde::Serialize;
+
+use crate::compare::{Cell, Comparison};
+
+/// Share of the cells that agree.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct Score {
+    pub(crate) agreeing: usize,
+    pub(crate) cells: usize,
+}
+
+impl Score {
+    pub(crate) fn of(cells: &[Cell]) -> Self {
+        let mut score = Self::default();
+        for cell in cells {
+            score.count(cell);
+        }
+        score
+    }
+
+    fn count(&mut self, cell: &Cell) {
+        self.cells += 1;
+        self.agreeing += usize::from(cell.agrees());
+    }
+
+    /// 0 of nothing: an empty comparison is no success.
+    pub(crate) fn share(self) -> f64 {
+        self.agreeing as f64 / self.cells.max(1) as f64
+    }
+}
+
+/// A line a cell, grouped by scenario; with `misses_only` those that disagree.
+pub(crate) fn lines(cells: &[Cell], misses_only: MissesOnly) -> String {
+    let shown: Vec<&Cell> = cells
+        .iter()
+        .filter(|c| misses_only == MissesOnly::No || !c.agrees())
+        .collect();
+    let width = shown.iter().map(|c| c.title.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    let mut last = "";
+    for cell in shown {
+        if !last.is_empty() && last != cell.title {
+            text.push('\n');
+        }
+        last = &cell.title;
+        let ours = cell.ours.map_or_else(|| "-".to_owned(), number);
+        let verdict = match cell.ours {
+            _ if cell.agrees() => "ok".to_owned(),
+            None => "MISS".to_owned(),
+            Some(_) => format!("MISS x{:.1}", cell.distance()),
+        };
+        let _ = writeln!(
+            text,
+            "{:width$}  {:14} ours {ours:>8}  linux {:>8} ±{:<7} tol {:<7} {verdict}",
+            cell.title,
+            cell.metric,
+            number(cell.linux),
+            number(cell.linux_deviation),
+            number(cell.tolerance),
+        );
+    }
+    text
+}
+
+/// Whether agreeing cells are left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MissesOnly {
+    Yes,
+    No,
+}
+
+/// How many cells agree, by suite and by metric.
+pub(crate) fn subtotals(cells: &[Cell]) -> String {
+    let mut suites: BTreeMap<&str, BTreeMap<&str, Score>> = BTreeMap::new();
+    let mut metrics: Vec<&str> = Vec::new();
+    for cell in cells {
+        let by_metric = suites.entry(&cell.suite).or_default();
+        by_metric.entry(cell.metric).or_default().count(cell);
+        by_metric.entry("all").or_default().count(cell);
+        if !metrics.contains(&cell.metric) {
+            metrics.push(cell.metric);
+        }
+    }
+    metrics.push("all");
+    let mut text = format!("{:16}", "agreeing cells");
+    for suite in suites.keys().copied().chain(["all"]) {
+        let _ = write!(text, "{suite:>10}");
+    }
+    text.push('\n');
+    for metric in metrics {
+        let _ = write!(text, "{metric:16}");
+        let mut sum = Score::default();
+        for by_metric in suites.values() {
+            let score = by_metric.get(metric).copied().unwrap_or_default();
+            sum.agreeing += score.agreeing;
+            sum.cells += score.cells;
+            let _ = write!(text, "{:>10}", share(score));
+        }
+        let _ = writeln!(text, "{:>10}", share(sum));
+    }
+    text
+}
+
+fn share(score: Score) -> String {
+    match score.cells {
+        0 => String::new(),
+        n => format!("{}/{n}", score.agreeing),
+    }
+}
+
+/// The line that ends the report.
+pub(crate) fn last_line(score: Score) -> String {
+    format!(
+        "parity score {:.2} ({} of {} cells)",
+        score.share(),
+        score.agreeing,
+        score.cells
+    )
+}
+
+/// Four significant digits or two decimals, whichever is shorter.
+fn number(value: f64) -> String {
+    match value.abs() {
+        v if v >= 1_000.0 => format!("{value:.0}"),
+        v if v >= 100.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// Writes everything that was compared.
+pub(crate) fn write_json(path: &Path, kernel: &str, comparison: &Comparison) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Report<'a> {
+        kernel: &'a str,
+        score: Score,
+        failures: &'a [String],
+        cells: &'a [Cell],
+    }
+    let report = Report {
+        kernel,
+        score: Score::of(&comparison.cells),
+        failures: &comparison.failures,
+        cells: &comparison.cells,
+    };
+    let text = serde_json::to_string_pretty(&report)?;
+    // Readers never see half a file.
+    let partial = path.with_extension("partial");
+    fs::write(&partial, text + "\n")?;
+    fs::rename(partial, path)
+}

@@ -1,0 +1,229 @@
+//! The kernel's scenario as a simulation.
+
+use sojourn_net::{Bytes, Duration, Rate, Rng};
+use sojourn_qdisc::QdiscSpec;
+use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
+use sojourn_transport::CcKind;
+
+use crate::truth::{Direction, Flow, Scenario};
+
+/// How long the harness waited for what was still under way.
+const AFTER: f64 = 3.0;
+
+/// Queues and controllers that Sojourn has yet to build; a scenario with one is skipped by name.
+const NOT_BUILT: [&str; 5] = ["bbr", "cake", "fq", "sfb", "cakebw"];
+
+/// What the scenario needs and Sojourn lacks.
+pub(crate) fn lacking(scenario: &Scenario) -> Option<&'static str> {
+    let controller = scenario.flows.first().map(|f| f.cc.as_str());
+    NOT_BUILT
+        .into_iter()
+        .find(|&name| scenario.label == name || controller == Some(name))
+}
+
+/// One run: which flows start when, and the seed of everything else.
+#[derive(Clone, Debug)]
+pub(crate) struct Draw {
+    pub(crate) seed: u64,
+    /// Seconds, for each flow.
+    pub(crate) starts: Vec<f64>,
+}
+
+/// The kernel's repetitions, then more where chance matters: the sample of three tells little of
+/// the mean where the phase between flows or a coin decides.
+pub(crate) fn draws(scenario: &Scenario) -> Vec<Draw> {
+    const RUNS: u64 = 10;
+    const SPREAD: f64 = 0.05;
+    let recorded = (1..).zip(&scenario.reps).map(|(seed, rep)| Draw {
+        seed,
+        starts: rep.starts.clone(),
+    });
+    let mut all: Vec<_> = recorded.collect();
+    let nominal: Vec<_> = scenario.reps[0].starts.iter().map(|s| s.floor()).collect();
+    let first = all.len() as u64 + 1;
+    for seed in first..=RUNS {
+        if !chance_matters(scenario) {
+            break;
+        }
+        let mut rng = Rng::new(seed).fork(&scenario.name);
+        let starts = nominal.iter().map(|s| s + SPREAD * rng.uniform()).collect();
+        all.push(Draw { seed, starts });
+    }
+    all
+}
+
+fn chance_matters(scenario: &Scenario) -> bool {
+    let random = ["pie", "red", "sfq", "fq_codel"];
+    scenario.flows.len() > 2 || random.iter().any(|kind| scenario.qdisc.starts_with(kind))
+}
+
+/// The simulation of one run.
+///
+/// # Errors
+/// When a queue or a controller is unknown to Sojourn.
+pub(crate) fn config(scenario: &Scenario, draw: &Draw) -> Result<Config, String> {
+    let mut links = vec![link(scenario, Direction::Up)?];
+    if scenario.rate_down > 0.0 {
+        links.push(link(scenario, Direction::Down)?);
+    }
+    let mut flows = Vec::new();
+    for (n, (flow, &start)) in scenario.flows.iter().zip(&draw.starts).enumerate() {
+        let (forward, reverse) = ways(scenario, flow.dir, flow.rtt);
+        flows.push(FlowConfig {
+            name: format!("tcp-{n}"),
+            forward,
+            reverse,
+            start: seconds(start),
+            start_jitter: Duration::ZERO,
+            stop: Some(seconds(flow.stop)),
+            traffic: tcp(flow)?,
+        });
+    }
+    for (n, udp) in scenario.udp.iter().enumerate() {
+        let (forward, reverse) = ways(scenario, Direction::Up, scenario.rtt);
+        flows.push(FlowConfig {
+            name: format!("udp-{n}"),
+            forward,
+            reverse,
+            start: seconds(udp.start),
+            start_jitter: Duration::ZERO,
+            stop: Some(seconds(udp.stop)),
+            traffic: Traffic::Udp {
+                rate: mbit(udp.rate_mbps)?,
+                payload: Bytes(udp.size),
+                spread: 0.0,
+            },
+        });
+    }
+    let (forward, reverse) = ways(scenario, Direction::Up, scenario.rtt);
+    flows.push(FlowConfig {
+        name: "ping".to_owned(),
+        forward,
+        reverse,
+        start: Duration::ZERO,
+        start_jitter: Duration::ZERO,
+        stop: Some(seconds(scenario.ping_stop)),
+        traffic: Traffic::Ping {
+            interval: seconds(scenario.ping),
+        },
+    });
+    Ok(Config {
+        seed: draw.seed,
+        duration: seconds(scenario.duration + AFTER),
+        measure_from: Duration::ZERO,
+        sample: Duration::from_millis(100),
+        links,
+        flows,
+        keep_events: false,
+    })
+}
+
+/// htb with the bucket of the harness: 1 ms of the rate and 1600 B.
+fn link(scenario: &Scenario, direction: Direction) -> Result<LinkConfig, String> {
+    let (rate, qdisc) = match direction {
+        Direction::Up => (scenario.rate_up, &scenario.qdisc),
+        Direction::Down if scenario.qdisc_down.is_empty() => (scenario.rate_down, &scenario.qdisc),
+        Direction::Down => (scenario.rate_down, &scenario.qdisc_down),
+    };
+    let rate = mbit(rate)?;
+    let spec = kernel_spec(qdisc, &scenario.label);
+    Ok(LinkConfig {
+        name: direction.name().to_owned(),
+        rate,
+        shaper: Shaper::Bucket {
+            burst: rate.carries(Duration::from_millis(1)) + Bytes(1_600),
+        },
+        overhead: 0,
+        delay: Duration::ZERO,
+        qdisc: QdiscSpec::parse(&spec).map_err(|e| format!("{spec}: {e}"))?,
+    })
+}
+
+/// The `tc` arguments in our words: the kernel's behaviour where it differs from the RFC's, and
+/// RED that adapts only where the kernel's did.
+fn kernel_spec(tc: &str, label: &str) -> String {
+    let kind = tc.split(' ').next().unwrap_or_default();
+    let told = match label {
+        "red_asis" => tc.trim_end_matches(" adaptive"),
+        _ => tc,
+    };
+    match kind {
+        "codel" | "pie" | "fq_codel" | "red" => format!("{told} profile linux"),
+        _ => told.to_owned(),
+    }
+}
+
+/// The bottleneck comes first on the way up and last on the way down: it stands next to the client.
+fn ways(scenario: &Scenario, direction: Direction, rtt_ms: f64) -> (Vec<Hop>, Vec<Hop>) {
+    let half = Hop::Delay(seconds(rtt_ms / 2_000.0));
+    let up = vec![Hop::Link(0), half];
+    let mut down = vec![half];
+    if scenario.rate_down > 0.0 {
+        down.push(Hop::Link(1));
+    }
+    match direction {
+        Direction::Up => (up, down),
+        Direction::Down => (down, up),
+    }
+}
+
+fn tcp(flow: &Flow) -> Result<Traffic, String> {
+    Ok(Traffic::Tcp {
+        cc: match flow.cc.as_str() {
+            "cubic" => CcKind::Cubic,
+            "reno" => CcKind::Reno,
+            other => return Err(format!("{other}: no such controller")),
+        },
+        bytes: flow.bytes,
+        ecn: false,
+        initial_window: 10,
+    })
+}
+
+fn mbit(rate: f64) -> Result<Rate, String> {
+    Rate::from_bits_per_sec((rate * 1e6).round() as u64).ok_or_else(|| "a rate of 0".to_owned())
+}
+
+fn seconds(s: f64) -> Duration {
+    Duration::from_nanos((s * 1e9).round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::truth::Truth;
+
+    #[test]
+    fn every_scenario_is_built_or_skipped_by_name() {
+        for s in &Truth::load().scenarios {
+            if lacking(s).is_none() {
+                for draw in draws(s) {
+                    config(s, &draw)
+                        .and_then(|c| c.check().map_err(|e| e.to_string()))
+                        .unwrap_or_else(|e| panic!("{}: {e}", s.name));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_patched_red_adapts() {
+        let tc = "red limit 192278 min 12500 avpkt 1000 bandwidth 10Mbit adaptive";
+        assert!(kernel_spec(tc, "ared").contains(" adaptive"));
+        assert!(!kernel_spec(tc, "red_asis").contains("adaptive"));
+    }
+
+    #[test]
+    fn further_draws_start_within_the_kernels_spread() {
+        let truth = Truth::load();
+        let named = |name: &str| truth.scenarios.iter().find(|s| s.name == name).unwrap();
+        let many = draws(named("R6_20m_100ms_4f_codel"));
+        assert_eq!(many.len(), 10);
+        for draw in &many {
+            let (long, finite) = draw.starts.split_at(4);
+            assert!(long.iter().all(|s| (5.0..5.05).contains(s)));
+            assert!(finite.iter().all(|s| (20.0..20.05).contains(s)));
+        }
+        assert_eq!(draws(named("R1_10m_10ms_codel")).len(), 3);
+    }
+}
