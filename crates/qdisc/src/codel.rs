@@ -2,7 +2,7 @@
 //!
 //! # Source
 //!
-//! RFC 8289 §5, pseudo-code `dequeue` and `dodequeue`; marking as in Linux.
+//! RFC 8289 §5, pseudo-code `dequeue` and `dodequeue`; marking and `ce_threshold` as in Linux.
 //!
 //! # Law
 //!
@@ -20,89 +20,196 @@
 //!
 //! Names are the RFC's; "drop" in them means "signal".
 //!
-//! # Differences from Linux (`include/net/codel_impl.h`)
+//! # Differences between the profiles
+//!
+//! | `rfc` | `linux` (6.1, `include/net/codel_impl.h`) | effect |
+//! |---|---|---|
+//! | `now >= first_above_time` | `>` | a signal comes one packet later on a tie |
+//! | correctly rounded square root | one Q0.16 Newton step a signal | gap 2 is 50 ms, not 71; 2.6 % short at 3; within 0.4 % from 10 |
+//! | nanoseconds | ticks of 1024 ns | below one tick a comparison |
+//!
+//! # Differences of both from Linux
 //!
 //! | here | Linux | effect |
 //! |---|---|---|
-//! | `now >= first_above_time`, as the RFC | `>` | a signal comes one packet later on a tie |
-//! | correctly rounded square root | one Q0.16 Newton step a signal | gap 2 is 50 ms, not 71; 2.6 % short at 3; within 0.4 % from 10 |
-//! | 64-bit nanoseconds | 32-bit ticks of 1024 ns | none in states younger than 36 minutes |
-//! | drops until the law is met | 6.1 too; that later kernels stop at 256 a dequeue is unchecked | after a long idle gap only |
-//! | no `ce_threshold` | optional | none at its default |
+//! | 64-bit clock | 32 bits of ticks | none in states younger than 36 minutes |
+//! | `ce_threshold` for all packets | optionally for some DSCP and ECN values | none at its default |
 
 use sojourn_net::{Bytes, Duration, Instant, Packet};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
 use crate::fifo::Fifo;
+use crate::parameter::{Field, Profile};
 
 /// Parameters of [`Codel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodelParams {
+    /// Packets the buffer holds before it drops arrivals.
+    pub limit: usize,
     /// Acceptable standing delay (RFC 8289 `TARGET`).
     pub target: Duration,
     /// A little more than the longest common RTT (RFC 8289 `INTERVAL`).
     pub interval: Duration,
-    /// A backlog this small is never signalled (RFC 8289 `maxpacket`: the MTU).
-    pub max_packet: Bytes,
-    /// Packets the buffer holds before it drops arrivals.
-    pub limit: usize,
+    /// Mark every packet that waited longer than this, whatever the law says.
+    pub ce_threshold: Option<Duration>,
     /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
+    /// Whose arithmetic.
+    pub profile: Profile,
 }
 
 impl Default for CodelParams {
     /// What RFC 8289 recommends for the Internet and, for `limit`, what Linux uses.
     fn default() -> Self {
         Self {
+            limit: 1_000,
             target: Duration::from_millis(5),
             interval: Duration::from_millis(100),
-            max_packet: Bytes(1_514),
-            limit: 1_000,
+            ce_threshold: None,
             ecn: false,
+            profile: Profile::Rfc,
         }
     }
 }
 
+impl CodelParams {
+    pub(crate) fn field(&mut self, key: &str) -> Option<Field<'_>> {
+        Some(match key {
+            "limit" => Field::Packets(&mut self.limit),
+            "target" => Field::Time(&mut self.target),
+            "interval" => Field::Time(&mut self.interval),
+            "ce_threshold" => Field::OptionalTime(&mut self.ce_threshold),
+            "ecn" => Field::Flag(&mut self.ecn),
+            "profile" => Field::Profile(&mut self.profile),
+            _ => return None,
+        })
+    }
+}
+
 /// A FIFO governed by CoDel.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Codel<P> {
-    params: CodelParams,
-    fifo: Fifo<P>,
+    limit: usize,
+    law: Law,
+    fifo: CodelFifo<P>,
     control: Control,
 }
 
 impl<P: Packet> Codel<P> {
-    /// An empty queue.
-    pub const fn new(params: CodelParams) -> Self {
+    /// An empty queue for packets of up to `mtu` bytes, link header included.
+    pub fn new(params: &CodelParams, mtu: Bytes) -> Self {
         Self {
-            params,
-            fifo: Fifo::new(),
-            control: Control::new(),
+            limit: params.limit,
+            law: Law::new(params),
+            fifo: CodelFifo {
+                fifo: Fifo::new(),
+                maxpacket: mtu,
+            },
+            control: Control::default(),
         }
     }
 }
 
 impl<P: Packet> Qdisc<P> for Codel<P> {
+    #[inline]
     fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
-        if self.fifo.backlog().packets < self.params.limit {
-            self.fifo.push(now, pkt);
+        if self.backlog().packets < self.limit {
+            self.fifo.fifo.push(now, pkt);
         } else {
             obs.on_drop(now, pkt, DropReason::Overlimit);
         }
     }
 
+    #[inline]
     fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
-        self.control.dequeue(&self.params, &mut self.fifo, now, obs)
+        self.control.dequeue(&self.law, &mut self.fifo, now, obs)
     }
 
+    #[inline]
     fn backlog(&self) -> Backlog {
-        self.fifo.backlog()
+        self.fifo.fifo.backlog()
+    }
+}
+
+#[derive(Clone, Debug)]
+struct CodelFifo<P> {
+    fifo: Fifo<P>,
+    maxpacket: Bytes,
+}
+
+impl<P: Packet> Source<P> for CodelFifo<P> {
+    #[inline]
+    fn pop(&mut self) -> Option<(P, Instant)> {
+        self.fifo.pop_stamped()
+    }
+
+    #[inline]
+    fn is_small(&self) -> bool {
+        self.fifo.backlog().bytes <= self.maxpacket
+    }
+}
+
+/// The packets that a [`Control`] watches over.
+pub(crate) trait Source<P> {
+    /// Removes the oldest packet and says when it arrived.
+    fn pop(&mut self) -> Option<(P, Instant)>;
+
+    /// Too little is left to signal about (RFC 8289: at most `maxpacket`).
+    fn is_small(&self) -> bool;
+}
+
+/// What a [`Control`] goes by, in the units of its profile.
+#[derive(Clone, Debug)]
+pub(crate) struct Law {
+    target: Duration,
+    interval: Duration,
+    ce_threshold: Option<Duration>,
+    ecn: bool,
+    fixed_point: bool,
+}
+
+impl Law {
+    pub(crate) fn new(params: &CodelParams) -> Self {
+        let fixed_point = params.profile != Profile::Rfc;
+        let told = |time: Duration| {
+            if fixed_point {
+                Duration::from_nanos(whole_ticks(time.as_nanos()))
+            } else {
+                time
+            }
+        };
+        Self {
+            target: told(params.target),
+            interval: told(params.interval),
+            ce_threshold: params.ce_threshold.map(told),
+            ecn: params.ecn,
+            fixed_point,
+        }
+    }
+
+    /// `time` as the clock of this profile tells it.
+    #[inline]
+    fn told(&self, time: Instant) -> Instant {
+        if self.fixed_point {
+            Instant::from_nanos(whole_ticks(time.as_nanos()))
+        } else {
+            time
+        }
+    }
+
+    /// Marks `pkt` if that is allowed and possible; says whether it did.
+    fn marks<P: Packet>(&self, pkt: &mut P, now: Instant, obs: &mut dyn Observer<P>) -> bool {
+        let marked = self.ecn && pkt.mark_ce();
+        if marked {
+            obs.on_mark(now, pkt, MarkReason::Aqm);
+        }
+        marked
     }
 }
 
 /// The control loop, apart from the buffer, so that FQ-CoDel can keep one per flow.
-#[derive(Clone, Debug)]
-pub struct Control {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Control {
     /// When the delay will have been at or above target for an interval.
     first_above_time: Option<Instant>,
     /// When the next signal is due, or was due when we last stopped signalling.
@@ -110,113 +217,159 @@ pub struct Control {
     /// Signals since signalling began.
     count: u32,
     /// `count` as signalling last began.
-    last_count: u32,
+    lastcount: u32,
+    /// `1 / sqrt(count)` in Q0.16, in the profiles that keep one.
+    rec_inv_sqrt: u16,
     dropping: bool,
 }
 
-impl Control {
-    /// The state of a queue that has never been congested.
-    pub const fn new() -> Self {
-        Self {
-            first_above_time: None,
-            drop_next: Instant::ZERO,
-            count: 0,
-            last_count: 0,
-            dropping: false,
-        }
-    }
+/// A packet, when it arrived, and whether the law wants a signal now.
+type Popped<P> = (P, Instant, bool);
 
+impl Control {
     /// RFC 8289 `dequeue`: takes the next packet, signalling congestion if it is due.
-    pub fn dequeue<P: Packet>(
+    #[inline]
+    pub(crate) fn dequeue<P: Packet>(
         &mut self,
-        params: &CodelParams,
-        fifo: &mut Fifo<P>,
+        law: &Law,
+        source: &mut impl Source<P>,
         now: Instant,
         obs: &mut dyn Observer<P>,
     ) -> Option<P> {
-        let (mut pkt, ok_to_drop) = self.pop(params, fifo, now)?;
-
+        let (mut pkt, arrived, ok_to_drop) = self.dodequeue(law, source, now)?;
+        let mut arrived = arrived;
         if !ok_to_drop {
             self.dropping = false;
-            return Some(pkt);
-        }
-        if !self.dropping {
-            self.start(params, now);
-            if !signal(params, &mut pkt, now, obs) {
+        } else if !self.dropping {
+            self.start(law, now);
+            if !law.marks(&mut pkt, now, obs) {
                 obs.on_drop(now, pkt, DropReason::Aqm);
-                pkt = self.pop(params, fifo, now)?.0;
+                (pkt, arrived, _) = self.dodequeue(law, source, now)?;
             }
-            return Some(pkt);
+        } else if self.drop_next <= law.told(now) {
+            (pkt, arrived) = self.signal(law, source, (pkt, arrived), now, obs)?;
         }
-        // The backlog may be so large that several signals are due at once. Each turn
-        // removes a packet, so the loop ends with the queue.
-        while self.dropping && self.drop_next <= now {
-            self.count += 1;
-            if signal(params, &mut pkt, now, obs) {
-                self.drop_next = self.drop_next + div_sqrt(params.interval, self.count);
-                return Some(pkt);
-            }
-            obs.on_drop(now, pkt, DropReason::Aqm);
-            let (next, ok_to_drop) = self.pop(params, fifo, now)?;
-            pkt = next;
-            if ok_to_drop {
-                self.drop_next = self.drop_next + div_sqrt(params.interval, self.count);
-            } else {
-                self.dropping = false;
-            }
+        let waited = law.told(now).since(law.told(arrived));
+        if law.ce_threshold.is_some_and(|most| waited > most) && pkt.mark_ce() {
+            obs.on_mark(now, &pkt, MarkReason::CeThreshold);
         }
         Some(pkt)
     }
 
-    /// RFC 8289 `dodequeue`: the next packet, and whether the queue is standing.
-    fn pop<P: Packet>(
+    /// Sends the signals that have fallen due; gives the packet to send after them.
+    fn signal<P: Packet>(
         &mut self,
-        params: &CodelParams,
-        fifo: &mut Fifo<P>,
+        law: &Law,
+        source: &mut impl Source<P>,
+        (mut pkt, mut arrived): (P, Instant),
         now: Instant,
-    ) -> Option<(P, bool)> {
-        let Some((pkt, sojourn)) = fifo.pop(now) else {
+        obs: &mut dyn Observer<P>,
+    ) -> Option<(P, Instant)> {
+        // The backlog may be so large that several signals are due at once. Each turn
+        // removes a packet, so the loop ends with the queue.
+        while self.dropping && self.drop_next <= law.told(now) {
+            self.step(law, self.count.wrapping_add(1));
+            if law.marks(&mut pkt, now, obs) {
+                self.drop_next += self.gap(law);
+                break;
+            }
+            obs.on_drop(now, pkt, DropReason::Aqm);
+            let next = self.dodequeue(law, source, now)?;
+            (pkt, arrived) = (next.0, next.1);
+            if next.2 {
+                self.drop_next += self.gap(law);
+            } else {
+                self.dropping = false;
+            }
+        }
+        Some((pkt, arrived))
+    }
+
+    /// RFC 8289 `dodequeue`: the next packet, and whether the queue is standing.
+    #[inline]
+    fn dodequeue<P: Packet>(
+        &mut self,
+        law: &Law,
+        source: &mut impl Source<P>,
+        now: Instant,
+    ) -> Option<Popped<P>> {
+        let Some((pkt, arrived)) = source.pop() else {
             self.first_above_time = None;
             self.dropping = false;
             return None;
         };
-        if sojourn < params.target || fifo.backlog().bytes <= params.max_packet {
+        let now = law.told(now);
+        if now.since(law.told(arrived)) < law.target || source.is_small() {
             self.first_above_time = None;
-            return Some((pkt, false));
+            return Some((pkt, arrived, false));
         }
-        let above_at = *self.first_above_time.get_or_insert(now + params.interval);
-        Some((pkt, above_at <= now))
+        let ok_to_drop = match self.first_above_time {
+            None => {
+                self.first_above_time = Some(now + law.interval);
+                false
+            }
+            Some(above_at) if law.fixed_point => now > above_at,
+            Some(above_at) => now >= above_at,
+        };
+        Some((pkt, arrived, ok_to_drop))
     }
 
     /// Begins signalling at the rate that last held the queue, if that was recent.
-    fn start(&mut self, params: &CodelParams, now: Instant) {
-        let gained = self.count - self.last_count;
-        let recent = now < self.drop_next + params.interval.times(16);
-        self.count = if recent && gained > 1 { gained } else { 1 };
-        self.last_count = self.count;
+    fn start(&mut self, law: &Law, now: Instant) {
+        let now = law.told(now);
+        let delta = self.count.wrapping_sub(self.lastcount);
+        if delta > 1 && now < self.drop_next + law.interval.times(16) {
+            self.step(law, delta);
+        } else {
+            self.count = 1;
+            self.rec_inv_sqrt = u16::MAX;
+        }
+        self.lastcount = self.count;
         self.dropping = true;
-        self.drop_next = now + div_sqrt(params.interval, self.count);
+        self.drop_next = now + self.gap(law);
+    }
+
+    /// Moves to `count`, and in fixed point one Newton step towards its square root.
+    fn step(&mut self, law: &Law, count: u32) {
+        self.count = count;
+        if law.fixed_point {
+            self.rec_inv_sqrt = newton_step(self.rec_inv_sqrt, count);
+        }
+    }
+
+    /// The time from this signal to the next.
+    fn gap(&self, law: &Law) -> Duration {
+        if law.fixed_point {
+            let ticks = law.interval.as_nanos() >> TICK_SHIFT;
+            Duration::from_nanos(((ticks * u64::from(self.rec_inv_sqrt)) >> 16) << TICK_SHIFT)
+        } else {
+            div_sqrt(law.interval, self.count)
+        }
+    }
+
+    /// Counts `dropped` packets that the buffer lost as signals, as Linux's FQ-CoDel does.
+    pub(crate) fn count_overload(&mut self, dropped: u32) {
+        self.count = self.count.wrapping_add(dropped);
     }
 }
 
-impl Default for Control {
-    fn default() -> Self {
-        Self::new()
-    }
+/// Linux tells time in units of 2^10 ns, which a shift makes from nanoseconds.
+const TICK_SHIFT: u32 = 10;
+
+#[inline]
+const fn whole_ticks(nanos: u64) -> u64 {
+    nanos >> TICK_SHIFT << TICK_SHIFT
 }
 
-/// Marks `pkt` if that is allowed and possible; says whether it did.
-fn signal<P: Packet>(
-    params: &CodelParams,
-    pkt: &mut P,
-    now: Instant,
-    obs: &mut dyn Observer<P>,
-) -> bool {
-    let marked = params.ecn && pkt.mark_ce();
-    if marked {
-        obs.on_mark(now, pkt, MarkReason::Aqm);
-    }
-    marked
+/// Newton's iteration for `1 / sqrt(count)`, `x (3 - count x^2) / 2`, once, in Q0.16.
+///
+/// From a first guess far too large, as at `count` 2, the step may overshoot below zero in real
+/// numbers; the kernel's 64-bit arithmetic then wraps, and so does this.
+const fn newton_step(rec_inv_sqrt: u16, count: u32) -> u16 {
+    let x = (rec_inv_sqrt as u64) << 16;
+    let x_squared = (x * x) >> 32;
+    let bracket = (3_u64 << 32).wrapping_sub((count as u64).wrapping_mul(x_squared)) >> 2;
+    (bracket.wrapping_mul(x) >> 31 >> 16) as u16
 }
 
 /// `interval / sqrt(count)`, to the nearest nanosecond.
@@ -231,3 +384,6 @@ fn signal<P: Packet>(
 fn div_sqrt(interval: Duration, count: u32) -> Duration {
     Duration::from_nanos((interval.as_nanos() as f64 / f64::from(count).sqrt()).round() as u64)
 }
+
+#[cfg(test)]
+mod tests;

@@ -32,9 +32,16 @@ impl<P: Packet> Fifo<P> {
     /// Removes the oldest packet and says how long it waited.
     #[inline]
     pub fn pop(&mut self, now: Instant) -> Option<(P, Duration)> {
+        let (pkt, arrived) = self.pop_stamped()?;
+        Some((pkt, now.since(arrived)))
+    }
+
+    /// Removes the oldest packet and says when it arrived.
+    #[inline]
+    pub fn pop_stamped(&mut self) -> Option<(P, Instant)> {
         let (arrived, pkt) = self.packets.pop_front()?;
         self.bytes -= pkt.size();
-        Some((pkt, now.since(arrived)))
+        Some((pkt, arrived))
     }
 
     /// Removes the newest packet.

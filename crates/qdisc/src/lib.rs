@@ -1,12 +1,33 @@
 //! Queue disciplines as pure state machines: no clock, no IO, one file per algorithm.
 //!
-//! [`Qdisc`] is the whole contract between an algorithm and its world.
+//! [`Qdisc`] is the whole contract between an algorithm and its world. [`QdiscSpec`] reads a
+//! discipline from text and builds it; [`catalogue`] lists what there is.
 
+mod any;
+mod catalogue;
 mod codel;
 mod contract;
+mod droptail;
 mod fifo;
+mod fq_codel;
+mod parameter;
+mod pie;
+mod pool;
+mod red;
+mod round;
+mod sfq;
+mod spec;
 
-pub use codel::{Codel, CodelParams, Control as CodelControl};
+pub use any::AnyQdisc;
+pub use catalogue::{ParameterInfo, QdiscInfo, catalogue};
+pub use codel::{Codel, CodelParams};
 pub use contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
+pub use droptail::{DropTail, DropTailParams, Limit};
 pub use fifo::Fifo;
-pub use sojourn_net::{Bytes, Duration, Ecn, FlowKey, Instant, Packet, Rate, Rng};
+pub use fq_codel::{FqCodel, FqCodelParams};
+pub use parameter::{ParameterError, Profile, Unit};
+pub use pie::{Pie, PieParams};
+pub use red::{Red, RedDerived, RedParams};
+pub use sfq::{Sfq, SfqParams};
+pub use sojourn_net::{Bytes, Duration, Ecn, FlowKey, Instant, Packet, Rate, Rng, UnitError};
+pub use spec::{LinkFacts, QdiscSpec};

@@ -1,0 +1,123 @@
+//! Drop-tail and head-drop FIFOs: `pfifo`, `bfifo`, `pfifo_head_drop`.
+//!
+//! # Source
+//!
+//! Linux 6.1 `net/sched/sch_fifo.c`.
+//!
+//! # Law
+//!
+//! A packet that does not fit is dropped; with *head drop* the oldest packets leave until it
+//! fits, so that the sender learns of the overload one queue delay earlier.
+//!
+//! # Differences from Linux
+//!
+//! | here | Linux | effect |
+//! |---|---|---|
+//! | `headdrop` also with a limit in bytes | packets only | an addition |
+
+use sojourn_net::{Bytes, Instant, Packet};
+
+use crate::contract::{Backlog, DropReason, Observer, Qdisc};
+use crate::fifo::Fifo;
+use crate::parameter::Field;
+
+/// Parameters of [`DropTail`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DropTailParams {
+    /// What the buffer holds at most.
+    pub limit: Limit,
+    /// Make room by dropping the oldest packet rather than the arriving one.
+    pub head_drop: bool,
+}
+
+/// The size of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// So many packets.
+    Packets(usize),
+    /// So many bytes.
+    Bytes(Bytes),
+}
+
+impl DropTailParams {
+    /// `pfifo` at its default: a Linux interface's transmit queue length.
+    pub const PFIFO: Self = Self {
+        limit: Limit::Packets(1_000),
+        head_drop: false,
+    };
+
+    /// `bfifo` at its default: as many bytes as 1000 Ethernet frames.
+    pub const BFIFO: Self = Self {
+        limit: Limit::Bytes(Bytes(1_514_000)),
+        head_drop: false,
+    };
+
+    /// `pfifo_head_drop` at its default.
+    pub const PFIFO_HEAD_DROP: Self = Self {
+        head_drop: true,
+        ..Self::PFIFO
+    };
+
+    pub(crate) fn field(&mut self, key: &str) -> Option<Field<'_>> {
+        match (key, &mut self.limit) {
+            ("limit", Limit::Packets(packets)) => Some(Field::Packets(packets)),
+            ("limit", Limit::Bytes(bytes)) => Some(Field::Size(bytes)),
+            ("headdrop", _) => Some(Field::Flag(&mut self.head_drop)),
+            _ => None,
+        }
+    }
+}
+
+/// A FIFO that drops what does not fit.
+#[derive(Clone, Debug)]
+pub struct DropTail<P> {
+    params: DropTailParams,
+    fifo: Fifo<P>,
+}
+
+impl<P: Packet> DropTail<P> {
+    /// An empty queue.
+    pub const fn new(params: DropTailParams) -> Self {
+        Self {
+            params,
+            fifo: Fifo::new(),
+        }
+    }
+
+    fn fits(&self, pkt: &P) -> bool {
+        let backlog = self.fifo.backlog();
+        match self.params.limit {
+            Limit::Packets(limit) => backlog.packets < limit,
+            Limit::Bytes(limit) => backlog.bytes + pkt.size() <= limit,
+        }
+    }
+}
+
+impl<P: Packet> Qdisc<P> for DropTail<P> {
+    #[inline]
+    fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
+        while !self.fits(&pkt) {
+            // A packet larger than the whole buffer finds nothing to displace.
+            let oldest = if self.params.head_drop {
+                self.fifo.pop(now)
+            } else {
+                None
+            };
+            match oldest {
+                Some((oldest, _)) => obs.on_drop(now, oldest, DropReason::Overlimit),
+                None => return obs.on_drop(now, pkt, DropReason::Overlimit),
+            }
+        }
+        self.fifo.push(now, pkt);
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Instant, _obs: &mut dyn Observer<P>) -> Option<P> {
+        self.fifo.pop(now).map(|(pkt, _)| pkt)
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+}

@@ -1,0 +1,314 @@
+//! The parameters of a discipline as text: keys, units, ranges and the errors about them.
+//!
+//! A discipline lends its fields by key ([`Field`]); the catalogue says what each key means and
+//! which values it may take ([`Parameter`]). Strings, tables and typed values all pass here.
+
+use std::error::Error;
+use std::fmt;
+use std::str::FromStr;
+
+use sojourn_net::{Bytes, Duration, Rate};
+
+/// Which law a discipline follows, where the implementations differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Profile {
+    /// The RFC, or the paper where there is none.
+    #[default]
+    Rfc,
+    /// Linux 6.1, with its fixed-point arithmetic.
+    Linux,
+    /// Linux 3.14, for studies of its time.
+    Linux314,
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Rfc => "rfc",
+            Self::Linux => "linux",
+            Self::Linux314 => "linux-3.14",
+        })
+    }
+}
+
+/// Why a discipline was not built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ParameterError {
+    /// There is no such discipline.
+    UnknownKind {
+        /// What was given.
+        given: String,
+        /// What exists: the nearest name, or all names.
+        instead: String,
+    },
+    /// The discipline has no such parameter.
+    UnknownKey {
+        /// The discipline.
+        kind: &'static str,
+        /// What was given.
+        given: String,
+        /// What exists: the nearest key, or all keys.
+        instead: String,
+    },
+    /// The value is missing, unreadable or out of range.
+    Value {
+        /// The discipline.
+        kind: &'static str,
+        /// The parameter.
+        key: &'static str,
+        /// What is wrong with the value given.
+        flaw: String,
+        /// What would be right.
+        range: String,
+    },
+    /// Two parameters contradict each other.
+    Conflict {
+        /// The discipline.
+        kind: &'static str,
+        /// Which, and why.
+        why: String,
+    },
+}
+
+impl fmt::Display for ParameterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownKind { given, instead } => {
+                write!(f, "there is no queue discipline \"{given}\": {instead}")
+            }
+            Self::UnknownKey {
+                kind,
+                given,
+                instead,
+            } => write!(f, "{kind} has no parameter \"{given}\": {instead}"),
+            Self::Value {
+                kind,
+                key,
+                flaw,
+                range,
+            } => write!(f, "{kind}: {key} {flaw}; allowed: {range}"),
+            Self::Conflict { kind, why } => write!(f, "{kind}: {why}"),
+        }
+    }
+}
+
+impl Error for ParameterError {}
+
+/// What kind of value a parameter takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A length of time, such as `5ms`.
+    Time,
+    /// A bit rate, such as `10mbit`.
+    Rate,
+    /// A quantity of data, such as `1514b`.
+    Size,
+    /// A number of packets; a `p` may follow.
+    Packets,
+    /// A plain number.
+    Count,
+    /// A number between 0 and 1.
+    Fraction,
+    /// Present or absent: `ecn`, `noecn`.
+    Flag,
+    /// The name of a [`Profile`].
+    Profile,
+}
+
+/// A place where a value is kept, lent by the parameters of a discipline.
+#[derive(Debug)]
+pub(crate) enum Field<'a> {
+    Time(&'a mut Duration),
+    OptionalTime(&'a mut Option<Duration>),
+    OptionalRate(&'a mut Option<Rate>),
+    Size(&'a mut Bytes),
+    OptionalSize(&'a mut Option<Bytes>),
+    Packets(&'a mut usize),
+    Count(&'a mut u32),
+    OptionalCount(&'a mut Option<u32>),
+    Fraction(&'a mut f64),
+    Flag(&'a mut bool),
+    Profile(&'a mut Profile),
+}
+
+/// One parameter of a discipline.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parameter {
+    pub(crate) key: &'static str,
+    pub(crate) unit: Unit,
+    /// The smallest value allowed, in nanoseconds, bytes or packets.
+    pub(crate) least: u64,
+    /// The largest value allowed.
+    pub(crate) most: u64,
+    /// What it means that no value was given; empty if there is always one.
+    pub(crate) unset: &'static str,
+    pub(crate) meaning: &'static str,
+}
+
+impl Parameter {
+    pub(crate) fn is_flag(&self) -> bool {
+        self.unit == Unit::Flag
+    }
+
+    /// The allowed values, as a person writes them.
+    pub(crate) fn range(&self, profiles: &[Profile]) -> String {
+        let (least, most) = (self.least, self.most);
+        match self.unit {
+            Unit::Time => format!(
+                "{} to {}",
+                time_text(Duration::from_nanos(least)),
+                time_text(Duration::from_nanos(most))
+            ),
+            Unit::Rate => "1bit or more".into(),
+            Unit::Size => format!("{least}b to {most}b"),
+            Unit::Packets | Unit::Count => format!("{least} to {most}"),
+            Unit::Fraction => "more than 0, at most 1".into(),
+            Unit::Flag => format!("{0} or no{0}", self.key),
+            Unit::Profile => {
+                let names: Vec<_> = profiles.iter().map(ToString::to_string).collect();
+                names.join(", ")
+            }
+        }
+    }
+
+    /// Puts `text` into `field` if it is allowed there; else says what is wrong with it.
+    pub(crate) fn set(
+        &self,
+        field: Field<'_>,
+        text: &str,
+        profiles: &[Profile],
+    ) -> Result<(), String> {
+        match field {
+            Field::Time(place) => *place = self.time(text)?,
+            Field::OptionalTime(place) => *place = Some(self.time(text)?),
+            Field::OptionalRate(place) => *place = Some(read(text)?),
+            Field::Size(place) => *place = self.size(text)?,
+            Field::OptionalSize(place) => *place = Some(self.size(text)?),
+            Field::Packets(place) => {
+                let text = text.strip_suffix(['p', 'P']).unwrap_or(text);
+                *place = self.number(text)?;
+            }
+            Field::Count(place) => *place = self.number(text)?,
+            Field::OptionalCount(place) => *place = Some(self.number(text)?),
+            Field::Fraction(place) => *place = fraction(text)?,
+            Field::Flag(place) => *place = flag(text)?,
+            Field::Profile(place) => {
+                *place = profiles
+                    .iter()
+                    .copied()
+                    .find(|p| p.to_string() == text)
+                    .ok_or_else(|| format!("\"{text}\" is unknown"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn time(&self, text: &str) -> Result<Duration, String> {
+        let time: Duration = read(text)?;
+        self.check(time.as_nanos(), text)?;
+        Ok(time)
+    }
+
+    fn size(&self, text: &str) -> Result<Bytes, String> {
+        let size: Bytes = read(text)?;
+        self.check(size.0, text)?;
+        Ok(size)
+    }
+
+    fn number<N: TryFrom<u64>>(&self, text: &str) -> Result<N, String> {
+        let number = text
+            .parse()
+            .map_err(|_| format!("\"{text}\" is not a whole number"))?;
+        self.check(number, text)?;
+        N::try_from(number).map_err(|_| out_of_range(text))
+    }
+
+    fn check(&self, value: u64, text: &str) -> Result<(), String> {
+        if (self.least..=self.most).contains(&value) {
+            Ok(())
+        } else {
+            Err(out_of_range(text))
+        }
+    }
+}
+
+impl Field<'_> {
+    /// The value as it is read back; nothing if there is none.
+    pub(crate) fn text(&self) -> Option<String> {
+        Some(match self {
+            Field::Time(time) => time_text(**time),
+            Field::OptionalTime(time) => time_text((**time)?),
+            Field::OptionalRate(rate) => (**rate)?.to_string(),
+            Field::Size(size) => size_text(**size),
+            Field::OptionalSize(size) => size_text((**size)?),
+            Field::Packets(n) => n.to_string(),
+            Field::Count(n) => n.to_string(),
+            Field::OptionalCount(n) => (**n)?.to_string(),
+            Field::Fraction(x) => x.to_string(),
+            Field::Flag(flag) => (if **flag { "on" } else { "off" }).into(),
+            Field::Profile(profile) => profile.to_string(),
+        })
+    }
+}
+
+/// `5ms`, `12500us`: the largest unit that leaves a whole number.
+fn time_text(time: Duration) -> String {
+    match time.as_nanos() {
+        ns if ns % 1_000_000_000 == 0 && ns > 0 => format!("{}s", ns / 1_000_000_000),
+        ns if ns % 1_000_000 == 0 => format!("{}ms", ns / 1_000_000),
+        ns if ns % 1_000 == 0 => format!("{}us", ns / 1_000),
+        ns => format!("{ns}ns"),
+    }
+}
+
+fn size_text(size: Bytes) -> String {
+    format!("{}b", size.0)
+}
+
+fn read<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|e: T::Err| e.to_string())
+}
+
+fn fraction(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(x) if x > 0.0 && x <= 1.0 => Ok(x),
+        Ok(_) => Err(out_of_range(text)),
+        Err(_) => Err(format!("\"{text}\" is not a number")),
+    }
+}
+
+fn flag(text: &str) -> Result<bool, String> {
+    match text {
+        "on" | "true" | "yes" => Ok(true),
+        "off" | "false" | "no" => Ok(false),
+        _ => Err(format!("\"{text}\" is neither on nor off")),
+    }
+}
+
+fn out_of_range(text: &str) -> String {
+    format!("{text} is out of range")
+}
+
+/// The name nearest to `given`, or all of them if none is near.
+pub(crate) fn instead_of<'a>(given: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
+    let nearest = names.clone().min_by_key(|name| edits(given, name));
+    match nearest {
+        Some(name) if edits(given, name) <= 1 + given.len() / 3 => format!("did you mean {name}?"),
+        _ => format!("known are {}", names.collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// How many insertions, deletions and substitutions lead from `a` to `b` (Levenshtein).
+fn edits(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = i;
+        row[0] = i + 1;
+        for (j, y) in b.chars().enumerate() {
+            let substituted = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[row.len() - 1]
+}

@@ -1,0 +1,146 @@
+//! Many queues in one slab, for the disciplines that keep a queue per flow.
+//!
+//! A thousand growable buffers would each hold memory for their own worst case; here the packets
+//! of all queues share one, and a [`List`] is four numbers. Nothing is allocated once the slab has
+//! grown to the largest backlog.
+
+use sojourn_net::{Bytes, Instant, Packet};
+
+/// Marks the end of a list: an `Option<u32>` would double every link.
+const NONE: u32 = u32::MAX;
+
+/// The packets of all queues.
+#[derive(Clone, Debug)]
+pub(crate) struct Pool<P> {
+    nodes: Vec<Node<P>>,
+    /// The first vacant node.
+    vacant: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Node<P> {
+    arrived: Instant,
+    /// Towards the newer packet, or to the next vacant node.
+    next: u32,
+    /// Towards the older packet.
+    prev: u32,
+    pkt: Option<P>,
+}
+
+/// One queue: where it begins and ends in the pool, and what it holds.
+#[derive(Clone, Debug)]
+pub(crate) struct List {
+    oldest: u32,
+    newest: u32,
+    packets: u32,
+    bytes: u64,
+}
+
+impl<P: Packet> Pool<P> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            nodes: Vec::new(),
+            vacant: NONE,
+        }
+    }
+
+    /// Appends `pkt` to `list`, stamping it with `now`.
+    ///
+    /// # Panics
+    /// If more than 2^32 - 1 packets wait.
+    #[inline]
+    pub(crate) fn push(&mut self, list: &mut List, now: Instant, pkt: P) {
+        list.packets += 1;
+        list.bytes += pkt.size().0;
+        let node = Node {
+            arrived: now,
+            next: NONE,
+            prev: list.newest,
+            pkt: Some(pkt),
+        };
+        let at = if self.vacant == NONE {
+            let at = u32::try_from(self.nodes.len()).unwrap_or(NONE);
+            assert!(at != NONE, "the pool is full");
+            self.nodes.push(node);
+            at
+        } else {
+            let at = self.vacant;
+            self.vacant = self.nodes[index(at)].next;
+            self.nodes[index(at)] = node;
+            at
+        };
+        if list.newest == NONE {
+            list.oldest = at;
+        } else {
+            self.nodes[index(list.newest)].next = at;
+        }
+        list.newest = at;
+    }
+
+    /// Removes the oldest packet of `list` and says when it arrived.
+    #[inline]
+    pub(crate) fn pop(&mut self, list: &mut List) -> Option<(P, Instant)> {
+        let at = list.oldest;
+        let node = self.nodes.get_mut(index(at))?;
+        let next = node.next;
+        let taken = self.take(list, at);
+        list.oldest = next;
+        match self.nodes.get_mut(index(next)) {
+            Some(next) => next.prev = NONE,
+            None => list.newest = NONE,
+        }
+        taken
+    }
+
+    /// Removes the newest packet of `list` and says when it arrived.
+    pub(crate) fn pop_newest(&mut self, list: &mut List) -> Option<(P, Instant)> {
+        let at = list.newest;
+        let node = self.nodes.get_mut(index(at))?;
+        let prev = node.prev;
+        let taken = self.take(list, at);
+        list.newest = prev;
+        match self.nodes.get_mut(index(prev)) {
+            Some(prev) => prev.next = NONE,
+            None => list.oldest = NONE,
+        }
+        taken
+    }
+
+    /// Empties node `at` of `list`; its neighbours are the caller's.
+    #[inline]
+    fn take(&mut self, list: &mut List, at: u32) -> Option<(P, Instant)> {
+        let node = &mut self.nodes[index(at)];
+        let pkt = node.pkt.take()?;
+        let arrived = node.arrived;
+        node.next = self.vacant;
+        self.vacant = at;
+        list.packets -= 1;
+        list.bytes -= pkt.size().0;
+        Some((pkt, arrived))
+    }
+}
+
+impl List {
+    pub(crate) const EMPTY: Self = Self {
+        oldest: NONE,
+        newest: NONE,
+        packets: 0,
+        bytes: 0,
+    };
+
+    #[inline]
+    pub(crate) const fn packets(&self) -> u32 {
+        self.packets
+    }
+
+    #[inline]
+    pub(crate) const fn bytes(&self) -> Bytes {
+        Bytes(self.bytes)
+    }
+}
+
+/// A node's place in the slab; `NONE` lies beyond its end.
+#[inline]
+const fn index(at: u32) -> usize {
+    at as usize
+}

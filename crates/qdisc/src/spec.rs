@@ -1,0 +1,299 @@
+//! A discipline with its parameters, as text and as a value.
+//!
+//! ```
+//! use sojourn_qdisc::QdiscSpec;
+//!
+//! let spec = QdiscSpec::parse("fq_codel target 5ms noecn profile linux").unwrap();
+//! assert_eq!(QdiscSpec::parse(&spec.to_string()), Ok(spec));
+//!
+//! let wrong = QdiscSpec::parse("codel tarqet 5ms").unwrap_err();
+//! assert_eq!(
+//!     wrong.to_string(),
+//!     "codel has no parameter \"tarqet\": did you mean target?"
+//! );
+//! ```
+
+use std::fmt;
+use std::str::FromStr;
+
+use sojourn_net::{Bytes, Packet, Rate, Rng};
+
+use crate::any::AnyQdisc;
+use crate::catalogue::{KINDS, Kind, PROFILE};
+use crate::codel::{Codel, CodelParams};
+use crate::droptail::{DropTail, DropTailParams, Limit};
+use crate::fq_codel::{FqCodel, FqCodelParams};
+use crate::parameter::{Field, Parameter, ParameterError, Unit, instead_of};
+use crate::pie::{Pie, PieParams};
+use crate::red::{Red, RedParams};
+use crate::sfq::{Sfq, SfqParams};
+
+/// A discipline and its parameters.
+///
+/// As text it is what follows `tc qdisc add dev …`, with `profile` as an addition.
+#[derive(Clone, Debug, PartialEq)]
+pub enum QdiscSpec {
+    /// `pfifo`, `bfifo` and `pfifo_head_drop`.
+    Fifo(DropTailParams),
+    /// `red`, adaptive or not.
+    Red(RedParams),
+    /// `codel`.
+    Codel(CodelParams),
+    /// `pie`.
+    Pie(PieParams),
+    /// `fq_codel`.
+    FqCodel(FqCodelParams),
+    /// `sfq`.
+    Sfq(SfqParams),
+}
+
+/// What a discipline may want to know of the link that it serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkFacts {
+    /// Rate of the link, if it has a constant one.
+    pub rate: Option<Rate>,
+    /// The largest packet, link header included: 1514 bytes on Ethernet.
+    pub mtu: Bytes,
+}
+
+impl Default for LinkFacts {
+    fn default() -> Self {
+        Self {
+            rate: None,
+            mtu: Bytes(1_514),
+        }
+    }
+}
+
+impl QdiscSpec {
+    /// Reads a specification such as `fq_codel limit 10240p target 5ms noecn`.
+    ///
+    /// # Errors
+    /// If a name is unknown or given twice, or a value is missing, unreadable or out of range.
+    pub fn parse(text: &str) -> Result<Self, ParameterError> {
+        let mut words = text.split_whitespace();
+        let mut draft = Draft::of(words.next().unwrap_or_default())?;
+        while let Some(word) = words.next() {
+            let (parameter, negated) = draft.parameter(word)?;
+            if !parameter.is_flag() {
+                draft.set(parameter, words.next().unwrap_or_default())?;
+            } else if negated {
+                draft.set(parameter, "off")?;
+            } else {
+                draft.set(parameter, "on")?;
+            }
+        }
+        draft.finish()
+    }
+
+    /// Builds a specification from its kind and pairs of key and value; the value of a flag is
+    /// `true` or `false`.
+    ///
+    /// # Errors
+    /// As [`QdiscSpec::parse`].
+    pub fn from_pairs(
+        kind: &str,
+        pairs: impl Iterator<Item = (String, String)>,
+    ) -> Result<Self, ParameterError> {
+        let mut draft = Draft::of(kind)?;
+        for (key, value) in pairs {
+            let (parameter, negated) = draft.parameter(&key)?;
+            if negated {
+                return Err(draft.flaw(parameter, format!("is written {} false", parameter.key)));
+            }
+            draft.set(parameter, &value)?;
+        }
+        draft.finish()
+    }
+
+    /// The name of the discipline; an alias is resolved.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Fifo(params) => match (params.limit, params.head_drop) {
+                (Limit::Bytes(_), _) => "bfifo",
+                (Limit::Packets(_), false) => "pfifo",
+                (Limit::Packets(_), true) => "pfifo_head_drop",
+            },
+            Self::Red(_) => "red",
+            Self::Codel(_) => "codel",
+            Self::Pie(_) => "pie",
+            Self::FqCodel(_) => "fq_codel",
+            Self::Sfq(_) => "sfq",
+        }
+    }
+
+    /// The parameters by key, those that have a value, as text.
+    ///
+    /// [`QdiscSpec::from_pairs`] reads them back.
+    pub fn pairs(&self) -> Vec<(&'static str, String)> {
+        let mut values = self.clone();
+        let parameters = KINDS
+            .iter()
+            .filter(|kind| kind.name == self.kind())
+            .flat_map(|kind| kind.parameters);
+        parameters
+            .filter_map(|p| Some((p.key, values.field(p.key)?.text()?)))
+            .collect()
+    }
+
+    /// Checks parameters that were set as typed values, as [`QdiscSpec::parse`] would.
+    ///
+    /// # Errors
+    /// As [`QdiscSpec::parse`].
+    pub fn validate(&self) -> Result<(), ParameterError> {
+        let pairs = self.pairs().into_iter();
+        Self::from_pairs(self.kind(), pairs.map(|(key, value)| (key.into(), value))).map(drop)
+    }
+
+    /// An empty queue on `link`, made at the origin of time; `rng` is its own.
+    pub fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> AnyQdisc<P> {
+        match self {
+            Self::Fifo(params) => AnyQdisc::DropTail(DropTail::new(*params)),
+            Self::Red(params) => AnyQdisc::Red(Red::new(params, link.rate, rng)),
+            Self::Codel(params) => AnyQdisc::Codel(Codel::new(params, link.mtu)),
+            Self::Pie(params) => AnyQdisc::Pie(Pie::new(params, link.mtu, rng)),
+            Self::FqCodel(params) => AnyQdisc::FqCodel(FqCodel::new(params, link.mtu, rng)),
+            Self::Sfq(params) => AnyQdisc::Sfq(Sfq::new(params, link.mtu, rng)),
+        }
+    }
+
+    /// The place of a parameter's value.
+    pub(crate) fn field(&mut self, key: &str) -> Option<Field<'_>> {
+        match self {
+            Self::Fifo(params) => params.field(key),
+            Self::Red(params) => params.field(key),
+            Self::Codel(params) => params.field(key),
+            Self::Pie(params) => params.field(key),
+            Self::FqCodel(params) => params.field(key),
+            Self::Sfq(params) => params.field(key),
+        }
+    }
+
+    /// What two parameters say against each other.
+    fn conflict(&self) -> Option<String> {
+        match self {
+            Self::Red(params) => params.conflict(),
+            Self::Pie(params) => params.conflict().map(Into::into),
+            Self::Sfq(params) => params.conflict(),
+            Self::Fifo(_) | Self::Codel(_) | Self::FqCodel(_) => None,
+        }
+    }
+}
+
+impl FromStr for QdiscSpec {
+    type Err = ParameterError;
+
+    fn from_str(text: &str) -> Result<Self, ParameterError> {
+        Self::parse(text)
+    }
+}
+
+impl fmt::Display for QdiscSpec {
+    /// The canonical text: every parameter that has a value, in the catalogue's order.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind())?;
+        let Some(kind) = KINDS.iter().find(|kind| kind.name == self.kind()) else {
+            return Ok(());
+        };
+        let (mut values, mut defaults) = (self.clone(), (kind.start)());
+        for Parameter { key, unit, .. } in kind.parameters {
+            let default = defaults.field(key).and_then(|field| field.text());
+            match (unit, values.field(key).and_then(|field| field.text())) {
+                (_, None) => {}
+                // What `tc` does not know stays unsaid unless it matters.
+                (Unit::Flag, Some(flag)) if flag == "on" => match *key {
+                    "derandomise" | "cap" => {}
+                    _ => write!(f, " {key}")?,
+                },
+                (Unit::Flag, flag) if flag != default => write!(f, " no{key}")?,
+                (Unit::Flag, _) => {}
+                (Unit::Profile, value) if value == default => {}
+                (_, Some(value)) => write!(f, " {key} {value}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A specification while it is read.
+struct Draft {
+    kind: &'static Kind,
+    spec: QdiscSpec,
+    given: Vec<&'static str>,
+}
+
+impl Draft {
+    fn of(name: &str) -> Result<Self, ParameterError> {
+        let kind = KINDS.iter().find(|kind| kind.name == name);
+        let kind = kind.ok_or_else(|| ParameterError::UnknownKind {
+            given: name.into(),
+            instead: instead_of(name, KINDS.iter().map(|kind| kind.name)),
+        })?;
+        Ok(Self {
+            kind,
+            spec: (kind.start)(),
+            given: Vec::new(),
+        })
+    }
+
+    /// The parameter called `word`, or the flag that `no…` switches off.
+    fn parameter(&self, word: &str) -> Result<(&'static Parameter, bool), ParameterError> {
+        let parameters = self.kind.parameters;
+        if let Some(parameter) = parameters.iter().find(|p| p.key == word) {
+            return Ok((parameter, false));
+        }
+        let negated = word.strip_prefix("no");
+        let flag = parameters
+            .iter()
+            .find(|p| p.is_flag() && Some(p.key) == negated);
+        if let Some(flag) = flag {
+            return Ok((flag, true));
+        }
+        // A discipline with one law has no such parameter; asking for that law is no error.
+        if word == PROFILE.key {
+            return Ok((&PROFILE, false));
+        }
+        Err(ParameterError::UnknownKey {
+            kind: self.kind.name,
+            given: word.into(),
+            instead: instead_of(word, parameters.iter().map(|p| p.key)),
+        })
+    }
+
+    fn set(&mut self, parameter: &'static Parameter, text: &str) -> Result<(), ParameterError> {
+        if self.given.contains(&parameter.key) {
+            return Err(self.flaw(parameter, "is given twice".into()));
+        }
+        self.given.push(parameter.key);
+        if text.is_empty() {
+            return Err(self.flaw(parameter, "needs a value".into()));
+        }
+        let mut only = self.kind.profiles[0];
+        let field = match self.spec.field(parameter.key) {
+            Some(field) => field,
+            None => Field::Profile(&mut only),
+        };
+        parameter
+            .set(field, text, self.kind.profiles)
+            .map_err(|flaw| self.flaw(parameter, flaw))
+    }
+
+    fn finish(self) -> Result<QdiscSpec, ParameterError> {
+        match self.spec.conflict() {
+            None => Ok(self.spec),
+            Some(why) => Err(ParameterError::Conflict {
+                kind: self.kind.name,
+                why,
+            }),
+        }
+    }
+
+    fn flaw(&self, parameter: &Parameter, flaw: String) -> ParameterError {
+        ParameterError::Value {
+            kind: self.kind.name,
+            key: parameter.key,
+            flaw,
+            range: parameter.range(self.kind.profiles),
+        }
+    }
+}
