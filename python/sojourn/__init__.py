@@ -1,0 +1,72 @@
+"""Sojourn: a laboratory for queue management.
+
+A :class:`Scenario` says what to simulate, :func:`run` runs it, a :class:`Result` holds what
+came out as polars frames.
+
+Examples
+--------
+>>> import sojourn as sj
+>>> scenario = sj.Scenario(
+...     links={"up": sj.Link(rate="10mbit"), "down": sj.Link(rate="10mbit")},
+...     traffic=[sj.Tcp(direction="up", count=2), sj.Ping(interval="100ms")],
+...     rtt="50ms",
+...     duration="10s",
+...     warmup="2s",
+...     replications=2,
+...     arms=[
+...         sj.Arm(name="fifo", set={"links.up.qdisc": sj.Pfifo(limit=127)}),
+...         sj.Arm(name="codel", set={"links.up.qdisc": sj.CoDel()}),
+...     ],
+... )
+>>> result = sj.run(scenario, seed=1)
+>>> result.summary().columns
+['arm', 'metric', 'unit', 'n', 'mean', 'low', 'high']
+"""
+
+from sojourn import _core
+from sojourn._core import ResultError, ScenarioError, SojournError
+from sojourn.figures import plot_cdf, plot_ellipse, plot_series
+from sojourn.qdiscs import Bfifo, CoDel, FqCoDel, Pfifo, Pie, Queue, Red, Sfq, qdisc
+from sojourn.result import Result, run
+from sojourn.scenario import Arm, Link, Scenario
+from sojourn.traffic import Ping, Tcp, Traffic, Udp
+from sojourn.units import gbit, kbit, mbit, ms, s, us
+from sojourn.validity import Finding, Severity, Validity
+
+__version__ = _core.version()
+
+__all__ = [
+    "Arm",
+    "Bfifo",
+    "CoDel",
+    "Finding",
+    "FqCoDel",
+    "Link",
+    "Pfifo",
+    "Pie",
+    "Ping",
+    "Queue",
+    "Red",
+    "Result",
+    "ResultError",
+    "Scenario",
+    "ScenarioError",
+    "Severity",
+    "Sfq",
+    "SojournError",
+    "Tcp",
+    "Traffic",
+    "Udp",
+    "Validity",
+    "gbit",
+    "kbit",
+    "mbit",
+    "ms",
+    "plot_cdf",
+    "plot_ellipse",
+    "plot_series",
+    "qdisc",
+    "run",
+    "s",
+    "us",
+]

@@ -1,0 +1,274 @@
+"""What a run is judged by: one number a metric and run, then means over runs.
+
+``docs/metrics.md`` defines each metric and gives its formula.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from sojourn import _core
+
+KEYS = ("arm", "replication")
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A number that every run has.
+
+    Parameters
+    ----------
+    column
+        Name of its column; ends in the unit and the statistic.
+    label
+        What tables call it.
+    unit
+        Its unit; empty for counts and ratios.
+    digits
+        Digits after the point in tables.
+    """
+
+    column: str
+    label: str
+    unit: str
+    digits: int
+
+    @property
+    def heading(self) -> str:
+        """Label and unit, for the head of a column."""
+        return f"{self.label} [{self.unit}]" if self.unit else self.label
+
+
+def metrics_of(per_run: pl.DataFrame) -> list[Metric]:
+    """Describe the columns of :func:`per_run_metrics`, in its order."""
+    return [_metric(column) for column in per_run.columns if column not in KEYS]
+
+
+def _metric(column: str) -> Metric:
+    if column.startswith("goodput_"):
+        name = column.removeprefix("goodput_").removesuffix("_mbit_per_s")
+        return Metric(column=column, label=f"goodput {name}", unit="Mbit/s", digits=2)
+    if column.startswith("sojourn_"):
+        name = column.removeprefix("sojourn_").removesuffix("_ms_p95")
+        return Metric(column=column, label=f"sojourn {name} p95", unit="ms", digits=1)
+    if column.startswith("jain_"):
+        name = column.removeprefix("jain_")
+        return Metric(column=column, label=f"Jain {name}", unit="", digits=3)
+    return _FIXED[column]
+
+
+_FIXED = {
+    metric.column: metric
+    for metric in (
+        Metric(column="induced_latency_ms", label="induced latency", unit="ms", digits=1),
+        Metric(column="ping_ms_p95", label="ping p95", unit="ms", digits=1),
+        Metric(column="ping_ms_p99", label="ping p99", unit="ms", digits=1),
+        Metric(column="drops", label="drops", unit="", digits=0),
+        Metric(column="marks", label="marks", unit="", digits=0),
+    )
+}
+
+
+def per_run_metrics(
+    flows: pl.DataFrame, links: pl.DataFrame, pings: pl.DataFrame, *, warmup_s: float
+) -> pl.DataFrame:
+    """Compute every metric of every run.
+
+    Parameters
+    ----------
+    flows, links, pings
+        Tables of an outcome.
+    warmup_s
+        From when on totals count, in seconds.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a run: ``arm``, ``replication``, then one column a metric. A metric that the
+        scenario cannot have (a ping percentile without pings) has no column; one that a run
+        does not have is null.
+    """
+    runs = links.select(KEYS).unique(maintain_order=True)
+    for part in (
+        _goodput(flows),
+        _induced_latency(pings, warmup_s=warmup_s),
+        _ping_percentiles(pings, warmup_s=warmup_s),
+        _sojourn(links),
+        _signals(links),
+        _jain(flows),
+    ):
+        if part is not None:
+            runs = runs.join(part, on=KEYS, how="left", maintain_order="left")
+    return runs
+
+
+def _data_flows(flows: pl.DataFrame) -> pl.DataFrame:
+    data = flows.filter(pl.col("kind") != "ping")
+    return data.with_columns(pl.col("direction").fill_null("total"))
+
+
+def _directions(flows: pl.DataFrame) -> list[str]:
+    """List the directions of data, download first as the field writes it."""
+    present = flows["direction"].unique().to_list()
+    return sorted(present, key=lambda name: (name != "down", name))
+
+
+def _goodput(flows: pl.DataFrame) -> pl.DataFrame | None:
+    data = _data_flows(flows)
+    if data.is_empty():
+        return None
+    return data.group_by(KEYS, maintain_order=True).agg(
+        pl.col("goodput_mbit_per_s")
+        .filter(pl.col("direction") == name)
+        .sum()
+        .alias(f"goodput_{name}_mbit_per_s")
+        for name in _directions(data)
+    )
+
+
+def _induced_latency(pings: pl.DataFrame, *, warmup_s: float) -> pl.DataFrame | None:
+    if pings.is_empty():
+        return None
+    loaded = pl.col("rtt_ms").filter(pl.col("t_s") >= warmup_s)
+    by_flow = pings.group_by(*KEYS, "flow", maintain_order=True).agg(
+        (loaded.mean() - pl.col("rtt_ms").min()).alias("induced_latency_ms")
+    )
+    return by_flow.group_by(KEYS, maintain_order=True).agg(pl.col("induced_latency_ms").mean())
+
+
+def _ping_percentiles(pings: pl.DataFrame, *, warmup_s: float) -> pl.DataFrame | None:
+    if pings.is_empty():
+        return None
+    loaded = pings.filter(pl.col("t_s") >= warmup_s)
+    return loaded.group_by(KEYS, maintain_order=True).agg(
+        pl.col("rtt_ms").quantile(0.95, "linear").alias("ping_ms_p95"),
+        pl.col("rtt_ms").quantile(0.99, "linear").alias("ping_ms_p99"),
+    )
+
+
+def _sojourn(links: pl.DataFrame) -> pl.DataFrame:
+    names = sorted(links["link"].unique().to_list(), key=lambda name: (name != "down", name))
+    return links.group_by(KEYS, maintain_order=True).agg(
+        pl.col("sojourn_ms_p95")
+        .filter(pl.col("link") == name)
+        .first()
+        .alias(f"sojourn_{name}_ms_p95")
+        for name in names
+    )
+
+
+def _signals(links: pl.DataFrame) -> pl.DataFrame:
+    return links.group_by(KEYS, maintain_order=True).agg(
+        (pl.col("drops_overlimit") + pl.col("drops_aqm")).sum().cast(pl.Float64).alias("drops"),
+        (pl.col("marks_aqm") + pl.col("marks_ce_threshold")).sum().cast(pl.Float64).alias("marks"),
+    )
+
+
+def _jain(flows: pl.DataFrame) -> pl.DataFrame | None:
+    tcp = _data_flows(flows).filter(pl.col("kind") == "tcp")
+    columns = []
+    for name in _directions(tcp):
+        rates = pl.col("goodput_mbit_per_s").filter(pl.col("direction") == name)
+        if tcp.filter(pl.col("direction") == name)["flow"].n_unique() > 1:
+            index = rates.sum().pow(2) / (rates.count() * rates.pow(2).sum())
+            columns.append(index.fill_nan(None).alias(f"jain_{name}"))
+    if not columns:
+        return None
+    return tcp.group_by(KEYS, maintain_order=True).agg(columns)
+
+
+def summary(per_run: pl.DataFrame) -> pl.DataFrame:
+    """Average every metric over the runs of each arm.
+
+    Parameters
+    ----------
+    per_run
+        What :func:`per_run_metrics` returns.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row an arm and metric: ``arm``, ``metric``, ``unit``, ``n`` (runs that have the
+        metric), ``mean``, ``low`` and ``high`` (bootstrap interval of 95 %; null for fewer than
+        two runs).
+    """
+    rows = []
+    for arm in per_run["arm"].unique(maintain_order=True):
+        of_arm = per_run.filter(pl.col("arm") == arm)
+        for metric in metrics_of(per_run):
+            values = of_arm[metric.column].drop_nulls().to_list()
+            mean, low, high = _interval(values)
+            rows.append((arm, metric.column, metric.unit, len(values), mean, low, high))
+    return pl.DataFrame(rows, schema={"arm": pl.String, **_ESTIMATE}, orient="row")
+
+
+def difference(per_run: pl.DataFrame, baseline: str, other: str) -> pl.DataFrame:
+    """Average the difference `other` - `baseline` over pairs of runs.
+
+    Replication `k` of both arms drew the same random numbers, so each pair differs by the
+    change alone.
+
+    Parameters
+    ----------
+    per_run
+        What :func:`per_run_metrics` returns.
+    baseline, other
+        Names of arms.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a metric: ``metric``, ``unit``, ``n`` (pairs), ``mean``, ``low``, ``high``, and
+        ``significant``: whether the interval excludes 0 (null for fewer than two pairs).
+    """
+    left = _arm(per_run, baseline)
+    pairs = left.join(_arm(per_run, other), on="replication", suffix="_other", maintain_order="left")
+    rows = []
+    for metric in metrics_of(per_run):
+        both = pairs.select(
+            baseline=pl.col(metric.column), other=pl.col(f"{metric.column}_other")
+        ).drop_nulls()
+        mean, low, high = _paired_interval(both["other"].to_list(), both["baseline"].to_list())
+        significant = None if low is None or high is None else low > 0 or high < 0
+        rows.append((metric.column, metric.unit, both.height, mean, low, high, significant))
+    return pl.DataFrame(rows, schema={**_ESTIMATE, "significant": pl.Boolean}, orient="row")
+
+
+_ESTIMATE = {
+    "metric": pl.String,
+    "unit": pl.String,
+    "n": pl.Int64,
+    "mean": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+}
+
+Interval = tuple[float | None, float | None, float | None]
+
+
+def _arm(per_run: pl.DataFrame, name: str) -> pl.DataFrame:
+    of_arm = per_run.filter(pl.col("arm") == name)
+    if of_arm.is_empty():
+        names = ", ".join(per_run["arm"].unique(maintain_order=True))
+        message = f"no finished run of an arm called {name!r}; there are: {names}"
+        raise _core.ResultError(message)
+    return of_arm
+
+
+def _interval(values: Sequence[float]) -> Interval:
+    """Mean and interval: none from no value, a mean alone from one."""
+    if not values:
+        return None, None, None
+    if len(values) == 1:
+        return values[0], None, None
+    return _core.bootstrap_mean(values, level=LEVEL)
+
+
+def _paired_interval(values: Sequence[float], baseline: Sequence[float]) -> Interval:
+    if not values:
+        return None, None, None
+    if len(values) == 1:
+        return values[0] - baseline[0], None, None
+    return _core.bootstrap_difference(values, baseline, level=LEVEL)

@@ -1,0 +1,324 @@
+"""Queue disciplines as typed objects.
+
+Each class is one discipline; each field one parameter of it, named as ``tc`` names it. A field
+that is ``None`` takes the default of the discipline (``sojourn qdiscs NAME`` lists them). The
+parameters are checked when the object is built.
+"""
+
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+from sojourn import _core
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """A queue discipline and its parameters.
+
+    The base of the typed queues; use one of those, or :func:`qdisc`.
+    """
+
+    kind: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        """Have the core check the parameters.
+
+        Raises
+        ------
+        ScenarioError
+            A parameter is unknown, of the wrong unit or out of range.
+        """
+        _core.parse_qdisc(self.spec)
+
+    @property
+    def spec(self) -> str:
+        """The queue in the syntax of ``tc``.
+
+        Examples
+        --------
+        >>> CoDel(target="13ms", ecn=False).spec
+        'codel target 13ms noecn'
+        """
+        words = [self.kind]
+        for field in fields(self):
+            words += _words(field.name, getattr(self, field.name))
+        return " ".join(words)
+
+    def __str__(self) -> str:
+        """Return the queue in the syntax of ``tc``."""
+        return self.spec
+
+
+def _words(name: str, value: str | float | bool | None) -> list[str]:
+    """Write one parameter: a flag by its name alone, or with ``no`` in front."""
+    if value is None:
+        return []
+    if value is True:
+        return [name]
+    if value is False:
+        return [f"no{name}"] if name in _NEGATABLE else []
+    return [name, f"{value}"]
+
+
+# The flags for which the syntax has a negative form; the others are off when absent.
+_NEGATABLE = frozenset({"ecn", "bytemode"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text(Queue):
+    """A queue given in the syntax of ``tc``, with every parameter written out.
+
+    Parameters
+    ----------
+    text
+        The canonical form, as :func:`qdisc` returns it.
+    """
+
+    text: str
+
+    @property
+    def spec(self) -> str:
+        """The queue in the syntax of ``tc``."""
+        return self.text
+
+
+def qdisc(text: str) -> Text:
+    """Read a queue in the syntax of ``tc``.
+
+    Parameters
+    ----------
+    text
+        Name and parameters, such as ``"fq_codel target 5ms"``.
+
+    Returns
+    -------
+    Text
+        The queue, in canonical form.
+
+    Raises
+    ------
+    ScenarioError
+        The queue or one of its parameters is not known, or out of range.
+
+    Examples
+    --------
+    >>> qdisc("pfifo limit 127").spec
+    'pfifo limit 127'
+    """
+    return Text(text=_core.parse_qdisc(text))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pfifo(Queue):
+    """First in, first out, limited in packets.
+
+    Parameters
+    ----------
+    limit
+        Packets that the queue holds.
+    """
+
+    kind: ClassVar[str] = "pfifo"
+
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bfifo(Queue):
+    """First in, first out, limited in bytes.
+
+    Parameters
+    ----------
+    limit
+        Size that the queue holds, with its unit, or bytes.
+    """
+
+    kind: ClassVar[str] = "bfifo"
+
+    limit: str | int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoDel(Queue):
+    """Controlled Delay (RFC 8289).
+
+    Parameters
+    ----------
+    limit
+        Packets that the queue holds.
+    target
+        Acceptable standing delay, with its unit.
+    interval
+        A little more than the longest common RTT, with its unit.
+    ecn
+        Mark packets that can carry the mark instead of dropping them.
+    ce_threshold
+        Delay above which every such packet is marked, with its unit.
+    profile
+        Whose behaviour where implementations differ; see ``sojourn qdiscs codel``.
+    """
+
+    kind: ClassVar[str] = "codel"
+
+    profile: str | None = None
+    limit: int | None = None
+    target: str | None = None
+    interval: str | None = None
+    ecn: bool | None = None
+    ce_threshold: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FqCoDel(Queue):
+    """Flow queues served by deficit round robin, each under CoDel (RFC 8290).
+
+    Parameters
+    ----------
+    limit
+        Packets that all flow queues together hold.
+    flows
+        Number of flow queues.
+    target
+        Acceptable standing delay of a flow queue, with its unit.
+    interval
+        A little more than the longest common RTT, with its unit.
+    quantum
+        Bytes that a flow may send in its turn.
+    ecn
+        Mark packets that can carry the mark instead of dropping them.
+    ce_threshold
+        Delay above which every such packet is marked, with its unit.
+    memory_limit
+        Memory that the packets may take, with its unit.
+    drop_batch
+        Packets dropped at once when the queue overflows.
+    profile
+        Whose behaviour where implementations differ; see ``sojourn qdiscs fq_codel``.
+    """
+
+    kind: ClassVar[str] = "fq_codel"
+
+    profile: str | None = None
+    limit: int | None = None
+    flows: int | None = None
+    target: str | None = None
+    interval: str | None = None
+    quantum: int | None = None
+    ecn: bool | None = None
+    ce_threshold: str | None = None
+    memory_limit: str | None = None
+    drop_batch: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pie(Queue):
+    """Proportional Integral controller Enhanced (RFC 8033).
+
+    Parameters
+    ----------
+    limit
+        Packets that the queue holds.
+    target
+        Delay to control to, with its unit.
+    tupdate
+        Time between updates of the drop probability, with its unit.
+    alpha
+        Weight of the deviation from the target, in 1/16 Hz as ``tc`` has it.
+    beta
+        Weight of the change of the delay, in 1/16 Hz as ``tc`` has it.
+    ecn
+        Mark packets that can carry the mark instead of dropping them.
+    bytemode
+        Scale the drop probability with the size of the packet.
+    profile
+        Whose behaviour where implementations differ; see ``sojourn qdiscs pie``.
+    """
+
+    kind: ClassVar[str] = "pie"
+
+    profile: str | None = None
+    limit: int | None = None
+    target: str | None = None
+    tupdate: str | None = None
+    alpha: int | None = None
+    beta: int | None = None
+    ecn: bool | None = None
+    bytemode: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Red(Queue):
+    """Random Early Detection on the average backlog in bytes; adaptive on request.
+
+    Parameters
+    ----------
+    limit
+        Bytes that the queue holds.
+    avpkt
+        Typical packet size in bytes.
+    min
+        Average backlog in bytes below which nothing is signalled.
+    max
+        Average backlog in bytes from which everything is signalled.
+    burst
+        Packets of a burst that the average rides out.
+    bandwidth
+        Rate of the link, with its unit; used to age the average over idle time.
+    probability
+        Largest signalling probability below `max`.
+    ecn
+        Mark packets that can carry the mark instead of dropping them.
+    adaptive
+        Adapt the probability to keep the average in the middle of its band.
+    harddrop
+        Drop from `max` on even what could be marked.
+    """
+
+    kind: ClassVar[str] = "red"
+
+    limit: int
+    avpkt: int
+    min: int | None = None
+    max: int | None = None
+    burst: int | None = None
+    bandwidth: str | None = None
+    probability: float | None = None
+    ecn: bool = False
+    adaptive: bool = False
+    harddrop: bool = False
+
+    @property
+    def spec(self) -> str:
+        """The queue in the syntax of ``tc``."""
+        words = [self.kind]
+        for name in ("limit", "min", "max", "avpkt", "burst", "bandwidth", "probability"):
+            words += _words(name, getattr(self, name))
+        words += [name for name in ("ecn", "adaptive", "harddrop") if getattr(self, name)]
+        return " ".join(words)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sfq(Queue):
+    """Stochastic fair queueing: hashed flow queues served round robin.
+
+    Parameters
+    ----------
+    limit
+        Packets that all flow queues together hold.
+    depth
+        Packets that one flow queue holds.
+    flows
+        Number of flows served at once.
+    divisor
+        Number of hash buckets.
+    quantum
+        Bytes that a flow may send in its turn.
+    """
+
+    kind: ClassVar[str] = "sfq"
+
+    limit: int | None = None
+    depth: int | None = None
+    flows: int | None = None
+    divisor: int | None = None
+    quantum: int | None = None

@@ -1,0 +1,174 @@
+"""Charts as SVG.
+
+Colours are classes (``s0`` for the line of arm 0), which the style sheet of the page defines
+for light and dark.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+# Drawn this large, text is legible both in two columns on a desk and in one on a phone.
+WIDTH = 460
+HEIGHT = 300
+LEFT, RIGHT, TOP, BOTTOM = 52, 10, 10, 42
+# A logarithmic axis over fewer decades than this has room for labels at 2 and 5.
+NARROW_DECADES = 2.6
+TICKS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """One axis of a chart.
+
+    Parameters
+    ----------
+    label
+        Quantity and unit.
+    low, high
+        The ends of its range.
+    logarithmic
+        Whether equal steps are equal ratios.
+    descending
+        Whether it grows towards the origin.
+    """
+
+    label: str
+    low: float
+    high: float
+    logarithmic: bool = False
+    descending: bool = False
+
+    def place(self, value: float) -> float:
+        """Map `value` to 0 (start of the axis) … 1 (its end)."""
+        if self.logarithmic:
+            share = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
+        else:
+            share = (value - self.low) / (self.high - self.low)
+        return 1.0 - share if self.descending else share
+
+    def ticks(self) -> list[float]:
+        """Return the round values within the range."""
+        return self._ratio_ticks() if self.logarithmic else self._step_ticks()
+
+    def _ratio_ticks(self) -> list[float]:
+        decades = math.log10(self.high / self.low)
+        steps = (1.0, 2.0, 5.0) if decades < NARROW_DECADES else (1.0,)
+        first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+        values = [step * 10.0**power for power in range(first, last + 1) for step in steps]
+        return [value for value in values if self.low <= value <= self.high]
+
+    def _step_ticks(self) -> list[float]:
+        raw = (self.high - self.low) / TICKS
+        power = 10.0 ** math.floor(math.log10(raw))
+        step = next(factor * power for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power >= raw)
+        first = math.ceil(self.low / step - 1e-9)
+        last = math.floor(self.high / step + 1e-9)
+        return [index * step for index in range(first, last + 1)]
+
+
+def linear_axis(label: str, values: Sequence[float], *, from_zero: bool) -> Axis:
+    """Span `values` with some room; from 0 up where 0 belongs in the picture."""
+    low, high = min(values), max(values)
+    room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
+    return Axis(label=label, low=0.0 if from_zero else low - room, high=high + room)
+
+
+def log_axis(label: str, values: Sequence[float], *, descending: bool = False) -> Axis:
+    """Span `values` with the same room in ratio at both ends; at least a factor of 2."""
+    low, high = min(values), max(values)
+    room = max(1.12, math.sqrt(2.0 * low / high))
+    return Axis(
+        label=label, low=low / room, high=high * room, logarithmic=True, descending=descending
+    )
+
+
+class Chart:
+    """A chart being drawn.
+
+    Parameters
+    ----------
+    title
+        What it shows, for readers who cannot see it.
+    x, y
+        Its axes.
+    """
+
+    def __init__(self, title: str, x: Axis, y: Axis) -> None:
+        self._title = title
+        self._x = x
+        self._y = y
+        self._marks: list[str] = []
+
+    def line(self, arm: int, name: str, points: Sequence[tuple[float, float]]) -> None:
+        """Draw a line of arm number `arm`."""
+        self._marks.append(
+            f'<g class="a{arm}"><polyline class="s{arm % 8}" points="{self._points(points)}">'
+            f"<title>{escape(name)}</title></polyline></g>"
+        )
+
+    def area(self, arm: int, name: str, points: Sequence[tuple[float, float]]) -> None:
+        """Draw a filled outline of arm number `arm`."""
+        self._marks.append(
+            f'<g class="a{arm}"><polygon class="f{arm % 8}" points="{self._points(points)}">'
+            f"<title>{escape(name)}</title></polygon></g>"
+        )
+
+    def dot(self, arm: int, name: str, point: tuple[float, float], *, radius: float) -> None:
+        """Draw a dot of arm number `arm`."""
+        x, y = self._pixel(*point)
+        self._marks.append(
+            f'<g class="a{arm}"><circle class="d{arm % 8}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}">'
+            f"<title>{escape(name)}</title></circle></g>"
+        )
+
+    def label(self, arm: int, text: str, point: tuple[float, float]) -> None:
+        """Write `text` beside a point, on the side where there is room."""
+        x, y = self._pixel(*point)
+        right = x < WIDTH * 0.6
+        self._marks.append(
+            f'<g class="a{arm}"><text class="name" x="{x + (8 if right else -8):.1f}" '
+            f'y="{y - 6:.1f}" text-anchor="{"start" if right else "end"}">{escape(text)}</text></g>'
+        )
+
+    def svg(self) -> str:
+        """Write the chart."""
+        return (
+            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(self._title)}">'
+            f'{self._frame()}<g class="marks">{"".join(self._marks)}</g></svg>'
+        )
+
+    def _frame(self) -> str:
+        parts = []
+        for value in self._x.ticks():
+            x, _ = self._pixel(value, self._y.low)
+            parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>')
+            parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{_tick(value)}</text>')
+        for value in self._y.ticks():
+            _, y = self._pixel(self._x.low, value)
+            parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
+            parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{_tick(value)}</text>')
+        middle_x, middle_y = (LEFT + WIDTH - RIGHT) / 2, (TOP + HEIGHT - BOTTOM) / 2
+        parts.append(
+            f'<text class="axis" x="{middle_x:.0f}" y="{HEIGHT - 6}" text-anchor="middle">'
+            f"{escape(self._x.label)}</text>"
+        )
+        parts.append(
+            f'<text class="axis" transform="translate(13 {middle_y:.0f}) rotate(-90)" '
+            f'text-anchor="middle">{escape(self._y.label)}</text>'
+        )
+        return "".join(parts)
+
+    def _pixel(self, x: float, y: float) -> tuple[float, float]:
+        return (
+            LEFT + self._x.place(x) * (WIDTH - LEFT - RIGHT),
+            HEIGHT - BOTTOM - self._y.place(y) * (HEIGHT - TOP - BOTTOM),
+        )
+
+    def _points(self, points: Sequence[tuple[float, float]]) -> str:
+        return " ".join(f"{x:.1f},{y:.1f}" for x, y in (self._pixel(*point) for point in points))
+
+
+def _tick(value: float) -> str:
+    return f"{value:.6g}".replace("-", "−")

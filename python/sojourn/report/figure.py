@@ -1,0 +1,169 @@
+"""The figures of a report: a chart each, and the same data as a table."""
+
+from collections.abc import Callable, Sequence
+from html import escape
+from itertools import pairwise
+
+import numpy as np
+
+from sojourn import curves
+from sojourn.report.chart import Axis, Chart, linear_axis, log_axis
+from sojourn.result import Result
+
+# Rows of the table that stands in for a line.
+ROWS = 12
+# On a logarithmic axis nothing below this part of the largest value is told apart.
+NEGLIGIBLE = 0.002
+# The shares that the table of a distribution gives.
+SHARES = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
+
+
+def ellipse_figures(result: Result) -> list[str]:
+    """Draw goodput against induced latency, one figure a direction."""
+    figures = []
+    for side in curves.directions(result):
+        ellipses = curves.ellipses(result, side)
+        if ellipses:
+            figures.append(_ellipse_figure(result, side, ellipses))
+    return figures
+
+
+def _ellipse_figure(result: Result, side: str, ellipses: Sequence[curves.Ellipse]) -> str:
+    outlines = [point for ellipse in ellipses for point in ellipse.outline]
+    xs = [x for x, _ in outlines] + [x for ellipse in ellipses for x in ellipse.delay_ms]
+    ys = [y for _, y in outlines] + [y for one in ellipses for y in one.goodput_mbit_per_s]
+    title = f"Goodput {side} against induced latency"
+    chart = Chart(
+        title,
+        log_axis("induced latency [ms], smaller to the right", xs, descending=True),
+        linear_axis(f"goodput {side} [Mbit/s]", ys, from_zero=False),
+    )
+    for ellipse in ellipses:
+        arm = result.arms.index(ellipse.arm)
+        if ellipse.outline:
+            chart.area(arm, ellipse.arm, ellipse.outline)
+        for point in zip(ellipse.delay_ms, ellipse.goodput_mbit_per_s, strict=True):
+            chart.dot(arm, f"{ellipse.arm}: {point[0]:.3g} ms, {point[1]:.4g} Mbit/s", point, radius=2)
+    for ellipse in ellipses:
+        arm = result.arms.index(ellipse.arm)
+        delay, goodput = ellipse.centre
+        name = f"{ellipse.arm}, median: {delay:.3g} ms, {goodput:.4g} Mbit/s"
+        chart.dot(arm, name, ellipse.centre, radius=5)
+    rows = [
+        (
+            ellipse.arm,
+            f"{len(ellipse.delay_ms)}",
+            f"{ellipse.centre[0]:.3g}",
+            f"{np.std(ellipse.delay_ms, ddof=1):.2g}" if len(ellipse.delay_ms) > 1 else "–",
+            f"{ellipse.centre[1]:.4g}",
+            f"{np.std(ellipse.goodput_mbit_per_s, ddof=1):.2g}" if len(ellipse.delay_ms) > 1 else "–",
+        )
+        for ellipse in ellipses
+    ]
+    head = ("arm", "n", "median delay [ms]", "σ", "median goodput [Mbit/s]", "σ")
+    note = "Small dots: runs. Large dot: median. Ellipse: 1 σ. Up and to the right is better."
+    return _figure(title, note, chart, head, rows)
+
+
+def series_figures(result: Result) -> list[str]:
+    """Draw ping, goodput, sojourn time, backlog and drops over time."""
+    figures = [_series(result, "Ping", "ping [ms]", curves.ping_curves(result), log=True)]
+    figures += [
+        _series(
+            result,
+            f"Goodput {side}",
+            f"goodput {side} [Mbit/s]",
+            curves.goodput_curves(result, side),
+            log=False,
+        )
+        for side in curves.directions(result)
+    ]
+    quantities: Sequence[tuple[str, str, Callable[[Result, str], list[curves.Curve]], bool]] = (
+        ("Sojourn time", "sojourn {} [ms]", curves.sojourn_curves, True),
+        ("Backlog", "backlog {} [packets]", curves.backlog_curves, False),
+        ("Drops since the start", "drops {} [packets]", curves.drop_curves, False),
+    )
+    for title, label, compute, logarithmic in quantities:
+        figures += [
+            _series(result, f"{title}, {link}", label.format(link), compute(result, link), log=logarithmic)
+            for link in curves.link_names(result)
+        ]
+    return [figure for figure in figures if figure]
+
+
+def _series(
+    result: Result, title: str, label: str, lines: Sequence[curves.Curve], *, log: bool
+) -> str:
+    values = [value for line in lines for value in line.y]
+    if not values or max(values) <= 0.0:
+        return ""
+    duration = result.scenario.checked.duration_s
+    smallest = max(max(values) * NEGLIGIBLE, curves.SMALLEST_MS)
+    shown = [max(value, smallest) for value in values] if log else values
+    chart = Chart(
+        title,
+        Axis(label="time [s]", low=0.0, high=duration),
+        log_axis(label, shown) if log else linear_axis(label, values, from_zero=True),
+    )
+    for line in lines:
+        chart.line(result.arms.index(line.arm), line.arm, list(zip(line.x, line.y, strict=True)))
+    edges = np.linspace(0.0, duration, ROWS + 1)
+    rows = []
+    for low, high in pairwise(edges):
+        means = [
+            [y for x, y in zip(line.x, line.y, strict=True) if low <= x < high] for line in lines
+        ]
+        cells = [f"{sum(ys) / len(ys):.4g}" if ys else "–" for ys in means]
+        rows.append((f"{low:.3g} to {high:.3g}", *cells))
+    return _figure(title, "", chart, ("time [s]", *(line.arm for line in lines)), rows)
+
+
+def cdf_figures(result: Result) -> list[str]:
+    """Draw the distributions of ping and sojourn times after the warm-up."""
+    figures = [_cdf(result, "Distribution of ping times", "ping [ms]", curves.ping_cdfs(result))]
+    figures += [
+        _cdf(
+            result,
+            f"Distribution of sojourn times, {link}",
+            f"sojourn {link} [ms]",
+            curves.sojourn_cdfs(result, link),
+        )
+        for link in curves.link_names(result)
+    ]
+    return [figure for figure in figures if figure]
+
+
+def _cdf(result: Result, title: str, label: str, lines: Sequence[curves.Curve]) -> str:
+    values = [max(value, curves.SMALLEST_MS) for line in lines for value in line.x]
+    if not values:
+        return ""
+    chart = Chart(title, log_axis(label, values), Axis(label="share of packets", low=0.0, high=1.0))
+    for line in lines:
+        chart.line(result.arms.index(line.arm), line.arm, list(zip(line.x, line.y, strict=True)))
+    rows = [
+        (f"{share:.0%}", *(f"{np.interp(share, line.y, line.x):.3g}" for line in lines))
+        for share in SHARES
+    ]
+    return _figure(title, "", chart, ("share", *(line.arm for line in lines)), rows)
+
+
+def _figure(
+    title: str, note: str, chart: Chart, head: Sequence[str], rows: Sequence[Sequence[str]]
+) -> str:
+    return (
+        f"<figure><figcaption>{escape(title)}</figcaption>{chart.svg()}"
+        + (f'<p class="note">{escape(note)}</p>' if note else "")
+        + f"<details><summary>Data</summary>{table(head, rows)}</details></figure>"
+    )
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Write a table; the first cell of a row heads it."""
+    heads = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
+    body = "".join(
+        f'<tr><th scope="row">{escape(row[0])}</th>'
+        + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
+        + "</tr>"
+        for row in rows
+    )
+    return f'<div class="wide"><table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>'

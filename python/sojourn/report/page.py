@@ -1,0 +1,219 @@
+"""The page: summary, findings, validity, figures, provenance."""
+
+from html import escape
+from importlib import resources
+from pathlib import Path
+
+import polars as pl
+
+from sojourn import _core, palette, wording
+from sojourn.metrics import metrics_of
+from sojourn.report.figure import cdf_figures, ellipse_figures, series_figures, table
+from sojourn.result import Result
+
+
+def html(result: Result) -> str:
+    """Write a report.
+
+    Parameters
+    ----------
+    result
+        What to report on.
+
+    Returns
+    -------
+    str
+        A page of HTML that refers to nothing outside itself.
+    """
+    name = escape(result.scenario.checked.name)
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="generator" content="Sojourn {escape(_core.version())}">
+<meta name="sojourn-scenario" content="{result.scenario.hash}">
+<title>{name} – Sojourn</title>
+<style>
+{_style(result)}
+</style>
+</head>
+<body>
+<header>
+<h1>{name}</h1>
+<p class="note">{escape(_subtitle(result))}</p>
+</header>
+{_validity(result)}
+{_notices(result)}
+<section><h2>Findings</h2><ul>{"".join(f"<li>{escape(text)}</li>" for text in wording.findings(result))}</ul></section>
+<section><h2>Summary</h2>
+{_summary(result)}
+{_differences(result)}
+</section>
+{_legend(result)}
+{_section("Delay and goodput", ellipse_figures(result))}
+{_section("Distributions", cdf_figures(result))}
+{_section("Over time", series_figures(result), _SERIES_NOTE)}
+{_provenance(result)}
+</body>
+</html>
+"""
+
+
+def write(result: Result, path: str | Path) -> None:
+    """Write a report to a file.
+
+    Parameters
+    ----------
+    result
+        What to report on.
+    path
+        The file.
+
+    Raises
+    ------
+    ResultError
+        The file cannot be written.
+    """
+    try:
+        Path(path).write_text(html(result), encoding="utf-8")
+    except OSError as error:
+        message = f"{path}: {error.strerror}"
+        raise _core.ResultError(message) from None
+
+
+_SERIES_NOTE = (
+    "Lines are means over short intervals and over replications, from the start of the run; the "
+    "numbers above count from the end of the warm-up."
+)
+
+
+def _style(result: Result) -> str:
+    sheet = resources.files("sojourn.report").joinpath("style.css").read_text(encoding="utf-8")
+    light = "".join(f"--c{index}: {hue};" for index, hue in enumerate(palette.COLOURS))
+    dark = "".join(f"--c{index}: {hue};" for index, hue in enumerate(palette.COLOURS_ON_DARK))
+    rules = [
+        f":root {{ {light} }}",
+        f"@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}",
+    ]
+    for index in range(len(palette.COLOURS)):
+        rules.append(f".s{index} {{ stroke: var(--c{index}); }}")
+        rules.append(f".f{index} {{ stroke: var(--c{index}); fill: var(--c{index}); }}")
+        rules.append(f".d{index} {{ fill: var(--c{index}); }}")
+    for index in range(len(result.arms)):
+        rules.append(f"body:has(#arm{index}:not(:checked)) .a{index} {{ display: none; }}")
+        if palette.dash(index):
+            rules.append(f".a{index} polyline {{ stroke-dasharray: {palette.dash(index)}; }}")
+    return sheet + "\n".join(rules)
+
+
+def _subtitle(result: Result) -> str:
+    checked = result.scenario.checked
+    links = ", ".join(f"{name} {link.rate}" for name, link in result.scenario.links.items())
+    return (
+        f"{links}; runs of {checked.duration_s:g} s, measured from {checked.warmup_s:g} s; "
+        f"n = {checked.replications} runs an arm."
+    )
+
+
+def _validity(result: Result) -> str:
+    verdict = result.validity.verdict
+    said = {
+        "invalid": "This result cannot bear a conclusion about the queues.",
+        "weak": "This result is weak.",
+        "valid": "Nothing was found that limits this result."
+        if not result.validity.findings
+        else "Nothing was found that weakens this result.",
+    }[verdict]
+    items = "".join(
+        f'<li><strong>{finding.severity}</strong>: {escape(finding.text)}</li>'
+        for finding in result.validity.findings
+    )
+    role = ' role="alert"' if verdict == "invalid" else ""
+    return f'<section class="validity {verdict}"{role}><h2>Validity: {verdict}</h2><p>{said}</p><ul>{items}</ul></section>'
+
+
+def _notices(result: Result) -> str:
+    """Say where an algorithm is our reconstruction of something never fully published."""
+    notices = result.provenance.get("reconstructions", [])
+    if not notices:
+        return ""
+    items = "".join(f"<li>{escape(str(notice))}</li>" for notice in notices)
+    return f'<section class="validity weak"><h2>Reconstructions</h2><ul>{items}</ul></section>'
+
+
+def _summary(result: Result) -> str:
+    described = metrics_of(result.per_run)
+    summary = result.summary()
+    head = "".join(f'<th scope="col">{escape(metric.heading)}</th>' for metric in described)
+    rows = []
+    for arm in summary["arm"].unique(maintain_order=True):
+        of_arm = summary.filter(pl.col("arm") == arm)
+        cells = []
+        for metric in described:
+            row = of_arm.row(by_predicate=pl.col("metric") == metric.column, named=True)
+            text = wording.estimate(row["mean"], row["low"], row["high"], metric).split(" ±")[0]
+            span = wording.interval(row["low"], row["high"], metric)
+            cells.append(f"<td>{escape(text)}<small>{escape(span)}</small></td>")
+        index = result.arms.index(arm)
+        rows.append(
+            f'<tr><th scope="row"><i class="k{index % 8}" style="background:var(--c{index % 8})"></i>'
+            f"{escape(arm)}</th><td>{of_arm['n'].max()}</td>{''.join(cells)}</tr>"
+        )
+    return (
+        f'<div class="wide"><table class="summary"><thead><tr><th scope="col">arm</th>'
+        f'<th scope="col">n</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+        '<p class="note">Means over runs; below each, the 95 % bootstrap interval of the mean. '
+        "Drops and marks are counts per run over the measured time.</p>"
+    )
+
+
+def _differences(result: Result) -> str:
+    arms = result.per_run["arm"].unique(maintain_order=True).to_list()
+    if len(arms) < 2:  # noqa: PLR2004 - a difference takes two
+        return ""
+    described = {metric.column: metric for metric in metrics_of(result.per_run)}
+    rows = []
+    for arm in arms[1:]:
+        compared = result.difference(arms[0], arm).iter_rows(named=True)
+        rows.append((arm, *(wording.change(row, described[row["metric"]]) for row in compared)))
+    head = ("arm", *(metric.heading for metric in described.values()))
+    return (
+        f"<h3>Difference from {escape(arms[0])}</h3>{table(head, rows)}"
+        '<p class="note">Means of paired differences ± half of the 95 % bootstrap interval; '
+        "* marks intervals that exclude 0.</p>"
+    )
+
+
+def _legend(result: Result) -> str:
+    items = "".join(
+        f'<label><input type="checkbox" id="arm{index}" checked>'
+        f'<i style="background:var(--c{index % 8})"></i>{escape(arm)}</label>'
+        for index, arm in enumerate(result.arms)
+    )
+    return f'<nav class="legend" aria-label="Arms shown in figures">{items}</nav>'
+
+
+def _section(title: str, figures: list[str], note: str = "") -> str:
+    if not figures:
+        return ""
+    said = f'<p class="note">{escape(note)}</p>' if note else ""
+    return f'<section><h2>{title}</h2>{said}<div class="figures">{"".join(figures)}</div></section>'
+
+
+def _provenance(result: Result) -> str:
+    about = result.provenance
+    rows = [
+        ("Sojourn", str(about["version"])),
+        ("commit", str(about["commit"])),
+        ("seed", str(result.scenario.seed)),
+        ("scenario SHA-256", result.scenario.hash),
+        ("runs", f"{result.finished} of {result.total}"),
+    ]
+    return (
+        f"<section><h2>Provenance</h2>{table(('what', 'value'), rows)}"
+        "<p>A run is a pure function of the scenario, the seed and the version. Save this as a file and "
+        "<code>sojourn run FILE</code> gives the same numbers.</p>"
+        f"<details open><summary>Scenario</summary><pre>{escape(result.scenario.to_toml())}</pre></details></section>"
+    )

@@ -1,0 +1,343 @@
+"""Scenarios: links, traffic, how long, and the variants to compare.
+
+A scenario is data. It is checked when it is built, by the same code that reads scenario files,
+so that what Python accepts and what a TOML file may say cannot differ.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from sojourn import _core
+from sojourn.qdiscs import Queue
+from sojourn.traffic import Ping, Tcp, Traffic, Udp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A transmitter with a queue in front and a wire behind.
+
+    Parameters
+    ----------
+    rate
+        Bits per second of Ethernet frames (14 B header, no FCS) plus `overhead`, with its unit.
+    qdisc
+        The queue: an object such as ``CoDel()`` or text such as ``"codel target 5ms"``.
+    delay
+        Propagation delay of the wire, with its unit.
+    overhead
+        Bytes that the link adds to each frame, with unit; may be negative.
+    burst
+        Enforce the rate by a token bucket of this size, with its unit, or ``"htb"`` for the
+        size that Linux's ``htb`` takes; by default by serialisation, as a wire does.
+
+    Examples
+    --------
+    >>> Link(rate="10mbit", qdisc="codel").rate
+    '10mbit'
+    """
+
+    rate: str
+    qdisc: Queue | str | None = None
+    delay: str | None = None
+    overhead: str | int | None = None
+    burst: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """A variant of the scenario.
+
+    Parameters
+    ----------
+    name
+        What results call it.
+    set
+        The values it changes, by their path in the scenario.
+
+    Examples
+    --------
+    >>> Arm(name="pie", set={"links.up.qdisc": "pie"}).name
+    'pie'
+    """
+
+    name: str
+    set: Mapping[str, Queue | str | float | bool]
+
+    def __hash__(self) -> int:
+        """Hash the name and the changes."""
+        return hash((self.name, tuple(sorted((key, f"{value}") for key, value in self.set.items()))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """What to simulate.
+
+    Parameters
+    ----------
+    links
+        The links by name. With links called ``up`` and ``down``, traffic may give a direction
+        instead of a path.
+    traffic
+        What crosses them.
+    duration
+        How long a run lasts, with its unit.
+    warmup
+        From when on totals count, with its unit; series cover the whole run.
+    arms
+        The variants to compare; by default one, the scenario itself.
+    replications
+        How many runs each arm gets. Replication `k` of every arm draws the same random
+        numbers, so that differences between arms are paired.
+    seed
+        Every random number of every run derives from it.
+    sample
+        Length of one interval of the series, with its unit.
+    rtt
+        Round-trip time with empty queues of traffic that does not say its own, with its unit.
+    name
+        What reports call the scenario.
+    keep_events
+        Keep every drop and mark as an event, besides counting it.
+
+    Raises
+    ------
+    ScenarioError
+        The scenario does not hold together; the message names the place and what would be right.
+
+    Examples
+    --------
+    >>> scenario = Scenario(
+    ...     links={"up": Link(rate="10mbit", qdisc="codel"), "down": Link(rate="10mbit")},
+    ...     traffic=[Tcp(direction="up")],
+    ...     rtt="50ms",
+    ...     duration="10s",
+    ...     warmup="2s",
+    ... )
+    >>> scenario.replace(seed=7).seed
+    7
+    """
+
+    links: Mapping[str, Link]
+    traffic: Sequence[Traffic]
+    duration: str
+    warmup: str | None = None
+    arms: Sequence[Arm] = ()
+    replications: int | None = None
+    seed: int | None = None
+    sample: str | None = None
+    rtt: str | None = None
+    name: str | None = None
+    keep_events: bool | None = None
+    _checked: _core.Scenario = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Have the core check the scenario."""
+        checked = _core.Scenario.from_json(json.dumps(_scenario_document(self)))
+        object.__setattr__(self, "_checked", checked)
+
+    def __hash__(self) -> int:
+        """Hash the canonical form."""
+        return hash(self._checked)
+
+    @property
+    def checked(self) -> _core.Scenario:
+        """The scenario as the core holds it, with every default filled in."""
+        return self._checked
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the canonical form, in hexadecimal."""
+        return self._checked.hash
+
+    @property
+    def runs(self) -> int:
+        """How many runs the scenario asks for: arms times replications."""
+        return len(self._checked.arms) * self._checked.replications
+
+    def to_toml(self) -> str:
+        """Write the scenario as TOML, defaults included.
+
+        Returns
+        -------
+        str
+            What ``sojourn run`` reads.
+        """
+        return self._checked.to_toml()
+
+    @staticmethod
+    def from_toml(text: str) -> "Scenario":
+        """Read a scenario from TOML.
+
+        Parameters
+        ----------
+        text
+            The TOML.
+
+        Returns
+        -------
+        Scenario
+            The scenario, with every default filled in.
+
+        Raises
+        ------
+        ScenarioError
+            The text is not TOML, or not a valid scenario.
+
+        Examples
+        --------
+        >>> Scenario.from_toml('''
+        ... duration = "10s"
+        ... warmup = "2s"
+        ... rtt = "50ms"
+        ... links.up = {rate = "10mbit", qdisc = "codel"}
+        ... links.down = {rate = "10mbit"}
+        ... traffic = [{type = "tcp", direction = "up"}]
+        ... ''').links["up"].rate
+        '10mbit'
+        """
+        return _scenario(json.loads(_core.Scenario.from_toml(text).to_json()))
+
+    @staticmethod
+    def from_json(text: str) -> "Scenario":
+        """Read a scenario from JSON of the same shape as the TOML.
+
+        Parameters
+        ----------
+        text
+            The JSON.
+
+        Returns
+        -------
+        Scenario
+            The scenario, with every default filled in.
+
+        Raises
+        ------
+        ScenarioError
+            The text is not JSON, or not a valid scenario.
+        """
+        return _scenario(json.loads(_core.Scenario.from_json(text).to_json()))
+
+    @staticmethod
+    def from_file(path: str | Path) -> "Scenario":
+        """Read a scenario from a TOML file.
+
+        Parameters
+        ----------
+        path
+            The file.
+
+        Returns
+        -------
+        Scenario
+            The scenario, with every default filled in.
+
+        Raises
+        ------
+        ScenarioError
+            The file is not TOML, or not a valid scenario; the message names the file.
+        OSError
+            The file cannot be read.
+        """
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            message = f"{path}: not text in UTF-8 (byte {error.start})"
+            raise _core.ScenarioError(message) from None
+        try:
+            return Scenario.from_toml(text)
+        except _core.ScenarioError as error:
+            message = f"{path}: {error}"
+            raise _core.ScenarioError(message) from None
+
+    def replace(
+        self,
+        *,
+        links: Mapping[str, Link] | None = None,
+        traffic: Sequence[Traffic] | None = None,
+        duration: str | None = None,
+        warmup: str | None = None,
+        arms: Sequence[Arm] | None = None,
+        replications: int | None = None,
+        seed: int | None = None,
+        sample: str | None = None,
+        rtt: str | None = None,
+        name: str | None = None,
+        keep_events: bool | None = None,
+    ) -> "Scenario":
+        """Return a copy with some fields changed; ``None`` keeps a field as it is.
+
+        Returns
+        -------
+        Scenario
+            The copy, checked anew.
+        """
+        return Scenario(
+            links=self.links if links is None else links,
+            traffic=self.traffic if traffic is None else traffic,
+            duration=self.duration if duration is None else duration,
+            warmup=self.warmup if warmup is None else warmup,
+            arms=self.arms if arms is None else arms,
+            replications=self.replications if replications is None else replications,
+            seed=self.seed if seed is None else seed,
+            sample=self.sample if sample is None else sample,
+            rtt=self.rtt if rtt is None else rtt,
+            name=self.name if name is None else name,
+            keep_events=self.keep_events if keep_events is None else keep_events,
+        )
+
+
+# Fields whose name in a scenario file is a word that Python reserves.
+_FILE_NAMES = {"reverse": "return"}
+_FIELD_NAMES = {value: key for key, value in _FILE_NAMES.items()}
+
+
+def _document(part: Link | Traffic) -> dict[str, Any]:
+    """Write the fields that were given."""
+    document: dict[str, Any] = {}
+    for item in fields(part):
+        value = getattr(part, item.name)
+        if value is not None:
+            name = _FILE_NAMES.get(item.name, item.name)
+            document[name] = value.spec if isinstance(value, Queue) else value
+    return document
+
+
+def _scenario_document(scenario: Scenario) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "links": {name: _document(link) for name, link in scenario.links.items()},
+        "traffic": [{"type": group.kind, **_document(group)} for group in scenario.traffic],
+        "arms": [
+            {
+                "name": arm.name,
+                "set": {
+                    path: value.spec if isinstance(value, Queue) else value
+                    for path, value in arm.set.items()
+                },
+            }
+            for arm in scenario.arms
+        ],
+    }
+    for name in ("duration", "warmup", "replications", "seed", "sample", "rtt", "name", "keep_events"):
+        value = getattr(scenario, name)
+        if value is not None:
+            document[name] = value
+    return document
+
+
+def _scenario(document: dict[str, Any]) -> Scenario:
+    """Build the objects from the core's canonical document."""
+    links = {name: Link(**link) for name, link in document.pop("links").items()}
+    traffic = [_traffic(group) for group in document.pop("traffic")]
+    arms = [Arm(**arm) for arm in document.pop("arms", [])]
+    return Scenario(links=links, traffic=traffic, arms=arms, **document)
+
+
+def _traffic(document: dict[str, Any]) -> Traffic:
+    kind = document.pop("type")
+    renamed = {_FIELD_NAMES.get(key, key): value for key, value in document.items()}
+    kinds: dict[str, type[Tcp | Udp | Ping]] = {"tcp": Tcp, "udp": Udp, "ping": Ping}
+    return kinds[kind](**renamed)

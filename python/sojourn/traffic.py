@@ -1,0 +1,164 @@
+"""What crosses the links: TCP connections, UDP streams and pings."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tcp:
+    """TCP connections, as Linux has them.
+
+    Parameters
+    ----------
+    direction
+        ``"up"`` or ``"down"``: data crosses the link of that name, acknowledgements the other.
+    path
+        The links that data crosses, in order; instead of `direction`.
+    reverse
+        The links that acknowledgements cross, in order; with `path`.
+    name
+        Name of the group; its connections are numbered.
+    count
+        Number of connections.
+    start
+        When they start, with its unit.
+    start_jitter
+        Each start is moved by a random part of this, with its unit.
+    stop
+        When they are aborted, with its unit; by default they last as long as the run.
+    rtt
+        Round-trip time with empty queues, or one for each connection, with units.
+    cc
+        Congestion control: ``"cubic"`` or ``"reno"``.
+    bytes
+        Bytes to transfer; by default there is no end.
+    ecn
+        Negotiate ECN (RFC 3168).
+    initial_window
+        Initial window in segments.
+
+    Examples
+    --------
+    >>> Tcp(direction="up", count=4, cc="cubic").count
+    4
+    """
+
+    kind: ClassVar[str] = "tcp"
+
+    direction: str | None = None
+    path: Sequence[str] | None = None
+    reverse: Sequence[str] | None = None
+    name: str | None = None
+    count: int | None = None
+    start: str | None = None
+    start_jitter: str | None = None
+    stop: str | None = None
+    rtt: str | Sequence[str] | None = None
+    cc: str | None = None
+    bytes: str | int | None = None
+    ecn: bool | None = None
+    initial_window: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Udp:
+    """UDP streams of constant bit rate, which heed no signal.
+
+    Parameters
+    ----------
+    rate
+        Rate of the payload, with its unit.
+    direction
+        ``"up"`` or ``"down"``: the link of that name is crossed.
+    path
+        The links that are crossed, in order; instead of `direction`.
+    reverse
+        The links of the way back, in order; with `path`.
+    name
+        Name of the group; its streams are numbered.
+    count
+        Number of streams.
+    start
+        When they start, with its unit.
+    start_jitter
+        Each start is moved by a random part of this, with its unit.
+    stop
+        When they end, with its unit; by default with the run.
+    rtt
+        Round-trip time with empty queues, or one for each stream, with units.
+    payload
+        Payload of a datagram: a size with its unit.
+    spread
+        Each gap is scaled by a random factor within 1 ± `spread`; 0 to 1.
+
+    Examples
+    --------
+    >>> Udp(direction="up", rate="12mbit").rate
+    '12mbit'
+    """
+
+    kind: ClassVar[str] = "udp"
+
+    rate: str
+    direction: str | None = None
+    path: Sequence[str] | None = None
+    reverse: Sequence[str] | None = None
+    name: str | None = None
+    count: int | None = None
+    start: str | None = None
+    start_jitter: str | None = None
+    stop: str | None = None
+    rtt: str | Sequence[str] | None = None
+    payload: str | int | None = None
+    spread: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ping:
+    """Echo requests, which measure the round trip through all queues.
+
+    Parameters
+    ----------
+    direction
+        ``"up"`` or ``"down"``: requests cross the link of that name, replies the other.
+    path
+        The links that requests cross, in order; instead of `direction`.
+    reverse
+        The links that replies cross, in order; with `path`.
+    name
+        Name of the group; its flows are numbered.
+    count
+        Number of flows.
+    start
+        When they start, with its unit.
+    start_jitter
+        Each start is moved by a random part of this, with its unit.
+    stop
+        When they end, with its unit; by default with the run.
+    rtt
+        Round-trip time with empty queues, or one for each flow, with units.
+    interval
+        Time between requests, with its unit.
+
+    Examples
+    --------
+    >>> Ping(interval="200ms").interval
+    '200ms'
+    """
+
+    kind: ClassVar[str] = "ping"
+
+    direction: str | None = None
+    path: Sequence[str] | None = None
+    reverse: Sequence[str] | None = None
+    name: str | None = None
+    count: int | None = None
+    start: str | None = None
+    start_jitter: str | None = None
+    stop: str | None = None
+    rtt: str | Sequence[str] | None = None
+    interval: str | None = None
+
+
+Traffic = Tcp | Udp | Ping

@@ -1,0 +1,148 @@
+"""Quantities with their units.
+
+Wherever Sojourn takes a time, a rate or a size it takes text with a unit, ``"5ms"`` or
+``"20mbit"``, as ``tc`` does. A bare number is never a time or a rate; these functions write
+the unit for code that has a number at hand.
+
+Examples
+--------
+>>> ms(40), s(10), mbit(20)
+('40ms', '10s', '20mbit')
+"""
+
+import math
+
+from sojourn._core import ScenarioError
+
+
+def s(value: float) -> str:
+    """Write `value` seconds.
+
+    Parameters
+    ----------
+    value
+        Seconds.
+
+    Returns
+    -------
+    str
+        The time as Sojourn and ``tc`` read it.
+
+    Examples
+    --------
+    >>> s(2.5)
+    '2.5s'
+    """
+    return _quantity(value, "s")
+
+
+def ms(value: float) -> str:
+    """Write `value` milliseconds.
+
+    Parameters
+    ----------
+    value
+        Milliseconds.
+
+    Returns
+    -------
+    str
+        The time as Sojourn and ``tc`` read it.
+
+    Examples
+    --------
+    >>> ms(0.5)
+    '0.5ms'
+    """
+    return _quantity(value, "ms")
+
+
+def us(value: float) -> str:
+    """Write `value` microseconds.
+
+    Parameters
+    ----------
+    value
+        Microseconds.
+
+    Returns
+    -------
+    str
+        The time as Sojourn and ``tc`` read it.
+
+    Examples
+    --------
+    >>> us(250)
+    '250us'
+    """
+    return _quantity(value, "us")
+
+
+def kbit(value: float) -> str:
+    """Write a rate of `value` thousand bits per second.
+
+    Parameters
+    ----------
+    value
+        10³ bits per second.
+
+    Returns
+    -------
+    str
+        The rate as Sojourn and ``tc`` read it.
+
+    Examples
+    --------
+    >>> kbit(768)
+    '768kbit'
+    """
+    return _quantity(value, "kbit")
+
+
+def mbit(value: float) -> str:
+    """Write a rate of `value` million bits per second.
+
+    Parameters
+    ----------
+    value
+        10⁶ bits per second.
+
+    Returns
+    -------
+    str
+        The rate as Sojourn and ``tc`` read it.
+
+    Examples
+    --------
+    >>> mbit(20)
+    '20mbit'
+    """
+    return _quantity(value, "mbit")
+
+
+def gbit(value: float) -> str:
+    """Write a rate of `value` billion bits per second.
+
+    Parameters
+    ----------
+    value
+        10⁹ bits per second.
+
+    Returns
+    -------
+    str
+        The rate as Sojourn and ``tc`` read it.
+
+    Examples
+    --------
+    >>> gbit(1)
+    '1gbit'
+    """
+    return _quantity(value, "gbit")
+
+
+def _quantity(value: float, unit: str) -> str:
+    if not math.isfinite(value) or value < 0:
+        message = f"a quantity in {unit} is a finite number of at least 0, not {value}"
+        raise ScenarioError(message)
+    return f"{value:.12g}{unit}"

@@ -1,0 +1,178 @@
+"""Whether a result can bear a conclusion.
+
+The commonest mistake in measuring queues is to measure one that was not the bottleneck; the
+second, to run once. Each finding says what was seen, with its number.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import polars as pl
+
+# A queue that holds more than one packet for less of the time than this decides nothing.
+BUSY_SHARE = 0.05
+# Below this, a mean over the run still shows how it began.
+SHORT_S = 10.0
+# Above this, percentiles of the replies that came are too good.
+PING_LOSS = 0.10
+
+
+class Severity(StrEnum):
+    """How much a finding matters."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that limits what the result says.
+
+    Parameters
+    ----------
+    severity
+        Whether it forbids a conclusion, weakens it, or should be known.
+    text
+        What was seen, with its number.
+    """
+
+    severity: Severity
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validity:
+    """The findings on a result.
+
+    Parameters
+    ----------
+    findings
+        Errors first, then warnings, then notes.
+    """
+
+    findings: Sequence[Finding]
+
+    @property
+    def verdict(self) -> str:
+        """``"invalid"`` with an error, ``"weak"`` with a warning, else ``"valid"``."""
+        severities = {finding.severity for finding in self.findings}
+        if Severity.ERROR in severities:
+            return "invalid"
+        return "weak" if Severity.WARNING in severities else "valid"
+
+
+def assess(
+    flows: pl.DataFrame,
+    links: pl.DataFrame,
+    *,
+    finished: int,
+    total: int,
+    replications: int,
+    measured_s: float,
+) -> Validity:
+    """Look for what limits a result.
+
+    Parameters
+    ----------
+    flows, links
+        Tables of an outcome.
+    finished, total
+        Runs that finished, and that the scenario asks for.
+    replications
+        Runs of each arm that the scenario asks for.
+    measured_s
+        Simulated seconds that totals cover.
+
+    Returns
+    -------
+    Validity
+        The findings.
+    """
+    findings = [
+        *_completeness(finished, total, replications, measured_s),
+        *_bottlenecks(links),
+        *_connections(flows),
+        *_losses(flows),
+    ]
+    order = list(Severity)
+    findings.sort(key=lambda finding: order.index(finding.severity))
+    return Validity(findings=findings)
+
+
+def _completeness(
+    finished: int, total: int, replications: int, measured_s: float
+) -> list[Finding]:
+    findings = []
+    if finished < total:
+        text = f"{finished} of {total} runs finished: arms may have unequal numbers of runs."
+        findings.append(Finding(severity=Severity.WARNING, text=text))
+    if replications == 1:
+        text = "n = 1: one run an arm gives no interval; differences may be chance."
+        findings.append(Finding(severity=Severity.WARNING, text=text))
+    if measured_s < SHORT_S:
+        text = f"only {measured_s:g} s are measured: means still show how the flows began."
+        findings.append(Finding(severity=Severity.WARNING, text=text))
+    return findings
+
+
+def _bottlenecks(links: pl.DataFrame) -> list[Finding]:
+    findings = []
+    means = links.group_by("arm", "link", maintain_order=True).agg(
+        pl.col("busy_share", "utilisation").mean()
+    )
+    for arm in means["arm"].unique(maintain_order=True):
+        of_arm = means.filter(pl.col("arm") == arm)
+        if of_arm["busy_share"].max() < BUSY_SHARE:  # type: ignore[operator]
+            seen = "; ".join(
+                f"{row['link']}: {row['busy_share']:.1%} of the time, "
+                f"link {row['utilisation']:.0%} used"
+                for row in of_arm.iter_rows(named=True)
+            )
+            text = f"{arm}: no queue was the bottleneck (more than one packet waited on {seen})."
+            findings.append(Finding(severity=Severity.ERROR, text=text))
+    idle = (
+        means.group_by("link", maintain_order=True)
+        .agg(pl.col("busy_share", "utilisation").max())
+        .filter(pl.col("busy_share") < BUSY_SHARE)
+    )
+    findings += [
+        Finding(
+            severity=Severity.NOTE,
+            text=f"link {row['link']} was not a bottleneck in any arm (more than one packet waited "
+            f"for at most {row['busy_share']:.1%} of the time, at most {row['utilisation']:.0%} of "
+            "the rate used): its queue decided nothing.",
+        )
+        for row in idle.iter_rows(named=True)
+    ]
+    return findings
+
+
+def _connections(flows: pl.DataFrame) -> list[Finding]:
+    tcp = flows.filter(pl.col("kind") == "tcp")
+    return [
+        Finding(
+            severity=Severity.WARNING,
+            text=f"{row['arm']}: {row['lost']} of {row['flows']} TCP connections never opened.",
+        )
+        for row in tcp.group_by("arm", maintain_order=True)
+        .agg(lost=pl.col("connected_s").null_count(), flows=pl.len())
+        .filter(pl.col("lost") > 0)
+        .iter_rows(named=True)
+    ]
+
+
+def _losses(flows: pl.DataFrame) -> list[Finding]:
+    pings = flows.filter(pl.col("kind") == "ping")
+    return [
+        Finding(
+            severity=Severity.WARNING,
+            text=f"{row['arm']}: {row['ping_loss']:.0%} of pings were lost; "
+            "delays describe those that were not.",
+        )
+        for row in pings.group_by("arm", maintain_order=True)
+        .agg(pl.col("ping_loss").mean())
+        .filter(pl.col("ping_loss") > PING_LOSS)
+        .iter_rows(named=True)
+    ]
