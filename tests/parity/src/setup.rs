@@ -142,15 +142,11 @@ fn link(scenario: &Scenario, direction: Direction) -> Result<LinkConfig, String>
 /// The `tc` arguments in our words: the kernel's behaviour where it differs from the RFC's, and
 /// RED that adapts only where the kernel's did.
 fn kernel_spec(tc: &str, label: &str) -> String {
-    let kind = tc.split(' ').next().unwrap_or_default();
     let told = match label {
         "red_asis" => tc.trim_end_matches(" adaptive"),
         _ => tc,
     };
-    match kind {
-        "codel" | "pie" | "fq_codel" | "red" => format!("{told} profile linux"),
-        _ => told.to_owned(),
-    }
+    format!("{told} profile linux")
 }
 
 /// The bottleneck comes first on the way up and last on the way down: it stands next to the client.

@@ -1,0 +1,201 @@
+//! Measurements, each in a process of its own, so that none warms the caches or grows the heap of
+//! another.
+
+use std::process::{Command, Stdio};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use sojourn_bench::dumbbell::Dumbbell;
+use sojourn_bench::idle::{self, Idle};
+use sojourn_bench::queues::Treadmill;
+use sojourn_bench::usage;
+use sojourn_sim::{Config, Records};
+
+/// One run of S1 to S5.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Run {
+    pub(crate) delivered_per_cpu_s: f64,
+    pub(crate) peak_rss_bytes: Option<u64>,
+    pub(crate) cpu_s: f64,
+    pub(crate) delivered: u64,
+    pub(crate) drops: u64,
+    pub(crate) events: u64,
+}
+
+/// What an idle flow takes, in bytes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct IdleFlow {
+    /// One that has not started.
+    pub(crate) waiting_bytes: f64,
+    /// One that has sent all it had.
+    pub(crate) done_bytes: f64,
+}
+
+/// The cost of a queue.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Cost {
+    pub(crate) ns_per_packet: f64,
+    /// `None`: valgrind is absent.
+    pub(crate) instructions_per_packet: Option<f64>,
+    /// Memory that an empty queue touches.
+    pub(crate) empty_bytes: Option<f64>,
+}
+
+/// Runs a simulation to its end.
+pub(crate) fn simulate(config: &Config) -> Result<Records, String> {
+    sojourn_sim::run(config, &mut |_| true)
+        .map_err(|e| e.to_string())?
+        .ok_or_else(|| "stopped before its end".to_owned())
+}
+
+/// The measurement called `name`, in this process, as JSON.
+pub(crate) fn one(name: &str, packets: Option<u64>) -> Result<String, String> {
+    let json = match name.split_once(':') {
+        None => serde_json::to_string(&dumbbell(name)?),
+        Some(("S6", kind)) => match packets {
+            Some(n) => {
+                Treadmill::new(kind)?.turn(n);
+                return Ok(String::new());
+            }
+            None => serde_json::to_string(&Cost {
+                ns_per_packet: ns_per_packet(kind)?,
+                instructions_per_packet: None,
+                empty_bytes: empty_bytes(kind)?,
+            }),
+        },
+        Some(("waiting", n)) => serde_json::to_string(&growth(n, Idle::Waiting)?),
+        Some(("done", n)) => serde_json::to_string(&growth(n, Idle::Done)?),
+        Some(_) => return Err(format!("{name}: no such measurement")),
+    };
+    json.map_err(|e| e.to_string())
+}
+
+fn dumbbell(name: &str) -> Result<Run, String> {
+    let dumbbell = Dumbbell::named(name).ok_or_else(|| format!("{name}: no such scenario"))?;
+    let records = simulate(&dumbbell.config())?;
+    let cpu_s = usage::cpu_seconds();
+    let bottleneck = &records.links[Dumbbell::BOTTLENECK].totals;
+    Ok(Run {
+        delivered_per_cpu_s: bottleneck.sent_packets as f64 / cpu_s,
+        peak_rss_bytes: usage::peak_rss(),
+        cpu_s,
+        delivered: bottleneck.sent_packets,
+        drops: bottleneck.drops_aqm + bottleneck.drops_overlimit,
+        events: records.agenda_events,
+    })
+}
+
+/// How far `n` idle flows grow the resident set beyond their configuration, in bytes.
+fn growth(n: &str, why: Idle) -> Result<f64, String> {
+    let n = n.parse().map_err(|e| format!("{n}: {e}"))?;
+    let config = idle::config(n, why);
+    let before = usage::rss().ok_or("/proc does not tell the resident set")?;
+    let records = simulate(&config)?;
+    let after = usage::peak_rss().ok_or("/proc does not tell the resident set")?;
+    drop(records);
+    Ok(after.saturating_sub(before) as f64)
+}
+
+/// The best of several batches, after one to warm up.
+fn ns_per_packet(kind: &str) -> Result<f64, String> {
+    const BATCH: u64 = 1_000_000;
+    let mut treadmill = Treadmill::new(kind)?;
+    treadmill.turn(BATCH / 4);
+    let mut best = f64::INFINITY;
+    for _ in 0..7 {
+        let before = usage::cpu_seconds();
+        treadmill.turn(BATCH);
+        best = best.min(usage::cpu_seconds() - before);
+    }
+    Ok(best * 1e9 / BATCH as f64)
+}
+
+/// Growth of the resident set for each of many empty queues.
+fn empty_bytes(kind: &str) -> Result<Option<f64>, String> {
+    const QUEUES: usize = 2_000;
+    let before = usage::rss();
+    let many: Vec<_> = (0..QUEUES)
+        .map(|_| Treadmill::empty(kind))
+        .collect::<Result<_, _>>()?;
+    let after = usage::rss();
+    drop(many);
+    Ok(before
+        .zip(after)
+        .map(|(before, after)| after.saturating_sub(before) as f64 / QUEUES as f64))
+}
+
+/// The fastest of `runs` processes.
+pub(crate) fn best_of(runs: u32, name: &str) -> Result<Run, String> {
+    let mut best: Option<Run> = None;
+    for _ in 0..runs {
+        let run: Run = in_child(name)?;
+        if best.as_ref().is_none_or(|b| run.cpu_s < b.cpu_s) {
+            best = Some(run);
+        }
+    }
+    best.ok_or_else(|| "at least one run is needed".to_owned())
+}
+
+/// What 99,000 more idle flows add, divided by their number.
+pub(crate) fn idle() -> Result<IdleFlow, String> {
+    const FEW: f64 = 1_000.0;
+    const MANY: f64 = 100_000.0;
+    let each = |why: &str| -> Result<f64, String> {
+        let few: f64 = in_child(&format!("{why}:{FEW}"))?;
+        let many: f64 = in_child(&format!("{why}:{MANY}"))?;
+        Ok((many - few) / (MANY - FEW))
+    };
+    Ok(IdleFlow {
+        waiting_bytes: each("waiting")?,
+        done_bytes: each("done")?,
+    })
+}
+
+/// Time, instructions and memory of one queue.
+pub(crate) fn queue(kind: &str) -> Result<Cost, String> {
+    let cost: Cost = in_child(&format!("S6:{kind}"))?;
+    Ok(Cost {
+        instructions_per_packet: instructions(kind)?,
+        ..cost
+    })
+}
+
+fn in_child<T: DeserializeOwned>(name: &str) -> Result<T, String> {
+    let exe = std::env::current_exe().map_err(|e| e.to_string())?;
+    let output = Command::new(exe)
+        .args(["--one", name])
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|e| e.to_string())?;
+    serde_json::from_slice(&output.stdout).map_err(|e| format!("{name}: {}: {e}", output.status))
+}
+
+/// Instructions a packet, from two runs of different length so that start-up cancels; `None`
+/// where valgrind is absent.
+fn instructions(kind: &str) -> Result<Option<f64>, String> {
+    const SHORT: u64 = 20_000;
+    const LONG: u64 = 120_000;
+    let Some(short) = collected(kind, SHORT)? else {
+        return Ok(None);
+    };
+    let long = collected(kind, LONG)?;
+    Ok(long.map(|long| long.saturating_sub(short) as f64 / (LONG - SHORT) as f64))
+}
+
+fn collected(kind: &str, packets: u64) -> Result<Option<u64>, String> {
+    let exe = std::env::current_exe().map_err(|e| e.to_string())?;
+    let run = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(exe)
+        .args(["--one", &format!("S6:{kind}")])
+        .args(["--packets", &packets.to_string()])
+        .output();
+    let Ok(output) = run else {
+        return Ok(None);
+    };
+    let text = String::from_utf8_lossy(&output.stderr);
+    let counted = text.lines().find_map(|l| l.split_once("Collected : "));
+    let (_, count) = counted.ok_or_else(|| format!("valgrind: {}: {text}", output.status))?;
+    let parsed = count.trim().parse();
+    parsed.map(Some).map_err(|e| format!("{count}: {e}"))
+}

@@ -1,0 +1,183 @@
+//! S1 to S5: long flows over one bottleneck, as the peers ran them.
+
+use sojourn_net::{Bytes, Duration, Rate};
+use sojourn_qdisc::QdiscSpec;
+use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
+use sojourn_transport::CcKind;
+
+/// One of the scenarios that the peers were measured with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dumbbell {
+    /// `S1` to `S5`.
+    pub name: &'static str,
+    /// One line for a table.
+    pub what: &'static str,
+    flows: usize,
+    rate: Rate,
+    /// Rate of the senders' access link; `None`: there is none.
+    access: Option<Rate>,
+    /// Base RTTs in milliseconds; flow `n` has the `n % len`-th.
+    rtts_ms: &'static [u64],
+    qdisc: &'static str,
+    /// Rate of a UDP stream beside the flows.
+    cbr: Option<Rate>,
+    seconds: u64,
+}
+
+/// All of them.
+pub const DUMBBELLS: [Dumbbell; 5] = [
+    Dumbbell {
+        name: "S1",
+        what: "1 CUBIC, 100 Mbit/s, 100 ms, CoDel, 60 s",
+        flows: 1,
+        rate: Rate::mbit(100),
+        access: None,
+        rtts_ms: &[100],
+        qdisc: "codel limit 1000",
+        cbr: None,
+        seconds: 60,
+    },
+    Dumbbell {
+        name: "S2",
+        what: "4 CUBIC, 10 Mbit/s, 50 ms, FIFO of 127, 140 s",
+        flows: 4,
+        rate: Rate::mbit(10),
+        access: None,
+        rtts_ms: &[50],
+        qdisc: "pfifo limit 127",
+        cbr: None,
+        seconds: 140,
+    },
+    Dumbbell {
+        name: "S3",
+        what: "30 CUBIC, 1 Gbit/s, 120 ms, CoDel, access 10 Gbit/s, 20 s",
+        flows: 30,
+        rate: Rate::mbit(1_000),
+        access: Some(Rate::mbit(10_000)),
+        rtts_ms: &[120],
+        qdisc: "codel limit 1000",
+        cbr: None,
+        seconds: 20,
+    },
+    Dumbbell {
+        name: "S4",
+        what: "3 CUBIC, 10 Gbit/s, 120 ms, FIFO of one BDP, 10 s",
+        flows: 3,
+        rate: Rate::mbit(10_000),
+        access: None,
+        rtts_ms: &[120],
+        qdisc: "pfifo limit 100000",
+        cbr: None,
+        seconds: 10,
+    },
+    Dumbbell {
+        name: "S5",
+        what: "100 CUBIC of 20-100 ms and 10 Mbit/s UDP, 100 Mbit/s, FQ-CoDel, 60 s",
+        flows: 100,
+        rate: Rate::mbit(100),
+        access: None,
+        rtts_ms: &[20, 40, 60, 80, 100],
+        qdisc: "fq_codel",
+        cbr: Some(Rate::mbit(10)),
+        seconds: 60,
+    },
+];
+
+impl Dumbbell {
+    /// The scenario called `name`.
+    pub fn named(name: &str) -> Option<Self> {
+        DUMBBELLS.into_iter().find(|d| d.name == name)
+    }
+
+    /// The place of the bottleneck in [`Config::links`].
+    pub const BOTTLENECK: usize = 0;
+
+    /// As a simulation, with series each 100 ms as a user would have them.
+    ///
+    /// # Panics
+    /// If a queue of the list is unknown to the catalogue.
+    pub fn config(&self) -> Config {
+        let mut links = vec![link("bottleneck", self.rate, self.qdisc)];
+        let mut forward = vec![Hop::Link(Self::BOTTLENECK)];
+        if let Some(rate) = self.access {
+            links.push(link("access", rate, "pfifo limit 1000000"));
+            forward.insert(0, Hop::Link(1));
+        }
+        let way = |half: Hop| [forward.clone(), vec![half]].concat();
+        let half = |n: usize| {
+            let rtt = self.rtts_ms[n % self.rtts_ms.len()];
+            Hop::Delay(Duration::from_micros(rtt * 500))
+        };
+        let mut flows: Vec<_> = (0..self.flows)
+            .map(|n| FlowConfig {
+                name: format!("tcp-{n}"),
+                forward: way(half(n)),
+                reverse: vec![half(n)],
+                start: Duration::ZERO,
+                start_jitter: Duration::from_millis(if self.flows == 1 { 0 } else { 100 }),
+                stop: None,
+                traffic: bulk(),
+            })
+            .collect();
+        flows.extend(self.cbr.map(|rate| FlowConfig {
+            name: "udp".to_owned(),
+            forward: way(half(0)),
+            reverse: vec![half(0)],
+            start: Duration::ZERO,
+            start_jitter: Duration::ZERO,
+            stop: None,
+            traffic: Traffic::Udp {
+                rate,
+                payload: Bytes(1_472),
+                spread: 0.0,
+            },
+        }));
+        Config {
+            seed: 1,
+            duration: Duration::from_secs(self.seconds),
+            measure_from: Duration::ZERO,
+            sample: Duration::from_millis(100),
+            links,
+            flows,
+            keep_events: false,
+        }
+    }
+}
+
+/// A serial link whose queue is `qdisc`.
+///
+/// # Panics
+/// If the catalogue does not know it.
+pub fn link(name: &str, rate: Rate, qdisc: &str) -> LinkConfig {
+    LinkConfig {
+        name: name.to_owned(),
+        rate,
+        shaper: Shaper::Serial,
+        overhead: 0,
+        delay: Duration::ZERO,
+        qdisc: QdiscSpec::parse(qdisc).expect("the benchmark names queues of the catalogue"),
+    }
+}
+
+/// TCP without end.
+pub fn bulk() -> Traffic {
+    Traffic::Tcp {
+        cc: CcKind::Cubic,
+        bytes: None,
+        ecn: false,
+        initial_window: 10,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_scenario_can_be_run() {
+        for dumbbell in DUMBBELLS {
+            assert_eq!(dumbbell.config().check(), Ok(()), "{}", dumbbell.name);
+            assert_eq!(Dumbbell::named(dumbbell.name), Some(dumbbell));
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! `sojourn-bench`: speed and memory of the simulator (S1-S5), cost of the queues (S6).
+
+mod child;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::{fs, io};
+
+use sojourn_bench::dumbbell::{DUMBBELLS, Dumbbell};
+use sojourn_bench::{queues, usage};
+
+use crate::table::Report;
+
+const USAGE: &str = "\
+usage: sojourn-bench [options]
+  --only LIST            of S1 to S6 and idle, such as S1,S3
+  --json FILE            where the figures go [target/bench.json]
+  --runs N               best of so many [3]
+  --profile S3           instead: only run it, for a profiler
+  --repeat N             so many times [1]
+  --one NAME             instead: one measurement in this process, as one line of JSON";
+
+struct Options {
+    only: Option<Vec<String>>,
+    json: PathBuf,
+    runs: u32,
+    profile: Option<String>,
+    repeat: u32,
+    one: Option<String>,
+    packets: Option<u64>,
+}
+
+fn main() -> ExitCode {
+    let done = options(std::env::args().skip(1)).and_then(|options| run(&options));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("{e}\n{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn options(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
+    let mut options = Options {
+        only: None,
+        json: "target/bench.json".into(),
+        runs: 3,
+        profile: None,
+        repeat: 1,
+        one: None,
+        packets: None,
+    };
+    while let Some(word) = words.next() {
+        let value = words.next().ok_or_else(|| format!("{word}: what?"))?;
+        let number = || value.parse::<u32>().map_err(|e| format!("{value}: {e}"));
+        match word.as_str() {
+            "--only" => options.only = Some(value.split(',').map(str::to_owned).collect()),
+            "--json" => options.json = value.into(),
+            "--runs" => options.runs = number()?,
+            "--profile" => options.profile = Some(value),
+            "--repeat" => options.repeat = number()?,
+            "--one" => options.one = Some(value),
+            "--packets" => options.packets = Some(u64::from(number()?)),
+            _ => return Err(format!("{word}: unknown")),
+        }
+    }
+    Ok(options)
+}
+
+fn run(options: &Options) -> Result<(), String> {
+    if let Some(name) = &options.one {
+        usage::pin();
+        println!("{}", child::one(name, options.packets)?);
+        return Ok(());
+    }
+    if let Some(name) = &options.profile {
+        let dumbbell = Dumbbell::named(name).ok_or_else(|| format!("{name}: no such scenario"))?;
+        for _ in 0..options.repeat {
+            child::simulate(&dumbbell.config())?;
+        }
+        return Ok(());
+    }
+    let wanted = |name: &str| {
+        let only = options.only.as_ref();
+        only.is_none_or(|names| names.iter().any(|n| n == name))
+    };
+    let mut report = Report::default();
+    if DUMBBELLS.iter().any(|d| wanted(d.name)) {
+        table::head();
+    }
+    for dumbbell in DUMBBELLS.iter().filter(|d| wanted(d.name)) {
+        let best = child::best_of(options.runs, dumbbell.name)?;
+        table::dumbbell(dumbbell, &best);
+        report.dumbbells.insert(dumbbell.name, best);
+    }
+    if wanted("idle") {
+        let idle = child::idle()?;
+        table::idle(&idle);
+        report.idle_flow = Some(idle);
+    }
+    if wanted("S6") {
+        table::queues_head();
+        for kind in queues::kinds() {
+            let cost = child::queue(kind)?;
+            table::queue(kind, &cost);
+            report.queues.insert(kind, cost);
+        }
+    }
+    write(&options.json, &report).map_err(|e| format!("{}: {e}", options.json.display()))
+}
+
+/// Readers never see half a file.
+fn write(path: &Path, report: &Report) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let partial = path.with_extension("partial");
+    fs::write(&partial, serde_json::to_string_pretty(report)? + "\n")?;
+    fs::rename(partial, path)
+}

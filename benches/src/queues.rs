@@ -1,0 +1,167 @@
+//! S6: what an enqueue and a dequeue cost in each queue of the catalogue.
+
+use sojourn_net::{Bytes, Duration, Ecn, FlowKey, Instant, Packet, Rate, Rng};
+use sojourn_qdisc::{
+    AnyQdisc, DropReason, LinkFacts, MarkReason, Observer, Qdisc, QdiscSpec, catalogue,
+};
+
+/// Packets that wait while others come and go.
+const STANDING: usize = 100;
+/// Flows they belong to.
+const FLOWS: u32 = 100;
+/// A full packet at 1 Gbit/s, so that laws of time see time pass.
+const GAP: Duration = Duration::from_micros(12);
+
+/// The names of the queues there are.
+pub fn kinds() -> Vec<&'static str> {
+    catalogue().into_iter().map(|info| info.name).collect()
+}
+
+/// A packet of the size of a cache line.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    flow: FlowKey,
+    ecn: Ecn,
+    size: u32,
+    _payload: [u64; 4],
+}
+
+const _: () = assert!(size_of::<Line>() == 64, "a cache line");
+
+impl Line {
+    fn of(flow: u32) -> Self {
+        Self {
+            flow: FlowKey {
+                source: 0x0A00_0001,
+                destination: 0x0A01_0001,
+                ports: (flow << 16) + 443,
+                protocol: 6,
+            },
+            ecn: Ecn::NotEct,
+            size: 1_514,
+            _payload: [0; 4],
+        }
+    }
+}
+
+impl Packet for Line {
+    fn size(&self) -> Bytes {
+        Bytes(u64::from(self.size))
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.ecn = ecn;
+    }
+
+    fn flow(&self) -> FlowKey {
+        self.flow
+    }
+}
+
+#[derive(Default)]
+struct Dropped(u64);
+
+impl Observer<Line> for Dropped {
+    fn on_drop(&mut self, _now: Instant, _pkt: Line, _reason: DropReason) {
+        self.0 += 1;
+    }
+
+    fn on_mark(&mut self, _now: Instant, _pkt: &Line, _reason: MarkReason) {}
+}
+
+/// A queue with its standing packets, and the clock that drives it.
+pub struct Treadmill {
+    queue: AnyQdisc<Line>,
+    now: Instant,
+    next: u32,
+    dropped: Dropped,
+}
+
+impl Treadmill {
+    /// The queue that `spec` describes, filled.
+    ///
+    /// # Errors
+    /// When the catalogue does not know it.
+    pub fn new(spec: &str) -> Result<Self, String> {
+        let mut treadmill = Self::empty(spec)?;
+        for _ in 0..STANDING {
+            treadmill.offer();
+        }
+        Ok(treadmill)
+    }
+
+    /// The queue that `spec` describes, with nothing in it.
+    ///
+    /// # Errors
+    /// When the catalogue does not know it.
+    pub fn empty(spec: &str) -> Result<Self, String> {
+        Ok(Self {
+            queue: build(spec)?,
+            now: Instant::ZERO,
+            next: 0,
+            dropped: Dropped::default(),
+        })
+    }
+
+    /// Passes `packets` through.
+    pub fn turn(&mut self, packets: u64) {
+        for _ in 0..packets {
+            self.now += GAP;
+            if self.queue.next_timer().is_some_and(|at| at <= self.now) {
+                self.queue.on_timer(self.now);
+            }
+            self.offer();
+            self.queue.dequeue(self.now, &mut self.dropped);
+            if self.queue.backlog().packets < STANDING {
+                self.offer();
+            }
+        }
+    }
+
+    /// Packets the queue discarded so far.
+    pub const fn dropped(&self) -> u64 {
+        self.dropped.0
+    }
+
+    fn offer(&mut self) {
+        let pkt = Line::of(self.next);
+        self.next = (self.next + 1) % FLOWS;
+        self.queue.enqueue(self.now, pkt, &mut self.dropped);
+    }
+}
+
+fn build(spec: &str) -> Result<AnyQdisc<Line>, String> {
+    let spec = QdiscSpec::parse(spec).map_err(|e| e.to_string())?;
+    let link = LinkFacts {
+        rate: Some(Rate::mbit(1_000)),
+        ..LinkFacts::default()
+    };
+    Ok(spec.build(&link, Rng::new(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_packets_that_stand_keep_standing() {
+        for kind in kinds() {
+            let mut treadmill = Treadmill::new(kind).expect("it is in the catalogue");
+            treadmill.turn(100_000);
+            let standing = treadmill.queue.backlog().packets;
+            assert!(
+                (STANDING - 1..=STANDING + 1).contains(&standing),
+                "{kind}: {standing}"
+            );
+            assert!(
+                treadmill.dropped() < 5_000,
+                "{kind}: {}",
+                treadmill.dropped()
+            );
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The figures for people, beside the peers'.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use sojourn_bench::dumbbell::{DUMBBELLS, Dumbbell};
+use sojourn_bench::peers::{BARS, IDLE_FLOW_BYTES, NS3_QUEUE_NS, ORIGIN, PEERS};
+
+use crate::child::{Cost, IdleFlow, Run};
+
+/// Everything measured, as `bench.json` has it.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Report {
+    #[serde(flatten)]
+    pub(crate) dumbbells: BTreeMap<&'static str, Run>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) idle_flow: Option<IdleFlow>,
+    #[serde(rename = "S6", skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) queues: BTreeMap<&'static str, Cost>,
+}
+
+/// What the columns are.
+pub(crate) fn head() {
+    println!("thousand data packets delivered per CPU second; peers: {ORIGIN}\n");
+    print!("{:3} {:>9} {:>7} {:>8}", "", "sojourn", "CPU s", "RSS MB");
+    for peer in PEERS {
+        print!(" {:>19}", peer.name);
+    }
+    println!("  bar (goal)");
+}
+
+/// One line of S1 to S5.
+pub(crate) fn dumbbell(dumbbell: &Dumbbell, run: &Run) {
+    let n = DUMBBELLS.iter().position(|d| d == dumbbell);
+    let n = n.expect("the table is drawn from the list");
+    let ours = run.delivered_per_cpu_s / 1e3;
+    let rss = run.peak_rss_bytes.map_or("-".to_owned(), megabytes);
+    print!("{:3} {ours:9.0} {:7.3} {rss:>8}", dumbbell.name, run.cpu_s);
+    for peer in PEERS {
+        let theirs = peer.k_per_s[n].map_or("does not finish".to_owned(), |k| {
+            format!("{k:.0} (x{:.1})", ours / k)
+        });
+        print!(" {theirs:>19}");
+    }
+    let (bar, goal) = BARS[n];
+    let verdict = match ours {
+        k if k >= goal => "goal met",
+        k if k >= bar => "met",
+        _ => "MISSED",
+    };
+    println!("  {bar:.0} ({goal:.0}) {verdict}");
+    println!(
+        "    {}: {} delivered, {} dropped, {:.2} events a packet",
+        dumbbell.what,
+        run.delivered,
+        run.drops,
+        run.events as f64 / run.delivered as f64
+    );
+}
+
+/// The line about idle flows.
+pub(crate) fn idle(idle: &IdleFlow) {
+    let most = idle.waiting_bytes.max(idle.done_bytes);
+    println!(
+        "\nidle flow: {:.0} B before it starts, {:.0} B after it is done; bar {IDLE_FLOW_BYTES:.0} B {}",
+        idle.waiting_bytes,
+        idle.done_bytes,
+        if most <= IDLE_FLOW_BYTES {
+            "met"
+        } else {
+            "MISSED"
+        }
+    );
+}
+
+/// What the columns of S6 are.
+pub(crate) fn queues_head() {
+    println!("\nS6: one enqueue and one dequeue, 100 packets standing, 100 flows");
+    println!(
+        "{:12} {:>9} {:>13} {:>12} {:>22}",
+        "", "ns", "instructions", "empty bytes", "ns-3 3.48 ns"
+    );
+}
+
+/// One line of S6.
+pub(crate) fn queue(kind: &str, cost: &Cost) {
+    let instructions = cost
+        .instructions_per_packet
+        .map_or("not measured".to_owned(), |n| format!("{n:.0}"));
+    let bytes = cost
+        .empty_bytes
+        .map_or("-".to_owned(), |b| format!("{b:.0}"));
+    let peer = NS3_QUEUE_NS.iter().find(|(name, _)| *name == kind);
+    let theirs = peer.map_or(String::new(), |(_, ns)| {
+        format!("{ns:.0} (x{:.1})", ns / cost.ns_per_packet)
+    });
+    println!(
+        "{kind:12} {:9.1} {instructions:>13} {bytes:>12} {theirs:>22}",
+        cost.ns_per_packet
+    );
+    if cost.instructions_per_packet.is_none() {
+        println!("{:12} instructions not measured: valgrind is absent", "");
+    }
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1}", bytes as f64 / 1e6)
+}
