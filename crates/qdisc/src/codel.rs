@@ -318,7 +318,9 @@ impl Control {
     fn start(&mut self, law: &Law, now: Instant) {
         let now = law.told(now);
         let delta = self.count.wrapping_sub(self.lastcount);
-        if delta > 1 && now < self.drop_next + law.interval.times(16) {
+        // Overload may have counted before the first signal; then `drop_next` means nothing yet.
+        let recent = self.lastcount > 0 && now < self.drop_next + law.interval.times(16);
+        if delta > 1 && recent {
             self.step(law, delta);
         } else {
             self.count = 1;

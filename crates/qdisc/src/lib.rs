@@ -17,6 +17,8 @@ mod red;
 mod round;
 mod sfq;
 mod spec;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use any::AnyQdisc;
 pub use catalogue::{ParameterInfo, QdiscInfo, catalogue};

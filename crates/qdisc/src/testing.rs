@@ -1,0 +1,247 @@
+//! Test doubles, and the contract that every queue must keep.
+//!
+//! [`check_qdisc`] drives a queue with any traffic and verifies after every call that it is a
+//! queue at all: nothing is lost, invented, reordered within a flow or marked against its will.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use sojourn_net::{Bytes, Duration, Ecn, FlowKey, Instant, Packet};
+
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
+
+/// A packet that knows who it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TestPacket {
+    /// Its place in the order of arrival.
+    pub id: u64,
+    /// Which flow sent it.
+    pub flow: u32,
+    /// Length on the wire.
+    pub size: u64,
+    /// The ECN field.
+    pub ecn: Ecn,
+}
+
+impl TestPacket {
+    /// A full-size packet of flow 0 that cannot be marked.
+    pub const fn mtu(id: u64) -> Self {
+        Self {
+            id,
+            flow: 0,
+            size: 1_514,
+            ecn: Ecn::NotEct,
+        }
+    }
+}
+
+impl Packet for TestPacket {
+    fn size(&self) -> Bytes {
+        Bytes(self.size)
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.ecn = ecn;
+    }
+
+    fn flow(&self) -> FlowKey {
+        FlowKey {
+            source: 1,
+            destination: 2,
+            ports: self.flow,
+            protocol: 6,
+        }
+    }
+}
+
+/// Everything a queue did to packets it did not simply forward.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recorder {
+    /// What was dropped, when and why.
+    pub drops: Vec<(Instant, TestPacket, DropReason)>,
+    /// What was marked, when and why.
+    pub marks: Vec<(Instant, TestPacket, MarkReason)>,
+}
+
+impl Observer<TestPacket> for Recorder {
+    fn on_drop(&mut self, now: Instant, pkt: TestPacket, reason: DropReason) {
+        self.drops.push((now, pkt, reason));
+    }
+
+    fn on_mark(&mut self, now: Instant, pkt: &TestPacket, reason: MarkReason) {
+        self.marks.push((now, *pkt, reason));
+    }
+}
+
+/// One thing that happens to a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// A packet of this flow, size and ECN field arrives.
+    Enqueue(u32, u64, Ecn),
+    /// The link asks for a packet.
+    Dequeue,
+    /// Time passes; timers that fall due are told so in time.
+    Wait(Duration),
+    /// Time passes; timers that fell due are told so at its end.
+    WaitUntold(Duration),
+}
+
+/// Drives the queue that `build` makes through `ops`; returns what it did.
+///
+/// # Panics
+/// If the queue breaks the contract.
+pub fn check_qdisc<Q: Qdisc<TestPacket> + Clone>(build: impl Fn() -> Q, ops: &[Op]) -> History {
+    let (mut first, mut second) = (Trial::new(build()), Trial::new(build()));
+    assert_eq!(
+        first.step(Op::Dequeue),
+        None,
+        "an empty queue gave a packet"
+    );
+    second.step(Op::Dequeue);
+    let half = ops.len() / 2;
+    for &op in &ops[..half] {
+        first.step(op);
+    }
+    let mut copy = first.clone();
+    for &op in &ops[half..] {
+        first.step(op);
+    }
+    for &op in &ops[half..] {
+        copy.step(op);
+    }
+    assert_eq!(copy.history, first.history, "a clone behaved differently");
+    for &op in ops {
+        second.step(op);
+    }
+    assert_eq!(
+        second.history, first.history,
+        "the same seed, another history"
+    );
+    first.drain();
+    first.history
+}
+
+/// What went in and came out of a queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History {
+    /// Packets offered.
+    pub offered: u64,
+    /// Packets delivered, in order.
+    pub delivered: Vec<(Instant, TestPacket)>,
+    /// What was signalled.
+    pub recorder: Recorder,
+}
+
+/// A queue on trial: the queue, and what an honest bookkeeper knows of it.
+#[derive(Clone)]
+struct Trial<Q> {
+    queue: Q,
+    now: Instant,
+    waiting: BTreeMap<u64, TestPacket>,
+    last_of_flow: BTreeMap<u32, u64>,
+    history: History,
+}
+
+impl<Q: Qdisc<TestPacket>> Trial<Q> {
+    fn new(queue: Q) -> Self {
+        Self {
+            queue,
+            now: Instant::ZERO,
+            waiting: BTreeMap::new(),
+            last_of_flow: BTreeMap::new(),
+            history: History::default(),
+        }
+    }
+
+    fn step(&mut self, op: Op) -> Option<TestPacket> {
+        let seen = self.history.recorder.clone();
+        let mut delivered = None;
+        match op {
+            Op::Enqueue(flow, size, ecn) => {
+                let id = self.history.offered;
+                let pkt = TestPacket {
+                    id,
+                    flow,
+                    size,
+                    ecn,
+                };
+                self.history.offered += 1;
+                self.waiting.insert(id, pkt);
+                self.queue
+                    .enqueue(self.now, pkt, &mut self.history.recorder);
+            }
+            Op::Dequeue => {
+                delivered = self.queue.dequeue(self.now, &mut self.history.recorder);
+            }
+            Op::Wait(time) => self.wait(time),
+            Op::WaitUntold(time) => {
+                self.now += time;
+                self.tell();
+            }
+        }
+        self.audit(&seen, delivered);
+        if op == Op::Dequeue && delivered.is_none() {
+            assert!(self.waiting.is_empty(), "packets wait, none was given");
+        }
+        delivered
+    }
+
+    /// Lets time pass, stopping wherever a timer is due.
+    fn wait(&mut self, time: Duration) {
+        let until = self.now + time;
+        while let Some(due) = self.queue.next_timer().filter(|&due| due <= until) {
+            self.now = due.max(self.now);
+            self.tell();
+        }
+        self.now = until;
+    }
+
+    fn tell(&mut self) {
+        if self.queue.next_timer().is_some_and(|due| due <= self.now) {
+            self.queue.on_timer(self.now);
+        }
+        if let Some(next) = self.queue.next_timer() {
+            assert!(next > self.now, "a timer is due at once again");
+        }
+    }
+
+    /// Compares what the queue did since `seen` with what it may do.
+    fn audit(&mut self, seen: &Recorder, delivered: Option<TestPacket>) {
+        let marks = &self.history.recorder.marks[seen.marks.len()..];
+        for (at, pkt, _) in marks {
+            assert_eq!(*at, self.now, "a mark at another time");
+            let known = self.waiting.get_mut(&pkt.id).expect("a mark on nothing");
+            assert_ne!(known.ecn, Ecn::NotEct, "a Not-ECT packet was marked");
+            known.ecn = Ecn::Ce;
+        }
+        let drops = &self.history.recorder.drops[seen.drops.len()..];
+        for (at, pkt, _) in drops {
+            assert_eq!(*at, self.now, "a drop at another time");
+            let known = self.waiting.remove(&pkt.id).expect("a drop of nothing");
+            assert_eq!(known, *pkt, "a dropped packet was altered");
+        }
+        if let Some(pkt) = delivered {
+            let known = self.waiting.remove(&pkt.id).expect("an invented packet");
+            assert_eq!(known, pkt, "altered, cleared of CE or marked unreported");
+            let last = self.last_of_flow.insert(pkt.flow, pkt.id);
+            assert!(last < Some(pkt.id), "a flow was reordered");
+            self.history.delivered.push((self.now, pkt));
+        }
+        let waiting = Backlog {
+            packets: self.waiting.len(),
+            bytes: self.waiting.values().map(Packet::size).sum(),
+        };
+        assert_eq!(self.queue.backlog(), waiting, "backlog is not what waits");
+    }
+
+    /// Empties the queue and asks it once more.
+    fn drain(&mut self) {
+        while self.step(Op::Dequeue).is_some() {}
+        assert_eq!(self.step(Op::Dequeue), None);
+        assert_eq!(self.queue.backlog(), Backlog::default());
+    }
+}

@@ -1,0 +1,120 @@
+//! Every discipline of the catalogue, in every profile, with and without marking, is a queue.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use sojourn_qdisc::testing::{Op, TestPacket, check_qdisc};
+use sojourn_qdisc::{AnyQdisc, Duration, Ecn, LinkFacts, QdiscSpec, Rate, Rng, catalogue};
+
+/// Every way to ask for a queue: kind, profile, switches; small limits, so that they bind.
+fn all_specs() -> Vec<QdiscSpec> {
+    let mut specs = Vec::new();
+    for kind in catalogue() {
+        let limits: &[&str] = match kind.name {
+            "bfifo" => &["", " limit 20000b", " limit 20000b headdrop"],
+            "red" | "ared" => &[
+                " limit 60000",
+                " limit 60000 min 3000 max 9000 burst 4 probability 1",
+                " limit 60000 min 3000 max 9000 gentle",
+                " limit 60000 min 2000 max 6000 harddrop",
+            ],
+            "sfq" => &[
+                "",
+                " limit 20 depth 5",
+                " limit 20 depth 5 headdrop perturb 1s flows 4",
+            ],
+            "fq_codel" | "fq_nocodel" => &["", " limit 20", " limit 20 flows 4 quantum 300"],
+            "codel" => &["", " limit 20", " ce_threshold 2ms"],
+            "pie" => &["", " limit 20", " target 1ms tupdate 1ms"],
+            _ => &["", " limit 20"],
+        };
+        for profile in kind.profiles {
+            for limit in limits {
+                for ecn in ["ecn", "noecn"] {
+                    let mut text = format!("{}{limit} profile {profile}", kind.name);
+                    if kind.parameters.iter().any(|p| p.key == "ecn") {
+                        text = format!("{text} {ecn}");
+                    }
+                    specs.push(QdiscSpec::parse(&text).unwrap());
+                    if text.starts_with("red") && ecn == "ecn" {
+                        specs.push(QdiscSpec::parse(&(text + " nodrop")).unwrap());
+                    }
+                }
+            }
+        }
+    }
+    specs
+}
+
+fn build(spec: &QdiscSpec, seed: u64) -> AnyQdisc<TestPacket> {
+    let link = LinkFacts {
+        rate: Some(Rate::mbit(10)),
+        ..LinkFacts::default()
+    };
+    spec.build(&link, Rng::new(seed).fork("queue"))
+}
+
+/// Time on a grid of half milliseconds, so that delays equal a parameter; often none at all.
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let ecn = select(vec![Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce]);
+    let size = select(vec![64_u64, 700, 1_514, 9_000]);
+    let grid = |ticks: u64| Duration::from_micros(500 * ticks);
+    let op = prop_oneof![
+        12 => (0..6_u32, size, ecn).prop_map(|(flow, size, ecn)| Op::Enqueue(flow, size, ecn)),
+        8 => Just(Op::Dequeue),
+        6 => (0..20_u64).prop_map(move |n| Op::Wait(grid(n))),
+        1 => (0..4_000_u64).prop_map(move |n| Op::Wait(grid(n))),
+        1 => (0..4_000_u64).prop_map(move |n| Op::WaitUntold(grid(n))),
+    ];
+    vec(op, 0..400)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_discipline_keeps_the_contract(ops in ops(), seed in any::<u64>()) {
+        for spec in all_specs() {
+            let history = check_qdisc(|| build(&spec, seed), &ops);
+            let marking = spec.to_string().contains(" ecn") || spec.to_string().contains("ce_t");
+            prop_assert!(marking || history.recorder.marks.is_empty(), "{spec} marked");
+        }
+    }
+}
+
+#[test]
+fn the_suite_exercises_what_it_checks() {
+    // One long overload for each discipline: all drop, those that may mark do.
+    let mut ops = Vec::new();
+    let mut rng = Rng::new(1);
+    for n in 0..4_000_u32 {
+        let ecn = [Ecn::NotEct, Ecn::Ect0][n as usize % 2];
+        ops.push(Op::Enqueue(n % 5, 1_514, ecn));
+        ops.push(Op::Wait(Duration::from_micros(rng.below(2_400))));
+        if n % 3 != 0 {
+            ops.push(Op::Dequeue);
+        }
+    }
+    let specs = all_specs();
+    assert!(specs.len() > 80, "only {} specs", specs.len());
+    for spec in specs {
+        let history = check_qdisc(|| build(&spec, 1), &ops);
+        let text = spec.to_string();
+        let unlimited = text == "bfifo limit 1514000b"
+            || text.starts_with("fq_codel limit 10240 ") && text.contains("100s");
+        let queues = text.contains("nodrop") || unlimited;
+        assert!(
+            queues || !history.recorder.drops.is_empty(),
+            "{text} dropped nothing"
+        );
+        let marks = history.recorder.marks.len();
+        let silent =
+            text.contains("target 100s") || text.contains("harddrop") || text.starts_with("pie");
+        assert!(
+            !text.contains(" ecn") || silent || marks > 0,
+            "{text} marked nothing"
+        );
+    }
+}

@@ -1,0 +1,239 @@
+//! A specification means the same as text, as pairs and as a value.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use sojourn_qdisc::{Bytes, CodelParams, Duration, Profile, QdiscSpec, RedParams, Unit, catalogue};
+
+fn refusal(text: &str) -> String {
+    QdiscSpec::parse(text).unwrap_err().to_string()
+}
+
+/// A text that sets some parameters of some discipline to allowed values.
+fn texts() -> impl Strategy<Value = String> {
+    let kinds = select(catalogue());
+    (kinds, any::<[Index; 12]>(), any::<u16>()).prop_map(|(kind, choices, chosen)| {
+        let mut text = kind.name.to_string();
+        for (n, (parameter, choice)) in kind.parameters.iter().zip(choices).enumerate() {
+            if chosen & (1 << n) == 0 {
+                continue;
+            }
+            let key = parameter.key;
+            let of = |values: &[&str]| values[choice.index(values.len())].to_string();
+            text += &match parameter.unit {
+                Unit::Time => format!(" {key} {}", of(&["5ms", "12.5ms", "1001us", "1s", "99s"])),
+                Unit::Rate => format!(" {key} {}", of(&["10mbit", "1.5gbit", "8kbps"])),
+                Unit::Size => format!(" {key} {}", of(&["1514", "32kb", "20000b", "4k"])),
+                Unit::Packets => format!(" {key} {}", of(&["1", "127", "10240p"])),
+                Unit::Count => format!(" {key} {}", of(&["1", "2", "16", "32"])),
+                Unit::Fraction => format!(" {key} {}", of(&["0.02", "1", "0.1"])),
+                Unit::Flag => format!(" {}{key}", of(&["", "no"])),
+                Unit::Profile => {
+                    let profile = kind.profiles[choice.index(kind.profiles.len())];
+                    format!(" {key} {profile}")
+                }
+            };
+        }
+        text
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_displayed_is_read_back(text in texts()) {
+        // Some texts contradict themselves; those are refused, not misread.
+        if let Ok(spec) = QdiscSpec::parse(&text) {
+            prop_assert_eq!(QdiscSpec::parse(&spec.to_string()), Ok(spec.clone()));
+            let pairs = spec.pairs().into_iter().map(|(key, value)| (key.into(), value));
+            prop_assert_eq!(QdiscSpec::from_pairs(spec.kind(), pairs), Ok(spec.clone()));
+            prop_assert_eq!(spec.validate(), Ok(()));
+        }
+    }
+}
+
+#[test]
+fn the_strings_of_tc_are_read() {
+    for (text, canonical) in [
+        (
+            "fq_codel limit 10240p target 5ms interval 100ms quantum 1514 ecn",
+            "fq_codel limit 10240 memory_limit 33554432b flows 1024 target 5ms interval 100ms \
+             quantum 1514b drop_batch 64 ecn",
+        ),
+        ("pfifo limit 127", "pfifo limit 127"),
+        ("pfifo", "pfifo limit 1000"),
+        ("pfifo_head_drop limit 5p", "pfifo_head_drop limit 5"),
+        ("bfifo limit 15140b", "bfifo limit 15140b"),
+        ("bfifo limit 15k headdrop", "bfifo limit 15360b headdrop"),
+        (
+            "red limit 192278 min 12500 avpkt 1000 bandwidth 10mbit adaptive",
+            "red limit 192278b min 12500b avpkt 1000b probability 0.02 bandwidth 10mbit adaptive",
+        ),
+        (
+            "pie limit 1000 target 20ms tupdate 30ms",
+            "pie limit 1000 target 20ms tupdate 30ms alpha 2 beta 20",
+        ),
+        (
+            "pie profile linux-3.14",
+            "pie limit 1000 alpha 2 beta 20 profile linux-3.14",
+        ),
+        ("pie nocap", "pie limit 1000 alpha 2 beta 20 nocap"),
+        (
+            "codel limit 1000p target 13ms interval 100ms noecn",
+            "codel limit 1000 target 13ms interval 100ms",
+        ),
+        (
+            "sfq limit 127 perturb 10s",
+            "sfq limit 127 depth 127 flows 128 divisor 1024 perturb 10s",
+        ),
+        (
+            "sfq profile linux",
+            "sfq limit 127 depth 127 flows 128 divisor 1024",
+        ),
+    ] {
+        assert_eq!(QdiscSpec::parse(text).unwrap().to_string(), canonical);
+    }
+}
+
+#[test]
+fn an_alias_is_what_it_stands_for() {
+    let parse = |text| QdiscSpec::parse(text).unwrap();
+    assert_eq!(parse("ared"), parse("red adaptive"));
+    assert_eq!(
+        parse("fq_nocodel limit 127"),
+        parse("fq_codel limit 127 target 100s noecn")
+    );
+}
+
+#[test]
+fn a_refusal_says_what_would_be_right() {
+    assert_eq!(
+        refusal("fq_codl"),
+        "there is no queue discipline \"fq_codl\": did you mean fq_codel?"
+    );
+    assert!(refusal("xyzzy").starts_with(
+        "there is no queue discipline \"xyzzy\": known are pfifo, bfifo, pfifo_head_drop, red,"
+    ));
+    assert_eq!(
+        refusal("codel intervall 100ms"),
+        "codel has no parameter \"intervall\": did you mean interval?"
+    );
+    assert_eq!(
+        refusal("codel target 5"),
+        "codel: target \"5\" is not a time: a unit is needed, such as 5ms; \
+         allowed: 1ns to 1000000s"
+    );
+    assert_eq!(
+        refusal("pie alpha 33"),
+        "pie: alpha 33 is out of range; allowed: 0 to 32"
+    );
+    assert_eq!(
+        refusal("fq_codel flows 0"),
+        "fq_codel: flows 0 is out of range; allowed: 1 to 65536"
+    );
+    assert_eq!(
+        refusal("pfifo limit"),
+        "pfifo: limit needs a value; allowed: 1 to 100000000"
+    );
+    assert_eq!(
+        refusal("codel profile linux-3.14"),
+        "codel: profile \"linux-3.14\" is unknown; allowed: rfc, linux"
+    );
+    assert_eq!(
+        refusal("sfq profile rfc"),
+        "sfq: profile \"rfc\" is unknown; allowed: linux"
+    );
+    assert_eq!(
+        refusal("codel ecn noecn"),
+        "codel: ecn is given twice; allowed: ecn or noecn"
+    );
+    assert_eq!(refusal("red nodrop"), "red: nodrop needs ecn");
+    assert_eq!(
+        refusal("pie bytemode"),
+        "pie: bytemode belongs to the profiles linux and linux-3.14"
+    );
+    assert_eq!(
+        refusal("red min 30000 max 20000"),
+        "red: min 30000B must be positive and below max 20000B"
+    );
+    assert_eq!(
+        refusal("red min 30000 burst 3"),
+        "red: burst 3 is too small for min 30000B: it must be at least min / avpkt, 30"
+    );
+    assert_eq!(
+        refusal("sfq divisor 1000"),
+        "sfq: divisor 1000 is not a power of 2"
+    );
+}
+
+#[test]
+fn typed_values_pass_the_same_checks() {
+    let wrong = QdiscSpec::Codel(CodelParams {
+        target: Duration::ZERO,
+        ..CodelParams::default()
+    });
+    assert_eq!(
+        wrong.validate().unwrap_err().to_string(),
+        "codel: target 0ms is out of range; allowed: 1ns to 1000000s"
+    );
+    let wrong = QdiscSpec::Codel(CodelParams {
+        profile: Profile::Linux314,
+        ..CodelParams::default()
+    });
+    assert!(wrong.validate().is_err());
+}
+
+#[test]
+fn a_flag_in_a_table_is_true_or_false() {
+    let pair = |key: &str, value: &str| std::iter::once((key.to_string(), value.to_string()));
+    let on = QdiscSpec::from_pairs("codel", pair("ecn", "true")).unwrap();
+    assert_eq!(on, QdiscSpec::parse("codel ecn").unwrap());
+    let off = QdiscSpec::from_pairs("fq_codel", pair("ecn", "false")).unwrap();
+    assert_eq!(off, QdiscSpec::parse("fq_codel noecn").unwrap());
+    assert_eq!(
+        QdiscSpec::from_pairs("codel", pair("ecn", "maybe"))
+            .unwrap_err()
+            .to_string(),
+        "codel: ecn \"maybe\" is neither on nor off; allowed: ecn or noecn"
+    );
+}
+
+#[test]
+fn the_catalogue_explains_every_parameter() {
+    for kind in catalogue() {
+        let fifo = kind.name.contains("fifo");
+        assert!(fifo || kind.parameters.len() > 5, "{}", kind.name);
+        for p in kind.parameters {
+            let (name, key) = (kind.name, p.key);
+            assert!(!p.default.is_empty(), "{name} {key} has no default");
+            assert!(!p.range.is_empty() && !p.meaning.is_empty(), "{name} {key}");
+        }
+    }
+}
+
+/// The table of the residential study: limit 1514000, avpkt 1514, adaptive, harddrop.
+#[test]
+fn red_derives_what_iproute2_does() {
+    for (min, max, burst, wlog, band) in [
+        (1_514, 3_028, 1, 1, (2_118, 2_420)),
+        (12_500, 37_500, 13, 3, (22_500, 27_500)),
+        (125_000, 375_000, 137, 6, (225_000, 275_000)),
+    ] {
+        let params = RedParams {
+            limit: Bytes(1_514_000),
+            min: Some(Bytes(min)),
+            max: (min == 1_514).then_some(Bytes(max)),
+            avpkt: Bytes(1_514),
+            ..RedParams::default()
+        };
+        let derived = params.derive().unwrap();
+        assert_eq!((derived.min, derived.max), (Bytes(min), Bytes(max)));
+        assert_eq!((derived.burst, derived.wlog), (burst, wlog));
+        assert_eq!((derived.target_min.0, derived.target_max.0), band);
+    }
+    let from_limit = RedParams::default().derive().unwrap();
+    assert_eq!(from_limit.max, Bytes(378_500));
+    assert_eq!(from_limit.min, Bytes(126_166));
+}
