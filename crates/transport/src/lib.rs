@@ -1,1 +1,35 @@
-//! Senders and receivers as Linux does them, sans-IO.
+//! Senders and receivers as Linux 6.1 does them, sans-IO.
+//!
+//! A [`Sender`] and a [`Receiver`] are the two ends of one TCP connection. They own no clock,
+//! socket or queue: the environment hands them segments and expired timers together with the
+//! time, and takes the segments they push to an outbox.
+//!
+//! # Model
+//!
+//! Sequence numbers count *segments*, not bytes: a segment keeps its boundaries for life, so an
+//! index says all that an acknowledgement, a SACK block or a scoreboard needs. Payload lengths
+//! travel with the segments. Everything an acknowledgement causes happens at its arrival.
+//!
+//! # Differences from Linux
+//!
+//! | here | Linux | effect |
+//! |---|---|---|
+//! | segments never change their boundaries | a retransmission may merge or split | none while only the last segment of a write is short |
+//! | 64-bit nanoseconds, 1 ms ticks where Linux counts jiffies | µs and jiffies | below 1 µs |
+//! | Eifel and DSACK undo; no F-RTO | F-RTO too | none with timestamps, which settle it one ACK earlier |
+//! | the send buffer never limits | auto-tuned, refilled at once | none for bulk data |
+//! | one-way data | both ways | request-response traffic needs two connections |
+
+pub mod cc;
+mod clock;
+mod ranges;
+mod receiver;
+mod rtt;
+mod segment;
+mod sender;
+
+pub use cc::CcKind;
+pub use clock::Ticks;
+pub use receiver::Receiver;
+pub use segment::{Flags, MSS, SackBlock, Segment};
+pub use sender::{Sender, SenderParams, State};

@@ -1,0 +1,134 @@
+//! Sets of segments, kept as runs.
+
+use std::collections::VecDeque;
+
+/// A set of segment indices as sorted, disjoint, non-adjacent half-open runs.
+///
+/// The operations of a connection touch its ends (new data arrives above, acknowledged data
+/// leaves below), where they cost O(1); elsewhere a binary search finds the run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RangeSet {
+    runs: VecDeque<(u32, u32)>,
+}
+
+impl RangeSet {
+    /// Adds `[start, end)`, calling `added` with each part that was not there before, in order.
+    /// Returns the run that now contains it.
+    pub(crate) fn insert(
+        &mut self,
+        start: u32,
+        end: u32,
+        mut added: impl FnMut(u32, u32),
+    ) -> (u32, u32) {
+        debug_assert!(start < end, "an empty run");
+        // The first run that touches [start, end] from the right.
+        let first = match self.runs.back() {
+            None => 0,
+            Some(&(_, last_end)) if last_end < start => self.runs.len(),
+            Some(&(last_start, _)) if last_start <= start => self.runs.len() - 1,
+            Some(_) => self.runs.partition_point(|&(_, e)| e < start),
+        };
+        let (mut low, mut high, mut covered) = (start, end, start);
+        let mut last = first;
+        while let Some(&(s, e)) = self.runs.get(last)
+            && s <= end
+        {
+            if covered < s {
+                added(covered, s);
+            }
+            covered = covered.max(e);
+            low = low.min(s);
+            high = high.max(e);
+            last += 1;
+        }
+        if covered < end {
+            added(covered, end);
+        }
+        if last == first {
+            self.runs.insert(first, (low, high));
+        } else {
+            self.runs[first] = (low, high);
+            if last > first + 1 {
+                self.runs.drain(first + 1..last);
+            }
+        }
+        (low, high)
+    }
+
+    /// Forgets everything below `floor`.
+    pub(crate) fn remove_below(&mut self, floor: u32) {
+        while let Some(run) = self.runs.front_mut() {
+            if run.1 <= floor {
+                self.runs.pop_front();
+            } else {
+                run.0 = run.0.max(floor);
+                return;
+            }
+        }
+    }
+
+    /// Removes and returns the lowest run.
+    pub(crate) fn pop_first(&mut self) -> Option<(u32, u32)> {
+        self.runs.pop_front()
+    }
+
+    /// The lowest run.
+    pub(crate) fn first(&self) -> Option<(u32, u32)> {
+        self.runs.front().copied()
+    }
+
+    /// The index after the highest member; `None` of nothing.
+    pub(crate) fn end(&self) -> Option<u32> {
+        self.runs.back().map(|&(_, e)| e)
+    }
+
+    /// The run that contains `index`, if any does.
+    pub(crate) fn run_of(&self, index: u32) -> Option<(u32, u32)> {
+        let at = self.runs.partition_point(|&(_, e)| e <= index);
+        self.runs.get(at).copied().filter(|&(s, _)| s <= index)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sojourn_net::Rng;
+
+    #[test]
+    fn behaves_as_a_set_of_numbers() {
+        let mut rng = Rng::new(1);
+        let mut draw = |n: u64| u32::try_from(rng.below(n)).unwrap();
+        for _ in 0..200 {
+            let (mut set, mut want) = (RangeSet::default(), std::collections::BTreeSet::new());
+            for _ in 0..60 {
+                if draw(8) == 0 {
+                    let floor = draw(100);
+                    set.remove_below(floor);
+                    want.retain(|&i| i >= floor);
+                } else {
+                    let start = draw(100);
+                    let end = start + 1 + draw(12);
+                    let mut new = Vec::new();
+                    let run = set.insert(start, end, |s, e| new.extend(s..e));
+                    let fresh: Vec<u32> = (start..end).filter(|i| want.insert(*i)).collect();
+                    assert_eq!(new, fresh);
+                    assert!(run.0 <= start && end <= run.1);
+                    assert_eq!(set.run_of(start), Some(run));
+                }
+                let members: Vec<u32> = set.runs.iter().flat_map(|&(s, e)| s..e).collect();
+                assert_eq!(members, want.iter().copied().collect::<Vec<_>>());
+                assert!(
+                    set.runs
+                        .iter()
+                        .zip(set.runs.iter().skip(1))
+                        .all(|(a, b)| a.1 < b.0),
+                    "runs touch: {set:?}"
+                );
+            }
+        }
+    }
+}

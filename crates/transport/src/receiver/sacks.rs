@@ -1,0 +1,112 @@
+//! What arrived out of order, and how it is reported.
+
+use crate::ranges::RangeSet;
+use crate::segment::{Flags, MSS, SackBlock, Segment};
+
+/// Runs remembered for reporting; three fit a segment with timestamps.
+const REMEMBERED: usize = 4;
+
+/// Segments that wait for a hole below them to be filled.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OutOfOrder {
+    held: RangeSet,
+    /// Latest first.
+    recent: [Option<SackBlock>; REMEMBERED],
+    /// A duplicate to report once.
+    pub(super) duplicate: Option<SackBlock>,
+    /// Held segments that are not full-sized, with their length: the ends of writes.
+    short: Vec<(u32, u16)>,
+    fin: Option<u32>,
+}
+
+impl OutOfOrder {
+    pub(super) fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    /// Holds a segment; says whether it starts or extends a run beyond the two latest ones.
+    pub(super) fn add(&mut self, seq: u32, len: u16, fin: bool) -> bool {
+        if self.held.run_of(seq).is_some() {
+            self.duplicate = Some(SackBlock {
+                start: seq,
+                end: seq + 1,
+            });
+            return false;
+        }
+        if len != MSS {
+            self.short.push((seq, len));
+        }
+        if fin {
+            self.fin = Some(seq);
+        }
+        let (start, end) = self.held.insert(seq, seq + 1, |_, _| {});
+        let run = SackBlock { start, end };
+        let known = |b: &Option<SackBlock>| b.is_some_and(|b| start <= b.start && b.end <= end);
+        let place = self.recent.iter().position(known);
+        let remembered = self.recent.iter().flatten().count();
+        // Runs that grew together are one now.
+        let mut kept: [Option<SackBlock>; REMEMBERED] = [None; REMEMBERED];
+        kept[0] = Some(run);
+        let others = self.recent.iter().filter(|b| b.is_some() && !known(b));
+        for (slot, other) in kept[1..].iter_mut().zip(others) {
+            *slot = *other;
+        }
+        self.recent = kept;
+        place.unwrap_or(remembered) >= 2
+    }
+
+    /// Hands over what follows on `next`; returns the new next segment, the bytes, and whether
+    /// the FIN was among them.
+    pub(super) fn release(&mut self, next: u32) -> (u32, u32, bool) {
+        let Some((start, end)) = self.held.first().filter(|&(start, _)| start <= next) else {
+            return (next, 0, false);
+        };
+        debug_assert_eq!(
+            start, next,
+            "a held run cannot begin below the next segment"
+        );
+        self.held.pop_first();
+        let mut bytes = (end - start) * u32::from(MSS);
+        self.short.retain(|&(seq, len)| {
+            let within = seq < end;
+            if within {
+                bytes = bytes - u32::from(MSS) + u32::from(len);
+            }
+            !within
+        });
+        let fin = self.fin.is_some_and(|fin| fin < end);
+        for block in &mut self.recent {
+            if block.is_some_and(|b| b.end <= end) {
+                *block = None;
+            }
+        }
+        // Keep the remembered runs at the front, in order.
+        let mut kept = [None; REMEMBERED];
+        for (slot, block) in kept
+            .iter_mut()
+            .zip(self.recent.iter().filter(|b| b.is_some()))
+        {
+            *slot = *block;
+        }
+        self.recent = kept;
+        (end, bytes, fin)
+    }
+
+    /// Writes the SACK blocks of an acknowledgement: a duplicate first, then the latest runs.
+    pub(super) fn report(&mut self, seg: &mut Segment) {
+        let mut count = 0;
+        if let Some(duplicate) = self.duplicate.take() {
+            seg.sacks[0] = duplicate;
+            seg.flags |= Flags::DSACK;
+            count = 1;
+        }
+        for block in self.recent.iter().flatten() {
+            if usize::from(count) == seg.sacks.len() {
+                break;
+            }
+            seg.sacks[usize::from(count)] = *block;
+            count += 1;
+        }
+        seg.sack_count = count;
+    }
+}

@@ -1,0 +1,108 @@
+//! How the advertised window grows.
+//!
+//! # Law
+//!
+//! Each round trip in which the application took more than in any before, `c` bytes instead of
+//! `s`, raises the limit to `2c + 16 segments`, and by twice the relative growth more. The window
+//! then climbs to the limit by two segments for each that arrives, and each such step makes the
+//! acknowledgement immediate.
+//!
+//! # Differences from Linux
+//!
+//! The buffer may reach 2^30 bytes (RFC 7323 §2.3) instead of `tcp_rmem`; its overhead is taken
+//! as half of it; the window is not rounded to the scale factor.
+
+use sojourn_net::Instant;
+
+use crate::segment::{MSS, Segment};
+
+/// The window of a 128 kB buffer, in whole segments of 1460 and 1448 B.
+const INITIAL: u32 = 65_160;
+const INITIAL_LIMIT: u32 = 65_536;
+/// Largest window that window scaling can express.
+const MAX: u64 = 1 << 30;
+const ADVERTISED_MSS: u64 = 1_460;
+
+/// The window a receiver advertises.
+#[derive(Clone, Debug)]
+pub(super) struct AdvertisedWindow {
+    window: u32,
+    limit: u32,
+    /// 8 times the round-trip time as the receiver sees it, in µs; 0 before the first sample.
+    rtt8: u32,
+    last_echo: u32,
+    /// Most bytes taken in one round trip.
+    best: u32,
+    round_began: Instant,
+    delivered_then: u64,
+}
+
+impl AdvertisedWindow {
+    pub(super) const fn new() -> Self {
+        Self {
+            window: INITIAL,
+            limit: INITIAL_LIMIT,
+            rtt8: 0,
+            last_echo: 0,
+            best: 14_600,
+            round_began: Instant::ZERO,
+            delivered_then: 0,
+        }
+    }
+
+    pub(super) const fn advertised(&self) -> u32 {
+        self.window
+    }
+
+    /// The round-trip time as the receiver sees it, in µs.
+    pub(super) const fn rtt_micros(&self) -> u32 {
+        self.rtt8 >> 3
+    }
+
+    pub(super) fn first_rtt(&mut self, micros: u32) {
+        self.rtt8 = micros.max(1) << 3;
+    }
+
+    /// Takes a sample from the timestamp that a segment echoes, once for each value.
+    pub(super) fn measure_rtt(&mut self, stamp: u32, seg: &Segment) {
+        if seg.ts_ecr == self.last_echo || seg.len < MSS {
+            return;
+        }
+        self.last_echo = seg.ts_ecr;
+        let micros = stamp.wrapping_sub(seg.ts_ecr).clamp(1, 1_000_000) * 1_000;
+        self.rtt8 = if self.rtt8 == 0 {
+            micros << 3
+        } else {
+            self.rtt8 - (self.rtt8 >> 3) + micros
+        };
+    }
+
+    /// A data segment of `len` bytes arrived; says whether the window grew.
+    pub(super) fn grow(&mut self, len: u16) -> bool {
+        if len < 128 || self.window >= self.limit {
+            return false;
+        }
+        let room = self.limit - self.window;
+        self.window += room.min(2 * 1_460);
+        true
+    }
+
+    /// Raises the limit at the end of a round trip that brought more than any before.
+    pub(super) fn adjust(&mut self, now: Instant, delivered: u64) {
+        let round = now.since(self.round_began).as_micros();
+        if self.rtt8 == 0 || round < u64::from(self.rtt_micros()) {
+            return;
+        }
+        let taken = delivered - self.delivered_then;
+        let best = u64::from(self.best);
+        if taken > best {
+            let mut wanted = 2 * taken + 16 * ADVERTISED_MSS;
+            wanted += 2 * (wanted * (taken - best) / best);
+            let wanted = u32::try_from(wanted.min(MAX)).unwrap_or(u32::MAX);
+            self.limit = self.limit.max(wanted);
+            self.best = u32::try_from(taken).unwrap_or(u32::MAX);
+        }
+        self.round_began = now;
+        self.delivered_then = delivered;
+    }
+}

@@ -1,0 +1,177 @@
+//! Round-trip time and the retransmission time-out.
+//!
+//! # Source
+//!
+//! RFC 6298 as Linux 6.1 computes it.
+//!
+//! # Law
+//!
+//! ```text
+//! srtt   += (m - srtt) / 8
+//! mdev   += (|m - srtt| - mdev) / 4        eight times more slowly when the RTT falls below it
+//! rttvar  = max of mdev over the last window, at least 200 ms / 4, decaying by 1/4 a window
+//! RTO     = srtt + 4 rttvar                so never below srtt + 200 ms
+//! ```
+//!
+//! # Differences from RFC 6298
+//!
+//! The floor of 200 ms lies under the *variance*, not under the time-out (which the RFC asks to
+//! be at least 1 s); a falling RTT does not inflate the deviation.
+
+use sojourn_net::{Duration, Instant};
+
+/// Least value of four times the deviation, in µs.
+const MIN_VAR4: u32 = 200_000;
+/// Longest time-out, in ms.
+const MAX_RTO_MS: u32 = 120_000;
+/// How long a minimum RTT stands before a larger one may replace it.
+const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
+
+/// The estimator of one connection. Times are in µs unless they say otherwise.
+#[derive(Clone, Debug)]
+pub(crate) struct Rtt {
+    /// 8 times the smoothed RTT; 0 before the first sample.
+    srtt8: u32,
+    mdev4: u32,
+    mdev_max4: u32,
+    rttvar4: u32,
+    /// The window over which `mdev_max4` is taken ends when this segment is acknowledged.
+    rtt_seq: u32,
+    rto_ms: u32,
+    min: u32,
+    min_at: Instant,
+}
+
+impl Rtt {
+    pub(crate) const fn new() -> Self {
+        Self {
+            srtt8: 0,
+            mdev4: 0,
+            mdev_max4: MIN_VAR4,
+            rttvar4: MIN_VAR4,
+            rtt_seq: 0,
+            rto_ms: 1_000,
+            min: u32::MAX,
+            min_at: Instant::ZERO,
+        }
+    }
+
+    /// Takes a sample of `m` µs on an acknowledgement that brought `snd_una` to where it is.
+    pub(crate) fn sample(&mut self, m: u32, snd_una: u32, snd_nxt: u32) {
+        let m = m.max(1);
+        if self.srtt8 == 0 {
+            self.srtt8 = m << 3;
+            self.mdev4 = m << 1;
+            self.rttvar4 = self.mdev4.max(MIN_VAR4);
+            self.mdev_max4 = self.rttvar4;
+            self.rtt_seq = snd_nxt;
+        } else {
+            self.smooth(m);
+            self.mdev_max4 = self.mdev_max4.max(self.mdev4);
+            self.rttvar4 = self.rttvar4.max(self.mdev_max4);
+            if snd_una > self.rtt_seq {
+                if self.mdev_max4 < self.rttvar4 {
+                    self.rttvar4 -= (self.rttvar4 - self.mdev_max4) >> 2;
+                }
+                self.rtt_seq = snd_nxt;
+                self.mdev_max4 = MIN_VAR4;
+            }
+        }
+        self.rto_ms = ((self.srtt8 >> 3) + self.rttvar4)
+            .div_ceil(1_000)
+            .min(MAX_RTO_MS);
+    }
+
+    fn smooth(&mut self, m: u32) {
+        let srtt = self.srtt8 >> 3;
+        if m >= srtt {
+            let e = m - srtt;
+            self.srtt8 += e;
+            self.mdev4 = self.mdev4 + e - (self.mdev4 >> 2);
+        } else {
+            let e = srtt - m;
+            self.srtt8 -= e;
+            let quarter = self.mdev4 >> 2;
+            if e > quarter {
+                self.mdev4 += (e - quarter) >> 3;
+            } else {
+                self.mdev4 -= quarter - e;
+            }
+        }
+    }
+
+    /// Takes a sample for the minimum.
+    #[inline]
+    pub(crate) fn sample_min(&mut self, now: Instant, m: u32) {
+        if m <= self.min || now.since(self.min_at) > MIN_RTT_WINDOW {
+            self.min = m.max(1);
+            self.min_at = now;
+        }
+    }
+
+    /// The time-out without backoff, in ms.
+    pub(crate) const fn rto_ms(&self) -> u32 {
+        self.rto_ms
+    }
+
+    /// The smoothed RTT; `None` before the first sample.
+    pub(crate) const fn srtt(&self) -> Option<Duration> {
+        match self.srtt8 {
+            0 => None,
+            s => Some(Duration::from_nanos(s as u64 * 125)),
+        }
+    }
+
+    /// The smoothed RTT in µs; 0 before the first sample.
+    pub(crate) const fn srtt_micros(&self) -> u32 {
+        self.srtt8 >> 3
+    }
+
+    /// 8 times the smoothed RTT in µs.
+    pub(crate) const fn srtt8(&self) -> u32 {
+        self.srtt8
+    }
+
+    /// The smallest RTT lately, in µs; `u32::MAX` before the first sample.
+    pub(crate) const fn min_micros(&self) -> u32 {
+        self.min
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_floor_of_200_ms_lies_under_the_variance() {
+        let mut rtt = Rtt::new();
+        rtt.sample(100_100, 1, 10);
+        assert_eq!(rtt.rto_ms(), 301); // as measured on the kernel
+        for n in 0..100 {
+            rtt.sample(100_100, 10 * n, 10 * n + 10);
+        }
+        assert_eq!(rtt.rto_ms(), 301);
+    }
+
+    #[test]
+    fn a_first_sample_of_a_lost_handshake_spans_the_wait() {
+        let mut rtt = Rtt::new();
+        rtt.sample(2_154_000, 1, 10);
+        assert_eq!(rtt.rto_ms(), 6_462); // specification scenario M3, from the kernel
+        assert_eq!(rtt.srtt(), Some(Duration::from_millis(2_154)));
+    }
+
+    #[test]
+    fn a_falling_rtt_raises_the_deviation_eight_times_more_slowly() {
+        let deviation = |m| {
+            let mut rtt = Rtt::new();
+            for n in 0..400 {
+                rtt.sample(500_000, n, n + 1);
+            }
+            rtt.sample(m, 500, 501);
+            rtt.mdev4
+        };
+        let (up, down) = (deviation(580_000), deviation(420_000));
+        assert!(up > 7 * down && up < 9 * down, "{up} {down}");
+    }
+}

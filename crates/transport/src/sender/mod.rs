@@ -1,0 +1,351 @@
+//! The sending end of a connection.
+//!
+//! # Source
+//!
+//! Linux 6.1, from measurements and facts (`docs/tcp.md`): RFC 9293 handshake, RFC 6675-style
+//! scoreboard, RFC 8985 (RACK-TLP), RFC 6937 (PRR), RFC 5682 (F-RTO), RFC 3522 and 3708 (Eifel,
+//! DSACK) undo, RFC 3168 (ECN), RFC 2861 (idle restart).
+//!
+//! The order of steps on an acknowledgement is in `ack`; loss detection in `rack`; states,
+//! reductions and undo in `recovery`; what is sent when in `output`; timers in `timers`.
+
+mod ack;
+mod output;
+mod rack;
+mod recovery;
+mod scoreboard;
+mod timers;
+
+use sojourn_net::{Duration, Instant};
+
+use crate::cc::{CcKind, Controller, Window};
+use crate::clock::Ticks;
+use crate::rtt::Rtt;
+use crate::segment::{Flags, Segment};
+use rack::Rack;
+use scoreboard::Scoreboard;
+use timers::Timer;
+
+/// What a connection is opened with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SenderParams {
+    /// Congestion control.
+    pub cc: CcKind,
+    /// Initial window in segments (RFC 6928: 10).
+    pub initial_window: u32,
+    /// Offer ECN in the SYN.
+    pub ecn: bool,
+}
+
+impl Default for SenderParams {
+    fn default() -> Self {
+        Self {
+            cc: CcKind::Cubic,
+            initial_window: 10,
+            ecn: false,
+        }
+    }
+}
+
+/// Where a connection is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Not opened yet.
+    Closed,
+    /// A SYN is out.
+    Connecting,
+    /// Data may flow.
+    Established,
+    /// All data and the FIN are acknowledged.
+    Done,
+    /// Given up: too many time-outs, or aborted.
+    Aborted,
+}
+
+/// The congestion state (Linux's names).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    /// All is well.
+    Open,
+    /// Something was held out of order or retransmitted, nothing deemed lost.
+    Disorder,
+    /// The window is being reduced for ECN.
+    Cwr,
+    /// Lost segments are being retransmitted.
+    Recovery,
+    /// The retransmission timer expired.
+    Loss,
+}
+
+/// The sending end of a TCP connection.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    ticks: Ticks,
+    state: State,
+    phase: Phase,
+    /// ECN was negotiated.
+    ecn: bool,
+    /// The next new segment is to carry CWR.
+    cwr_pending: bool,
+    /// Close when everything written has been sent.
+    fin_wanted: bool,
+    fin_sent: bool,
+    /// Sending was limited by the window within this round.
+    cwnd_limited: bool,
+    /// Early detection of a spurious time-out is under way (RFC 5682).
+    frto: bool,
+    /// The tail loss probe in flight was a retransmission.
+    tlp_resent: bool,
+    /// Time-outs without progress.
+    timeouts_in_row: u8,
+    backoff: u8,
+    initial_window: u32,
+    /// Bytes written and not sent.
+    unsent: u64,
+    /// Bytes left of the socket buffer's present unit of at most [`output::BUFFER_SEGMENTS`].
+    buffer_left: u32,
+    board: Scoreboard,
+    window: Window,
+    cc: Controller,
+    rtt: Rtt,
+    rack: Rack,
+    timer: Timer,
+    /// Right edge of the peer's window, in bytes beyond `acked_bytes`.
+    peer_window: u32,
+    /// Bytes sent and not acknowledged.
+    bytes_in_flight: u32,
+    /// Last transmission.
+    last_sent: Instant,
+    /// Segments delivered, each once, and duplicates reported.
+    delivered: u64,
+    /// Segments ever deemed lost.
+    lost_total: u64,
+    /// Recovery, or the reduction, ends when this is acknowledged.
+    high_seq: u32,
+    prior_cwnd: u32,
+    prior_ssthresh: u32,
+    prr_delivered: u32,
+    prr_out: u32,
+    /// What was unacknowledged when recovery began; `None`: nothing to undo.
+    undo_marker: Option<u32>,
+    /// Retransmissions that no DSACK has shown to be spurious; -1: none made yet.
+    undo_resent: i32,
+    /// Timestamp of the first retransmission of this episode; 0: none.
+    resend_stamp: u32,
+    /// The tail loss probe is answered when this is acknowledged.
+    tlp_high_seq: Option<u32>,
+    /// Reordering seen, in segments.
+    reordering: u32,
+    cwnd_usage_seq: u32,
+    max_outstanding: u32,
+    /// When the window was last fully used, and the most used since.
+    used_at: Instant,
+    used: u32,
+    peer_stamp: u32,
+    opened: Instant,
+    counters: Counters,
+}
+
+/// What a sender counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Data segments sent, retransmissions included.
+    pub sent: u64,
+    /// Data segments sent again.
+    pub resent: u64,
+    /// Retransmission time-outs.
+    pub timeouts: u32,
+    /// SYNs sent again.
+    pub syn_resent: u32,
+}
+
+impl Sender {
+    /// A connection not opened yet, on a host with this tick counter.
+    pub fn new(params: &SenderParams, ticks: Ticks) -> Self {
+        Self {
+            ticks,
+            state: State::Closed,
+            phase: Phase::Open,
+            ecn: params.ecn,
+            cwr_pending: false,
+            fin_wanted: false,
+            fin_sent: false,
+            cwnd_limited: false,
+            frto: false,
+            tlp_resent: false,
+            timeouts_in_row: 0,
+            backoff: 0,
+            initial_window: params.initial_window,
+            unsent: 0,
+            buffer_left: 0,
+            board: Scoreboard::new(),
+            window: Window::new(params.initial_window),
+            cc: Controller::new(params.cc),
+            rtt: Rtt::new(),
+            rack: Rack::new(),
+            timer: Timer::off(),
+            peer_window: 0,
+            bytes_in_flight: 0,
+            last_sent: Instant::ZERO,
+            delivered: 0,
+            lost_total: 0,
+            high_seq: 0,
+            prior_cwnd: 0,
+            prior_ssthresh: 0,
+            prr_delivered: 0,
+            prr_out: 0,
+            undo_marker: None,
+            undo_resent: 0,
+            resend_stamp: 0,
+            tlp_high_seq: None,
+            reordering: 3,
+            cwnd_usage_seq: 0,
+            max_outstanding: 0,
+            used_at: Instant::ZERO,
+            used: 0,
+            peer_stamp: 0,
+            opened: Instant::ZERO,
+            counters: Counters::default(),
+        }
+    }
+
+    /// Sends the SYN.
+    pub fn connect(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        self.state = State::Connecting;
+        self.opened = now;
+        self.send_syn(now, out);
+    }
+
+    /// The application has `bytes` more to send; they go out as the window allows.
+    pub fn write(&mut self, now: Instant, bytes: u64, out: &mut Vec<Segment>) {
+        self.unsent = self.unsent.saturating_add(bytes);
+        if self.state == State::Established {
+            self.restart_after_idle(now);
+            self.send_new(now, out);
+        }
+    }
+
+    /// The application has nothing more to send: the last segment carries the FIN.
+    pub fn close(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        self.fin_wanted = true;
+        if self.state == State::Established {
+            self.send_new(now, out);
+        }
+    }
+
+    /// Gives up at once.
+    pub fn abort(&mut self) {
+        if !matches!(self.state, State::Done) {
+            self.state = State::Aborted;
+        }
+        self.timer = Timer::off();
+    }
+
+    /// A segment from the peer arrived.
+    pub fn on_segment(&mut self, now: Instant, seg: &Segment, out: &mut Vec<Segment>) {
+        match self.state {
+            State::Established => self.on_ack(now, seg, out),
+            State::Connecting if seg.flags.has(Flags::SYN) => self.on_syn_ack(now, seg, out),
+            State::Connecting | State::Closed | State::Done | State::Aborted => {}
+        }
+    }
+
+    fn send_syn(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        let first = self.counters.syn_resent == 0;
+        let mut flags = Flags::SYN;
+        if self.ecn && first {
+            flags |= Flags::ECE | Flags::CWR;
+        }
+        out.push(Segment {
+            ts_val: self.ticks.stamp(now),
+            window: 64_240,
+            flags,
+            ..Segment::EMPTY
+        });
+        self.arm_syn_timer(now);
+    }
+
+    fn on_syn_ack(&mut self, now: Instant, seg: &Segment, out: &mut Vec<Segment>) {
+        self.state = State::Established;
+        self.timer = Timer::off();
+        self.backoff = 0;
+        self.peer_stamp = seg.ts_val;
+        self.peer_window = seg.window;
+        self.ecn = self.ecn && seg.flags.has(Flags::ECE) && self.counters.syn_resent == 0;
+        let sample = if self.counters.syn_resent == 0 {
+            micros(now.since(self.opened))
+        } else {
+            1_000 * self.ticks.stamp(now).wrapping_sub(seg.ts_ecr).max(1)
+        };
+        self.rtt.sample(sample, self.board.una, self.board.next());
+        self.rtt.sample_min(now, sample);
+        // Linux: more than one SYN lost says that the path is congested.
+        self.window.cwnd = if self.counters.syn_resent > 1 && !self.first_syn_was_echoed(seg) {
+            1
+        } else {
+            self.initial_window
+        };
+        self.used_at = now;
+        out.push(Segment {
+            flags: Flags::ACK,
+            ..self.blank(now)
+        });
+        self.send_new(now, out);
+    }
+
+    /// Whether only SYN-ACKs were lost: then the peer echoes the SYN it saw first.
+    fn first_syn_was_echoed(&self, seg: &Segment) -> bool {
+        seg.ts_ecr == self.ticks.stamp(self.opened)
+    }
+
+    /// A segment with everything but its purpose filled in.
+    fn blank(&self, now: Instant) -> Segment {
+        Segment {
+            seq: self.board.next(),
+            ts_val: self.ticks.stamp(now),
+            ts_ecr: self.peer_stamp,
+            window: 65_536,
+            ..Segment::EMPTY
+        }
+    }
+
+    /// Where the connection is in its life.
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Congestion window, in segments.
+    pub const fn cwnd(&self) -> u32 {
+        self.window.cwnd
+    }
+
+    /// Slow-start threshold, in segments; `None` until the first congestion.
+    pub fn ssthresh(&self) -> Option<u32> {
+        (self.window.ssthresh != Window::UNSET).then_some(self.window.ssthresh)
+    }
+
+    /// Smoothed round-trip time; `None` before the first sample.
+    pub const fn srtt(&self) -> Option<Duration> {
+        self.rtt.srtt()
+    }
+
+    /// The retransmission time-out with its backoff, in ms.
+    pub fn rto_ms(&self) -> u64 {
+        self.current_rto_ms()
+    }
+
+    /// Segments believed to be in the network.
+    pub fn in_flight(&self) -> u32 {
+        self.board.in_flight()
+    }
+
+    /// What was counted.
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+}
+
+/// A duration in µs, as the estimators keep it: below 71 minutes.
+pub(crate) fn micros(d: Duration) -> u32 {
+    u32::try_from(d.as_micros()).unwrap_or(u32::MAX)
+}
