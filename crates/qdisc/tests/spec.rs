@@ -21,7 +21,7 @@ fn texts() -> impl Strategy<Value = String> {
             }
             let key = parameter.key;
             let of = |values: &[&str]| values[choice.index(values.len())].to_string();
-            text += &match parameter.unit {
+            let word = match parameter.unit {
                 Unit::Time => format!(" {key} {}", of(&["5ms", "12.5ms", "1001us", "1s", "99s"])),
                 Unit::Rate => format!(" {key} {}", of(&["10mbit", "1.5gbit", "8kbps"])),
                 Unit::Size => format!(" {key} {}", of(&["1514", "32kb", "20000b", "4k"])),
@@ -34,6 +34,7 @@ fn texts() -> impl Strategy<Value = String> {
                     format!(" {key} {profile}")
                 }
             };
+            text.push_str(&word);
         }
         text
     })
