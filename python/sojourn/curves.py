@@ -187,9 +187,7 @@ def ping_cdfs(result: Result) -> list[Curve]:
     for arm in result.arms:
         rtts = loaded.filter(pl.col("arm") == arm)["rtt_ms"].to_numpy()
         if rtts.size:
-            curves.append(
-                Curve(arm=arm, x=np.quantile(rtts, shares).tolist(), y=shares.tolist())
-            )
+            curves.append(Curve(arm=arm, x=np.quantile(rtts, shares).tolist(), y=shares.tolist()))
     return curves
 
 

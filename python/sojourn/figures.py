@@ -4,7 +4,7 @@ Every function returns the figure and shows nothing; :func:`save` writes it with
 in the metadata of the file.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -51,7 +51,12 @@ def plot_ellipse(result: Result) -> Figure:
                 ellipse.delay_ms, ellipse.goodput_mbit_per_s, s=6, color=colour, linewidths=0
             )
             axes.scatter(
-                *ellipse.centre, s=26, color=colour, edgecolors="white", linewidths=0.6, zorder=3,
+                *ellipse.centre,
+                s=26,
+                color=colour,
+                edgecolors="white",
+                linewidths=0.6,
+                zorder=3,
                 label=ellipse.arm,
             )
         axes.set_xscale("log")
@@ -158,17 +163,17 @@ def save(figure: Figure, path: str | Path, result: Result) -> None:
         The ending is none of the three, or the file cannot be written.
     """
     about = provenance_line(result)
-    kind = Path(path).suffix.lower()
-    creation: Callable[[], dict[str, str | None]] | None = {
-        ".png": lambda: {"Title": about, "Software": "Sojourn"},
-        ".svg": lambda: {"Title": about, "Creator": "Sojourn", "Date": None},
-        ".pdf": lambda: {"Title": about, "Creator": "Sojourn", "CreationDate": None},
-    }.get(kind)
-    if creation is None:
+    kinds: dict[str, dict[str, str | None]] = {
+        ".png": {"Title": about, "Software": "Sojourn"},
+        ".svg": {"Title": about, "Creator": "Sojourn", "Date": None},
+        ".pdf": {"Title": about, "Creator": "Sojourn", "CreationDate": None},
+    }
+    metadata = kinds.get(Path(path).suffix.lower())
+    if metadata is None:
         message = f"{path}: a figure is written as .png, .svg or .pdf"
         raise _core.ResultError(message)
     try:
-        figure.savefig(path, dpi=200, metadata=creation())
+        figure.savefig(path, dpi=200, metadata=metadata)
     except OSError as error:
         message = f"{path}: {error.strerror}"
         raise _core.ResultError(message) from None

@@ -224,7 +224,9 @@ def difference(per_run: pl.DataFrame, baseline: str, other: str) -> pl.DataFrame
         ``significant``: whether the interval excludes 0 (null for fewer than two pairs).
     """
     left = _arm(per_run, baseline)
-    pairs = left.join(_arm(per_run, other), on="replication", suffix="_other", maintain_order="left")
+    pairs = left.join(
+        _arm(per_run, other), on="replication", suffix="_other", maintain_order="left"
+    )
     rows = []
     for metric in metrics_of(per_run):
         both = pairs.select(

@@ -5,6 +5,7 @@ are ICMP, and all packets are best effort.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sojourn import _core
@@ -149,7 +150,7 @@ def access_link(
     *,
     rates: Rates,
     groups: list[Traffic],
-    queues: list[Queue],
+    queues: Mapping[str, Queue],
     rtt: str,
     duration: str,
     warmup: str,
@@ -166,7 +167,7 @@ def access_link(
     groups
         What crosses it.
     queues
-        One arm each: the queue is set at both ends.
+        One arm each, by its name: the queue is set at both ends.
     rtt
         Round-trip time with empty queues, with its unit.
     duration, warmup
@@ -182,8 +183,8 @@ def access_link(
         The scenario.
     """
     arms = [
-        Arm(name=queue.spec, set={"links.up.qdisc": queue, "links.down.qdisc": queue})
-        for queue in queues
+        Arm(name=arm, set={"links.up.qdisc": queue, "links.down.qdisc": queue})
+        for arm, queue in queues.items()
     ]
     return Scenario(
         name=name,

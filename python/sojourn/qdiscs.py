@@ -49,19 +49,13 @@ class Queue:
         return self.spec
 
 
-def _words(name: str, value: str | float | bool | None) -> list[str]:
+def _words(name: str, value: str | float | None) -> list[str]:
     """Write one parameter: a flag by its name alone, or with ``no`` in front."""
     if value is None:
         return []
-    if value is True:
-        return [name]
-    if value is False:
-        return [f"no{name}"] if name in _NEGATABLE else []
+    if isinstance(value, bool):
+        return [name if value else f"no{name}"]
     return [name, f"{value}"]
-
-
-# The flags for which the syntax has a negative form; the others are off when absent.
-_NEGATABLE = frozenset({"ecn", "bytemode"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,6 +224,12 @@ class Pie(Queue):
         Mark packets that can carry the mark instead of dropping them.
     bytemode
         Scale the drop probability with the size of the packet.
+    dq_rate_estimator
+        Take the delay from backlog and departure rate, not from time stamps.
+    derandomise
+        Space the drops evenly (RFC 8033 §5.4).
+    cap
+        Let the probability rise by at most 2 % an update (RFC 8033 §5.5).
     profile
         Whose behaviour where implementations differ; see ``sojourn qdiscs pie``.
     """
@@ -244,6 +244,9 @@ class Pie(Queue):
     beta: int | None = None
     ecn: bool | None = None
     bytemode: bool | None = None
+    dq_rate_estimator: bool | None = None
+    derandomise: bool | None = None
+    cap: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,8 +273,12 @@ class Red(Queue):
         Mark packets that can carry the mark instead of dropping them.
     adaptive
         Adapt the probability to keep the average in the middle of its band.
+    gentle
+        Above `max`, let the probability rise slowly to 1.
     harddrop
         Drop from `max` on even what could be marked.
+    nodrop
+        Queue what cannot be marked; needs `ecn`.
     """
 
     kind: ClassVar[str] = "red"
@@ -283,18 +290,11 @@ class Red(Queue):
     burst: int | None = None
     bandwidth: str | None = None
     probability: float | None = None
-    ecn: bool = False
-    adaptive: bool = False
-    harddrop: bool = False
-
-    @property
-    def spec(self) -> str:
-        """The queue in the syntax of ``tc``."""
-        words = [self.kind]
-        for name in ("limit", "min", "max", "avpkt", "burst", "bandwidth", "probability"):
-            words += _words(name, getattr(self, name))
-        words += [name for name in ("ecn", "adaptive", "harddrop") if getattr(self, name)]
-        return " ".join(words)
+    ecn: bool | None = None
+    adaptive: bool | None = None
+    gentle: bool | None = None
+    harddrop: bool | None = None
+    nodrop: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,6 +313,10 @@ class Sfq(Queue):
         Number of hash buckets.
     quantum
         Bytes that a flow may send in its turn.
+    perturb
+        Time between two changes of the hash, with its unit.
+    headdrop
+        Drop the oldest packet of a slot, not the newest.
     """
 
     kind: ClassVar[str] = "sfq"
@@ -322,3 +326,5 @@ class Sfq(Queue):
     flows: int | None = None
     divisor: int | None = None
     quantum: int | None = None
+    perturb: str | None = None
+    headdrop: bool | None = None

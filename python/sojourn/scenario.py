@@ -68,7 +68,9 @@ class Arm:
 
     def __hash__(self) -> int:
         """Hash the name and the changes."""
-        return hash((self.name, tuple(sorted((key, f"{value}") for key, value in self.set.items()))))
+        return hash(
+            (self.name, tuple(sorted((key, f"{value}") for key, value in self.set.items())))
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,7 +323,16 @@ def _scenario_document(scenario: Scenario) -> dict[str, Any]:
             for arm in scenario.arms
         ],
     }
-    for name in ("duration", "warmup", "replications", "seed", "sample", "rtt", "name", "keep_events"):
+    for name in (
+        "duration",
+        "warmup",
+        "replications",
+        "seed",
+        "sample",
+        "rtt",
+        "name",
+        "keep_events",
+    ):
         value = getattr(scenario, name)
         if value is not None:
             document[name] = value

@@ -14,6 +14,9 @@ import polars as pl
 BUSY_SHARE = 0.05
 # Below this, a mean over the run still shows how it began.
 SHORT_S = 10.0
+# With fewer runs, bootstrap intervals are clearly too narrow: of normal data, 4,000 experiments a
+# size, they held the mean 75 % of the time at n = 3, 84 % at 5, 89 % at 8, 90 % at 10.
+FEW_RUNS = 8
 # Above this, percentiles of the replies that came are too good.
 PING_LOSS = 0.10
 
@@ -101,9 +104,7 @@ def assess(
     return Validity(findings=findings)
 
 
-def _completeness(
-    finished: int, total: int, replications: int, measured_s: float
-) -> list[Finding]:
+def _completeness(finished: int, total: int, replications: int, measured_s: float) -> list[Finding]:
     findings = []
     if finished < total:
         text = f"{finished} of {total} runs finished: arms may have unequal numbers of runs."
@@ -111,6 +112,12 @@ def _completeness(
     if replications == 1:
         text = "n = 1: one run an arm gives no interval; differences may be chance."
         findings.append(Finding(severity=Severity.WARNING, text=text))
+    elif replications < FEW_RUNS:
+        text = (
+            f"n = {replications}: bootstrap intervals over so few runs are too narrow "
+            "(docs/metrics.md says by how much)."
+        )
+        findings.append(Finding(severity=Severity.NOTE, text=text))
     if measured_s < SHORT_S:
         text = f"only {measured_s:g} s are measured: means still show how the flows began."
         findings.append(Finding(severity=Severity.WARNING, text=text))

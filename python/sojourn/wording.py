@@ -61,13 +61,25 @@ def interval(low: float | None, high: float | None, metric: Metric) -> str:
 
 
 def change(row: Mapping[str, float | None], metric: Metric) -> str:
-    """Write a paired difference with its sign; ``*`` where the interval excludes 0."""
+    """Write a paired difference with its sign and interval; ``*`` where that excludes 0.
+
+    Such as ``"−68 [−72, −64]*"``.
+    """
     mean, low, high = row["mean"], row["low"], row["high"]
     if mean is None:
         return "–"
-    text = estimate(mean, low, high, metric)
-    sign = "+" if mean > 0 and not text.startswith("-") else ""
-    return f"{sign}{text}{'*' if row['significant'] else ''}".replace("-", "−", 1)
+    if low is None or high is None:
+        return _signed(mean, metric.digits)
+    half = (high - low) / 2.0
+    places = metric.digits if half < 10.0**-MOST_DECIMALS else decimals(half)
+    span = f"[{_signed(low, places)}, {_signed(high, places)}]"
+    return f"{_signed(mean, places)} {span}{'*' if row['significant'] else ''}"
+
+
+def _signed(value: float, places: int) -> str:
+    """Write a number with its sign; what rounds to 0 has none."""
+    text = f"{value:+.{places}f}"
+    return (text if any(digit in "123456789" for digit in text) else text[1:]).replace("-", "−")
 
 
 def findings(result: Result) -> list[str]:
@@ -117,11 +129,13 @@ def _against(result: Result, baseline: str, arm: str, described: dict[str, Metri
         if not (name == "induced_latency_ms" or name.startswith(("goodput_", "jain_"))):
             continue
         said = change(row, metric).rstrip("*")
-        if row["significant"] and any(digit in said.split(" ±")[0] for digit in "123456789"):
+        if row["significant"] and said[0] in "+−":
             clear.append(f"{metric.label} {said} {metric.unit}".strip())
         elif row["mean"] is not None:
             unclear.append(metric.label)
-    sentence = f"{arm} against {baseline}: " + (", ".join(clear) if clear else "no clear difference")
+    sentence = f"{arm} against {baseline}: " + (
+        ", ".join(clear) if clear else "no clear difference"
+    )
     if clear and unclear:
         sentence += f"; no clear difference in {', '.join(unclear)}"
     return sentence + "."

@@ -62,7 +62,9 @@ class Axis:
     def _step_ticks(self) -> list[float]:
         raw = (self.high - self.low) / TICKS
         power = 10.0 ** math.floor(math.log10(raw))
-        step = next(factor * power for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power >= raw)
+        step = next(
+            factor * power for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power >= raw
+        )
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)
         return [index * step for index in range(first, last + 1)]
@@ -119,17 +121,8 @@ class Chart:
         """Draw a dot of arm number `arm`."""
         x, y = self._pixel(*point)
         self._marks.append(
-            f'<g class="a{arm}"><circle class="d{arm % 8}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}">'
-            f"<title>{escape(name)}</title></circle></g>"
-        )
-
-    def label(self, arm: int, text: str, point: tuple[float, float]) -> None:
-        """Write `text` beside a point, on the side where there is room."""
-        x, y = self._pixel(*point)
-        right = x < WIDTH * 0.6
-        self._marks.append(
-            f'<g class="a{arm}"><text class="name" x="{x + (8 if right else -8):.1f}" '
-            f'y="{y - 6:.1f}" text-anchor="{"start" if right else "end"}">{escape(text)}</text></g>'
+            f'<g class="a{arm}"><circle class="d{arm % 8}" cx="{x:.1f}" cy="{y:.1f}" '
+            f'r="{radius:g}"><title>{escape(name)}</title></circle></g>'
         )
 
     def svg(self) -> str:
@@ -141,14 +134,17 @@ class Chart:
 
     def _frame(self) -> str:
         parts = []
+        bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
         for value in self._x.ticks():
             x, _ = self._pixel(value, self._y.low)
-            parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>')
-            parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{_tick(value)}</text>')
+            place = f'x="{x:.1f}" y="{bottom + 16}" text-anchor="middle"'
+            parts.append(f'<path class="grid" d="M{x:.1f} {TOP}V{bottom}"/>')
+            parts.append(f"<text {place}>{_tick(value)}</text>")
         for value in self._y.ticks():
             _, y = self._pixel(self._x.low, value)
-            parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-            parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{_tick(value)}</text>')
+            place = f'x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end"'
+            parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{right}"/>')
+            parts.append(f"<text {place}>{_tick(value)}</text>")
         middle_x, middle_y = (LEFT + WIDTH - RIGHT) / 2, (TOP + HEIGHT - BOTTOM) / 2
         parts.append(
             f'<text class="axis" x="{middle_x:.0f}" y="{HEIGHT - 6}" text-anchor="middle">'

@@ -43,7 +43,9 @@ def _ellipse_figure(result: Result, side: str, ellipses: Sequence[curves.Ellipse
         if ellipse.outline:
             chart.area(arm, ellipse.arm, ellipse.outline)
         for point in zip(ellipse.delay_ms, ellipse.goodput_mbit_per_s, strict=True):
-            chart.dot(arm, f"{ellipse.arm}: {point[0]:.3g} ms, {point[1]:.4g} Mbit/s", point, radius=2)
+            chart.dot(
+                arm, f"{ellipse.arm}: {point[0]:.3g} ms, {point[1]:.4g} Mbit/s", point, radius=2
+            )
     for ellipse in ellipses:
         arm = result.arms.index(ellipse.arm)
         delay, goodput = ellipse.centre
@@ -56,7 +58,9 @@ def _ellipse_figure(result: Result, side: str, ellipses: Sequence[curves.Ellipse
             f"{ellipse.centre[0]:.3g}",
             f"{np.std(ellipse.delay_ms, ddof=1):.2g}" if len(ellipse.delay_ms) > 1 else "–",
             f"{ellipse.centre[1]:.4g}",
-            f"{np.std(ellipse.goodput_mbit_per_s, ddof=1):.2g}" if len(ellipse.delay_ms) > 1 else "–",
+            f"{np.std(ellipse.goodput_mbit_per_s, ddof=1):.2g}"
+            if len(ellipse.delay_ms) > 1
+            else "–",
         )
         for ellipse in ellipses
     ]
@@ -85,7 +89,13 @@ def series_figures(result: Result) -> list[str]:
     )
     for title, label, compute, logarithmic in quantities:
         figures += [
-            _series(result, f"{title}, {link}", label.format(link), compute(result, link), log=logarithmic)
+            _series(
+                result,
+                f"{title}, {link}",
+                label.format(link),
+                compute(result, link),
+                log=logarithmic,
+            )
             for link in curves.link_names(result)
         ]
     return [figure for figure in figures if figure]
@@ -166,4 +176,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         + "</tr>"
         for row in rows
     )
-    return f'<div class="wide"><table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>'
+    return (
+        f'<div class="wide"><table><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )

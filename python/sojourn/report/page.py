@@ -46,7 +46,7 @@ def html(result: Result) -> str:
 </header>
 {_validity(result)}
 {_notices(result)}
-<section><h2>Findings</h2><ul>{"".join(f"<li>{escape(text)}</li>" for text in wording.findings(result))}</ul></section>
+<section><h2>Findings</h2><ul>{_findings(result)}</ul></section>
 <section><h2>Summary</h2>
 {_summary(result)}
 {_differences(result)}
@@ -127,11 +127,18 @@ def _validity(result: Result) -> str:
         else "Nothing was found that weakens this result.",
     }[verdict]
     items = "".join(
-        f'<li><strong>{finding.severity}</strong>: {escape(finding.text)}</li>'
+        f"<li><strong>{finding.severity}</strong>: {escape(finding.text)}</li>"
         for finding in result.validity.findings
     )
     role = ' role="alert"' if verdict == "invalid" else ""
-    return f'<section class="validity {verdict}"{role}><h2>Validity: {verdict}</h2><p>{said}</p><ul>{items}</ul></section>'
+    return (
+        f'<section class="validity {verdict}"{role}><h2>Validity: {verdict}</h2>'
+        f"<p>{said}</p><ul>{items}</ul></section>"
+    )
+
+
+def _findings(result: Result) -> str:
+    return "".join(f"<li>{escape(text)}</li>" for text in wording.findings(result))
 
 
 def _notices(result: Result) -> str:
@@ -156,10 +163,11 @@ def _summary(result: Result) -> str:
             text = wording.estimate(row["mean"], row["low"], row["high"], metric).split(" ±")[0]
             span = wording.interval(row["low"], row["high"], metric)
             cells.append(f"<td>{escape(text)}<small>{escape(span)}</small></td>")
-        index = result.arms.index(arm)
+        hue = result.arms.index(arm) % len(palette.COLOURS)
+        most = max(of_arm["n"].to_list())
         rows.append(
-            f'<tr><th scope="row"><i class="k{index % 8}" style="background:var(--c{index % 8})"></i>'
-            f"{escape(arm)}</th><td>{of_arm['n'].max()}</td>{''.join(cells)}</tr>"
+            f'<tr><th scope="row"><i style="background:var(--c{hue})"></i>{escape(arm)}</th>'
+            f"<td>{most}</td>{''.join(cells)}</tr>"
         )
     return (
         f'<div class="wide"><table class="summary"><thead><tr><th scope="col">arm</th>'
@@ -213,7 +221,8 @@ def _provenance(result: Result) -> str:
     ]
     return (
         f"<section><h2>Provenance</h2>{table(('what', 'value'), rows)}"
-        "<p>A run is a pure function of the scenario, the seed and the version. Save this as a file and "
-        "<code>sojourn run FILE</code> gives the same numbers.</p>"
-        f"<details open><summary>Scenario</summary><pre>{escape(result.scenario.to_toml())}</pre></details></section>"
+        "<p>A run is a pure function of the scenario, the seed and the version. Save this as a "
+        "file and <code>sojourn run FILE</code> gives the same numbers.</p>"
+        "<details open><summary>Scenario</summary>"
+        f"<pre>{escape(result.scenario.to_toml())}</pre></details></section>"
     )

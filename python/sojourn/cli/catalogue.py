@@ -1,0 +1,46 @@
+"""The queues and their parameters, as the core knows them."""
+
+import difflib
+import json
+from typing import Any
+
+from sojourn import _core
+from sojourn.cli.tables import print_table
+
+
+def show(name: str | None, *, as_json: bool) -> int:
+    """Print one queue or all."""
+    known: list[dict[str, Any]] = json.loads(_core.qdisc_catalogue())
+    if name is not None:
+        known = [_named(known, name)]
+    if as_json:
+        print(json.dumps(known if name is None else known[0], indent=2))
+    elif name is None:
+        rows = [[entry["name"], entry["source"], entry["summary"]] for entry in known]
+        print_table(["queue", "source", "summary"], rows, title="queues", words=3)
+    else:
+        _describe(known[0])
+    return 0
+
+
+def _named(known: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    for entry in known:
+        if entry["name"] == name:
+            return entry
+    names = [entry["name"] for entry in known]
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(names)}"
+    message = f"there is no queue {name!r}: {hint}"
+    raise _core.ScenarioError(message)
+
+
+def _describe(entry: dict[str, Any]) -> None:
+    print(f"{entry['name']}: {entry['summary']}")
+    print(f"source: {entry['source']}")
+    print(f"profiles: {', '.join(entry['profiles'])} (the first is the default)")
+    rows = [
+        [item["key"], item["unit"], str(item["default"]), str(item["range"]), item["meaning"]]
+        for item in entry["parameters"]
+    ]
+    head = ["parameter", "unit", "default", "range", "meaning"]
+    print_table(head, rows, title="parameters", words=len(head))

@@ -1,0 +1,112 @@
+"""From a scenario to what the terminal shows: claim folders, run, print, save."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from sojourn import _core
+from sojourn import report as reports
+from sojourn.cli import tables
+from sojourn.result import Result, run
+from sojourn.scenario import Scenario
+from sojourn.storage import claim_file, claim_folder
+
+INTERRUPTED = 130
+# Full-size Ethernet frames, by which the size of a job is told beforehand.
+FRAME_BITS = 1514 * 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to run and where the result goes.
+
+    Parameters
+    ----------
+    scenario
+        What to run.
+    jobs
+        Threads; by default one a processor.
+    out, report
+        Folder and file for the result, if it is to be kept.
+    json
+        Print JSON instead of tables.
+    """
+
+    scenario: Scenario
+    jobs: int | None
+    out: Path | None
+    report: Path | None
+    json: bool
+
+
+def describe(plan: Plan) -> int:
+    """Say what would be run; the scenario has been checked by being built."""
+    checked = plan.scenario.checked
+    rates = [_core.parse_rate_bits_per_s(link.rate) for link in plan.scenario.links.values()]
+    packets = sum(rates) * checked.duration_s * plan.scenario.runs / FRAME_BITS
+    print(
+        f"{checked.name}: {len(checked.arms)} arms x {checked.replications} replications = "
+        f"{plan.scenario.runs} runs of {checked.duration_s:g} s; at most about "
+        f"{packets / 1e6:.2g} million full-size packets"
+    )
+    print(f"arms: {', '.join(checked.arms)}")
+    print(f"result: {'not saved (no --out)' if plan.out is None else plan.out}")
+    return 0
+
+
+def execute(plan: Plan) -> int:
+    """Run, print, save; keep what has finished on Ctrl-C."""
+    folder = None if plan.out is None else claim_folder(plan.out)
+    page = None if plan.report is None else claim_file(plan.report)
+    with progress_bar() as progress:
+        result = run(plan.scenario, jobs=plan.jobs, progress=progress)
+    return conclude(result, folder=folder, page=page, as_json=plan.json)
+
+
+def conclude(result: Result, *, folder: Path | None, page: Path | None, as_json: bool) -> int:
+    """Save and print a result, complete or not."""
+    said = Console(stderr=True, soft_wrap=True, highlight=False)
+    if folder is not None and result.finished:
+        result.save(folder)
+    if page is not None and result.finished:
+        reports.write(result, page)
+    if result.finished:
+        tables.show(result, as_json=as_json)
+        for finding in result.validity.findings:
+            said.print(f"{finding.severity}: {finding.text}", markup=False)
+    if not result.complete:
+        kept = "kept" if folder is not None and result.finished else "finished"
+        where = f"in {folder}" if kept == "kept" else "none saved (no --out)"
+        comma = " " if kept == "kept" else "; "
+        said.print(
+            f"interrupted: {kept} {result.finished} of {result.total} runs{comma}{where}",
+            markup=False,
+        )
+        return INTERRUPTED
+    if folder is not None:
+        said.print(f"result in {folder}", markup=False)
+    if page is not None:
+        said.print(f"report in {page}", markup=False)
+    return 0
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[int, int], object] | None]:
+    """Show a bar on stderr if that is a terminal; else nothing."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("runs", total=None)
+        yield lambda finished, total: bar.update(task, completed=finished, total=total)

@@ -1,0 +1,156 @@
+"""Tables for terminals, aligned text for pipes, JSON for programs."""
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import polars as pl
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from sojourn import wording
+from sojourn.metrics import metrics_of
+from sojourn.result import Result
+
+# Space between columns, and what a border takes.
+GAP = 3
+
+
+def show(result: Result, *, as_json: bool) -> None:
+    """Print the summary and the differences from the first arm."""
+    if as_json:
+        print(json.dumps(document(result), indent=2))
+        return
+    head, rows = _summary(result)
+    print_table(head, rows, title=result.scenario.checked.name)
+    compared = _differences(result)
+    note = "mean ±half the 95 % bootstrap interval of the mean over n runs"
+    if compared is not None:
+        first, head, rows = compared
+        print_table(head, rows, title=f"difference from {first}, paired by run")
+        note += "; * where the interval of a difference excludes 0"
+    print(note)
+
+
+def document(result: Result) -> dict[str, Any]:
+    """Collect what the tables show, and what lies behind it, for programs."""
+    arms = _arms(result)
+    return {
+        "scenario": result.scenario.checked.name,
+        "scenario_hash": result.scenario.hash,
+        "seed": result.scenario.seed,
+        "version": result.provenance["version"],
+        "commit": result.provenance["commit"],
+        "finished_runs": result.finished,
+        "total_runs": result.total,
+        "validity": {
+            "verdict": result.validity.verdict,
+            "findings": [
+                {"severity": finding.severity, "text": finding.text}
+                for finding in result.validity.findings
+            ],
+        },
+        "summary": result.summary().to_dicts(),
+        "differences": [
+            {"baseline": arms[0], "arm": arm, **row}
+            for arm in arms[1:]
+            for row in result.difference(arms[0], arm).to_dicts()
+        ],
+        "runs": result.per_run.to_dicts(),
+    }
+
+
+def _arms(result: Result) -> list[str]:
+    return result.per_run["arm"].unique(maintain_order=True).to_list()
+
+
+def _summary(result: Result) -> tuple[list[str], list[list[str]]]:
+    described = metrics_of(result.per_run)
+    summary = result.summary()
+    rows = []
+    for arm in _arms(result):
+        of_arm = summary.filter(pl.col("arm") == arm)
+        cells = [arm, str(of_arm["n"].max())]
+        for metric in described:
+            row = of_arm.row(by_predicate=pl.col("metric") == metric.column, named=True)
+            cells.append(wording.estimate(row["mean"], row["low"], row["high"], metric))
+        rows.append(cells)
+    return ["arm", "n", *(metric.heading for metric in described)], rows
+
+
+def _differences(result: Result) -> tuple[str, list[str], list[list[str]]] | None:
+    first, *others = _arms(result)
+    if not others:
+        return None
+    described = {metric.column: metric for metric in metrics_of(result.per_run)}
+    rows = []
+    for arm in others:
+        compared = list(result.difference(first, arm).iter_rows(named=True))
+        pairs = str(max(row["n"] for row in compared))
+        cells = [wording.change(row, described[row["metric"]]) for row in compared]
+        rows.append([arm, pairs, *cells])
+    return first, ["arm", "n", *(metric.heading for metric in described.values())], rows
+
+
+def print_table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, title: str, words: int = 1
+) -> None:
+    """Print a table to stdout: bordered on a terminal, aligned text in a pipe.
+
+    The first `words` columns hold text, the others numbers. A table wider than the terminal is
+    continued below, with its first column repeated.
+    """
+    if not sys.stdout.isatty():
+        _print_plain(head, rows, title=title, words=words)
+        return
+    console = Console(highlight=False)
+    for columns in _blocks(head, rows, console.width):
+        table = Table(title=Text(title), title_justify="left", title_style="bold")
+        for index in columns:
+            justify: Literal["left", "right"] = "left" if index < words else "right"
+            table.add_column(Text(_two_lines(head[index])), justify=justify)
+        for row in rows:
+            table.add_row(*(Text(row[index]) for index in columns))
+        console.print(table)
+
+
+def _blocks(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[list[int]]:
+    """Divide the columns so that each part fits; the first column leads every part."""
+    widths = [
+        max(
+            *(cell_len(line) for line in _two_lines(title).split("\n")),
+            *(cell_len(row[index]) for row in rows),
+        )
+        + GAP
+        for index, title in enumerate(head)
+    ]
+    blocks: list[list[int]] = [[0]]
+    for index in range(1, len(head)):
+        used = sum(widths[column] for column in blocks[-1]) + 1
+        if len(blocks[-1]) > 1 and used + widths[index] > width:
+            blocks.append([0])
+        blocks[-1].append(index)
+    return blocks
+
+
+def _two_lines(heading: str) -> str:
+    """Put the unit below the name."""
+    return heading.replace(" [", "\n[")
+
+
+def _print_plain(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, title: str, words: int
+) -> None:
+    widths = [max(cell_len(row[index]) for row in [head, *rows]) for index in range(len(head))]
+    print(title)
+    for row in [head, *rows]:
+        cells = [
+            cell + pad if index < words else pad + cell
+            for index, cell in enumerate(row)
+            for pad in [" " * (widths[index] - cell_len(cell))]
+        ]
+        print("  ".join(cells).rstrip())
+    print()

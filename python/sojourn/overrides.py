@@ -1,0 +1,105 @@
+"""Changing single values of a scenario by their path, as ``-s`` and studies do."""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from sojourn import _core
+from sojourn.scenario import Scenario
+
+Value = str | float | bool | list[Any]
+
+
+def assignment(text: str) -> tuple[str, Value]:
+    """Read ``path=value``.
+
+    Parameters
+    ----------
+    text
+        A path, an equals sign, a value: a number, ``true``, ``false``, a list in brackets, or
+        else text.
+
+    Returns
+    -------
+    tuple of str and value
+        The path and the value.
+
+    Raises
+    ------
+    ScenarioError
+        There is no path or no equals sign.
+
+    Examples
+    --------
+    >>> assignment("links.up.rate=5mbit")
+    ('links.up.rate', '5mbit')
+    >>> assignment("replications=3")
+    ('replications', 3)
+    """
+    path, sign, value = text.partition("=")
+    if not sign or not path.strip():
+        message = f"-s {text}: write path=value, such as links.up.rate=5mbit"
+        raise _core.ScenarioError(message)
+    return path.strip(), _value(value.strip())
+
+
+def _value(text: str) -> Value:
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+    return value if isinstance(value, str | int | float | bool | list) else text
+
+
+def overridden(scenario: Scenario, changes: Mapping[str, Value]) -> Scenario:
+    """Return a scenario with some values changed.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    changes
+        Values by their path: ``duration``, ``links.up.qdisc``, ``traffic.0.count`` or, by the
+        name of the group, ``traffic.bulk.count``.
+
+    Returns
+    -------
+    Scenario
+        The changed scenario.
+
+    Raises
+    ------
+    ScenarioError
+        A path names nothing, or a value is not valid there.
+    """
+    document = json.loads(scenario.checked.to_json())
+    for path, value in changes.items():
+        _put(document, path, value)
+    return Scenario.from_json(json.dumps(document))
+
+
+def _put(document: dict[str, Any], path: str, value: Value) -> None:
+    *parents, key = path.split(".")
+    place: Any = document
+    for depth, step in enumerate(parents):
+        place = _step(place, step, ".".join(parents[: depth + 1]))
+    if not isinstance(place, dict):
+        message = f"{path}: {'.'.join(parents)} is a value, not a table"
+        raise _core.ScenarioError(message)
+    place[key] = value
+
+
+def _step(place: Any, step: str, path: str) -> Any:
+    """Go one step down: by key, by index, or by the name of an entry of a list."""
+    if isinstance(place, dict):
+        choices = place
+    elif isinstance(place, list):
+        choices = {str(index): entry for index, entry in enumerate(place)}
+        choices |= {entry["name"]: entry for entry in place if entry.get("name")}
+    else:
+        choices = {}
+    if step not in choices:
+        message = f"{path}: there is no {step!r}; there are: {', '.join(choices)}"
+        raise _core.ScenarioError(message)
+    return choices[step]

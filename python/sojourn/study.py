@@ -1,0 +1,222 @@
+"""Published studies, measured again.
+
+A study is a folder: scenarios in TOML and ``published.csv``, one line a published number, with
+the columns ``scenario`` (file name without ending), ``arm``, ``metric`` (a column of
+:attr:`sojourn.Result.per_run`), ``published``, ``error`` (how well it could be read) and
+``origin``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import polars as pl
+
+from sojourn import _core
+from sojourn.result import Result
+from sojourn.scenario import Scenario
+
+# The order of arms is checked by this metric; smaller is better.
+ORDERED_BY = "induced_latency_ms"
+PUBLISHED = {
+    "scenario": pl.String,
+    "arm": pl.String,
+    "metric": pl.String,
+    "published": pl.Float64,
+    "error": pl.Float64,
+    "origin": pl.String,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """A published study.
+
+    Parameters
+    ----------
+    name
+        What it is called.
+    scenarios
+        By the name of their file, without its ending.
+    published
+        The published numbers.
+    """
+
+    name: str
+    scenarios: dict[str, Scenario]
+    published: pl.DataFrame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """How far arms stand in the published order.
+
+    Parameters
+    ----------
+    pairs
+        Pairs of arms whose published values differ by more than they could be read to.
+    kept
+        How many of these stand in the same order here.
+    exchanged
+        The others, the published better one first.
+    """
+
+    pairs: int
+    kept: int
+    exchanged: Sequence[tuple[str, str]]
+
+
+def load(folder: Path) -> Study:
+    """Read a study.
+
+    Parameters
+    ----------
+    folder
+        Where it is.
+
+    Returns
+    -------
+    Study
+        The study.
+
+    Raises
+    ------
+    ResultError
+        There is no such study.
+    ScenarioError
+        One of its scenarios is not valid.
+    """
+    table = folder / "published.csv"
+    if not table.is_file():
+        message = f"{folder} is no study: it has no published.csv"
+        raise _core.ResultError(message)
+    published = pl.read_csv(table, schema=PUBLISHED, comment_prefix="#")
+    names = published["scenario"].unique(maintain_order=True).to_list()
+    return Study(
+        name=folder.name,
+        scenarios={name: Scenario.from_file(folder / f"{name}.toml") for name in names},
+        published=published,
+    )
+
+
+def studies_folder(given: Path | None) -> Path:
+    """Find the folder that holds the studies: the one given, or that of the checkout.
+
+    Raises
+    ------
+    ResultError
+        There is none.
+    """
+    folder = Path(__file__).parents[2] / "papers" if given is None else given
+    if not folder.is_dir():
+        message = (
+            f"no studies in {folder}: name their folder with --papers, from a checkout of Sojourn"
+        )
+        raise _core.ResultError(message)
+    return folder
+
+
+def compared(study: Study, scenario: str, result: Result) -> pl.DataFrame:
+    """Put measured means beside published numbers.
+
+    Parameters
+    ----------
+    study
+        The study.
+    scenario
+        Which of its scenarios.
+    result
+        What running it gave.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a published number: ``arm``, ``metric``, ``unit``, ``n``, ``mean``, ``low``,
+        ``high``, ``published``, ``error`` and ``difference_percent`` of the published number.
+    """
+    return (
+        study.published.filter(pl.col("scenario") == scenario)
+        .select("arm", "metric", "published", "error")
+        .join(result.summary(), on=["arm", "metric"], how="left", maintain_order="left")
+        .with_columns(
+            difference_percent=(pl.col("mean") - pl.col("published")) / pl.col("published") * 100
+        )
+        .select(
+            "arm",
+            "metric",
+            "unit",
+            "n",
+            "mean",
+            "low",
+            "high",
+            "published",
+            "error",
+            "difference_percent",
+        )
+    )
+
+
+def order(comparison: pl.DataFrame, metric: str = ORDERED_BY) -> Order:
+    """Compare the order of arms with the published one.
+
+    Parameters
+    ----------
+    comparison
+        What :func:`compared` returns.
+    metric
+        By which the arms are ordered.
+
+    Returns
+    -------
+    Order
+        The pairs that stand in the published order, and those that do not.
+
+    Examples
+    --------
+    >>> order(pl.DataFrame({
+    ...     "arm": ["codel", "pie", "sfq"], "metric": ["induced_latency_ms"] * 3,
+    ...     "mean": [30.0, 20.0, 8.0], "published": [35.0, 53.0, 8.3], "error": [0.3] * 3,
+    ... })).exchanged
+    [('codel', 'pie')]
+    """
+    rows = comparison.filter(pl.col("metric") == metric).drop_nulls("mean").to_dicts()
+    rows.sort(key=lambda row: row["published"])
+    pairs = [
+        (better, worse)
+        for better, worse in combinations(rows, 2)
+        if worse["published"] - better["published"] > better["error"] + worse["error"]
+    ]
+    exchanged = [
+        (better["arm"], worse["arm"]) for better, worse in pairs if better["mean"] >= worse["mean"]
+    ]
+    return Order(pairs=len(pairs), kept=len(pairs) - len(exchanged), exchanged=exchanged)
+
+
+def within(comparison: pl.DataFrame, metric_prefix: str, percent: float) -> tuple[int, int]:
+    """Count the numbers of a kind that lie near the published ones.
+
+    A number also counts if its interval, widened by the error of reading, holds the published
+    one.
+
+    Parameters
+    ----------
+    comparison
+        What :func:`compared` returns.
+    metric_prefix
+        How the names of the metrics begin.
+    percent
+        How far off the published number they may be.
+
+    Returns
+    -------
+    tuple of int
+        How many lie within, and how many there are.
+    """
+    rows = comparison.filter(pl.col("metric").str.starts_with(metric_prefix)).drop_nulls("mean")
+    low = pl.col("low").fill_null(pl.col("mean")) - pl.col("error")
+    high = pl.col("high").fill_null(pl.col("mean")) + pl.col("error")
+    near = rows.filter(
+        (pl.col("difference_percent").abs() <= percent) | pl.col("published").is_between(low, high)
+    )
+    return near.height, rows.height
