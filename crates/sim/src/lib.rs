@@ -1,1 +1,31 @@
-//! The event loop: links, paths, hosts, probes.
+//! The event loop: links with queues, wires, hosts with TCP, UDP and ping, and probes.
+//!
+//! [`run`] turns a [`Config`] into [`Records`] and is a pure function of it: the same
+//! configuration gives the same records, to the bit, on any machine.
+//!
+//! # Speed
+//!
+//! The gain is in having few events. A wire keeps its packets in a ring and only its head in the
+//! agenda; a timer that moves is looked at when it fires, not cancelled; an event that is next
+//! anyway never enters the agenda. A packet is 64 bytes and moves by value.
+
+mod agenda;
+mod config;
+mod histogram;
+mod host;
+mod link;
+mod packet;
+mod probe;
+mod records;
+mod route;
+mod world;
+
+pub use agenda::{Agenda, Event};
+pub use config::{Config, ConfigError, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
+pub use histogram::Histogram;
+pub use packet::Packet;
+pub use records::{
+    FlowCounters, FlowKind, FlowRecord, FlowSample, LinkCounters, LinkRecord, LinkSample,
+    PingSample, Records, Signal, SignalRecord,
+};
+pub use world::run;

@@ -1,0 +1,181 @@
+//! Links and wires.
+
+use std::collections::VecDeque;
+
+use sojourn_net::{Bytes, Duration, Instant, Packet as View, Rate};
+use sojourn_qdisc::{AnyQdisc, Observer, Qdisc};
+
+use crate::config::Shaper;
+use crate::packet::Packet;
+
+/// A queue and the transmitter that drains it.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) qdisc: AnyQdisc<Packet>,
+    rate: Rate,
+    overhead: i16,
+    transmitter: Transmitter,
+    /// An event that will send the next packet is pending.
+    pub(crate) awaited: bool,
+    /// When the queue's own timer event is pending for.
+    pub(crate) timer_at: Instant,
+}
+
+#[derive(Debug)]
+enum Transmitter {
+    Serial {
+        sending: Option<Packet>,
+    },
+    Bucket {
+        /// How long a full bucket lasts.
+        depth: Duration,
+        /// When the credit is, or was, exactly nothing.
+        zero_at: Instant,
+    },
+}
+
+/// What a link did when it was its turn.
+pub(crate) struct Turn {
+    /// Left for the next step of its way.
+    pub(crate) left: Option<Packet>,
+    /// Taken out of the queue.
+    pub(crate) taken: Option<Taken>,
+    /// When it is the link's turn again.
+    pub(crate) again: Option<Instant>,
+}
+
+/// What the probes want to know of a packet taken out of the queue.
+pub(crate) struct Taken {
+    pub(crate) waited: Duration,
+    pub(crate) size: Bytes,
+    /// The time it occupies the link, if another packet waits meanwhile.
+    pub(crate) busy: Duration,
+}
+
+impl Link {
+    pub(crate) fn new(qdisc: AnyQdisc<Packet>, rate: Rate, overhead: i16, shaper: Shaper) -> Self {
+        let transmitter = match shaper {
+            Shaper::Serial => Transmitter::Serial { sending: None },
+            Shaper::Bucket { burst } => Transmitter::Bucket {
+                depth: rate.serialise(burst),
+                zero_at: Instant::ZERO,
+            },
+        };
+        Self {
+            qdisc,
+            rate,
+            overhead,
+            transmitter,
+            awaited: false,
+            timer_at: Instant::MAX,
+        }
+    }
+
+    fn serialisation(&self, pkt: &Packet) -> Duration {
+        let size = pkt.size().0.saturating_add_signed(i64::from(self.overhead));
+        self.rate.serialise(Bytes(size.max(1)))
+    }
+
+    /// Sends what may be sent at `now`. Called when a packet was offered to an idle link and
+    /// whenever the time it returned has come.
+    #[inline]
+    pub(crate) fn turn(&mut self, now: Instant, obs: &mut dyn Observer<Packet>) -> Turn {
+        match self.transmitter {
+            Transmitter::Serial { .. } => self.serial_turn(now, obs),
+            Transmitter::Bucket { depth, zero_at } => self.bucket_turn(now, depth, zero_at, obs),
+        }
+    }
+
+    fn serial_turn(&mut self, now: Instant, obs: &mut dyn Observer<Packet>) -> Turn {
+        let next = self.qdisc.dequeue(now, obs);
+        let time = next.as_ref().map(|pkt| self.serialisation(pkt));
+        let taken = next.as_ref().zip(time).map(|(p, t)| self.taken(now, p, t));
+        let Transmitter::Serial { sending } = &mut self.transmitter else {
+            unreachable!("the shaper of a link does not change");
+        };
+        Turn {
+            left: std::mem::replace(sending, next),
+            taken,
+            again: time.map(|time| now + time),
+        }
+    }
+
+    fn bucket_turn(
+        &mut self,
+        now: Instant,
+        depth: Duration,
+        zero_at: Instant,
+        obs: &mut dyn Observer<Packet>,
+    ) -> Turn {
+        let mut turn = Turn {
+            left: None,
+            taken: None,
+            again: None,
+        };
+        if now < zero_at {
+            turn.again = Some(zero_at);
+            return turn;
+        }
+        let Some(pkt) = self.qdisc.dequeue(now, obs) else {
+            return turn;
+        };
+        let time = self.serialisation(&pkt);
+        // An idle link gathers no more than the depth of the bucket.
+        let full_since = now.as_nanos().saturating_sub(depth.as_nanos());
+        let next_zero = zero_at.max(Instant::from_nanos(full_since)) + time;
+        self.transmitter = Transmitter::Bucket {
+            depth,
+            zero_at: next_zero,
+        };
+        turn.taken = Some(self.taken(now, &pkt, time));
+        turn.left = Some(pkt);
+        if self.qdisc.backlog().packets > 0 {
+            turn.again = Some(next_zero.max(now));
+        }
+        turn
+    }
+
+    fn taken(&self, now: Instant, pkt: &Packet, time: Duration) -> Taken {
+        let others = self.qdisc.backlog().packets > 0;
+        Taken {
+            waited: now.since(pkt.entered),
+            size: pkt.size(),
+            busy: if others { time } else { Duration::ZERO },
+        }
+    }
+}
+
+/// A delay line: however long, only its head has an event in the agenda.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    pub(crate) delay: Duration,
+    packets: VecDeque<(Instant, Packet)>,
+}
+
+impl Wire {
+    pub(crate) const fn new(delay: Duration) -> Self {
+        Self {
+            delay,
+            packets: VecDeque::new(),
+        }
+    }
+
+    /// Puts a packet on the wire; returns when it arrives if it is the only one.
+    #[inline]
+    pub(crate) fn push(&mut self, now: Instant, pkt: Packet) -> Option<Instant> {
+        let arrival = now + self.delay;
+        let alone = self.packets.is_empty();
+        self.packets.push_back((arrival, pkt));
+        alone.then_some(arrival)
+    }
+
+    /// Takes the packet that arrives now; returns when the one behind it does.
+    #[inline]
+    pub(crate) fn pop(&mut self) -> (Packet, Option<Instant>) {
+        let (_, pkt) = self
+            .packets
+            .pop_front()
+            .expect("an arrival follows a packet");
+        (pkt, self.packets.front().map(|&(at, _)| at))
+    }
+}

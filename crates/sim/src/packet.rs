@@ -1,0 +1,123 @@
+//! A simulated packet.
+
+use sojourn_net::{Bytes, Ecn, FlowKey, Instant, Packet as View};
+use sojourn_transport::{Flags, Segment};
+
+/// What a packet carries, and in which direction of its flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// TCP, from the side that has data to send.
+    Data,
+    /// TCP, back.
+    Ack,
+    /// A UDP datagram.
+    Udp,
+    /// An echo request.
+    Ping,
+    /// Its reply.
+    Pong,
+}
+
+/// A packet on its way: 64 bytes, a cache line.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    /// When it was last offered to a link.
+    pub(crate) entered: Instant,
+    /// UDP and ping keep their send time and number in its fields, see [`Packet::probe`].
+    pub(crate) segment: Segment,
+    pub(crate) flow: u32,
+    /// The next step of its way, an index into the routes.
+    pub(crate) step: u16,
+    pub(crate) kind: Kind,
+    pub(crate) ecn: Ecn,
+}
+
+/// Ethernet, IP and UDP headers.
+const UDP_HEADERS: u64 = 42;
+/// An Ethernet frame with the 84-byte IP packet that `ping` sends.
+const PING_SIZE: u64 = 98;
+
+impl Packet {
+    /// A TCP segment of `flow`.
+    #[inline]
+    pub(crate) fn tcp(flow: u32, kind: Kind, segment: Segment) -> Self {
+        let ecn = if segment.flags.has(Flags::ECT) {
+            Ecn::Ect0
+        } else {
+            Ecn::NotEct
+        };
+        Self {
+            entered: Instant::ZERO,
+            segment,
+            flow,
+            step: 0,
+            kind,
+            ecn,
+        }
+    }
+
+    /// A datagram or echo request number `number` of `flow`, sent now.
+    pub(crate) fn probe(flow: u32, kind: Kind, now: Instant, number: u32, payload: u16) -> Self {
+        let nanos = now.as_nanos();
+        let segment = Segment {
+            seq: number,
+            ts_val: low(nanos),
+            ts_ecr: low(nanos >> 32),
+            len: payload,
+            ..Segment::EMPTY
+        };
+        Self::tcp(flow, kind, segment)
+    }
+
+    /// When a datagram or echo request was sent.
+    pub(crate) fn sent(&self) -> Instant {
+        Instant::from_nanos(u64::from(self.segment.ts_ecr) << 32 | u64::from(self.segment.ts_val))
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
+const fn low(x: u64) -> u32 {
+    x as u32
+}
+
+impl View for Packet {
+    #[inline]
+    fn size(&self) -> Bytes {
+        Bytes(match self.kind {
+            Kind::Data | Kind::Ack => self.segment.wire_size(),
+            Kind::Udp => UDP_HEADERS + u64::from(self.segment.len),
+            Kind::Ping | Kind::Pong => PING_SIZE,
+        })
+    }
+
+    #[inline]
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+
+    #[inline]
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.ecn = ecn;
+    }
+
+    /// All flows join one client and one server; ports tell them apart.
+    #[inline]
+    fn flow(&self) -> FlowKey {
+        let (there, back) = (1, 2);
+        let (source, destination, protocol) = match self.kind {
+            Kind::Data => (there, back, 6),
+            Kind::Ack => (back, there, 6),
+            Kind::Udp => (there, back, 17),
+            Kind::Ping => (there, back, 1),
+            Kind::Pong => (back, there, 1),
+        };
+        FlowKey {
+            source,
+            destination,
+            ports: self.flow,
+            protocol,
+        }
+    }
+}
+
+const _: () = assert!(size_of::<Packet>() == 64, "a packet fills a cache line");

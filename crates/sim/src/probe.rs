@@ -1,0 +1,144 @@
+//! Probes: what is seen at a link.
+
+use sojourn_net::{Duration, Instant, Packet as View};
+use sojourn_qdisc::{Backlog, DropReason, MarkReason, Observer};
+
+use crate::histogram::Histogram;
+use crate::link::Taken;
+use crate::packet::Packet;
+use crate::records::{LinkCounters, LinkRecord, LinkSample, Signal, SignalRecord};
+
+/// Everything seen at one link.
+#[derive(Debug)]
+pub(crate) struct LinkProbe {
+    interval: LinkCounters,
+    sojourn_sum: u64,
+    sojourn_max: Duration,
+    /// Counted up to the last sample.
+    sampled: LinkCounters,
+    sojourn: Histogram,
+    busy: Duration,
+    series: Vec<LinkSample>,
+}
+
+impl LinkProbe {
+    pub(crate) fn new(samples: usize) -> Self {
+        Self {
+            interval: LinkCounters::default(),
+            sojourn_sum: 0,
+            sojourn_max: Duration::ZERO,
+            sampled: LinkCounters::default(),
+            sojourn: Histogram::default(),
+            busy: Duration::ZERO,
+            series: Vec::with_capacity(samples),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn on_taken(&mut self, taken: &Taken) {
+        self.interval.sent_packets += 1;
+        self.interval.sent_bytes += taken.size.0;
+        self.sojourn_sum += taken.waited.as_nanos();
+        self.sojourn_max = self.sojourn_max.max(taken.waited);
+        self.sojourn.record(taken.waited.as_nanos());
+        self.busy += taken.busy;
+    }
+
+    pub(crate) fn sample(&mut self, at: Instant, backlog: Backlog) {
+        let sent = self.interval.sent_packets;
+        self.series.push(LinkSample {
+            at,
+            backlog_packets: backlog.packets as u64,
+            backlog_bytes: backlog.bytes.0,
+            sojourn_mean: self.sojourn_sum.checked_div(sent).map(Duration::from_nanos),
+            sojourn_max: (sent > 0).then_some(self.sojourn_max),
+            counters: self.interval,
+        });
+        self.close_interval();
+    }
+
+    fn close_interval(&mut self) {
+        self.sampled = sum(&self.sampled, &self.interval);
+        self.interval = LinkCounters::default();
+        self.sojourn_sum = 0;
+        self.sojourn_max = Duration::ZERO;
+    }
+
+    /// Forgets the totals: the warm-up is over. The interval under way keeps its counts for the
+    /// series; `before` is what of it belongs to the warm-up.
+    pub(crate) fn begin_measuring(&mut self) -> LinkCounters {
+        self.sampled = LinkCounters::default();
+        self.sojourn = Histogram::default();
+        self.busy = Duration::ZERO;
+        self.interval
+    }
+
+    /// The record, less what was counted in the warm-up's part of an interval.
+    pub(crate) fn finish(self, name: String, before: &LinkCounters) -> LinkRecord {
+        let all = sum(&self.sampled, &self.interval);
+        LinkRecord {
+            name,
+            series: self.series,
+            totals: LinkCounters {
+                sent_packets: all.sent_packets - before.sent_packets,
+                sent_bytes: all.sent_bytes - before.sent_bytes,
+                drops_overlimit: all.drops_overlimit - before.drops_overlimit,
+                drops_aqm: all.drops_aqm - before.drops_aqm,
+                marks_aqm: all.marks_aqm - before.marks_aqm,
+                marks_ce_threshold: all.marks_ce_threshold - before.marks_ce_threshold,
+            },
+            sojourn: self.sojourn,
+            busy: self.busy,
+        }
+    }
+}
+
+fn sum(a: &LinkCounters, b: &LinkCounters) -> LinkCounters {
+    LinkCounters {
+        sent_packets: a.sent_packets + b.sent_packets,
+        sent_bytes: a.sent_bytes + b.sent_bytes,
+        drops_overlimit: a.drops_overlimit + b.drops_overlimit,
+        drops_aqm: a.drops_aqm + b.drops_aqm,
+        marks_aqm: a.marks_aqm + b.marks_aqm,
+        marks_ce_threshold: a.marks_ce_threshold + b.marks_ce_threshold,
+    }
+}
+
+/// Tells a link's probe what its queue does.
+pub(crate) struct Watch<'a> {
+    pub(crate) probe: &'a mut LinkProbe,
+    pub(crate) events: Option<&'a mut Vec<SignalRecord>>,
+    pub(crate) link: u32,
+}
+
+impl Watch<'_> {
+    fn note(&mut self, at: Instant, flow: u32, signal: Signal) {
+        if let Some(events) = &mut self.events {
+            events.push(SignalRecord {
+                at,
+                link: self.link,
+                flow,
+                signal,
+            });
+        }
+    }
+}
+
+impl Observer<Packet> for Watch<'_> {
+    fn on_drop(&mut self, now: Instant, pkt: Packet, reason: DropReason) {
+        debug_assert!(pkt.size().0 > 0, "a packet has a size");
+        match reason {
+            DropReason::Overlimit => self.probe.interval.drops_overlimit += 1,
+            DropReason::Aqm => self.probe.interval.drops_aqm += 1,
+        }
+        self.note(now, pkt.flow, Signal::Drop(reason));
+    }
+
+    fn on_mark(&mut self, now: Instant, pkt: &Packet, reason: MarkReason) {
+        match reason {
+            MarkReason::Aqm => self.probe.interval.marks_aqm += 1,
+            MarkReason::CeThreshold => self.probe.interval.marks_ce_threshold += 1,
+        }
+        self.note(now, pkt.flow, Signal::Mark(reason));
+    }
+}

@@ -1,0 +1,94 @@
+//! The ways packets take.
+
+use std::collections::BTreeMap;
+
+use sojourn_net::Duration;
+
+use crate::config::{ConfigError, Hop};
+
+/// What a packet does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// It is offered to a link.
+    Link(u32),
+    /// It is put on a wire.
+    Wire(u32),
+    /// It has arrived.
+    End,
+}
+
+/// Every way of a run, one after another; a packet holds the index of its next step.
+#[derive(Debug, Default)]
+pub(crate) struct Routes {
+    steps: Vec<Step>,
+    known: BTreeMap<Vec<(u8, u64)>, u16>,
+    /// The delay of each wire; ways with the same delay share one.
+    wires: Vec<Duration>,
+}
+
+impl Routes {
+    /// Adds a way, or finds it; `link_delays` are the propagation delays behind the links.
+    pub(crate) fn add(
+        &mut self,
+        way: &[Hop],
+        link_delays: &[Duration],
+    ) -> Result<u16, ConfigError> {
+        let mut steps = Vec::new();
+        for hop in way {
+            match *hop {
+                Hop::Link(n) => {
+                    let n32 = u32::try_from(n).map_err(|_| too_many())?;
+                    steps.push(Step::Link(n32));
+                    self.push_delay(&mut steps, link_delays[n]);
+                }
+                Hop::Delay(delay) => self.push_delay(&mut steps, delay),
+            }
+        }
+        let key = steps
+            .iter()
+            .map(|step| match *step {
+                Step::Link(n) => (0, u64::from(n)),
+                Step::Wire(n) => (1, u64::from(n)),
+                Step::End => (2, 0),
+            })
+            .collect();
+        if let Some(&at) = self.known.get(&key) {
+            return Ok(at);
+        }
+        let at = u16::try_from(self.steps.len()).map_err(|_| too_many())?;
+        self.steps.append(&mut steps);
+        self.steps.push(Step::End);
+        // A packet's last step must be nameable too.
+        u16::try_from(self.steps.len()).map_err(|_| too_many())?;
+        self.known.insert(key, at);
+        Ok(at)
+    }
+
+    fn push_delay(&mut self, steps: &mut Vec<Step>, delay: Duration) {
+        if delay == Duration::ZERO {
+            return;
+        }
+        let known = self.wires.iter().position(|&d| d == delay);
+        let n = known.unwrap_or_else(|| {
+            self.wires.push(delay);
+            self.wires.len() - 1
+        });
+        steps.push(Step::Wire(u32::try_from(n).unwrap_or(u32::MAX)));
+    }
+
+    #[inline]
+    pub(crate) fn step(&self, at: u16) -> Step {
+        self.steps[usize::from(at)]
+    }
+
+    pub(crate) fn wire_delays(&self) -> &[Duration] {
+        &self.wires
+    }
+}
+
+fn too_many() -> ConfigError {
+    ConfigError {
+        place: "flows".to_owned(),
+        rule: "their ways may have at most 65535 different steps in all".to_owned(),
+    }
+}

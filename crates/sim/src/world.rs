@@ -1,0 +1,436 @@
+//! The event loop: one clock, one agenda, one `match`.
+
+use std::collections::VecDeque;
+
+use sojourn_net::{Bytes, Duration, Instant, Rng};
+use sojourn_qdisc::{LinkFacts, Qdisc};
+use sojourn_transport::{Segment, Ticks};
+
+use crate::agenda::{Agenda, Event, MAX_INDEX};
+use crate::config::{Config, ConfigError};
+use crate::host::{Flow, Source};
+use crate::link::{Link, Wire};
+use crate::packet::{Kind, Packet};
+use crate::probe::{LinkProbe, Watch};
+use crate::records::{LinkCounters, Records, SignalRecord};
+use crate::route::{Routes, Step};
+
+/// The largest granularity of the timer wheel: two hosts' tick counters differ by less, as far
+/// as any timer can tell.
+const WHEEL: Duration = Duration::from_millis(4_096);
+
+/// Largest Ethernet frame: what queues take for the MTU.
+const FRAME: Bytes = Bytes(1_514);
+
+/// Simulates `config`. `keep_going` is asked once an interval of the series with the time
+/// reached; when it says no, the run ends and there are no records.
+///
+/// # Errors
+/// If [`Config::check`] finds a fault.
+pub fn run(
+    config: &Config,
+    keep_going: &mut dyn FnMut(Instant) -> bool,
+) -> Result<Option<Records>, ConfigError> {
+    config.check()?;
+    let mut world = World::new(config)?;
+    if !world.run(keep_going) {
+        return Ok(None);
+    }
+    Ok(Some(world.finish(config)))
+}
+
+/// The whole simulated network: plain vectors, owned in one place, named by index.
+#[derive(Debug)]
+struct World {
+    now: Instant,
+    end: Instant,
+    sample: Duration,
+    agenda: Agenda,
+    routes: Routes,
+    links: Vec<Link>,
+    probes: Vec<LinkProbe>,
+    wires: Vec<Wire>,
+    flows: Vec<Flow>,
+    events: Option<Vec<SignalRecord>>,
+    /// Packets at the end of their way, to be handed over before anything else happens.
+    arrivals: VecDeque<Packet>,
+    /// What an endpoint wants sent; empty between events.
+    outbox: Vec<Segment>,
+    before: Vec<LinkCounters>,
+    handled: u64,
+}
+
+impl World {
+    fn new(config: &Config) -> Result<Self, ConfigError> {
+        let root = Rng::new(config.seed);
+        let samples = config.duration.as_nanos() / config.sample.as_nanos();
+        let samples = usize::try_from(samples.min(1 << 20)).unwrap_or(0) + 1;
+        let mut world = Self {
+            now: Instant::ZERO,
+            end: Instant::ZERO + config.duration,
+            sample: config.sample,
+            agenda: Agenda::default(),
+            routes: Routes::default(),
+            links: Vec::new(),
+            probes: Vec::new(),
+            wires: Vec::new(),
+            flows: Vec::with_capacity(config.flows.len()),
+            events: config.keep_events.then(Vec::new),
+            arrivals: VecDeque::new(),
+            outbox: Vec::new(),
+            before: vec![LinkCounters::default(); config.links.len()],
+            handled: 0,
+        };
+        world.add_links(config, &root.fork("link"), samples);
+        world.add_flows(config, &root)?;
+        for &delay in world.routes.wire_delays() {
+            world.wires.push(Wire::new(delay));
+        }
+        let measure_from = Instant::ZERO + config.measure_from;
+        if measure_from > Instant::ZERO {
+            world.agenda.schedule(measure_from, Event::Measure);
+        }
+        world
+            .agenda
+            .schedule(Instant::ZERO + config.sample, Event::Sample);
+        Ok(world)
+    }
+
+    fn add_links(&mut self, config: &Config, rng: &Rng, samples: usize) {
+        for (n, link) in (0..).zip(&config.links) {
+            let facts = LinkFacts {
+                rate: Some(link.rate),
+                mtu: FRAME,
+            };
+            let qdisc = link.qdisc.build(&facts, rng.fork(&link.name));
+            let link = Link::new(qdisc, link.rate, link.overhead, link.shaper);
+            self.links.push(link);
+            self.probes.push(LinkProbe::new(samples));
+            self.follow_queue_timer(n);
+        }
+    }
+
+    fn add_flows(&mut self, config: &Config, root: &Rng) -> Result<(), ConfigError> {
+        if config.flows.len() > MAX_INDEX as usize {
+            return Err(ConfigError {
+                place: "flows".to_owned(),
+                rule: format!("at most {MAX_INDEX} flows"),
+            });
+        }
+        let host = |name| {
+            let phase = root.fork("host").fork(name).below(WHEEL.as_nanos());
+            Ticks::new(Duration::from_nanos(phase))
+        };
+        let hosts = (host("near"), host("far"));
+        let rng = root.fork("flow");
+        let delays: Vec<Duration> = config.links.iter().map(|link| link.delay).collect();
+        for (id, flow) in (0..).zip(&config.flows) {
+            let forward = self.routes.add(&flow.forward, &delays)?;
+            let reverse = self.routes.add(&flow.reverse, &delays)?;
+            let (made, start) = Flow::new(flow, (forward, reverse), hosts, &rng);
+            self.flows.push(made);
+            if start <= self.end {
+                self.agenda.schedule(start, Event::Start(id));
+            }
+            if let Some(stop) = flow.stop {
+                self.agenda.schedule(Instant::ZERO + stop, Event::Stop(id));
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs every event up to and including the end; says whether it got there.
+    fn run(&mut self, keep_going: &mut dyn FnMut(Instant) -> bool) -> bool {
+        while let Some((at, event)) = self.agenda.next_until(self.end) {
+            let mut next = Some((at, event));
+            // What a link or wire does next need not enter the agenda if nothing comes before.
+            while let Some((at, event)) = next {
+                debug_assert!(self.now <= at, "{event:?} was scheduled in the past");
+                self.now = at;
+                self.handled += 1;
+                if event == Event::Sample && !keep_going(at) {
+                    return false;
+                }
+                next = self.handle(event);
+                while let Some(pkt) = self.arrivals.pop_front() {
+                    self.deliver(&pkt);
+                }
+                if let Some((at, event)) = next
+                    && (at > self.end || self.agenda.next_at().is_some_and(|first| first <= at))
+                {
+                    self.agenda.schedule(at, event);
+                    next = None;
+                }
+            }
+        }
+        self.now = self.end;
+        true
+    }
+
+    #[inline]
+    fn handle(&mut self, event: Event) -> Option<(Instant, Event)> {
+        match event {
+            Event::Link(id) => return self.on_link(id).map(|at| (at, event)),
+            Event::Wire(id) => {
+                let (pkt, next) = self.wires[id as usize].pop();
+                self.forward(pkt);
+                return next.map(|at| (at, event));
+            }
+            Event::Queue(id) => self.on_queue_timer(id),
+            Event::Start(id) => self.on_start(id),
+            Event::Stop(id) => self.flows[id as usize].stop(),
+            Event::Sender(id) => self.on_sender(id),
+            Event::Receiver(id) => self.on_receiver(id),
+            Event::Sample => return self.on_sample(),
+            Event::Measure => self.begin_measuring(),
+        }
+        None
+    }
+
+    /// Sends a packet on from where it is.
+    #[inline]
+    fn forward(&mut self, mut pkt: Packet) {
+        match self.routes.step(pkt.step) {
+            Step::Link(id) => {
+                pkt.step += 1;
+                self.offer(id, pkt);
+            }
+            Step::Wire(id) => {
+                pkt.step += 1;
+                if let Some(at) = self.wires[id as usize].push(self.now, pkt) {
+                    self.agenda.schedule(at, Event::Wire(id));
+                }
+            }
+            Step::End => self.arrivals.push_back(pkt),
+        }
+    }
+
+    #[inline]
+    fn offer(&mut self, id: u32, mut pkt: Packet) {
+        let n = id as usize;
+        pkt.entered = self.now;
+        let mut watch = Watch {
+            probe: &mut self.probes[n],
+            events: self.events.as_mut(),
+            link: id,
+        };
+        self.links[n].qdisc.enqueue(self.now, pkt, &mut watch);
+        self.follow_queue_timer(id);
+        if !self.links[n].awaited
+            && let Some(at) = self.on_link(id)
+        {
+            self.agenda.schedule(at, Event::Link(id));
+        }
+    }
+
+    /// A link's turn; returns when it is its turn again, which the caller sees to.
+    #[inline]
+    fn on_link(&mut self, id: u32) -> Option<Instant> {
+        let n = id as usize;
+        loop {
+            let mut watch = Watch {
+                probe: &mut self.probes[n],
+                events: self.events.as_mut(),
+                link: id,
+            };
+            let turn = self.links[n].turn(self.now, &mut watch);
+            if let Some(taken) = &turn.taken {
+                self.probes[n].on_taken(taken);
+            }
+            self.links[n].awaited = turn.again.is_some();
+            self.follow_queue_timer(id);
+            if let Some(pkt) = turn.left {
+                self.forward(pkt);
+            }
+            match turn.again {
+                // A bucket with credit left goes on at once.
+                Some(at) if at <= self.now => {}
+                again => return again,
+            }
+        }
+    }
+
+    fn on_queue_timer(&mut self, id: u32) {
+        let link = &mut self.links[id as usize];
+        if link.timer_at != self.now {
+            return;
+        }
+        link.timer_at = Instant::MAX;
+        if link.qdisc.next_timer().is_some_and(|due| due <= self.now) {
+            link.qdisc.on_timer(self.now);
+        }
+        self.follow_queue_timer(id);
+    }
+
+    /// Sees to it that an event is pending no later than the queue's timer.
+    #[inline]
+    fn follow_queue_timer(&mut self, id: u32) {
+        let link = &mut self.links[id as usize];
+        if let Some(due) = link.qdisc.next_timer()
+            && due < link.timer_at
+        {
+            link.timer_at = due;
+            self.agenda.schedule(due, Event::Queue(id));
+        }
+    }
+
+    fn on_start(&mut self, id: u32) {
+        let flow = &mut self.flows[id as usize];
+        if flow.stopped {
+            return;
+        }
+        let mut out = std::mem::take(&mut self.outbox);
+        let paced = flow.start(self.now, &mut out);
+        self.send(id, Kind::Data, &mut out);
+        self.outbox = out;
+        if paced.is_some() {
+            self.on_probe(id);
+        } else {
+            self.follow_timers(id);
+        }
+    }
+
+    fn on_probe(&mut self, id: u32) {
+        let flow = &mut self.flows[id as usize];
+        if let Some((mut pkt, next)) = flow.next_probe(id, self.now) {
+            pkt.step = flow.forward;
+            self.agenda.schedule(next, Event::Sender(id));
+            self.forward(pkt);
+        }
+    }
+
+    fn on_sender(&mut self, id: u32) {
+        let flow = &mut self.flows[id as usize];
+        if flow.stopped {
+            return;
+        }
+        let Source::Tcp(tcp) = &mut flow.source else {
+            self.on_probe(id);
+            return;
+        };
+        // A later event stands for this one.
+        if flow.sender_due != self.now {
+            return;
+        }
+        flow.sender_due = Instant::MAX;
+        if tcp.sender.next_timer().is_some_and(|due| due <= self.now) {
+            let mut out = std::mem::take(&mut self.outbox);
+            tcp.sender.on_timer(self.now, &mut out);
+            self.send(id, Kind::Data, &mut out);
+            self.outbox = out;
+        }
+        self.follow_timers(id);
+    }
+
+    fn on_receiver(&mut self, id: u32) {
+        let flow = &mut self.flows[id as usize];
+        let Source::Tcp(tcp) = &mut flow.source else {
+            return;
+        };
+        if flow.stopped || flow.receiver_due != self.now {
+            return;
+        }
+        flow.receiver_due = Instant::MAX;
+        if tcp.receiver.next_timer().is_some_and(|due| due <= self.now) {
+            let mut out = std::mem::take(&mut self.outbox);
+            tcp.receiver.on_timer(self.now, &mut out);
+            self.send(id, Kind::Ack, &mut out);
+            self.outbox = out;
+        }
+        self.follow_timers(id);
+    }
+
+    /// Sees to it that an event is pending no later than each timer of a connection. A timer
+    /// that moves back is looked at when the event comes.
+    #[inline]
+    fn follow_timers(&mut self, id: u32) {
+        let flow = &mut self.flows[id as usize];
+        let Source::Tcp(tcp) = &flow.source else {
+            return;
+        };
+        if let Some(due) = tcp.sender.next_timer()
+            && due < flow.sender_due
+        {
+            flow.sender_due = due.max(self.now);
+            self.agenda.schedule(flow.sender_due, Event::Sender(id));
+        }
+        if let Some(due) = tcp.receiver.next_timer()
+            && due < flow.receiver_due
+        {
+            flow.receiver_due = due.max(self.now);
+            self.agenda.schedule(flow.receiver_due, Event::Receiver(id));
+        }
+    }
+
+    /// Hands a packet to the endpoint it has reached.
+    #[inline]
+    fn deliver(&mut self, pkt: &Packet) {
+        let flow = &mut self.flows[pkt.flow as usize];
+        if flow.stopped {
+            return;
+        }
+        let mut out = std::mem::take(&mut self.outbox);
+        let reply = flow.deliver(self.now, pkt, &mut out);
+        if let Some(mut reply) = reply {
+            reply.step = flow.reverse;
+            self.forward(reply);
+        }
+        let answers = match pkt.kind {
+            Kind::Data => Kind::Ack,
+            _ => Kind::Data,
+        };
+        self.send(pkt.flow, answers, &mut out);
+        self.outbox = out;
+        self.follow_timers(pkt.flow);
+    }
+
+    /// Puts what an endpoint wants sent on its way.
+    #[inline]
+    fn send(&mut self, id: u32, kind: Kind, out: &mut Vec<Segment>) {
+        let flow = &self.flows[id as usize];
+        let step = match kind {
+            Kind::Ack => flow.reverse,
+            _ => flow.forward,
+        };
+        for segment in out.drain(..) {
+            let mut pkt = Packet::tcp(id, kind, segment);
+            pkt.step = step;
+            self.forward(pkt);
+        }
+    }
+
+    fn on_sample(&mut self) -> Option<(Instant, Event)> {
+        for (probe, link) in self.probes.iter_mut().zip(&self.links) {
+            probe.sample(self.now, link.qdisc.backlog());
+        }
+        for flow in &mut self.flows {
+            flow.sample(self.now);
+        }
+        let next = self.now + self.sample;
+        (next <= self.end).then_some((next, Event::Sample))
+    }
+
+    fn begin_measuring(&mut self) {
+        for (probe, before) in self.probes.iter_mut().zip(&mut self.before) {
+            *before = probe.begin_measuring();
+        }
+        for flow in &mut self.flows {
+            flow.begin_measuring();
+        }
+    }
+
+    fn finish(self, config: &Config) -> Records {
+        let links = self.probes.into_iter().zip(&config.links).zip(&self.before);
+        let flows = self.flows.into_iter().zip(&config.flows);
+        Records {
+            links: links
+                .map(|((probe, link), before)| probe.finish(link.name.clone(), before))
+                .collect(),
+            flows: flows
+                .map(|(flow, config)| flow.finish(config.name.clone()))
+                .collect(),
+            events: self.events.unwrap_or_default(),
+            agenda_events: self.handled,
+        }
+    }
+}
