@@ -1,0 +1,73 @@
+# Every command a developer types. `make` alone lists them.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PACKAGES := $(VENV)/.packages
+EXTENSION := $(VENV)/.extension
+SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name Cargo.toml)
+DIR ?= results/residential/rrul_10_1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check fmt bench bench-peers parity report docs figures clean
+
+help: ## List the targets.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(EXTENSION) ## Make .venv with everything in it and build the extension.
+
+$(PACKAGES): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("Sojourn needs Python 3.11 or later") if sys.version_info < (3, 11) else None'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip 'maturin>=1.8,<2'
+	touch $@
+
+$(EXTENSION): $(PACKAGES) $(SOURCES)
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --extras dev --quiet
+	touch $@
+
+demo: setup ## Measure a published study again: under a minute on two cores.
+	$(BIN)/sojourn reproduce residential
+
+test: check ## All tests, after all checks; makes what it needs.
+	cargo test --workspace --quiet
+	$(BIN)/python -m pytest --quiet
+	@echo
+	@echo "make test: every check and every test passed"
+
+check: setup ## Formatting, lints and types of Rust and Python.
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(BIN)/ruff format --check --quiet python tests/python
+	$(BIN)/ruff check --quiet python tests/python
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest sojourn._core
+
+fmt: setup ## Format Rust and Python.
+	cargo fmt --all
+	$(BIN)/ruff format python tests/python
+
+bench: ## Cost of the simulator on the scenarios of docs/performance.md.
+	cargo run --release -p sojourn-bench
+
+bench-peers: ## The same scenarios in ns-3 and ns-2, side by side.
+	benches/peers/run
+
+parity: ## Agreement with the Linux kernel, scenario by scenario.
+	cargo run --release -p sojourn-parity
+
+report: setup ## HTML report on a saved result: make report DIR=results/…
+	$(BIN)/sojourn report $(DIR)
+
+figures: setup ## Draw the figures of the README again.
+	$(BIN)/sojourn reproduce residential --out results/residential
+	mkdir -p docs/figures
+	cp results/residential/rrul_10_1/ellipse.png docs/figures/residential_10_1.png
+
+docs: setup ## Documentation of the Rust crates, in target/doc.
+	cargo doc --workspace --no-deps
+
+clean: ## Remove everything that was built; results stay.
+	cargo clean
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
+	find python -name '_core*.so' -delete
