@@ -91,7 +91,7 @@ pub struct FlowRecord {
     pub connected: Option<Instant>,
     /// When its last byte reached the receiving application (finite TCP).
     pub completed: Option<Instant>,
-    /// One entry an interval, from the start of the run (TCP and UDP).
+    /// One entry for each interval in which it was at work, by the time that ended (TCP and UDP).
     pub series: Vec<FlowSample>,
     /// Since the warm-up ended.
     pub totals: FlowCounters,

@@ -185,11 +185,11 @@ impl Metric {
 /// Mbit/s from bins of 100 ms, the edges rounded to a bin as the harness rounded them.
 fn goodput(flow: &FlowRecord, from: f64, to: f64) -> f64 {
     let bin = |t: f64| (t * 10.0).round_ties_even() as usize;
-    let (first, last) = (bin(from), bin(to).min(flow.series.len()));
-    let bytes: u64 = flow.series[first..last]
-        .iter()
-        .map(|s| s.delivered_bytes)
-        .sum();
+    let (first, last) = (bin(from), bin(to));
+    // A sample is that of the bin it ends; a flow has none before it starts.
+    let within = |s: &&FlowSample| (first + 1..=last).contains(&bin(s.at.as_secs_f64()));
+    let counted = flow.series.iter().filter(within);
+    let bytes: u64 = counted.map(|s| s.delivered_bytes).sum();
     bytes as f64 * 8.0 / ((last - first) as f64 / 10.0) / 1e6
 }
 
