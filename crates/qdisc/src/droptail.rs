@@ -121,3 +121,46 @@ impl<P: Packet> Qdisc<P> for DropTail<P> {
         self.fifo.backlog()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Recorder, TestPacket};
+
+    fn packet(id: u64, size: u64) -> TestPacket {
+        TestPacket {
+            size,
+            ..TestPacket::mtu(id)
+        }
+    }
+
+    /// Offers packets of these sizes; what is dropped, by order of arrival.
+    fn dropped(limit: Limit, head_drop: bool, sizes: &[u64]) -> Vec<u64> {
+        let mut queue = DropTail::new(DropTailParams { limit, head_drop });
+        let mut seen = Recorder::default();
+        for (id, &size) in (0..).zip(sizes) {
+            queue.enqueue(Instant::ZERO, packet(id, size), &mut seen);
+        }
+        seen.drops.iter().map(|d| d.1.id).collect()
+    }
+
+    #[test]
+    fn a_full_buffer_drops_the_newest_or_the_oldest() {
+        assert_eq!(dropped(Limit::Packets(2), false, &[64; 4]), [2, 3]);
+        assert_eq!(dropped(Limit::Packets(2), true, &[64; 4]), [0, 1]);
+    }
+
+    #[test]
+    fn a_limit_in_bytes_may_be_filled_to_the_last() {
+        let limit = Limit::Bytes(Bytes(3_000));
+        assert_eq!(dropped(limit, false, &[1_500, 1_500, 1]), [2]);
+        assert_eq!(dropped(limit, false, &[1_500, 1_501, 1_500]), [1]);
+    }
+
+    #[test]
+    fn a_packet_larger_than_the_buffer_displaces_all_and_is_dropped() {
+        let limit = Limit::Bytes(Bytes(1_000));
+        assert_eq!(dropped(limit, true, &[400, 400, 1_500]), [0, 1, 2]);
+        assert_eq!(dropped(limit, false, &[400, 400, 1_500]), [2]);
+    }
+}

@@ -144,3 +144,37 @@ impl List {
 const fn index(at: u32) -> usize {
     at as usize
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+    use crate::testing::TestPacket;
+
+    #[test]
+    fn lists_that_share_a_pool_do_not_mix_and_reuse_its_nodes() {
+        let mut pool = Pool::new();
+        let mut lists = [List::EMPTY, List::EMPTY];
+        let mut id = 0;
+        let mut expected = [VecDeque::new(), VecDeque::new()];
+        for round in 0..1_000_usize {
+            let at = round * 7 % 3 % 2;
+            if expected[at].len() < 5 && round % 5 != 0 {
+                pool.push(&mut lists[at], Instant::ZERO, TestPacket::mtu(id));
+                expected[at].push_back(id);
+                id += 1;
+            } else if round % 2 == 0 {
+                let got = pool.pop(&mut lists[at]).map(|(pkt, _)| pkt.id);
+                assert_eq!(got, expected[at].pop_front());
+            } else {
+                let got = pool.pop_newest(&mut lists[at]).map(|(pkt, _)| pkt.id);
+                assert_eq!(got, expected[at].pop_back());
+            }
+            assert_eq!(lists[at].packets() as usize, expected[at].len());
+            assert_eq!(lists[at].bytes(), Bytes(1_514 * expected[at].len() as u64));
+        }
+        assert!(pool.nodes.len() <= 10, "{} nodes", pool.nodes.len());
+        assert!(id > 300, "only {id} packets");
+    }
+}

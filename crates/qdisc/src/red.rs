@@ -30,8 +30,8 @@
 //! | `gentle` | absent | an addition: from `max` to `2 max` the probability rises from `max_p` to 1 |
 //! | `limit` has a default | is mandatory | none |
 //!
-//! iproute2 builds the decay table in ticks of 64 ns, and the kernel reads it in microseconds: the
-//! decay is 15.6 times slower than meant. So it is here.
+//! iproute2 builds the decay table in ticks of 64 ns with natural logarithms; the kernel reads it
+//! in microseconds and shifts by powers of 2. The decay is 22.5 times slower than meant; so here.
 //!
 //! # Differences from the papers
 //!

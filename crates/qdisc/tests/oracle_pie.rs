@@ -10,7 +10,7 @@
 //! | §5.4 does not say whether it precedes the burst test | it follows, as Appendix A's lottery |
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
-#![expect(clippy::float_cmp, reason = "the pseudo-code compares so")]
+#![expect(clippy::manual_clamp, reason = "the pseudo-code bounds so")]
 
 use std::collections::VecDeque;
 
@@ -144,7 +144,7 @@ struct Coverage {
 fn compare(seed: u64, enhanced: bool, cov: &mut Coverage) {
     const TICK: u64 = 500_000;
     let mut rng = Rng::new(seed);
-    let ecn = seed % 2 == 0;
+    let ecn = seed.is_multiple_of(2);
     let params = PieParams {
         limit: LIMIT,
         ecn,

@@ -294,6 +294,40 @@ impl Linux {
     }
 }
 
+#[cfg(test)]
+impl Linux {
+    pub(super) fn qdelay(&self) -> u64 {
+        self.qdelay
+    }
+
+    pub(super) fn burst_time(&self) -> u64 {
+        self.burst_time
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a test wants a probability")]
+    pub(super) fn probability(&self) -> f64 {
+        self.prob as f64 / self.kernel.max_prob as f64
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a test wants seconds")]
+    pub(super) fn target_secs(&self) -> f64 {
+        self.target as f64 / TICKS_PER_SEC as f64
+    }
+
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a test sets a probability"
+    )]
+    pub(super) fn set_for_test(&mut self, prob: f64, qdelay: u64) {
+        self.prob = (self.kernel.max_prob as f64 * prob) as u64;
+        self.qdelay = qdelay;
+        self.qdelay_old = qdelay;
+        self.burst_time = 0;
+    }
+}
+
 const fn ticks(time: Duration) -> u64 {
     time.as_nanos() >> TICK_SHIFT
 }

@@ -1,1 +1,211 @@
+use sojourn_net::Ecn;
 
+use super::*;
+use crate::testing::{Recorder, TestPacket};
+
+const MTU: Bytes = Bytes(1_514);
+
+fn linux(profile: Profile) -> PieParams {
+    PieParams {
+        profile,
+        ..PieParams::default()
+    }
+}
+
+fn at_ms(ms: u64) -> Instant {
+    Instant::from_millis(ms)
+}
+
+/// Offers `load` packets and serves one every millisecond until `last_ms`, timers told in time.
+fn run(params: &PieParams, load: u64, ecn: Ecn, last_ms: u64) -> (Pie<TestPacket>, Recorder) {
+    let mut pie = Pie::new(params, MTU, Rng::new(1));
+    let mut seen = Recorder::default();
+    let mut id = 0;
+    for ms in 0..last_ms {
+        while let Some(due) = pie.next_timer().filter(|&due| due <= at_ms(ms)) {
+            pie.on_timer(due);
+        }
+        for _ in 0..load {
+            let pkt = TestPacket {
+                ecn,
+                ..TestPacket::mtu(id)
+            };
+            pie.enqueue(at_ms(ms), pkt, &mut seen);
+            id += 1;
+        }
+        pie.dequeue(at_ms(ms), &mut seen);
+    }
+    (pie, seen)
+}
+
+fn aqm_drops(seen: &Recorder) -> impl Iterator<Item = u64> {
+    let aqm = seen.drops.iter().filter(|d| d.2 == DropReason::Aqm);
+    aqm.map(|d| d.0.as_micros() / 1_000)
+}
+
+#[test]
+fn timers_start_as_the_profile_says_and_keep_running_while_idle() {
+    for (profile, first, period) in [
+        (Profile::Rfc, 15, 15),
+        (Profile::Linux, 500, 15),
+        (Profile::Linux314, 500, 30),
+    ] {
+        let mut pie = Pie::<TestPacket>::new(&linux(profile), MTU, Rng::new(1));
+        assert_eq!(pie.next_timer(), Some(at_ms(first)));
+        pie.on_timer(at_ms(first - 1));
+        assert_eq!(pie.next_timer(), Some(at_ms(first)), "too early");
+        pie.on_timer(at_ms(first));
+        assert_eq!(pie.next_timer(), Some(at_ms(first + period)));
+    }
+}
+
+#[test]
+fn nothing_is_dropped_in_the_burst_allowance() {
+    // Twice the load from the start. The RFC's allowance of 150 ms lasts while p is 0 and the
+    // delay low; Linux's counts from the first departure but p moves only after 500 ms.
+    for (profile, from_ms) in [
+        (Profile::Rfc, 150),
+        (Profile::Linux, 500),
+        (Profile::Linux314, 500),
+    ] {
+        let (_, seen) = run(&linux(profile), 2, Ecn::NotEct, 3_000);
+        let first = aqm_drops(&seen).next().unwrap();
+        assert!(first >= from_ms, "{profile}: {first} ms");
+    }
+}
+
+#[test]
+fn the_delay_of_unresponsive_traffic_is_bounded_by_drops_not_marks() {
+    // At twice the load p must exceed 10 %, so marks end and drops begin.
+    for profile in [Profile::Rfc, Profile::Linux, Profile::Linux314] {
+        let params = PieParams {
+            ecn: true,
+            limit: 100_000,
+            ..linux(profile)
+        };
+        let (pie, seen) = run(&params, 2, Ecn::Ect0, 10_000);
+        let marks = seen.marks.iter().filter(|m| m.0 >= at_ms(9_000)).count();
+        assert_eq!(marks, 0, "{profile}");
+        let waiting = pie.backlog().packets;
+        assert!(waiting < 1_000, "{profile}: {waiting}");
+        let late = aqm_drops(&seen).filter(|&ms| ms >= 9_000).count();
+        assert!((600..1_400).contains(&late), "{profile}: {late} of 2000");
+    }
+}
+
+#[test]
+fn the_delay_in_linux_is_the_last_sojourn_and_0_once_the_queue_is_empty() {
+    let mut law = Linux::new(&linux(Profile::Linux), MTU);
+    law.on_dequeue(at_ms(20), at_ms(10), Bytes(1), MTU);
+    assert_eq!(law.qdelay(), 10_000_000 >> 6);
+    law.on_dequeue(at_ms(30), at_ms(10), Bytes(0), MTU);
+    assert_eq!(law.qdelay(), 0);
+}
+
+#[test]
+fn linux_spends_the_burst_allowance_between_departures() {
+    let mut law = Linux::new(&linux(Profile::Linux), MTU);
+    let start = law.burst_time();
+    assert_eq!(start, 150_000_000 >> 6);
+    law.on_dequeue(at_ms(100), at_ms(0), Bytes(1), MTU);
+    assert_eq!(law.burst_time(), start);
+    law.on_dequeue(at_ms(140), at_ms(0), Bytes(1), MTU);
+    assert_eq!(law.burst_time(), 110_000_000 >> 6);
+    for _ in 0..40 {
+        law.calculate_probability(Bytes(100_000));
+    }
+    assert_eq!(law.burst_time(), 110_000_000 >> 6);
+}
+
+/// By how much an update moves probability `p` while the delay stays at `delay_ms`.
+fn step(profile: Profile, p: f64, delay_ms: u64) -> f64 {
+    let mut law = Linux::new(&linux(profile), MTU);
+    // Profile 3.14 knows rates only: 16 times 2^-8 bytes a tick, from departures every 2^20 ns.
+    law.on_dequeue(at_ms(0), at_ms(0), Bytes(1 << 20), Bytes(0));
+    for n in 1..=10 {
+        let now = Instant::from_nanos(n << 20);
+        law.on_dequeue(now, at_ms(0), Bytes(1 << 20), Bytes(1_024));
+    }
+    let backlog = Bytes((1_000_000 * delay_ms) >> 10);
+    law.set_for_test(p, backlog.0 << 4);
+    let before = law.probability();
+    law.calculate_probability(backlog);
+    law.probability() - before
+}
+
+#[test]
+fn the_gain_grows_with_the_probability() {
+    // A constant error of 10 ms makes steps of alpha * error * k(p): 1.25e-3 k.
+    for (p, k) in [
+        (0.0, 2_048.0),
+        (0.99e-6, 2_048.0),
+        (1.01e-6, 512.0),
+        (0.99e-5, 512.0),
+        (1.01e-5, 128.0),
+        (1.01e-4, 32.0),
+        (1.01e-3, 8.0),
+        (0.0101, 2.0),
+        (0.099, 2.0),
+        (0.101, 1.0),
+    ] {
+        let got = 1.25e-3 / step(Profile::Linux, p, 25);
+        assert!((got / k - 1.0).abs() < 1e-3, "{got} at {p}");
+    }
+    // 3.14 has 1/8, 1/2 and 1; its integers make alpha 4, 17 and 34 of 274 * 2 / 2^k.
+    for (p, k) in [(0.0, 8.56), (0.0101, 2.014), (0.101, 1.007)] {
+        let got = 1.25e-3 / step(Profile::Linux314, p, 30);
+        assert!((got / k - 1.0).abs() < 1e-2, "{got} at {p}");
+    }
+}
+
+#[test]
+fn above_a_quarter_second_the_probability_rises_by_two_percent_more() {
+    // alpha * 285 ms = 3.6 % is cut to 2 % from p = 10 % on; then 2 % come on top.
+    let large = step(Profile::Linux, 0.3, 300);
+    assert!((large - 0.04).abs() < 1e-9, "{large}");
+    let small = step(Profile::Linux, 0.0, 249);
+    assert!(small < 0.001, "{small}");
+}
+
+#[test]
+fn the_probability_decays_when_both_delays_are_0() {
+    for (profile, factor) in [(Profile::Linux, 1.0 / 64.0), (Profile::Linux314, 0.02)] {
+        // What the controller takes at delay 0, and then the decay of what is left.
+        let taken = 0.125 * Linux::new(&linux(profile), MTU).target_secs();
+        let want = -(taken + (0.5 - taken) * factor);
+        let got = step(profile, 0.5, 0);
+        assert!((got - want).abs() < 2e-4, "{profile}: {got}, not {want}");
+    }
+}
+
+#[test]
+fn linux_6_1_lets_the_probability_pass_1() {
+    let mut law = Linux::new(&linux(Profile::Linux), MTU);
+    for _ in 0..100 {
+        law.on_dequeue(at_ms(1_000), at_ms(0), Bytes(1), MTU);
+        law.calculate_probability(Bytes(1));
+    }
+    assert!(law.probability() > 2.0);
+    assert!(!law.may_mark());
+}
+
+#[test]
+fn drops_are_spaced_by_the_accumulated_probability() {
+    // At p of a few percent no two drops of the lottery come within 0.85 / p arrivals.
+    let (mut pie, mut seen) = run(&linux(Profile::Linux), 1, Ecn::NotEct, 400);
+    let Law::Linux(law) = &mut pie.law else {
+        unreachable!("the profile is linux")
+    };
+    law.set_for_test(0.05, 20_000_000 >> 6);
+    for id in 0..100_000 {
+        pie.enqueue(at_ms(400), TestPacket::mtu(1_000 + id), &mut seen);
+        if pie.backlog().packets > 10 {
+            pie.fifo.pop(at_ms(400));
+        }
+    }
+    let drops: Vec<_> = seen.drops.iter().map(|d| d.1.id).collect();
+    let gaps: Vec<_> = drops.windows(2).map(|w| w[1] - w[0]).collect();
+    // 0.85 / 0.05 = 17 arrivals, then a lottery of 1 in 20; by 8.5 / 0.05 = 170 a certain drop.
+    assert!(gaps.iter().all(|g| (17..=171).contains(g)));
+    assert!((2_600..2_900).contains(&drops.len()), "{}", drops.len());
+}

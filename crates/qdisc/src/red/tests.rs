@@ -1,1 +1,211 @@
+use sojourn_net::Ecn;
 
+use super::*;
+use crate::testing::{Recorder, TestPacket};
+
+/// Thresholds of 30 and 90 packets of 1000 bytes, weight 1/32.
+fn params() -> RedParams {
+    RedParams {
+        limit: Bytes(300_000),
+        min: Some(Bytes(30_000)),
+        max: Some(Bytes(90_000)),
+        burst: Some(50),
+        probability: 0.1,
+        ..RedParams::default()
+    }
+}
+
+fn law(params: &RedParams) -> Law {
+    Law::new(params, &params.derive().unwrap(), Rate::mbit(10))
+}
+
+/// Arrivals until each of `signals` signals, while the average stays where it is.
+fn gaps(law: &mut Law, signals: usize) -> Vec<u64> {
+    let mut rng = Rng::new(7);
+    let average = Bytes(law.qavg >> law.wlog);
+    let (mut seen, mut gap) = (Vec::new(), 0);
+    while seen.len() < signals {
+        gap += 1;
+        if law.on_arrival(Instant::ZERO, average, &mut rng) != Fate::Pass {
+            seen.push(gap);
+            gap = 0;
+        }
+    }
+    seen
+}
+
+#[test]
+fn the_average_moves_by_a_weight_of_the_difference() {
+    let mut law = law(&params());
+    let mut rng = Rng::new(1);
+    assert_eq!(law.wlog, 5);
+    law.on_arrival(Instant::ZERO, Bytes(32_000), &mut rng);
+    assert_eq!(law.qavg >> law.wlog, 1_000);
+    law.on_arrival(Instant::ZERO, Bytes(32_000), &mut rng);
+    assert_eq!(law.qavg >> law.wlog, 1_968);
+}
+
+#[test]
+fn the_gaps_between_signals_are_uniform() {
+    // Half way between the thresholds the probability is 0.05: gaps of 1 to 20, 10.5 in the mean.
+    let mut law = law(&params());
+    law.qavg = 60_000 << law.wlog;
+    law.qcount = Some(0);
+    law.qr = law.lot(&mut Rng::new(3));
+    let gaps = gaps(&mut law, 20_000);
+    let mean = gaps.iter().sum::<u64>() / 200;
+    assert!((1_030..=1_070).contains(&mean), "{mean} hundredths");
+    assert!(gaps.iter().all(|g| (1..=21).contains(g)));
+    // 1000 of each of 20 expected; 5 standard deviations are 154.
+    for gap in 1..=20 {
+        let count = gaps.iter().filter(|&&g| g == gap).count();
+        assert!((846..1_154).contains(&count), "{count} gaps of {gap}");
+    }
+}
+
+#[test]
+fn below_min_none_and_above_max_all_are_signalled() {
+    let mut law = law(&params());
+    let mut rng = Rng::new(1);
+    law.qavg = 29_999 << law.wlog;
+    assert_eq!(
+        law.on_arrival(Instant::ZERO, Bytes(29_999), &mut rng),
+        Fate::Pass
+    );
+    law.qavg = 90_000 << law.wlog;
+    assert_eq!(
+        law.on_arrival(Instant::ZERO, Bytes(90_000), &mut rng),
+        Fate::HardSignal
+    );
+    assert_eq!(law.qcount, None);
+}
+
+#[test]
+fn gentle_raises_the_probability_from_max_p_to_1() {
+    let gentle = RedParams {
+        gentle: true,
+        ..params()
+    };
+    // At 1.5 max: 0.1 + 0.9 / 2 = 0.55, a gap of 1 or 2 arrivals.
+    let mut law = law(&gentle);
+    law.qavg = 135_000 << law.wlog;
+    let gaps = gaps(&mut law, 1_000);
+    assert!(gaps.iter().all(|g| (1..=2).contains(g)));
+    law.qavg = 180_000 << law.wlog;
+    let fate = law.on_arrival(Instant::ZERO, Bytes(180_000), &mut Rng::new(1));
+    assert_eq!(fate, Fate::HardSignal);
+}
+
+#[test]
+fn an_idle_link_lets_the_average_decay() {
+    // 1000 bytes at 10 Mbit/s last 800 us, which iproute2 counts as 12500 ticks and the kernel
+    // reads as us. A cell is 2^15 us, and the average is shifted right by 0.0832 a cell, rounded
+    // down: once from cell 13, 426 ms, twice from cell 25, 819 ms.
+    let mut law = law(&params());
+    law.qavg = 80_000 << law.wlog;
+    let after = |ms: u64| law.decayed(Duration::from_millis(ms)) >> law.wlog;
+    assert_eq!(law.scell_log, 15);
+    assert_eq!((law.stab[12], law.stab[13], law.stab[25]), (0, 1, 2));
+    assert_eq!(after(0), 80_000);
+    // Before, it falls in a straight line, in 16.4 ms to a half and no further.
+    assert_eq!((after(1), after(8)), (77_558, 60_468));
+    assert_eq!(
+        (after(17), after(425), after(426)),
+        (40_000, 40_000, 40_000)
+    );
+    assert_eq!((after(819), after(820)), (40_000, 20_000));
+    assert_eq!(after(100_000), 0);
+}
+
+#[test]
+fn idling_begins_when_the_link_asks_in_vain() {
+    let mut red = Red::new(&params(), None, Rng::new(1));
+    let mut seen = Recorder::default();
+    red.law.qavg = 80_000 << red.law.wlog;
+    red.enqueue(Instant::ZERO, TestPacket::mtu(0), &mut seen);
+    let busy = red.law.qavg;
+    red.dequeue(Instant::ZERO, &mut seen);
+    assert_eq!(red.law.idle_since, None);
+    red.dequeue(Instant::from_millis(5), &mut seen);
+    red.dequeue(Instant::from_millis(9), &mut seen);
+    assert_eq!(red.law.idle_since, Some(Instant::from_millis(5)));
+    red.enqueue(Instant::from_millis(600), TestPacket::mtu(1), &mut seen);
+    assert_eq!(red.law.qavg, busy >> 1);
+    assert_eq!(red.law.idle_since, None);
+}
+
+#[test]
+fn adaptation_moves_max_p_towards_the_middle_fifth() {
+    let mut law = law(&params());
+    assert_eq!((law.target_min, law.target_max), (54_000, 66_000));
+    let start = law.max_p;
+    for (average, factor) in [(60_000, 1.0), (67_000, 1.1), (53_000, 0.9)] {
+        law.max_p = start;
+        law.qavg = average << law.wlog;
+        law.adapt(Instant::ZERO);
+        let moved = f64::from(law.max_p) / f64::from(start);
+        assert!((moved - factor).abs() < 1e-6, "{moved} at {average}");
+    }
+    // It stays between 1 % and 50 %, give or take a step.
+    for (average, least, most) in [(89_000, 0.5, 0.51), (31_000, 0.009, 0.01)] {
+        law.qavg = average << law.wlog;
+        for _ in 0..200 {
+            law.adapt(Instant::ZERO);
+        }
+        let max_p = f64::from(law.max_p) / 4_294_967_296.0;
+        assert!((least..=most).contains(&max_p), "{max_p}");
+    }
+}
+
+#[test]
+fn the_timer_runs_every_half_second_if_adaptive_and_never_otherwise() {
+    let red = Red::<TestPacket>::new(&params(), None, Rng::new(1));
+    assert_eq!(red.next_timer(), None);
+    let mut ared = Red::<TestPacket>::new(
+        &RedParams {
+            adaptive: true,
+            ..params()
+        },
+        None,
+        Rng::new(1),
+    );
+    assert_eq!(ared.next_timer(), Some(Instant::from_millis(500)));
+    ared.on_timer(Instant::from_millis(501));
+    assert_eq!(ared.next_timer(), Some(Instant::from_millis(1_001)));
+}
+
+#[test]
+fn what_is_signalled_is_marked_dropped_or_queued_as_asked() {
+    let ecn = RedParams {
+        ecn: true,
+        ..params()
+    };
+    let harddrop = RedParams {
+        harddrop: true,
+        ..ecn
+    };
+    let nodrop = RedParams {
+        nodrop: true,
+        ..ecn
+    };
+    let (ect, not, hard, soft) = (Ecn::Ect0, Ecn::NotEct, Fate::HardSignal, Fate::Signal);
+    for (params, ecn, fate, passes, marked) in [
+        (params(), ect, soft, false, false),
+        (ecn, ect, soft, true, true),
+        (ecn, not, soft, false, false),
+        (ecn, ect, hard, true, true),
+        (harddrop, ect, hard, false, false),
+        (harddrop, ect, soft, true, true),
+        (nodrop, not, hard, true, false),
+        (nodrop, not, soft, true, false),
+    ] {
+        let mut red = Red::new(&params, None, Rng::new(1));
+        let mut seen = Recorder::default();
+        let mut pkt = TestPacket {
+            ecn,
+            ..TestPacket::mtu(0)
+        };
+        let passed = red.passes(fate, Instant::ZERO, &mut pkt, &mut seen);
+        assert_eq!((passed, !seen.marks.is_empty()), (passes, marked));
+    }
+}
