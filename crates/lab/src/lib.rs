@@ -1,1 +1,22 @@
-//! Scenarios, runs, records and statistics.
+//! The laboratory: scenarios, runs, records and statistics.
+//!
+//! ```text
+//! TOML, JSON ──► Scenario ──► run ──► Outcome ──► folder of Parquet files, Arrow tables
+//! ```
+
+mod digest;
+mod manifest;
+mod outcome;
+mod run;
+mod scenario;
+mod stats;
+mod store;
+mod tables;
+
+pub use manifest::{Build, Manifest};
+pub use outcome::Outcome;
+pub use run::{RunOptions, run};
+pub use scenario::{Scenario, ScenarioError};
+pub use stats::{Bootstrap, Interval, StatsError};
+pub use store::ResultError;
+pub use tables::{Table, TableKind};

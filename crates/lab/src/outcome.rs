@@ -1,0 +1,68 @@
+//! What the runs of a scenario leave behind.
+
+use arrow_array::RecordBatch;
+
+use crate::manifest::Manifest;
+use crate::scenario::Scenario;
+use crate::tables::{Table, TableKind, empty_batches};
+
+/// The tables of a scenario's runs, and where they come from.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    manifest: Manifest,
+    /// In the order of [`TableKind::ALL`].
+    tables: Vec<Table>,
+}
+
+impl Outcome {
+    /// Of the pieces that the runs finished so far have added, in the order of the runs.
+    pub(crate) fn of(scenario: Scenario, finished: Vec<[RecordBatch; 7]>, total: usize) -> Self {
+        let manifest = Manifest::of(scenario, finished.len(), total);
+        let mut tables = empty_batches().map(|batch| (batch.schema(), Vec::new()));
+        for piece in finished {
+            for (batch, (_, batches)) in piece.into_iter().zip(&mut tables) {
+                batches.push(batch);
+            }
+        }
+        let tables = tables.map(|(schema, batches)| Table::new(schema, batches));
+        Self {
+            manifest,
+            tables: tables.into(),
+        }
+    }
+
+    /// Of what was read: a table for each of [`TableKind::ALL`].
+    pub(crate) fn from_parts(manifest: Manifest, tables: Vec<Table>) -> Self {
+        Self { manifest, tables }
+    }
+
+    /// Whether every run finished.
+    pub fn is_complete(&self) -> bool {
+        self.finished() == self.total()
+    }
+
+    /// How many runs finished.
+    pub fn finished(&self) -> usize {
+        self.manifest.finished
+    }
+
+    /// How many runs the scenario asks for.
+    pub fn total(&self) -> usize {
+        self.manifest.total
+    }
+
+    /// What was run.
+    pub fn scenario(&self) -> &Scenario {
+        &self.manifest.scenario
+    }
+
+    /// Version, commit, scenario, seed and hash.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// One of the tables.
+    pub fn table(&self, kind: TableKind) -> &Table {
+        &self.tables[kind as usize]
+    }
+}

@@ -1,0 +1,283 @@
+//! Runs on a simulator of which all answers are known.
+
+use std::num::NonZeroUsize;
+
+use sojourn_net::{Duration, Rng};
+use sojourn_sim::{
+    FlowCounters, FlowKind, FlowRecord, FlowSample, Histogram, LinkCounters, LinkRecord,
+    LinkSample, PingSample, SignalRecord, Traffic,
+};
+
+use super::*;
+use crate::tables::TableKind;
+
+const SCENARIO: &str = r#"
+    duration = "10s"
+    warmup = "2s"
+    replications = 4
+    rtt = "40ms"
+    sample = "1s"
+    keep_events = true
+    links = { up = { rate = "8mbit", qdisc = "pfifo", overhead = "4b" } }
+    traffic = [
+        { type = "tcp", direction = "up", count = 2 },
+        { type = "udp", direction = "up", rate = "1mbit" },
+        { type = "ping", direction = "down", stop = "9s" },
+    ]
+    arms = [
+        { name = "fifo" },
+        { name = "codel", set = { "links.up.qdisc" = "codel" } },
+    ]
+"#;
+
+/// Records drawn from the seed, as a run's would be.
+fn invented(config: &Config) -> Records {
+    let mut rng = Rng::new(config.seed);
+    let kind = |traffic: &Traffic| match traffic {
+        Traffic::Tcp { .. } => FlowKind::Tcp,
+        Traffic::Udp { .. } => FlowKind::Udp,
+        Traffic::Ping { .. } => FlowKind::Ping,
+    };
+    let mut sojourn = Histogram::default();
+    for _ in 0..1_000 {
+        sojourn.record(rng.below(100_000_000));
+    }
+    let flow_sample = |at, n| FlowSample {
+        at,
+        delivered_bytes: 125_000,
+        cwnd: n,
+        ssthresh: (n > 3).then_some(7),
+        srtt: (n > 1).then_some(Duration::from_millis(u64::from(40 + n))),
+        in_flight: n,
+    };
+    let ends = || (1..=10_u32).map(|n| (Instant::from_millis(u64::from(n) * 1_000), n));
+    Records {
+        links: config
+            .links
+            .iter()
+            .map(|link| LinkRecord {
+                name: link.name.clone(),
+                series: ends()
+                    .map(|(at, _)| LinkSample {
+                        at,
+                        backlog_packets: rng.below(50),
+                        backlog_bytes: 0,
+                        sojourn_mean: None,
+                        sojourn_max: None,
+                        counters: LinkCounters::default(),
+                    })
+                    .collect(),
+                totals: LinkCounters {
+                    sent_packets: 1_000,
+                    sent_bytes: 1_514_000,
+                    ..LinkCounters::default()
+                },
+                sojourn: sojourn.clone(),
+                busy: Duration::from_secs(4),
+            })
+            .collect(),
+        flows: config
+            .flows
+            .iter()
+            .map(|flow| FlowRecord {
+                name: flow.name.clone(),
+                kind: kind(&flow.traffic),
+                started: Some(Instant::from_millis(500)),
+                connected: None,
+                completed: None,
+                series: ends().map(|(at, n)| flow_sample(at, n)).collect(),
+                totals: FlowCounters {
+                    delivered_bytes: 1_000_000,
+                    ..FlowCounters::default()
+                },
+                one_way_delay: Histogram::default(),
+                pings: match kind(&flow.traffic) {
+                    FlowKind::Ping => vec![PingSample {
+                        sent: Instant::from_millis(5_000),
+                        rtt: Some(Duration::from_millis(41)),
+                    }],
+                    _ => Vec::new(),
+                },
+            })
+            .collect(),
+        events: vec![SignalRecord {
+            at: Instant::from_millis(1),
+            link: 0,
+            flow: 1,
+            signal: sojourn_sim::Signal::Drop(sojourn_qdisc::DropReason::Aqm),
+        }],
+        agenda_events: 1,
+    }
+}
+
+fn outcome(jobs: usize) -> Outcome {
+    let scenario = Scenario::from_toml(SCENARIO).unwrap();
+    let options = RunOptions {
+        jobs: NonZeroUsize::new(jobs),
+        cancel: &AtomicBool::new(false),
+        progress: &|_, _| {},
+    };
+    run_on(&|config, _| Ok(Some(invented(config))), &scenario, options).unwrap()
+}
+
+#[test]
+fn files_are_the_same_to_the_byte_whatever_the_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = |jobs: usize| {
+        let place = folder.path().join(jobs.to_string());
+        outcome(jobs).save(&place).unwrap();
+        let mut names = TableKind::ALL
+            .map(|kind| format!("{kind}.parquet"))
+            .to_vec();
+        names.push("manifest.json".to_owned());
+        let read = |name: &String| std::fs::read(place.join(name)).unwrap();
+        names.iter().map(read).collect::<Vec<_>>()
+    };
+    let one = files(1);
+    assert_eq!(one, files(2));
+    assert_eq!(one, files(7));
+    assert!(one.iter().all(|file| file.len() > 100));
+}
+
+#[test]
+fn every_run_has_its_rows_in_order() {
+    let outcome = outcome(2);
+    assert!(outcome.is_complete());
+    assert_eq!((outcome.finished(), outcome.total()), (8, 8));
+    let rows = TableKind::ALL.map(|kind| outcome.table(kind).rows() / 8);
+    assert_eq!(rows[..5], [4, 1, 40, 10, 1]);
+    assert_eq!(rows[6], 1);
+    let flows = outcome.table(TableKind::Flows);
+    let of = |n: usize| {
+        let batch = &flows.batches()[n];
+        let arm = text(batch, "arm", 0);
+        let replication = batch.column_by_name("replication").unwrap();
+        let replication: &arrow_array::UInt32Array =
+            arrow_array::cast::AsArray::as_primitive(replication);
+        (arm, replication.value(0))
+    };
+    assert_eq!((of(0), of(3)), (("fifo".into(), 0), ("fifo".into(), 3)));
+    assert_eq!((of(4), of(7)), (("codel".into(), 0), ("codel".into(), 3)));
+}
+
+fn text(batch: &arrow_array::RecordBatch, column: &str, row: usize) -> String {
+    let column = batch.column_by_name(column).unwrap();
+    let array: &arrow_array::StringArray = arrow_array::cast::AsArray::as_string(column);
+    array.value(row).to_owned()
+}
+
+/// `None` where the value is null.
+fn number(batch: &arrow_array::RecordBatch, column: &str, row: usize) -> Option<f64> {
+    let array = batch.column_by_name(column).unwrap();
+    let values: &arrow_array::Float64Array = arrow_array::cast::AsArray::as_primitive(array);
+    (!arrow_array::Array::is_null(values, row)).then(|| values.value(row))
+}
+
+#[test]
+fn metrics_are_those_of_their_definitions() {
+    let outcome = outcome(1);
+    let near = |got: Option<f64>, want: f64, what: &str| {
+        let got = got.unwrap_or(f64::NAN);
+        assert!((got - want).abs() < 1e-9, "{what}: {got}, not {want}");
+    };
+    let flows = &outcome.table(TableKind::Flows).batches()[0];
+    // 1 MB in the 8 s after the warm-up.
+    near(number(flows, "goodput_mbit_per_s", 0), 1.0, "goodput");
+    // Samples 3 to 10 lie after the warm-up.
+    near(number(flows, "cwnd_packets_mean", 0), 6.5, "cwnd");
+    near(number(flows, "srtt_ms_mean", 0), 46.5, "srtt");
+    assert_eq!(number(flows, "cwnd_packets_mean", 2), None);
+    assert_eq!(number(flows, "goodput_mbit_per_s", 3), None);
+    near(number(flows, "ping_ms_p99", 3), 41.0, "ping");
+    near(number(flows, "ping_loss", 3), 0.0, "loss");
+    assert_eq!(number(flows, "ping_loss", 0), None);
+    assert_eq!(text(flows, "flow", 1), "tcp up/2");
+    assert_eq!(text(flows, "group", 1), "tcp up");
+
+    let links = &outcome.table(TableKind::Links).batches()[0];
+    // 1000 packets of 1514 B and 4 B of overhead on 8 Mbit/s for 8 s.
+    near(
+        number(links, "utilisation", 0),
+        1_518_000.0 / 8e6,
+        "utilisation",
+    );
+    near(number(links, "busy_share", 0), 0.5, "busy");
+    near(
+        number(
+            &outcome.table(TableKind::FlowSeries).batches()[0],
+            "goodput_mbit_per_s",
+            0,
+        ),
+        1.0,
+        "goodput of an interval",
+    );
+}
+
+#[test]
+fn cancelling_keeps_what_has_finished() {
+    let scenario = Scenario::from_toml(SCENARIO).unwrap();
+    let cancel = AtomicBool::new(false);
+    let options = RunOptions {
+        jobs: NonZeroUsize::new(1),
+        cancel: &cancel,
+        progress: &|done, total| {
+            assert_eq!(total, 8);
+            cancel.store(done == 3, Ordering::Relaxed);
+        },
+    };
+    let engine = |config: &Config, keep_going: &mut dyn FnMut(Instant) -> bool| {
+        Ok(keep_going(Instant::ZERO).then(|| invented(config)))
+    };
+    let outcome = run_on(&engine, &scenario, options).unwrap();
+    assert!(!outcome.is_complete());
+    assert_eq!((outcome.finished(), outcome.total()), (3, 8));
+    assert_eq!(outcome.table(TableKind::Flows).rows(), 3 * 4);
+    assert!(outcome.manifest().to_json().contains("\"complete\": false"));
+}
+
+#[test]
+fn a_run_under_way_is_asked_to_end() {
+    let scenario = Scenario::from_toml(SCENARIO).unwrap();
+    let cancel = AtomicBool::new(false);
+    let options = RunOptions {
+        jobs: NonZeroUsize::new(2),
+        cancel: &cancel,
+        progress: &|_, _| panic!("nothing finishes"),
+    };
+    let engine = |_: &Config, keep_going: &mut dyn FnMut(Instant) -> bool| {
+        assert!(keep_going(Instant::ZERO) || cancel.load(Ordering::Relaxed));
+        cancel.store(true, Ordering::Relaxed);
+        assert!(!keep_going(Instant::ZERO));
+        Ok(None)
+    };
+    let outcome = run_on(&engine, &scenario, options).unwrap();
+    assert_eq!(outcome.finished(), 0);
+    // Tables without rows still have their columns.
+    assert_eq!(outcome.table(TableKind::Pings).schema().fields().len(), 5);
+}
+
+#[test]
+fn arms_share_the_seeds_of_their_replications() {
+    let scenario = Scenario::from_toml(SCENARIO).unwrap();
+    let seed = |arm, replication| scenario.config(arm, replication).seed;
+    for replication in 0..4 {
+        assert_eq!(seed(0, replication), seed(1, replication));
+    }
+    assert_ne!(seed(0, 0), seed(0, 1));
+}
+
+#[test]
+fn a_refused_configuration_ends_the_run() {
+    let scenario = Scenario::from_toml(SCENARIO).unwrap();
+    let options = RunOptions {
+        jobs: None,
+        cancel: &AtomicBool::new(false),
+        progress: &|_, _| {},
+    };
+    let error = ConfigError {
+        place: "flows".to_owned(),
+        rule: "no".to_owned(),
+    };
+    let got = run_on(&|_, _| Err(error.clone()), &scenario, options).unwrap_err();
+    assert_eq!(got, error);
+}

@@ -1,0 +1,145 @@
+//! From a scenario back to a tree of values: every key, in canonical units.
+//!
+//! What is inherited stays absent (an `rtt` that a block does not name), so that an arm which
+//! sets the common value still reaches it.
+
+use sojourn_net::{Bytes, Duration};
+
+use super::model::{Arm, Block, Burst, Kind, Link, Rtt, Spec, Way};
+use super::value::{Node, Table, Value};
+
+/// The canonical tree.
+pub(crate) fn spec(spec: &Spec) -> Node {
+    let mut table = without_arms(spec);
+    if !spec.arms.is_empty() {
+        let arms = spec.arms.iter().map(arm).collect();
+        table.insert("arms".to_owned(), Value::List(arms).into());
+    }
+    Value::Table(table).into()
+}
+
+/// The canonical tree of the scenario that the arms begin from.
+pub(crate) fn without_arms(spec: &Spec) -> Table {
+    let links = spec.links.iter().map(|l| (l.name.clone(), link(l)));
+    table([
+        ("name", spec.name.as_str().into()),
+        ("duration", time(spec.duration)),
+        ("warmup", time(spec.warmup)),
+        ("replications", spec.replications.into()),
+        ("seed", Value::Int(spec.seed).into()),
+        ("sample", time(spec.sample)),
+        ("rtt", time(spec.rtt)),
+        ("keep_events", spec.keep_events.into()),
+        ("links", Value::Table(links.collect()).into()),
+        ("traffic", list(&spec.traffic, block)),
+    ])
+}
+
+fn link(link: &Link) -> Node {
+    let mut fields = table([
+        ("rate", link.rate.to_string().into()),
+        ("qdisc", link.qdisc.to_string().into()),
+        ("delay", time(link.delay)),
+        ("overhead", format!("{}b", link.overhead).into()),
+    ]);
+    let burst = link.burst.map(|burst| match burst {
+        Burst::Htb => "htb".into(),
+        Burst::Bytes(bytes) => size(bytes),
+    });
+    insert(&mut fields, "burst", burst);
+    Value::Table(fields).into()
+}
+
+fn block(block: &Block) -> Node {
+    let mut fields = table([
+        ("type", block.kind.name().into()),
+        ("name", block.name.as_str().into()),
+        ("count", block.count.into()),
+        ("start", time(block.start)),
+        ("start_jitter", time(block.start_jitter)),
+    ]);
+    match &block.way {
+        Way::Direction(direction) => {
+            insert(&mut fields, "direction", Some(direction.name().into()));
+        }
+        Way::Path { path, back } => {
+            let names = |names: &Vec<String>| list(names, |name| name.as_str().into());
+            insert(&mut fields, "path", Some(names(path)));
+            insert(&mut fields, "return", Some(names(back)));
+        }
+    }
+    insert(&mut fields, "stop", block.stop.map(time));
+    let rtt = match &block.rtt {
+        Rtt::Common => None,
+        Rtt::Own(rtt) => Some(time(*rtt)),
+        Rtt::Each(rtts) => Some(list(rtts, |rtt| time(*rtt))),
+    };
+    insert(&mut fields, "rtt", rtt);
+    match block.kind {
+        Kind::Tcp {
+            cc,
+            bytes,
+            ecn,
+            initial_window,
+        } => {
+            insert(&mut fields, "cc", Some(cc.name().into()));
+            insert(&mut fields, "bytes", bytes.map(size));
+            insert(&mut fields, "ecn", Some(ecn.into()));
+            insert(&mut fields, "initial_window", Some(initial_window.into()));
+        }
+        Kind::Udp {
+            rate,
+            payload,
+            spread,
+        } => {
+            insert(&mut fields, "rate", Some(rate.to_string().into()));
+            insert(&mut fields, "payload", Some(size(payload)));
+            insert(&mut fields, "spread", Some(Value::Float(spread).into()));
+        }
+        Kind::Ping { interval } => insert(&mut fields, "interval", Some(time(interval))),
+    }
+    Value::Table(fields).into()
+}
+
+fn arm(arm: &Arm) -> Node {
+    Value::Table(table([
+        ("name", arm.name.as_str().into()),
+        (
+            "set",
+            Value::Table(arm.set.iter().cloned().collect()).into(),
+        ),
+    ]))
+    .into()
+}
+
+fn table<const N: usize>(fields: [(&str, Node); N]) -> Table {
+    fields.map(|(key, node)| (key.to_owned(), node)).into()
+}
+
+fn insert(fields: &mut Table, key: &str, node: Option<Node>) {
+    if let Some(node) = node {
+        fields.insert(key.to_owned(), node);
+    }
+}
+
+fn list<T>(items: &[T], encode: impl Fn(&T) -> Node) -> Node {
+    Value::List(items.iter().map(encode).collect()).into()
+}
+
+fn time(time: Duration) -> Node {
+    time_text(time).into()
+}
+
+fn size(size: Bytes) -> Node {
+    format!("{}b", size.0).into()
+}
+
+/// `70s`, `50ms`, `12500us`: the largest unit that leaves a whole number.
+pub(crate) fn time_text(time: Duration) -> String {
+    match time.as_nanos() {
+        ns if ns % 1_000_000_000 == 0 => format!("{}s", ns / 1_000_000_000),
+        ns if ns % 1_000_000 == 0 => format!("{}ms", ns / 1_000_000),
+        ns if ns % 1_000 == 0 => format!("{}us", ns / 1_000),
+        ns => format!("{ns}ns"),
+    }
+}

@@ -1,0 +1,167 @@
+//! What a scenario says, once it has been read and found valid.
+
+use sojourn_net::{Bytes, Duration, Rate};
+use sojourn_qdisc::QdiscSpec;
+use sojourn_transport::CcKind;
+
+use super::value::Node;
+
+/// One variant of a scenario.
+#[derive(Clone, Debug)]
+pub(crate) struct Spec {
+    pub(crate) name: String,
+    pub(crate) duration: Duration,
+    pub(crate) warmup: Duration,
+    pub(crate) replications: u32,
+    pub(crate) seed: i64,
+    pub(crate) sample: Duration,
+    /// Base RTT of traffic that names none.
+    pub(crate) rtt: Duration,
+    pub(crate) keep_events: bool,
+    /// In the order of their names.
+    pub(crate) links: Vec<Link>,
+    pub(crate) traffic: Vec<Block>,
+    pub(crate) arms: Vec<Arm>,
+}
+
+/// A bottleneck.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
+    pub(crate) name: String,
+    pub(crate) rate: Rate,
+    pub(crate) qdisc: QdiscSpec,
+    pub(crate) delay: Duration,
+    pub(crate) overhead: i16,
+    pub(crate) burst: Option<Burst>,
+}
+
+/// The bucket of a link that is a shaper and no wire.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Burst {
+    /// What `tc` gives an `htb` class under a 1000 Hz clock: 1 ms of the rate and 1600 B.
+    Htb,
+    /// This much.
+    Bytes(Bytes),
+}
+
+impl Burst {
+    pub(crate) fn bytes(self, rate: Rate) -> Bytes {
+        match self {
+            Self::Htb => rate.carries(Duration::from_millis(1)) + Bytes(1_600),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+/// Flows that differ in nothing but their names, random streams and perhaps RTTs.
+#[derive(Clone, Debug)]
+pub(crate) struct Block {
+    pub(crate) name: String,
+    pub(crate) way: Way,
+    pub(crate) count: u32,
+    pub(crate) start: Duration,
+    pub(crate) start_jitter: Duration,
+    pub(crate) stop: Option<Duration>,
+    pub(crate) rtt: Rtt,
+    pub(crate) kind: Kind,
+}
+
+/// The base RTT of the flows of a block.
+#[derive(Clone, Debug)]
+pub(crate) enum Rtt {
+    /// The scenario's.
+    Common,
+    /// The same for all.
+    Own(Duration),
+    /// One for each.
+    Each(Vec<Duration>),
+}
+
+/// Through which links a flow passes.
+#[derive(Clone, Debug)]
+pub(crate) enum Way {
+    /// By the links called `up` and `down`.
+    Direction(Direction),
+    /// By the links of these names.
+    Path {
+        path: Vec<String>,
+        back: Vec<String>,
+    },
+}
+
+/// Where the data of a flow goes, seen from the near host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Up,
+    Down,
+}
+
+impl Direction {
+    pub(crate) const NAMES: [&str; 2] = ["up", "down"];
+
+    /// Also the name of the link that the data passes.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Down => "down",
+        }
+    }
+}
+
+/// What a flow sends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    Tcp {
+        cc: CcKind,
+        bytes: Option<Bytes>,
+        ecn: bool,
+        initial_window: u32,
+    },
+    Udp {
+        rate: Rate,
+        payload: Bytes,
+        spread: f64,
+    },
+    Ping {
+        interval: Duration,
+    },
+}
+
+impl Kind {
+    pub(crate) const NAMES: [&str; 3] = ["tcp", "udp", "ping"];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Tcp { .. } => "tcp",
+            Self::Udp { .. } => "udp",
+            Self::Ping { .. } => "ping",
+        }
+    }
+}
+
+impl Block {
+    /// What flow number `n` of the block is called.
+    pub(crate) fn flow_name(&self, n: u32) -> String {
+        if self.count == 1 {
+            self.name.clone()
+        } else {
+            format!("{}/{}", self.name, n + 1)
+        }
+    }
+
+    /// The base RTT of flow number `n` of the block.
+    pub(crate) fn flow_rtt(&self, n: u32, common: Duration) -> Duration {
+        match &self.rtt {
+            Rtt::Common => common,
+            Rtt::Own(rtt) => *rtt,
+            Rtt::Each(rtts) => rtts[n as usize],
+        }
+    }
+}
+
+/// A variant: dotted keys and what they are set to.
+#[derive(Clone, Debug)]
+pub(crate) struct Arm {
+    pub(crate) name: String,
+    pub(crate) set: Vec<(String, Node)>,
+}

@@ -1,0 +1,129 @@
+//! From a variant of a scenario to what the simulator runs.
+
+use sojourn_net::{Duration, Rng};
+use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
+
+use super::model::{Block, Direction, Kind, Link, Spec, Way};
+
+/// A run: what the simulator needs, and what the records add to its answers.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) config: Config,
+    /// One for each flow of the configuration, in its order.
+    pub(crate) flows: Vec<FlowLabel>,
+}
+
+/// What is known of a flow beyond its configuration.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowLabel {
+    /// The block of traffic it belongs to.
+    pub(crate) group: String,
+    /// `up` or `down`, where the scenario says so.
+    pub(crate) direction: Option<&'static str>,
+    /// Its base RTT, without what links delay.
+    pub(crate) rtt: Duration,
+}
+
+/// The run of `spec` that is number `replication`; all variants of one number share their seed.
+pub(crate) fn plan(spec: &Spec, replication: u32) -> Plan {
+    let mut config = Config {
+        seed: seed(spec.seed, replication),
+        duration: spec.duration,
+        measure_from: spec.warmup,
+        sample: spec.sample,
+        links: spec.links.iter().map(link).collect(),
+        flows: Vec::new(),
+        keep_events: spec.keep_events,
+    };
+    let mut flows = Vec::new();
+    for block in &spec.traffic {
+        for n in 0..block.count {
+            let rtt = block.flow_rtt(n, spec.rtt);
+            config.flows.push(flow(block, n, rtt, &spec.links));
+            flows.push(FlowLabel {
+                group: block.name.clone(),
+                direction: match block.way {
+                    Way::Direction(direction) => Some(direction.name()),
+                    Way::Path { .. } => None,
+                },
+                rtt,
+            });
+        }
+    }
+    Plan { config, flows }
+}
+
+/// Named, not added: replication 1 of seed 1 is not replication 0 of seed 2.
+fn seed(seed: i64, replication: u32) -> u64 {
+    Rng::new(seed.unsigned_abs())
+        .fork(&format!("replication/{replication}"))
+        .next_u64()
+}
+
+fn link(link: &Link) -> LinkConfig {
+    LinkConfig {
+        name: link.name.clone(),
+        rate: link.rate,
+        shaper: link.burst.map_or(Shaper::Serial, |burst| Shaper::Bucket {
+            burst: burst.bytes(link.rate),
+        }),
+        overhead: link.overhead,
+        delay: link.delay,
+        qdisc: link.qdisc.clone(),
+    }
+}
+
+fn flow(block: &Block, n: u32, rtt: Duration, links: &[Link]) -> FlowConfig {
+    let (forward, reverse) = hops(&block.way, rtt, links);
+    FlowConfig {
+        name: block.flow_name(n),
+        forward,
+        reverse,
+        start: block.start,
+        start_jitter: block.start_jitter,
+        stop: block.stop,
+        traffic: match block.kind {
+            Kind::Tcp {
+                cc,
+                bytes,
+                ecn,
+                initial_window,
+            } => Traffic::Tcp {
+                cc,
+                bytes: bytes.map(|b| b.0),
+                ecn,
+                initial_window,
+            },
+            Kind::Udp {
+                rate,
+                payload,
+                spread,
+            } => Traffic::Udp {
+                rate,
+                payload,
+                spread,
+            },
+            Kind::Ping { interval } => Traffic::Ping { interval },
+        },
+    }
+}
+
+/// The way of the data and the way back.
+///
+/// The near host sits at the links: what it sends passes them first, what it gets passes them
+/// last. Paths are those of a sender at the links too.
+fn hops(way: &Way, rtt: Duration, links: &[Link]) -> (Vec<Hop>, Vec<Hop>) {
+    let there = Duration::from_nanos(rtt.as_nanos() / 2);
+    let back = Duration::from_nanos(rtt.as_nanos() - there.as_nanos());
+    let through = |name: &str| links.iter().position(|l| l.name == name).map(Hop::Link);
+    let all = |names: &[String]| -> Vec<_> { names.iter().filter_map(|n| through(n)).collect() };
+    let sent = |links: Vec<Hop>, delay| links.into_iter().chain([Hop::Delay(delay)]).collect();
+    let received = |delay, links: Vec<Hop>| [Hop::Delay(delay)].into_iter().chain(links).collect();
+    let up = || through(Direction::Up.name()).into_iter().collect();
+    let down = || through(Direction::Down.name()).into_iter().collect();
+    match way {
+        Way::Direction(Direction::Up) => (sent(up(), there), received(back, down())),
+        Way::Direction(Direction::Down) => (received(there, down()), sent(up(), back)),
+        Way::Path { path, back: names } => (sent(all(path), there), received(back, all(names))),
+    }
+}

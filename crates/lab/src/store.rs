@@ -1,0 +1,270 @@
+//! Results as folders: `manifest.json` and a Parquet file for each table.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use arrow_array::RecordBatchReader;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use serde_json::{Map, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::digest::hex;
+use crate::manifest::{Manifest, is_manifest};
+use crate::outcome::Outcome;
+use crate::tables::{Table, TableKind, empty_batches};
+
+const MANIFEST: &str = "manifest.json";
+
+/// Why a result was not written or read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub rule: String,
+}
+
+impl fmt::Display for ResultError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.rule)
+    }
+}
+
+impl std::error::Error for ResultError {}
+
+fn fail(path: &Path, rule: impl Into<String>) -> ResultError {
+    ResultError {
+        path: path.to_owned(),
+        rule: rule.into(),
+    }
+}
+
+impl Outcome {
+    /// Writes the result to `folder`, whole or not at all.
+    ///
+    /// What stands there is replaced only if it is a result, or empty; files that do not belong
+    /// to the result it replaces stay.
+    ///
+    /// # Errors
+    /// If something else stands there, or it cannot be written.
+    pub fn save(&self, folder: &Path) -> Result<(), ResultError> {
+        let name = folder
+            .file_name()
+            .ok_or_else(|| fail(folder, "is not the name of a folder"))?;
+        let parent = match folder.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let occupied = check_replaceable(folder)?;
+        let sibling = |what: &str| {
+            let mut hidden = std::ffi::OsString::from(".");
+            hidden.push(name);
+            hidden.push(format!(".{what}-{}", std::process::id()));
+            parent.join(hidden)
+        };
+        let (partial, former) = (sibling("partial"), sibling("former"));
+        let write = || {
+            fs::create_dir_all(parent)?;
+            remove(&partial)?;
+            fs::create_dir(&partial)?;
+            self.write_files(&partial)?;
+            if occupied {
+                remove(&former)?;
+                fs::rename(folder, &former)?;
+            }
+            fs::rename(&partial, folder)?;
+            if occupied {
+                keep_others(&former, folder)?;
+            }
+            Ok(())
+        };
+        write().map_err(|e: io::Error| {
+            // What could not be written could perhaps not be removed either; the first error
+            // is the one that helps.
+            let _ = remove(&partial);
+            fail(folder, format!("cannot be written: {e}"))
+        })
+    }
+
+    fn write_files(&self, folder: &Path) -> io::Result<()> {
+        let mut digests = Map::new();
+        for kind in TableKind::ALL {
+            let table = self.table(kind);
+            let sha256 = write_table(table, &folder.join(file_name(kind)))?;
+            let entry = json!({ "rows": table.rows(), "sha256": sha256 });
+            digests.insert(kind.name().to_owned(), entry);
+        }
+        fs::write(folder.join(MANIFEST), self.manifest().to_json_with(digests))
+    }
+
+    /// Reads what [`Outcome::save`] wrote.
+    ///
+    /// # Errors
+    /// If it is no result, or one that is damaged or of another version.
+    pub fn load(folder: &Path) -> Result<Self, ResultError> {
+        let path = folder.join(MANIFEST);
+        let text = fs::read_to_string(&path).map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound if folder.is_dir() => {
+                fail(folder, "is not a Sojourn result: it has no manifest.json")
+            }
+            io::ErrorKind::NotFound => fail(folder, "there is no such folder"),
+            io::ErrorKind::NotADirectory => fail(folder, "is a file, not the folder of a result"),
+            _ => fail(&path, format!("cannot be read: {e}")),
+        })?;
+        let (manifest, digests) = Manifest::read(&text).map_err(|rule| fail(&path, rule))?;
+        let mut tables = Vec::new();
+        for (kind, empty) in TableKind::ALL.into_iter().zip(empty_batches()) {
+            let path = folder.join(file_name(kind));
+            let digest = digests.get(kind.name()).and_then(|d| d["sha256"].as_str());
+            verify(&path, digest)?;
+            tables.push(read_table(&path, &Table::new(empty.schema(), Vec::new()))?);
+        }
+        Ok(Self::from_parts(manifest, tables))
+    }
+}
+
+fn file_name(kind: TableKind) -> String {
+    format!("{kind}.parquet")
+}
+
+/// Whether something stands there that may be replaced.
+fn check_replaceable(folder: &Path) -> Result<bool, ResultError> {
+    let unwritable = |e: io::Error| fail(folder, format!("cannot be written: {e}"));
+    match fs::symlink_metadata(folder) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(e) => return Err(unwritable(e)),
+        Ok(_) => {}
+    }
+    let is_result = fs::read_to_string(folder.join(MANIFEST)).is_ok_and(|text| is_manifest(&text));
+    let is_empty = || fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+    if is_result || is_empty() {
+        Ok(true)
+    } else {
+        let rule = "exists and is not a Sojourn result; nothing was overwritten";
+        Err(fail(folder, rule))
+    }
+}
+
+/// Removes a folder if it is there.
+fn remove(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// Moves what is not part of a result from `former` to `folder`, then removes `former`.
+fn keep_others(former: &Path, folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(former)? {
+        let entry = entry?;
+        let place = folder.join(entry.file_name());
+        if !place.exists() {
+            fs::rename(entry.path(), place)?;
+        }
+    }
+    remove(former)
+}
+
+/// What is digested as it is written.
+#[derive(Debug)]
+struct Digested<W> {
+    sink: W,
+    digest: Sha256,
+}
+
+impl<W> Digested<W> {
+    fn new(sink: W) -> Self {
+        Self {
+            sink,
+            digest: Sha256::new(),
+        }
+    }
+
+    fn sha256(self) -> String {
+        hex(&self.digest.finalize())
+    }
+}
+
+impl<W: Write> Write for Digested<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.sink.write(bytes)?;
+        self.digest.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.sink.flush()
+    }
+}
+
+/// Writes a table; returns the SHA-256 of the file.
+fn write_table(table: &Table, path: &Path) -> io::Result<String> {
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .build();
+    let file = Digested::new(File::create(path)?);
+    let write = || {
+        let mut writer = ArrowWriter::try_new(file, table.schema(), Some(properties))?;
+        for batch in table.batches() {
+            writer.write(batch)?;
+        }
+        writer.into_inner()
+    };
+    write().map(Digested::sha256).map_err(io_error)
+}
+
+fn io_error(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(source) => match source.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(source) => io::Error::other(source),
+        },
+        other => io::Error::other(other),
+    }
+}
+
+/// Checks that the file is the one that was written.
+fn verify(path: &Path, sha256: Option<&str>) -> Result<(), ResultError> {
+    let unreadable = |e: io::Error| match e.kind() {
+        io::ErrorKind::NotFound => fail(path, "is missing from the result"),
+        _ => fail(path, format!("cannot be read: {e}")),
+    };
+    let mut file = File::open(path).map_err(unreadable)?;
+    let mut digested = Digested::new(io::sink());
+    io::copy(&mut file, &mut digested).map_err(unreadable)?;
+    if sha256 == Some(&digested.sha256()) {
+        Ok(())
+    } else {
+        Err(fail(
+            path,
+            "is truncated or altered: its SHA-256 is not the manifest's",
+        ))
+    }
+}
+
+/// Reads a table that must have the columns of `like`.
+fn read_table(path: &Path, like: &Table) -> Result<Table, ResultError> {
+    let damaged = |e: &dyn fmt::Display| fail(path, format!("cannot be read: {e}"));
+    let file = File::open(path).map_err(|e| damaged(&e))?;
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file)
+        .and_then(ParquetRecordBatchReaderBuilder::build)
+        .map_err(|e| damaged(&e))?;
+    let schema = reader.schema();
+    let columns = |t: &arrow_schema::Schema| -> Vec<_> {
+        let fields = t.fields().iter();
+        fields
+            .map(|f| (f.name().clone(), f.data_type().clone()))
+            .collect()
+    };
+    if columns(&schema) != columns(&like.schema()) {
+        return Err(fail(path, "has the columns of another version of Sojourn"));
+    }
+    let batches = reader.collect::<Result<_, _>>().map_err(|e| damaged(&e))?;
+    Ok(Table::new(schema, batches))
+}

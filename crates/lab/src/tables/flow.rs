@@ -1,0 +1,92 @@
+//! What a flow did, in the numbers of the table `flows`.
+
+use sojourn_net::{Duration, Instant};
+use sojourn_sim::{Config, FlowConfig, FlowKind, FlowRecord, FlowSample, Traffic};
+
+use super::ping::PingMetrics;
+use super::rows::{mbit_per_s, ms_of_nanos, ms_of_nanos_f64};
+use crate::scenario::FlowLabel;
+use crate::stats::mean;
+
+/// One row of `flows`.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowRow<'a> {
+    pub(crate) label: &'a FlowLabel,
+    pub(crate) record: &'a FlowRecord,
+    pub(crate) cc: Option<&'static str>,
+    pub(crate) fct_s: Option<f64>,
+    pub(crate) goodput_mbit_per_s: Option<f64>,
+    pub(crate) srtt_ms_mean: Option<f64>,
+    pub(crate) cwnd_packets_mean: Option<f64>,
+    pub(crate) owd_ms_mean: Option<f64>,
+    pub(crate) owd_ms_p95: Option<f64>,
+    pub(crate) owd_ms_max: Option<f64>,
+    pub(crate) ping: PingMetrics,
+}
+
+impl<'a> FlowRow<'a> {
+    pub(crate) fn of(
+        config: &Config,
+        flow: &FlowConfig,
+        label: &'a FlowLabel,
+        record: &'a FlowRecord,
+    ) -> Self {
+        let warm = Instant::ZERO + config.measure_from;
+        let end = end(config, flow, record);
+        // From the end of the warm-up, or the start of the flow, to its end: `None` if it did
+        // not live then.
+        let from = record.started.map(|at| at.max(warm)).filter(|&f| f < end);
+        let lived =
+            |sample: &&FlowSample| from.is_some_and(|from| from < sample.at && sample.at <= end);
+        let alive = || record.series.iter().filter(lived);
+        let srtts: Vec<_> = alive()
+            .filter_map(|s| s.srtt.map(Duration::as_millis_f64))
+            .collect();
+        let (cc, windows): (_, Vec<_>) = match flow.traffic {
+            Traffic::Tcp { cc, .. } => (
+                Some(cc.name()),
+                alive().map(|s| f64::from(s.cwnd)).collect(),
+            ),
+            _ => (None, Vec::new()),
+        };
+        let owd = &record.one_way_delay;
+        Self {
+            label,
+            record,
+            cc,
+            fct_s: record
+                .completed
+                .zip(record.started)
+                .map(|(done, start)| done.saturating_since(start).as_secs_f64()),
+            goodput_mbit_per_s: from
+                .filter(|_| record.kind != FlowKind::Ping)
+                .map(|from| mbit_per_s(record.totals.delivered_bytes, end.since(from))),
+            srtt_ms_mean: mean(&srtts),
+            cwnd_packets_mean: mean(&windows),
+            owd_ms_mean: owd.mean().map(ms_of_nanos_f64),
+            owd_ms_p95: owd.quantile(0.95).map(ms_of_nanos),
+            owd_ms_max: owd.max().map(ms_of_nanos),
+            ping: PingMetrics::of(&record.pings, warm, end, label.rtt),
+        }
+    }
+
+    /// A number that only TCP has.
+    pub(crate) fn tcp(&self, n: u64) -> Option<u64> {
+        (self.record.kind == FlowKind::Tcp).then_some(n)
+    }
+}
+
+pub(crate) const fn kind_name(kind: FlowKind) -> &'static str {
+    match kind {
+        FlowKind::Tcp => "tcp",
+        FlowKind::Udp => "udp",
+        FlowKind::Ping => "ping",
+    }
+}
+
+/// When the flow ended: with its last byte, when it was stopped, or with the run.
+fn end(config: &Config, flow: &FlowConfig, record: &FlowRecord) -> Instant {
+    let run = Instant::ZERO + config.duration;
+    let stop = flow.stop.map_or(run, |stop| Instant::ZERO + stop);
+    record.completed.unwrap_or(run).min(stop).min(run)
+}

@@ -1,0 +1,134 @@
+//! Records as tidy tables.
+//!
+//! Each row begins with the arm and the replication it belongs to; the unit of a column is the
+//! last word of its name; what was not measured is null, never 0.
+
+mod batch;
+mod flow;
+mod ping;
+mod rows;
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use sojourn_net::Duration;
+use sojourn_sim::{Config, Records};
+
+use crate::scenario::Plan;
+
+pub(crate) use rows::{Cell, batches};
+
+/// Which table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TableKind {
+    /// One row a flow.
+    Flows,
+    /// One row a link.
+    Links,
+    /// One row a flow and interval.
+    FlowSeries,
+    /// One row a link and interval.
+    LinkSeries,
+    /// One row an echo request.
+    Pings,
+    /// One row a link and bucket of its histogram of sojourn times.
+    Sojourn,
+    /// One row a drop or mark, where the scenario keeps them.
+    Events,
+}
+
+impl TableKind {
+    /// Every table.
+    pub const ALL: [Self; 7] = [
+        Self::Flows,
+        Self::Links,
+        Self::FlowSeries,
+        Self::LinkSeries,
+        Self::Pings,
+        Self::Sojourn,
+        Self::Events,
+    ];
+
+    /// What it is called, in files too.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Flows => "flows",
+            Self::Links => "links",
+            Self::FlowSeries => "flow_series",
+            Self::LinkSeries => "link_series",
+            Self::Pings => "pings",
+            Self::Sojourn => "sojourn",
+            Self::Events => "events",
+        }
+    }
+
+    /// The table of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+impl fmt::Display for TableKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A table in pieces, in the order of arms and replications.
+#[derive(Clone, Debug)]
+pub struct Table {
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+}
+
+impl Table {
+    /// A table of `batches`, each of which has `schema`.
+    pub(crate) fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
+        Self { schema, batches }
+    }
+
+    /// The columns.
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    /// The pieces.
+    pub fn batches(&self) -> &[RecordBatch] {
+        &self.batches
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+}
+
+/// A piece of each table that has all its columns and no rows.
+pub(crate) fn empty_batches() -> [RecordBatch; 7] {
+    let config = Config {
+        seed: 0,
+        duration: Duration::ZERO,
+        measure_from: Duration::ZERO,
+        sample: Duration::ZERO,
+        links: Vec::new(),
+        flows: Vec::new(),
+        keep_events: false,
+    };
+    let records = Records {
+        links: Vec::new(),
+        flows: Vec::new(),
+        events: Vec::new(),
+        agenda_events: 0,
+    };
+    batches(Cell {
+        arm: "",
+        replication: 0,
+        plan: &Plan {
+            config,
+            flows: Vec::new(),
+        },
+        records: &records,
+    })
+}

@@ -1,0 +1,122 @@
+//! The layout of the workspace: who may depend on whom, and how long a file may be.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Members and what they may depend on, besides libraries from elsewhere.
+const EDGES: [(&str, &[&str]); 6] = [
+    ("sojourn-net", &[]),
+    ("sojourn-qdisc", &["sojourn-net"]),
+    ("sojourn-transport", &["sojourn-net"]),
+    (
+        "sojourn-sim",
+        &["sojourn-net", "sojourn-qdisc", "sojourn-transport"],
+    ),
+    (
+        "sojourn-lab",
+        &[
+            "sojourn-net",
+            "sojourn-qdisc",
+            "sojourn-sim",
+            "sojourn-transport",
+        ],
+    ),
+    (
+        "sojourn-py",
+        &["sojourn-lab", "sojourn-net", "sojourn-qdisc"],
+    ),
+];
+
+/// Members that measure the others and may depend on any.
+const MEASURING: [&str; 2] = ["sojourn-bench", "sojourn-parity"];
+
+/// A file longer than this does not fit a head.
+const MOST_LINES: usize = 600;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+#[test]
+fn dependencies_point_one_way() {
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "metadata",
+            "--no-deps",
+            "--offline",
+            "--format-version",
+            "1",
+        ])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "cargo metadata: {errors}");
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let allowed: BTreeMap<_, _> = EDGES.into_iter().collect();
+    let mut seen = 0;
+    for package in metadata["packages"].as_array().unwrap() {
+        let name = package["name"].as_str().unwrap();
+        if MEASURING.contains(&name) {
+            continue;
+        }
+        let allowed = allowed.get(name);
+        let allowed = allowed.unwrap_or_else(|| panic!("{name} is no crate of the layout"));
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let on = dependency["name"].as_str().unwrap();
+            let is_ours = on.starts_with("sojourn-") && dependency["kind"].as_str() != Some("dev");
+            assert!(
+                !is_ours || allowed.contains(&on),
+                "{name} may not depend on {on}"
+            );
+            seen += usize::from(is_ours);
+        }
+    }
+    assert!(seen >= 10, "only {seen} edges were seen");
+}
+
+#[test]
+fn files_are_short_and_leave_nothing_to_do() {
+    let mut files = Vec::new();
+    for folder in ["crates", "tests", "benches", "python"] {
+        sources(&root().join(folder), &mut files);
+    }
+    assert!(files.len() > 30, "only {} files were found", files.len());
+    // In two pieces, lest this file be found.
+    let unfinished = ["TO", "DO"].concat();
+    let mut faults = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        let lines = text.lines().count();
+        if lines > MOST_LINES {
+            faults.push(format!("{}: {lines} lines", file.display()));
+        }
+        if let Some(n) = text.lines().position(|line| line.contains(&unfinished)) {
+            faults.push(format!("{}:{}: {unfinished}", file.display(), n + 1));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Collects the Rust and Python files below `folder`, generated ones left out.
+fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let kind = path.extension().unwrap_or_default();
+        if path.is_dir() && name != "target" && !name.starts_with('.') {
+            sources(&path, files);
+        } else if kind == "rs" || kind == "py" {
+            files.push(path);
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! The schema of scenarios: what is refused and how, and that texts and values agree.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use sojourn_lab::Scenario;
+use sojourn_net::{Bytes, Duration, Rate};
+use sojourn_sim::{Hop, Shaper, Traffic};
+
+/// Uses every key.
+const FULL: &str = include_str!("full.toml");
+
+fn full() -> Scenario {
+    Scenario::from_toml(FULL).unwrap()
+}
+
+#[test]
+fn toml_and_json_lead_back_to_the_same_scenario() {
+    let scenario = full();
+    let from_toml = Scenario::from_toml(&scenario.to_toml()).unwrap();
+    let from_json = Scenario::from_json(scenario.to_json()).unwrap();
+    assert_eq!(scenario, from_toml, "{}", scenario.to_toml());
+    assert_eq!(scenario, from_json);
+    assert_eq!(from_toml.to_toml(), scenario.to_toml());
+    for arm in 0..2 {
+        assert_eq!(scenario.config(arm, 3), from_toml.config(arm, 3));
+        assert_eq!(scenario.config(arm, 3), from_json.config(arm, 3));
+    }
+}
+
+#[test]
+fn the_hash_depends_on_what_is_said_not_on_how() {
+    let minimal = |text: &str| Scenario::from_toml(text).unwrap().hash().to_owned();
+    let one = minimal(
+        "duration = \"1s\"\nlinks.up = { rate = \"1mbit\", qdisc = \"codel\" }\n\
+         traffic = [{ type = \"tcp\", direction = \"up\" }]",
+    );
+    let other = minimal(
+        "seed = 1 # the default\nduration = \"1000 ms\"\n[[traffic]]\ndirection = \"up\"\n\
+         name = \"tcp up\"\ntype = \"tcp\"\n[links.up]\nqdisc = { kind = \"codel\" }\n\
+         rate = \"1000kbit\"\ndelay = \"0s\"",
+    );
+    assert_eq!(one, other);
+    // Written down: a hash that moves breaks every result that was ever saved.
+    assert_eq!(
+        one,
+        "f3de23d4a477f7b249a8fbbd578df6e6f4f932df7bf22e47dfbb7a956e0ee718"
+    );
+    assert_ne!(full().hash(), one);
+}
+
+#[test]
+fn flows_pass_the_links_in_the_direction_that_is_said() {
+    let config = full().config(0, 0);
+    // Links stand in the order of their names.
+    let (down, up) = (Hop::Link(0), Hop::Link(1));
+    let ms = |n| Hop::Delay(Duration::from_millis(n));
+    assert_eq!(config.flows[1].name, "up BE/2");
+    assert_eq!(config.flows[1].forward, [up, ms(10)]);
+    assert_eq!(config.flows[1].reverse, [ms(10), down]);
+    let micros = |n| Hop::Delay(Duration::from_micros(n));
+    assert_eq!(config.flows[4].forward, [down, up, micros(5_500)]);
+    assert_eq!(config.flows[4].reverse, [micros(5_500), down]);
+    // The arm sets the RTT that this traffic inherits to 100 ms.
+    assert_eq!(config.flows[5].name, "ping down");
+    assert_eq!(config.flows[5].forward, [ms(50), down]);
+    assert_eq!(config.flows[5].reverse, [up, ms(50)]);
+}
+
+#[test]
+fn every_key_reaches_the_simulator() {
+    let config = full().config(0, 0);
+    assert_eq!(config.duration, Duration::from_secs(70));
+    assert_eq!(config.measure_from, Duration::from_secs(15));
+    let (down, up) = (&config.links[0], &config.links[1]);
+    assert_eq!((up.rate, up.overhead), (Rate::mbit(1), -4));
+    let bucket = |burst| Shaper::Bucket {
+        burst: Bytes(burst),
+    };
+    assert_eq!(up.shaper, bucket(1_600));
+    // As `tc` reads an htb class of 10 Mbit/s back: 1 ms of the rate and 1600 B.
+    assert_eq!(down.shaper, bucket(2_850));
+    assert_eq!(
+        down.qdisc.to_string(),
+        "codel target 10ms".parse_canonically()
+    );
+    assert_eq!(config.flows[0].stop, Some(Duration::from_secs(65)));
+    let Traffic::Tcp {
+        bytes,
+        ecn,
+        initial_window,
+        ..
+    } = config.flows[0].traffic
+    else {
+        panic!("the first block is TCP")
+    };
+    assert_eq!((bytes, ecn, initial_window), (Some(10 << 20), true, 4));
+}
+
+trait Canonical {
+    fn parse_canonically(&self) -> String;
+}
+
+impl Canonical for str {
+    fn parse_canonically(&self) -> String {
+        self.parse::<sojourn_qdisc::QdiscSpec>()
+            .unwrap()
+            .to_string()
+    }
+}
+
+#[test]
+fn an_arm_changes_what_it_names_and_nothing_else() {
+    let scenario = full();
+    assert_eq!(scenario.arms().collect::<Vec<_>>(), ["codel", "more flows"]);
+    let config = scenario.config(1, 0);
+    assert_eq!(
+        config.links[1].qdisc.to_string(),
+        "fq_codel target 20ms".parse_canonically()
+    );
+    assert_eq!(
+        config.links[0].qdisc.to_string(),
+        "codel ecn".parse_canonically()
+    );
+    let names: Vec<_> = config.flows.iter().map(|f| f.name.as_str()).collect();
+    assert_eq!(names, ["up BE/1", "up BE/2", "udp", "ping down"]);
+    assert!(
+        config
+            .flows
+            .iter()
+            .all(|f| f.start == Duration::from_secs(1))
+    );
+}
+
+#[test]
+fn nameless_traffic_gets_a_name_of_its_own() {
+    let text = r#"
+        duration = "1s"
+        links.up = { rate = "1mbit", qdisc = "codel" }
+        traffic = [
+            { type = "tcp", direction = "up" },
+            { type = "tcp", direction = "up", name = "tcp up 2" },
+            { type = "tcp", direction = "up" },
+            { type = "tcp", path = [] },
+        ]
+    "#;
+    let config = Scenario::from_toml(text).unwrap().config(0, 0);
+    let names: Vec<_> = config.flows.iter().map(|f| f.name.as_str()).collect();
+    assert_eq!(names, ["tcp up", "tcp up 2", "tcp up 3", "tcp"]);
+}
+
+/// Each case is two lines: a replacement in `FULL`, and how the message about it begins.
+const REFUSED: &str = include_str!("refused.txt");
+
+#[test]
+fn what_is_wrong_is_told_with_its_place_and_its_remedy() {
+    let mut lines = REFUSED.lines().skip(1);
+    let mut cases = 0;
+    while let Some((case, want)) = lines.next().zip(lines.next()) {
+        let (right, wrong) = case.split_once(" => ").unwrap();
+        let (right, wrong) = (right.replace("\\n", "\n"), wrong.replace("\\n", "\n"));
+        assert!(FULL.contains(&right), "{right}");
+        let text = FULL.replacen(&right, &wrong, 1);
+        match Scenario::from_toml(&text) {
+            Ok(_) => panic!("accepted: {wrong}"),
+            Err(error) => {
+                let (message, want) = (error.to_string(), want.trim());
+                assert!(message.starts_with(want), "\n got {message}\nwant {want}");
+            }
+        }
+        cases += 1;
+    }
+    assert!(cases >= 60, "only {cases} cases");
+}
+
+#[test]
+fn what_is_empty_is_told_how_to_begin() {
+    let empties = [
+        ("", "duration: is missing"),
+        (
+            "duration = \"1s\"",
+            "links: is missing; give links = { up =",
+        ),
+        (
+            "duration = \"1s\"\n[links]",
+            "links: at least one link is needed",
+        ),
+        (
+            "duration = \"1s\"\nlinks.a = { rate = \"1mbit\", qdisc = \"codel\" }",
+            "traffic: is missing; give traffic = [{ type",
+        ),
+        (
+            "duration = \"1s\"\ntraffic = []\nlinks.a = { rate = \"1mbit\", qdisc = \"codel\" }",
+            "traffic: at least one is needed",
+        ),
+        (
+            "duration = \"1s\"\ntraffic = [{ type = \"tcp\", direction = \"up\" }]\n\
+             links.a = { rate = \"1mbit\", qdisc = \"codel\" }",
+            "traffic[0].direction: there is no link \"up\" or \"down\" to pass; links are a",
+        ),
+    ];
+    for (text, want) in empties {
+        let message = Scenario::from_toml(text).unwrap_err().to_string();
+        assert!(message.starts_with(want), "\n got {message}\nwant {want}");
+    }
+}
+
+#[test]
+fn json_says_the_same_of_itself() {
+    let json = |text: &str| Scenario::from_json(text).unwrap_err().to_string();
+    assert!(json("{").starts_with("not JSON: "));
+    assert_eq!(
+        json("[]"),
+        "a list is not a table: keys with values are needed"
+    );
+    assert!(json("{\"seed\": 1e400}").starts_with("not JSON"));
+    assert_eq!(
+        json("{\"seed\": 18446744073709551615}"),
+        "seed: the number 18446744073709551615 is too large"
+    );
+    assert_eq!(json("{\"links\": [null]}"), "links[0]: null is not a value");
+    // What is null was not given.
+    assert!(json("{\"duration\": null}").starts_with("duration: is missing"));
+}

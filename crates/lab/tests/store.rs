@@ -1,0 +1,122 @@
+//! Result folders: what is replaced, what is refused, what damage is noticed.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use sojourn_lab::{Outcome, RunOptions, Scenario, TableKind, run};
+
+const SCENARIO: &str = r#"
+    duration = "1s"
+    links = { up = { rate = "1mbit", qdisc = "codel" } }
+    traffic = [{ type = "udp", direction = "up", rate = "1mbit" }]
+"#;
+
+/// A result without any run: what stands in the tables is not what is tested here.
+fn outcome() -> Outcome {
+    let options = RunOptions {
+        jobs: None,
+        cancel: &AtomicBool::new(true),
+        progress: &|_, _| {},
+    };
+    run(&Scenario::from_toml(SCENARIO).unwrap(), options).unwrap()
+}
+
+fn refusal(folder: &Path) -> String {
+    let message = outcome().save(folder).unwrap_err().to_string();
+    assert!(!message.contains('\n'), "{message}");
+    message
+}
+
+fn damage(folder: &Path) -> String {
+    let message = Outcome::load(folder).unwrap_err().to_string();
+    assert!(!message.contains('\n'), "{message}");
+    message
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("new/result");
+    let written = outcome();
+    written.save(&folder).unwrap();
+    let read = Outcome::load(&folder).unwrap();
+    assert_eq!(read.manifest(), written.manifest());
+    assert_eq!(read.scenario(), written.scenario());
+    for kind in TableKind::ALL {
+        assert_eq!(read.table(kind).rows(), written.table(kind).rows());
+    }
+    let left: Vec<_> = fs::read_dir(place.path().join("new")).unwrap().collect();
+    assert_eq!(left.len(), 1, "temporary folders are gone: {left:?}");
+}
+
+#[test]
+fn only_a_result_or_an_empty_folder_is_replaced() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+
+    fs::create_dir(at("empty")).unwrap();
+    outcome().save(&at("empty")).unwrap();
+    fs::write(at("empty").join("notes.md"), "mine").unwrap();
+    outcome().save(&at("empty")).unwrap();
+    let notes = fs::read_to_string(at("empty").join("notes.md")).unwrap();
+    assert_eq!(notes, "mine", "notes beside a result survive");
+
+    fs::create_dir(at("thesis")).unwrap();
+    fs::write(
+        at("thesis").join("manifest.json"),
+        "{\"format\": \"other\"}",
+    )
+    .unwrap();
+    assert!(refusal(&at("thesis")).ends_with("nothing was overwritten"));
+    assert_eq!(fs::read_dir(at("thesis")).unwrap().count(), 1);
+
+    fs::write(at("file"), "text").unwrap();
+    assert!(refusal(&at("file")).ends_with("nothing was overwritten"));
+    assert!(refusal(&at("file").join("below")).contains("cannot be written"));
+    assert!(refusal(Path::new("/")).contains("is not the name of a folder"));
+    assert!(refusal(Path::new("/proc/result")).contains("/proc/result: cannot be written"));
+}
+
+#[test]
+fn damage_is_told_in_one_line() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("result");
+    let fresh = || outcome().save(&folder).unwrap();
+    let flows = folder.join("flows.parquet");
+    let manifest = folder.join("manifest.json");
+
+    assert!(damage(&folder).ends_with("there is no such folder"));
+    assert!(damage(place.path()).contains("has no manifest.json"));
+
+    fresh();
+    let whole = fs::read(&flows).unwrap();
+    fs::write(&flows, &whole[..whole.len() / 2]).unwrap();
+    assert!(damage(&folder).contains("flows.parquet: is truncated or altered"));
+
+    fresh();
+    fs::remove_file(&flows).unwrap();
+    assert!(damage(&folder).contains("flows.parquet: is missing"));
+
+    fresh();
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, &text[..text.len() / 2]).unwrap();
+    assert!(damage(&folder).contains("manifest.json: is not the manifest"));
+
+    fs::write(&manifest, text.replace("1mbit", "2mbit")).unwrap();
+    assert!(damage(&folder).contains("manifest.json: was altered"));
+
+    fs::write(
+        &manifest,
+        text.replace("\"format_version\": 1", "\"format_version\": 9"),
+    )
+    .unwrap();
+    assert!(damage(&folder).contains("has format 9"));
+
+    fs::write(&manifest, text).unwrap();
+    fs::write(&flows, "").unwrap();
+    assert!(damage(&folder).contains("flows.parquet: is truncated or altered"));
+    assert!(damage(&flows).contains("is a file"));
+}
