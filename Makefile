@@ -51,7 +51,7 @@ bench: ## Cost of the simulator on the scenarios of docs/performance.md.
 	cargo run --release -p sojourn-bench
 
 bench-peers: ## The same scenarios in ns-3 and ns-2, side by side.
-	benches/peers/run
+	benches/peers/run.sh
 
 parity: ## Agreement with the Linux kernel, scenario by scenario.
 	cargo run --release -p sojourn-parity

@@ -7,8 +7,11 @@ Examples
 --------
 >>> import sojourn as sj
 >>> scenario = sj.Scenario(
-...     links={"up": sj.Link(rate="10mbit"), "down": sj.Link(rate="10mbit")},
-...     traffic=[sj.Tcp(direction="up", count=2), sj.Ping(interval="100ms")],
+...     links={
+...         "up": sj.Link(rate="10mbit", qdisc="pfifo"),
+...         "down": sj.Link(rate="10mbit", qdisc="pfifo"),
+...     },
+...     traffic=[sj.Tcp(direction="up", count=2), sj.Ping(direction="up", interval="100ms")],
 ...     rtt="50ms",
 ...     duration="10s",
 ...     warmup="2s",

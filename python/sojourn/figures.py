@@ -181,11 +181,10 @@ def save(figure: Figure, path: str | Path, result: Result) -> None:
 
 def provenance_line(result: Result) -> str:
     """Say in one line what it takes to make the numbers again."""
-    about = result.provenance
     checked = result.scenario.checked
     return (
         f"{checked.name}; {result.finished} of {result.total} runs, seed {result.scenario.seed}, "
-        f"scenario {checked.hash[:12]}, Sojourn {about['version']} ({about['commit'][:12]})"
+        f"scenario {checked.hash[:12]}, Sojourn {result.build}"
     )
 
 

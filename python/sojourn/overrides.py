@@ -60,7 +60,7 @@ def overridden(scenario: Scenario, changes: Mapping[str, Value]) -> Scenario:
     scenario
         The scenario.
     changes
-        Values by their path: ``duration``, ``links.up.qdisc``, ``traffic.0.count`` or, by the
+        Values by their path: ``duration``, ``links.up.qdisc``, ``traffic[0].count`` or, by the
         name of the group, ``traffic.bulk.count``.
 
     Returns
@@ -80,12 +80,12 @@ def overridden(scenario: Scenario, changes: Mapping[str, Value]) -> Scenario:
 
 
 def _put(document: dict[str, Any], path: str, value: Value) -> None:
-    *parents, key = path.split(".")
+    *parents, key = path.replace("[", ".").replace("]", "").split(".")
     place: Any = document
     for depth, step in enumerate(parents):
         place = _step(place, step, ".".join(parents[: depth + 1]))
     if not isinstance(place, dict):
-        message = f"{path}: {'.'.join(parents)} is a value, not a table"
+        message = f"{path}: {'.'.join(parents)} is one value: set it as a whole"
         raise _core.ScenarioError(message)
     place[key] = value
 

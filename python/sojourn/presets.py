@@ -106,7 +106,7 @@ def traffic(name: str, rates: Rates) -> list[Traffic]:
     >>> [group.kind for group in traffic("tcp_4up", link_rates("10mbit"))]
     ['tcp', 'ping']
     """
-    return [*_load(name, rates), Ping(name="ping", interval=PING_INTERVAL)]
+    return [*_load(name, rates), Ping(name="ping", direction="up", interval=PING_INTERVAL)]
 
 
 def _load(name: str, rates: Rates) -> list[Traffic]:
@@ -182,13 +182,17 @@ def access_link(
     Scenario
         The scenario.
     """
+    first = next(iter(queues.values()))
     arms = [
         Arm(name=arm, set={"links.up.qdisc": queue, "links.down.qdisc": queue})
         for arm, queue in queues.items()
     ]
     return Scenario(
         name=name,
-        links={"up": Link(rate=rates.up), "down": Link(rate=rates.down)},
+        links={
+            "up": Link(rate=rates.up, qdisc=first),
+            "down": Link(rate=rates.down, qdisc=first),
+        },
         traffic=groups,
         arms=arms,
         rtt=rtt,

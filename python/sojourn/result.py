@@ -69,6 +69,13 @@ class Result:
         manifest: dict[str, Any] = json.loads(self._outcome.manifest)
         return manifest
 
+    @property
+    def build(self) -> str:
+        """Version and commit of the Sojourn that made the result."""
+        made_by = self.provenance["sojourn"]
+        commit = made_by["commit"] or "unknown commit"
+        return f"{made_by['version']} ({commit[:12]}{'-dirty' if made_by['dirty'] else ''})"
+
     @cached_property
     def scenario(self) -> Scenario:
         """The scenario that was run."""
@@ -223,8 +230,11 @@ def run(
     --------
     >>> from sojourn import Link, Ping, Scenario, Tcp
     >>> result = run(Scenario(
-    ...     links={"up": Link(rate="10mbit", qdisc="codel"), "down": Link(rate="10mbit")},
-    ...     traffic=[Tcp(direction="up"), Ping(interval="100ms")],
+    ...     links={
+    ...         "up": Link(rate="10mbit", qdisc="codel"),
+    ...         "down": Link(rate="10mbit", qdisc="pfifo"),
+    ...     },
+    ...     traffic=[Tcp(direction="up"), Ping(direction="up", interval="100ms")],
     ...     rtt="50ms",
     ...     duration="5s",
     ...     warmup="1s",

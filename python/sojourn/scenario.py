@@ -40,7 +40,7 @@ class Link:
     """
 
     rate: str
-    qdisc: Queue | str | None = None
+    qdisc: Queue | str
     delay: str | None = None
     overhead: str | int | None = None
     burst: str | None = None
@@ -112,7 +112,10 @@ class Scenario:
     Examples
     --------
     >>> scenario = Scenario(
-    ...     links={"up": Link(rate="10mbit", qdisc="codel"), "down": Link(rate="10mbit")},
+    ...     links={
+    ...         "up": Link(rate="10mbit", qdisc="codel"),
+    ...         "down": Link(rate="10mbit", qdisc="pfifo"),
+    ...     },
     ...     traffic=[Tcp(direction="up")],
     ...     rtt="50ms",
     ...     duration="10s",
@@ -195,7 +198,7 @@ class Scenario:
         ... warmup = "2s"
         ... rtt = "50ms"
         ... links.up = {rate = "10mbit", qdisc = "codel"}
-        ... links.down = {rate = "10mbit"}
+        ... links.down = {rate = "10mbit", qdisc = "pfifo"}
         ... traffic = [{type = "tcp", direction = "up"}]
         ... ''').links["up"].rate
         '10mbit'

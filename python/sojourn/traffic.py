@@ -143,7 +143,7 @@ class Ping:
 
     Examples
     --------
-    >>> Ping(interval="200ms").interval
+    >>> Ping(direction="up", interval="200ms").interval
     '200ms'
     """
 

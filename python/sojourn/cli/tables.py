@@ -42,8 +42,7 @@ def document(result: Result) -> dict[str, Any]:
         "scenario": result.scenario.checked.name,
         "scenario_hash": result.scenario.hash,
         "seed": result.scenario.seed,
-        "version": result.provenance["version"],
-        "commit": result.provenance["commit"],
+        "sojourn": result.provenance["sojourn"],
         "finished_runs": result.finished,
         "total_runs": result.total,
         "validity": {

@@ -60,10 +60,10 @@ class Axis:
         return [value for value in values if self.low <= value <= self.high]
 
     def _step_ticks(self) -> list[float]:
-        raw = (self.high - self.low) / TICKS
-        power = 10.0 ** math.floor(math.log10(raw))
+        least = 0.8 * (self.high - self.low) / TICKS
+        power = 10.0 ** math.floor(math.log10(least))
         step = next(
-            factor * power for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power >= raw
+            factor * power for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power >= least
         )
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)

@@ -142,12 +142,12 @@ def _findings(result: Result) -> str:
 
 
 def _notices(result: Result) -> str:
-    """Say where an algorithm is our reconstruction of something never fully published."""
-    notices = result.provenance.get("reconstructions", [])
+    """Say what the core wants known, such as a law that is our reconstruction."""
+    notices = result.provenance["notices"]
     if not notices:
         return ""
     items = "".join(f"<li>{escape(str(notice))}</li>" for notice in notices)
-    return f'<section class="validity weak"><h2>Reconstructions</h2><ul>{items}</ul></section>'
+    return f'<section class="validity weak"><h2>Notices</h2><ul>{items}</ul></section>'
 
 
 def _summary(result: Result) -> str:
@@ -211,10 +211,8 @@ def _section(title: str, figures: list[str], note: str = "") -> str:
 
 
 def _provenance(result: Result) -> str:
-    about = result.provenance
     rows = [
-        ("Sojourn", str(about["version"])),
-        ("commit", str(about["commit"])),
+        ("Sojourn", result.build),
         ("seed", str(result.scenario.seed)),
         ("scenario SHA-256", result.scenario.hash),
         ("runs", f"{result.finished} of {result.total}"),

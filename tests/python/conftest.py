@@ -1,0 +1,59 @@
+"""What the tests share: one small result, and the command as users run it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sojourn as sj
+from shell import Command, environment
+
+
+@pytest.fixture(scope="session")
+def scenario() -> sj.Scenario:
+    """Two queues on 10/1 Mbit/s with traffic both ways, three replications."""
+    return sj.Scenario(
+        name="small",
+        links={
+            "up": sj.Link(rate="1mbit", qdisc="pfifo"),
+            "down": sj.Link(rate="10mbit", qdisc="pfifo"),
+        },
+        traffic=[
+            sj.Tcp(name="tcp up", direction="up", count=2, start="1s", start_jitter="50ms"),
+            sj.Tcp(name="tcp down", direction="down", count=2, start="1s", start_jitter="50ms"),
+            sj.Ping(name="ping", direction="up", interval="100ms"),
+        ],
+        arms=[
+            sj.Arm(name="fifo", set={"links.up.qdisc": sj.Pfifo(limit=127)}),
+            sj.Arm(name="fq", set={"links.up.qdisc": sj.FqCoDel(), "links.down.qdisc": "fq_codel"}),
+        ],
+        rtt="50ms",
+        duration="14s",
+        warmup="2s",
+        replications=3,
+    )
+
+
+@pytest.fixture(scope="session")
+def result(scenario: sj.Scenario) -> sj.Result:
+    """What the scenario gives."""
+    return sj.run(scenario, seed=1)
+
+
+@pytest.fixture
+def sojourn(tmp_path: Path) -> Command:
+    """The command, run in an empty folder with its output in pipes."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "sojourn", *arguments],
+            cwd=tmp_path,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+
+    return run

@@ -1,0 +1,141 @@
+"""Whatever is wrong: one line on stderr that names the place, an exit code, no traceback."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import sojourn as sj
+from shell import Command
+
+VALID = """
+duration = "5s"
+warmup = "1s"
+rtt = "50ms"
+[links.up]
+rate = "10mbit"
+qdisc = "codel"
+[links.down]
+rate = "10mbit"
+qdisc = "codel"
+[[traffic]]
+type = "tcp"
+direction = "up"
+"""
+
+
+def refused(done: object, code: int, *parts: str) -> None:
+    """Check that `done` failed in one clear line."""
+    assert done.returncode == code, done.stderr  # type: ignore[attr-defined]
+    said = done.stderr  # type: ignore[attr-defined]
+    assert said.startswith("sojourn: ")
+    assert said.count("\n") == 1, said
+    for part in parts:
+        assert re.search(part, said), said
+    assert done.stdout == ""  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "parts"),
+    [
+        ('rate = "10mbit"', 'rate = "10"', ["links.up.rate", "unit|mbit"]),
+        ('rate = "10mbit"', 'rate = "-10mbit"', ["links.up.rate", "-10mbit"]),
+        ('rate = "10mbit"', "rate = 10", ["links.up.rate"]),
+        ('rtt = "50ms"', 'rtt = "50mbit"', ["rtt", "50mbit"]),
+        ('rtt = "50ms"', 'rrt = "50ms"', ["rrt", "rtt"]),
+        ('duration = "5s"', 'duration = "1s"', ["warmup", "end|before"]),
+        ('qdisc = "codel"', 'qdisc = "codel target 9000000s"', ["qdisc", "target", "range"]),
+        ('qdisc = "codel"', 'qdisc = "kodel"', ["qdisc", "codel"]),
+        ('direction = "up"', "path = ['middle']", ["middle", "up"]),
+        ('direction = "up"', 'direction = "sideways"', ["direction", "sideways"]),
+        ('direction = "up"', 'direction = "up"\ncount = 0', ["count"]),
+        ('direction = "up"', 'direction = "up"\nspeed = 3', ["speed"]),
+        ('type = "tcp"', 'type = "sctp"', ["type", "sctp"]),
+        ('duration = "5s"', "duration = [", ["line 2|2:"]),
+        ('duration = "5s"', "", ["duration"]),
+    ],
+)
+def test_a_wrong_scenario_file(
+    sojourn: Command, tmp_path: Path, before: str, after: str, parts: list[str]
+) -> None:
+    assert before in VALID
+    (tmp_path / "wrong.toml").write_text(VALID.replace(before, after, 1), encoding="utf-8")
+    refused(sojourn("run", "wrong.toml"), 2, r"wrong\.toml", *parts)
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        ("duration", ["path=value"]),
+        ("links.middle.rate=5mbit", ["middle", "up"]),
+        ("traffic[7].count=2", ["7"]),
+        ("replications=many", ["replications"]),
+        ("replications=0", ["replications"]),
+        ("links.up.qdisc.target=5ms", ["links.up.qdisc"]),
+        ("links.up.rate=fast", ["links.up.rate", "fast"]),
+    ],
+)
+def test_a_wrong_change(sojourn: Command, tmp_path: Path, change: str, parts: list[str]) -> None:
+    (tmp_path / "right.toml").write_text(VALID, encoding="utf-8")
+    refused(sojourn("run", "right.toml", "-s", change), 2, *parts)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["run", "absent.toml"], ["absent.toml", "No such file"]),
+        (["run", "."], ["directory"]),
+        (["compare", "--link", "10"], ["10/1mbit"]),
+        (["compare", "--link", "10/1parsec"], ["parsec"]),
+        (["compare", "--rtt", "50"], ["rtt", "unit|ms"]),
+        (["compare", "--traffic", "rrul"], ["rrul", "rrul_be"]),
+        (["compare", "--traffic", "tcp_0up"], ["tcp_0up"]),
+        (["compare", "--duration", "10s"], ["warmup"]),
+        (["compare", "--replications", "0"], ["replications"]),
+        (["compare", "--replications", "five"], ["--replications"]),
+        (["compare", "--jobs", "0"], ["--jobs"]),
+        (["compare", "codel", "codel"], ["twice"]),
+        (["compare", "codel target"], ["target"]),
+        (["compare", "--seed", "-1"], ["seed"]),
+        (["compare", "--nonsense"], ["--nonsense"]),
+        (["nonsense"], ["nonsense"]),
+        (["qdiscs", "kodel"], ["kodel", "codel"]),
+        (["reproduce", "nothing"], ["nothing", "residential"]),
+    ],
+)
+def test_a_wrong_command_line(sojourn: Command, arguments: list[str], parts: list[str]) -> None:
+    refused(sojourn(*arguments), 2, *parts)
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_the_run(
+    sojourn: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    long = ["compare", "--replications", "100000"]
+    refused(sojourn(*long, "--out", "file/kept"), 3, "file/kept")
+    refused(sojourn(*long, "--report", "file/report.html"), 3, "file/report.html")
+    refused(sojourn(*long, "--out", "/proc/kept"), 3, "/proc/kept")
+
+
+def test_a_folder_with_other_files_is_left_alone(sojourn: Command, tmp_path: Path) -> None:
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.tex").write_text("precious", encoding="utf-8")
+    refused(sojourn("compare", "--replications", "100000", "--out", "thesis"), 3, "thesis")
+    assert (tmp_path / "thesis" / "chapter.tex").read_text(encoding="utf-8") == "precious"
+
+
+def test_what_is_no_result_cannot_be_reported_on(
+    sojourn: Command, tmp_path: Path, result: sj.Result
+) -> None:
+    refused(sojourn("report", "absent"), 3, "absent")
+    (tmp_path / "empty").mkdir()
+    refused(sojourn("report", "empty"), 3, "manifest.json")
+    result.save(tmp_path / "kept")
+    for name in ("flows.parquet", "manifest.json"):
+        damaged = tmp_path / "kept" / name
+        whole = damaged.read_bytes()
+        damaged.write_bytes(whole[: len(whole) // 2])
+        refused(sojourn("report", "kept"), 3, re.escape(name))
+        damaged.write_bytes(whole)
+    assert sojourn("report", "kept").returncode == 0
+    refused(sojourn("report", "kept", "-o", "kept"), 3, "folder")

@@ -1,0 +1,164 @@
+"""The command as users meet it: pipes, terminals, exit codes, Ctrl-C."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import sojourn as sj
+from shell import Command, environment
+
+QUICK = ["--duration", "8s", "--warmup", "6s", "--replications", "2", "--link", "10/1mbit"]
+
+
+@pytest.fixture(scope="module")
+def file(scenario: sj.Scenario, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A scenario file."""
+    path = tmp_path_factory.mktemp("scenarios") / "small.toml"
+    path.write_text(scenario.to_toml(), encoding="utf-8")
+    return path
+
+
+def test_compare_prints_one_row_an_arm_and_the_differences(sojourn: Command) -> None:
+    done = sojourn("compare", "pfifo", "fq_codel", *QUICK)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "rrul_be 10/1mbit"
+    assert lines[1].split()[:2] == ["arm", "n"]
+    assert [line.split()[0] for line in lines[2:4]] == ["pfifo", "fq_codel"]
+    assert lines[2].split()[1] == "2"
+    assert lines[5] == "difference from pfifo, paired by run"
+    assert "\x1b" not in done.stdout
+
+
+def test_json_holds_the_summary_the_runs_and_the_provenance(sojourn: Command, file: Path) -> None:
+    done = sojourn("run", str(file), "--json", "-s", "replications=2", "--seed", "9")
+    told = json.loads(done.stdout)
+    assert told["seed"] == 9
+    assert (told["finished_runs"], told["total_runs"]) == (4, 4)
+    assert len(told["runs"]) == 4
+    assert {row["arm"] for row in told["summary"]} == {"fifo", "fq"}
+    assert told["validity"]["verdict"] in {"valid", "weak"}
+
+
+def test_results_and_reports_are_written_where_asked(
+    sojourn: Command, file: Path, tmp_path: Path
+) -> None:
+    done = sojourn("run", str(file), "--out", "kept", "--report", "pages/one.html")
+    assert done.returncode == 0, done.stderr
+    assert sj.Result.load(tmp_path / "kept").complete
+    assert (tmp_path / "pages" / "one.html").read_text(encoding="utf-8").startswith("<!doctype")
+    again = sojourn("report", "kept", "-o", "two.html")
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "two.html").exists()
+
+
+def test_the_generated_scenario_gives_what_the_flags_gave(sojourn: Command, tmp_path: Path) -> None:
+    flags = ["compare", "pfifo", "codel target 13ms", *QUICK]
+    written = sojourn(*flags, "--generate").stdout
+    assert tomllib.loads(written)["replications"] == 2
+    (tmp_path / "same.toml").write_text(written, encoding="utf-8")
+    assert sojourn("run", "same.toml").stdout == sojourn(*flags).stdout
+
+
+def test_a_dry_run_says_what_would_run_and_writes_nothing(sojourn: Command, tmp_path: Path) -> None:
+    done = sojourn("compare", *QUICK, "--out", "kept", "--dry-run")
+    assert "4 arms x 2 replications = 8 runs of 8 s" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "traffic",
+    ["rrul_be", "tcp_1up", "tcp_1down", "tcp_4up", "tcp_2up_2down", "rtt_fair", "udp_flood"],
+)
+def test_every_named_traffic_runs(sojourn: Command, traffic: str) -> None:
+    done = sojourn("compare", "pfifo", "--traffic", traffic, *QUICK)
+    assert done.returncode == 0, done.stderr
+    assert "induced latency [ms]" in done.stdout
+
+
+def test_every_queue_of_the_list_has_a_page_and_runs(sojourn: Command) -> None:
+    known = json.loads(sojourn("qdiscs", "--json").stdout)
+    assert {"pfifo", "codel", "fq_codel", "pie", "red", "sfq"} <= {entry["name"] for entry in known}
+    listed = sojourn("qdiscs").stdout
+    for entry in known:
+        assert entry["name"] in listed
+        page = sojourn("qdiscs", entry["name"]).stdout
+        assert all(item["key"] in page for item in entry["parameters"])
+
+
+def test_version_and_help_go_to_stdout(sojourn: Command) -> None:
+    assert re.fullmatch(r"sojourn \d+\.\d+\.\d+ \(\S+\)\n", sojourn("--version").stdout)
+    assert "compare" in sojourn().stdout
+    assert "--traffic" in sojourn("compare", "--help").stdout
+
+
+def terminal(
+    arguments: list[str], folder: Path, extra: dict[str, str], *, until: str = ""
+) -> tuple[int, str]:
+    """Run the command on a terminal; interrupt it once its output matches `until`."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sojourn", *arguments],
+        cwd=folder,
+        env=environment() | extra,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    seen = ""
+    interrupted = not until
+    while True:
+        try:
+            seen += os.read(ours, 65536).decode(errors="replace")
+        except OSError:  # What Linux says when the other end of a terminal has closed.
+            break
+        if not interrupted and re.search(until, seen):
+            process.send_signal(signal.SIGINT)
+            interrupted = True
+    os.close(ours)
+    return process.wait(timeout=60), seen
+
+
+def test_a_terminal_gets_borders_and_colour_and_no_color_takes_the_colour(tmp_path: Path) -> None:
+    arguments = ["compare", "pfifo", "fq_codel", *QUICK]
+    code, coloured = terminal(arguments, tmp_path, {})
+    assert code == 0
+    assert "┃" in coloured
+    _, plain = terminal(arguments, tmp_path, {"NO_COLOR": "1"})
+    assert "┃" in plain
+    assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", plain)
+
+
+def test_ctrl_c_keeps_what_has_finished_and_says_so(tmp_path: Path) -> None:
+    arguments = ["compare", "pfifo", "fq_codel", "--duration", "60s", "--replications", "2000"]
+    code, seen = terminal([*arguments, "--out", "kept"], tmp_path, {}, until=r"[1-9]\d*/4000")
+    assert code == 130
+    told = re.search(r"interrupted: kept (\d+) of 4000 runs in kept", seen)
+    assert told is not None, seen[-400:]
+    assert sj.Result.load(tmp_path / "kept").finished == int(told[1])
+    assert "Traceback" not in seen
+
+
+def test_a_reader_that_closes_the_pipe_early_is_no_error(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m sojourn qdiscs --json | head -1"
+    done = subprocess.run(
+        ["/bin/bash", "-o", "pipefail", "-c", command],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout == "[\n"
+    assert done.stderr == ""

@@ -1,0 +1,140 @@
+"""Metrics on tables small enough to check by hand."""
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from sojourn import metrics
+from sojourn.validity import Severity, assess
+
+
+def flows(rates: dict[tuple[str, int], list[float]]) -> pl.DataFrame:
+    """Uploads with the given goodputs, by arm and replication."""
+    rows = [
+        (arm, replication, f"tcp {index}", "tcp", "up", rate, 0.1)
+        for (arm, replication), values in rates.items()
+        for index, rate in enumerate(values)
+    ]
+    columns = [
+        "arm",
+        "replication",
+        "flow",
+        "kind",
+        "direction",
+        "goodput_mbit_per_s",
+        "connected_s",
+    ]
+    return pl.DataFrame(rows, schema=columns, orient="row").with_columns(
+        ping_loss=pl.lit(None, dtype=pl.Float64)
+    )
+
+
+def links(busy: float, *, arms: tuple[str, ...] = ("a",), replications: int = 1) -> pl.DataFrame:
+    rows = [
+        (arm, replication, "up", 7.0, 2, 3, 4, 5, busy, 0.5)
+        for arm in arms
+        for replication in range(replications)
+    ]
+    columns = [
+        "arm", "replication", "link", "sojourn_ms_p95", "drops_overlimit", "drops_aqm",
+        "marks_aqm", "marks_ce_threshold", "busy_share", "utilisation",
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema=columns, orient="row")
+
+
+def pings(values: list[tuple[float, float | None]]) -> pl.DataFrame:
+    rows = [("a", 0, at, "ping", rtt) for at, rtt in values]
+    return pl.DataFrame(rows, schema=["arm", "replication", "t_s", "flow", "rtt_ms"], orient="row")
+
+
+def test_goodput_is_the_sum_and_jain_the_index_over_flows() -> None:
+    run = metrics.per_run_metrics(
+        flows({("a", 0): [3.0, 1.0]}), links(0.9), pings([]), warmup_s=0.0
+    ).row(0, named=True)
+    assert run["goodput_up_mbit_per_s"] == 4.0
+    assert run["jain_up"] == pytest.approx(16.0 / (2.0 * 10.0))
+
+
+def test_one_flow_has_no_fairness_and_no_pings_no_delay() -> None:
+    columns = metrics.per_run_metrics(
+        flows({("a", 0): [3.0]}), links(0.9), pings([]), warmup_s=0.0
+    ).columns
+    assert "jain_up" not in columns
+    assert "induced_latency_ms" not in columns
+
+
+def test_flows_that_got_nothing_have_no_fairness_rather_than_a_wrong_one() -> None:
+    run = metrics.per_run_metrics(
+        flows({("a", 0): [0.0, 0.0]}), links(0.9), pings([]), warmup_s=0.0
+    ).row(0, named=True)
+    assert run["jain_up"] is None
+
+
+def test_induced_latency_is_the_mean_under_load_above_the_smallest_of_the_run() -> None:
+    seen = pings([(0.5, 50.0), (1.0, 60.0), (1.5, None), (2.0, 90.0)])
+    run = metrics.per_run_metrics(flows({("a", 0): [1.0]}), links(0.9), seen, warmup_s=1.0).row(
+        0, named=True
+    )
+    assert run["induced_latency_ms"] == pytest.approx((60.0 + 90.0) / 2 - 50.0)
+
+
+def test_signals_are_summed_over_links_and_reasons() -> None:
+    run = metrics.per_run_metrics(
+        flows({("a", 0): [1.0]}), links(0.9), pings([]), warmup_s=0.0
+    ).row(0, named=True)
+    assert (run["drops"], run["marks"]) == (5.0, 9.0)
+
+
+def test_one_run_has_a_mean_and_no_interval() -> None:
+    run = metrics.per_run_metrics(flows({("a", 0): [1.0]}), links(0.9), pings([]), warmup_s=0.0)
+    row = metrics.summary(run).row(0, named=True)
+    assert (row["n"], row["mean"], row["low"], row["high"]) == (1, 1.0, None, None)
+
+
+def test_differences_are_paired_by_replication() -> None:
+    rates = {("a", k): [1.0 * k] for k in range(6)} | {("b", k): [1.0 * k + 0.5] for k in range(6)}
+    both = links(0.9, arms=("a", "b"), replications=6)
+    runs = metrics.per_run_metrics(flows(rates), both, pings([]), warmup_s=0.0)
+    row = metrics.difference(runs, "a", "b").row(0, named=True)
+    assert (row["n"], row["mean"], row["low"], row["high"]) == (6, 0.5, 0.5, 0.5)
+    assert row["significant"]
+    opposite = metrics.difference(runs, "b", "a")
+    assert_frame_equal(opposite.select("mean").head(1), pl.DataFrame({"mean": [-0.5]}))
+
+
+@pytest.mark.parametrize(
+    ("busy", "finished", "replications", "measured_s", "verdict"),
+    [
+        (0.9, 10, 10, 60.0, "valid"),
+        (0.01, 10, 10, 60.0, "invalid"),
+        (0.9, 7, 10, 60.0, "weak"),
+        (0.9, 1, 1, 60.0, "weak"),
+        (0.9, 10, 10, 3.0, "weak"),
+    ],
+)
+def test_what_limits_a_result_decides_its_verdict(
+    busy: float, finished: int, replications: int, measured_s: float, verdict: str
+) -> None:
+    found = assess(
+        flows({("a", 0): [1.0]}),
+        links(busy),
+        finished=finished,
+        total=replications,
+        replications=replications,
+        measured_s=measured_s,
+    )
+    assert found.verdict == verdict
+
+
+def test_errors_come_before_notes() -> None:
+    found = assess(
+        flows({("a", 0): [1.0]}),
+        links(0.01),
+        finished=3,
+        total=3,
+        replications=3,
+        measured_s=60.0,
+    ).findings
+    assert found[0].severity is Severity.ERROR
+    assert found[-1].severity is Severity.NOTE
+    assert "1.0%" in found[0].text

@@ -1,0 +1,54 @@
+"""Named traffic, links and changes by path."""
+
+import pytest
+
+import sojourn as sj
+from sojourn import presets
+from sojourn.overrides import assignment, overridden
+
+
+@pytest.mark.parametrize(
+    ("text", "down", "up"),
+    [
+        ("10/1mbit", "10mbit", "1mbit"),
+        ("100mbit", "100mbit", "100mbit"),
+        ("8mbit/768kbit", "8mbit", "768kbit"),
+        ("1.5/0.5gbit", "1.5gbit", "0.5gbit"),
+    ],
+)
+def test_a_link_is_down_then_up(text: str, down: str, up: str) -> None:
+    assert presets.link_rates(text) == presets.Rates(down=down, up=up)
+
+
+@pytest.mark.parametrize("text", ["", "10", "10/1", "mbit", "10/1/1mbit", "10 Mbit", "10mbit/1"])
+def test_what_is_no_link_is_refused(text: str) -> None:
+    with pytest.raises(sj.ScenarioError, match="link"):
+        presets.link_rates(text)
+
+
+def test_rtt_fair_has_one_upload_an_rtt() -> None:
+    groups = presets.traffic("rtt_fair", presets.link_rates("10mbit"))
+    assert groups[0].count == len(list(groups[0].rtt or ())) == 4
+
+
+def test_udp_flood_exceeds_the_uplink() -> None:
+    flood = presets.traffic("udp_flood", presets.link_rates("10/1mbit"))[0]
+    assert isinstance(flood, sj.Udp)
+    assert flood.rate == "1200kbit"
+
+
+@pytest.mark.parametrize("name", ["", "tcp", "tcp_up", "rrul", "tcp_4up_", "TCP_1UP"])
+def test_an_unknown_traffic_is_refused_with_the_known(name: str) -> None:
+    with pytest.raises(sj.ScenarioError, match="rrul_be"):
+        presets.traffic(name, presets.link_rates("10mbit"))
+
+
+def test_changes_reach_links_traffic_and_the_whole(scenario: sj.Scenario) -> None:
+    texts = ["links.up.rate=2mbit", "traffic[0].count=3", "traffic.tcp down.cc=reno", "seed=5"]
+    changed = overridden(scenario, dict(assignment(text) for text in texts))
+    assert changed.links["up"].rate == "2mbit"
+    assert changed.traffic[0].count == 3
+    down = changed.traffic[1]
+    assert isinstance(down, sj.Tcp)
+    assert down.cc == "reno"
+    assert changed.seed == 5

@@ -1,0 +1,55 @@
+"""Queues as objects and as text."""
+
+import pytest
+
+import sojourn as sj
+from sojourn import _core
+
+
+@pytest.mark.parametrize(
+    ("queue", "text"),
+    [
+        (sj.Pfifo(limit=127), "pfifo limit 127"),
+        (sj.Bfifo(limit="64kb"), "bfifo limit 64kb"),
+        (sj.CoDel(target="13ms", ecn=False), "codel target 13ms noecn"),
+        (sj.FqCoDel(flows=64, quantum=300), "fq_codel flows 64 quantum 300"),
+        (sj.Pie(target="20ms", tupdate="30ms"), "pie target 20ms tupdate 30ms"),
+        (
+            sj.Red(limit=1514000, min=12500, avpkt=1514, bandwidth="10mbit", adaptive=True),
+            "red limit 1514000 min 12500 avpkt 1514 bandwidth 10mbit adaptive",
+        ),
+        (sj.Sfq(limit=127), "sfq limit 127"),
+    ],
+)
+def test_an_object_means_what_its_text_means(queue: sj.Queue, text: str) -> None:
+    assert _core.parse_qdisc(queue.spec) == _core.parse_qdisc(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["fq_codel target 5ms", "pfifo limit 10", "pie", "sfq", "red limit 100000 avpkt 1000"],
+)
+def test_the_canonical_text_is_read_back_as_itself(text: str) -> None:
+    canonical = sj.qdisc(text).spec
+    assert sj.qdisc(canonical).spec == canonical
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("codell", "codel"),
+        ("codel tarqet 5ms", "target"),
+        ("codel target 5", "target"),
+        ("codel limit 0", "limit"),
+        ("codel target", "target"),
+        ("", "queue"),
+    ],
+)
+def test_a_wrong_queue_is_told_what_would_be_right(text: str, part: str) -> None:
+    with pytest.raises(sj.ScenarioError, match=part):
+        sj.qdisc(text)
+
+
+def test_a_typed_queue_is_checked_when_built() -> None:
+    with pytest.raises(sj.ScenarioError, match="target"):
+        sj.CoDel(target="5")

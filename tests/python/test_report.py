@@ -1,0 +1,104 @@
+"""Reports: whole in one file, and true to the result."""
+
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree as ET
+
+import pytest
+
+import sojourn as sj
+from sojourn import report
+
+VOID = {"meta", "input", "br", "link", "img"}
+
+
+class Outline(HTMLParser):
+    """Checks that tags close in order; collects attributes that load something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.loads: list[str] = []
+        self.tags: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.loads += [f"{tag} {key}={value}" for key, value in attrs if key in {"src", "href"}]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, _attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def page(result: sj.Result) -> str:
+    """The report on the small result."""
+    return report.html(result)
+
+
+def test_a_report_loads_nothing_and_runs_nothing(page: str) -> None:
+    outline = Outline()
+    outline.feed(page)
+    assert outline.open == []
+    assert outline.loads == []
+    assert not outline.tags & {"script", "link", "img", "iframe", "object"}
+    assert not re.search(r"https?://|@import|url\(", page)
+
+
+def test_every_figure_has_its_data_as_a_table(page: str) -> None:
+    figures = re.findall(r"<figure>.*?</figure>", page, flags=re.DOTALL)
+    assert len(figures) >= 10
+    for figure in figures:
+        assert "<table>" in figure
+        svg = re.search(r"<svg.*?</svg>", figure, flags=re.DOTALL)
+        assert svg is not None
+        ET.fromstring(svg[0])  # noqa: S314 - our own text
+        assert "nan" not in svg[0]
+
+
+def test_a_report_says_what_it_takes_to_run_it_again(page: str, result: sj.Result) -> None:
+    assert result.scenario.hash in page
+    assert result.build in page
+    assert "[[traffic]]" in page
+
+
+def test_dark_mode_and_every_arm_have_their_colours(page: str) -> None:
+    assert "prefers-color-scheme: dark" in page
+    for arm in ("fifo", "fq"):
+        assert f"</i>{arm}</label>" in page
+
+
+def test_names_cannot_break_the_page(scenario: sj.Scenario) -> None:
+    arms = [sj.Arm(name="<script>&", set={"links.up.qdisc": "pfifo"})]
+    hostile = scenario.replace(name="a <b> & c", arms=arms, replications=1, duration="4s")
+    page = report.html(sj.run(hostile))
+    outline = Outline()
+    outline.feed(page)
+    assert outline.open == []
+    assert "<script" not in page
+    assert "n = 1" in page
+
+
+def test_a_link_that_was_no_bottleneck_raises_the_alarm(scenario: sj.Scenario) -> None:
+    idle = scenario.replace(
+        traffic=[
+            sj.Udp(direction="up", rate="100kbit"),
+            sj.Ping(direction="up", interval="100ms"),
+        ]
+    )
+    page = report.html(sj.run(idle))
+    assert 'class="validity invalid" role="alert"' in page
+    assert "no queue was the bottleneck" in page
+
+
+def test_a_result_without_pings_or_without_tcp_has_a_report(scenario: sj.Scenario) -> None:
+    only_udp = scenario.replace(traffic=[sj.Udp(direction="up", rate="2mbit")], replications=2)
+    assert "Goodput up" in report.html(sj.run(only_udp))
+    only_pings = scenario.replace(
+        traffic=[sj.Ping(direction="up", interval="100ms")], replications=2
+    )
+    assert "Ping" in report.html(sj.run(only_pings))

@@ -1,0 +1,96 @@
+"""Results of a real run."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import sojourn as sj
+
+
+def test_every_run_of_every_arm_is_there(result: sj.Result) -> None:
+    assert result.complete
+    assert (result.finished, result.total) == (6, 6)
+    assert result.arms == ["fifo", "fq"]
+    assert result.per_run.select("arm", "replication").rows() == [
+        (arm, replication) for arm in ("fifo", "fq") for replication in range(3)
+    ]
+
+
+def test_tables_are_tidy(result: sj.Result) -> None:
+    for frame in (result.flows, result.links, result.flow_series, result.link_series, result.pings):
+        assert frame.columns[:2] == ["arm", "replication"]
+        assert not frame.is_empty()
+
+
+def test_links_carry_no_more_than_their_rate(result: sj.Result) -> None:
+    assert result.links["utilisation"].max() <= 1.001  # type: ignore[operator]
+    for side, rate in (("up", 1.0), ("down", 10.0)):
+        goodput = result.per_run[f"goodput_{side}_mbit_per_s"]
+        assert goodput.max() < rate  # type: ignore[operator]
+
+
+def test_fair_queueing_keeps_the_ping_low_where_a_fifo_does_not(result: sj.Result) -> None:
+    row = result.difference("fifo", "fq").row(
+        by_predicate=pl.col("metric") == "induced_latency_ms", named=True
+    )
+    assert row["n"] == 3
+    assert row["high"] < -100.0
+    assert row["significant"]
+
+
+def test_means_lie_within_their_intervals(result: sj.Result) -> None:
+    rows = result.summary().drop_nulls(["low", "high"])
+    assert rows.filter(
+        (pl.col("mean") < pl.col("low")) | (pl.col("mean") > pl.col("high"))
+    ).is_empty()
+    assert rows["n"].unique().to_list() == [3]
+
+
+def test_an_arm_that_is_not_there_is_named(result: sj.Result) -> None:
+    with pytest.raises(sj.ResultError, match="'pie'; there are: fifo, fq"):
+        result.difference("fifo", "pie")
+
+
+def test_a_saved_result_is_the_result(result: sj.Result, tmp_path: Path) -> None:
+    result.save(tmp_path / "kept")
+    read = sj.Result.load(tmp_path / "kept")
+    assert_frame_equal(read.per_run, result.per_run)
+    assert read.provenance["scenario_sha256"] == result.scenario.hash
+    assert read.build == result.build
+
+
+def test_a_truncated_table_is_named(result: sj.Result, tmp_path: Path) -> None:
+    result.save(tmp_path / "kept")
+    file = tmp_path / "kept" / "pings.parquet"
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(sj.ResultError, match=r"pings\.parquet"):
+        sj.Result.load(tmp_path / "kept")
+
+
+def test_the_provenance_reruns_to_the_same_numbers(result: sj.Result) -> None:
+    again = sj.run(sj.Scenario.from_toml(result.scenario.to_toml()))
+    assert_frame_equal(again.flows, result.flows)
+
+
+def test_another_seed_gives_other_numbers(scenario: sj.Scenario, result: sj.Result) -> None:
+    other = sj.run(scenario.replace(replications=1), seed=2)
+    here = result.flows.filter(pl.col("replication") == 0)
+    assert other.flows["delivered_bytes"].to_list() != here["delivered_bytes"].to_list()
+
+
+def test_progress_counts_to_the_total(scenario: sj.Scenario) -> None:
+    seen: list[tuple[int, int]] = []
+    sj.run(scenario, progress=lambda finished, total: seen.append((finished, total)))
+    assert seen[-1] == (6, 6)
+    assert [finished for finished, _ in seen] == sorted(finished for finished, _ in seen)
+
+
+def test_an_exception_in_progress_reaches_the_caller(scenario: sj.Scenario) -> None:
+    def refuse(finished: int, total: int) -> None:
+        message = f"{finished} of {total}"
+        raise LookupError(message)
+
+    with pytest.raises(LookupError, match="of 6"):
+        sj.run(scenario, progress=refuse)

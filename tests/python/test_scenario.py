@@ -1,0 +1,103 @@
+"""Scenarios: checked when built, the same in Python and in TOML."""
+
+from pathlib import Path
+
+import pytest
+
+import sojourn as sj
+
+
+def link(rate: str = "10mbit") -> dict[str, sj.Link]:
+    return {"up": sj.Link(rate=rate, qdisc="codel"), "down": sj.Link(rate="10mbit", qdisc="pfifo")}
+
+
+def test_toml_and_python_give_equal_scenarios(scenario: sj.Scenario) -> None:
+    read = sj.Scenario.from_toml(scenario.to_toml())
+    assert read.hash == scenario.hash
+    assert read.to_toml() == scenario.to_toml()
+
+
+def test_a_scenario_is_hashable_and_equal_ones_hash_alike(scenario: sj.Scenario) -> None:
+    same = scenario.replace(duration=scenario.duration)
+    assert {scenario, same} == {scenario}
+
+
+def test_replace_changes_one_field_and_the_hash(scenario: sj.Scenario) -> None:
+    changed = scenario.replace(duration="20s")
+    assert changed.duration == "20s"
+    assert changed.rtt == scenario.rtt
+    assert changed.hash != scenario.hash
+
+
+def test_runs_are_arms_times_replications(scenario: sj.Scenario) -> None:
+    assert scenario.runs == 6
+
+
+def test_a_typed_queue_and_its_text_are_the_same_scenario(scenario: sj.Scenario) -> None:
+    arms = [
+        sj.Arm(name="fifo", set={"links.up.qdisc": "pfifo limit 127"}),
+        sj.Arm(name="fq", set={"links.up.qdisc": "fq_codel", "links.down.qdisc": sj.FqCoDel()}),
+    ]
+    assert scenario.replace(arms=arms).hash == scenario.hash
+
+
+def test_rtts_may_differ_between_the_flows_of_a_group() -> None:
+    built = sj.Scenario(
+        links=link(),
+        traffic=[sj.Tcp(direction="up", count=2, rtt=["10ms", "200ms"])],
+        duration="5s",
+    )
+    assert list(sj.Scenario.from_toml(built.to_toml()).traffic[0].rtt or ()) == ["10ms", "200ms"]
+
+
+def test_a_path_with_its_return_survives_the_file() -> None:
+    built = sj.Scenario(
+        links={"a": sj.Link(rate="5mbit", qdisc="codel"), "b": sj.Link(rate="4mbit", qdisc="pie")},
+        traffic=[sj.Tcp(path=["a", "b"], reverse=["b"])],
+        rtt="30ms",
+        duration="5s",
+    )
+    read = sj.Scenario.from_toml(built.to_toml()).traffic[0]
+    assert (list(read.path or ()), list(read.reverse or ())) == (["a", "b"], ["b"])
+
+
+@pytest.mark.parametrize(
+    ("rate", "part"),
+    [("10", "unit"), ("-10mbit", "-10mbit"), ("10 apples", "10 apples"), ("0mbit", "rate")],
+)
+def test_a_wrong_rate_is_named_with_its_place(rate: str, part: str) -> None:
+    with pytest.raises(sj.ScenarioError, match=part) as caught:
+        sj.Scenario(links=link(rate), traffic=[sj.Tcp(direction="up")], duration="5s")
+    assert "links.up.rate" in str(caught.value)
+
+
+def test_no_traffic_is_refused() -> None:
+    with pytest.raises(sj.ScenarioError, match="traffic"):
+        sj.Scenario(links=link(), traffic=[], duration="5s")
+
+
+def test_zero_flows_are_refused() -> None:
+    with pytest.raises(sj.ScenarioError, match="count"):
+        sj.Scenario(links=link(), traffic=[sj.Tcp(direction="up", count=0)], duration="5s")
+
+
+def test_a_warmup_as_long_as_the_run_is_refused() -> None:
+    with pytest.raises(sj.ScenarioError, match="warmup"):
+        sj.Scenario(links=link(), traffic=[sj.Tcp(direction="up")], duration="5s", warmup="5s")
+
+
+def test_an_arm_that_names_no_link_is_refused() -> None:
+    with pytest.raises(sj.ScenarioError, match="middle"):
+        sj.Scenario(
+            links=link(),
+            traffic=[sj.Tcp(direction="up")],
+            duration="5s",
+            arms=[sj.Arm(name="x", set={"links.middle.qdisc": "codel"})],
+        )
+
+
+def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "binary.toml"
+    file.write_bytes(b"name = '\xff'")
+    with pytest.raises(sj.ScenarioError, match=r"binary\.toml: not text in UTF-8"):
+        sj.Scenario.from_file(file)

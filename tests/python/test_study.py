@@ -1,0 +1,75 @@
+"""Published studies: the comparison, and a short reproduction."""
+
+import json
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import sojourn as sj
+from shell import ROOT, Command
+from sojourn import study
+
+
+def comparison(rows: list[tuple[str, float, float, float]]) -> pl.DataFrame:
+    schema = ["arm", "mean", "published", "error"]
+    return pl.DataFrame(rows, schema=schema, orient="row").with_columns(
+        metric=pl.lit("induced_latency_ms"),
+        low=pl.col("mean") - 1.0,
+        high=pl.col("mean") + 1.0,
+        difference_percent=(pl.col("mean") - pl.col("published")) / pl.col("published") * 100,
+    )
+
+
+def test_pairs_that_could_not_be_told_apart_do_not_count() -> None:
+    found = study.order(
+        comparison([("a", 9.0, 7.5, 1.0), ("b", 8.0, 8.1, 1.0), ("c", 80.0, 60.0, 1.0)])
+    )
+    assert (found.pairs, found.kept, list(found.exchanged)) == (2, 2, [])
+
+
+def test_an_exchanged_pair_is_named_the_published_better_first() -> None:
+    found = study.order(comparison([("a", 30.0, 10.0, 1.0), ("b", 20.0, 25.0, 1.0)]))
+    assert list(found.exchanged) == [("a", "b")]
+
+
+def test_near_is_by_percent_or_by_interval() -> None:
+    rows = comparison([("a", 100.0, 110.0, 0.1), ("b", 2.0, 1.2, 0.3), ("c", 50.0, 80.0, 0.1)])
+    assert study.within(rows, "induced_latency_ms", 20.0) == (2, 3)
+
+
+@pytest.mark.parametrize("name", ["residential"])
+def test_every_published_number_has_its_arm_and_scenario(name: str) -> None:
+    loaded = study.load(ROOT / "papers" / name)
+    for key, scenario in loaded.scenarios.items():
+        of = loaded.published.filter(scenario=key)
+        assert set(of["arm"]) == set(scenario.checked.arms)
+        assert of["origin"].null_count() == 0
+
+
+def test_a_folder_without_published_numbers_is_no_study(tmp_path: Path) -> None:
+    with pytest.raises(sj.ResultError, match=r"published\.csv"):
+        study.load(tmp_path)
+
+
+def test_reproduce_compares_prints_a_verdict_and_keeps_reports(
+    sojourn: Command, tmp_path: Path
+) -> None:
+    done = sojourn("reproduce", "residential", "--replications", "1")
+    assert done.returncode == 0, done.stderr
+    assert re.search(
+        r"^verdict on residential: goodput \d+ of 28 within", done.stdout, re.MULTILINE
+    )
+    for key in ("rrul_10_10", "rrul_10_1"):
+        kept = tmp_path / "results" / "residential" / key
+        assert (kept / "report.html").exists()
+        assert (kept / "ellipse.png").exists()
+        assert sj.Result.load(kept).complete
+
+
+def test_reproduce_as_json_holds_measured_and_published(sojourn: Command) -> None:
+    done = sojourn("reproduce", "residential", "--replications", "1", "--json")
+    told = json.loads(done.stdout)
+    assert set(told) == {"rrul_10_10", "rrul_10_1"}
+    assert all(row["published"] > 0 and row["mean"] is not None for row in told["rrul_10_1"])
