@@ -61,7 +61,7 @@ def test_reproduce_compares_prints_a_verdict_and_keeps_reports(
     assert re.search(
         r"^verdict on residential: goodput \d+ of 28 within", done.stdout, re.MULTILINE
     )
-    for key in ("rrul_10_10", "rrul_10_1"):
+    for key in ("rrul_10_10", "rrul_10_1", "fair_10_10", "fair_10_1"):
         kept = tmp_path / "results" / "residential" / key
         assert (kept / "report.html").exists()
         assert (kept / "ellipse.png").exists()
@@ -71,5 +71,5 @@ def test_reproduce_compares_prints_a_verdict_and_keeps_reports(
 def test_reproduce_as_json_holds_measured_and_published(sojourn: Command) -> None:
     done = sojourn("reproduce", "residential", "--replications", "1", "--json")
     told = json.loads(done.stdout)
-    assert set(told) == {"rrul_10_10", "rrul_10_1"}
+    assert set(told) == {"rrul_10_10", "rrul_10_1", "fair_10_10", "fair_10_1"}
     assert all(row["published"] > 0 and row["mean"] is not None for row in told["rrul_10_1"])

@@ -16,10 +16,11 @@ from sojourn.result import Result, run
 from sojourn.storage import claim_folder
 from sojourn.study import Study
 
-# What counts as near: goodput is bounded by the link and hardly varies between set-ups;
-# latency depends on details of the testbed.
+# What counts as near: goodput is bounded by the link and hardly varies between set-ups; latency
+# and fairness depend on details of the testbed.
 GOODPUT_PERCENT = 5.0
 LATENCY_PERCENT = 25.0
+FAIRNESS_PERCENT = 10.0
 
 
 def execute(
@@ -100,8 +101,9 @@ def _show(result: Result, comparison: pl.DataFrame) -> None:
         )
     head = ["arm", "metric", "n", "measured", "published", "difference"]
     print_table(head, rows, title=result.scenario.checked.name, words=2)
-    print(_order_line(comparison))
-    print()
+    if studies.order(comparison).pairs:
+        print(_order_line(comparison))
+        print()
 
 
 def _order_line(comparison: pl.DataFrame) -> str:
@@ -118,10 +120,12 @@ def verdict(study: Study, comparisons: dict[str, pl.DataFrame]) -> str:
     together = pl.concat(comparisons.values())
     goodput = studies.within(together, "goodput_", GOODPUT_PERCENT)
     latency = studies.within(together, "induced_latency_ms", LATENCY_PERCENT)
+    fairness = studies.within(together, "jain_", FAIRNESS_PERCENT)
     orders = [studies.order(comparison) for comparison in comparisons.values()]
     kept, pairs = sum(one.kept for one in orders), sum(one.pairs for one in orders)
     return (
         f"verdict on {study.name}: goodput {goodput[0]} of {goodput[1]} within "
         f"{GOODPUT_PERCENT:g} % of published; induced latency {latency[0]} of {latency[1]} within "
-        f"{LATENCY_PERCENT:g} %; order of induced latency {kept} of {pairs} pairs as published"
+        f"{LATENCY_PERCENT:g} %; fairness {fairness[0]} of {fairness[1]} within "
+        f"{FAIRNESS_PERCENT:g} %; order of induced latency {kept} of {pairs} pairs as published"
     )
