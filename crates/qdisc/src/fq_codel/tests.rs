@@ -145,3 +145,24 @@ fn a_memory_limit_binds_too() {
     }
     assert_eq!(seen.drops.len(), 5);
 }
+
+#[test]
+fn among_equally_fat_queues_the_first_in_the_table_loses() {
+    for first in [1, 2] {
+        let (mut q, mut seen) = queue(params(3, Profile::Linux314));
+        for (id, flow) in (0..).zip([first, first, 3 - first, 3 - first]) {
+            q.enqueue(at_ms(0), packet(id, flow, 1_514), &mut seen);
+        }
+        let at = |flow| q.classify(&packet(0, flow, 64)).index();
+        let fat = if at(1) < at(2) { 1 } else { 2 };
+        assert_eq!(seen.drops[0].1.flow, fat);
+    }
+}
+
+#[test]
+fn a_queue_costs_as_many_bytes_as_documented() {
+    assert_eq!(
+        size_of::<Flow>() + size_of::<u64>() + size_of::<FlowId>(),
+        92
+    );
+}

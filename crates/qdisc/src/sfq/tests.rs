@@ -148,3 +148,9 @@ fn a_perturbation_keeps_what_waits() {
     // As in Linux, the slots come back in the order of their numbers, taken from the last down.
     assert_eq!(sent[..6], [3, 2, 1, 3, 2, 1]);
 }
+
+#[test]
+fn a_slot_costs_as_many_bytes_as_documented() {
+    let links = size_of::<(u32, u32, u32)>();
+    assert_eq!(size_of::<Slot>() + links, 52);
+}
