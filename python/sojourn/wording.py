@@ -27,6 +27,14 @@ def decimals(half_width: float) -> int:
     return min(max(-exponent + (1 if leading < 2 else 0), 0), MOST_DECIMALS)  # noqa: PLR2004 - see above
 
 
+def _places(half_width: float, metric: Metric) -> int:
+    """Count the decimals of a value of `metric`; of a ratio or a count, never more than its own."""
+    if half_width < 10.0**-MOST_DECIMALS:
+        return metric.digits
+    places = decimals(half_width)
+    return places if metric.unit else min(places, metric.digits)
+
+
 def estimate(mean: float | None, low: float | None, high: float | None, metric: Metric) -> str:
     """Write a mean with half the width of its interval.
 
@@ -47,7 +55,7 @@ def estimate(mean: float | None, low: float | None, high: float | None, metric: 
     half = 0.0 if low is None or high is None else (high - low) / 2.0
     if low is None:
         return f"{mean:.{metric.digits}f}"
-    places = metric.digits if half < 10.0**-MOST_DECIMALS else decimals(half)
+    places = _places(half, metric)
     return f"{mean:.{places}f} ±{half:.{places}f}"
 
 
@@ -56,14 +64,14 @@ def interval(low: float | None, high: float | None, metric: Metric) -> str:
     if low is None or high is None:
         return ""
     half = (high - low) / 2.0
-    places = metric.digits if half < 10.0**-MOST_DECIMALS else decimals(half)
+    places = _places(half, metric)
     return f"{low:.{places}f} to {high:.{places}f}"
 
 
 def change(row: Mapping[str, float | None], metric: Metric) -> str:
-    """Write a paired difference with its sign and interval; ``*`` where that excludes 0.
+    """Write a paired difference with its sign and interval, such as ``"−68* [−72, −64]"``.
 
-    Such as ``"−68 [−72, −64]*"``.
+    The star marks an interval that excludes 0, unless the digits shown say 0 all the same.
     """
     mean, low, high = row["mean"], row["low"], row["high"]
     if mean is None:
@@ -71,9 +79,10 @@ def change(row: Mapping[str, float | None], metric: Metric) -> str:
     if low is None or high is None:
         return _signed(mean, metric.digits)
     half = (high - low) / 2.0
-    places = metric.digits if half < 10.0**-MOST_DECIMALS else decimals(half)
-    span = f"[{_signed(low, places)}, {_signed(high, places)}]"
-    return f"{_signed(mean, places)} {span}{'*' if row['significant'] else ''}"
+    places = _places(half, metric)
+    text = _signed(mean, places)
+    star = "*" if row["significant"] and text[0] in "+−" else ""
+    return f"{text}{star} [{_signed(low, places)}, {_signed(high, places)}]"
 
 
 def _signed(value: float, places: int) -> str:
@@ -128,9 +137,9 @@ def _against(result: Result, baseline: str, arm: str, described: dict[str, Metri
         name = metric.column
         if not (name == "induced_latency_ms" or name.startswith(("goodput_", "jain_"))):
             continue
-        said = change(row, metric).rstrip("*")
-        if row["significant"] and said[0] in "+−":
-            clear.append(f"{metric.label} {said} {metric.unit}".strip())
+        said = change(row, metric)
+        if "*" in said:
+            clear.append(f"{metric.label} {said.replace('*', '')} {metric.unit}".strip())
         elif row["mean"] is not None:
             unclear.append(metric.label)
     sentence = f"{arm} against {baseline}: " + (

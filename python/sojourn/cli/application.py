@@ -81,7 +81,7 @@ def compare(
     queues: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[QDISC]...",
+            metavar="QDISC",
             help="Queues as tc writes them; quote one with parameters: 'codel target 13ms'. "
             "By default pfifo, codel, pie and fq_codel.",
         ),

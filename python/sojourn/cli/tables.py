@@ -110,22 +110,18 @@ def print_table(
         table = Table(title=Text(title), title_justify="left", title_style="bold")
         for index in columns:
             justify: Literal["left", "right"] = "left" if index < words else "right"
-            table.add_column(Text(_two_lines(head[index])), justify=justify)
+            table.add_column(Text(_stacked(head[index])), justify=justify)
         for row in rows:
-            table.add_row(*(Text(row[index]) for index in columns))
+            table.add_row(*(Text(_stacked(row[index]) if index else row[0]) for index in columns))
         console.print(table)
 
 
 def _blocks(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[list[int]]:
     """Divide the columns so that each part fits; the first column leads every part."""
-    widths = [
-        max(
-            *(cell_len(line) for line in _two_lines(title).split("\n")),
-            *(cell_len(row[index]) for row in rows),
-        )
-        + GAP
-        for index, title in enumerate(head)
-    ]
+    widths = [GAP + max(cell_len(row[0]) for row in (head, *rows))]
+    for index in range(1, len(head)):
+        lines = [line for row in (head, *rows) for line in _stacked(row[index]).split("\n")]
+        widths.append(GAP + max(cell_len(line) for line in lines))
     blocks: list[list[int]] = [[0]]
     for index in range(1, len(head)):
         used = sum(widths[column] for column in blocks[-1]) + 1
@@ -135,9 +131,12 @@ def _blocks(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> l
     return blocks
 
 
-def _two_lines(heading: str) -> str:
-    """Put the unit below the name."""
-    return heading.replace(" [", "\n[")
+def _stacked(text: str) -> str:
+    """Put a unit or an interval below what it belongs to, and the words of a heading likewise."""
+    upper, bracket, lower = text.partition(" [")
+    if not bracket:
+        return text
+    return (upper.replace(" ", "\n") if upper[0].isalpha() else upper) + "\n[" + lower
 
 
 def _print_plain(
