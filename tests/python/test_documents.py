@@ -1,0 +1,61 @@
+"""What documents show is true."""
+
+import re
+
+import pytest
+
+import sojourn as sj
+from shell import ROOT
+from sojourn import study
+from sojourn.metrics import per_run_metrics
+
+SNIPPETS = re.findall(
+    r"^```python\n(.*?)^```",
+    (ROOT / "README.md").read_text(encoding="utf-8"),
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def test_the_readme_shows_python() -> None:
+    assert SNIPPETS
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS)
+def test_a_snippet_of_the_readme_runs(
+    snippet: str, tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(str(tmp_path))
+    exec(compile(snippet, "README.md", "exec"), {})  # noqa: S102 - our own README
+
+
+def test_the_scenario_of_the_reference_is_valid() -> None:
+    text = (ROOT / "docs" / "scenario.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```toml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert len(blocks) == 1
+    assert sj.Scenario.from_toml(blocks[0]).runs == 20
+
+
+def test_every_metric_of_a_run_is_defined(result: sj.Result) -> None:
+    text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    per_run = per_run_metrics(result.flows, result.links, result.pings, warmup_s=2.0)
+    for column in per_run.columns[2:]:
+        general = re.sub(r"^(goodput|jain)_(up|down)", r"\1_<direction>", column)
+        general = re.sub(r"^sojourn_(up|down)", "sojourn_<link>", general)
+        assert f"`{general}`" in text
+
+
+@pytest.mark.parametrize(
+    "document",
+    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/README.md"],
+)
+def test_links_between_documents_lead_somewhere(document: str) -> None:
+    file = ROOT / document
+    for target in re.findall(r"\]\(([^)#:]+)\)", file.read_text(encoding="utf-8")):
+        assert (file.parent / target).exists(), target
+
+
+def test_every_study_has_its_verdict() -> None:
+    for table in (ROOT / "papers").glob("*/published.csv"):
+        loaded = study.load(table.parent)
+        verdict = (table.parent / "README.md").read_text(encoding="utf-8")
+        assert f"verdict on {loaded.name}:" in verdict
