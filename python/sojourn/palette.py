@@ -26,9 +26,14 @@ COLOURS_ON_DARK = (
 DASHES = ("", "6 3", "2 2", "8 3 2 3", "10 4", "4 2", "1 3", "12 3 3 3")
 
 
+def slot(index: int) -> int:
+    """Return which colour arm number `index` has; they repeat, with other dashes."""
+    return index % len(COLOURS)
+
+
 def colour(index: int) -> str:
-    """Return the colour of arm number `index`; after eight they repeat with other dashes."""
-    return COLOURS[index % len(COLOURS)]
+    """Return the colour of arm number `index` on a white page."""
+    return COLOURS[slot(index)]
 
 
 def dash(index: int) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from sojourn import palette
+
 # Drawn this large, text is legible both in two columns on a desk and in one on a phone.
 WIDTH = 460
 HEIGHT = 300
@@ -106,14 +108,14 @@ class Chart:
     def line(self, arm: int, name: str, points: Sequence[tuple[float, float]]) -> None:
         """Draw a line of arm number `arm`."""
         self._marks.append(
-            f'<g class="a{arm}"><polyline class="s{arm % 8}" points="{self._points(points)}">'
+            f'<g class="a{arm}"><polyline class="s{palette.slot(arm)}" points="{self._points(points)}">'
             f"<title>{escape(name)}</title></polyline></g>"
         )
 
     def area(self, arm: int, name: str, points: Sequence[tuple[float, float]]) -> None:
         """Draw a filled outline of arm number `arm`."""
         self._marks.append(
-            f'<g class="a{arm}"><polygon class="f{arm % 8}" points="{self._points(points)}">'
+            f'<g class="a{arm}"><polygon class="f{palette.slot(arm)}" points="{self._points(points)}">'
             f"<title>{escape(name)}</title></polygon></g>"
         )
 
@@ -121,7 +123,7 @@ class Chart:
         """Draw a dot of arm number `arm`."""
         x, y = self._pixel(*point)
         self._marks.append(
-            f'<g class="a{arm}"><circle class="d{arm % 8}" cx="{x:.1f}" cy="{y:.1f}" '
+            f'<g class="a{arm}"><circle class="d{palette.slot(arm)}" cx="{x:.1f}" cy="{y:.1f}" '
             f'r="{radius:g}"><title>{escape(name)}</title></circle></g>'
         )
 

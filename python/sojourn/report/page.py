@@ -163,7 +163,7 @@ def _summary(result: Result) -> str:
             text = wording.estimate(row["mean"], row["low"], row["high"], metric).split(" ±")[0]
             span = wording.interval(row["low"], row["high"], metric)
             cells.append(f"<td>{escape(text)}<small>{escape(span)}</small></td>")
-        hue = result.arms.index(arm) % len(palette.COLOURS)
+        hue = palette.slot(result.arms.index(arm))
         most = max(of_arm["n"].to_list())
         rows.append(
             f'<tr><th scope="row"><i style="background:var(--c{hue})"></i>{escape(arm)}</th>'
@@ -189,15 +189,15 @@ def _differences(result: Result) -> str:
     head = ("arm", *(metric.heading for metric in described.values()))
     return (
         f"<h3>Difference from {escape(arms[0])}</h3>{table(head, rows)}"
-        '<p class="note">Means of paired differences ± half of the 95 % bootstrap interval; '
-        "* marks intervals that exclude 0.</p>"
+        '<p class="note">Means of paired differences and their 95 % bootstrap intervals; '
+        "* marks those that exclude 0.</p>"
     )
 
 
 def _legend(result: Result) -> str:
     items = "".join(
         f'<label><input type="checkbox" id="arm{index}" checked>'
-        f'<i style="background:var(--c{index % 8})"></i>{escape(arm)}</label>'
+        f'<i style="background:var(--c{palette.slot(index)})"></i>{escape(arm)}</label>'
         for index, arm in enumerate(result.arms)
     )
     return f'<nav class="legend" aria-label="Arms shown in figures">{items}</nav>'
