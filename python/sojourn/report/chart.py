@@ -107,25 +107,19 @@ class Chart:
 
     def line(self, arm: int, name: str, points: Sequence[tuple[float, float]]) -> None:
         """Draw a line of arm number `arm`."""
-        self._marks.append(
-            f'<g class="a{arm}"><polyline class="s{palette.slot(arm)}" points="{self._points(points)}">'
-            f"<title>{escape(name)}</title></polyline></g>"
-        )
+        place = f'class="s{palette.slot(arm)}" points="{self._points(points)}"'
+        self._mark(arm, f"<polyline {place}>{_title(name)}</polyline>")
 
     def area(self, arm: int, name: str, points: Sequence[tuple[float, float]]) -> None:
         """Draw a filled outline of arm number `arm`."""
-        self._marks.append(
-            f'<g class="a{arm}"><polygon class="f{palette.slot(arm)}" points="{self._points(points)}">'
-            f"<title>{escape(name)}</title></polygon></g>"
-        )
+        place = f'class="f{palette.slot(arm)}" points="{self._points(points)}"'
+        self._mark(arm, f"<polygon {place}>{_title(name)}</polygon>")
 
     def dot(self, arm: int, name: str, point: tuple[float, float], *, radius: float) -> None:
         """Draw a dot of arm number `arm`."""
         x, y = self._pixel(*point)
-        self._marks.append(
-            f'<g class="a{arm}"><circle class="d{palette.slot(arm)}" cx="{x:.1f}" cy="{y:.1f}" '
-            f'r="{radius:g}"><title>{escape(name)}</title></circle></g>'
-        )
+        place = f'class="d{palette.slot(arm)}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}"'
+        self._mark(arm, f"<circle {place}>{_title(name)}</circle>")
 
     def svg(self) -> str:
         """Write the chart."""
@@ -133,6 +127,10 @@ class Chart:
             f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(self._title)}">'
             f'{self._frame()}<g class="marks">{"".join(self._marks)}</g></svg>'
         )
+
+    def _mark(self, arm: int, shape: str) -> None:
+        """Put a shape into the group by which the arm is switched off."""
+        self._marks.append(f'<g class="a{arm}">{shape}</g>')
 
     def _frame(self) -> str:
         parts = []
@@ -166,6 +164,10 @@ class Chart:
 
     def _points(self, points: Sequence[tuple[float, float]]) -> str:
         return " ".join(f"{x:.1f},{y:.1f}" for x, y in (self._pixel(*point) for point in points))
+
+
+def _title(name: str) -> str:
+    return f"<title>{escape(name)}</title>"
 
 
 def _tick(value: float) -> str:
