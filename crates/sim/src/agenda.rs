@@ -27,16 +27,24 @@ pub enum Event {
 
 /// Events in time order; those at the same instant, in the order they were scheduled.
 ///
-/// A 4-ary heap of 16-byte entries: four children share a cache line, and an entry is compared as
-/// one 128-bit number.
-#[derive(Clone, Debug, Default)]
+/// A link or a wire has one event pending at most and a new one for each packet; a flow has a
+/// timer that seldom fires. So links and wires compete in a [`Tournament`], where moving an event
+/// costs one comparison a level, and the timers wait in a [`Heap`] that is not touched meanwhile.
+#[derive(Clone, Debug)]
 pub struct Agenda {
-    /// Time in the high half; below it the order of scheduling, then the event.
-    heap: Vec<u128>,
+    busy: Tournament,
+    quiet: Heap,
     scheduled: u64,
+    /// Slots of links; those of wires follow.
+    links: usize,
+    /// What [`Agenda::next_until`] has just returned.
+    first: Key,
 }
 
-const ARITY: usize = 4;
+/// Time in the high half; below it the order of scheduling, then the event: an event is compared
+/// as one number.
+type Key = u128;
+
 const INDEX_BITS: u32 = 24;
 const KIND_BITS: u32 = 4;
 const ORDER_BITS: u32 = u64::BITS - INDEX_BITS - KIND_BITS;
@@ -45,12 +53,63 @@ const ORDER_BITS: u32 = u64::BITS - INDEX_BITS - KIND_BITS;
 pub(crate) const MAX_INDEX: u32 = (1 << INDEX_BITS) - 1;
 
 impl Agenda {
-    /// Adds `event` at `at`.
+    /// An empty agenda for a network of so many links and wires.
+    pub fn new(links: usize, wires: usize) -> Self {
+        Self {
+            busy: Tournament::new(links + wires),
+            quiet: Heap::default(),
+            scheduled: 0,
+            links,
+            first: NOTHING,
+        }
+    }
+
+    /// Adds `event` at `at`; of each link and each wire, one event is pending at most.
     ///
     /// # Panics
     /// After 2^36 events: at ten million a second, two hours of work.
     #[inline]
     pub fn schedule(&mut self, at: Instant, event: Event) {
+        let key = self.key(at, event);
+        match self.slot(event) {
+            Some(slot) => self.busy.set(slot, key),
+            None => self.quiet.push(key),
+        }
+    }
+
+    /// The next event, unless it lies beyond `end`. It stays in the agenda until it is removed
+    /// or moved; meanwhile others may be scheduled, the same link's or wire's next one too.
+    #[inline]
+    pub fn next_until(&mut self, end: Instant) -> Option<(Instant, Event)> {
+        let first = self.busy.least().min(self.quiet.least());
+        self.first = first;
+        let at = time(first);
+        (at <= end && first != NOTHING).then(|| (at, unpack(first)))
+    }
+
+    /// Removes `event`, which [`Agenda::next_until`] has just returned.
+    #[inline]
+    pub fn remove_next(&mut self, event: Event) {
+        match self.slot(event) {
+            // Its successor may have taken its place already.
+            Some(slot) if self.busy.at(slot) == self.first => self.busy.set(slot, NOTHING),
+            Some(_) => {}
+            None => self.quiet.remove_least(),
+        }
+    }
+
+    /// Moves `event`, which [`Agenda::next_until`] has just returned, to `at`.
+    #[inline]
+    pub fn repeat_next(&mut self, at: Instant, event: Event) {
+        let key = self.key(at, event);
+        match self.slot(event) {
+            Some(slot) => self.busy.set(slot, key),
+            None => self.quiet.replace_least(key),
+        }
+    }
+
+    #[inline]
+    fn key(&mut self, at: Instant, event: Event) -> Key {
         let order = self.scheduled;
         self.scheduled += 1;
         assert!(
@@ -58,52 +117,98 @@ impl Agenda {
             "an agenda holds 2^36 events in all"
         );
         let low = order << (INDEX_BITS + KIND_BITS) | pack(event);
-        let key = u128::from(at.as_nanos()) << 64 | u128::from(low);
-        self.heap.push(key);
-        self.sift_up(self.heap.len() - 1, key);
+        u128::from(at.as_nanos()) << 64 | u128::from(low)
     }
 
-    /// When the next event is.
     #[inline]
-    pub fn next_at(&self) -> Option<Instant> {
-        self.heap.first().map(|&key| time(key))
-    }
-
-    /// Removes the next event, unless it lies beyond `end`.
-    #[inline]
-    pub fn next_until(&mut self, end: Instant) -> Option<(Instant, Event)> {
-        let first = *self.heap.first()?;
-        if time(first) > end {
-            return None;
+    fn slot(&self, event: Event) -> Option<usize> {
+        match event {
+            Event::Link(n) => Some(n as usize),
+            Event::Wire(n) => Some(self.links + n as usize),
+            _ => None,
         }
-        let last = self.heap.pop()?;
-        if !self.heap.is_empty() {
-            self.sift_down(last);
-        }
-        Some((time(first), unpack(first)))
     }
+}
 
-    /// How many events were ever scheduled.
-    pub const fn scheduled(&self) -> u64 {
-        self.scheduled
+/// Later than any event.
+const NOTHING: Key = Key::MAX;
+
+/// The least of a fixed number of keys: a complete binary tree in which each node holds the lesser
+/// of its two children.
+#[derive(Clone, Debug)]
+struct Tournament {
+    /// The root is node 1, the leaves begin at half the length.
+    nodes: Vec<Key>,
+}
+
+impl Tournament {
+    fn new(slots: usize) -> Self {
+        let leaves = slots.next_power_of_two().max(2);
+        Self {
+            nodes: vec![NOTHING; 2 * leaves],
+        }
     }
 
     #[inline]
-    fn sift_up(&mut self, mut hole: usize, key: u128) {
+    fn least(&self) -> Key {
+        self.nodes[1]
+    }
+
+    #[inline]
+    fn at(&self, slot: usize) -> Key {
+        self.nodes[self.nodes.len() / 2 + slot]
+    }
+
+    #[inline]
+    fn set(&mut self, slot: usize, key: Key) {
+        let mut node = self.nodes.len() / 2 + slot;
+        self.nodes[node] = key;
+        while node > 1 {
+            let lesser = self.nodes[node].min(self.nodes[node ^ 1]);
+            node /= 2;
+            self.nodes[node] = lesser;
+        }
+    }
+}
+
+/// A 4-ary heap: four children share a cache line.
+#[derive(Clone, Debug, Default)]
+struct Heap {
+    keys: Vec<Key>,
+}
+
+const ARITY: usize = 4;
+
+impl Heap {
+    #[inline]
+    fn least(&self) -> Key {
+        self.keys.first().copied().unwrap_or(NOTHING)
+    }
+
+    fn push(&mut self, key: Key) {
+        let mut hole = self.keys.len();
+        self.keys.push(key);
         while hole > 0 {
             let parent = (hole - 1) / ARITY;
-            if self.heap[parent] <= key {
+            if self.keys[parent] <= key {
                 break;
             }
-            self.heap[hole] = self.heap[parent];
+            self.keys[hole] = self.keys[parent];
             hole = parent;
         }
-        self.heap[hole] = key;
+        self.keys[hole] = key;
     }
 
-    #[inline]
-    fn sift_down(&mut self, key: u128) {
-        let len = self.heap.len();
+    fn remove_least(&mut self) {
+        if let Some(last) = self.keys.pop()
+            && !self.keys.is_empty()
+        {
+            self.replace_least(last);
+        }
+    }
+
+    fn replace_least(&mut self, key: Key) {
+        let len = self.keys.len();
         let mut hole = 0;
         loop {
             let first = ARITY * hole + 1;
@@ -112,22 +217,22 @@ impl Agenda {
             }
             let mut least = first;
             for child in first + 1..(first + ARITY).min(len) {
-                if self.heap[child] < self.heap[least] {
+                if self.keys[child] < self.keys[least] {
                     least = child;
                 }
             }
-            if key <= self.heap[least] {
+            if key <= self.keys[least] {
                 break;
             }
-            self.heap[hole] = self.heap[least];
+            self.keys[hole] = self.keys[least];
             hole = least;
         }
-        self.heap[hole] = key;
+        self.keys[hole] = key;
     }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the high half")]
-const fn time(key: u128) -> Instant {
+const fn time(key: Key) -> Instant {
     Instant::from_nanos((key >> 64) as u64)
 }
 
@@ -149,7 +254,7 @@ const fn pack(event: Event) -> u64 {
 
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "masked first")]
-const fn unpack(key: u128) -> Event {
+const fn unpack(key: Key) -> Event {
     let index = key as u32 & MAX_INDEX;
     match (key >> INDEX_BITS) as u32 & ((1 << KIND_BITS) - 1) {
         0 => Event::Link(index),
@@ -167,28 +272,61 @@ const fn unpack(key: u128) -> Event {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sojourn_net::Rng;
+    use sojourn_net::{Duration, Rng};
     use std::cmp::Reverse;
     use std::collections::BinaryHeap;
 
     #[test]
     fn events_come_in_the_order_of_time_then_of_scheduling() {
+        const LINKS: u32 = 3;
+        const WIRES: u32 = 8;
         let mut rng = Rng::new(1);
-        let (mut agenda, mut want) = (Agenda::default(), BinaryHeap::new());
-        let mut nth = 0_u32;
-        for _ in 0..20_000 {
-            if rng.below(2) == 0 {
-                let at = Instant::from_nanos(rng.below(50));
-                agenda.schedule(at, Event::Sender(nth));
-                want.push(Reverse((at, nth)));
-                nth += 1;
-            } else {
-                let end = Instant::from_nanos(rng.below(60));
-                let next = want.peek().filter(|Reverse((at, _))| *at <= end);
-                let next = next.map(|&Reverse((at, n))| (at, Event::Sender(n)));
-                assert_eq!(agenda.next_until(end), next);
-                if next.is_some() {
+        let mut draw = |n| rng.below(n);
+        let mut agenda = Agenda::new(LINKS as usize, WIRES as usize);
+        let mut want = BinaryHeap::new();
+        let mut idle: Vec<Event> = (0..LINKS).map(Event::Link).collect();
+        idle.extend((0..WIRES).map(Event::Wire));
+        let (mut nth, mut flow) = (0_u32, 0);
+        for _ in 0..50_000 {
+            let at = Instant::from_nanos(draw(50));
+            match draw(4) {
+                0 => {
+                    agenda.schedule(at, Event::Sender(flow));
+                    want.push(Reverse((at, nth, pack(Event::Sender(flow)))));
+                    (nth, flow) = (nth + 1, flow + 1);
+                }
+                1 if !idle.is_empty() => {
+                    let pick = usize::try_from(draw(idle.len() as u64)).unwrap();
+                    let event = idle.swap_remove(pick);
+                    agenda.schedule(at, event);
+                    want.push(Reverse((at, nth, pack(event))));
+                    nth += 1;
+                }
+                _ => {
+                    let end = Instant::from_nanos(draw(60));
+                    let next = want.peek().filter(|Reverse((at, ..))| *at <= end);
+                    let next = next.map(|&Reverse((at, _, e))| (at, unpack(Key::from(e))));
+                    assert_eq!(agenda.next_until(end), next);
+                    let Some((at, event)) = next else { continue };
                     want.pop();
+                    if draw(3) == 0 && agenda.slot(event).is_some() {
+                        // Scheduled again while it is being handled, then removed.
+                        let later = at + Duration::from_nanos(draw(9));
+                        agenda.schedule(later, event);
+                        want.push(Reverse((later, nth, pack(event))));
+                        nth += 1;
+                        agenda.remove_next(event);
+                    } else if draw(2) == 0 {
+                        let later = at + Duration::from_nanos(draw(9));
+                        agenda.repeat_next(later, event);
+                        want.push(Reverse((later, nth, pack(event))));
+                        nth += 1;
+                    } else {
+                        agenda.remove_next(event);
+                        if agenda.slot(event).is_some() {
+                            idle.push(event);
+                        }
+                    }
                 }
             }
         }
@@ -207,7 +345,7 @@ mod tests {
             Event::Sample,
             Event::Measure,
         ] {
-            assert_eq!(unpack(u128::from(pack(event)) | 7 << 28), event);
+            assert_eq!(unpack(Key::from(pack(event)) | 7 << 28), event);
         }
     }
 }

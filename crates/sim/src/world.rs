@@ -69,7 +69,7 @@ impl World {
             now: Instant::ZERO,
             end: Instant::ZERO + config.duration,
             sample: config.sample,
-            agenda: Agenda::default(),
+            agenda: Agenda::new(config.links.len(), 0),
             routes: Routes::default(),
             links: Vec::new(),
             probes: Vec::new(),
@@ -81,11 +81,10 @@ impl World {
             before: vec![LinkCounters::default(); config.links.len()],
             handled: 0,
         };
+        let ways = world.find_ways(config)?;
+        world.agenda = Agenda::new(config.links.len(), world.wires.len());
         world.add_links(config, &root.fork("link"), samples);
-        world.add_flows(config, &root)?;
-        for &delay in world.routes.wire_delays() {
-            world.wires.push(Wire::new(delay));
-        }
+        world.add_flows(config, &ways, &root);
         let measure_from = Instant::ZERO + config.measure_from;
         if measure_from > Instant::ZERO {
             world.agenda.schedule(measure_from, Event::Measure);
@@ -110,24 +109,35 @@ impl World {
         }
     }
 
-    fn add_flows(&mut self, config: &Config, root: &Rng) -> Result<(), ConfigError> {
+    /// The way there and back of each flow.
+    fn find_ways(&mut self, config: &Config) -> Result<Vec<(u16, u16)>, ConfigError> {
         if config.flows.len() > MAX_INDEX as usize {
             return Err(ConfigError {
                 place: "flows".to_owned(),
                 rule: format!("at most {MAX_INDEX} flows"),
             });
         }
+        let delays: Vec<Duration> = config.links.iter().map(|link| link.delay).collect();
+        let mut ways = Vec::with_capacity(config.flows.len());
+        for flow in &config.flows {
+            let forward = self.routes.add(&flow.forward, &delays)?;
+            ways.push((forward, self.routes.add(&flow.reverse, &delays)?));
+        }
+        for &delay in self.routes.wire_delays() {
+            self.wires.push(Wire::new(delay));
+        }
+        Ok(ways)
+    }
+
+    fn add_flows(&mut self, config: &Config, ways: &[(u16, u16)], root: &Rng) {
         let host = |name| {
             let phase = root.fork("host").fork(name).below(WHEEL.as_nanos());
             Ticks::new(Duration::from_nanos(phase))
         };
         let hosts = (host("near"), host("far"));
         let rng = root.fork("flow");
-        let delays: Vec<Duration> = config.links.iter().map(|link| link.delay).collect();
-        for (id, flow) in (0..).zip(&config.flows) {
-            let forward = self.routes.add(&flow.forward, &delays)?;
-            let reverse = self.routes.add(&flow.reverse, &delays)?;
-            let (made, start) = Flow::new(flow, (forward, reverse), hosts, &rng);
+        for ((id, flow), &way) in (0..).zip(&config.flows).zip(ways) {
+            let (made, start) = Flow::new(flow, way, hosts, &rng);
             self.flows.push(made);
             if start <= self.end {
                 self.agenda.schedule(start, Event::Start(id));
@@ -136,45 +146,43 @@ impl World {
                 self.agenda.schedule(Instant::ZERO + stop, Event::Stop(id));
             }
         }
-        Ok(())
     }
 
     /// Runs every event up to and including the end; says whether it got there.
     fn run(&mut self, keep_going: &mut dyn FnMut(Instant) -> bool) -> bool {
         while let Some((at, event)) = self.agenda.next_until(self.end) {
-            let mut next = Some((at, event));
-            // What a link or wire does next need not enter the agenda if nothing comes before.
-            while let Some((at, event)) = next {
-                debug_assert!(self.now <= at, "{event:?} was scheduled in the past");
-                self.now = at;
-                self.handled += 1;
-                if event == Event::Sample && !keep_going(at) {
-                    return false;
-                }
-                next = self.handle(event);
-                while let Some(pkt) = self.arrivals.pop_front() {
-                    self.deliver(&pkt);
-                }
-                if let Some((at, event)) = next
-                    && (at > self.end || self.agenda.next_at().is_some_and(|first| first <= at))
-                {
-                    self.agenda.schedule(at, event);
-                    next = None;
-                }
+            debug_assert!(self.now <= at, "{event:?} was scheduled in the past");
+            self.now = at;
+            self.handled += 1;
+            if event == Event::Sample && !keep_going(at) {
+                return false;
+            }
+            let again = self.handle(event);
+            if !self.arrivals.is_empty() {
+                self.deliver_arrivals();
+            }
+            match again {
+                Some(at) => self.agenda.repeat_next(at, event),
+                None => self.agenda.remove_next(event),
             }
         }
         self.now = self.end;
         true
     }
 
+    /// Does what is due; returns when the same is due again, if it is known.
     #[inline]
-    fn handle(&mut self, event: Event) -> Option<(Instant, Event)> {
+    fn handle(&mut self, event: Event) -> Option<Instant> {
         match event {
-            Event::Link(id) => return self.on_link(id).map(|at| (at, event)),
+            Event::Link(id) => return self.on_link(id),
             Event::Wire(id) => {
                 let (pkt, next) = self.wires[id as usize].pop();
-                self.forward(pkt);
-                return next.map(|at| (at, event));
+                if self.routes.step(pkt.step) == Step::End {
+                    self.deliver(&pkt);
+                } else {
+                    self.forward(pkt);
+                }
+                return next;
             }
             Event::Queue(id) => self.on_queue_timer(id),
             Event::Start(id) => self.on_start(id),
@@ -185,6 +193,12 @@ impl World {
             Event::Measure => self.begin_measuring(),
         }
         None
+    }
+
+    fn deliver_arrivals(&mut self) {
+        while let Some(pkt) = self.arrivals.pop_front() {
+            self.deliver(&pkt);
+        }
     }
 
     /// Sends a packet on from where it is.
@@ -286,7 +300,7 @@ impl World {
         if paced.is_some() {
             self.on_probe(id);
         } else {
-            self.follow_timers(id);
+            self.follow_sender(id);
         }
     }
 
@@ -319,7 +333,7 @@ impl World {
             self.send(id, Kind::Data, &mut out);
             self.outbox = out;
         }
-        self.follow_timers(id);
+        self.follow_sender(id);
     }
 
     fn on_receiver(&mut self, id: u32) {
@@ -337,23 +351,30 @@ impl World {
             self.send(id, Kind::Ack, &mut out);
             self.outbox = out;
         }
-        self.follow_timers(id);
+        self.follow_receiver(id);
     }
 
-    /// Sees to it that an event is pending no later than each timer of a connection. A timer
-    /// that moves back is looked at when the event comes.
+    /// Sees to it that an event is pending no later than the sender's timer. A timer that moves
+    /// back is looked at when the event comes.
     #[inline]
-    fn follow_timers(&mut self, id: u32) {
+    fn follow_sender(&mut self, id: u32) {
         let flow = &mut self.flows[id as usize];
         let Source::Tcp(tcp) = &flow.source else {
             return;
         };
-        if let Some(due) = tcp.sender.next_timer()
-            && due < flow.sender_due
-        {
+        if let Some(due) = tcp.sender.next_timer_before(flow.sender_due) {
             flow.sender_due = due.max(self.now);
             self.agenda.schedule(flow.sender_due, Event::Sender(id));
         }
+    }
+
+    /// The same for the receiver's.
+    #[inline]
+    fn follow_receiver(&mut self, id: u32) {
+        let flow = &mut self.flows[id as usize];
+        let Source::Tcp(tcp) = &flow.source else {
+            return;
+        };
         if let Some(due) = tcp.receiver.next_timer()
             && due < flow.receiver_due
         {
@@ -381,7 +402,11 @@ impl World {
         };
         self.send(pkt.flow, answers, &mut out);
         self.outbox = out;
-        self.follow_timers(pkt.flow);
+        match pkt.kind {
+            Kind::Data => self.follow_receiver(pkt.flow),
+            Kind::Ack => self.follow_sender(pkt.flow),
+            Kind::Udp | Kind::Ping | Kind::Pong => {}
+        }
     }
 
     /// Puts what an endpoint wants sent on its way.
@@ -399,7 +424,7 @@ impl World {
         }
     }
 
-    fn on_sample(&mut self) -> Option<(Instant, Event)> {
+    fn on_sample(&mut self) -> Option<Instant> {
         for (probe, link) in self.probes.iter_mut().zip(&self.links) {
             probe.sample(self.now, link.qdisc.backlog());
         }
@@ -407,7 +432,7 @@ impl World {
             flow.sample(self.now);
         }
         let next = self.now + self.sample;
-        (next <= self.end).then_some((next, Event::Sample))
+        (next <= self.end).then_some(next)
     }
 
     fn begin_measuring(&mut self) {

@@ -60,14 +60,11 @@ impl Segment {
     /// SYN, 1514 for full-sized data.
     #[inline]
     pub const fn wire_size(&self) -> u64 {
-        let options = if self.flags.has(Flags::SYN) {
-            8
-        } else if self.sack_count > 0 {
-            4 + 8 * self.sack_count as u64
-        } else {
-            0
-        };
-        66 + options + self.len as u64
+        // A table instead of branches: every queue and link on the way asks.
+        const SACK_OPTION: [u8; 4] = [0, 12, 20, 28];
+        let syn_options = if self.flags.has(Flags::SYN) { 8 } else { 0 };
+        let sack_option = SACK_OPTION[(self.sack_count & 3) as usize] as u64;
+        66 + syn_options + sack_option + self.len as u64
     }
 }
 

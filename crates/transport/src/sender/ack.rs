@@ -116,6 +116,7 @@ impl Sender {
                 self.arm_after_progress(now);
             }
             self.control_congestion(now, &found);
+            self.pacing_rate = self.window_rate();
         }
         self.resend(now, resend, out);
         self.send_new(now, out);
@@ -310,7 +311,7 @@ impl Sender {
             rtt_micros,
             snd_una: self.board.una,
             snd_nxt: self.board.next(),
-            pacing_rate: self.pacing_rate(),
+            pacing_rate: self.pacing_rate,
         }
     }
 

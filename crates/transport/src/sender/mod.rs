@@ -100,6 +100,8 @@ pub struct Sender {
     timeouts_in_row: u8,
     backoff: u8,
     initial_window: u32,
+    /// What 1.2 or 2 windows a round trip are, in bytes/s; after each acknowledgement.
+    pacing_rate: u64,
     /// Bytes written and not sent.
     unsent: u64,
     /// Bytes left of the socket buffer's present unit of at most [`output::BUFFER_SEGMENTS`].
@@ -176,6 +178,7 @@ impl Sender {
             timeouts_in_row: 0,
             backoff: 0,
             initial_window: params.initial_window,
+            pacing_rate: 0,
             unsent: 0,
             buffer_left: 0,
             board: Scoreboard::new(),
@@ -286,6 +289,7 @@ impl Sender {
             self.initial_window
         };
         self.used_at = now;
+        self.pacing_rate = self.window_rate();
         out.push(Segment {
             flags: Flags::ACK,
             ..self.blank(now)

@@ -185,7 +185,7 @@ impl Sender {
     }
 
     /// Bytes per second that 2 windows (early slow start) or 1.2 windows a round trip are.
-    pub(super) fn pacing_rate(&self) -> u64 {
+    pub(super) fn window_rate(&self) -> u64 {
         let srtt8 = u64::from(self.rtt.srtt8()).max(1);
         let window = u64::from(self.window.cwnd.max(self.board.outstanding()));
         let percent = if self.window.cwnd < self.window.ssthresh / 2 {
@@ -198,7 +198,7 @@ impl Sender {
 
     /// Segments of a unit: 1 ms at the pacing rate, more on very short paths, at least 2.
     fn unit_segments(&self) -> u32 {
-        let mut bytes = (self.pacing_rate() >> 10).min(MAX_UNIT);
+        let mut bytes = (self.pacing_rate >> 10).min(MAX_UNIT);
         let shift = self.rtt.min_micros() >> 9;
         if shift < 32 {
             bytes = (bytes + (MAX_UNIT >> shift)).min(MAX_UNIT);

@@ -4,7 +4,7 @@
 //!
 //! RFC 6298 §5 and RFC 8985 §7, on the timer wheel of Linux.
 
-use sojourn_net::Instant;
+use sojourn_net::{Duration, Instant};
 
 use super::{Phase, Sender, State};
 use crate::clock::ticks_of_micros;
@@ -26,18 +26,21 @@ pub(super) enum Kind {
     Reordering,
 }
 
-/// A timer, set or not.
+/// A timer, set or not. Setting it is frequent and cheap; where the wheel puts it is worked out
+/// when somebody asks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timer {
     kind: Option<Kind>,
-    at: Instant,
+    ticks: u32,
+    set_at: Instant,
 }
 
 impl Timer {
     pub(super) const fn off() -> Self {
         Self {
             kind: None,
-            at: Instant::MAX,
+            ticks: 0,
+            set_at: Instant::ZERO,
         }
     }
 
@@ -54,15 +57,29 @@ impl Sender {
     /// When [`Sender::on_timer`] is due; `None` if nothing is waited for.
     #[inline]
     pub fn next_timer(&self) -> Option<Instant> {
-        self.timer.kind.map(|_| self.timer.at)
+        let timer = &self.timer;
+        timer
+            .kind
+            .map(|_| self.ticks.expiry(timer.set_at, u64::from(timer.ticks)))
+    }
+
+    /// [`Sender::next_timer`], if it is before `pending`.
+    #[inline]
+    pub fn next_timer_before(&self, pending: Instant) -> Option<Instant> {
+        // The wheel never fires early, so most answers need no look at it.
+        let least = self.timer.set_at + Duration::from_millis(u64::from(self.timer.ticks));
+        if least >= pending {
+            return None;
+        }
+        self.next_timer().filter(|&at| at < pending)
     }
 
     /// The time returned by [`Sender::next_timer`] has come.
     pub fn on_timer(&mut self, now: Instant, out: &mut Vec<Segment>) {
-        if now < self.timer.at {
+        let Some(kind) = self.timer.kind else { return };
+        if self.next_timer().is_some_and(|at| now < at) {
             return;
         }
-        let Some(kind) = self.timer.kind else { return };
         self.timer.cancel();
         match kind {
             Kind::Syn => self.on_syn_timer(now, out),
@@ -75,7 +92,8 @@ impl Sender {
     pub(super) fn arm(&mut self, now: Instant, kind: Kind, ticks: u64) {
         self.timer = Timer {
             kind: Some(kind),
-            at: self.ticks.expiry(now, ticks),
+            ticks: u32::try_from(ticks).unwrap_or(u32::MAX),
+            set_at: now,
         };
     }
 
