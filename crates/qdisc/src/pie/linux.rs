@@ -320,11 +320,11 @@ impl Linux {
         clippy::cast_sign_loss,
         reason = "a test sets a probability"
     )]
-    pub(super) fn set_for_test(&mut self, prob: f64, qdelay: u64) {
+    pub(super) fn set_for_test(&mut self, prob: f64, qdelay: u64, burst: Duration) {
         self.prob = (self.kernel.max_prob as f64 * prob) as u64;
         self.qdelay = qdelay;
         self.qdelay_old = qdelay;
-        self.burst_time = 0;
+        self.burst_time = ticks(burst);
     }
 }
 

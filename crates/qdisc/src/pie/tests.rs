@@ -127,7 +127,7 @@ fn step(profile: Profile, p: f64, delay_ms: u64) -> f64 {
         law.on_dequeue(now, at_ms(0), Bytes(1 << 20), Bytes(1_024));
     }
     let backlog = Bytes((1_000_000 * delay_ms) >> 10);
-    law.set_for_test(p, backlog.0 << 4);
+    law.set_for_test(p, backlog.0 << 4, Duration::ZERO);
     let before = law.probability();
     law.calculate_probability(backlog);
     law.probability() - before
@@ -179,6 +179,35 @@ fn the_probability_decays_when_both_delays_are_0() {
 }
 
 #[test]
+fn linux_spares_bursts_short_queues_and_light_congestion() {
+    let low = ticks_of(7);
+    let high = ticks_of(8);
+    let none = Duration::ZERO;
+    for (p, qdelay, burst, backlog, drops) in [
+        (1.0, high, none, 3_028, true),
+        (1.0, high, none, 3_027, false),
+        (1.0, high, Duration::from_millis(1), 3_028, false),
+        (0.21, low, none, 3_028, true),
+        (0.19, low, none, 3_028, false),
+        (0.19, high, none, 3_028, true),
+    ] {
+        let mut law = Linux::new(&linux(Profile::Linux), MTU);
+        let mut rng = Rng::new(1);
+        law.set_for_test(p, qdelay, burst);
+        let dropped = (0..100).any(|_| law.drop_early(Bytes(backlog), MTU, &mut rng));
+        assert_eq!(
+            dropped, drops,
+            "p {p}, qdelay {qdelay}, {burst}, {backlog} B"
+        );
+    }
+}
+
+/// Milliseconds in ticks of 64 ns.
+const fn ticks_of(ms: u64) -> u64 {
+    (1_000_000 * ms) >> 6
+}
+
+#[test]
 fn linux_6_1_lets_the_probability_pass_1() {
     let mut law = Linux::new(&linux(Profile::Linux), MTU);
     for _ in 0..100 {
@@ -196,7 +225,7 @@ fn drops_are_spaced_by_the_accumulated_probability() {
     let Law::Linux(law) = &mut pie.law else {
         unreachable!("the profile is linux")
     };
-    law.set_for_test(0.05, 20_000_000 >> 6);
+    law.set_for_test(0.05, 20_000_000 >> 6, Duration::ZERO);
     for id in 0..100_000 {
         pie.enqueue(at_ms(400), TestPacket::mtu(1_000 + id), &mut seen);
         if pie.backlog().packets > 10 {

@@ -81,6 +81,18 @@ fn below_min_none_and_above_max_all_are_signalled() {
 }
 
 #[test]
+fn the_first_arrival_above_min_draws_a_lot_and_does_not_count() {
+    let mut law = law(&params());
+    law.qavg = 60_000 << law.wlog;
+    let fate = |law: &mut Law| law.on_arrival(Instant::ZERO, Bytes(60_000), &mut Rng::new(1));
+    assert_eq!(fate(&mut law), Fate::Pass);
+    // 30,000 bytes above min: one packet does not reach this lot, two do.
+    law.qr = 60_000;
+    assert_eq!(fate(&mut law), Fate::Pass);
+    assert_eq!(fate(&mut law), Fate::Signal);
+}
+
+#[test]
 fn gentle_raises_the_probability_from_max_p_to_1() {
     let gentle = RedParams {
         gentle: true,
