@@ -38,8 +38,28 @@ The tables of an :class:`Outcome`, all of which begin with the columns ``arm`` (
     ``action`` (drop, mark), ``reason`` (overlimit, aqm, ce_threshold).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
+from os import PathLike
 from typing import final
+
+__all__ = [
+    "Outcome",
+    "ResultError",
+    "Scenario",
+    "ScenarioError",
+    "SojournError",
+    "Table",
+    "bootstrap_difference",
+    "bootstrap_mean",
+    "commit",
+    "parse_qdisc",
+    "parse_rate_bits_per_s",
+    "parse_size_bytes",
+    "parse_time_s",
+    "qdisc_catalogue",
+    "run",
+    "version",
+]
 
 class SojournError(Exception):
     """Anything that Sojourn refuses or fails to do."""
@@ -146,11 +166,11 @@ class Outcome:
     def table(self, name: str) -> Table:
         """Return the table called `name`."""
 
-    def save(self, folder: str) -> None:
+    def save(self, folder: str | PathLike[str]) -> None:
         """Write ``manifest.json`` and a Parquet file a table; only a result is ever replaced."""
 
     @staticmethod
-    def load(folder: str) -> Outcome:
+    def load(folder: str | PathLike[str]) -> Outcome:
         """Read what :meth:`save` wrote."""
 
 def run(
@@ -185,17 +205,20 @@ def parse_size_bytes(text: str) -> int:
     """Return the bytes in a size such as ``64kb``, whose prefixes are powers of 1024."""
 
 def bootstrap_mean(
-    values: Sequence[float],
+    values: Iterable[float],
     *,
     level: float = 0.95,
     resamples: int = 2000,
     seed: int = 1,
 ) -> tuple[float, float, float]:
-    """Return the mean and a percentile-bootstrap interval of it: mean, low, high."""
+    """Return the mean and a percentile-bootstrap interval of it: mean, low, high.
+
+    One value has no interval: its low and high are nan.
+    """
 
 def bootstrap_difference(
-    values: Sequence[float],
-    baseline: Sequence[float],
+    values: Iterable[float],
+    baseline: Iterable[float],
     *,
     level: float = 0.95,
     resamples: int = 2000,

@@ -17,6 +17,7 @@ pub use manifest::{Build, Manifest};
 pub use outcome::Outcome;
 pub use run::{RunOptions, run};
 pub use scenario::{Scenario, ScenarioError};
+pub use sojourn_sim::ConfigError;
 pub use stats::{Bootstrap, Interval, StatsError};
 pub use store::ResultError;
 pub use tables::{Table, TableKind};
