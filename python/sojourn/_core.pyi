@@ -122,7 +122,7 @@ class Scenario:
 class Table:
     """A table of an outcome; polars, pyarrow and DuckDB take it without a copy.
 
-    ``polars.DataFrame(table)`` and ``polars.from_arrow(table)`` work.
+    ``polars.DataFrame(table)`` gives a frame (``polars.from_arrow``, a series of structs).
     """
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:

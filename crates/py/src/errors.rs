@@ -1,0 +1,95 @@
+//! The one place where Rust's errors become Python's.
+
+use pyo3::PyErr;
+use pyo3::create_exception;
+use pyo3::exceptions::PyException;
+use sojourn_lab::{
+    ConfigError, ResultError as FolderError, ScenarioError as InvalidScenario, StatsError,
+};
+use sojourn_net::UnitError;
+use sojourn_qdisc::ParameterError;
+
+create_exception!(
+    sojourn._core,
+    SojournError,
+    PyException,
+    "Anything that Sojourn refuses or fails to do."
+);
+create_exception!(
+    sojourn._core,
+    ScenarioError,
+    SojournError,
+    "A scenario, queue, time, rate or size is not valid; the message says where and why."
+);
+create_exception!(
+    sojourn._core,
+    ResultError,
+    SojournError,
+    "A result folder cannot be written or read."
+);
+
+/// What any function called from Python may fail with.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The caller asked for something that is not valid.
+    Scenario(String),
+    /// The file system, or what was found in it.
+    Result(String),
+    /// Anything else that is refused.
+    Other(String),
+    /// An exception that was already Python's.
+    Python(PyErr),
+}
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Scenario(message) => ScenarioError::new_err(message),
+            Failure::Result(message) => ResultError::new_err(message),
+            Failure::Other(message) => SojournError::new_err(message),
+            Failure::Python(error) => error,
+        }
+    }
+}
+
+impl From<PyErr> for Failure {
+    fn from(error: PyErr) -> Self {
+        Self::Python(error)
+    }
+}
+
+impl From<InvalidScenario> for Failure {
+    fn from(error: InvalidScenario) -> Self {
+        Self::Scenario(error.to_string())
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self::Scenario(error.to_string())
+    }
+}
+
+impl From<ParameterError> for Failure {
+    fn from(error: ParameterError) -> Self {
+        Self::Scenario(error.to_string())
+    }
+}
+
+impl From<UnitError> for Failure {
+    fn from(error: UnitError) -> Self {
+        Self::Scenario(error.to_string())
+    }
+}
+
+impl From<FolderError> for Failure {
+    fn from(error: FolderError) -> Self {
+        Self::Result(error.to_string())
+    }
+}
+
+impl From<StatsError> for Failure {
+    fn from(error: StatsError) -> Self {
+        Self::Other(error.to_string())
+    }
+}

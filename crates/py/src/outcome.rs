@@ -1,0 +1,132 @@
+//! Outcomes and their tables, seen from Python.
+
+use std::path::PathBuf;
+
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{RecordBatchIterator, RecordBatchReader};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use sojourn_lab::{Outcome, Table, TableKind};
+
+use crate::errors::Failure;
+
+/// A table of an outcome; polars, pyarrow and DuckDB take it without a copy.
+#[pyclass(name = "Table", module = "sojourn._core", frozen)]
+#[derive(Debug)]
+pub(crate) struct PyTable(Table);
+
+#[pymethods]
+impl PyTable {
+    /// Hand the table over by the Arrow PyCapsule interface.
+    ///
+    /// The types are those of the table: the interface allows a producer to disregard the
+    /// schema requested.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        // Batches are counted references: their values are not copied.
+        let batches = self.0.batches().to_vec().into_iter().map(Ok);
+        let reader: Box<dyn RecordBatchReader + Send> =
+            Box::new(RecordBatchIterator::new(batches, self.0.schema()));
+        let stream = FFI_ArrowArrayStream::new(reader);
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+
+    /// How many rows there are.
+    #[getter]
+    fn num_rows(&self) -> usize {
+        self.0.rows()
+    }
+
+    /// The columns, in their order.
+    #[getter]
+    fn column_names(&self) -> Vec<String> {
+        let schema = self.0.schema();
+        schema.fields().iter().map(|f| f.name().clone()).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.rows()
+    }
+
+    fn __repr__(&self) -> String {
+        let columns = self.column_names().join(", ");
+        format!("Table({} rows: {columns})", self.0.rows())
+    }
+}
+
+/// What the runs of a scenario left behind.
+#[pyclass(name = "Outcome", module = "sojourn._core", frozen)]
+#[derive(Debug)]
+pub(crate) struct PyOutcome(pub(crate) Outcome);
+
+#[pymethods]
+impl PyOutcome {
+    /// Whether every run of every arm finished.
+    #[getter]
+    fn complete(&self) -> bool {
+        self.0.is_complete()
+    }
+
+    /// How many runs finished.
+    #[getter]
+    fn finished(&self) -> usize {
+        self.0.finished()
+    }
+
+    /// How many runs the scenario asks for.
+    #[getter]
+    fn total(&self) -> usize {
+        self.0.total()
+    }
+
+    /// Version, commit, scenario, seed and hash, as JSON.
+    #[getter]
+    fn manifest(&self) -> String {
+        self.0.manifest().to_json()
+    }
+
+    /// The names that table() takes.
+    #[getter]
+    fn table_names(&self) -> Vec<&'static str> {
+        TableKind::ALL.map(TableKind::name).to_vec()
+    }
+
+    /// Return the table called `name`.
+    fn table(&self, name: &str) -> Result<PyTable, Failure> {
+        match TableKind::named(name) {
+            Some(kind) => Ok(PyTable(self.0.table(kind).clone())),
+            None => {
+                let names = TableKind::ALL.map(TableKind::name).join(", ");
+                let message = format!("there is no table {name:?}; tables are {names}");
+                Err(Failure::Result(message))
+            }
+        }
+    }
+
+    /// Write manifest.json and a Parquet file a table; only a result is ever replaced.
+    #[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
+    fn save(&self, py: Python<'_>, folder: PathBuf) -> Result<(), Failure> {
+        Ok(py.detach(|| self.0.save(&folder))?)
+    }
+
+    /// Read what save() wrote.
+    #[staticmethod]
+    #[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
+    fn load(py: Python<'_>, folder: PathBuf) -> Result<Self, Failure> {
+        Ok(Self(py.detach(|| Outcome::load(&folder))?))
+    }
+
+    fn __repr__(&self) -> String {
+        let name = self.0.scenario().name();
+        format!(
+            "Outcome({name:?}, {} of {} runs)",
+            self.0.finished(),
+            self.0.total()
+        )
+    }
+}

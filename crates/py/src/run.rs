@@ -1,0 +1,106 @@
+//! Running a scenario while Python stays in charge of Ctrl-C and of its progress bar.
+
+use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use sojourn_lab::RunOptions;
+
+use crate::errors::Failure;
+use crate::outcome::PyOutcome;
+use crate::scenario::PyScenario;
+
+/// How long Ctrl-C may go unnoticed: below what a person feels, above what costs.
+const ATTENTION: Duration = Duration::from_millis(50);
+
+/// Run every arm and replication on `jobs` threads (default: one a processor).
+///
+/// `progress` gets (finished, total), in the calling thread and at most every 50 ms. Ctrl-C
+/// ends the run and gives what has finished, with `complete` false; a second Ctrl-C is the
+/// caller's. An exception out of `progress` ends the run and is raised.
+#[pyfunction]
+#[pyo3(signature = (scenario, *, jobs=None, progress=None))]
+pub(crate) fn run(
+    py: Python<'_>,
+    scenario: &Bound<'_, PyScenario>,
+    jobs: Option<usize>,
+    progress: Option<Py<PyAny>>,
+) -> Result<PyOutcome, Failure> {
+    let jobs = match jobs {
+        None => None,
+        Some(jobs) => Some(NonZeroUsize::new(jobs).ok_or_else(|| {
+            Failure::Scenario("jobs: 0 is out of range: at least 1 is needed".to_owned())
+        })?),
+    };
+    let scenario = &scenario.get().0;
+    let mut watch = Watch {
+        progress,
+        told: 0,
+        interruption: None,
+    };
+    let (cancel, finished) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let total = scenario.arms().len() * scenario.replications() as usize;
+    let outcome = py.detach(|| {
+        let (done, waiting) = channel::<()>();
+        thread::scope(|scope| {
+            let (cancel, finished) = (&cancel, &finished);
+            let runs = scope.spawn(move || {
+                // Dropped when the runs end, even by a panic: that wakes the thread below.
+                let _done = done;
+                let options = RunOptions {
+                    jobs,
+                    cancel,
+                    progress: &|n, _| finished.store(n, Ordering::Relaxed),
+                };
+                sojourn_lab::run(scenario, options)
+            });
+            // Ends: the runs end, by themselves or since they were told to.
+            while waiting.recv_timeout(ATTENTION) == Err(RecvTimeoutError::Timeout) {
+                if watch.wants_end(finished.load(Ordering::Relaxed), total) {
+                    cancel.store(true, Ordering::Relaxed);
+                }
+            }
+            runs.join().unwrap_or_else(|panic| resume_unwind(panic))
+        })
+    })?;
+    watch.wants_end(outcome.finished(), total);
+    match watch.interruption {
+        Some(error) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error.into()),
+        _ => Ok(PyOutcome(outcome)),
+    }
+}
+
+/// What the calling thread looks after.
+struct Watch {
+    progress: Option<Py<PyAny>>,
+    /// How many finished runs `progress` has heard of.
+    told: usize,
+    /// What ended the run: Ctrl-C or an exception out of `progress`.
+    interruption: Option<PyErr>,
+}
+
+impl Watch {
+    /// Lets Python notice signals and progress; says whether the run shall end.
+    fn wants_end(&mut self, finished: usize, total: usize) -> bool {
+        if self.interruption.is_none() {
+            self.interruption = Python::attach(|py| self.attend(py, finished, total)).err();
+        }
+        self.interruption.is_some()
+    }
+
+    fn attend(&mut self, py: Python<'_>, finished: usize, total: usize) -> PyResult<()> {
+        py.check_signals()?;
+        if finished > self.told {
+            self.told = finished;
+            if let Some(progress) = &self.progress {
+                progress.call1(py, (finished, total))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,91 @@
+//! Scenarios, seen from Python.
+
+use pyo3::prelude::*;
+use sojourn_lab::Scenario;
+
+use crate::errors::Failure;
+
+/// A valid scenario: links, traffic, duration, replications and arms.
+///
+/// Two scenarios are equal if their canonical JSON is.
+#[pyclass(name = "Scenario", module = "sojourn._core", frozen)]
+#[derive(Debug)]
+pub(crate) struct PyScenario(pub(crate) Scenario);
+
+#[pymethods]
+impl PyScenario {
+    /// Read TOML; a ScenarioError names the key, what was given and what is right.
+    #[staticmethod]
+    fn from_toml(py: Python<'_>, text: &str) -> Result<Self, Failure> {
+        Ok(Self(py.detach(|| Scenario::from_toml(text))?))
+    }
+
+    /// Read JSON of the same shape as the TOML.
+    #[staticmethod]
+    fn from_json(py: Python<'_>, text: &str) -> Result<Self, Failure> {
+        Ok(Self(py.detach(|| Scenario::from_json(text))?))
+    }
+
+    /// All keys of the scenario as TOML, defaults included; reading it gives an equal one.
+    fn to_toml(&self) -> String {
+        self.0.to_toml()
+    }
+
+    /// Canonical JSON: sorted keys, canonical units, defaults included.
+    fn to_json(&self) -> &str {
+        self.0.to_json()
+    }
+
+    /// SHA-256 of the canonical JSON, in hexadecimal.
+    #[getter]
+    fn hash(&self) -> &str {
+        self.0.hash()
+    }
+
+    /// What the scenario is called.
+    #[getter]
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// The names of the variants compared; ["default"] if the scenario names none.
+    #[getter]
+    fn arms(&self) -> Vec<&str> {
+        self.0.arms().collect()
+    }
+
+    /// How many runs each arm gets; replication k of every arm has the same seed.
+    #[getter]
+    fn replications(&self) -> u32 {
+        self.0.replications()
+    }
+
+    /// How long a run lasts, in simulated seconds.
+    #[getter]
+    fn duration_s(&self) -> f64 {
+        self.0.duration().as_secs_f64()
+    }
+
+    /// From when on totals count, in simulated seconds.
+    #[getter]
+    fn warmup_s(&self) -> f64 {
+        self.0.warmup().as_secs_f64()
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other
+            .cast::<Self>()
+            .is_ok_and(|other| other.get().0 == self.0)
+    }
+
+    fn __hash__(&self) -> u64 {
+        // Half of the SHA-256 would do; 16 digits of it fit.
+        u64::from_str_radix(&self.0.hash()[..15], 16).unwrap_or(0)
+    }
+
+    fn __repr__(&self) -> String {
+        let (name, hash) = (self.0.name(), &self.0.hash()[..12]);
+        let (arms, replications) = (self.0.arms().len(), self.0.replications());
+        format!("Scenario({name:?}, arms={arms}, replications={replications}, hash={hash:?})")
+    }
+}

@@ -1,0 +1,84 @@
+//! The vocabulary: queues, units and what build this is.
+
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+use sojourn_lab::Build;
+use sojourn_net::{Bytes, Duration, Rate};
+use sojourn_qdisc::{ParameterInfo, QdiscInfo, QdiscSpec, Unit, catalogue};
+
+use crate::errors::Failure;
+
+/// Every queue as JSON.
+///
+/// [{name, summary, source, profiles, parameters: [{key, unit, default, range, meaning}]}]
+#[pyfunction]
+pub(crate) fn qdisc_catalogue() -> String {
+    Value::Array(catalogue().iter().map(queue).collect()).to_string()
+}
+
+fn queue(info: &QdiscInfo) -> Value {
+    let profiles: Vec<_> = info.profiles.iter().map(ToString::to_string).collect();
+    let parameters: Vec<_> = info.parameters.iter().map(parameter).collect();
+    json!({
+        "name": info.name,
+        "summary": info.summary,
+        "source": info.source,
+        "profiles": profiles,
+        "parameters": parameters,
+    })
+}
+
+fn parameter(info: &ParameterInfo) -> Value {
+    json!({
+        "key": info.key,
+        "unit": match info.unit {
+            Unit::Time => "time",
+            Unit::Rate => "rate",
+            Unit::Size => "size",
+            Unit::Packets => "packets",
+            Unit::Count => "count",
+            Unit::Fraction => "fraction",
+            Unit::Flag => "flag",
+            Unit::Profile => "profile",
+        },
+        "default": info.default,
+        "range": info.range,
+        "meaning": info.meaning,
+    })
+}
+
+/// Return the canonical form of a queue in the syntax of tc.
+#[pyfunction]
+pub(crate) fn parse_qdisc(text: &str) -> Result<String, Failure> {
+    Ok(text.parse::<QdiscSpec>()?.to_string())
+}
+
+/// Return the seconds in a time such as 5ms.
+#[pyfunction]
+pub(crate) fn parse_time_s(text: &str) -> Result<f64, Failure> {
+    Ok(text.parse::<Duration>()?.as_secs_f64())
+}
+
+/// Return the bits per second in a rate such as 10mbit.
+#[pyfunction]
+pub(crate) fn parse_rate_bits_per_s(text: &str) -> Result<u64, Failure> {
+    Ok(text.parse::<Rate>()?.bits_per_sec())
+}
+
+/// Return the bytes in a size such as 64kb, whose prefixes are powers of 1024.
+#[pyfunction]
+pub(crate) fn parse_size_bytes(text: &str) -> Result<u64, Failure> {
+    Ok(text.parse::<Bytes>()?.0)
+}
+
+/// Return the version of Sojourn.
+#[pyfunction]
+pub(crate) fn version() -> String {
+    Build::current().version
+}
+
+/// Return the Git commit of this build; "unknown" outside Git, "-dirty" if changed.
+#[pyfunction]
+pub(crate) fn commit() -> String {
+    Build::current().commit_text()
+}
