@@ -90,9 +90,15 @@ fn growth(n: &str, why: Idle) -> Result<f64, String> {
     let n = n.parse().map_err(|e| format!("{n}: {e}"))?;
     let config = idle::config(n, why);
     let before = usage::rss().ok_or("/proc does not tell the resident set")?;
-    let records = simulate(&config)?;
-    let after = usage::peak_rss().ok_or("/proc does not tell the resident set")?;
-    drop(records);
+    // The only sample of the run is at its end, when the flows are idle and nothing has been
+    // turned into records yet.
+    let mut after = None;
+    sojourn_sim::run(&config, &mut |_| {
+        after = usage::rss();
+        true
+    })
+    .map_err(|e| e.to_string())?;
+    let after = after.ok_or("/proc does not tell the resident set")?;
     Ok(after.saturating_sub(before) as f64)
 }
 

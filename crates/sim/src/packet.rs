@@ -38,9 +38,9 @@ const UDP_HEADERS: u64 = 42;
 const PING_SIZE: u64 = 98;
 
 impl Packet {
-    /// A TCP segment of `flow`.
+    /// A TCP segment of `flow` at the first `step` of its way.
     #[inline]
-    pub(crate) fn tcp(flow: u32, kind: Kind, segment: Segment) -> Self {
+    pub(crate) fn tcp(flow: u32, kind: Kind, step: u16, segment: &Segment) -> Self {
         let ecn = if segment.flags.has(Flags::ECT) {
             Ecn::Ect0
         } else {
@@ -48,9 +48,9 @@ impl Packet {
         };
         Self {
             entered: Instant::ZERO,
-            segment,
+            segment: *segment,
             flow,
-            step: 0,
+            step,
             kind,
             ecn,
         }
@@ -66,7 +66,7 @@ impl Packet {
             len: payload,
             ..Segment::EMPTY
         };
-        Self::tcp(flow, kind, segment)
+        Self::tcp(flow, kind, 0, &segment)
     }
 
     /// When a datagram or echo request was sent.

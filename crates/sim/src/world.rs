@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use sojourn_net::{Bytes, Duration, Instant, Rng};
+use sojourn_net::{Bytes, Duration, Ecn, Instant, Rng};
 use sojourn_qdisc::{LinkFacts, Qdisc};
 use sojourn_transport::{Segment, Ticks};
 
 use crate::agenda::{Agenda, Event, MAX_INDEX};
 use crate::config::{Config, ConfigError};
-use crate::host::{Flow, Source};
+use crate::host::{Flow, Hosts, Source};
 use crate::link::{Link, Wire};
 use crate::packet::{Kind, Packet};
 use crate::probe::{LinkProbe, Watch};
@@ -33,15 +33,16 @@ pub fn run(
 ) -> Result<Option<Records>, ConfigError> {
     config.check()?;
     let mut world = World::new(config)?;
-    if !world.run(keep_going) {
-        return Ok(None);
-    }
-    Ok(Some(world.finish(config)))
+    Ok(world.run(keep_going).then(|| world.finish()))
 }
 
 /// The whole simulated network: plain vectors, owned in one place, named by index.
 #[derive(Debug)]
-struct World {
+struct World<'a> {
+    config: &'a Config,
+    hosts: Hosts,
+    /// The parent of the flows' random streams.
+    flow_rng: Rng,
     now: Instant,
     end: Instant,
     sample: Duration,
@@ -60,12 +61,22 @@ struct World {
     handled: u64,
 }
 
-impl World {
-    fn new(config: &Config) -> Result<Self, ConfigError> {
+impl<'a> World<'a> {
+    fn new(config: &'a Config) -> Result<Self, ConfigError> {
         let root = Rng::new(config.seed);
         let samples = config.duration.as_nanos() / config.sample.as_nanos();
         let samples = usize::try_from(samples.min(1 << 20)).unwrap_or(0) + 1;
+        let host = |name| {
+            let phase = root.fork("host").fork(name).below(WHEEL.as_nanos());
+            Ticks::new(Duration::from_nanos(phase))
+        };
         let mut world = Self {
+            config,
+            hosts: Hosts {
+                near: host("near"),
+                far: host("far"),
+            },
+            flow_rng: root.fork("flow"),
             now: Instant::ZERO,
             end: Instant::ZERO + config.duration,
             sample: config.sample,
@@ -84,7 +95,7 @@ impl World {
         let ways = world.find_ways(config)?;
         world.agenda = Agenda::new(config.links.len(), world.wires.len());
         world.add_links(config, &root.fork("link"), samples);
-        world.add_flows(config, &ways, &root);
+        world.add_flows(&ways);
         let measure_from = Instant::ZERO + config.measure_from;
         if measure_from > Instant::ZERO {
             world.agenda.schedule(measure_from, Event::Measure);
@@ -129,21 +140,16 @@ impl World {
         Ok(ways)
     }
 
-    fn add_flows(&mut self, config: &Config, ways: &[(u16, u16)], root: &Rng) {
-        let host = |name| {
-            let phase = root.fork("host").fork(name).below(WHEEL.as_nanos());
-            Ticks::new(Duration::from_nanos(phase))
-        };
-        let hosts = (host("near"), host("far"));
-        let rng = root.fork("flow");
-        for ((id, flow), &way) in (0..).zip(&config.flows).zip(ways) {
-            let (made, start) = Flow::new(flow, way, hosts, &rng);
-            self.flows.push(made);
+    fn add_flows(&mut self, ways: &[(u16, u16)]) {
+        for ((id, flow), &way) in (0..).zip(&self.config.flows).zip(ways) {
+            self.flows.push(Flow::new(way));
+            let start = Flow::start_of(flow, &self.flow_rng.fork(&flow.name));
             if start <= self.end {
                 self.agenda.schedule(start, Event::Start(id));
             }
             if let Some(stop) = flow.stop {
-                self.agenda.schedule(Instant::ZERO + stop, Event::Stop(id));
+                let stop = Instant::ZERO + stop;
+                self.agenda.schedule(stop, Event::Stop(id));
             }
         }
     }
@@ -180,7 +186,7 @@ impl World {
                 if self.routes.step(pkt.step) == Step::End {
                     self.deliver(&pkt);
                 } else {
-                    self.forward(pkt);
+                    self.forward(&pkt);
                 }
                 return next;
             }
@@ -203,32 +209,36 @@ impl World {
 
     /// Sends a packet on from where it is.
     #[inline]
-    fn forward(&mut self, mut pkt: Packet) {
+    fn forward(&mut self, pkt: &Packet) {
         match self.routes.step(pkt.step) {
-            Step::Link(id) => {
-                pkt.step += 1;
-                self.offer(id, pkt);
-            }
+            Step::Link(id) => self.offer(id, pkt),
             Step::Wire(id) => {
-                pkt.step += 1;
-                if let Some(at) = self.wires[id as usize].push(self.now, pkt) {
+                let on_wire = Packet {
+                    step: pkt.step + 1,
+                    ..*pkt
+                };
+                if let Some(at) = self.wires[id as usize].push(self.now, on_wire) {
                     self.agenda.schedule(at, Event::Wire(id));
                 }
             }
-            Step::End => self.arrivals.push_back(pkt),
+            Step::End => self.arrivals.push_back(*pkt),
         }
     }
 
     #[inline]
-    fn offer(&mut self, id: u32, mut pkt: Packet) {
+    fn offer(&mut self, id: u32, pkt: &Packet) {
         let n = id as usize;
-        pkt.entered = self.now;
+        let queued = Packet {
+            entered: self.now,
+            step: pkt.step + 1,
+            ..*pkt
+        };
         let mut watch = Watch {
             probe: &mut self.probes[n],
             events: self.events.as_mut(),
             link: id,
         };
-        self.links[n].qdisc.enqueue(self.now, pkt, &mut watch);
+        self.links[n].qdisc.enqueue(self.now, queued, &mut watch);
         self.follow_queue_timer(id);
         if !self.links[n].awaited
             && let Some(at) = self.on_link(id)
@@ -253,7 +263,7 @@ impl World {
             }
             self.links[n].awaited = turn.again.is_some();
             self.follow_queue_timer(id);
-            if let Some(pkt) = turn.left {
+            if let Some(pkt) = &turn.left {
                 self.forward(pkt);
             }
             match turn.again {
@@ -293,14 +303,15 @@ impl World {
         if flow.stopped {
             return;
         }
-        let mut out = std::mem::take(&mut self.outbox);
-        let paced = flow.start(self.now, &mut out);
-        self.send(id, Kind::Data, &mut out);
-        self.outbox = out;
-        if paced.is_some() {
-            self.on_probe(id);
-        } else {
+        let config = &self.config.flows[id as usize];
+        let rng = self.flow_rng.fork(&config.name);
+        flow.start(self.now, config, self.hosts, &rng, &mut self.outbox);
+        let way = flow.forward;
+        if let Source::Tcp(_) = flow.source {
+            self.send(id, Kind::Data, way);
             self.follow_sender(id);
+        } else {
+            self.on_probe(id);
         }
     }
 
@@ -309,7 +320,7 @@ impl World {
         if let Some((mut pkt, next)) = flow.next_probe(id, self.now) {
             pkt.step = flow.forward;
             self.agenda.schedule(next, Event::Sender(id));
-            self.forward(pkt);
+            self.forward(&pkt);
         }
     }
 
@@ -328,10 +339,10 @@ impl World {
         }
         flow.sender_due = Instant::MAX;
         if tcp.sender.next_timer().is_some_and(|due| due <= self.now) {
-            let mut out = std::mem::take(&mut self.outbox);
-            tcp.sender.on_timer(self.now, &mut out);
-            self.send(id, Kind::Data, &mut out);
-            self.outbox = out;
+            tcp.sender.on_timer(self.now, &mut self.outbox);
+            let way = flow.forward;
+            flow.settle();
+            self.send(id, Kind::Data, way);
         }
         self.follow_sender(id);
     }
@@ -341,15 +352,14 @@ impl World {
         let Source::Tcp(tcp) = &mut flow.source else {
             return;
         };
-        if flow.stopped || flow.receiver_due != self.now {
+        if flow.receiver_due != self.now {
             return;
         }
         flow.receiver_due = Instant::MAX;
         if tcp.receiver.next_timer().is_some_and(|due| due <= self.now) {
-            let mut out = std::mem::take(&mut self.outbox);
-            tcp.receiver.on_timer(self.now, &mut out);
-            self.send(id, Kind::Ack, &mut out);
-            self.outbox = out;
+            tcp.receiver.on_timer(self.now, &mut self.outbox);
+            let way = flow.reverse;
+            self.send(id, Kind::Ack, way);
         }
         self.follow_receiver(id);
     }
@@ -386,42 +396,44 @@ impl World {
     /// Hands a packet to the endpoint it has reached.
     #[inline]
     fn deliver(&mut self, pkt: &Packet) {
-        let flow = &mut self.flows[pkt.flow as usize];
+        let id = pkt.flow;
+        let flow = &mut self.flows[id as usize];
         if flow.stopped {
             return;
         }
-        let mut out = std::mem::take(&mut self.outbox);
-        let reply = flow.deliver(self.now, pkt, &mut out);
-        if let Some(mut reply) = reply {
-            reply.step = flow.reverse;
-            self.forward(reply);
-        }
-        let answers = match pkt.kind {
-            Kind::Data => Kind::Ack,
-            _ => Kind::Data,
-        };
-        self.send(pkt.flow, answers, &mut out);
-        self.outbox = out;
-        match pkt.kind {
-            Kind::Data => self.follow_receiver(pkt.flow),
-            Kind::Ack => self.follow_sender(pkt.flow),
-            Kind::Udp | Kind::Ping | Kind::Pong => {}
+        match (&mut flow.source, pkt.kind) {
+            (Source::Tcp(tcp), Kind::Data) => {
+                let ce = pkt.ecn == Ecn::Ce;
+                tcp.on_data(self.now, &pkt.segment, ce, &mut self.outbox);
+                let way = flow.reverse;
+                self.send(id, Kind::Ack, way);
+                self.follow_receiver(id);
+            }
+            (Source::Tcp(tcp), Kind::Ack) => {
+                let over = tcp.on_ack(self.now, &pkt.segment, &mut self.outbox);
+                let way = flow.forward;
+                if over {
+                    flow.settle();
+                }
+                self.send(id, Kind::Data, way);
+                self.follow_sender(id);
+            }
+            _ => {
+                if let Some(reply) = flow.deliver_probe(self.now, pkt) {
+                    self.forward(&reply);
+                }
+            }
         }
     }
 
     /// Puts what an endpoint wants sent on its way.
     #[inline]
-    fn send(&mut self, id: u32, kind: Kind, out: &mut Vec<Segment>) {
-        let flow = &self.flows[id as usize];
-        let step = match kind {
-            Kind::Ack => flow.reverse,
-            _ => flow.forward,
-        };
-        for segment in out.drain(..) {
-            let mut pkt = Packet::tcp(id, kind, segment);
-            pkt.step = step;
-            self.forward(pkt);
+    fn send(&mut self, id: u32, kind: Kind, way: u16) {
+        for n in 0..self.outbox.len() {
+            let pkt = Packet::tcp(id, kind, way, &self.outbox[n]);
+            self.forward(&pkt);
         }
+        self.outbox.clear();
     }
 
     fn on_sample(&mut self) -> Option<Instant> {
@@ -444,16 +456,15 @@ impl World {
         }
     }
 
-    fn finish(self, config: &Config) -> Records {
+    fn finish(self) -> Records {
+        let config = self.config;
         let links = self.probes.into_iter().zip(&config.links).zip(&self.before);
         let flows = self.flows.into_iter().zip(&config.flows);
         Records {
             links: links
                 .map(|((probe, link), before)| probe.finish(link.name.clone(), before))
                 .collect(),
-            flows: flows
-                .map(|(flow, config)| flow.finish(config.name.clone()))
-                .collect(),
+            flows: flows.map(|(flow, config)| flow.finish(config)).collect(),
             events: self.events.unwrap_or_default(),
             agenda_events: self.handled,
         }

@@ -1,0 +1,225 @@
+//! Flows: a source of traffic, its peer, and what is recorded of them.
+
+mod probes;
+mod tcp;
+
+use sojourn_net::{Duration, Instant, Rng};
+use sojourn_transport::{Segment, Ticks};
+
+use crate::config::{FlowConfig, Traffic};
+use crate::histogram::Histogram;
+use crate::packet::{Kind, Packet};
+use crate::records::{FlowCounters, FlowKind, FlowRecord};
+use probes::{Ping, Udp};
+pub(crate) use tcp::Tcp;
+
+/// A flow at work. While it waits for its start and after its end it is a few dozen bytes, so
+/// that a million fit.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    pub(crate) forward: u16,
+    pub(crate) reverse: u16,
+    pub(crate) stopped: bool,
+    /// What its pending timer events are for; [`Instant::MAX`]: none is pending.
+    pub(crate) sender_due: Instant,
+    pub(crate) receiver_due: Instant,
+    pub(crate) source: Source,
+}
+
+/// What a flow is made of.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// It has not started.
+    Waiting,
+    Tcp(Box<Tcp>),
+    Udp(Box<Udp>),
+    Ping(Box<Ping>),
+    /// It has nothing more to say.
+    Over(Box<FlowRecord>),
+}
+
+/// The two hosts' tick counters: where data comes from, and where it goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hosts {
+    pub(crate) near: Ticks,
+    pub(crate) far: Ticks,
+}
+
+impl Flow {
+    /// A flow that waits for its start.
+    pub(crate) const fn new(ways: (u16, u16)) -> Self {
+        Self {
+            forward: ways.0,
+            reverse: ways.1,
+            stopped: false,
+            sender_due: Instant::MAX,
+            receiver_due: Instant::MAX,
+            source: Source::Waiting,
+        }
+    }
+
+    /// When a flow of this configuration starts; `rng` is its own.
+    pub(crate) fn start_of(config: &FlowConfig, rng: &Rng) -> Instant {
+        let mut rng = rng.fork("start");
+        let start = Instant::ZERO + config.start + scale(config.start_jitter, rng.uniform());
+        match config.traffic {
+            Traffic::Ping { interval } => start + scale(interval, rng.uniform()),
+            Traffic::Tcp { .. } | Traffic::Udp { .. } => start,
+        }
+    }
+
+    /// Begins. TCP's first segment goes to `out`; the others' first packet is due now.
+    pub(crate) fn start(
+        &mut self,
+        now: Instant,
+        config: &FlowConfig,
+        hosts: Hosts,
+        rng: &Rng,
+        out: &mut Vec<Segment>,
+    ) {
+        self.source = match config.traffic {
+            Traffic::Tcp {
+                cc,
+                bytes,
+                ecn,
+                initial_window,
+            } => {
+                let params = sojourn_transport::SenderParams {
+                    cc,
+                    initial_window,
+                    ecn,
+                };
+                Source::Tcp(Box::new(Tcp::open(now, &params, bytes, hosts, out)))
+            }
+            Traffic::Udp {
+                rate,
+                payload,
+                spread,
+            } => {
+                let rng = rng.fork("spacing");
+                Source::Udp(Box::new(Udp::new(now, rate, payload, spread, rng)))
+            }
+            Traffic::Ping { interval } => Source::Ping(Box::new(Ping::new(now, interval))),
+        };
+    }
+
+    /// Aborts the flow: its packets still under way are nobody's.
+    pub(crate) fn stop(&mut self) {
+        self.stopped = true;
+        if let Source::Tcp(tcp) = &mut self.source {
+            tcp.sender.abort();
+        }
+        self.settle();
+    }
+
+    /// Gives back the memory of a connection that has ended.
+    pub(crate) fn settle(&mut self) {
+        if let Source::Tcp(tcp) = &mut self.source
+            && tcp.is_over()
+        {
+            self.stopped = true;
+            self.source = Source::Over(Box::new(tcp.record()));
+        }
+    }
+
+    /// The next datagram or request of a flow paced by the clock, and when one follows.
+    pub(crate) fn next_probe(&mut self, id: u32, now: Instant) -> Option<(Packet, Instant)> {
+        match &mut self.source {
+            Source::Udp(udp) => Some(udp.next(id, now)),
+            Source::Ping(ping) => Some(ping.next(id, now)),
+            Source::Waiting | Source::Tcp(_) | Source::Over(_) => None,
+        }
+    }
+
+    /// A packet that is not TCP's reached the end of its way; the reply to a request is returned.
+    pub(crate) fn deliver_probe(&mut self, now: Instant, pkt: &Packet) -> Option<Packet> {
+        match (&mut self.source, pkt.kind) {
+            (Source::Udp(udp), Kind::Udp) => udp.on_arrival(now, pkt),
+            (Source::Ping(_), Kind::Ping) => {
+                return Some(Packet {
+                    kind: Kind::Pong,
+                    step: self.reverse,
+                    ..*pkt
+                });
+            }
+            (Source::Ping(ping), Kind::Pong) => ping.on_reply(now, pkt),
+            (_, kind) => debug_assert!(false, "a {kind:?} packet reached the wrong flow"),
+        }
+        None
+    }
+
+    /// An interval of the series ends.
+    pub(crate) fn sample(&mut self, at: Instant) {
+        match &mut self.source {
+            Source::Tcp(tcp) => tcp.sample(at),
+            Source::Udp(udp) => udp.sample(at),
+            Source::Over(record) => tcp::sample_remainder(record, at),
+            Source::Waiting | Source::Ping(_) => {}
+        }
+    }
+
+    /// The warm-up is over.
+    pub(crate) fn begin_measuring(&mut self) {
+        match &mut self.source {
+            Source::Tcp(tcp) => tcp.begin_measuring(),
+            Source::Udp(udp) => udp.begin_measuring(),
+            Source::Over(record) => record.totals = FlowCounters::default(),
+            Source::Waiting | Source::Ping(_) => {}
+        }
+    }
+
+    /// What is to be said of the flow.
+    pub(crate) fn finish(self, config: &FlowConfig) -> FlowRecord {
+        let mut record = match self.source {
+            Source::Tcp(mut tcp) => tcp.record(),
+            Source::Udp(udp) => udp.record(),
+            Source::Ping(ping) => ping.record(),
+            Source::Over(record) => *record,
+            Source::Waiting => blank(match config.traffic {
+                Traffic::Tcp { .. } => FlowKind::Tcp,
+                Traffic::Udp { .. } => FlowKind::Udp,
+                Traffic::Ping { .. } => FlowKind::Ping,
+            }),
+        };
+        record.name.clone_from(&config.name);
+        record
+    }
+}
+
+/// The record of a flow of which nothing has been seen.
+fn blank(kind: FlowKind) -> FlowRecord {
+    FlowRecord {
+        name: String::new(),
+        kind,
+        started: None,
+        connected: None,
+        completed: None,
+        series: Vec::new(),
+        totals: FlowCounters::default(),
+        one_way_delay: Histogram::default(),
+        pings: Vec::new(),
+    }
+}
+
+/// What was counted after `before`.
+fn since(all: &FlowCounters, before: &FlowCounters) -> FlowCounters {
+    FlowCounters {
+        delivered_bytes: all.delivered_bytes - before.delivered_bytes,
+        sent_packets: all.sent_packets - before.sent_packets,
+        received_packets: all.received_packets - before.received_packets,
+        retransmits: all.retransmits - before.retransmits,
+        timeouts: all.timeouts - before.timeouts,
+        syn_retransmits: all.syn_retransmits - before.syn_retransmits,
+    }
+}
+
+/// `factor` of `d`, rounded down.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a factor of 0 to 2 of a duration below 104 days"
+)]
+fn scale(d: Duration, factor: f64) -> Duration {
+    Duration::from_nanos((d.as_nanos() as f64 * factor) as u64)
+}

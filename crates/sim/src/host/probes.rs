@@ -1,0 +1,143 @@
+//! Traffic paced by the clock: UDP and ping.
+
+use sojourn_net::{Bytes, Duration, Instant, Rate, Rng};
+
+use super::{blank, scale, since};
+use crate::histogram::Histogram;
+use crate::packet::{Kind, Packet};
+use crate::records::{FlowCounters, FlowKind, FlowRecord, FlowSample, PingSample};
+
+/// A stream of datagrams at a constant bit rate.
+#[derive(Debug)]
+pub(crate) struct Udp {
+    started: Instant,
+    gap: Duration,
+    payload: u16,
+    spread: f64,
+    rng: Rng,
+    sent: u32,
+    received: u64,
+    sampled: u64,
+    one_way_delay: Histogram,
+    series: Vec<FlowSample>,
+    before: FlowCounters,
+}
+
+impl Udp {
+    pub(crate) fn new(now: Instant, rate: Rate, payload: Bytes, spread: f64, rng: Rng) -> Self {
+        Self {
+            started: now,
+            gap: rate.serialise(payload),
+            payload: u16::try_from(payload.0).unwrap_or(u16::MAX),
+            spread,
+            rng,
+            sent: 0,
+            received: 0,
+            sampled: 0,
+            one_way_delay: Histogram::default(),
+            series: Vec::new(),
+            before: FlowCounters::default(),
+        }
+    }
+
+    /// The next datagram, and when the one after it is due.
+    pub(crate) fn next(&mut self, id: u32, now: Instant) -> (Packet, Instant) {
+        let pkt = Packet::probe(id, Kind::Udp, now, self.sent, self.payload);
+        self.sent += 1;
+        let factor = 1.0 + self.spread * (2.0 * self.rng.uniform() - 1.0);
+        (pkt, now + scale(self.gap, factor))
+    }
+
+    pub(crate) fn on_arrival(&mut self, now: Instant, pkt: &Packet) {
+        self.received += 1;
+        let delay = now.since(pkt.sent());
+        self.one_way_delay.record(delay.as_nanos());
+    }
+
+    pub(crate) fn sample(&mut self, at: Instant) {
+        let received = self.received - self.sampled;
+        self.sampled = self.received;
+        self.series.push(FlowSample {
+            at,
+            delivered_bytes: received * u64::from(self.payload),
+            cwnd: 0,
+            ssthresh: None,
+            srtt: None,
+            in_flight: 0,
+        });
+    }
+
+    pub(crate) fn begin_measuring(&mut self) {
+        self.before = self.counters();
+        self.one_way_delay = Histogram::default();
+    }
+
+    fn counters(&self) -> FlowCounters {
+        FlowCounters {
+            delivered_bytes: self.received * u64::from(self.payload),
+            sent_packets: u64::from(self.sent),
+            received_packets: self.received,
+            ..FlowCounters::default()
+        }
+    }
+
+    pub(crate) fn record(self) -> FlowRecord {
+        let totals = since(&self.counters(), &self.before);
+        FlowRecord {
+            started: Some(self.started),
+            series: self.series,
+            totals,
+            one_way_delay: self.one_way_delay,
+            ..blank(FlowKind::Udp)
+        }
+    }
+}
+
+/// Echo requests at regular intervals.
+#[derive(Debug)]
+pub(crate) struct Ping {
+    started: Instant,
+    interval: Duration,
+    requests: Vec<PingSample>,
+}
+
+impl Ping {
+    pub(crate) const fn new(now: Instant, interval: Duration) -> Self {
+        Self {
+            started: now,
+            interval,
+            requests: Vec::new(),
+        }
+    }
+
+    /// The next request, and when the one after it is due.
+    pub(crate) fn next(&mut self, id: u32, now: Instant) -> (Packet, Instant) {
+        let number = u32::try_from(self.requests.len()).unwrap_or(u32::MAX);
+        self.requests.push(PingSample {
+            sent: now,
+            rtt: None,
+        });
+        let pkt = Packet::probe(id, Kind::Ping, now, number, 0);
+        (pkt, now + self.interval)
+    }
+
+    pub(crate) fn on_reply(&mut self, now: Instant, pkt: &Packet) {
+        let rtt = now.since(pkt.sent());
+        if let Some(request) = self.requests.get_mut(pkt.segment.seq as usize) {
+            request.rtt.get_or_insert(rtt);
+        }
+    }
+
+    pub(crate) fn record(self) -> FlowRecord {
+        FlowRecord {
+            started: Some(self.started),
+            totals: FlowCounters {
+                sent_packets: self.requests.len() as u64,
+                received_packets: self.requests.iter().filter(|p| p.rtt.is_some()).count() as u64,
+                ..FlowCounters::default()
+            },
+            pings: self.requests,
+            ..blank(FlowKind::Ping)
+        }
+    }
+}
