@@ -17,7 +17,7 @@ from sojourn import _core, curves, palette
 from sojourn.result import Result
 
 # A logarithmic axis that spans less than this has room for labels at 2 and 5.
-_NARROW = 60.0
+_NARROW = 400.0
 _DASHES = ((0, ()), (0, (4, 2)), (0, (1, 1.5)))
 
 
@@ -45,14 +45,14 @@ def plot_ellipse(result: Result) -> Figure:
             colour = palette.colour(result.arms.index(ellipse.arm))
             if ellipse.outline:
                 xs, ys = zip(*ellipse.outline, strict=True)
-                axes.fill(xs, ys, color=colour, alpha=0.25, linewidth=0)
+                axes.fill(xs, ys, color=colour, alpha=0.3, linewidth=0)
                 axes.plot(xs, ys, color=colour, linewidth=1.2)
             axes.scatter(
-                ellipse.delay_ms, ellipse.goodput_mbit_per_s, s=6, color=colour, linewidths=0
+                ellipse.delay_ms, ellipse.goodput_mbit_per_s, s=4, color=colour, linewidths=0
             )
             axes.scatter(
                 *ellipse.centre,
-                s=26,
+                s=16,
                 color=colour,
                 edgecolors="white",
                 linewidths=0.6,

@@ -133,27 +133,31 @@ def _bottlenecks(links: pl.DataFrame) -> list[Finding]:
         of_arm = means.filter(pl.col("arm") == arm)
         if of_arm["busy_share"].max() < BUSY_SHARE:  # type: ignore[operator]
             seen = "; ".join(
-                f"{row['link']}: {row['busy_share']:.1%} of the time, "
-                f"link {row['utilisation']:.0%} used"
+                f"{row['link']}: {100 * row['busy_share']:.1f} % of the time, "
+                f"link {100 * row['utilisation']:.0f} % used"
                 for row in of_arm.iter_rows(named=True)
             )
             text = f"{arm}: no queue was the bottleneck (more than one packet waited on {seen})."
             findings.append(Finding(severity=Severity.ERROR, text=text))
+    return findings or _idle_links(means)
+
+
+def _idle_links(means: pl.DataFrame) -> list[Finding]:
+    """Name the links whose queue decided nothing in any arm."""
     idle = (
         means.group_by("link", maintain_order=True)
         .agg(pl.col("busy_share", "utilisation").max())
         .filter(pl.col("busy_share") < BUSY_SHARE)
     )
-    findings += [
+    return [
         Finding(
             severity=Severity.NOTE,
-            text=f"link {row['link']} was not a bottleneck in any arm (more than one packet waited "
-            f"for at most {row['busy_share']:.1%} of the time, at most {row['utilisation']:.0%} of "
-            "the rate used): its queue decided nothing.",
+            text=f"link {row['link']} was not a bottleneck in any arm: more than one packet waited "
+            f"for at most {100 * row['busy_share']:.1f} % of the time, and at most "
+            f"{100 * row['utilisation']:.0f} % of the rate was used; its queue decided nothing.",
         )
         for row in idle.iter_rows(named=True)
     ]
-    return findings
 
 
 def _connections(flows: pl.DataFrame) -> list[Finding]:
@@ -175,7 +179,7 @@ def _losses(flows: pl.DataFrame) -> list[Finding]:
     return [
         Finding(
             severity=Severity.WARNING,
-            text=f"{row['arm']}: {row['ping_loss']:.0%} of pings were lost; "
+            text=f"{row['arm']}: {100 * row['ping_loss']:.0f} % of pings were lost; "
             "delays describe those that were not.",
         )
         for row in pings.group_by("arm", maintain_order=True)

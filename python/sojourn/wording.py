@@ -9,7 +9,7 @@ from sojourn.metrics import Metric, metrics_of
 from sojourn.result import Result
 
 # More digits than this after the point say nothing about a network.
-MOST_DECIMALS = 4
+MOST_DECIMALS = 3
 
 
 def decimals(half_width: float) -> int:
@@ -29,7 +29,7 @@ def decimals(half_width: float) -> int:
 
 def _places(half_width: float, metric: Metric) -> int:
     """Count the decimals of a value of `metric`; of a ratio or a count, never more than its own."""
-    if half_width < 10.0**-MOST_DECIMALS:
+    if half_width == 0.0:
         return metric.digits
     places = decimals(half_width)
     return places if metric.unit else min(places, metric.digits)
@@ -127,6 +127,8 @@ def _extremes(summary: pl.DataFrame, metric: Metric) -> str | None:
         for row in ends
     )
     name = metric.label[0].upper() + metric.label[1:]
+    if least.split(" (")[0] == most.split(" (")[0]:
+        return f"{name} is {least.split(' (')[0]} in all arms."
     return f"{name} ranges from {least} to {most}."
 
 

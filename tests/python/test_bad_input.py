@@ -51,7 +51,7 @@ def refused(done: object, code: int, *parts: str) -> None:
         ('direction = "up"', 'direction = "up"\ncount = 0', ["count"]),
         ('direction = "up"', 'direction = "up"\nspeed = 3', ["speed"]),
         ('type = "tcp"', 'type = "sctp"', ["type", "sctp"]),
-        ('duration = "5s"', "duration = [", ["line 2|2:"]),
+        ('duration = "5s"', "duration = [", ["line 3"]),
         ('duration = "5s"', "", ["duration"]),
     ],
 )

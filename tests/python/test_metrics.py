@@ -137,4 +137,4 @@ def test_errors_come_before_notes() -> None:
     ).findings
     assert found[0].severity is Severity.ERROR
     assert found[-1].severity is Severity.NOTE
-    assert "1.0%" in found[0].text
+    assert "1.0 %" in found[0].text

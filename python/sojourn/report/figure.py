@@ -50,7 +50,7 @@ def _ellipse_figure(result: Result, side: str, ellipses: Sequence[curves.Ellipse
         arm = result.arms.index(ellipse.arm)
         delay, goodput = ellipse.centre
         name = f"{ellipse.arm}, median: {delay:.3g} ms, {goodput:.4g} Mbit/s"
-        chart.dot(arm, name, ellipse.centre, radius=5)
+        chart.dot(arm, name, ellipse.centre, radius=4)
     rows = [
         (
             ellipse.arm,
@@ -167,12 +167,18 @@ def _figure(
     )
 
 
+def _cell(text: str) -> str:
+    """Put an interval in brackets below what it belongs to."""
+    value, bracket, span = text.partition(" [")
+    return f"{escape(value)}<small>[{escape(span)}</small>" if bracket else escape(text)
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Write a table; the first cell of a row heads it."""
     heads = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
     body = "".join(
         f'<tr><th scope="row">{escape(row[0])}</th>'
-        + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
+        + "".join(f"<td>{_cell(cell)}</td>" for cell in row[1:])
         + "</tr>"
         for row in rows
     )

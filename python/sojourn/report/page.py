@@ -85,7 +85,9 @@ def write(result: Result, path: str | Path) -> None:
 
 _SERIES_NOTE = (
     "Lines are means over short intervals and over replications, from the start of the run; the "
-    "numbers above count from the end of the warm-up."
+    "numbers above count from the end of the warm-up. Goodput is what reaches the application in "
+    "order: after a repaired loss much arrives at once, so that for a moment it may exceed the "
+    "rate of the link."
 )
 
 
