@@ -123,6 +123,7 @@ fn answer(options: &Options) -> Result<ExitCode, String> {
     if let Some(path) = &options.json {
         write(path, &truth, &comparison)?;
     }
+    println!("{}", report::stricter(&comparison.cells));
     println!("{}", report::last_line(score));
     let missed = options.require.is_some_and(|share| score.share() < share);
     Ok(ExitCode::from(u8::from(missed)))

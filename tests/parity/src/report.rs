@@ -115,6 +115,18 @@ fn share(score: Score) -> String {
     }
 }
 
+/// How many cells would agree if less were tolerated: where all agree, this still tells progress.
+pub(crate) fn stricter(cells: &[Cell]) -> String {
+    let within = |part: f64| cells.iter().filter(|c| c.distance() <= part).count();
+    format!(
+        "within half the tolerance {}, a quarter {}, a tenth {} of {}",
+        within(0.5),
+        within(0.25),
+        within(0.1),
+        cells.len()
+    )
+}
+
 /// The line that ends the report.
 pub(crate) fn last_line(score: Score) -> String {
     format!(
