@@ -26,9 +26,10 @@ Examples
 ['arm', 'metric', 'unit', 'n', 'mean', 'low', 'high']
 """
 
+from typing import TYPE_CHECKING, Any
+
 from sojourn import _core
 from sojourn._core import ResultError, ScenarioError, SojournError
-from sojourn.figures import plot_cdf, plot_ellipse, plot_series
 from sojourn.qdiscs import Bfifo, CoDel, FqCoDel, Pfifo, Pie, Queue, Red, Sfq, qdisc
 from sojourn.result import Result, run
 from sojourn.scenario import Arm, Link, Scenario
@@ -36,7 +37,21 @@ from sojourn.traffic import Ping, Tcp, Traffic, Udp
 from sojourn.units import gbit, kbit, mbit, ms, s, us
 from sojourn.validity import Finding, Severity, Validity
 
+if TYPE_CHECKING:
+    from sojourn.figures import plot_cdf, plot_ellipse, plot_series
+
 __version__ = _core.version()
+
+
+def __getattr__(name: str) -> Any:
+    """Load the figures when one is asked for: matplotlib is most of the time of an import."""
+    if name in {"plot_cdf", "plot_ellipse", "plot_series"}:
+        from sojourn import figures  # noqa: PLC0415 - the point of this function
+
+        return getattr(figures, name)
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)
+
 
 __all__ = [
     "Arm",

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 from rich.console import Console
 
-from sojourn import _core, figures, wording
+from sojourn import _core, wording
 from sojourn import report as reports
 from sojourn import study as studies
 from sojourn.cli.session import INTERRUPTED, progress_bar
@@ -79,6 +79,8 @@ def claim_folder_tree(folder: Path, names: list[str]) -> Path:
 
 
 def _keep(result: Result, folder: Path) -> None:
+    from sojourn import figures  # noqa: PLC0415 - the other commands start without matplotlib
+
     result.save(folder)
     reports.write(result, folder / "report.html")
     figures.save(figures.plot_ellipse(result), folder / "ellipse.png", result)
