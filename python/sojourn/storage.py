@@ -32,6 +32,9 @@ def claim_folder(path: str | Path) -> Path:
         with tempfile.TemporaryFile(dir=folder):
             pass
         occupied = any(folder.iterdir()) and not (folder / MANIFEST).exists()
+    except FileExistsError:
+        message = f"cannot write to {folder}: it is a file, not a folder"
+        raise _core.ResultError(message) from None
     except OSError as error:
         message = f"cannot write to {folder}: {error.strerror}"
         raise _core.ResultError(message) from None

@@ -74,6 +74,12 @@ def test_a_dry_run_says_what_would_run_and_writes_nothing(sojourn: Command, tmp_
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_rate_in_bytes_per_second_is_read_as_tc_does_and_warned_of(sojourn: Command) -> None:
+    done = sojourn("compare", "pfifo", "--link", "10mbps", "--dry-run")
+    assert done.returncode == 0
+    assert "10mbps is in bytes per second, as tc reads it: 80 Mbit/s" in done.stderr
+
+
 @pytest.mark.parametrize(
     "traffic",
     ["rrul_be", "tcp_1up", "tcp_1down", "tcp_4up", "tcp_2up_2down", "rtt_fair", "udp_flood"],

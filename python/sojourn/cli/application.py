@@ -67,6 +67,7 @@ def run(
 ) -> int:
     """Run a scenario from a file."""
     scenario = _scenario_file(file)
+    session.warn_of_bytes(file.read_text(encoding="utf-8"))
     if change:
         scenario = overridden(scenario, dict(assignment(text) for text in change))
     if seed is not None:
@@ -108,6 +109,7 @@ def compare(
 ) -> int:
     """Compare queues at both ends of an access link."""
     rates = presets.link_rates(link)
+    session.warn_of_bytes(link)
     scenario = presets.access_link(
         rates=rates,
         groups=presets.traffic(traffic, rates),
@@ -189,4 +191,4 @@ def _scenario_file(file: Path) -> Scenario:
         return Scenario.from_file(file)
     except OSError as error:
         message = f"cannot read {file}: {error.strerror}"
-        raise typer.BadParameter(message) from None
+        raise _core.ScenarioError(message) from None

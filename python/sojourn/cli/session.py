@@ -1,5 +1,7 @@
 """From a scenario to what the terminal shows: claim folders, run, print, save."""
 
+import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +18,8 @@ from sojourn.scenario import Scenario
 from sojourn.storage import claim_file, claim_folder
 
 INTERRUPTED = 130
+# Rates in bytes per second, which tc reads so and people often do not mean.
+BYTES_PER_SECOND = re.compile(r"\b[\d.]+[kmgt]?i?bps\b")
 # Full-size Ethernet frames, by which the size of a job is told beforehand.
 FRAME_BITS = 1514 * 8
 
@@ -41,6 +45,14 @@ class Plan:
     out: Path | None
     report: Path | None
     json: bool
+
+
+def warn_of_bytes(text: str) -> None:
+    """Warn of rates in bytes per second, in a link or in the text of a scenario."""
+    for rate in dict.fromkeys(BYTES_PER_SECOND.findall(text)):
+        megabits = _core.parse_rate_bits_per_s(rate) / 1e6
+        said = f"warning: {rate} is in bytes per second, as tc reads it: {megabits:g} Mbit/s"
+        print(said, file=sys.stderr)
 
 
 def describe(plan: Plan) -> int:
