@@ -63,6 +63,7 @@ fn run_on(
     let (pieces, failure) = (Mutex::new(BTreeMap::new()), Mutex::new(None));
 
     let work = || {
+        let _guard = EndOnPanic(&failed);
         // Ends: `next` grows in each turn.
         while !ended() {
             let job = next.fetch_add(1, Ordering::Relaxed);
@@ -99,7 +100,6 @@ fn run_on(
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         for worker in workers {
             if let Err(panic) = worker.join() {
-                failed.store(true, Ordering::Relaxed);
                 resume_unwind(panic);
             }
         }
@@ -111,6 +111,17 @@ fn run_on(
         .into_values()
         .collect();
     Ok(Outcome::of(scenario.clone(), finished, jobs.len()))
+}
+
+/// Ends the other runs when one panics, rather than letting them finish for nothing.
+struct EndOnPanic<'a>(&'a AtomicBool);
+
+impl Drop for EndOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 /// A thread that panicked while it held the lock ends the whole run anyway.

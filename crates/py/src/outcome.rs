@@ -10,14 +10,14 @@ use sojourn_lab::{Outcome, Table, TableKind};
 
 use crate::errors::Failure;
 
-/// A table of an outcome; polars, pyarrow and DuckDB take it without a copy.
+/// A table of an outcome; polars, pyarrow and `DuckDB` take it without a copy.
 #[pyclass(name = "Table", module = "sojourn._core", frozen)]
 #[derive(Debug)]
 pub(crate) struct PyTable(Table);
 
 #[pymethods]
 impl PyTable {
-    /// Hand the table over by the Arrow PyCapsule interface.
+    /// Hand the table over by Arrow's `PyCapsule` interface.
     ///
     /// The types are those of the table: the interface allows a producer to disregard the
     /// schema requested.
@@ -90,22 +90,20 @@ impl PyOutcome {
         self.0.manifest().to_json()
     }
 
-    /// The names that table() takes.
+    /// The names that `table` takes.
     #[getter]
+    #[expect(clippy::unused_self, reason = "a property is asked of an object")]
     fn table_names(&self) -> Vec<&'static str> {
         TableKind::ALL.map(TableKind::name).to_vec()
     }
 
     /// Return the table called `name`.
     fn table(&self, name: &str) -> Result<PyTable, Failure> {
-        match TableKind::named(name) {
-            Some(kind) => Ok(PyTable(self.0.table(kind).clone())),
-            None => {
-                let names = TableKind::ALL.map(TableKind::name).join(", ");
-                let message = format!("there is no table {name:?}; tables are {names}");
-                Err(Failure::Result(message))
-            }
-        }
+        let kind = TableKind::named(name).ok_or_else(|| {
+            let names = TableKind::ALL.map(TableKind::name).join(", ");
+            Failure::Result(format!("there is no table {name:?}; tables are {names}"))
+        })?;
+        Ok(PyTable(self.0.table(kind).clone()))
     }
 
     /// Write manifest.json and a Parquet file a table; only a result is ever replaced.
@@ -114,7 +112,7 @@ impl PyOutcome {
         Ok(py.detach(|| self.0.save(&folder))?)
     }
 
-    /// Read what save() wrote.
+    /// Read what `save` wrote.
     #[staticmethod]
     #[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
     fn load(py: Python<'_>, folder: PathBuf) -> Result<Self, Failure> {

@@ -28,15 +28,10 @@ const ATTENTION: Duration = Duration::from_millis(50);
 pub(crate) fn run(
     py: Python<'_>,
     scenario: &Bound<'_, PyScenario>,
-    jobs: Option<usize>,
+    jobs: Option<i64>,
     progress: Option<Py<PyAny>>,
 ) -> Result<PyOutcome, Failure> {
-    let jobs = match jobs {
-        None => None,
-        Some(jobs) => Some(NonZeroUsize::new(jobs).ok_or_else(|| {
-            Failure::Scenario("jobs: 0 is out of range: at least 1 is needed".to_owned())
-        })?),
-    };
+    let jobs = jobs.map(threads).transpose()?;
     let scenario = &scenario.get().0;
     let mut watch = Watch {
         progress,
@@ -73,6 +68,14 @@ pub(crate) fn run(
         Some(error) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error.into()),
         _ => Ok(PyOutcome(outcome)),
     }
+}
+
+fn threads(jobs: i64) -> Result<NonZeroUsize, Failure> {
+    let threads = usize::try_from(jobs).ok().and_then(NonZeroUsize::new);
+    threads.ok_or_else(|| {
+        let message = format!("jobs: {jobs} is out of range: at least 1 is needed");
+        Failure::Scenario(message)
+    })
 }
 
 /// What the calling thread looks after.

@@ -14,7 +14,7 @@ pub(crate) struct PyScenario(pub(crate) Scenario);
 
 #[pymethods]
 impl PyScenario {
-    /// Read TOML; a ScenarioError names the key, what was given and what is right.
+    /// Read TOML; a `ScenarioError` names the key, what was given and what is right.
     #[staticmethod]
     fn from_toml(py: Python<'_>, text: &str) -> Result<Self, Failure> {
         Ok(Self(py.detach(|| Scenario::from_toml(text))?))
@@ -48,7 +48,7 @@ impl PyScenario {
         self.0.name()
     }
 
-    /// The names of the variants compared; ["default"] if the scenario names none.
+    /// The names of the variants compared; `default` alone if the scenario names none.
     #[getter]
     fn arms(&self) -> Vec<&str> {
         self.0.arms().collect()

@@ -113,6 +113,8 @@ fn links(cell: Cell<'_>) -> RecordBatch {
             configs.iter().map(|c| real(c.rate.bits_per_sec()) / 1e6),
         )
         .text("qdisc", qdiscs.iter().map(String::as_str));
+    // A packet counts when it leaves, so that one may reach in from before the warm-up's end.
+    let busy = |r: &LinkRecord| (r.busy.as_secs_f64() / window.as_secs_f64()).min(1.0);
     let used = configs
         .iter()
         .zip(records)
@@ -139,12 +141,7 @@ fn links(cell: Cell<'_>) -> RecordBatch {
             "sojourn_ms_max",
             sojourn().map(|h| h.max().map(ms_of_nanos)),
         )
-        .real(
-            "busy_share",
-            records
-                .iter()
-                .map(|r| r.busy.as_secs_f64() / window.as_secs_f64()),
-        )
+        .real("busy_share", records.iter().map(busy))
         .finish()
 }
 
