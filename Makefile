@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 PACKAGES := $(VENV)/.packages
 EXTENSION := $(VENV)/.extension
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name Cargo.toml)
+PYTHON_CODE := python tests/python crates/py/tests
 DIR ?= results/residential/rrul_10_1
 
 .DEFAULT_GOAL := help
@@ -23,7 +24,7 @@ $(PACKAGES): pyproject.toml
 	touch $@
 
 $(EXTENSION): $(PACKAGES) $(SOURCES)
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --extras dev --quiet
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --extras dev --quiet > /dev/null
 	touch $@
 
 demo: setup ## Measure a published study again: under a minute on two cores.
@@ -38,14 +39,14 @@ test: check ## All tests, after all checks; makes what it needs.
 check: setup ## Formatting, lints and types of Rust and Python.
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	$(BIN)/ruff format --check --quiet python tests/python
-	$(BIN)/ruff check --quiet python tests/python
+	$(BIN)/ruff format --check --quiet $(PYTHON_CODE)
+	$(BIN)/ruff check --quiet $(PYTHON_CODE)
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest sojourn._core
 
 fmt: setup ## Format Rust and Python.
 	cargo fmt --all
-	$(BIN)/ruff format python tests/python
+	$(BIN)/ruff format $(PYTHON_CODE)
 
 bench: ## Cost of the simulator on the scenarios of docs/performance.md.
 	cargo run --release -p sojourn-bench

@@ -131,7 +131,7 @@ def plot_cdf(result: Result) -> Figure:
         (f"sojourn {link} [ms]", curves.sojourn_cdfs(result, link))
         for link in curves.link_names(result)
     ]
-    panels = [panel for panel in panels if panel[1]]
+    panels = [(label, lines) for label, lines in panels if _visible(lines)]
     figure = _figure(columns=len(panels), rows=1, width=3.4, height=3.2)
     for index, (label, lines) in enumerate(panels):
         axes = figure.add_subplot(1, len(panels), index + 1)
@@ -192,6 +192,11 @@ def _figure(*, columns: int, rows: int, width: float, height: float) -> Figure:
     figure = Figure(figsize=(width * columns, height * rows + 0.9), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
+
+
+def _visible(lines: Sequence[curves.Curve]) -> bool:
+    """Whether a distribution is more than the line of a queue that was never used."""
+    return any(max(line.x) > curves.SMALLEST_MS for line in lines)
 
 
 def _draw(axes: Axes, lines: Sequence[curves.Curve], arms: Sequence[str]) -> None:

@@ -145,7 +145,7 @@ def cdf_figures(result: Result) -> list[str]:
 
 def _cdf(result: Result, title: str, label: str, lines: Sequence[curves.Curve]) -> str:
     values = [max(value, curves.SMALLEST_MS) for line in lines for value in line.x]
-    if not values:
+    if not values or max(values) <= curves.SMALLEST_MS:
         return ""
     chart = Chart(title, log_axis(label, values), Axis(label="share of packets", low=0.0, high=1.0))
     for line in lines:

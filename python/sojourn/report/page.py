@@ -123,7 +123,7 @@ def _validity(result: Result) -> str:
     verdict = result.validity.verdict
     said = {
         "invalid": "This result cannot bear a conclusion about the queues.",
-        "weak": "This result is weak.",
+        "weak": "This result is to be read with these warnings.",
         "valid": "Nothing was found that limits this result."
         if not result.validity.findings
         else "Nothing was found that weakens this result.",
