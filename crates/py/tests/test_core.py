@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import signal
 import subprocess
 import sys
@@ -154,17 +153,17 @@ def test_ctrl_c_keeps_what_has_finished() -> None:
         outcome = _core.run(scenario, jobs=4, progress=lambda n, _: print(n, flush=True))
         print("ended", outcome.complete, outcome.finished, outcome.total, flush=True)
     """)
-    process = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=os.environ
-    )
-    assert process.stdout is not None
-    for line in process.stdout:
-        if line.strip() == "2":
-            break
-    interrupted = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    rest = process.stdout.read()
-    assert process.wait(timeout=30) == 0
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.strip() == "2":
+                break
+        interrupted = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+        assert process.wait(timeout=30) == 0
     assert time.monotonic() - interrupted < 5.0
     assert "ended False 2 4" in rest
 
