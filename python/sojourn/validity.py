@@ -179,8 +179,8 @@ def _losses(flows: pl.DataFrame) -> list[Finding]:
     return [
         Finding(
             severity=Severity.WARNING,
-            text=f"{row['arm']}: {100 * row['ping_loss']:.0f} % of pings were lost; "
-            "delays describe those that were not.",
+            text=f"{row['arm']}: {100 * row['ping_loss']:.0f} % of pings had no reply "
+            "within the run; delays describe those that had one.",
         )
         for row in pings.group_by("arm", maintain_order=True)
         .agg(pl.col("ping_loss").mean())

@@ -34,13 +34,18 @@ def _named(known: list[dict[str, Any]], name: str) -> dict[str, Any]:
     raise _core.ScenarioError(message)
 
 
+def _range(item: dict[str, Any]) -> str:
+    """Say which values are allowed; of a flag that goes without saying."""
+    return "" if item["unit"] == "flag" else str(item["range"])
+
+
 def _describe(entry: dict[str, Any]) -> None:
     print(f"{entry['name']}: {entry['summary']}")
     print(f"source: {entry['source']}")
     print(f"profiles: {', '.join(entry['profiles'])} (the first is the default)")
     rows = [
-        [item["key"], item["unit"], str(item["default"]), str(item["range"]), item["meaning"]]
+        [item["key"], item["unit"], str(item["default"]), item["meaning"], _range(item)]
         for item in entry["parameters"]
     ]
-    head = ["parameter", "unit", "default", "range", "meaning"]
+    head = ["parameter", "unit", "default", "meaning", "range"]
     print_table(head, rows, title="parameters", words=len(head))

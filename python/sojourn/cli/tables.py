@@ -100,13 +100,14 @@ def print_table(
     """Print a table to stdout: bordered on a terminal, aligned text in a pipe.
 
     The first `words` columns hold text, the others numbers. A table wider than the terminal is
-    continued below, with its first column repeated.
+    continued below, with its first column repeated; one of text alone is wrapped.
     """
     if not sys.stdout.isatty():
         _print_plain(head, rows, title=title, words=words)
         return
     console = Console(highlight=False)
-    for columns in _blocks(head, rows, console.width):
+    whole = [list(range(len(head)))]
+    for columns in whole if words == len(head) else _blocks(head, rows, console.width):
         table = Table(title=Text(title), title_justify="left", title_style="bold")
         for index in columns:
             justify: Literal["left", "right"] = "left" if index < words else "right"
