@@ -178,4 +178,9 @@ impl Wire {
             .expect("an arrival follows a packet");
         (pkt, self.packets.front().map(|&(at, _)| at))
     }
+
+    /// Whose packet arrives next.
+    pub(crate) fn next_flow(&self) -> Option<u32> {
+        self.packets.front().map(|(_, pkt)| pkt.flow)
+    }
 }

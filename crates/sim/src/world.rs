@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use sojourn_net::{Bytes, Duration, Ecn, Instant, Rng};
 use sojourn_qdisc::{LinkFacts, Qdisc};
-use sojourn_transport::{Segment, Ticks};
+use sojourn_transport::{Arrival, Segment, Ticks};
 
 use crate::agenda::{Agenda, Event, MAX_INDEX};
 use crate::config::{Config, ConfigError};
@@ -184,7 +184,9 @@ impl<'a> World<'a> {
             Event::Wire(id) => {
                 let (pkt, next) = self.wires[id as usize].pop();
                 if self.routes.step(pkt.step) == Step::End {
-                    self.deliver(&pkt);
+                    let follows = next == Some(self.now)
+                        && self.wires[id as usize].next_flow() == Some(pkt.flow);
+                    self.deliver(&pkt, follows);
                 } else {
                     self.forward(&pkt);
                 }
@@ -203,7 +205,8 @@ impl<'a> World<'a> {
 
     fn deliver_arrivals(&mut self) {
         while let Some(pkt) = self.arrivals.pop_front() {
-            self.deliver(&pkt);
+            let follows = self.arrivals.front().is_some_and(|p| p.flow == pkt.flow);
+            self.deliver(&pkt, follows);
         }
     }
 
@@ -393,9 +396,10 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Hands a packet to the endpoint it has reached.
+    /// Hands a packet to the endpoint it has reached; `follows`: another of its flow comes at the
+    /// same instant.
     #[inline]
-    fn deliver(&mut self, pkt: &Packet) {
+    fn deliver(&mut self, pkt: &Packet, follows: bool) {
         let id = pkt.flow;
         let flow = &mut self.flows[id as usize];
         if flow.stopped {
@@ -403,8 +407,11 @@ impl<'a> World<'a> {
         }
         match (&mut flow.source, pkt.kind) {
             (Source::Tcp(tcp), Kind::Data) => {
-                let ce = pkt.ecn == Ecn::Ce;
-                tcp.on_data(self.now, &pkt.segment, ce, &mut self.outbox);
+                let arrival = Arrival {
+                    ce: pkt.ecn == Ecn::Ce,
+                    more: follows,
+                };
+                tcp.on_data(self.now, &pkt.segment, arrival, &mut self.outbox);
                 let way = flow.reverse;
                 self.send(id, Kind::Ack, way);
                 self.follow_receiver(id);

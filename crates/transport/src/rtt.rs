@@ -36,7 +36,7 @@ pub(crate) struct Rtt {
     mdev_max4: u32,
     rttvar4: u32,
     /// The window over which `mdev_max4` is taken ends when this segment is acknowledged.
-    rtt_seq: u32,
+    window_end: u32,
     rto_ms: u32,
     min: u32,
     min_at: Instant,
@@ -49,7 +49,7 @@ impl Rtt {
             mdev4: 0,
             mdev_max4: MIN_VAR4,
             rttvar4: MIN_VAR4,
-            rtt_seq: 0,
+            window_end: 0,
             rto_ms: 1_000,
             min: u32::MAX,
             min_at: Instant::ZERO,
@@ -64,16 +64,16 @@ impl Rtt {
             self.mdev4 = m << 1;
             self.rttvar4 = self.mdev4.max(MIN_VAR4);
             self.mdev_max4 = self.rttvar4;
-            self.rtt_seq = snd_nxt;
+            self.window_end = snd_nxt;
         } else {
             self.smooth(m);
             self.mdev_max4 = self.mdev_max4.max(self.mdev4);
             self.rttvar4 = self.rttvar4.max(self.mdev_max4);
-            if snd_una > self.rtt_seq {
+            if snd_una > self.window_end {
                 if self.mdev_max4 < self.rttvar4 {
                     self.rttvar4 -= (self.rttvar4 - self.mdev_max4) >> 2;
                 }
-                self.rtt_seq = snd_nxt;
+                self.window_end = snd_nxt;
                 self.mdev_max4 = MIN_VAR4;
             }
         }

@@ -1,7 +1,7 @@
 //! A TCP connection and its record.
 
 use sojourn_net::Instant;
-use sojourn_transport::{Receiver, Segment, Sender, SenderParams, State};
+use sojourn_transport::{Arrival, Receiver, Segment, Sender, SenderParams, State};
 
 use super::{Hosts, blank, since};
 use crate::records::{FlowCounters, FlowKind, FlowRecord, FlowSample};
@@ -53,10 +53,10 @@ impl Tcp {
         &mut self,
         now: Instant,
         seg: &Segment,
-        ce: bool,
+        arrival: Arrival,
         out: &mut Vec<Segment>,
     ) {
-        self.receiver.on_segment(now, seg, ce, out);
+        self.receiver.on_segment(now, seg, arrival, out);
         if self.receiver.finished() && self.completed.is_none() {
             self.completed = Some(now);
         }

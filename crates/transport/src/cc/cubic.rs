@@ -3,7 +3,7 @@
 //! # Source
 //!
 //! RFC 8312 and RFC 9438, in the arithmetic of Linux 6.1 (its behaviour specified from
-//! measurements and facts, see `docs/tcp.md`); HyStart: Ha and Rhee, PFLDnet 2008, as Linux.
+//! measurements and facts, see `docs/tcp.md`); HyStart: Ha and Rhee, `PFLDnet` 2008, as Linux.
 //!
 //! # Law
 //!
@@ -276,7 +276,7 @@ impl HyStart {
         let slack = (4 * 65_536 * 1_000_000_u64)
             .checked_div(ack.pacing_rate)
             .map_or(1_000, |micros| micros.min(1_000));
-        let threshold = (u64::from(delay_min) + slack) / 2;
+        let threshold = u64::midpoint(u64::from(delay_min), slack);
         ack.now.since(self.round_start).as_micros() > threshold
     }
 
@@ -296,11 +296,11 @@ mod tests {
 
     #[test]
     fn k_is_the_cube_root_of_the_gap_over_c() {
-        // Specification: a loss at W = 870, 77, 14 gives K = 8.7, 3.9, 2.2 s.
-        for (w, seconds) in [(870_u32, 8.67), (77, 3.87), (14, 2.19)] {
+        // cbrt((W - floor(0.7 W)) / 0.4); the windows are whole segments.
+        for (w, seconds) in [(870_u32, 8.67), (77, 3.91), (14, 2.32)] {
             let k = time_to_plateau(w - w * BETA / 1_024);
             let k = f64::from(u32::try_from(k).unwrap()) / 1_024.0;
-            assert!((k - seconds).abs() < 0.1, "W {w}: K {k}");
+            assert!((k - seconds).abs() < 0.02, "W {w}: K {k}");
         }
         assert_eq!(time_to_plateau(0), 0);
     }

@@ -16,6 +16,8 @@
 mod sacks;
 mod window;
 
+use std::cmp::Ordering;
+
 use sojourn_net::{Duration, Instant};
 
 use crate::clock::Ticks;
@@ -37,8 +39,22 @@ const COMPRESSION_SLACK: Duration = Duration::from_micros(100);
 /// SYN-ACK retransmissions until a half-open connection is dropped.
 const MAX_SYN_ACK_RESENT: u8 = 5;
 
-/// The receiving end of a TCP connection; its application reads at once.
+/// How a segment arrived, besides what TCP says in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// Its IP header says that congestion was met.
+    pub ce: bool,
+    /// The next segment of the connection arrives at the same instant. The application reads
+    /// after the last of such a burst, and only reading acknowledges a second segment.
+    pub more: bool,
+}
+
+/// The receiving end of a TCP connection; its application is always waiting to read.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, kept small"
+)]
 pub struct Receiver {
     ticks: Ticks,
     state: State,
@@ -61,9 +77,17 @@ pub struct Receiver {
     ack_pending: bool,
     ack_now: bool,
     ece: bool,
+    /// The application reads when the burst is over.
+    read_waits: bool,
+    /// Segments of the burst it has not read.
+    unread: u32,
+    /// Bytes up to the end of the first of them: the window is adjusted when that is read.
+    first_unread: u64,
     ecn: bool,
     fin_received: bool,
     syn_acks: u8,
+    /// How often the timer, not a SYN, had a SYN-ACK sent again.
+    syn_ack_timeouts: u8,
     compressed: u8,
     duplicates: u8,
     /// The segment expected when `duplicates` began to count.
@@ -104,9 +128,13 @@ impl Receiver {
             ack_pending: false,
             ack_now: false,
             ece: false,
+            read_waits: false,
+            unread: 0,
+            first_unread: 0,
             ecn,
             fin_received: false,
             syn_acks: 0,
+            syn_ack_timeouts: 0,
             compressed: 0,
             duplicates: 0,
             duplicates_of: 0,
@@ -135,8 +163,14 @@ impl Receiver {
         self.fin_received
     }
 
-    /// A segment from the peer arrived; `ce`: its IP header says that congestion was met.
-    pub fn on_segment(&mut self, now: Instant, seg: &Segment, ce: bool, out: &mut Vec<Segment>) {
+    /// A segment from the peer arrived in `arrival`.
+    pub fn on_segment(
+        &mut self,
+        now: Instant,
+        seg: &Segment,
+        arrival: Arrival,
+        out: &mut Vec<Segment>,
+    ) {
         if seg.flags.has(Flags::SYN) {
             self.on_syn(now, seg, out);
             return;
@@ -152,15 +186,16 @@ impl Receiver {
         if seg.seq <= self.acked {
             self.echo = seg.ts_val;
         }
-        self.hear_congestion(seg, ce);
-        if seg.seq == self.next {
-            self.take_in_order(now, seg, out);
-        } else if seg.seq < self.next {
-            self.report_duplicate(seg.seq);
-            self.quick = self.quick.max(MAX_QUICK);
-            self.schedule(now, out);
-        } else {
-            self.hold(now, seg, out);
+        self.read_waits = arrival.more;
+        self.hear_congestion(seg, arrival.ce);
+        match seg.seq.cmp(&self.next) {
+            Ordering::Equal => self.take_in_order(now, seg, out),
+            Ordering::Less => {
+                self.report_duplicate(seg.seq);
+                self.quick = self.quick.max(MAX_QUICK);
+                self.schedule(now, out);
+            }
+            Ordering::Greater => self.hold(now, seg, out),
         }
     }
 
@@ -191,7 +226,7 @@ impl Receiver {
             flags,
             ..Segment::EMPTY
         });
-        let wait = 1_000 << self.syn_acks.min(MAX_SYN_ACK_RESENT);
+        let wait = 1_000 << self.syn_ack_timeouts;
         self.delayed_ack_at = Some(self.ticks.expiry(now, wait));
         self.syn_acks = self.syn_acks.saturating_add(1);
     }
@@ -199,6 +234,7 @@ impl Receiver {
     fn establish(&mut self, now: Instant) {
         self.state = State::Established;
         self.delayed_ack_at = None;
+        self.window.begin(now);
         if self.syn_acks == 1 {
             let rtt = crate::sender::micros(now.since(self.syn_ack_sent));
             self.window.first_rtt(rtt);
@@ -226,6 +262,9 @@ impl Receiver {
     fn take_in_order(&mut self, now: Instant, seg: &Segment, out: &mut Vec<Segment>) {
         self.time_data(now, seg);
         self.accept(seg.len, seg.flags.has(Flags::FIN));
+        if self.unread == 0 {
+            self.first_unread = self.delivered;
+        }
         if let Some(held) = &mut self.held
             && !held.is_empty()
         {
@@ -236,17 +275,27 @@ impl Receiver {
             self.fin_received |= fin;
             self.ack_now |= held.is_empty();
         }
-        if self.window.grow(seg.len) {
-            self.quick = self.quick.max(1);
+        self.unread += 1;
+        self.grow_window(seg.len);
+        if !self.read_waits {
+            self.unread = 0;
+            self.window.adjust(now, self.first_unread);
         }
-        self.window.adjust(now, self.delivered);
         if self.fin_received {
             self.ack_now = true;
         }
         self.schedule(now, out);
-        // The application reads at once, which answers a pushed segment.
-        if self.ack_pending && self.pushed {
+        // The application has read everything, which answers a pushed segment.
+        if self.ack_pending && self.pushed && !self.read_waits {
             self.send_ack(now, out);
+        }
+    }
+
+    /// Lets the window grow, which the sender is told at once.
+    fn grow_window(&mut self, len: u16) {
+        let held = self.held.as_ref().map_or(0, |held| held.count);
+        if self.window.grow(len, self.unread + held) {
+            self.quick = self.quick.max(1);
         }
     }
 
@@ -293,6 +342,7 @@ impl Receiver {
         self.ack_pending = true;
         let held = self.held.get_or_insert_default();
         let far = held.add(seg.seq, seg.len, seg.flags.has(Flags::FIN));
+        self.grow_window(seg.len);
         if far && self.compressed > 0 {
             self.send_ack(now, out);
             self.ack_pending = true;
@@ -311,7 +361,10 @@ impl Receiver {
 
     /// Acknowledges now, or sees to it that somebody does later.
     fn schedule(&mut self, now: Instant, out: &mut Vec<Segment>) {
-        let second = self.since_ack > u32::from(self.rcv_mss);
+        // A window that would have to shrink for what is unread says nothing to the sender.
+        let held = self.held.as_ref().map_or(0, |held| held.count);
+        let second = self.since_ack > u32::from(self.rcv_mss)
+            && (!self.read_waits || self.window.holds(self.unread + held));
         if second || self.quick > 0 || self.ack_now {
             self.send_ack(now, out);
             return;
@@ -399,11 +452,14 @@ impl Receiver {
         }
         match self.state {
             State::Listen => {}
-            State::SynReceived if self.syn_acks > MAX_SYN_ACK_RESENT => {
+            State::SynReceived if self.syn_ack_timeouts == MAX_SYN_ACK_RESENT => {
                 self.state = State::Listen;
                 self.delayed_ack_at = None;
             }
-            State::SynReceived => self.send_syn_ack(now, out),
+            State::SynReceived => {
+                self.syn_ack_timeouts += 1;
+                self.send_syn_ack(now, out);
+            }
             State::Established => {
                 if self.delayed_ack_at.is_some_and(|at| at <= now) {
                     self.ato_ms = (self.ato_ms * 2).min(self.rto_ms);

@@ -10,6 +10,8 @@ const REMEMBERED: usize = 4;
 #[derive(Clone, Debug, Default)]
 pub(super) struct OutOfOrder {
     held: RangeSet,
+    /// How many segments are held.
+    pub(super) count: u32,
     /// Latest first.
     recent: [Option<SackBlock>; REMEMBERED],
     /// A duplicate to report once.
@@ -39,6 +41,7 @@ impl OutOfOrder {
         if fin {
             self.fin = Some(seq);
         }
+        self.count += 1;
         let (start, end) = self.held.insert(seq, seq + 1, |_, _| {});
         let run = SackBlock { start, end };
         let known = |b: &Option<SackBlock>| b.is_some_and(|b| start <= b.start && b.end <= end);
@@ -66,6 +69,7 @@ impl OutOfOrder {
             "a held run cannot begin below the next segment"
         );
         self.held.pop_first();
+        self.count -= end - start;
         let mut bytes = (end - start) * u32::from(MSS);
         self.short.retain(|&(seq, len)| {
             let within = seq < end;

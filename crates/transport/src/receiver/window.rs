@@ -22,6 +22,10 @@ const INITIAL_LIMIT: u32 = 65_536;
 /// Largest window that window scaling can express.
 const MAX: u64 = 1 << 30;
 const ADVERTISED_MSS: u64 = 1_460;
+/// Half of the 2304 B of memory that a full-sized segment occupies.
+const SHARE_OF_UNREAD: u32 = 1_152;
+/// Windows are told in units of this (window scale 11).
+const SCALE: u32 = 2_048;
 
 /// The window a receiver advertises.
 #[derive(Clone, Debug)]
@@ -59,6 +63,11 @@ impl AdvertisedWindow {
         self.rtt8 >> 3
     }
 
+    /// The connection is established.
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.round_began = now;
+    }
+
     pub(super) fn first_rtt(&mut self, micros: u32) {
         self.rtt8 = micros.max(1) << 3;
     }
@@ -70,21 +79,31 @@ impl AdvertisedWindow {
         }
         self.last_echo = seg.ts_ecr;
         let micros = stamp.wrapping_sub(seg.ts_ecr).clamp(1, 1_000_000) * 1_000;
-        self.rtt8 = if self.rtt8 == 0 {
+        // A smaller sample counts in full, a larger one by an eighth.
+        self.rtt8 = if self.rtt8 == 0 || micros << 3 < self.rtt8 {
             micros << 3
         } else {
             self.rtt8 - (self.rtt8 >> 3) + micros
         };
     }
 
-    /// A data segment of `len` bytes arrived; says whether the window grew.
-    pub(super) fn grow(&mut self, len: u16) -> bool {
-        if len < 128 || self.window >= self.limit {
+    /// A data segment of `len` bytes arrived, and so many now wait to be read; says whether the
+    /// window grew. What waits takes its share of the buffer.
+    pub(super) fn grow(&mut self, len: u16, unread: u32) -> bool {
+        let limit = self.limit.saturating_sub(SHARE_OF_UNREAD * unread);
+        if len < 128 || self.window >= limit {
             return false;
         }
-        let room = self.limit - self.window;
+        let room = limit - self.window;
         self.window += room.min(2 * 1_460);
         true
+    }
+
+    /// Whether the whole window can still be advertised while so many segments are unread.
+    pub(super) fn holds(&self, unread: u32) -> bool {
+        let scaled = |window: u32| window.div_ceil(SCALE);
+        let free = self.limit.saturating_sub(SHARE_OF_UNREAD * unread);
+        scaled(free.min(self.window)) >= scaled(self.window)
     }
 
     /// Raises the limit at the end of a round trip that brought more than any before.

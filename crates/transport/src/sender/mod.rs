@@ -79,6 +79,10 @@ pub(crate) enum Phase {
 
 /// The sending end of a TCP connection.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, kept small"
+)]
 pub struct Sender {
     ticks: Ticks,
     state: State,
@@ -104,8 +108,6 @@ pub struct Sender {
     pacing_rate: u64,
     /// Bytes written and not sent.
     unsent: u64,
-    /// Bytes left of the socket buffer's present unit of at most [`output::BUFFER_SEGMENTS`].
-    buffer_left: u32,
     board: Scoreboard,
     window: Window,
     cc: Controller,
@@ -180,7 +182,6 @@ impl Sender {
             initial_window: params.initial_window,
             pacing_rate: 0,
             unsent: 0,
-            buffer_left: 0,
             board: Scoreboard::new(),
             window: Window::new(params.initial_window),
             cc: Controller::new(params.cc),

@@ -17,8 +17,6 @@ use super::{Phase, Sender};
 use crate::cc::CongestionControl;
 use crate::segment::{Flags, MSS, Segment};
 
-/// Segments of one buffer of the send queue: 64 kB of full-sized ones.
-const BUFFER_SEGMENTS: u32 = 45;
 /// Most bytes in one unit.
 const MAX_UNIT: u64 = 65_300;
 /// How long a unit may wait for company.
@@ -40,16 +38,10 @@ impl Sender {
                 break;
             }
             let quota = quota.min((self.window.cwnd / 2).max(1));
-            if self.buffer_left == 0 {
-                self.buffer_left = BUFFER_SEGMENTS;
-            }
-            let queued = self
-                .unsent
-                .div_ceil(u64::from(MSS))
-                .min(u64::from(self.buffer_left));
-            let queued = u32::try_from(queued).unwrap_or(BUFFER_SEGMENTS);
+            let queued = self.unsent.div_ceil(u64::from(MSS));
+            let queued = u32::try_from(queued).unwrap_or(u32::MAX);
             if queued > 1 {
-                match self.defer(now, in_flight, max_segments, queued) {
+                match self.defer(now, in_flight, max_segments) {
                     Verdict::Send => {}
                     Verdict::WaitForWindow => {
                         limited = true;
@@ -156,16 +148,15 @@ impl Sender {
     }
 
     /// Whether a unit may go, or had better wait for the next acknowledgement to grow.
-    fn defer(&self, now: Instant, in_flight: u32, max_segments: u32, queued: u32) -> Verdict {
+    fn defer(&self, now: Instant, in_flight: u32, max_segments: u32) -> Verdict {
         if self.phase >= Phase::Recovery || now.since(self.last_sent) > PATIENCE {
             return Verdict::Send;
         }
         let by_cwnd = self.window.cwnd - in_flight;
         let by_peer = self.segments_peer_allows();
         let limit = by_cwnd.min(by_peer);
-        let whole_buffer = u64::from(queued) * u64::from(MSS) < self.unsent && limit >= queued;
         let third = (self.peer_window / u32::from(MSS)).min(self.window.cwnd) / 3;
-        if limit >= max_segments || whole_buffer || limit >= third {
+        if limit >= max_segments || limit >= third {
             return Verdict::Send;
         }
         let Some(first) = self.board.first() else {
@@ -218,10 +209,15 @@ impl Sender {
             let len = u16::try_from(len).unwrap_or(MSS);
             let last_of_all = self.unsent == 0;
             let fin = last_of_all && self.fin_wanted;
-            let push = (n == segments && segments > 1) || last_of_all;
+            let push = if last_of_all {
+                Push::EndOfWrite
+            } else if n == segments && segments > 1 {
+                Push::EndOfUnit
+            } else {
+                Push::No
+            };
             self.send_one(now, len, push, fin, out);
         }
-        self.buffer_left = self.buffer_left.saturating_sub(segments);
         self.last_sent = now;
         if was_empty || self.timer_is(Kind::Probe) {
             self.arm_rto(now);
@@ -230,16 +226,18 @@ impl Sender {
 
     fn send_fin(&mut self, now: Instant, out: &mut Vec<Segment>) {
         let was_empty = self.board.outstanding() == 0;
-        self.send_one(now, 0, false, true, out);
+        self.send_one(now, 0, Push::No, true, out);
         self.last_sent = now;
         if was_empty || self.timer_is(Kind::Probe) {
             self.arm_rto(now);
         }
     }
 
-    fn send_one(&mut self, now: Instant, len: u16, push: bool, fin: bool, out: &mut Vec<Segment>) {
+    /// Sends one new segment. A pushed end of a unit is pushed this once, a pushed end of a write
+    /// whenever it is sent.
+    fn send_one(&mut self, now: Instant, len: u16, push: Push, fin: bool, out: &mut Vec<Segment>) {
         let mut control = Flags::NONE;
-        if push {
+        if push == Push::EndOfWrite {
             control |= Flags::PSH;
         }
         if fin {
@@ -247,6 +245,9 @@ impl Sender {
             self.fin_sent = true;
         }
         let mut flags = Flags::ACK | control;
+        if push == Push::EndOfUnit {
+            flags |= Flags::PSH;
+        }
         if self.ecn && len > 0 {
             flags |= Flags::ECT;
             if self.cwr_pending {
@@ -363,6 +364,14 @@ impl Sender {
         self.tlp_resent = true;
         true
     }
+}
+
+/// Why a segment asks to be handed over at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Push {
+    No,
+    EndOfUnit,
+    EndOfWrite,
 }
 
 /// What to do with a unit.

@@ -143,6 +143,10 @@ impl Scoreboard {
 
     /// The queues apart from the board, so that both can change; give them back with
     /// [`Scoreboard::restore`].
+    #[expect(
+        clippy::unnecessary_box_returns,
+        reason = "it lies in a box and goes back there"
+    )]
     pub(super) fn take_losses(&mut self) -> Box<Losses> {
         self.losses.take().unwrap_or_default()
     }

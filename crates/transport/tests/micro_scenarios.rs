@@ -1,0 +1,374 @@
+//! What the kernel did, packet by packet, is what the model does.
+//!
+//! Each test replays a scenario of `micro/` (see its README): one connection through a scripted
+//! middlebox that delays, drops, holds or marks chosen segments. Every frame of the kernel's log
+//! must be sent by the model too, in the same order, at the same time, with the same sequence or
+//! acknowledgement number, PSH flag and SACK blocks.
+//!
+//! The phase of the kernel's timer wheel against the connection is whatever it was, and is given
+//! for each run.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod middlebox;
+
+use std::collections::BTreeMap;
+
+use middlebox::{Frame, Lab, Rule, Scenario, What};
+use sojourn_transport::MSS;
+
+/// Segments after which the kernel's send buffer has cut a unit in two, which the model's never
+/// does: the units from there on, and so the pushes, are others.
+const CUT: u64 = 44;
+
+impl What {
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::Data { offset, len, .. },
+                Self::Data {
+                    offset: o, len: l, ..
+                },
+            ) if *offset >= CUT * u64::from(MSS) => offset == o && len == l,
+            (a, b) => a == b,
+        }
+    }
+}
+
+/// Reads the kernel's log, up to the server's own FIN: it has none in the model.
+fn kernel(scenario: &Scenario) -> Vec<Frame> {
+    let name = scenario.name;
+    let path = format!("{}/tests/micro/{name}.pk", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut frames = Vec::new();
+    let mut next_offset = 0;
+    let mut starts: BTreeMap<String, u64> = BTreeMap::new();
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let ms: f64 = words.next().unwrap().parse().unwrap();
+        let (way, flags) = (words.next().unwrap(), words.next().unwrap());
+        let words: Vec<&str> = words.collect();
+        let after = |key: &str| {
+            let at = words.iter().position(|w| *w == key).unwrap();
+            words[at + 1]
+        };
+        let what = if way == "C>S" {
+            let len: u16 = after("len").parse().unwrap();
+            if flags.contains('S') {
+                What::Syn
+            } else if len == 0 && (!flags.contains('F') || !scenario.close) {
+                // Not data; or the FIN of a client that was told to end when the log did.
+                continue;
+            } else {
+                // Segments are numbered by whole ones; the stream is contiguous at first sight.
+                let key = format!("{} {len}", after("seq"));
+                if !starts.contains_key(&key) {
+                    starts.insert(key.clone(), next_offset);
+                    next_offset += u64::from(len);
+                }
+                What::Data {
+                    offset: starts[&key],
+                    len,
+                    push: flags.contains('P'),
+                }
+            }
+        } else {
+            if flags.contains('S') {
+                frames.push(Frame {
+                    ms,
+                    what: What::SynAck,
+                });
+                continue;
+            }
+            if flags.contains('F') {
+                break;
+            }
+            let bytes = |text: &str| {
+                let number: u64 = text.trim_matches(&['<', '>'][..]).parse().unwrap();
+                if text.starts_with('<') {
+                    number * u64::from(MSS)
+                } else {
+                    number - 1
+                }
+            };
+            let sacks = words.iter().filter(|w| w.starts_with('['));
+            What::Ack {
+                bytes: bytes(words[1]),
+                sacks: sacks.map(|block| sack(block)).collect(),
+                ece: flags.contains('E'),
+            }
+        };
+        frames.push(Frame { ms, what });
+    }
+    frames
+}
+
+/// `[16-18)` in whole segments, `[14481:14482)` in sequence numbers.
+fn sack(block: &str) -> (u64, u64) {
+    let inner = block.trim_start_matches('[').trim_end_matches(')');
+    let (parts, scale, shift) = match inner.split_once('-') {
+        Some(parts) => (parts, u64::from(MSS), 0),
+        None => (inner.split_once(':').unwrap(), 1, 1),
+    };
+    let bytes = |text: &str| text.parse::<u64>().unwrap() * scale - shift;
+    (bytes(parts.0), bytes(parts.1))
+}
+
+/// A microsecond here and there while the kernel works: a tenth of a millisecond a round trip.
+fn tolerance_ms(ms: f64) -> f64 {
+    0.4 + ms / 1_000.0
+}
+
+/// Both logs, frame by frame, each end for itself.
+fn check(scenario: &Scenario) {
+    let ((ours, _), theirs) = (Lab::run(scenario), kernel(scenario));
+    let from_client = |f: &&Frame| matches!(f.what, What::Syn | What::Data { .. });
+    let (of_client, of_server) = scenario.frames;
+    for (end, client, count) in [("client", true, of_client), ("server", false, of_server)] {
+        let of = |log: &[Frame]| -> Vec<Frame> {
+            let frames = log.iter().filter(|f| from_client(f) == client);
+            frames.take(count).cloned().collect()
+        };
+        let (ours, theirs) = (of(&ours), of(&theirs));
+        let agree = |n: usize| match (ours.get(n), theirs.get(n)) {
+            (Some(a), Some(b)) => a.what.is(&b.what) && (a.ms - b.ms).abs() < tolerance_ms(b.ms),
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        let differs = (0..ours.len().max(theirs.len())).find(|&n| !agree(n));
+        if let Some(n) = differs {
+            let around = |log: &[Frame]| {
+                let lines = log.iter().enumerate().take(n + 5).skip(n.saturating_sub(8));
+                lines
+                    .map(|(k, f)| {
+                        format!(
+                            "\n{} {:10.3} {:?}",
+                            if k == n { '>' } else { ' ' },
+                            f.ms,
+                            f.what
+                        )
+                    })
+                    .collect::<String>()
+            };
+            let name = scenario.name;
+            panic!(
+                "{name}: frame {n} of the {end} differs\nmodel:{}\nkernel:{}",
+                around(&ours),
+                around(&theirs)
+            );
+        }
+    }
+}
+
+#[test]
+fn m1_start() {
+    // The 10 Mbit/s start: also the first part of M5's log.
+    check(&Scenario {
+        mbit: Some(10),
+        frames: (24, 24),
+        ..Scenario::new("burst", &[(0, 289_600)], &[])
+    });
+}
+
+#[test]
+fn m2_three_syns_lost() {
+    check(&Scenario {
+        seconds: 18,
+        ..Scenario::new("syn3", &[(0, 14_480)], &[Rule::DropSyns(3)])
+    });
+}
+
+#[test]
+fn m3_two_syn_acks_lost() {
+    check(&Scenario {
+        seconds: 8,
+        ..Scenario::new("synack2", &[(0, 14_480)], &[Rule::DropSynAcks(2)])
+    });
+}
+
+const LOSE_15: Rule = Rule::Drop {
+    from: 15,
+    to: 15,
+    times: 1,
+};
+
+#[test]
+fn m4_one_loss_in_a_window_of_twenty() {
+    check(&Scenario::new("one20nr", &[(0, 144_800)], &[LOSE_15]));
+}
+
+#[test]
+fn m4_one_loss_behind_a_bottleneck() {
+    check(&Scenario {
+        mbit: Some(10),
+        frames: (78, 51),
+        ..Scenario::new("one20", &[(0, 144_800)], &[LOSE_15])
+    });
+}
+
+#[test]
+fn m5_a_burst_of_ten_lost() {
+    let rules = &[Rule::Drop {
+        from: 40,
+        to: 49,
+        times: 1,
+    }];
+    check(&Scenario {
+        mbit: Some(10),
+        seconds: 4,
+        frames: (119, 66),
+        ..Scenario::new("burst", &[(0, 289_600)], rules)
+    });
+}
+
+#[test]
+fn m6_the_retransmission_is_lost() {
+    let rules = &[Rule::Drop {
+        from: 15,
+        to: 15,
+        times: 2,
+    }];
+    check(&Scenario {
+        frames: (140, 24),
+        ..Scenario::new("lrt", &[(0, 289_600)], rules)
+    });
+}
+
+#[test]
+fn m7_tail_loss_of_three() {
+    let rules = &[Rule::Drop {
+        from: 7,
+        to: 9,
+        times: 1,
+    }];
+    check(&Scenario::new("tlp3", &[(0, 14_480)], rules));
+}
+
+#[test]
+fn m7_the_whole_first_window_is_lost_twice() {
+    let rules = &[Rule::Drop {
+        from: 0,
+        to: 9,
+        times: 2,
+    }];
+    check(&Scenario {
+        seconds: 6,
+        ..Scenario::new("tlpw", &[(0, 14_480)], rules)
+    });
+}
+
+#[test]
+fn m8_a_black_hole_after_ten_segments() {
+    check(&Scenario {
+        seconds: 60,
+        ..Scenario::new("rto", &[(0, 144_800)], &[Rule::DropAfter(10)])
+    });
+}
+
+#[test]
+fn m9_the_last_segment_is_lost_before_the_fin() {
+    let rules = &[Rule::Drop {
+        from: 9,
+        to: 9,
+        times: 1,
+    }];
+    check(&Scenario {
+        close: true,
+        ..Scenario::new("tlp1", &[(0, 14_480)], rules)
+    });
+}
+
+#[test]
+fn m10_reordering_by_five_milliseconds() {
+    let rules = &[Rule::Hold {
+        from: 15,
+        to: 15,
+        ms: 5,
+    }];
+    check(&Scenario {
+        frames: (81, 22),
+        ..Scenario::new("reord", &[(0, 289_600)], rules)
+    });
+}
+
+#[test]
+fn m10_reordering_by_twenty_milliseconds() {
+    let rules = &[Rule::Hold {
+        from: 15,
+        to: 15,
+        ms: 20,
+    }];
+    check(&Scenario {
+        frames: (80, 22),
+        ..Scenario::new("reord2", &[(0, 289_600)], rules)
+    });
+}
+
+#[test]
+fn m11_eight_acks_lost() {
+    let rules = &[Rule::DropAcks { from: 11, to: 18 }];
+    check(&Scenario {
+        frames: (usize::MAX, 18),
+        ..Scenario::new("acks", &[(0, 144_800)], rules)
+    });
+}
+
+#[test]
+fn m12_a_delay_spike_of_a_second() {
+    let rules = &[Rule::Hold {
+        from: 10,
+        to: 29,
+        ms: 1_000,
+    }];
+    check(&Scenario {
+        seconds: 4,
+        frames: (usize::MAX, 33),
+        ..Scenario::new("frto", &[(0, 144_800)], rules)
+    });
+}
+
+#[test]
+fn m14_idle_restart() {
+    check(&Scenario {
+        mbit: Some(10),
+        seconds: 8,
+        frames: (usize::MAX, 265),
+        ..Scenario::new("idle", &[(0, 289_600), (3_000, 289_600)], &[])
+    });
+}
+
+#[test]
+fn m15_one_ce_mark() {
+    check(&Scenario {
+        mbit: Some(10),
+        ecn: true,
+        frames: (106, 76),
+        ..Scenario::new("ecn", &[(0, 434_400)], &[Rule::MarkCe(20)])
+    });
+}
+
+#[test]
+fn m16_single_writes() {
+    const WRITES: [(u64, u64); 17] = [
+        (0, 100),
+        (500, 1_448),
+        (1_000, 1_448),
+        (1_100, 1_448),
+        (1_200, 1_448),
+        (2_000, 28_960),
+        (3_000, 1_448),
+        (3_030, 1_448),
+        (3_060, 1_448),
+        (3_090, 1_448),
+        (4_000, 72_400),
+        (5_000, 1_448),
+        (5_100, 1_448),
+        (5_200, 1_448),
+        (5_300, 1_448),
+        (5_400, 1_448),
+        (5_500, 1_448),
+    ];
+    check(&Scenario {
+        seconds: 10,
+        ..Scenario::new("delack", &WRITES, &[])
+    });
+}

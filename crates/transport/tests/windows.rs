@@ -1,0 +1,86 @@
+//! Where slow start ends, and in what bursts a connection sends, as measured on the kernel.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod middlebox;
+
+use middlebox::{Lab, Scenario, What};
+use sojourn_net::Duration;
+
+/// Data that outlasts every test here.
+const ENDLESS: [(u64, u64); 1] = [(0, 1 << 40)];
+
+/// One flow over a long FIFO; packets depart as their service begins, the delay lies behind.
+const fn path(mbit: u64, rtt_ms: u64, seconds: u64) -> Scenario {
+    let mut scenario = Scenario::new("steady", &ENDLESS, &[]);
+    scenario.mbit = Some(mbit);
+    scenario.one_way = Duration::from_micros(500 * rtt_ms);
+    scenario.departs_early = true;
+    scenario.seconds = seconds;
+    scenario
+}
+
+#[test]
+fn m13_hystart_leaves_slow_start_where_the_kernel_does() {
+    // Rate, RTT and the threshold that Linux 6.1.192 set behind the same middlebox.
+    for (mbit, rtt_ms, kernel) in [
+        (10, 10, 25),
+        (10, 50, 63),
+        (10, 100, 122),
+        (20, 20, 38),
+        (20, 100, 244),
+        (50, 40, 246),
+        (100, 10, 124),
+        (100, 50, 532),
+        (100, 100, 1_059),
+        (1, 50, 30),
+    ] {
+        let (_, client) = Lab::run(&path(mbit, rtt_ms, 3));
+        let ssthresh = client.ssthresh().unwrap();
+        assert!(
+            ssthresh.abs_diff(kernel) <= 5,
+            "{mbit} Mbit/s, {rtt_ms} ms: model {ssthresh}, kernel {kernel}"
+        );
+    }
+}
+
+/// Sizes of the groups that data leaves in, after slow start: a group ends at a pause of 0.3 ms.
+fn groups(scenario: &Scenario) -> Vec<usize> {
+    let (log, _) = Lab::run(scenario);
+    let sent = log.iter().filter(|f| matches!(f.what, What::Data { .. }));
+    let times: Vec<f64> = sent.map(|f| f.ms).filter(|&ms| ms > 2_000.0).collect();
+    let mut sizes = vec![1];
+    for pair in times.windows(2) {
+        if pair[1] - pair[0] > 0.3 {
+            sizes.push(0);
+        }
+        *sizes.last_mut().unwrap() += 1;
+    }
+    sizes
+}
+
+fn share(sizes: &[usize], wanted: std::ops::RangeInclusive<usize>) -> f64 {
+    let packets = |sizes: Vec<usize>| sizes.iter().sum::<usize>();
+    let all = packets(sizes.to_vec());
+    let within = packets(
+        sizes
+            .iter()
+            .copied()
+            .filter(|n| wanted.contains(n))
+            .collect(),
+    );
+    f64::from(u32::try_from(within).unwrap()) / f64::from(u32::try_from(all).unwrap())
+}
+
+#[test]
+fn m17_a_fast_flow_sends_nine_or_ten_at_a_time() {
+    let sizes = groups(&path(100, 100, 4));
+    assert!(share(&sizes, 8..=11) > 0.7, "{sizes:?}");
+}
+
+#[test]
+fn m17_a_slow_flow_sends_two_at_a_time() {
+    let sizes = groups(&path(10, 50, 10));
+    assert!(share(&sizes, 2..=2) > 0.6, "{sizes:?}");
+    assert!(share(&sizes, 1..=3) > 0.98, "{sizes:?}");
+}
