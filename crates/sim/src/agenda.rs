@@ -231,7 +231,6 @@ impl Heap {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the high half")]
 const fn time(key: Key) -> Instant {
     Instant::from_nanos((key >> 64) as u64)
 }

@@ -122,11 +122,11 @@ fn tolerance_ms(ms: f64) -> f64 {
 /// Both logs, frame by frame, each end for itself.
 fn check(scenario: &Scenario) {
     let ((ours, _), theirs) = (Lab::run(scenario), kernel(scenario));
-    let from_client = |f: &&Frame| matches!(f.what, What::Syn | What::Data { .. });
+    let is_client = |f: &&Frame| matches!(f.what, What::Syn | What::Data { .. });
     let (of_client, of_server) = scenario.frames;
     for (end, client, count) in [("client", true, of_client), ("server", false, of_server)] {
         let of = |log: &[Frame]| -> Vec<Frame> {
-            let frames = log.iter().filter(|f| from_client(f) == client);
+            let frames = log.iter().filter(|f| is_client(f) == client);
             frames.take(count).cloned().collect()
         };
         let (ours, theirs) = (of(&ours), of(&theirs));
@@ -138,20 +138,15 @@ fn check(scenario: &Scenario) {
         if let Some(n) = differs {
             let around = |log: &[Frame]| {
                 let lines = log.iter().enumerate().take(n + 5).skip(n.saturating_sub(8));
-                lines
-                    .map(|(k, f)| {
-                        format!(
-                            "\n{} {:10.3} {:?}",
-                            if k == n { '>' } else { ' ' },
-                            f.ms,
-                            f.what
-                        )
-                    })
-                    .collect::<String>()
+                let lines = lines.map(|(k, f)| {
+                    let mark = if k == n { '>' } else { ' ' };
+                    format!("{mark} {:10.3} {:?}", f.ms, f.what)
+                });
+                lines.collect::<Vec<_>>().join("\n")
             };
             let name = scenario.name;
             panic!(
-                "{name}: frame {n} of the {end} differs\nmodel:{}\nkernel:{}",
+                "{name}: frame {n} of the {end} differs\nmodel:\n{}\nkernel:\n{}",
                 around(&ours),
                 around(&theirs)
             );

@@ -22,7 +22,8 @@ const fn path(mbit: u64, rtt_ms: u64, seconds: u64) -> Scenario {
 
 #[test]
 fn m13_hystart_leaves_slow_start_where_the_kernel_does() {
-    // Rate, RTT and the threshold that Linux 6.1.192 set behind the same middlebox.
+    // Rate, RTT and the threshold that Linux 6.1.192 set behind the same middlebox. At 100 Mbit/s
+    // a millisecond is eight segments, and the kernel itself varied by five.
     for (mbit, rtt_ms, kernel) in [
         (10, 10, 25),
         (10, 50, 63),
@@ -38,7 +39,7 @@ fn m13_hystart_leaves_slow_start_where_the_kernel_does() {
         let (_, client) = Lab::run(&path(mbit, rtt_ms, 3));
         let ssthresh = client.ssthresh().unwrap();
         assert!(
-            ssthresh.abs_diff(kernel) <= 5,
+            ssthresh.abs_diff(kernel) <= (kernel * 6 / 100).max(5),
             "{mbit} Mbit/s, {rtt_ms} ms: model {ssthresh}, kernel {kernel}"
         );
     }

@@ -89,7 +89,7 @@ impl Flow {
                     initial_window,
                     ecn,
                 };
-                Source::Tcp(Box::new(Tcp::open(now, &params, bytes, hosts, out)))
+                Source::Tcp(Box::new(Tcp::open(now, params, bytes, hosts, out)))
             }
             Traffic::Udp {
                 rate,

@@ -24,12 +24,12 @@ impl Tcp {
     /// Opens a connection that will carry `bytes`, or data without end.
     pub(crate) fn open(
         now: Instant,
-        params: &SenderParams,
+        params: SenderParams,
         bytes: Option<u64>,
         hosts: Hosts,
         out: &mut Vec<Segment>,
     ) -> Self {
-        let mut sender = Sender::new(params, hosts.near);
+        let mut sender = Sender::new(&params, hosts.near);
         sender.write(now, bytes.unwrap_or(u64::MAX), out);
         if bytes.is_some() {
             sender.close(now, out);

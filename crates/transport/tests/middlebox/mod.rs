@@ -11,13 +11,13 @@ use sojourn_transport::{Arrival, Flags, Receiver, Segment, Sender, SenderParams,
 
 /// A frame as both logs tell it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Frame {
+pub(crate) struct Frame {
     pub ms: f64,
     pub what: What,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub(crate) enum What {
     Syn,
     SynAck,
     /// Bytes before it in the stream, and whether it pushes. A FIN alone has no length.
@@ -36,7 +36,7 @@ pub enum What {
 
 /// What the middlebox does to data segment `k`.
 #[derive(Clone, Copy, Debug)]
-pub enum Rule {
+pub(crate) enum Rule {
     /// Drops the first `times` transmissions of segments `from..=to`.
     Drop {
         from: u64,
@@ -60,7 +60,7 @@ pub enum Rule {
     MarkCe(u64),
 }
 
-pub struct Scenario {
+pub(crate) struct Scenario {
     pub name: &'static str,
     pub mbit: Option<u64>,
     pub writes: &'static [(u64, u64)],
@@ -81,7 +81,7 @@ pub struct Scenario {
 
 impl Scenario {
     /// A connection of 100 ms without a bottleneck.
-    pub const fn new(
+    pub(crate) const fn new(
         name: &'static str,
         writes: &'static [(u64, u64)],
         rules: &'static [Rule],
@@ -111,7 +111,7 @@ enum Event {
     Write(u64),
 }
 
-pub struct Lab<'a> {
+pub(crate) struct Lab<'a> {
     scenario: &'a Scenario,
     now: Instant,
     agenda: BinaryHeap<Reverse<(Instant, u64, Event)>>,
@@ -133,11 +133,11 @@ pub struct Lab<'a> {
 }
 
 /// 50 ms and what a hop cost the kernel.
-pub const ONE_WAY: Duration = Duration::from_micros(50_052);
+pub(crate) const ONE_WAY: Duration = Duration::from_micros(50_052);
 
 impl<'a> Lab<'a> {
     /// What was sent, and the client as it was at the end.
-    pub fn run(scenario: &'a Scenario) -> (Vec<Frame>, Sender) {
+    pub(crate) fn run(scenario: &'a Scenario) -> (Vec<Frame>, Sender) {
         let params = SenderParams {
             ecn: scenario.ecn,
             ..SenderParams::default()
@@ -164,7 +164,7 @@ impl<'a> Lab<'a> {
         };
         let mut out = Vec::new();
         lab.client.connect(lab.now, &mut out);
-        lab.from_client(out);
+        lab.client_sends(out);
         let end = Instant::from_millis(1_000 * scenario.seconds);
         while let Some(Reverse((at, _, event))) = lab.agenda.pop() {
             if at > end {
@@ -192,11 +192,11 @@ impl<'a> Lab<'a> {
                 });
                 let arrival = Arrival { ce, more };
                 self.server.on_segment(self.now, &seg, arrival, &mut out);
-                self.from_server(out);
+                self.server_sends(out);
             }
             Event::ServerTimer => {
                 self.server.on_timer(self.now, &mut out);
-                self.from_server(out);
+                self.server_sends(out);
             }
             Event::ToClient(n) => {
                 let (seg, _) = self.in_flight[n];
@@ -207,23 +207,23 @@ impl<'a> Lab<'a> {
                         self.schedule(self.now.max(Instant::from_millis(ms)), Event::Write(bytes));
                     }
                 }
-                self.from_client(out);
+                self.client_sends(out);
             }
             Event::ClientTimer => {
                 self.client.on_timer(self.now, &mut out);
-                self.from_client(out);
+                self.client_sends(out);
             }
             Event::Write(bytes) => {
                 self.client.write(self.now, bytes, &mut out);
                 if self.scenario.close {
                     self.client.close(self.now, &mut out);
                 }
-                self.from_client(out);
+                self.client_sends(out);
             }
         }
     }
 
-    fn from_client(&mut self, segments: Vec<Segment>) {
+    fn client_sends(&mut self, segments: Vec<Segment>) {
         for seg in segments {
             if seg.flags.has(Flags::SYN) {
                 self.note(What::Syn);
@@ -232,17 +232,17 @@ impl<'a> Lab<'a> {
                     continue;
                 }
             } else if seg.len > 0 || seg.flags.has(Flags::FIN) {
-                self.data_from_client(seg);
+                self.data_client_sends(seg);
                 continue;
             }
-            self.to_server(self.now + self.scenario.one_way, seg, false);
+            self.pass_to_server(self.now + self.scenario.one_way, seg, false);
         }
         if let Some(at) = self.client.next_timer() {
             self.schedule(at.max(self.now), Event::ClientTimer);
         }
     }
 
-    fn data_from_client(&mut self, seg: Segment) {
+    fn data_client_sends(&mut self, seg: Segment) {
         let k = u64::from(seg.seq);
         let n = usize::try_from(k).unwrap();
         if n + 1 == self.offsets.len() {
@@ -293,15 +293,15 @@ impl<'a> Lab<'a> {
             }
         }
         let ce = self.rules(|r| matches!(r, Rule::MarkCe(n) if n == k && times == 1));
-        self.to_server(leaves + self.scenario.one_way, seg, ce);
+        self.pass_to_server(leaves + self.scenario.one_way, seg, ce);
     }
 
-    fn to_server(&mut self, at: Instant, seg: Segment, ce: bool) {
+    fn pass_to_server(&mut self, at: Instant, seg: Segment, ce: bool) {
         self.in_flight.push((seg, ce));
         self.schedule(at, Event::ToServer(self.in_flight.len() - 1));
     }
 
-    fn from_server(&mut self, segments: Vec<Segment>) {
+    fn server_sends(&mut self, segments: Vec<Segment>) {
         for seg in segments {
             if seg.flags.has(Flags::SYN) {
                 self.note(What::SynAck);
