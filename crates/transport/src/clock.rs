@@ -53,6 +53,11 @@ impl Ticks {
     }
 }
 
+/// Whether timestamp `a` is earlier than `b`, across a wrap.
+pub(crate) const fn before(a: u32, b: u32) -> bool {
+    a.wrapping_sub(b).cast_signed() < 0
+}
+
 /// `micros` in ticks, rounded up.
 #[inline]
 pub(crate) const fn ticks_of_micros(micros: u64) -> u64 {

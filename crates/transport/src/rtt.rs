@@ -22,6 +22,8 @@ use sojourn_net::{Duration, Instant};
 
 /// Least value of four times the deviation, in µs.
 const MIN_VAR4: u32 = 200_000;
+/// Longest sample, in µs: twice the longest time-out, and eight of them fit 32 bits.
+pub(crate) const MAX_SAMPLE: u32 = 240_000_000;
 /// Longest time-out, in ms.
 const MAX_RTO_MS: u32 = 120_000;
 /// How long a minimum RTT stands before a larger one may replace it.
@@ -58,7 +60,7 @@ impl Rtt {
 
     /// Takes a sample of `m` µs on an acknowledgement that brought `snd_una` to where it is.
     pub(crate) fn sample(&mut self, m: u32, snd_una: u32, snd_nxt: u32) {
-        let m = m.max(1);
+        let m = m.clamp(1, MAX_SAMPLE);
         if self.srtt8 == 0 {
             self.srtt8 = m << 3;
             self.mdev4 = m << 1;

@@ -20,7 +20,8 @@ use std::cmp::Ordering;
 
 use sojourn_net::{Duration, Instant};
 
-use crate::clock::Ticks;
+use crate::clock::{Ticks, before};
+use crate::rtt::MAX_SAMPLE;
 use crate::segment::{Flags, MSS, SackBlock, Segment};
 use sacks::OutOfOrder;
 use window::AdvertisedWindow;
@@ -183,7 +184,8 @@ impl Receiver {
         }
         self.received += 1;
         self.window.measure_rtt(self.ticks.stamp(now), seg);
-        if seg.seq <= self.acked {
+        // A timestamp never goes back (RFC 7323 §4.3), though an overtaken segment carries one.
+        if seg.seq <= self.acked && !before(seg.ts_val, self.echo) {
             self.echo = seg.ts_val;
         }
         self.read_waits = arrival.more;
@@ -236,7 +238,7 @@ impl Receiver {
         self.delayed_ack_at = None;
         self.window.begin(now);
         if self.syn_acks == 1 {
-            let rtt = crate::sender::micros(now.since(self.syn_ack_sent));
+            let rtt = crate::sender::micros(now.since(self.syn_ack_sent)).min(MAX_SAMPLE);
             self.window.first_rtt(rtt);
             self.rto_ms = (rtt + (2 * rtt).max(200_000)).div_ceil(1_000);
         }
@@ -455,6 +457,8 @@ impl Receiver {
             State::SynReceived if self.syn_ack_timeouts == MAX_SYN_ACK_RESENT => {
                 self.state = State::Listen;
                 self.delayed_ack_at = None;
+                self.syn_acks = 0;
+                self.syn_ack_timeouts = 0;
             }
             State::SynReceived => {
                 self.syn_ack_timeouts += 1;

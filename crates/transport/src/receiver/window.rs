@@ -14,6 +14,7 @@
 
 use sojourn_net::Instant;
 
+use crate::rtt::MAX_SAMPLE;
 use crate::segment::{MSS, Segment};
 
 /// The window of a 128 kB buffer, in whole segments of 1460 and 1448 B.
@@ -69,7 +70,7 @@ impl AdvertisedWindow {
     }
 
     pub(super) fn first_rtt(&mut self, micros: u32) {
-        self.rtt8 = micros.max(1) << 3;
+        self.rtt8 = micros.clamp(1, MAX_SAMPLE) << 3;
     }
 
     /// Takes a sample from the timestamp that a segment echoes, once for each value.
@@ -78,7 +79,7 @@ impl AdvertisedWindow {
             return;
         }
         self.last_echo = seg.ts_ecr;
-        let micros = stamp.wrapping_sub(seg.ts_ecr).clamp(1, 1_000_000) * 1_000;
+        let micros = stamp.wrapping_sub(seg.ts_ecr).clamp(1, MAX_SAMPLE / 1_000) * 1_000;
         // A smaller sample counts in full, a larger one by an eighth.
         self.rtt8 = if self.rtt8 == 0 || micros << 3 < self.rtt8 {
             micros << 3

@@ -4,8 +4,9 @@ use sojourn_net::Instant;
 
 use super::scoreboard::{EVER_RESENT, LOST, Losses, RESENT, SACKED};
 use super::timers::Kind;
-use super::{Phase, Sender, State, micros};
+use super::{LONGEST, Phase, Sender, State, micros};
 use crate::cc::{Ack, CongestionControl};
+use crate::clock::before;
 use crate::segment::{Flags, Segment};
 
 /// What one acknowledgement turned out to say.
@@ -78,6 +79,11 @@ impl Sender {
         if seg.ack > self.board.next() {
             return;
         }
+        if seg.flags.has(Flags::SYN) {
+            // The peer has not heard that the connection stands, and may give it up.
+            self.confirm(now, out);
+            return;
+        }
         let mut found = Findings {
             una_advanced: seg.ack > self.board.una,
             ece: self.ecn && seg.flags.has(Flags::ECE),
@@ -85,7 +91,10 @@ impl Sender {
             ..Findings::nothing(self.lost_total)
         };
         let old = seg.ack < self.board.una;
-        self.peer_stamp = seg.ts_val;
+        // A timestamp never goes back (RFC 7323 §4.3), though an overtaken segment carries one.
+        if !before(seg.ts_val, self.peer_stamp) {
+            self.peer_stamp = seg.ts_val;
+        }
         if found.una_advanced {
             self.timeouts_in_row = 0;
         }
@@ -274,7 +283,7 @@ impl Sender {
         }
         if sample.is_none() && acked > 0 {
             let ms = self.ticks.stamp(now).wrapping_sub(seg.ts_ecr).max(1);
-            if ms < u32::MAX / 1_000 {
+            if ms < LONGEST / 1_000 {
                 sample = Some(ms * 1_000);
                 ca_rtt = sample;
             }
@@ -370,9 +379,4 @@ impl Sender {
     pub(super) fn timer_is(&self, kind: Kind) -> bool {
         self.timer.kind() == Some(kind)
     }
-}
-
-/// Whether timestamp `a` is earlier than `b`, across a wrap.
-pub(super) const fn before(a: u32, b: u32) -> bool {
-    a.wrapping_sub(b).cast_signed() < 0
 }

@@ -279,7 +279,8 @@ impl Sender {
         let sample = if self.counters.syn_resent == 0 {
             micros(now.since(self.opened))
         } else {
-            1_000 * self.ticks.stamp(now).wrapping_sub(seg.ts_ecr).max(1)
+            let ms = self.ticks.stamp(now).wrapping_sub(seg.ts_ecr);
+            1_000 * ms.clamp(1, LONGEST / 1_000)
         };
         self.rtt.sample(sample, self.board.una, self.board.next());
         self.rtt.sample_min(now, sample);
@@ -291,11 +292,16 @@ impl Sender {
         };
         self.used_at = now;
         self.pacing_rate = self.window_rate();
+        self.confirm(now, out);
+        self.send_new(now, out);
+    }
+
+    /// Acknowledges the peer's SYN.
+    fn confirm(&self, now: Instant, out: &mut Vec<Segment>) {
         out.push(Segment {
             flags: Flags::ACK,
             ..self.blank(now)
         });
-        self.send_new(now, out);
     }
 
     /// Whether only SYN-ACKs were lost: then the peer echoes the SYN it saw first.
@@ -350,7 +356,10 @@ impl Sender {
     }
 }
 
-/// A duration in µs, as the estimators keep it: below 71 minutes.
+/// The longest time the estimators can tell, in µs: 35 minutes, so that two make no overflow.
+const LONGEST: u32 = u32::MAX / 2;
+
+/// A duration in µs, as the estimators keep it.
 pub(crate) fn micros(d: Duration) -> u32 {
-    u32::try_from(d.as_micros()).unwrap_or(u32::MAX)
+    u32::try_from(d.as_micros()).map_or(LONGEST, |micros| micros.min(LONGEST))
 }

@@ -17,10 +17,11 @@
 
 use sojourn_net::Instant;
 
-use super::ack::{Findings, Resend, before};
+use super::ack::{Findings, Resend};
 use super::scoreboard::EVER_RESENT;
 use super::{Phase, Sender};
 use crate::cc::{CongestionControl, Window};
+use crate::clock::before;
 use crate::segment::Segment;
 
 impl Sender {
