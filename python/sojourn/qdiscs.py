@@ -328,3 +328,36 @@ class Sfq(Queue):
     quantum: int | None = None
     perturb: str | None = None
     headdrop: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fq(Queue):
+    """Flow queues served by deficit round robin, each with a limit of its own.
+
+    Parameters
+    ----------
+    limit
+        Packets that all flow queues together hold.
+    flow_limit
+        Packets that one flow queue holds.
+    quantum
+        Bytes that a flow may send in its turn.
+    initial_quantum
+        Bytes that a flow may send in its first turn.
+    refill_delay
+        Absence after which a flow comes back with a quantum of credit, with its unit.
+    orphan_mask
+        Bits of the hash that tell flows apart.
+    ce_threshold
+        Delay above which every packet that can carry the mark is marked, with its unit.
+    """
+
+    kind: ClassVar[str] = "fq"
+
+    limit: int | None = None
+    flow_limit: int | None = None
+    quantum: int | None = None
+    initial_quantum: int | None = None
+    refill_delay: str | None = None
+    orphan_mask: int | None = None
+    ce_threshold: str | None = None

@@ -5,6 +5,7 @@ use sojourn_net::{Instant, Packet};
 use crate::codel::Codel;
 use crate::contract::{Backlog, Observer, Qdisc};
 use crate::droptail::DropTail;
+use crate::fq::Fq;
 use crate::fq_codel::FqCodel;
 use crate::pie::Pie;
 use crate::red::Red;
@@ -25,6 +26,8 @@ pub enum AnyQdisc<P> {
     FqCodel(FqCodel<P>),
     /// `sfq`.
     Sfq(Sfq<P>),
+    /// `fq`.
+    Fq(Fq<P>),
 }
 
 impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
@@ -37,6 +40,7 @@ impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
             Self::Pie(q) => q.enqueue(now, pkt, obs),
             Self::FqCodel(q) => q.enqueue(now, pkt, obs),
             Self::Sfq(q) => q.enqueue(now, pkt, obs),
+            Self::Fq(q) => q.enqueue(now, pkt, obs),
         }
     }
 
@@ -49,6 +53,7 @@ impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
             Self::Pie(q) => q.dequeue(now, obs),
             Self::FqCodel(q) => q.dequeue(now, obs),
             Self::Sfq(q) => q.dequeue(now, obs),
+            Self::Fq(q) => q.dequeue(now, obs),
         }
     }
 
@@ -61,6 +66,7 @@ impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
             Self::Pie(q) => q.backlog(),
             Self::FqCodel(q) => q.backlog(),
             Self::Sfq(q) => q.backlog(),
+            Self::Fq(q) => q.backlog(),
         }
     }
 
@@ -73,6 +79,7 @@ impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
             Self::Pie(q) => q.next_timer(),
             Self::FqCodel(q) => q.next_timer(),
             Self::Sfq(q) => q.next_timer(),
+            Self::Fq(q) => q.next_timer(),
         }
     }
 
@@ -84,6 +91,7 @@ impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
             Self::Pie(q) => q.on_timer(now),
             Self::FqCodel(q) => q.on_timer(now),
             Self::Sfq(q) => q.on_timer(now),
+            Self::Fq(q) => q.on_timer(now),
         }
     }
 }

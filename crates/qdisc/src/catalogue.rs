@@ -2,6 +2,7 @@
 
 use crate::codel::CodelParams;
 use crate::droptail::DropTailParams;
+use crate::fq::FqParams;
 use crate::fq_codel::FqCodelParams;
 use crate::parameter::{Parameter, Profile, Unit};
 use crate::pie::PieParams;
@@ -162,6 +163,14 @@ pub(crate) const KINDS: &[Kind] = &[
         profiles: LINUX,
         start: || QdiscSpec::Sfq(SfqParams::default()),
         parameters: SFQ,
+    },
+    Kind {
+        name: "fq",
+        summary: "A queue per flow with a limit of its own, flows that come back first",
+        source: "Linux 6.1 sch_fq",
+        profiles: LINUX,
+        start: || QdiscSpec::Fq(FqParams::default()),
+        parameters: FQ,
     },
 ];
 
@@ -334,6 +343,45 @@ const SFQ: &[Parameter] = &[
         "drop the oldest packet of a slot, not the newest",
     ),
 ];
+
+const FQ: &[Parameter] = &[
+    packets("limit", 1, 100_000_000, "packets all flows hold"),
+    count("flow_limit", 1, 100_000_000, "", "packets one flow holds"),
+    FQ_QUANTUM,
+    FQ_INITIAL_QUANTUM,
+    FQ_REFILL_DELAY,
+    FQ_ORPHAN_MASK,
+    CE_THRESHOLD,
+];
+
+const FQ_QUANTUM: Parameter = size(
+    "quantum",
+    1,
+    1 << 20,
+    "2 MTU",
+    "bytes a flow sends in its turn",
+);
+const FQ_INITIAL_QUANTUM: Parameter = size(
+    "initial_quantum",
+    1,
+    1 << 24,
+    "10 MTU",
+    "bytes a flow sends in its first turn",
+);
+const FQ_REFILL_DELAY: Parameter = time(
+    "refill_delay",
+    0,
+    LONGEST,
+    "",
+    "a flow away for longer comes back with a quantum",
+);
+const FQ_ORPHAN_MASK: Parameter = count(
+    "orphan_mask",
+    0,
+    65_535,
+    "",
+    "bits of the hash that tell flows apart",
+);
 
 const fn number(
     key: &'static str,

@@ -14,6 +14,12 @@ impl FlowId {
         Self(((digest as u64 * flows as u64) >> 32) as u32)
     }
 
+    /// The flow that the bits of `mask` in a digest name.
+    #[inline]
+    pub(crate) const fn masked(digest: u32, mask: u32) -> Self {
+        Self(digest & mask)
+    }
+
     #[inline]
     pub(crate) const fn index(self) -> usize {
         self.0 as usize

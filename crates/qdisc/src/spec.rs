@@ -22,6 +22,7 @@ use crate::any::AnyQdisc;
 use crate::catalogue::{KINDS, Kind, PROFILE};
 use crate::codel::{Codel, CodelParams};
 use crate::droptail::{DropTail, DropTailParams, Limit};
+use crate::fq::{Fq, FqParams};
 use crate::fq_codel::{FqCodel, FqCodelParams};
 use crate::parameter::{Field, Parameter, ParameterError, Unit, instead_of};
 use crate::pie::{Pie, PieParams};
@@ -45,6 +46,8 @@ pub enum QdiscSpec {
     FqCodel(FqCodelParams),
     /// `sfq`.
     Sfq(SfqParams),
+    /// `fq`.
+    Fq(FqParams),
 }
 
 /// What a discipline may want to know of the link that it serves.
@@ -119,6 +122,7 @@ impl QdiscSpec {
             Self::Pie(_) => "pie",
             Self::FqCodel(_) => "fq_codel",
             Self::Sfq(_) => "sfq",
+            Self::Fq(_) => "fq",
         }
     }
 
@@ -154,6 +158,7 @@ impl QdiscSpec {
             Self::Pie(params) => AnyQdisc::Pie(Pie::new(params, link.mtu, rng)),
             Self::FqCodel(params) => AnyQdisc::FqCodel(FqCodel::new(params, link.mtu, rng)),
             Self::Sfq(params) => AnyQdisc::Sfq(Sfq::new(params, link.mtu, rng)),
+            Self::Fq(params) => AnyQdisc::Fq(Fq::new(params, link.mtu, rng)),
         }
     }
 
@@ -166,6 +171,7 @@ impl QdiscSpec {
             Self::Pie(params) => params.field(key),
             Self::FqCodel(params) => params.field(key),
             Self::Sfq(params) => params.field(key),
+            Self::Fq(params) => params.field(key),
         }
     }
 
@@ -175,7 +181,7 @@ impl QdiscSpec {
             Self::Red(params) => params.conflict(),
             Self::Pie(params) => params.conflict().map(Into::into),
             Self::Sfq(params) => params.conflict(),
-            Self::Fifo(_) | Self::Codel(_) | Self::FqCodel(_) => None,
+            Self::Fifo(_) | Self::Codel(_) | Self::FqCodel(_) | Self::Fq(_) => None,
         }
     }
 }

@@ -26,6 +26,11 @@ fn all_specs() -> Vec<QdiscSpec> {
                 " limit 20 depth 5 headdrop perturb 1s flows 4",
             ],
             "fq_codel" | "fq_nocodel" => &["", " limit 20", " limit 20 flows 4 quantum 300"],
+            "fq" => &[
+                "",
+                " limit 20",
+                " flow_limit 5 quantum 300 initial_quantum 600 orphan_mask 2 ce_threshold 2ms",
+            ],
             "codel" => &["", " limit 20", " ce_threshold 2ms"],
             "pie" => &["", " limit 20", " target 1ms tupdate 1ms"],
             _ => &["", " limit 20"],

@@ -105,21 +105,28 @@ fn mean(values: &[f64]) -> f64 {
 fn overload_without_tcp_is_answered_as_by_the_kernel() {
     let red = "red limit 192278 min 12500 avpkt 1000 bandwidth 10mbit";
     for (text, drops, owd_mean, owd_max, ping_mean) in [
-        ("codel profile linux", 5_066.0, 132.9, 302.3, 133.1),
-        ("pie profile linux", 5_090.0, 42.0, 159.4, 65.5),
-        (&format!("{red} adaptive"), 5_088.0, 48.1, 58.2, 71.3),
-        (red, 5_087.0, 55.2, 58.0, 80.7),
-        ("sfq", 4_925.0, 173.6, 176.5, 50.6),
-        ("fq_codel profile linux", 5_032.0, 130.7, 300.3, 50.6),
+        ("codel profile linux", 5_066.0, 132.9, Some(302.3), 133.1),
+        ("pie profile linux", 5_090.0, 42.0, Some(159.4), 65.5),
+        (&format!("{red} adaptive"), 5_088.0, 48.1, Some(58.2), 71.3),
+        (red, 5_087.0, 55.2, Some(58.0), 80.7),
+        ("sfq", 4_925.0, 173.6, Some(176.5), 50.6),
+        ("fq", 4_952.0, 142.3, None, 50.6),
+        ("fq_codel profile linux", 5_032.0, 130.7, Some(300.3), 50.6),
     ] {
         let seeds: Vec<_> = (0..5).map(|seed| run(text, seed)).collect();
         let ours = |of: fn(&Measured) -> f64| mean(&seeds.iter().map(of).collect::<Vec<_>>());
         for (what, ours, kernel, percent) in [
-            ("drops", ours(|m| m.drops), drops, 0.5),
-            ("mean one-way delay", ours(|m| m.owd_mean), owd_mean, 1.5),
+            ("drops", ours(|m| m.drops), Some(drops), 0.5),
+            (
+                "mean one-way delay",
+                ours(|m| m.owd_mean),
+                Some(owd_mean),
+                1.5,
+            ),
             ("largest one-way delay", ours(|m| m.owd_max), owd_max, 5.0),
-            ("mean ping", ours(|m| m.ping_mean), ping_mean, 1.5),
+            ("mean ping", ours(|m| m.ping_mean), Some(ping_mean), 1.5),
         ] {
+            let Some(kernel) = kernel else { continue };
             let apart = 100.0 * (ours / kernel - 1.0);
             println!("{text:25.25} {what:22} {ours:8.2} {kernel:8.2} {apart:6.2} %");
             assert!(apart.abs() < percent, "{text}: {what} {ours}, not {kernel}");

@@ -90,6 +90,11 @@ fn the_strings_of_tc_are_read() {
             "sfq limit 127 depth 127 flows 128 divisor 1024 perturb 10s",
         ),
         (
+            "fq limit 5000p quantum 3028 initial_quantum 3028",
+            "fq limit 5000 flow_limit 100 quantum 3028b initial_quantum 3028b refill_delay 40ms \
+             orphan_mask 1023",
+        ),
+        (
             "sfq profile linux",
             "sfq limit 127 depth 127 flows 128 divisor 1024",
         ),

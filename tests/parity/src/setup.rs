@@ -11,7 +11,7 @@ use crate::truth::{Direction, Flow, Scenario};
 const AFTER: f64 = 3.0;
 
 /// Queues and controllers that Sojourn has yet to build; a scenario with one is skipped by name.
-const NOT_BUILT: [&str; 5] = ["bbr", "cake", "fq", "sfb", "cakebw"];
+const NOT_BUILT: [&str; 4] = ["bbr", "cake", "sfb", "cakebw"];
 
 /// What the scenario needs and Sojourn lacks.
 pub(crate) fn lacking(scenario: &Scenario) -> Option<&'static str> {

@@ -1,0 +1,294 @@
+//! fq: a queue per flow, limited in itself, round robin with flows that come back first.
+//!
+//! # Source
+//!
+//! Linux 6.1 `net/sched/sch_fq.c`, as it treats packets that are forwarded.
+//!
+//! # Law
+//!
+//! A packet joins the queue of its flow, or is dropped if `flow_limit` packets wait there or
+//! `limit` in all. A flow without a place joins the end of the *new* list; its first time it has
+//! `initial_quantum` of credit, later what it had left, but at least a `quantum` after more than
+//! `refill_delay` without a place. The next packet comes from the first flow of the new list, else
+//! of the *old* one:
+//!
+//! ```text
+//! credit <= 0      credit += quantum; to the end of old; look again
+//! empty            from new, if old is not empty: to the end of old; else it loses its place;
+//!                  look again
+//! otherwise        credit -= size; send
+//! ```
+//!
+//! # Differences from Linux
+//!
+//! | here | Linux | effect |
+//! |---|---|---|
+//! | flows hashed with `SplitMix64` | siphash; the socket where the sender is local | which flows collide |
+//! | no pacing: no `maxrate`, `low_rate_threshold`, `horizon` | per socket | none for what is forwarded |
+//! | no `buckets` | trees in which flows are found | none |
+//! | no priority 7 | served first | none without it |
+//! | the delay of a refill in nanoseconds | in ticks of the kernel, 1 ms at HZ=1000 | a refill 1 ms sooner or later |
+//! | a flow is never forgotten | from 2048 flows on, after 3 s | none: a mask below 2048 never has as many |
+
+use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
+
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
+use crate::parameter::Field;
+use crate::pool::{List, Pool};
+use crate::round::{FlowId, Round};
+
+/// Parameters of [`Fq`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FqParams {
+    /// Packets that all flows hold together.
+    pub limit: usize,
+    /// Packets that one flow holds.
+    pub flow_limit: u32,
+    /// How flows take turns.
+    pub turns: Turns,
+    /// Mark every packet that waited longer than this.
+    pub ce_threshold: Option<Duration>,
+}
+
+/// How the flows of [`Fq`] take turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turns {
+    /// Bytes a flow may send in its turn; twice the MTU if not given.
+    pub quantum: Option<Bytes>,
+    /// Bytes a flow may send in its first turn; ten times the MTU if not given.
+    pub initial_quantum: Option<Bytes>,
+    /// A flow away for longer comes back with a quantum of credit.
+    pub refill_delay: Duration,
+    /// Bits of the hash that tell flows apart.
+    pub orphan_mask: u32,
+}
+
+impl Default for FqParams {
+    fn default() -> Self {
+        Self {
+            limit: 10_000,
+            flow_limit: 100,
+            turns: Turns::default(),
+            ce_threshold: None,
+        }
+    }
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self {
+            quantum: None,
+            initial_quantum: None,
+            refill_delay: Duration::from_millis(40),
+            orphan_mask: 1_023,
+        }
+    }
+}
+
+impl FqParams {
+    pub(crate) fn field(&mut self, key: &str) -> Option<Field<'_>> {
+        Some(match key {
+            "limit" => Field::Packets(&mut self.limit),
+            "flow_limit" => Field::Count(&mut self.flow_limit),
+            "ce_threshold" => Field::OptionalTime(&mut self.ce_threshold),
+            _ => return self.turns.field(key),
+        })
+    }
+}
+
+impl Turns {
+    pub(crate) fn field(&mut self, key: &str) -> Option<Field<'_>> {
+        Some(match key {
+            "quantum" => Field::OptionalSize(&mut self.quantum),
+            "initial_quantum" => Field::OptionalSize(&mut self.initial_quantum),
+            "refill_delay" => Field::Time(&mut self.refill_delay),
+            "orphan_mask" => Field::Count(&mut self.orphan_mask),
+            _ => return None,
+        })
+    }
+}
+
+/// Fair queueing with a limit for each flow.
+#[derive(Clone, Debug)]
+pub struct Fq<P> {
+    params: FqParams,
+    scheduler: Scheduler<P>,
+}
+
+impl<P: Packet> Fq<P> {
+    /// An empty queue for packets of up to `mtu` bytes, link header included.
+    pub fn new(params: &FqParams, mtu: Bytes, rng: Rng) -> Self {
+        Self {
+            params: *params,
+            scheduler: Scheduler::new(&params.turns, mtu, rng),
+        }
+    }
+}
+
+impl<P: Packet> Qdisc<P> for Fq<P> {
+    #[inline]
+    fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
+        if self.scheduler.backlog().packets >= self.params.limit {
+            return obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
+        let flow = self.scheduler.classify(&pkt);
+        if self.scheduler.packets(flow) >= self.params.flow_limit {
+            return obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
+        self.scheduler.append(flow, now, pkt);
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
+        let (_, mut pkt, arrived) = self.scheduler.next(now)?;
+        let late = self
+            .params
+            .ce_threshold
+            .is_some_and(|threshold| now.since(arrived) > threshold);
+        if late && pkt.mark_ce() {
+            obs.on_mark(now, &pkt, MarkReason::CeThreshold);
+        }
+        Some(pkt)
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.scheduler.backlog()
+    }
+}
+
+/// The flows, their packets and their turns, apart from the limits.
+#[derive(Clone, Debug)]
+pub(crate) struct Scheduler<P> {
+    quantum: i64,
+    refill_delay: Duration,
+    mask: u32,
+    perturbation: u64,
+    pool: Pool<P>,
+    backlog: Backlog,
+    flows: Vec<Flow>,
+    new: Round,
+    old: Round,
+    /// Links of `new` and `old`; a flow is in at most one of them.
+    links: Vec<FlowId>,
+}
+
+#[derive(Clone, Debug)]
+struct Flow {
+    list: List,
+    /// What it may still send in its turn.
+    credit: i64,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// The flow has never sent.
+    Unknown,
+    /// In one of the lists.
+    Listed,
+    /// In none, since then.
+    Detached(Instant),
+}
+
+impl<P: Packet> Scheduler<P> {
+    pub(crate) fn new(turns: &Turns, mtu: Bytes, mut rng: Rng) -> Self {
+        let mtus = |n| Bytes(n * mtu.0);
+        let flow = Flow {
+            list: List::EMPTY,
+            credit: signed(turns.initial_quantum.unwrap_or(mtus(10))),
+            place: Place::Unknown,
+        };
+        let number = turns.orphan_mask as usize + 1;
+        Self {
+            quantum: signed(turns.quantum.unwrap_or(mtus(2))),
+            refill_delay: turns.refill_delay,
+            mask: turns.orphan_mask,
+            perturbation: rng.next_u64(),
+            pool: Pool::new(),
+            backlog: Backlog::default(),
+            flows: vec![flow; number],
+            new: Round::EMPTY,
+            old: Round::EMPTY,
+            links: vec![FlowId::NONE; number],
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    /// The flow that `pkt` belongs to.
+    #[inline]
+    pub(crate) fn classify(&self, pkt: &P) -> FlowId {
+        FlowId::masked(pkt.flow().digest(self.perturbation), self.mask)
+    }
+
+    /// How many packets of `flow` wait.
+    #[inline]
+    pub(crate) fn packets(&self, flow: FlowId) -> u32 {
+        self.flows[flow.index()].list.packets()
+    }
+
+    /// Appends `pkt` to its flow, whatever the limits.
+    #[inline]
+    pub(crate) fn append(&mut self, id: FlowId, now: Instant, pkt: P) {
+        let flow = &mut self.flows[id.index()];
+        if flow.place != Place::Listed {
+            if let Place::Detached(since) = flow.place
+                && now.since(since) > self.refill_delay
+            {
+                flow.credit = flow.credit.max(self.quantum);
+            }
+            flow.place = Place::Listed;
+            self.new.push(&mut self.links, id);
+        }
+        self.backlog.packets += 1;
+        self.backlog.bytes += pkt.size();
+        self.pool.push(&mut flow.list, now, pkt);
+    }
+
+    /// The next packet to send, whose it is and when it arrived.
+    #[inline]
+    pub(crate) fn next(&mut self, now: Instant) -> Option<(FlowId, P, Instant)> {
+        // Each turn sends, takes a flow's place, moves one from new to old or refills one, so the
+        // loop ends: credit grows with every visit.
+        loop {
+            let (id, is_new) = match self.new.first() {
+                Some(id) => (id, true),
+                None => (self.old.first()?, false),
+            };
+            let list = if is_new { &mut self.new } else { &mut self.old };
+            let flow = &mut self.flows[id.index()];
+            if flow.credit <= 0 {
+                flow.credit += self.quantum;
+                list.pop(&self.links);
+                self.old.push(&mut self.links, id);
+                continue;
+            }
+            if let Some((pkt, arrived)) = self.pool.pop(&mut flow.list) {
+                flow.credit -= signed(pkt.size());
+                self.backlog.packets -= 1;
+                self.backlog.bytes -= pkt.size();
+                return Some((id, pkt, arrived));
+            }
+            list.pop(&self.links);
+            // A new flow may not come back as new before the old have had their turn.
+            if is_new && self.old.first().is_some() {
+                self.old.push(&mut self.links, id);
+            } else {
+                flow.place = Place::Detached(now);
+            }
+        }
+    }
+}
+
+/// Credit goes below zero; no packet comes near 2^63 bytes.
+#[inline]
+fn signed(bytes: Bytes) -> i64 {
+    i64::try_from(bytes.0).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests;
