@@ -3,7 +3,8 @@
 A study is a folder: scenarios in TOML and ``published.csv``, one line a published number, with
 the columns ``scenario`` (file name without ending), ``arm``, ``metric`` (a column of
 :attr:`sojourn.Result.per_run`), ``published``, ``error`` (how well it could be read) and
-``origin``.
+``origin``. Where the real kernel was measured on the same links, ``linux.csv`` says what it does:
+``scenario``, ``arm``, ``metric``, ``linux``.
 """
 
 from collections.abc import Sequence
@@ -27,6 +28,12 @@ PUBLISHED = {
     "error": pl.Float64,
     "origin": pl.String,
 }
+LINUX = {
+    "scenario": pl.String,
+    "arm": pl.String,
+    "metric": pl.String,
+    "linux": pl.Float64,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +48,14 @@ class Study:
         By the name of their file, without its ending.
     published
         The published numbers.
+    linux
+        What the real kernel does on the same links; empty if nobody measured.
     """
 
     name: str
     scenarios: dict[str, Scenario]
     published: pl.DataFrame
+    linux: pl.DataFrame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +102,18 @@ def load(folder: Path) -> Study:
         message = f"{folder} is no study: it has no published.csv"
         raise _core.ResultError(message)
     published = pl.read_csv(table, schema=PUBLISHED, comment_prefix="#")
+    kernel = folder / "linux.csv"
+    linux = (
+        pl.read_csv(kernel, schema=LINUX, comment_prefix="#")
+        if kernel.is_file()
+        else pl.DataFrame(schema=LINUX)
+    )
     names = published["scenario"].unique(maintain_order=True).to_list()
     return Study(
         name=folder.name,
         scenarios={name: Scenario.from_file(folder / f"{name}.toml") for name in names},
         published=published,
+        linux=linux,
     )
 
 
@@ -132,17 +149,22 @@ def compared(study: Study, scenario: str, result: Result) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        One row a published number: ``arm``, ``metric``, ``unit``, ``n``, ``mean``, ``low``,
-        ``high``, ``published``, ``error`` and ``difference_percent`` of the published number.
+        One row a published number: ``scenario``, ``arm``, ``metric``, ``unit``, ``n``, ``mean``,
+        ``low``, ``high``, ``published``, ``error``, ``difference_percent`` of the published
+        number and ``linux``, what the real kernel does.
     """
+    of_scenario = pl.col("scenario") == scenario
+    linux = study.linux.filter(of_scenario).select("arm", "metric", "linux")
     return (
-        study.published.filter(pl.col("scenario") == scenario)
-        .select("arm", "metric", "published", "error")
+        study.published.filter(of_scenario)
+        .select("scenario", "arm", "metric", "published", "error")
         .join(result.summary(), on=["arm", "metric"], how="left", maintain_order="left")
+        .join(linux, on=["arm", "metric"], how="left", maintain_order="left")
         .with_columns(
             difference_percent=(pl.col("mean") - pl.col("published")) / pl.col("published") * 100
         )
         .select(
+            "scenario",
             "arm",
             "metric",
             "unit",
@@ -153,6 +175,7 @@ def compared(study: Study, scenario: str, result: Result) -> pl.DataFrame:
             "published",
             "error",
             "difference_percent",
+            "linux",
         )
     )
 
@@ -193,8 +216,8 @@ def order(comparison: pl.DataFrame, metric: str = ORDERED_BY) -> Order:
     return Order(pairs=len(pairs), kept=len(pairs) - len(exchanged), exchanged=exchanged)
 
 
-def within(comparison: pl.DataFrame, metric_prefix: str, percent: float) -> tuple[int, int]:
-    """Count the numbers of a kind that lie near the published ones.
+def judged(comparison: pl.DataFrame, metric_prefix: str, percent: float) -> pl.DataFrame:
+    """Tell which numbers of a kind lie near the published ones.
 
     A number also counts if its interval, widened by the error of reading, holds the published
     one.
@@ -210,13 +233,11 @@ def within(comparison: pl.DataFrame, metric_prefix: str, percent: float) -> tupl
 
     Returns
     -------
-    tuple of int
-        How many lie within, and how many there are.
+    polars.DataFrame
+        The rows of that kind which have a mean, with ``near``.
     """
     rows = comparison.filter(pl.col("metric").str.starts_with(metric_prefix)).drop_nulls("mean")
     low = pl.col("low").fill_null(pl.col("mean")) - pl.col("error")
     high = pl.col("high").fill_null(pl.col("mean")) + pl.col("error")
-    near = rows.filter(
-        (pl.col("difference_percent").abs() <= percent) | pl.col("published").is_between(low, high)
-    )
-    return near.height, rows.height
+    close = pl.col("difference_percent").abs() <= percent
+    return rows.with_columns(near=close | pl.col("published").is_between(low, high))

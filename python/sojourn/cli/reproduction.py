@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from rich.console import Console
@@ -18,7 +19,7 @@ from sojourn.study import Study
 
 # What counts as near: goodput is bounded by the link and hardly varies between set-ups; latency
 # and fairness depend on details of the testbed.
-GOODPUT_PERCENT = 5.0
+GOODPUT_PERCENT = 3.0
 LATENCY_PERCENT = 25.0
 FAIRNESS_PERCENT = 10.0
 
@@ -99,9 +100,12 @@ def _show(result: Result, comparison: pl.DataFrame) -> None:
                 wording.estimate(row["mean"], row["low"], row["high"], metric),
                 f"{row['published']:g}",
                 "–" if row["difference_percent"] is None else f"{row['difference_percent']:+.0f} %",
+                "–" if row["linux"] is None else f"{row['linux']:g}",
             ]
         )
-    head = ["arm", "metric", "n", "measured", "published", "difference"]
+    head = ["arm", "metric", "n", "measured", "published", "difference", "Linux 6.1"]
+    if comparison["linux"].is_null().all():
+        head, rows = head[:-1], [row[:-1] for row in rows]
     print_table(head, rows, title=result.scenario.checked.name, words=2)
     if studies.order(comparison).pairs:
         print(_order_line(comparison))
@@ -118,16 +122,35 @@ def _order_line(comparison: pl.DataFrame) -> str:
 
 
 def verdict(study: Study, comparisons: dict[str, pl.DataFrame]) -> str:
-    """Say in one line how much of a study was found again."""
+    """Say how much of a study was found again, and what was not."""
     together = pl.concat(comparisons.values())
-    goodput = studies.within(together, "goodput_", GOODPUT_PERCENT)
-    latency = studies.within(together, "induced_latency_ms", LATENCY_PERCENT)
-    fairness = studies.within(together, "jain_", FAIRNESS_PERCENT)
+    kinds = {
+        "goodput": studies.judged(together, "goodput_", GOODPUT_PERCENT),
+        "induced latency": studies.judged(together, "induced_latency_ms", LATENCY_PERCENT),
+        "fairness": studies.judged(together, "jain_", FAIRNESS_PERCENT),
+    }
+    margins = [GOODPUT_PERCENT, LATENCY_PERCENT, FAIRNESS_PERCENT]
     orders = [studies.order(comparison) for comparison in comparisons.values()]
     kept, pairs = sum(one.kept for one in orders), sum(one.pairs for one in orders)
-    return (
-        f"verdict on {study.name}: goodput {goodput[0]} of {goodput[1]} within "
-        f"{GOODPUT_PERCENT:g} % of published; induced latency {latency[0]} of {latency[1]} within "
-        f"{LATENCY_PERCENT:g} %; fairness {fairness[0]} of {fairness[1]} within "
-        f"{FAIRNESS_PERCENT:g} %; order of induced latency {kept} of {pairs} pairs as published"
+    counts = "; ".join(
+        f"{kind} {rows['near'].sum()} of {rows.height} within {margin:g} %"
+        for (kind, rows), margin in zip(kinds.items(), margins, strict=True)
     )
+    lines = [
+        f"beyond the margin: {_beyond(row)}"
+        for rows in kinds.values()
+        for row in rows.filter(~pl.col("near")).iter_rows(named=True)
+    ]
+    lines.append(
+        f"verdict on {study.name}: {counts}; "
+        f"order of induced latency {kept} of {pairs} pairs as published"
+    )
+    return "\n".join(lines)
+
+
+def _beyond(row: dict[str, Any]) -> str:
+    words = f"{row['scenario']} {row['arm']} {row['metric']} {row['difference_percent']:+.0f} %"
+    if row["linux"] is None:
+        return words
+    kernel = (row["linux"] - row["published"]) / row["published"] * 100
+    return f"{words}; Linux 6.1 itself {kernel:+.0f} %"
