@@ -1,0 +1,267 @@
+//! What may be set in each discipline, and to which values.
+
+use crate::parameter::{Parameter, Profile, Unit};
+
+pub(super) const LINUX: &[Profile] = &[Profile::Linux];
+pub(super) const ALL_PROFILES: &[Profile] = &[Profile::Rfc, Profile::Linux, Profile::Linux314];
+
+const NANOS_PER_SEC: u64 = 1_000_000_000;
+/// Sums of this and a time of the simulation stay far below 2^64 ns.
+const LONGEST: u64 = 1_000_000 * NANOS_PER_SEC;
+const OFF: &str = "off";
+const MTU: &str = "the MTU";
+
+pub(super) const LIMIT: Parameter = packets("limit", 1, 100_000_000, "packets the buffer holds");
+pub(super) const TARGET: Parameter = time("target", 1, LONGEST, "", "acceptable standing delay");
+pub(super) const INTERVAL: Parameter = time(
+    "interval",
+    1,
+    LONGEST,
+    "",
+    "a little more than the longest common round-trip time",
+);
+pub(super) const CE_THRESHOLD: Parameter = time(
+    "ce_threshold",
+    0,
+    LONGEST,
+    OFF,
+    "mark every packet that waited longer than this",
+);
+pub(super) const ECN: Parameter = flag("ecn", "mark ECN-capable packets instead of dropping them");
+pub(crate) const PROFILE: Parameter = Parameter {
+    key: "profile",
+    unit: Unit::Profile,
+    least: 0,
+    most: 0,
+    unset: "",
+    meaning: "whose law: the RFC's or a kernel's",
+};
+
+pub(super) const RED: &[Parameter] = &[
+    size("limit", 1, 1 << 32, "", "bytes the buffer holds"),
+    size(
+        "min",
+        1,
+        1 << 32,
+        "max / 3",
+        "average backlog where signals begin",
+    ),
+    size(
+        "max",
+        1,
+        1 << 32,
+        "3 min, else limit / 4",
+        "average backlog where every packet is signalled",
+    ),
+    size("avpkt", 1, 65_536, "", "size of an average packet"),
+    count(
+        "burst",
+        1,
+        1 << 24,
+        "(2 min + max) / (3 avpkt)",
+        "packets of a burst that shall pass",
+    ),
+    Parameter {
+        key: "probability",
+        unit: Unit::Fraction,
+        least: 0,
+        most: 1,
+        unset: "",
+        meaning: "highest probability of a signal between min and max",
+    },
+    Parameter {
+        key: "bandwidth",
+        unit: Unit::Rate,
+        least: 1,
+        most: u64::MAX,
+        unset: "the link's rate, else 10mbit",
+        meaning: "rate at which the average decays while idle",
+    },
+    ECN,
+    flag("harddrop", "drop above max even what could be marked"),
+    flag("nodrop", "queue what cannot be marked; needs ecn"),
+    flag("adaptive", "let the probability follow the load"),
+    flag("gentle", "above max let the probability rise slowly to 1"),
+];
+
+pub(super) const PIE: &[Parameter] = &[
+    LIMIT,
+    time(
+        "target",
+        1,
+        LONGEST,
+        "15ms; linux-3.14: 20ms",
+        "the delay to hold",
+    ),
+    time(
+        "tupdate",
+        1_000,
+        LONGEST,
+        "15ms; linux-3.14: 30ms",
+        "time between updates of the probability",
+    ),
+    count(
+        "alpha",
+        0,
+        32,
+        "",
+        "gain on the error, in sixteenths of 1/s",
+    ),
+    count("beta", 0, 32, "", "gain on the trend, in sixteenths of 1/s"),
+    flag(
+        "ecn",
+        "mark ECN-capable packets while the probability is low",
+    ),
+    flag("bytemode", "scale the probability by the packet's size"),
+    flag("dq_rate_estimator", "delay from backlog and departure rate"),
+    flag("derandomise", "space the drops evenly (RFC 8033 5.4)"),
+    flag(
+        "cap",
+        "let the probability rise by 2 % an update (RFC 8033 5.5)",
+    ),
+    PROFILE,
+];
+
+pub(super) const FQ_CODEL: &[Parameter] = &[
+    packets("limit", 1, 100_000_000, "packets all queues hold"),
+    size("memory_limit", 1, 1 << 40, "", "bytes all queues hold"),
+    count("flows", 1, 65_536, "", "queues that flows are hashed to"),
+    TARGET,
+    INTERVAL,
+    size(
+        "quantum",
+        1,
+        1 << 20,
+        MTU,
+        "bytes a queue sends in its turn",
+    ),
+    count(
+        "drop_batch",
+        1,
+        65_536,
+        "",
+        "most packets dropped at once on overload",
+    ),
+    CE_THRESHOLD,
+    ECN,
+    PROFILE,
+];
+
+pub(super) const SFQ: &[Parameter] = &[
+    packets("limit", 1, 65_536 * 127, "packets all slots hold"),
+    count("depth", 1, 127, "", "packets one slot holds"),
+    count("flows", 1, 65_408, "", "flows that may wait at once"),
+    count(
+        "divisor",
+        1,
+        65_536,
+        "",
+        "buckets that flows are hashed to; a power of 2",
+    ),
+    size("quantum", 1, 1 << 20, MTU, "bytes a slot sends in its turn"),
+    time(
+        "perturb",
+        NANOS_PER_SEC,
+        LONGEST,
+        OFF,
+        "time between two changes of the hash",
+    ),
+    flag(
+        "headdrop",
+        "drop the oldest packet of a slot, not the newest",
+    ),
+];
+
+pub(super) const FQ: &[Parameter] = &[
+    packets("limit", 1, 100_000_000, "packets all flows hold"),
+    count("flow_limit", 1, 100_000_000, "", "packets one flow holds"),
+    FQ_QUANTUM,
+    FQ_INITIAL_QUANTUM,
+    FQ_REFILL_DELAY,
+    FQ_ORPHAN_MASK,
+    CE_THRESHOLD,
+];
+
+const FQ_QUANTUM: Parameter = size(
+    "quantum",
+    1,
+    1 << 20,
+    "2 MTU",
+    "bytes a flow sends in its turn",
+);
+const FQ_INITIAL_QUANTUM: Parameter = size(
+    "initial_quantum",
+    1,
+    1 << 24,
+    "10 MTU",
+    "bytes a flow sends in its first turn",
+);
+const FQ_REFILL_DELAY: Parameter = time(
+    "refill_delay",
+    0,
+    LONGEST,
+    "",
+    "a flow away for longer comes back with a quantum",
+);
+const FQ_ORPHAN_MASK: Parameter = count(
+    "orphan_mask",
+    0,
+    65_535,
+    "",
+    "bits of the hash that tell flows apart",
+);
+
+const fn number(
+    key: &'static str,
+    unit: Unit,
+    (least, most): (u64, u64),
+    unset: &'static str,
+    meaning: &'static str,
+) -> Parameter {
+    Parameter {
+        key,
+        unit,
+        least,
+        most,
+        unset,
+        meaning,
+    }
+}
+
+const fn time(
+    key: &'static str,
+    least: u64,
+    most: u64,
+    unset: &'static str,
+    meaning: &'static str,
+) -> Parameter {
+    number(key, Unit::Time, (least, most), unset, meaning)
+}
+
+pub(super) const fn size(
+    key: &'static str,
+    least: u64,
+    most: u64,
+    unset: &'static str,
+    meaning: &'static str,
+) -> Parameter {
+    number(key, Unit::Size, (least, most), unset, meaning)
+}
+
+const fn count(
+    key: &'static str,
+    least: u64,
+    most: u64,
+    unset: &'static str,
+    meaning: &'static str,
+) -> Parameter {
+    number(key, Unit::Count, (least, most), unset, meaning)
+}
+
+const fn packets(key: &'static str, least: u64, most: u64, meaning: &'static str) -> Parameter {
+    number(key, Unit::Packets, (least, most), "", meaning)
+}
+
+pub(super) const fn flag(key: &'static str, meaning: &'static str) -> Parameter {
+    number(key, Unit::Flag, (0, 1), "", meaning)
+}
