@@ -79,11 +79,46 @@ def overridden(scenario: Scenario, changes: Mapping[str, Value]) -> Scenario:
     return Scenario.from_json(json.dumps(document))
 
 
+def refuse_hidden(scenario: Scenario, changes: Mapping[str, Value]) -> None:
+    """Refuse a change that no run would see, since every arm sets the value itself.
+
+    Parameters
+    ----------
+    scenario
+        The scenario, not yet changed.
+    changes
+        Values by their path.
+
+    Raises
+    ------
+    ScenarioError
+        Every arm sets one of the values, or what holds it.
+    """
+    of_arms = [{_plain(path) for path in arm.set} for arm in scenario.arms]
+    for path in changes:
+        if of_arms and all(any(_within(path, whole) for whole in paths) for paths in of_arms):
+            message = (
+                f"-s {path}: every arm sets it itself, so that nothing would change; edit arms"
+            )
+            raise _core.ScenarioError(message)
+
+
+def _plain(path: str) -> str:
+    return path.replace("[", ".").replace("]", "")
+
+
+def _within(path: str, whole: str) -> bool:
+    return _plain(path) == whole or _plain(path).startswith(f"{whole}.")
+
+
 def _put(document: dict[str, Any], path: str, value: Value) -> None:
-    *parents, key = path.replace("[", ".").replace("]", "").split(".")
+    *parents, key = _plain(path).split(".")
     place: Any = document
     for depth, step in enumerate(parents):
         place = _step(place, step, ".".join(parents[: depth + 1]))
+    if isinstance(place, list):
+        message = f"{path}: set a key of one item, such as {parents[0]}[0].name"
+        raise _core.ScenarioError(message)
     if not isinstance(place, dict):
         message = f"{path}: {'.'.join(parents)} is one value: set it as a whole"
         raise _core.ScenarioError(message)

@@ -26,7 +26,9 @@ FLOOD_PERCENT = 120
 TRAFFIC_NAMES = ("rrul_be", "rtt_fair", "udp_flood", "tcp_Nup", "tcp_Ndown", "tcp_Nup_Mdown")
 
 _TCP = re.compile(r"tcp(?:_(?P<up>[1-9]\d{0,4})up)?(?:_(?P<down>[1-9]\d{0,4})down)?")
-_LINK = re.compile(r"(?P<down>[\d.]+)(?P<down_unit>[a-z]*)(?:/(?P<up>[\d.]+)(?P<unit>[a-z]+))?")
+_LINK = re.compile(
+    r"(?P<down>[\d.]+)(?P<down_unit>[a-z]*)(?:/(?P<up>[\d.]+)(?P<unit>[a-z]+))?", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,8 @@ def claim_folder(path: str | Path) -> Path:
     Parameters
     ----------
     path
-        The folder; made if it is not there.
+        The folder; one that is not there is made and removed, so that a run that leaves nothing
+        leaves no folder either.
 
     Returns
     -------
@@ -27,11 +28,14 @@ def claim_folder(path: str | Path) -> Path:
         It cannot be made or written, or holds something that is not a result.
     """
     folder = Path(path)
+    new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
         occupied = any(folder.iterdir()) and not (folder / MANIFEST).exists()
+        if new:
+            folder.rmdir()
     except FileExistsError:
         message = f"cannot write to {folder}: it is a file, not a folder"
         raise _core.ResultError(message) from None
@@ -67,6 +71,9 @@ def claim_file(path: str | Path) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=file.parent):
             pass
+    except (FileExistsError, NotADirectoryError):
+        message = f"cannot write {file}: {file.parent} is not a folder"
+        raise _core.ResultError(message) from None
     except OSError as error:
         message = f"cannot write {file}: {error.strerror}"
         raise _core.ResultError(message) from None

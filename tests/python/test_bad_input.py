@@ -73,6 +73,7 @@ def test_a_wrong_scenario_file(
         ("replications=0", ["replications"]),
         ("links.up.qdisc.target=5ms", ["links.up.qdisc"]),
         ("links.up.rate=fast", ["links.up.rate", "fast"]),
+        ("traffic[0]=5", ["traffic", "item"]),
     ],
 )
 def test_a_wrong_change(sojourn: Command, tmp_path: Path, change: str, parts: list[str]) -> None:
@@ -94,6 +95,8 @@ def test_a_wrong_change(sojourn: Command, tmp_path: Path, change: str, parts: li
         (["compare", "--replications", "0"], ["replications"]),
         (["compare", "--replications", "five"], ["--replications"]),
         (["compare", "--jobs", "0"], ["--jobs"]),
+        (["compare", "--jobs", "9" * 30], ["--jobs"]),
+        (["compare", "--seed", "9" * 30], ["--seed"]),
         (["compare", "codel", "codel"], ["twice"]),
         (["compare", "codel target"], ["target"]),
         (["compare", "--seed", "-1"], ["seed"]),
@@ -115,6 +118,27 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_run(
     refused(sojourn(*long, "--out", "file/kept"), 3, "file/kept")
     refused(sojourn(*long, "--report", "file/report.html"), 3, "file/report.html")
     refused(sojourn(*long, "--out", "/proc/kept"), 3, "/proc/kept")
+
+
+def test_a_change_that_every_arm_undoes_is_refused(sojourn: Command, tmp_path: Path) -> None:
+    arms = """
+[[arms]]
+name = "codel"
+set."links.up.qdisc" = "codel"
+[[arms]]
+name = "pie"
+set."links.up.qdisc" = "pie"
+"""
+    (tmp_path / "arms.toml").write_text(VALID + arms, encoding="utf-8")
+    refused(sojourn("run", "arms.toml", "-s", "links.up.qdisc=sfq"), 2, "links.up.qdisc", "arm")
+    assert sojourn("run", "arms.toml", "--dry-run", "-s", "links.down.qdisc=sfq").returncode == 0
+
+
+def test_a_report_in_a_file_and_a_folder_without_studies(sojourn: Command, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    refused(sojourn("compare", "--report", "file/x.html"), 3, "file is not a folder")
+    (tmp_path / "empty").mkdir()
+    refused(sojourn("reproduce", "residential", "--papers", "empty"), 3, "no studies in empty")
 
 
 def test_a_folder_with_other_files_is_left_alone(sojourn: Command, tmp_path: Path) -> None:

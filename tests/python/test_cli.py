@@ -78,6 +78,7 @@ def test_a_rate_in_bytes_per_second_is_read_as_tc_does_and_warned_of(sojourn: Co
     done = sojourn("compare", "pfifo", "--link", "10mbps", "--dry-run")
     assert done.returncode == 0
     assert "10mbps is in bytes per second, as tc reads it: 80 Mbit/s" in done.stderr
+    assert "10MBps is in" in sojourn("compare", "--link", "10MBps", "--dry-run").stderr
 
 
 @pytest.mark.parametrize(
@@ -153,6 +154,14 @@ def test_ctrl_c_keeps_what_has_finished_and_says_so(tmp_path: Path) -> None:
     assert told is not None, seen[-400:]
     assert sj.Result.load(tmp_path / "kept").finished == int(told[1])
     assert "Traceback" not in seen
+
+
+def test_ctrl_c_before_anything_has_finished_leaves_nothing(tmp_path: Path) -> None:
+    arguments = ["compare", "--link", "1gbit", "--duration", "90000s", "--out", "kept"]
+    code, seen = terminal(arguments, tmp_path, {}, until=r"0/")
+    assert code == 130
+    assert "interrupted" in seen
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_reader_that_closes_the_pipe_early_is_no_error(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from sojourn.overrides import assignment, overridden
     ("text", "down", "up"),
     [
         ("10/1mbit", "10mbit", "1mbit"),
+        ("10/1Mbit", "10Mbit", "1Mbit"),
         ("100mbit", "100mbit", "100mbit"),
         ("8mbit/768kbit", "8mbit", "768kbit"),
         ("1.5/0.5gbit", "1.5gbit", "0.5gbit"),

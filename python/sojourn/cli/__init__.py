@@ -36,7 +36,8 @@ def main() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        return _failed(f"{error.filename}: {error.strerror}", ENVIRONMENT)
+        place = "output" if error.filename is None else error.filename
+        return _failed(f"{place}: {error.strerror}", ENVIRONMENT)
     except KeyboardInterrupt:
         return _failed("interrupted", INTERRUPTED)
     return code if isinstance(code, int) else 0

@@ -8,7 +8,7 @@ import typer
 from sojourn import _core, presets
 from sojourn import report as reports
 from sojourn.cli import catalogue, reproduction, session
-from sojourn.overrides import assignment, overridden
+from sojourn.overrides import assignment, overridden, refuse_hidden
 from sojourn.qdiscs import Queue, qdisc
 from sojourn.result import Result
 from sojourn.scenario import Scenario
@@ -21,10 +21,24 @@ app = typer.Typer(
     help="A laboratory for queue management.",
 )
 
+# What the scenario schema takes.
+MOST_SEED = 2**63 - 1
+# More threads than any machine has processors.
+MOST_JOBS = 4096
+
 Seed = Annotated[
-    int | None, typer.Option(help="What random numbers derive from, instead of the scenario's.")
+    int | None,
+    typer.Option(
+        min=0,
+        max=MOST_SEED,
+        metavar="INTEGER",
+        help="What random numbers derive from, instead of the scenario's.",
+    ),
 ]
-Jobs = Annotated[int | None, typer.Option(min=1, help="Threads; by default one a processor.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(min=1, max=MOST_JOBS, help="Threads; by default one a processor."),
+]
 Out = Annotated[Path | None, typer.Option(help="Folder to save the result in.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check everything, run nothing.")]
@@ -53,7 +67,7 @@ def _root(
 @app.command()
 def run(
     *,
-    file: Annotated[Path, typer.Argument(help="A scenario in TOML.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A scenario in TOML.")],
     change: Annotated[
         list[str] | None,
         typer.Option("--set", "-s", help="Change a value, such as links.up.rate=5mbit."),
@@ -69,7 +83,9 @@ def run(
     scenario = _scenario_file(file)
     session.warn_of_bytes(file.read_text(encoding="utf-8"))
     if change:
-        scenario = overridden(scenario, dict(assignment(text) for text in change))
+        changes = dict(assignment(text) for text in change)
+        refuse_hidden(scenario, changes)
+        scenario = overridden(scenario, changes)
     if seed is not None:
         scenario = scenario.replace(seed=seed)
     plan = session.Plan(scenario=scenario, jobs=jobs, out=out, report=report, json=json)
@@ -97,7 +113,12 @@ def compare(
     duration: Annotated[str, typer.Option(help="How long a run lasts, in simulated time.")] = "70s",
     warmup: Annotated[str, typer.Option(help="From when on totals count.")] = "15s",
     replications: Annotated[int, typer.Option(help="Runs of each queue.")] = 10,
-    seed: Annotated[int, typer.Option(help="What random numbers derive from.")] = 1,
+    seed: Annotated[
+        int,
+        typer.Option(
+            min=0, max=MOST_SEED, metavar="INTEGER", help="What random numbers derive from."
+        ),
+    ] = 1,
     jobs: Jobs = None,
     out: Out = None,
     report: ReportFile = None,
@@ -131,7 +152,9 @@ def compare(
 @app.command()
 def qdiscs(
     *,
-    name: Annotated[str | None, typer.Argument(help="A queue; by default all.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="QDISC", help="A queue; by default all.")
+    ] = None,
     json: Json = False,
 ) -> int:
     """List the queues and their parameters."""
@@ -141,7 +164,7 @@ def qdiscs(
 @app.command("report")
 def write_report(
     *,
-    folder: Annotated[Path, typer.Argument(help="A saved result.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A saved result.")],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file; by default DIR/report.html.")
     ] = None,
@@ -157,12 +180,14 @@ def write_report(
 @app.command()
 def reproduce(
     *,
-    study: Annotated[str, typer.Argument(help="A published study: residential.")],
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="A published study: residential.")],
     replications: Annotated[
         int | None, typer.Option(min=1, help="Runs of each queue and link.")
     ] = None,
     jobs: Jobs = None,
-    out: Out = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the results; by default results/STUDY.")
+    ] = None,
     papers: Annotated[
         Path | None, typer.Option(help="Folder of the studies; by default that of the checkout.")
     ] = None,

@@ -19,7 +19,7 @@ from sojourn.storage import claim_file, claim_folder
 
 INTERRUPTED = 130
 # Rates in bytes per second, which tc reads so and people often do not mean.
-BYTES_PER_SECOND = re.compile(r"\b[\d.]+[kmgt]?i?bps\b")
+BYTES_PER_SECOND = re.compile(r"\b[\d.]+\s*[kmgt]?i?bps\b", re.IGNORECASE)
 # Full-size Ethernet frames, by which the size of a job is told beforehand.
 FRAME_BITS = 1514 * 8
 
@@ -90,6 +90,8 @@ def conclude(result: Result, *, folder: Path | None, page: Path | None, as_json:
         tables.show(result, as_json=as_json)
         for finding in result.validity.findings:
             said.print(f"{finding.severity}: {finding.text}", markup=False)
+    if page is not None and result.finished:
+        said.print(f"report in {page}", markup=False)
     if not result.complete:
         kept = "kept" if folder is not None and result.finished else "finished"
         where = f"in {folder}" if kept == "kept" else "none saved (no --out)"
@@ -101,8 +103,6 @@ def conclude(result: Result, *, folder: Path | None, page: Path | None, as_json:
         return INTERRUPTED
     if folder is not None:
         said.print(f"result in {folder}", markup=False)
-    if page is not None:
-        said.print(f"report in {page}", markup=False)
     return 0
 
 

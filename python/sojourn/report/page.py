@@ -113,9 +113,10 @@ def _style(result: Result) -> str:
 def _subtitle(result: Result) -> str:
     checked = result.scenario.checked
     links = ", ".join(f"{name} {link.rate}" for name, link in result.scenario.links.items())
-    return (
-        f"{links}; runs of {checked.duration_s:g} s, measured from {checked.warmup_s:g} s; "
+    return f"{links}; runs of {checked.duration_s:g} s, measured from {checked.warmup_s:g} s; " + (
         f"n = {checked.replications} runs an arm."
+        if result.complete
+        else f"{result.finished} of {result.total} runs finished."
     )
 
 
