@@ -22,6 +22,13 @@ from sojourn.study import Study
 GOODPUT_PERCENT = 3.0
 LATENCY_PERCENT = 25.0
 FAIRNESS_PERCENT = 10.0
+FIGURE = "ellipse.png"
+_NOTE = (
+    "measured: mean ±half the 95 % bootstrap interval of the mean over n runs; published: as read "
+    "off the study\n"
+    "within a margin counts what is so near to the published number, or holds it in its interval "
+    "widened by the error of that reading"
+)
 
 
 def execute(
@@ -45,10 +52,8 @@ def execute(
         if result.finished:
             _keep(result, folder / key)
         if not result.complete:
-            text = (
-                f"interrupted: kept {result.finished} of {result.total} runs of {key} "
-                f"in {folder / key}"
-            )
+            where = f"in {folder / key}" if result.finished else "(nothing to save)"
+            text = f"interrupted: kept {result.finished} of {result.total} runs of {key} {where}"
             said.print(text, markup=False)
             return INTERRUPTED
         comparisons[key] = studies.compared(study, key, result)
@@ -57,9 +62,11 @@ def execute(
     if as_json:
         print(json.dumps({key: table.to_dicts() for key, table in comparisons.items()}, indent=2))
     else:
+        print(_NOTE)
         print(verdict(study, comparisons))
     for key in comparisons:
-        said.print(f"report in {folder / key / 'report.html'}", markup=False)
+        place = folder / key
+        said.print(f"report in {place / 'report.html'}, figure in {place / FIGURE}", markup=False)
     return 0
 
 
@@ -67,6 +74,9 @@ def _study(name: str, papers: Path | None) -> Study:
     folder = studies.studies_folder(papers)
     if not (folder / name / "published.csv").is_file():
         known = sorted(path.parent.name for path in folder.glob("*/published.csv"))
+        if not known:
+            message = f"no studies in {folder}: no folder in it holds a published.csv"
+            raise _core.ResultError(message)
         message = f"there is no study {name!r}; there are: {', '.join(known)}"
         raise _core.ScenarioError(message)
     return studies.load(folder / name)
@@ -84,7 +94,7 @@ def _keep(result: Result, folder: Path) -> None:
 
     result.save(folder)
     reports.write(result, folder / "report.html")
-    figures.save(figures.plot_ellipse(result), folder / "ellipse.png", result)
+    figures.save(figures.plot_ellipse(result), folder / FIGURE, result)
 
 
 def _show(result: Result, comparison: pl.DataFrame) -> None:
@@ -99,7 +109,7 @@ def _show(result: Result, comparison: pl.DataFrame) -> None:
                 str(row["n"]),
                 wording.estimate(row["mean"], row["low"], row["high"], metric),
                 f"{row['published']:g}",
-                "–" if row["difference_percent"] is None else f"{row['difference_percent']:+.0f} %",
+                _percent(row["difference_percent"]),
                 "–" if row["linux"] is None else f"{row['linux']:g}",
             ]
         )
@@ -110,6 +120,13 @@ def _show(result: Result, comparison: pl.DataFrame) -> None:
     if studies.order(comparison).pairs:
         print(_order_line(comparison))
         print()
+
+
+def _percent(value: float | None) -> str:
+    """Write a difference in percent; what rounds to 0 has no sign."""
+    if value is None:
+        return "–"
+    return f"{value:+.0f} %" if round(value) else "0 %"
 
 
 def _order_line(comparison: pl.DataFrame) -> str:
@@ -149,8 +166,8 @@ def verdict(study: Study, comparisons: dict[str, pl.DataFrame]) -> str:
 
 
 def _beyond(row: dict[str, Any]) -> str:
-    words = f"{row['scenario']} {row['arm']} {row['metric']} {row['difference_percent']:+.0f} %"
+    words = f"{row['scenario']} {row['arm']} {row['metric']} {row['difference_percent']:+.1f} %"
     if row["linux"] is None:
         return words
     kernel = (row["linux"] - row["published"]) / row["published"] * 100
-    return f"{words}; Linux 6.1 itself {kernel:+.0f} %"
+    return f"{words}; Linux 6.1 itself {kernel:+.1f} %"
