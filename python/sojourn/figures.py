@@ -101,6 +101,9 @@ def plot_series(result: Result) -> Figure:
         axes.set_ylabel(label)
         if logarithmic:
             axes.set_yscale("log")
+            low, high = axes.get_ylim()
+            if low < curves.SMALLEST_MS < high:
+                axes.set_ylim(bottom=curves.SMALLEST_MS)
             _plain_log(axes.yaxis)
         else:
             axes.set_ylim(bottom=0)
