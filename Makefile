@@ -18,14 +18,15 @@ help: ## List the targets.
 setup: $(EXTENSION) ## Make .venv with everything in it and build the extension.
 
 $(PACKAGES): pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit("Sojourn needs Python 3.11 or later") if sys.version_info < (3, 11) else None'
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip 'maturin>=1.8,<2'
-	touch $@
+	@$(PYTHON) -c 'import sys; sys.exit("Sojourn needs Python 3.11 or later") if sys.version_info < (3, 11) else None'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade pip 'maturin>=1.8,<2'
+	@touch $@
 
 $(EXTENSION): $(PACKAGES) $(SOURCES)
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --extras dev --quiet > /dev/null
-	touch $@
+	@echo 'building the extension: minutes the first time, less after a change'
+	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --extras dev --quiet > /dev/null
+	@touch $@
 
 demo: setup ## Measure a published study again: under a minute on two cores.
 	$(BIN)/sojourn reproduce residential
