@@ -27,7 +27,8 @@ _NOTE = (
     "measured: mean ±half the 95 % bootstrap interval of the mean over n runs; published: as read "
     "off the study\n"
     "within a margin counts what is so near to the published number, or holds it in its interval "
-    "widened by the error of that reading"
+    "widened by the error of that reading; a column of a kernel is that kernel itself, in a set-up "
+    "that differs as the study's linux.csv says"
 )
 
 
