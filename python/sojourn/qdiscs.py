@@ -361,3 +361,45 @@ class Fq(Queue):
     refill_delay: str | None = None
     orphan_mask: int | None = None
     ce_threshold: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cocoa(Queue):
+    """Flow queues as in :class:`Fq`, each limited to what its congestion control needs.
+
+    Parameters
+    ----------
+    limit
+        Packets that all flow queues together hold.
+    flow_limit
+        Packets that one flow queue holds at first.
+    quantum
+        Bytes that a flow may send in its turn.
+    initial_quantum
+        Bytes that a flow may send in its first turn.
+    refill_delay
+        Absence after which a flow comes back with a quantum of credit, with its unit.
+    orphan_mask
+        Bits of the hash that tell flows apart.
+    guard_interval
+        Intervals without loss for which a limit is watched before it may shrink.
+    max_increase
+        Most that a limit is multiplied with at once.
+    max_monitoring_interval
+        Longest time for which a limit is watched, with its unit.
+    profile
+        Whose behaviour where implementations differ; see ``sojourn qdiscs cocoa``.
+    """
+
+    kind: ClassVar[str] = "cocoa"
+
+    profile: str | None = None
+    limit: int | None = None
+    flow_limit: int | None = None
+    quantum: int | None = None
+    initial_quantum: int | None = None
+    refill_delay: str | None = None
+    orphan_mask: int | None = None
+    guard_interval: float | None = None
+    max_increase: float | None = None
+    max_monitoring_interval: str | None = None

@@ -2,6 +2,7 @@
 
 use sojourn_net::{Instant, Packet};
 
+use crate::cocoa::Cocoa;
 use crate::codel::Codel;
 use crate::contract::{Backlog, Observer, Qdisc};
 use crate::droptail::DropTail;
@@ -28,6 +29,8 @@ pub enum AnyQdisc<P> {
     Sfq(Sfq<P>),
     /// `fq`.
     Fq(Fq<P>),
+    /// `cocoa`.
+    Cocoa(Cocoa<P>),
 }
 
 impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
@@ -41,6 +44,7 @@ impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
             Self::FqCodel(q) => q.enqueue(now, pkt, obs),
             Self::Sfq(q) => q.enqueue(now, pkt, obs),
             Self::Fq(q) => q.enqueue(now, pkt, obs),
+            Self::Cocoa(q) => q.enqueue(now, pkt, obs),
         }
     }
 
@@ -54,6 +58,7 @@ impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
             Self::FqCodel(q) => q.dequeue(now, obs),
             Self::Sfq(q) => q.dequeue(now, obs),
             Self::Fq(q) => q.dequeue(now, obs),
+            Self::Cocoa(q) => q.dequeue(now, obs),
         }
     }
 
@@ -67,6 +72,7 @@ impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
             Self::FqCodel(q) => q.backlog(),
             Self::Sfq(q) => q.backlog(),
             Self::Fq(q) => q.backlog(),
+            Self::Cocoa(q) => q.backlog(),
         }
     }
 
@@ -80,6 +86,7 @@ impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
             Self::FqCodel(q) => q.next_timer(),
             Self::Sfq(q) => q.next_timer(),
             Self::Fq(q) => q.next_timer(),
+            Self::Cocoa(q) => q.next_timer(),
         }
     }
 
@@ -92,6 +99,7 @@ impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
             Self::FqCodel(q) => q.on_timer(now),
             Self::Sfq(q) => q.on_timer(now),
             Self::Fq(q) => q.on_timer(now),
+            Self::Cocoa(q) => q.on_timer(now),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod parameters;
 
+use crate::cocoa::CocoaParams;
 use crate::codel::CodelParams;
 use crate::droptail::DropTailParams;
 use crate::fq::FqParams;
@@ -14,8 +15,8 @@ use crate::spec::QdiscSpec;
 
 pub(crate) use parameters::PROFILE;
 use parameters::{
-    ALL_PROFILES, CE_THRESHOLD, ECN, FQ, FQ_CODEL, INTERVAL, LIMIT, LINUX, PIE, RED, SFQ, TARGET,
-    flag, size,
+    ALL_PROFILES, CE_THRESHOLD, COCOA, ECN, FQ, FQ_CODEL, INTERVAL, LIMIT, LINUX, PIE, RED, SFQ,
+    TARGET, flag, size,
 };
 
 /// A discipline, as a person choosing one wants to see it.
@@ -179,5 +180,13 @@ pub(crate) const KINDS: &[Kind] = &[
         profiles: LINUX,
         start: || QdiscSpec::Fq(FqParams::default()),
         parameters: FQ,
+    },
+    Kind {
+        name: "cocoa",
+        summary: "fq whose limit for a flow follows what its congestion control needs",
+        source: "Bachl, Zseby and Fabini 2019; their module for Linux 4.19",
+        profiles: &[Profile::Rfc, Profile::Linux],
+        start: || QdiscSpec::Cocoa(CocoaParams::default()),
+        parameters: COCOA,
     },
 ];

@@ -50,7 +50,7 @@ pub struct FqParams {
     pub ce_threshold: Option<Duration>,
 }
 
-/// How the flows of [`Fq`] take turns.
+/// How the flows of [`Fq`] and [`crate::Cocoa`] take turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turns {
     /// Bytes a flow may send in its turn; twice the MTU if not given.
@@ -157,7 +157,7 @@ impl<P: Packet> Qdisc<P> for Fq<P> {
     }
 }
 
-/// The flows, their packets and their turns, apart from the limits.
+/// The flows, their packets and their turns, apart from the limits, so that Cocoa can set its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Scheduler<P> {
     quantum: i64,
@@ -214,6 +214,11 @@ impl<P: Packet> Scheduler<P> {
         }
     }
 
+    /// How many flows there may be.
+    pub(crate) fn flows(&self) -> usize {
+        self.flows.len()
+    }
+
     #[inline]
     pub(crate) const fn backlog(&self) -> Backlog {
         self.backlog
@@ -247,6 +252,14 @@ impl<P: Packet> Scheduler<P> {
         self.backlog.packets += 1;
         self.backlog.bytes += pkt.size();
         self.pool.push(&mut flow.list, now, pkt);
+    }
+
+    /// Removes the newest packet of `flow`, which keeps its place.
+    pub(crate) fn take_newest(&mut self, flow: FlowId) -> Option<P> {
+        let (pkt, _) = self.pool.pop_newest(&mut self.flows[flow.index()].list)?;
+        self.backlog.packets -= 1;
+        self.backlog.bytes -= pkt.size();
+        Some(pkt)
     }
 
     /// The next packet to send, whose it is and when it arrived.

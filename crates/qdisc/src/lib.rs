@@ -5,6 +5,7 @@
 
 mod any;
 mod catalogue;
+mod cocoa;
 mod codel;
 mod contract;
 mod droptail;
@@ -23,6 +24,7 @@ pub mod testing;
 
 pub use any::AnyQdisc;
 pub use catalogue::{ParameterInfo, QdiscInfo, catalogue};
+pub use cocoa::{Cocoa, CocoaParams};
 pub use codel::{Codel, CodelParams};
 pub use contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
 pub use droptail::{DropTail, DropTailParams, Limit};

@@ -107,7 +107,7 @@ pub enum Unit {
     Packets,
     /// A plain number.
     Count,
-    /// A number between 0 and 1.
+    /// A number that need not be whole, such as `0.02` or `1.25`.
     Fraction,
     /// Present or absent: `ecn`, `noecn`.
     Flag,
@@ -161,8 +161,8 @@ impl Parameter {
             ),
             Unit::Rate => "1bit or more".into(),
             Unit::Size => format!("{least}b to {most}b"),
-            Unit::Packets | Unit::Count => format!("{least} to {most}"),
-            Unit::Fraction => "more than 0, at most 1".into(),
+            Unit::Fraction if least == 0 => format!("more than 0, at most {most}"),
+            Unit::Packets | Unit::Count | Unit::Fraction => format!("{least} to {most}"),
             Unit::Flag => format!("{0} or no{0}", self.key),
             Unit::Profile => {
                 let names: Vec<_> = profiles.iter().map(ToString::to_string).collect();
@@ -190,7 +190,7 @@ impl Parameter {
             }
             Field::Count(place) => *place = self.number(text)?,
             Field::OptionalCount(place) => *place = Some(self.number(text)?),
-            Field::Fraction(place) => *place = fraction(text)?,
+            Field::Fraction(place) => *place = self.fraction(text)?,
             Field::Flag(place) => *place = flag(text)?,
             Field::Profile(place) => {
                 *place = profiles
@@ -221,6 +221,19 @@ impl Parameter {
             .map_err(|_| format!("\"{text}\" is not a whole number"))?;
         self.check(number, text)?;
         N::try_from(number).map_err(|_| out_of_range(text))
+    }
+
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "the ends of a range are small numbers"
+    )]
+    fn fraction(&self, text: &str) -> Result<f64, String> {
+        let (least, most) = (self.least as f64, self.most as f64);
+        match text.parse() {
+            Ok(x) if x > 0.0 && x >= least && x <= most => Ok(x),
+            Ok(_) => Err(out_of_range(text)),
+            Err(_) => Err(format!("\"{text}\" is not a number")),
+        }
     }
 
     fn check(&self, value: u64, text: &str) -> Result<(), String> {
@@ -267,14 +280,6 @@ fn size_text(size: Bytes) -> String {
 
 fn read<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|e: T::Err| e.to_string())
-}
-
-fn fraction(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(x) if x > 0.0 && x <= 1.0 => Ok(x),
-        Ok(_) => Err(out_of_range(text)),
-        Err(_) => Err(format!("\"{text}\" is not a number")),
-    }
 }
 
 fn flag(text: &str) -> Result<bool, String> {

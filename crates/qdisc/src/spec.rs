@@ -20,6 +20,7 @@ use sojourn_net::{Bytes, Packet, Rate, Rng};
 
 use crate::any::AnyQdisc;
 use crate::catalogue::{KINDS, Kind, PROFILE};
+use crate::cocoa::{Cocoa, CocoaParams};
 use crate::codel::{Codel, CodelParams};
 use crate::droptail::{DropTail, DropTailParams, Limit};
 use crate::fq::{Fq, FqParams};
@@ -48,6 +49,8 @@ pub enum QdiscSpec {
     Sfq(SfqParams),
     /// `fq`.
     Fq(FqParams),
+    /// `cocoa`.
+    Cocoa(CocoaParams),
 }
 
 /// What a discipline may want to know of the link that it serves.
@@ -123,6 +126,7 @@ impl QdiscSpec {
             Self::FqCodel(_) => "fq_codel",
             Self::Sfq(_) => "sfq",
             Self::Fq(_) => "fq",
+            Self::Cocoa(_) => "cocoa",
         }
     }
 
@@ -159,6 +163,7 @@ impl QdiscSpec {
             Self::FqCodel(params) => AnyQdisc::FqCodel(FqCodel::new(params, link.mtu, rng)),
             Self::Sfq(params) => AnyQdisc::Sfq(Sfq::new(params, link.mtu, rng)),
             Self::Fq(params) => AnyQdisc::Fq(Fq::new(params, link.mtu, rng)),
+            Self::Cocoa(params) => AnyQdisc::Cocoa(Cocoa::new(params, link.mtu, rng)),
         }
     }
 
@@ -172,6 +177,7 @@ impl QdiscSpec {
             Self::FqCodel(params) => params.field(key),
             Self::Sfq(params) => params.field(key),
             Self::Fq(params) => params.field(key),
+            Self::Cocoa(params) => params.field(key),
         }
     }
 
@@ -181,7 +187,9 @@ impl QdiscSpec {
             Self::Red(params) => params.conflict(),
             Self::Pie(params) => params.conflict().map(Into::into),
             Self::Sfq(params) => params.conflict(),
-            Self::Fifo(_) | Self::Codel(_) | Self::FqCodel(_) | Self::Fq(_) => None,
+            Self::Fifo(_) | Self::Codel(_) | Self::FqCodel(_) | Self::Fq(_) | Self::Cocoa(_) => {
+                None
+            }
         }
     }
 }

@@ -31,6 +31,12 @@ fn all_specs() -> Vec<QdiscSpec> {
                 " limit 20",
                 " flow_limit 5 quantum 300 initial_quantum 600 orphan_mask 2 ce_threshold 2ms",
             ],
+            "cocoa" => &[
+                "",
+                " limit 20",
+                " flow_limit 3 max_monitoring_interval 5ms",
+                " flow_limit 5 quantum 300 orphan_mask 2 max_increase 1.1 guard_interval 0.5",
+            ],
             "codel" => &["", " limit 20", " ce_threshold 2ms"],
             "pie" => &["", " limit 20", " target 1ms tupdate 1ms"],
             _ => &["", " limit 20"],

@@ -27,7 +27,7 @@ fn texts() -> impl Strategy<Value = String> {
                 Unit::Size => format!(" {key} {}", of(&["1514", "32kb", "20000b", "4k"])),
                 Unit::Packets => format!(" {key} {}", of(&["1", "127", "10240p"])),
                 Unit::Count => format!(" {key} {}", of(&["1", "2", "16", "32"])),
-                Unit::Fraction => format!(" {key} {}", of(&["0.02", "1", "0.1"])),
+                Unit::Fraction => format!(" {key} {}", of(&["0.02", "1", "1.25"])),
                 Unit::Flag => format!(" {}{key}", of(&["", "no"])),
                 Unit::Profile => {
                     let profile = kind.profiles[choice.index(kind.profiles.len())];
@@ -95,6 +95,11 @@ fn the_strings_of_tc_are_read() {
              orphan_mask 1023",
         ),
         (
+            "cocoa flow_limit 100 guard_interval 1.25 max_increase 2.0 profile linux",
+            "cocoa limit 10000 flow_limit 100 refill_delay 40ms orphan_mask 1023 \
+             guard_interval 1.25 max_increase 2 max_monitoring_interval 1s profile linux",
+        ),
+        (
             "sfq profile linux",
             "sfq limit 127 depth 127 flows 128 divisor 1024",
         ),
@@ -156,6 +161,14 @@ fn a_refusal_says_what_would_be_right() {
         "codel: ecn is given twice; allowed: ecn or noecn"
     );
     assert_eq!(refusal("red nodrop"), "red: nodrop needs ecn");
+    assert_eq!(
+        refusal("red probability 1.25"),
+        "red: probability 1.25 is out of range; allowed: more than 0, at most 1"
+    );
+    assert_eq!(
+        refusal("cocoa max_increase 0.5"),
+        "cocoa: max_increase 0.5 is out of range; allowed: 1 to 1000"
+    );
     assert_eq!(
         refusal("pie bytemode"),
         "pie: bytemode belongs to the profiles linux and linux-3.14"

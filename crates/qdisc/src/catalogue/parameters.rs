@@ -61,14 +61,11 @@ pub(super) const RED: &[Parameter] = &[
         "(2 min + max) / (3 avpkt)",
         "packets of a burst that shall pass",
     ),
-    Parameter {
-        key: "probability",
-        unit: Unit::Fraction,
-        least: 0,
-        most: 1,
-        unset: "",
-        meaning: "highest probability of a signal between min and max",
-    },
+    fraction(
+        "probability",
+        (0, 1),
+        "highest probability of a signal between min and max",
+    ),
     Parameter {
         key: "bandwidth",
         unit: Unit::Rate,
@@ -182,6 +179,39 @@ pub(super) const FQ: &[Parameter] = &[
     CE_THRESHOLD,
 ];
 
+pub(super) const COCOA: &[Parameter] = &[
+    packets("limit", 1, 100_000_000, "packets all flows hold"),
+    count(
+        "flow_limit",
+        1,
+        100_000_000,
+        "",
+        "packets one flow holds at first",
+    ),
+    FQ_QUANTUM,
+    FQ_INITIAL_QUANTUM,
+    FQ_REFILL_DELAY,
+    FQ_ORPHAN_MASK,
+    fraction(
+        "guard_interval",
+        (0, 1_000),
+        "intervals without loss for which a limit is watched",
+    ),
+    fraction(
+        "max_increase",
+        (1, 1_000),
+        "most that a limit is multiplied with",
+    ),
+    time(
+        "max_monitoring_interval",
+        1,
+        LONGEST,
+        "",
+        "longest time for which a limit is watched",
+    ),
+    PROFILE,
+];
+
 const FQ_QUANTUM: Parameter = size(
     "quantum",
     1,
@@ -256,6 +286,10 @@ const fn count(
     meaning: &'static str,
 ) -> Parameter {
     number(key, Unit::Count, (least, most), unset, meaning)
+}
+
+const fn fraction(key: &'static str, range: (u64, u64), meaning: &'static str) -> Parameter {
+    number(key, Unit::Fraction, range, "", meaning)
 }
 
 const fn packets(key: &'static str, least: u64, most: u64, meaning: &'static str) -> Parameter {
