@@ -93,13 +93,12 @@ def conclude(result: Result, *, folder: Path | None, page: Path | None, as_json:
     if page is not None and result.finished:
         said.print(f"report in {page}", markup=False)
     if not result.complete:
-        kept = "kept" if folder is not None and result.finished else "finished"
-        where = f"in {folder}" if kept == "kept" else "none saved (no --out)"
-        comma = " " if kept == "kept" else "; "
-        said.print(
-            f"interrupted: {kept} {result.finished} of {result.total} runs{comma}{where}",
-            markup=False,
-        )
+        runs = f"{result.finished} of {result.total} runs"
+        if folder is None:
+            text = f"finished {runs}; none saved (no --out)"
+        else:
+            text = f"kept {runs} in {folder}" if result.finished else f"finished {runs}"
+        said.print(f"interrupted: {text}", markup=False)
         return INTERRUPTED
     if folder is not None:
         said.print(f"result in {folder}", markup=False)
