@@ -135,6 +135,7 @@ fn an_arm_changes_what_it_names_and_nothing_else() {
 fn nameless_traffic_gets_a_name_of_its_own() {
     let text = r#"
         duration = "1s"
+        rtt = "10ms"
         links.up = { rate = "1mbit", qdisc = "codel" }
         traffic = [
             { type = "tcp", direction = "up" },

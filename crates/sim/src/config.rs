@@ -4,7 +4,7 @@ use std::fmt;
 
 use sojourn_net::{Bytes, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
-use sojourn_transport::CcKind;
+use sojourn_transport::{CcKind, MSS};
 
 /// A whole simulation, as data. A run is a pure function of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,7 +28,7 @@ pub struct Config {
 /// A transmitter with a queue in front and a wire behind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
-    /// What the records call it.
+    /// What the records call it; unique, since its random streams are named after it.
     pub name: String,
     /// Bits per second at the layer that `overhead` brings packets to.
     pub rate: Rate,
@@ -114,6 +114,15 @@ pub enum Traffic {
     },
 }
 
+/// Longest time that is simulated or waited for: sums of several stay far from 2^64 ns.
+const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+/// As much as Linux lets a route have (`initcwnd`).
+const MAX_INITIAL_WINDOW: u32 = 65_535;
+/// Largest window of TCP, in bytes (RFC 7323 §2.3).
+const MAX_WINDOW: u64 = 1 << 30;
+const FULL_FRAME: Bytes = Bytes(1_514);
+const PURE_ACK: Bytes = Bytes(66);
+
 /// Why a [`Config`] cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
@@ -152,8 +161,21 @@ impl Config {
         if self.sample == Duration::ZERO {
             return fail("sample", "must be longer than nothing");
         }
+        if self.duration > LONGEST {
+            return fail("duration", "a run takes at most a year");
+        }
+        let links: Vec<&str> = self.links.iter().map(|link| &*link.name).collect();
+        check_names("links", links)?;
+        let flows: Vec<&str> = self.flows.iter().map(|flow| &*flow.name).collect();
+        check_names("flows", flows)?;
+        for (n, link) in self.links.iter().enumerate() {
+            if link.delay > LONGEST {
+                return fail(&format!("links[{n}].delay"), "at most a year");
+            }
+        }
         for (n, flow) in self.flows.iter().enumerate() {
             self.check_flow(n, flow)?;
+            self.check_length(n, flow)?;
         }
         Ok(())
     }
@@ -173,10 +195,20 @@ impl Config {
                     let links = self.links.len();
                     return fail(key, format!("there is no link {link}, only {links}"));
                 }
+                if let Hop::Delay(delay) = *hop
+                    && delay > LONGEST
+                {
+                    return fail(key, "a delay is at most a year".to_owned());
+                }
             }
             let zero = Hop::Delay(Duration::ZERO);
             if way.iter().filter(|&&hop| hop != zero).count() > usize::from(u8::MAX) {
                 return fail(key, "a path has at most 255 hops".to_owned());
+            }
+        }
+        for (key, time) in [("start", flow.start), ("start_jitter", flow.start_jitter)] {
+            if time > LONGEST {
+                return fail(key, "at most a year".to_owned());
             }
         }
         if flow.stop.is_some_and(|stop| stop <= flow.start) {
@@ -192,11 +224,103 @@ impl Config {
             Traffic::Ping { interval } if interval == Duration::ZERO => {
                 fail("interval", "must be longer than nothing".to_owned())
             }
+            Traffic::Ping { interval } if interval > LONGEST => {
+                fail("interval", "at most a year".to_owned())
+            }
             Traffic::Tcp { bytes: Some(0), .. } => fail("bytes", "must be positive".to_owned()),
             Traffic::Tcp {
                 initial_window: 0, ..
             } => fail("initial_window", "must be at least 1".to_owned()),
+            Traffic::Tcp { initial_window, .. } if initial_window > MAX_INITIAL_WINDOW => fail(
+                "initial_window",
+                format!("must be at most {MAX_INITIAL_WINDOW} segments"),
+            ),
             _ => Ok(()),
         }
+    }
+
+    /// Whether the segments of a TCP flow can be numbered. On a path that takes no time there
+    /// would be no end of them at the first instant.
+    fn check_length(&self, n: usize, flow: &FlowConfig) -> Result<(), ConfigError> {
+        let Traffic::Tcp { bytes, .. } = flow.traffic else {
+            return Ok(());
+        };
+        let by_bytes = bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(u64::from(MSS)));
+        let per_window = MAX_WINDOW / u64::from(MSS);
+        let most = by_bytes
+            .min(self.carried(&flow.forward))
+            .min(self.round_trips(flow).saturating_mul(per_window));
+        // What is under way is numbered as well.
+        if most.saturating_add(per_window) < u64::from(u32::MAX) {
+            return Ok(());
+        }
+        Err(ConfigError {
+            place: format!("flows[{n}].forward"),
+            rule: if most == u64::MAX {
+                "a transfer without end needs a way that takes time: a delay or a link".to_owned()
+            } else {
+                "a connection numbers 2^32 segments, and this way carries more within the run"
+                    .to_owned()
+            },
+        })
+    }
+
+    /// Full-sized segments that the slowest link of `way` lets pass.
+    fn carried(&self, way: &[Hop]) -> u64 {
+        let links = way.iter().filter_map(|hop| match *hop {
+            Hop::Link(n) => Some(&self.links[n]),
+            Hop::Delay(_) => None,
+        });
+        let carried = links.map(|link| {
+            let credit = match link.shaper {
+                Shaper::Serial => Duration::ZERO,
+                Shaper::Bucket { burst } => link.rate.serialise(burst),
+            };
+            let time = self.duration.as_nanos().saturating_add(credit.as_nanos());
+            time / serialisation(link.rate, link.overhead, FULL_FRAME)
+                .as_nanos()
+                .max(1)
+        });
+        carried.min().unwrap_or(u64::MAX)
+    }
+
+    /// Round trips of `flow` within the run, were no queue on its way.
+    fn round_trips(&self, flow: &FlowConfig) -> u64 {
+        let times = |way: &[Hop], size| {
+            let times = way.iter().map(|hop| match *hop {
+                Hop::Link(n) => {
+                    let link = &self.links[n];
+                    let sending = match link.shaper {
+                        Shaper::Serial => serialisation(link.rate, link.overhead, size).as_nanos(),
+                        Shaper::Bucket { .. } => 0,
+                    };
+                    link.delay.as_nanos().saturating_add(sending)
+                }
+                Hop::Delay(delay) => delay.as_nanos(),
+            });
+            times.fold(0, u64::saturating_add)
+        };
+        let rtt = times(&flow.forward, FULL_FRAME).saturating_add(times(&flow.reverse, PURE_ACK));
+        let trips = self.duration.as_nanos().checked_div(rtt);
+        trips.map_or(u64::MAX, |trips| trips.saturating_add(1))
+    }
+}
+
+/// How long a link of this rate takes for a packet of this Ethernet size.
+#[inline]
+pub(crate) fn serialisation(rate: Rate, overhead: i16, size: Bytes) -> Duration {
+    let charged = size.0.saturating_add_signed(i64::from(overhead));
+    rate.serialise(Bytes(charged.max(1)))
+}
+
+/// Whether all names differ: random streams are named after them.
+fn check_names(place: &str, mut names: Vec<&str>) -> Result<(), ConfigError> {
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        None => Ok(()),
+        Some(pair) => Err(ConfigError {
+            place: place.to_owned(),
+            rule: format!("two of them are called `{}`", pair[0]),
+        }),
     }
 }

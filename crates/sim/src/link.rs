@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use sojourn_net::{Bytes, Duration, Instant, Packet as View, Rate};
 use sojourn_qdisc::{AnyQdisc, Observer, Qdisc};
 
-use crate::config::Shaper;
+use crate::config::{Shaper, serialisation};
 use crate::packet::Packet;
 
 /// A queue and the transmitter that drains it.
@@ -29,8 +29,8 @@ enum Transmitter {
     Bucket {
         /// How long a full bucket lasts.
         depth: Duration,
-        /// When the credit is, or was, exactly nothing.
-        zero_at: Instant,
+        /// When it is, or was, full; a depth earlier the credit is nothing.
+        full_at: Instant,
     },
 }
 
@@ -58,7 +58,7 @@ impl Link {
             Shaper::Serial => Transmitter::Serial { sending: None },
             Shaper::Bucket { burst } => Transmitter::Bucket {
                 depth: rate.serialise(burst),
-                zero_at: Instant::ZERO,
+                full_at: Instant::ZERO,
             },
         };
         Self {
@@ -71,24 +71,21 @@ impl Link {
         }
     }
 
-    fn serialisation(&self, pkt: &Packet) -> Duration {
-        let size = pkt.size().0.saturating_add_signed(i64::from(self.overhead));
-        self.rate.serialise(Bytes(size.max(1)))
-    }
-
     /// Sends what may be sent at `now`. Called when a packet was offered to an idle link and
     /// whenever the time it returned has come.
     #[inline]
     pub(crate) fn turn(&mut self, now: Instant, obs: &mut dyn Observer<Packet>) -> Turn {
         match self.transmitter {
             Transmitter::Serial { .. } => self.serial_turn(now, obs),
-            Transmitter::Bucket { depth, zero_at } => self.bucket_turn(now, depth, zero_at, obs),
+            Transmitter::Bucket { depth, full_at } => self.bucket_turn(now, depth, full_at, obs),
         }
     }
 
     fn serial_turn(&mut self, now: Instant, obs: &mut dyn Observer<Packet>) -> Turn {
         let next = self.qdisc.dequeue(now, obs);
-        let time = next.as_ref().map(|pkt| self.serialisation(pkt));
+        let time = next
+            .as_ref()
+            .map(|pkt| serialisation(self.rate, self.overhead, pkt.size()));
         let taken = next.as_ref().zip(time).map(|(p, t)| self.taken(now, p, t));
         let Transmitter::Serial { sending } = &mut self.transmitter else {
             unreachable!("the shaper of a link does not change");
@@ -104,7 +101,7 @@ impl Link {
         &mut self,
         now: Instant,
         depth: Duration,
-        zero_at: Instant,
+        full_at: Instant,
         obs: &mut dyn Observer<Packet>,
     ) -> Turn {
         let mut turn = Turn {
@@ -112,25 +109,21 @@ impl Link {
             taken: None,
             again: None,
         };
-        if now < zero_at {
-            turn.again = Some(zero_at);
+        if now + depth < full_at {
+            turn.again = Some(credit_returns(full_at, depth));
             return turn;
         }
         let Some(pkt) = self.qdisc.dequeue(now, obs) else {
             return turn;
         };
-        let time = self.serialisation(&pkt);
+        let time = serialisation(self.rate, self.overhead, pkt.size());
         // An idle link gathers no more than the depth of the bucket.
-        let full_since = now.as_nanos().saturating_sub(depth.as_nanos());
-        let next_zero = zero_at.max(Instant::from_nanos(full_since)) + time;
-        self.transmitter = Transmitter::Bucket {
-            depth,
-            zero_at: next_zero,
-        };
+        let full_at = full_at.max(now) + time;
+        self.transmitter = Transmitter::Bucket { depth, full_at };
         turn.taken = Some(self.taken(now, &pkt, time));
         turn.left = Some(pkt);
         if self.qdisc.backlog().packets > 0 {
-            turn.again = Some(next_zero.max(now));
+            turn.again = Some(credit_returns(full_at, depth).max(now));
         }
         turn
     }
@@ -143,6 +136,11 @@ impl Link {
             busy: if others { time } else { Duration::ZERO },
         }
     }
+}
+
+/// When a bucket that will be full at `full_at` has no debt left.
+const fn credit_returns(full_at: Instant, depth: Duration) -> Instant {
+    Instant::from_nanos(full_at.as_nanos().saturating_sub(depth.as_nanos()))
 }
 
 /// A delay line: however long, only its head has an event in the agenda.

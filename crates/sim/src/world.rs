@@ -97,12 +97,16 @@ impl<'a> World<'a> {
         world.add_links(config, &root.fork("link"), samples);
         world.add_flows(&ways);
         let measure_from = Instant::ZERO + config.measure_from;
-        if measure_from > Instant::ZERO {
+        // At the end of an interval the sample begins it: both are to divide events alike.
+        let sample = config.sample.as_nanos();
+        if !config.measure_from.as_nanos().is_multiple_of(sample) {
             world.agenda.schedule(measure_from, Event::Measure);
         }
-        world
-            .agenda
-            .schedule(Instant::ZERO + config.sample, Event::Sample);
+        if config.sample < config.duration {
+            world
+                .agenda
+                .schedule(Instant::ZERO + config.sample, Event::Sample);
+        }
         Ok(world)
     }
 
@@ -173,7 +177,16 @@ impl<'a> World<'a> {
             }
         }
         self.now = self.end;
-        true
+        // The last interval holds whatever happens at its end: nothing follows that could.
+        let whole = self
+            .config
+            .duration
+            .as_nanos()
+            .is_multiple_of(self.sample.as_nanos());
+        if whole {
+            self.on_sample();
+        }
+        !whole || keep_going(self.end)
     }
 
     /// Does what is due; returns when the same is due again, if it is known.
@@ -296,8 +309,8 @@ impl<'a> World<'a> {
         if let Some(due) = link.qdisc.next_timer()
             && due < link.timer_at
         {
-            link.timer_at = due;
-            self.agenda.schedule(due, Event::Queue(id));
+            link.timer_at = due.max(self.now);
+            self.agenda.schedule(link.timer_at, Event::Queue(id));
         }
     }
 
@@ -450,8 +463,11 @@ impl<'a> World<'a> {
         for flow in &mut self.flows {
             flow.sample(self.now);
         }
+        if self.now == Instant::ZERO + self.config.measure_from {
+            self.begin_measuring();
+        }
         let next = self.now + self.sample;
-        (next <= self.end).then_some(next)
+        (next < self.end).then_some(next)
     }
 
     fn begin_measuring(&mut self) {

@@ -163,8 +163,9 @@ impl Flow {
         match &mut self.source {
             Source::Tcp(tcp) => tcp.begin_measuring(),
             Source::Udp(udp) => udp.begin_measuring(),
+            Source::Ping(ping) => ping.begin_measuring(),
             Source::Over(record) => record.totals = FlowCounters::default(),
-            Source::Waiting | Source::Ping(_) => {}
+            Source::Waiting => {}
         }
     }
 
@@ -181,6 +182,7 @@ impl Flow {
                 Traffic::Ping { .. } => FlowKind::Ping,
             }),
         };
+        tcp::drop_remainder(&mut record);
         record.name.clone_from(&config.name);
         record
     }

@@ -15,7 +15,7 @@ pub(crate) struct Udp {
     payload: u16,
     spread: f64,
     rng: Rng,
-    sent: u32,
+    sent: u64,
     received: u64,
     sampled: u64,
     one_way_delay: Histogram,
@@ -42,7 +42,8 @@ impl Udp {
 
     /// The next datagram, and when the one after it is due.
     pub(crate) fn next(&mut self, id: u32, now: Instant) -> (Packet, Instant) {
-        let pkt = Packet::probe(id, Kind::Udp, now, self.sent, self.payload);
+        // Nobody asks for the number of a datagram.
+        let pkt = Packet::probe(id, Kind::Udp, now, 0, self.payload);
         self.sent += 1;
         let factor = 1.0 + self.spread * (2.0 * self.rng.uniform() - 1.0);
         (pkt, now + scale(self.gap, factor))
@@ -75,7 +76,7 @@ impl Udp {
     fn counters(&self) -> FlowCounters {
         FlowCounters {
             delivered_bytes: self.received * u64::from(self.payload),
-            sent_packets: u64::from(self.sent),
+            sent_packets: self.sent,
             received_packets: self.received,
             ..FlowCounters::default()
         }
@@ -99,6 +100,8 @@ pub(crate) struct Ping {
     started: Instant,
     interval: Duration,
     requests: Vec<PingSample>,
+    /// How many of them belong to the warm-up.
+    before: usize,
 }
 
 impl Ping {
@@ -107,6 +110,7 @@ impl Ping {
             started: now,
             interval,
             requests: Vec::new(),
+            before: 0,
         }
     }
 
@@ -128,12 +132,17 @@ impl Ping {
         }
     }
 
+    pub(crate) const fn begin_measuring(&mut self) {
+        self.before = self.requests.len();
+    }
+
     pub(crate) fn record(self) -> FlowRecord {
+        let measured = &self.requests[self.before..];
         FlowRecord {
             started: Some(self.started),
             totals: FlowCounters {
-                sent_packets: self.requests.len() as u64,
-                received_packets: self.requests.iter().filter(|p| p.rtt.is_some()).count() as u64,
+                sent_packets: measured.len() as u64,
+                received_packets: measured.iter().filter(|p| p.rtt.is_some()).count() as u64,
                 ..FlowCounters::default()
             },
             pings: self.requests,

@@ -142,3 +142,8 @@ pub(crate) fn sample_remainder(record: &mut FlowRecord, at: Instant) {
         last.at = at;
     }
 }
+
+/// Removes it if the run ended first: an interval cut short is no sample of any flow.
+pub(crate) fn drop_remainder(record: &mut FlowRecord) {
+    record.series.pop_if(|last| last.at == Instant::MAX);
+}
