@@ -1,0 +1,390 @@
+//! Laws that hold for every run, whatever is simulated.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use sojourn_net::{Bytes, Duration, Instant, Rate};
+use sojourn_qdisc::QdiscSpec;
+use sojourn_sim::{
+    Config, FlowConfig, FlowRecord, Hop, LinkConfig, LinkCounters, Records, Shaper, Signal,
+    Traffic, run,
+};
+use sojourn_transport::CcKind;
+
+const MS: Duration = Duration::from_millis(1);
+
+fn link(name: &str, mbit: u64, qdisc: &str) -> LinkConfig {
+    LinkConfig {
+        name: name.to_owned(),
+        rate: Rate::mbit(mbit),
+        shaper: Shaper::Serial,
+        overhead: 0,
+        delay: Duration::ZERO,
+        qdisc: QdiscSpec::parse(qdisc).unwrap(),
+    }
+}
+
+fn flow(name: &str, traffic: Traffic) -> FlowConfig {
+    FlowConfig {
+        name: name.to_owned(),
+        forward: vec![Hop::Link(0), Hop::Delay(MS.times(20))],
+        reverse: vec![Hop::Link(1), Hop::Delay(MS.times(20))],
+        start: Duration::ZERO,
+        start_jitter: MS.times(50),
+        stop: None,
+        traffic,
+    }
+}
+
+const fn bulk(cc: CcKind, bytes: Option<u64>, ecn: bool) -> Traffic {
+    Traffic::Tcp {
+        cc,
+        bytes,
+        ecn,
+        initial_window: 10,
+    }
+}
+
+const fn cbr(mbit: u64, spread: f64) -> Traffic {
+    Traffic::Udp {
+        rate: Rate::mbit(mbit),
+        payload: Bytes(1_000),
+        spread,
+    }
+}
+
+/// Some of everything, both ways, over `qdisc`.
+fn mixed(qdisc: &str, seed: u64) -> Config {
+    let mut flows = vec![
+        flow("cubic", bulk(CcKind::Cubic, None, false)),
+        flow("reno", bulk(CcKind::Reno, None, true)),
+        flow("finite", bulk(CcKind::Cubic, Some(300_000), false)),
+        flow("cbr", cbr(2, 0.5)),
+        flow(
+            "ping",
+            Traffic::Ping {
+                interval: MS.times(30),
+            },
+        ),
+        flow("back", bulk(CcKind::Cubic, None, true)),
+    ];
+    let back = flows.last_mut().unwrap();
+    std::mem::swap(&mut back.forward, &mut back.reverse);
+    Config {
+        seed,
+        duration: Duration::from_secs(6),
+        measure_from: Duration::from_secs(2),
+        sample: MS.times(100),
+        links: vec![link("down", 10, qdisc), link("up", 2, qdisc)],
+        flows,
+        keep_events: true,
+    }
+}
+
+const QDISCS: [&str; 7] = [
+    "pfifo limit 1",
+    "pfifo limit 50",
+    "red",
+    "codel ecn",
+    "pie",
+    "sfq",
+    "fq_codel",
+];
+
+fn records(config: &Config) -> Records {
+    run(config, &mut |_| true).unwrap().unwrap()
+}
+
+fn refused(config: &Config) -> String {
+    run(config, &mut |_| true).unwrap_err().to_string()
+}
+
+#[test]
+fn the_same_configuration_gives_the_same_records() {
+    for qdisc in QDISCS {
+        assert_eq!(records(&mixed(qdisc, 7)), records(&mixed(qdisc, 7)));
+        assert_ne!(records(&mixed(qdisc, 7)), records(&mixed(qdisc, 8)));
+    }
+}
+
+#[test]
+fn a_datagram_is_delivered_dropped_or_on_its_way() {
+    for qdisc in QDISCS {
+        let mut config = mixed(qdisc, 3);
+        config.measure_from = Duration::ZERO;
+        config.duration = Duration::from_secs(8);
+        // It stops sending, and seven seconds later nothing of it is on its way.
+        let before = records(&config);
+        let cbr = before.flows.iter().find(|f| f.name == "cbr").unwrap();
+        let dropped = dropped(&before, 3);
+        let missing = cbr.totals.sent_packets - cbr.totals.received_packets - dropped;
+        // 20 ms of wire and what the queue holds at most.
+        let held = before.links[0].series.last().unwrap().backlog_packets;
+        assert!(missing <= held + 20, "{qdisc}: {missing} of {held} waiting");
+        assert!(cbr.totals.sent_packets > 1_900, "{:?}", cbr.totals);
+    }
+}
+
+/// Drops of a flow's packets, by the events.
+fn dropped(records: &Records, flow: u32) -> u64 {
+    let of_flow =
+        |e: &&sojourn_sim::SignalRecord| e.flow == flow && matches!(e.signal, Signal::Drop(_));
+    records.events.iter().filter(of_flow).count() as u64
+}
+
+#[test]
+fn a_link_passes_on_what_it_does_not_drop_or_hold() {
+    for qdisc in QDISCS {
+        let mut config = mixed(qdisc, 4);
+        config.measure_from = Duration::ZERO;
+        // Only datagrams, at twice the rate: what enters is known.
+        config.flows = vec![flow("cbr", cbr(20, 0.9))];
+        let records = records(&config);
+        let (link, cbr) = (&records.links[0], &records.flows[0]);
+        let drops = link.totals.drops_overlimit + link.totals.drops_aqm;
+        assert_eq!(drops, dropped(&records, 0));
+        let held = link.series.last().unwrap().backlog_packets;
+        assert_eq!(
+            cbr.totals.sent_packets,
+            link.totals.sent_packets + drops + held,
+            "{qdisc}"
+        );
+        // On the wire: 20 ms at 10 Mbit/s, and one in the transmitter.
+        let in_flight = link.totals.sent_packets - cbr.totals.received_packets;
+        assert!((20..=26).contains(&in_flight), "{qdisc}: {in_flight}");
+    }
+}
+
+#[test]
+fn totals_are_the_sum_of_the_series_after_the_warm_up() {
+    for qdisc in QDISCS {
+        // Datagrams every 4 ms on the millisecond: events and samples coincide.
+        let mut config = mixed(qdisc, 5);
+        let regular = FlowConfig {
+            start_jitter: Duration::ZERO,
+            ..flow("regular", cbr(2, 0.0))
+        };
+        config.flows.push(regular);
+        config.measure_from = Duration::from_secs(2);
+        let records = records(&config);
+        let counted = |at: Instant| at > Instant::ZERO + config.measure_from;
+        for link in &records.links {
+            let series = link.series.iter().filter(|s| counted(s.at));
+            let mut sum = LinkCounters::default();
+            for c in series.map(|s| s.counters) {
+                sum.sent_packets += c.sent_packets;
+                sum.sent_bytes += c.sent_bytes;
+                sum.drops_overlimit += c.drops_overlimit;
+                sum.drops_aqm += c.drops_aqm;
+                sum.marks_aqm += c.marks_aqm;
+                sum.marks_ce_threshold += c.marks_ce_threshold;
+            }
+            assert_eq!(sum, link.totals, "{qdisc}");
+            assert_eq!(link.sojourn.count(), sum.sent_packets);
+        }
+        for flow in &records.flows {
+            let series = flow.series.iter().filter(|s| counted(s.at));
+            let sum: u64 = series.map(|s| s.delivered_bytes).sum();
+            let counted = u64::from(flow.pings.is_empty());
+            assert_eq!(sum, counted * flow.totals.delivered_bytes, "{}", flow.name);
+        }
+    }
+}
+
+#[test]
+fn a_ping_is_counted_from_the_end_of_the_warm_up_too() {
+    let config = mixed("pfifo limit 50", 6);
+    let records = records(&config);
+    let ping = &records.flows[4];
+    let late = |p: &&sojourn_sim::PingSample| p.sent > Instant::ZERO + config.measure_from;
+    let sent = ping.pings.iter().filter(late).count() as u64;
+    assert!(sent < ping.pings.len() as u64);
+    assert_eq!(ping.totals.sent_packets, sent);
+    let answered = ping.pings.iter().filter(late).filter(|p| p.rtt.is_some());
+    assert_eq!(ping.totals.received_packets, answered.count() as u64);
+}
+
+#[test]
+fn another_flow_changes_nobody_elses_draws() {
+    let starts = |records: &Records| -> Vec<Option<Instant>> {
+        records.flows.iter().take(6).map(|f| f.started).collect()
+    };
+    let config = mixed("pfifo limit 50", 9);
+    let without = records(&config);
+    let mut more = config.clone();
+    // Beside the links, so that packets do not meet.
+    more.flows.push(FlowConfig {
+        forward: vec![Hop::Delay(MS)],
+        reverse: vec![Hop::Delay(MS)],
+        ..flow("other", cbr(1, 1.0))
+    });
+    let with = records(&more);
+    assert_eq!(starts(&without), starts(&with));
+    assert_eq!(without.links, with.links);
+    assert_eq!(without.flows[..], with.flows[..6]);
+}
+
+#[test]
+fn an_idle_ping_takes_the_delay_of_its_way() {
+    let mut config = mixed("pfifo limit 50", 1);
+    config.measure_from = Duration::ZERO;
+    config.flows.retain(|f| f.name == "ping");
+    config.links[0].delay = MS.times(3);
+    // 98 bytes at 10 and at 2 Mbit/s.
+    let sending = Duration::from_nanos(78_400 + 392_000);
+    let ping = |config: &Config| -> FlowRecord { records(config).flows[0].clone() };
+    let through_links = ping(&config);
+    assert!(through_links.pings.len() > 150);
+    for p in &through_links.pings[..through_links.pings.len() - 2] {
+        assert_eq!(p.rtt, Some(MS.times(43) + sending));
+    }
+    for link in &mut config.links {
+        link.shaper = Shaper::Bucket {
+            burst: Bytes(1_514),
+        };
+    }
+    let through_buckets = ping(&config);
+    for p in &through_buckets.pings[..through_buckets.pings.len() - 2] {
+        assert_eq!(p.rtt, Some(MS.times(43)));
+    }
+    config.flows[0].forward = vec![];
+    config.flows[0].reverse = vec![];
+    let at_home = ping(&config);
+    assert!(at_home.pings.iter().all(|p| p.rtt == Some(Duration::ZERO)));
+}
+
+/// Bytes that link 0 sends in `config` between any two samples, held against its rate.
+fn check_rate(config: &Config, burst: u64) {
+    let records = records(config);
+    let series = &records.links[0].series;
+    let rate = config.links[0].rate;
+    let mut most_credit_used = 0;
+    for first in 0..series.len() {
+        let mut sent = 0;
+        let mut time = Duration::ZERO;
+        for sample in &series[first..] {
+            sent += sample.counters.sent_bytes;
+            time += config.sample;
+            let allowed = rate.carries(time).0 + burst;
+            assert!(sent <= allowed, "{sent} B in {time}, {allowed} allowed");
+            most_credit_used = most_credit_used.max(sent.saturating_sub(rate.carries(time).0));
+        }
+    }
+    assert!(
+        4 * most_credit_used >= 3 * (burst - 1_514),
+        "only {most_credit_used} of a burst of {burst}"
+    );
+}
+
+#[test]
+fn a_wire_sends_its_rate_and_a_bucket_its_burst_more() {
+    let mut config = mixed("pfifo limit 200", 2);
+    config.sample = MS.times(5);
+    config.links[0].rate = Rate::mbit(5);
+    // One packet is counted when its transmission begins.
+    check_rate(&config, 1_514);
+    for burst in [15_140, 60_000] {
+        config.links[0].shaper = Shaper::Bucket {
+            burst: Bytes(burst),
+        };
+        // A packet may leave while there is any credit.
+        check_rate(&config, burst + 1_514);
+    }
+}
+
+#[test]
+fn a_bucket_is_full_at_the_start() {
+    let mut config = mixed("pfifo limit 200", 2);
+    config.flows = vec![FlowConfig {
+        start_jitter: Duration::ZERO,
+        ..flow("burst", bulk(CcKind::Cubic, None, false))
+    }];
+    config.sample = Duration::from_nanos(1_000);
+    config.duration = MS.times(50);
+    config.measure_from = Duration::ZERO;
+    config.flows[0].forward = vec![Hop::Link(0)];
+    config.flows[0].reverse = vec![];
+    config.links[0].rate = Rate::mbit(1);
+    config.links[0].shaper = Shaper::Bucket {
+        burst: Bytes(6 * 1_514),
+    };
+    let records = records(&config);
+    // SYN, acknowledgement and six full segments.
+    assert!(records.links[0].series[0].counters.sent_packets >= 8);
+}
+
+#[test]
+fn a_connection_without_time_or_end_is_refused() {
+    let mut config = mixed("pfifo limit 50", 2);
+    config.flows = vec![flow("tcp", bulk(CcKind::Cubic, None, false))];
+    let ways: [(Vec<Hop>, Vec<Hop>); 3] = [
+        (vec![], vec![]),
+        (vec![Hop::Delay(Duration::ZERO)], vec![]),
+        (vec![Hop::Delay(Duration::from_nanos(1))], vec![]),
+    ];
+    for (forward, reverse) in ways {
+        config.flows[0].forward = forward;
+        config.flows[0].reverse = reverse;
+        assert!(refused(&config).starts_with("flows[0].forward: a "));
+    }
+    // What ends, ends, though it takes no time.
+    config.flows[0].traffic = bulk(CcKind::Cubic, Some(1_000_000), false);
+    config.measure_from = Duration::ZERO;
+    let records = records(&config);
+    assert_eq!(records.flows[0].totals.delivered_bytes, 1_000_000);
+
+    // Ten hours at 10 Gbit/s are 3 * 10^10 segments.
+    config.flows = vec![flow("tcp", bulk(CcKind::Cubic, None, false))];
+    config.links[0].rate = Rate::mbit(10_000);
+    config.duration = Duration::from_secs(36_000);
+    assert!(refused(&config).contains("2^32 segments"));
+    config.duration = Duration::from_secs(3_600);
+    assert!(config.check().is_ok());
+}
+
+#[test]
+fn names_are_unique_and_times_finite() {
+    let mut config = mixed("pfifo limit 50", 2);
+    config.flows[1].name = "cubic".to_owned();
+    assert_eq!(refused(&config), "flows: two of them are called `cubic`");
+    config = mixed("pfifo limit 50", 2);
+    config.links[1].name = "down".to_owned();
+    assert_eq!(refused(&config), "links: two of them are called `down`");
+
+    let faults: [fn(&mut Config); 6] = [
+        |c| c.duration = Duration::MAX,
+        |c| c.links[0].delay = Duration::MAX,
+        |c| c.flows[0].start = Duration::MAX,
+        |c| c.flows[0].start_jitter = Duration::MAX,
+        |c| c.flows[0].forward = vec![Hop::Delay(Duration::MAX)],
+        |c| {
+            c.flows[4].traffic = Traffic::Ping {
+                interval: Duration::MAX,
+            };
+        },
+    ];
+    for fault in faults {
+        let mut config = mixed("pfifo limit 50", 2);
+        fault(&mut config);
+        assert!(refused(&config).contains("at most a year"));
+    }
+}
+
+#[test]
+fn a_flow_that_ends_in_a_cut_interval_has_no_sample_of_it() {
+    let mut config = mixed("pfifo limit 50", 2);
+    config.flows.retain(|f| f.name == "finite");
+    config.measure_from = Duration::ZERO;
+    config.sample = Duration::from_secs(4);
+    let records = records(&config);
+    let flow = &records.flows[0];
+    assert!(flow.completed.is_some());
+    assert!(
+        flow.series
+            .iter()
+            .all(|s| s.at == Instant::from_millis(4_000))
+    );
+
+    config.sample = Duration::from_secs(5);
+    config.duration = Duration::from_secs(4);
+    assert!(self::records(&config).flows[0].series.is_empty());
+}
