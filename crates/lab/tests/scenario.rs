@@ -149,6 +149,27 @@ fn nameless_traffic_gets_a_name_of_its_own() {
     assert_eq!(names, ["tcp up", "tcp up 2", "tcp up 3", "tcp"]);
 }
 
+#[test]
+fn what_the_simulator_refuses_is_told_by_its_place_in_the_scenario() {
+    let message = |traffic: &str, delay: &str| {
+        let text = format!(
+            r#"
+            duration = "1s"
+            rtt = "0ms"
+            links.up = {{ rate = "1mbit", delay = "{delay}", qdisc = "codel" }}
+            traffic = [
+                {{ type = "udp", rate = "1mbit", path = [], count = 3 }},
+                {traffic},
+            ]"#
+        );
+        Scenario::from_toml(&text).unwrap_err().to_string()
+    };
+    let endless = message(r#"{ type = "tcp", path = [] }"#, "0ms");
+    assert!(endless.starts_with("traffic[1].path: "), "{endless}");
+    let far = message(r#"{ type = "ping", path = [] }"#, "100000000s");
+    assert!(far.starts_with("links.up.delay: "), "{far}");
+}
+
 /// Each case is two lines: a replacement in `FULL`, and how the message about it begins.
 const REFUSED: &str = include_str!("refused.txt");
 

@@ -81,10 +81,10 @@ impl Scenario {
             variants
         };
         for (arm, spec) in &variants {
-            plan::plan(spec, 0)
-                .config
-                .check()
-                .map_err(|e| ScenarioError::new(e.place, format!("{} (arm \"{arm}\")", e.rule)))?;
+            plan::plan(spec, 0).config.check().map_err(|e| {
+                let place = plan::place_of(spec, &e.place);
+                ScenarioError::new(place, format!("{} (arm \"{arm}\")", e.rule))
+            })?;
         }
         let tree = encode::spec(&base);
         let json = text::json(&tree);

@@ -53,6 +53,33 @@ pub(crate) fn plan(spec: &Spec, replication: u32) -> Plan {
     Plan { config, flows }
 }
 
+/// Where in `spec` stands what the simulator calls `place`.
+pub(crate) fn place_of(spec: &Spec, place: &str) -> String {
+    let numbered = |list: &str| {
+        let (n, key) = place.strip_prefix(list)?.split_once("].")?;
+        Some((n.parse::<u32>().ok()?, key))
+    };
+    if let Some((mut n, key)) = numbered("flows[") {
+        for (at, block) in spec.traffic.iter().enumerate() {
+            if n < block.count {
+                let key = match (key, &block.way) {
+                    ("forward" | "reverse", Way::Direction(_)) => "direction",
+                    ("forward", _) => "path",
+                    ("reverse", _) => "return",
+                    (key, _) => key,
+                };
+                return format!("traffic[{at}].{key}");
+            }
+            n -= block.count;
+        }
+    }
+    let link = numbered("links[").and_then(|(n, key)| Some((spec.links.get(n as usize)?, key)));
+    link.map_or_else(
+        || place.to_owned(),
+        |(link, key)| format!("links.{}.{key}", link.name),
+    )
+}
+
 /// Named, not added: replication 1 of seed 1 is not replication 0 of seed 2.
 fn seed(seed: i64, replication: u32) -> u64 {
     Rng::new(seed.unsigned_abs())
