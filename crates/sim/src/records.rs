@@ -29,7 +29,8 @@ pub struct LinkRecord {
     pub totals: LinkCounters,
     /// Of each packet sent since the warm-up ended: its time in the queue, in nanoseconds.
     pub sojourn: Histogram,
-    /// Time with more than one packet waiting, since the warm-up ended.
+    /// How long the link was sending while another packet waited, since the warm-up ended; a
+    /// packet counts whole when its transmission begins.
     pub busy: Duration,
 }
 

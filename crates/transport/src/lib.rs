@@ -16,7 +16,6 @@
 //! |---|---|---|
 //! | segments never change their boundaries | a retransmission may merge or split | none while only the last segment of a write is short |
 //! | 64-bit nanoseconds, 1 ms ticks where Linux counts jiffies | µs and jiffies | below 1 µs |
-//! | Eifel and DSACK undo; no F-RTO | F-RTO too | none with timestamps, which settle it one ACK earlier |
 //! | the send buffer never limits, nor cuts a unit | auto-tuned, refilled at once, in pieces of 22 to 45 segments | a unit split in two now and then |
 //! | one-way data | both ways | request-response traffic needs two connections |
 
