@@ -403,3 +403,42 @@ class Cocoa(Queue):
     guard_interval: float | None = None
     max_increase: float | None = None
     max_monitoring_interval: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sfb(Queue):
+    """Stochastic Fair Blue: a signalling probability per flow, in bins that flows share.
+
+    Parameters
+    ----------
+    limit
+        Packets that the queue holds.
+    rehash
+        Time between two changes of the hash, with its unit.
+    db
+        Time before a change in which penalised flows enter the next hash, with its unit.
+    target
+        Packets of a bin at which its probability rises.
+    max
+        Packets that one flow holds.
+    increment
+        Rise of the probability of a full bin at an arrival.
+    decrement
+        Fall of the probability of an empty bin at an arrival.
+    penalty_rate
+        Packets a second of flows that do not answer.
+    penalty_burst
+        Packets at once of flows that do not answer.
+    """
+
+    kind: ClassVar[str] = "sfb"
+
+    limit: int | None = None
+    rehash: str | None = None
+    db: str | None = None
+    target: int | None = None
+    max: int | None = None
+    increment: float | None = None
+    decrement: float | None = None
+    penalty_rate: int | None = None
+    penalty_burst: int | None = None

@@ -10,6 +10,7 @@ use crate::fq::Fq;
 use crate::fq_codel::FqCodel;
 use crate::pie::Pie;
 use crate::red::Red;
+use crate::sfb::Sfb;
 use crate::sfq::Sfq;
 
 /// One of the disciplines; which one is decided at run time, once.
@@ -31,6 +32,8 @@ pub enum AnyQdisc<P> {
     Fq(Fq<P>),
     /// `cocoa`.
     Cocoa(Cocoa<P>),
+    /// `sfb`.
+    Sfb(Sfb<P>),
 }
 
 impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
@@ -45,6 +48,7 @@ impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
             Self::Sfq(q) => q.enqueue(now, pkt, obs),
             Self::Fq(q) => q.enqueue(now, pkt, obs),
             Self::Cocoa(q) => q.enqueue(now, pkt, obs),
+            Self::Sfb(q) => q.enqueue(now, pkt, obs),
         }
     }
 
@@ -59,6 +63,7 @@ impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
             Self::Sfq(q) => q.dequeue(now, obs),
             Self::Fq(q) => q.dequeue(now, obs),
             Self::Cocoa(q) => q.dequeue(now, obs),
+            Self::Sfb(q) => q.dequeue(now, obs),
         }
     }
 
@@ -73,6 +78,7 @@ impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
             Self::Sfq(q) => q.backlog(),
             Self::Fq(q) => q.backlog(),
             Self::Cocoa(q) => q.backlog(),
+            Self::Sfb(q) => q.backlog(),
         }
     }
 
@@ -87,6 +93,7 @@ impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
             Self::Sfq(q) => q.next_timer(),
             Self::Fq(q) => q.next_timer(),
             Self::Cocoa(q) => q.next_timer(),
+            Self::Sfb(q) => q.next_timer(),
         }
     }
 
@@ -100,6 +107,7 @@ impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
             Self::Sfq(q) => q.on_timer(now),
             Self::Fq(q) => q.on_timer(now),
             Self::Cocoa(q) => q.on_timer(now),
+            Self::Sfb(q) => q.on_timer(now),
         }
     }
 }

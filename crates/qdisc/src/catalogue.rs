@@ -10,13 +10,14 @@ use crate::fq_codel::FqCodelParams;
 use crate::parameter::{Parameter, Profile, Unit};
 use crate::pie::PieParams;
 use crate::red::RedParams;
+use crate::sfb::SfbParams;
 use crate::sfq::SfqParams;
 use crate::spec::QdiscSpec;
 
 pub(crate) use parameters::PROFILE;
 use parameters::{
-    ALL_PROFILES, CE_THRESHOLD, COCOA, ECN, FQ, FQ_CODEL, INTERVAL, LIMIT, LINUX, PIE, RED, SFQ,
-    TARGET, flag, size,
+    ALL_PROFILES, CE_THRESHOLD, COCOA, ECN, FQ, FQ_CODEL, INTERVAL, LIMIT, LINUX, PIE, RED, SFB,
+    SFQ, TARGET, flag, size,
 };
 
 /// A discipline, as a person choosing one wants to see it.
@@ -188,5 +189,13 @@ pub(crate) const KINDS: &[Kind] = &[
         profiles: &[Profile::Rfc, Profile::Linux],
         start: || QdiscSpec::Cocoa(CocoaParams::default()),
         parameters: COCOA,
+    },
+    Kind {
+        name: "sfb",
+        summary: "Signals each flow with the least probability of its bins",
+        source: "Linux 6.1 sch_sfb, iproute2; Feng, Kandlur, Saha and Shin 1999",
+        profiles: LINUX,
+        start: || QdiscSpec::Sfb(SfbParams::default()),
+        parameters: SFB,
     },
 ];

@@ -17,6 +17,7 @@ mod pie;
 mod pool;
 mod red;
 mod round;
+mod sfb;
 mod sfq;
 mod spec;
 #[cfg(any(test, feature = "testing"))]
@@ -34,6 +35,7 @@ pub use fq_codel::{FqCodel, FqCodelParams};
 pub use parameter::{ParameterError, Profile, Unit};
 pub use pie::{Pie, PieParams};
 pub use red::{Red, RedDerived, RedParams};
+pub use sfb::{Sfb, SfbParams};
 pub use sfq::{Sfq, SfqParams};
 pub use sojourn_net::{Bytes, Duration, Ecn, FlowKey, Instant, Packet, Rate, Rng, UnitError};
 pub use spec::{LinkFacts, QdiscSpec};

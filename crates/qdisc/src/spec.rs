@@ -28,6 +28,7 @@ use crate::fq_codel::{FqCodel, FqCodelParams};
 use crate::parameter::{Field, Parameter, ParameterError, Unit, instead_of};
 use crate::pie::{Pie, PieParams};
 use crate::red::{Red, RedParams};
+use crate::sfb::{Sfb, SfbParams};
 use crate::sfq::{Sfq, SfqParams};
 
 /// A discipline and its parameters.
@@ -51,6 +52,8 @@ pub enum QdiscSpec {
     Fq(FqParams),
     /// `cocoa`.
     Cocoa(CocoaParams),
+    /// `sfb`.
+    Sfb(SfbParams),
 }
 
 /// What a discipline may want to know of the link that it serves.
@@ -127,6 +130,7 @@ impl QdiscSpec {
             Self::Sfq(_) => "sfq",
             Self::Fq(_) => "fq",
             Self::Cocoa(_) => "cocoa",
+            Self::Sfb(_) => "sfb",
         }
     }
 
@@ -164,6 +168,7 @@ impl QdiscSpec {
             Self::Sfq(params) => AnyQdisc::Sfq(Sfq::new(params, link.mtu, rng)),
             Self::Fq(params) => AnyQdisc::Fq(Fq::new(params, link.mtu, rng)),
             Self::Cocoa(params) => AnyQdisc::Cocoa(Cocoa::new(params, link.mtu, rng)),
+            Self::Sfb(params) => AnyQdisc::Sfb(Sfb::new(params, rng)),
         }
     }
 
@@ -178,6 +183,7 @@ impl QdiscSpec {
             Self::Sfq(params) => params.field(key),
             Self::Fq(params) => params.field(key),
             Self::Cocoa(params) => params.field(key),
+            Self::Sfb(params) => params.field(key),
         }
     }
 
@@ -187,9 +193,12 @@ impl QdiscSpec {
             Self::Red(params) => params.conflict(),
             Self::Pie(params) => params.conflict().map(Into::into),
             Self::Sfq(params) => params.conflict(),
-            Self::Fifo(_) | Self::Codel(_) | Self::FqCodel(_) | Self::Fq(_) | Self::Cocoa(_) => {
-                None
-            }
+            Self::Fifo(_)
+            | Self::Codel(_)
+            | Self::FqCodel(_)
+            | Self::Fq(_)
+            | Self::Cocoa(_)
+            | Self::Sfb(_) => None,
         }
     }
 }

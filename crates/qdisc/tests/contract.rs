@@ -37,6 +37,12 @@ fn all_specs() -> Vec<QdiscSpec> {
                 " flow_limit 3 max_monitoring_interval 5ms",
                 " flow_limit 5 quantum 300 orphan_mask 2 max_increase 1.1 guard_interval 0.5",
             ],
+            "sfb" => &[
+                "",
+                " limit 20",
+                " max 5 increment 0.1 decrement 0.01 penalty_burst 2",
+                " max 5 target 1 increment 1 rehash 20ms db 15ms",
+            ],
             "codel" => &["", " limit 20", " ce_threshold 2ms"],
             "pie" => &["", " limit 20", " target 1ms tupdate 1ms"],
             _ => &["", " limit 20"],
@@ -89,7 +95,8 @@ proptest! {
     fn every_discipline_keeps_the_contract(ops in ops(), seed in any::<u64>()) {
         for spec in all_specs() {
             let history = check_qdisc(|| build(&spec, seed), &ops);
-            let marking = spec.to_string().contains(" ecn") || spec.to_string().contains("ce_t");
+            let text = spec.to_string();
+            let marking = ["sfb", " ecn", " ce_t"].iter().any(|word| text.contains(word));
             prop_assert!(marking || history.recorder.marks.is_empty(), "{spec} marked");
         }
     }

@@ -100,6 +100,11 @@ fn the_strings_of_tc_are_read() {
              guard_interval 1.25 max_increase 2 max_monitoring_interval 1s profile linux",
         ),
         (
+            "sfb profile linux",
+            "sfb limit 1000 rehash 600s db 60s max 25 increment 0.0005 decrement 0.00005 \
+             penalty_rate 10 penalty_burst 20",
+        ),
+        (
             "sfq profile linux",
             "sfq limit 127 depth 127 flows 128 divisor 1024",
         ),

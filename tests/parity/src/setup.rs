@@ -11,7 +11,7 @@ use crate::truth::{Direction, Flow, Scenario};
 const AFTER: f64 = 3.0;
 
 /// Queues and controllers that Sojourn has yet to build; a scenario with one is skipped by name.
-const NOT_BUILT: [&str; 4] = ["bbr", "cake", "sfb", "cakebw"];
+const NOT_BUILT: [&str; 3] = ["bbr", "cake", "cakebw"];
 
 /// What the scenario needs and Sojourn lacks.
 pub(crate) fn lacking(scenario: &Scenario) -> Option<&'static str> {
@@ -53,7 +53,7 @@ pub(crate) fn draws(scenario: &Scenario) -> Vec<Draw> {
 }
 
 fn chance_matters(scenario: &Scenario) -> bool {
-    let random = ["pie", "red", "sfq", "fq_codel"];
+    let random = ["pie", "red", "sfb", "sfq", "fq_codel"];
     scenario.flows.len() > 2 || random.iter().any(|kind| scenario.qdisc.starts_with(kind))
 }
 

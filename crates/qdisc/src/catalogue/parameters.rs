@@ -241,6 +241,56 @@ const FQ_ORPHAN_MASK: Parameter = count(
     "bits of the hash that tell flows apart",
 );
 
+pub(super) const SFB: &[Parameter] = &[
+    LIMIT,
+    time(
+        "rehash",
+        1,
+        LONGEST,
+        "",
+        "time between two changes of the hash",
+    ),
+    time(
+        "db",
+        0,
+        LONGEST,
+        "",
+        "time before a change that penalised flows enter the next hash",
+    ),
+    count(
+        "target",
+        1,
+        100_000_000,
+        "4/5 max",
+        "packets of a bin at which its probability rises",
+    ),
+    count("max", 1, 100_000_000, "", "packets one flow holds"),
+    fraction(
+        "increment",
+        (0, 1),
+        "rise of the probability of a full bin at an arrival",
+    ),
+    fraction(
+        "decrement",
+        (0, 1),
+        "fall of the probability of an empty bin at an arrival",
+    ),
+    count(
+        "penalty_rate",
+        0,
+        1_000_000,
+        "",
+        "packets a second of flows that do not answer",
+    ),
+    count(
+        "penalty_burst",
+        0,
+        1_000_000,
+        "",
+        "packets at once of flows that do not answer",
+    ),
+];
+
 const fn number(
     key: &'static str,
     unit: Unit,
