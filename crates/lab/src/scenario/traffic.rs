@@ -29,6 +29,9 @@ const TCP: [&str; 4] = ["cc", "bytes", "ecn", "initial_window"];
 const UDP: [&str; 3] = ["rate", "payload", "spread"];
 const PING: [&str; 1] = ["interval"];
 
+/// Echo requests a block may make in a run: some 500 MB of records.
+const MOST_REQUESTS: u64 = 10_000_000;
+
 /// Flows are numbered with 32 bits; this many are far beyond any memory.
 const MOST_FLOWS: u32 = 10_000_000;
 
@@ -78,7 +81,7 @@ fn block(place: &Place<'_>, links: &[Link], duration: Duration) -> Result<Block,
         kind: match own {
             own if own == TCP => tcp(&fields)?,
             own if own == UDP => udp(&fields)?,
-            _ => ping(&fields)?,
+            _ => ping(&fields, count, duration)?,
         },
     };
     check_times(&block, &fields, duration)?;
@@ -105,10 +108,20 @@ fn udp(fields: &Fields<'_>) -> Result<Kind, ScenarioError> {
     })
 }
 
-fn ping(fields: &Fields<'_>) -> Result<Kind, ScenarioError> {
-    Ok(Kind::Ping {
-        interval: fields.or("interval", Duration::from_millis(100), Place::positive_time)?,
-    })
+/// Every request is kept, so their number is bounded.
+fn ping(fields: &Fields<'_>, count: u32, duration: Duration) -> Result<Kind, ScenarioError> {
+    let interval = fields.or("interval", Duration::from_millis(100), Place::positive_time)?;
+    let all = u128::from(duration.as_nanos()) * u128::from(count);
+    if all > u128::from(MOST_REQUESTS) * u128::from(interval.as_nanos())
+        && let Some(place) = fields.get("interval").or_else(|| fields.get("count"))
+    {
+        let least_us = all.div_ceil(u128::from(MOST_REQUESTS) * 1_000);
+        return Err(place.fail(format!(
+            "a block of pings keeps {MOST_REQUESTS} requests at most, so use an interval of \
+             {least_us}us or more"
+        )));
+    }
+    Ok(Kind::Ping { interval })
 }
 
 fn rtt(fields: &Fields<'_>, count: u32) -> Result<Rtt, ScenarioError> {
