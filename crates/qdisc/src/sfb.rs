@@ -36,7 +36,6 @@
 //! |---|---|---|
 //! | flows hashed with `SplitMix64` | siphash | which flows collide |
 //! | time in nanoseconds | in ticks, 1 ms at HZ=1000 | a token or a change of the hash 1 ms sooner or later |
-//! | `increment`, `decrement` rounded to 2^-16 | cut off, the defaults rounded | none at the defaults |
 //! | no classes or filters | flows may be classes | none without them |
 //! | a bin counts to 2^32 | to 65535 | none at its limits |
 
