@@ -30,7 +30,21 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn import _core
 from sojourn._core import ResultError, ScenarioError, SojournError
-from sojourn.qdiscs import Bfifo, Cocoa, CoDel, Fq, FqCoDel, Pfifo, Pie, Queue, Red, Sfb, Sfq, qdisc
+from sojourn.qdiscs import (
+    Bfifo,
+    Cobalt,
+    Cocoa,
+    CoDel,
+    Fq,
+    FqCoDel,
+    Pfifo,
+    Pie,
+    Queue,
+    Red,
+    Sfb,
+    Sfq,
+    qdisc,
+)
 from sojourn.result import Result, run
 from sojourn.scenario import Arm, Link, Scenario
 from sojourn.traffic import Ping, Tcp, Traffic, Udp
@@ -57,6 +71,7 @@ __all__ = [
     "Arm",
     "Bfifo",
     "CoDel",
+    "Cobalt",
     "Cocoa",
     "Finding",
     "Fq",

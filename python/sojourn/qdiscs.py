@@ -442,3 +442,33 @@ class Sfb(Queue):
     decrement: float | None = None
     penalty_rate: int | None = None
     penalty_burst: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cobalt(Queue):
+    """The law of CAKE on a FIFO: CoDel for delay, BLUE for a full buffer.
+
+    Parameters
+    ----------
+    limit
+        Packets that the queue holds.
+    target
+        Acceptable standing delay, with its unit.
+    interval
+        A little more than the longest common RTT, with its unit.
+    increment
+        Rise of BLUE's probability when the buffer is full.
+    decrement
+        Fall of BLUE's probability when the buffer is empty.
+    ecn
+        Mark packets that can carry the mark instead of dropping them.
+    """
+
+    kind: ClassVar[str] = "cobalt"
+
+    limit: int | None = None
+    target: str | None = None
+    interval: str | None = None
+    increment: float | None = None
+    decrement: float | None = None
+    ecn: bool | None = None

@@ -2,6 +2,7 @@
 
 use sojourn_net::{Instant, Packet};
 
+use crate::cobalt::Cobalt;
 use crate::cocoa::Cocoa;
 use crate::codel::Codel;
 use crate::contract::{Backlog, Observer, Qdisc};
@@ -34,6 +35,8 @@ pub enum AnyQdisc<P> {
     Cocoa(Cocoa<P>),
     /// `sfb`.
     Sfb(Sfb<P>),
+    /// `cobalt`.
+    Cobalt(Cobalt<P>),
 }
 
 impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
@@ -49,6 +52,7 @@ impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
             Self::Fq(q) => q.enqueue(now, pkt, obs),
             Self::Cocoa(q) => q.enqueue(now, pkt, obs),
             Self::Sfb(q) => q.enqueue(now, pkt, obs),
+            Self::Cobalt(q) => q.enqueue(now, pkt, obs),
         }
     }
 
@@ -64,6 +68,7 @@ impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
             Self::Fq(q) => q.dequeue(now, obs),
             Self::Cocoa(q) => q.dequeue(now, obs),
             Self::Sfb(q) => q.dequeue(now, obs),
+            Self::Cobalt(q) => q.dequeue(now, obs),
         }
     }
 
@@ -79,6 +84,7 @@ impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
             Self::Fq(q) => q.backlog(),
             Self::Cocoa(q) => q.backlog(),
             Self::Sfb(q) => q.backlog(),
+            Self::Cobalt(q) => q.backlog(),
         }
     }
 
@@ -94,6 +100,7 @@ impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
             Self::Fq(q) => q.next_timer(),
             Self::Cocoa(q) => q.next_timer(),
             Self::Sfb(q) => q.next_timer(),
+            Self::Cobalt(q) => q.next_timer(),
         }
     }
 
@@ -108,6 +115,7 @@ impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
             Self::Fq(q) => q.on_timer(now),
             Self::Cocoa(q) => q.on_timer(now),
             Self::Sfb(q) => q.on_timer(now),
+            Self::Cobalt(q) => q.on_timer(now),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod parameters;
 
+use crate::cobalt::CobaltParams;
 use crate::cocoa::CocoaParams;
 use crate::codel::CodelParams;
 use crate::droptail::DropTailParams;
@@ -16,8 +17,8 @@ use crate::spec::QdiscSpec;
 
 pub(crate) use parameters::PROFILE;
 use parameters::{
-    ALL_PROFILES, CE_THRESHOLD, COCOA, ECN, FQ, FQ_CODEL, INTERVAL, LIMIT, LINUX, PIE, RED, SFB,
-    SFQ, TARGET, flag, size,
+    ALL_PROFILES, CE_THRESHOLD, COBALT, COCOA, ECN, FQ, FQ_CODEL, INTERVAL, LIMIT, LINUX, PIE, RED,
+    SFB, SFQ, TARGET, flag, size,
 };
 
 /// A discipline, as a person choosing one wants to see it.
@@ -197,5 +198,13 @@ pub(crate) const KINDS: &[Kind] = &[
         profiles: LINUX,
         start: || QdiscSpec::Sfb(SfbParams::default()),
         parameters: SFB,
+    },
+    Kind {
+        name: "cobalt",
+        summary: "CoDel for delay and BLUE for a full buffer, in one FIFO",
+        source: "Linux 6.1 sch_cake",
+        profiles: LINUX,
+        start: || QdiscSpec::Cobalt(CobaltParams::default()),
+        parameters: COBALT,
     },
 ];

@@ -383,7 +383,7 @@ const fn newton_step(rec_inv_sqrt: u16, count: u32) -> u16 {
     clippy::cast_sign_loss,
     reason = "exact below 2^53 ns (104 days); the quotient is non-negative and no larger"
 )]
-fn div_sqrt(interval: Duration, count: u32) -> Duration {
+pub(crate) fn div_sqrt(interval: Duration, count: u32) -> Duration {
     Duration::from_nanos((interval.as_nanos() as f64 / f64::from(count).sqrt()).round() as u64)
 }
 

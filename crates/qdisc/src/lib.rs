@@ -5,6 +5,7 @@
 
 mod any;
 mod catalogue;
+mod cobalt;
 mod cocoa;
 mod codel;
 mod contract;
@@ -25,6 +26,7 @@ pub mod testing;
 
 pub use any::AnyQdisc;
 pub use catalogue::{ParameterInfo, QdiscInfo, catalogue};
+pub use cobalt::{Cobalt, CobaltParams};
 pub use cocoa::{Cocoa, CocoaParams};
 pub use codel::{Codel, CodelParams};
 pub use contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};

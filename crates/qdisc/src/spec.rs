@@ -20,6 +20,7 @@ use sojourn_net::{Bytes, Packet, Rate, Rng};
 
 use crate::any::AnyQdisc;
 use crate::catalogue::{KINDS, Kind, PROFILE};
+use crate::cobalt::{Cobalt, CobaltParams};
 use crate::cocoa::{Cocoa, CocoaParams};
 use crate::codel::{Codel, CodelParams};
 use crate::droptail::{DropTail, DropTailParams, Limit};
@@ -54,6 +55,8 @@ pub enum QdiscSpec {
     Cocoa(CocoaParams),
     /// `sfb`.
     Sfb(SfbParams),
+    /// `cobalt`.
+    Cobalt(CobaltParams),
 }
 
 /// What a discipline may want to know of the link that it serves.
@@ -131,6 +134,7 @@ impl QdiscSpec {
             Self::Fq(_) => "fq",
             Self::Cocoa(_) => "cocoa",
             Self::Sfb(_) => "sfb",
+            Self::Cobalt(_) => "cobalt",
         }
     }
 
@@ -169,6 +173,7 @@ impl QdiscSpec {
             Self::Fq(params) => AnyQdisc::Fq(Fq::new(params, link.mtu, rng)),
             Self::Cocoa(params) => AnyQdisc::Cocoa(Cocoa::new(params, link.mtu, rng)),
             Self::Sfb(params) => AnyQdisc::Sfb(Sfb::new(params, rng)),
+            Self::Cobalt(params) => AnyQdisc::Cobalt(Cobalt::new(params, link.rate, link.mtu, rng)),
         }
     }
 
@@ -184,6 +189,7 @@ impl QdiscSpec {
             Self::Fq(params) => params.field(key),
             Self::Cocoa(params) => params.field(key),
             Self::Sfb(params) => params.field(key),
+            Self::Cobalt(params) => params.field(key),
         }
     }
 
@@ -198,7 +204,8 @@ impl QdiscSpec {
             | Self::FqCodel(_)
             | Self::Fq(_)
             | Self::Cocoa(_)
-            | Self::Sfb(_) => None,
+            | Self::Sfb(_)
+            | Self::Cobalt(_) => None,
         }
     }
 }

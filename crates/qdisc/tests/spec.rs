@@ -105,6 +105,11 @@ fn the_strings_of_tc_are_read() {
              penalty_rate 10 penalty_burst 20",
         ),
         (
+            "cobalt limit 500p target 10ms noecn",
+            "cobalt limit 500 target 10ms interval 100ms increment 0.00390625 \
+             decrement 0.000244140625 noecn",
+        ),
+        (
             "sfq profile linux",
             "sfq limit 127 depth 127 flows 128 divisor 1024",
         ),

@@ -291,6 +291,23 @@ pub(super) const SFB: &[Parameter] = &[
     ),
 ];
 
+pub(super) const COBALT: &[Parameter] = &[
+    LIMIT,
+    TARGET,
+    INTERVAL,
+    fraction(
+        "increment",
+        (0, 1),
+        "rise of BLUE's probability when the buffer is full",
+    ),
+    fraction(
+        "decrement",
+        (0, 1),
+        "fall of BLUE's probability when the buffer is empty",
+    ),
+    ECN,
+];
+
 const fn number(
     key: &'static str,
     unit: Unit,
