@@ -34,7 +34,7 @@ demo: setup ## Measure a published study again: under a minute on two cores.
 test: check ## All tests, after all checks; makes what it needs.
 	cargo test --workspace --quiet
 	cargo run --release --quiet -p sojourn-parity -- --misses --require 0.95
-	$(BIN)/python -m pytest --quiet
+	$(BIN)/python -m pytest --quiet -rs
 	@echo
 	@echo "make test: every check and every test passed"
 

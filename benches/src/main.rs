@@ -16,7 +16,7 @@ const USAGE: &str = "\
 usage: sojourn-bench [options]
   --only LIST            of S1 to S6 and idle, such as S1,S3
   --json FILE            where the figures go [target/bench.json]
-  --runs N               best of so many [3]
+  --runs N               best of so many [9]
   --profile S3           instead: only run it, for a profiler
   --repeat N             so many times [1]
   --one NAME             instead: one measurement in this process, as one line of JSON";
@@ -46,7 +46,7 @@ fn options(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
     let mut options = Options {
         only: None,
         json: "target/bench.json".into(),
-        runs: 3,
+        runs: 9,
         profile: None,
         repeat: 1,
         one: None,

@@ -19,6 +19,10 @@ from sojourn import _core
             "red limit 1514000 min 12500 avpkt 1514 bandwidth 10mbit adaptive",
         ),
         (sj.Sfq(limit=127), "sfq limit 127"),
+        (sj.Fq(flow_limit=50, refill_delay="20ms"), "fq flow_limit 50 refill_delay 20ms"),
+        (sj.Cocoa(profile="linux", flow_limit=200), "cocoa profile linux flow_limit 200"),
+        (sj.Sfb(target=20, max=25), "sfb target 20 max 25"),
+        (sj.Cobalt(target="5ms", ecn=True), "cobalt target 5ms ecn"),
     ],
 )
 def test_an_object_means_what_its_text_means(queue: sj.Queue, text: str) -> None:
@@ -27,7 +31,17 @@ def test_an_object_means_what_its_text_means(queue: sj.Queue, text: str) -> None
 
 @pytest.mark.parametrize(
     "text",
-    ["fq_codel target 5ms", "pfifo limit 10", "pie", "sfq", "red limit 100000 avpkt 1000"],
+    [
+        "fq_codel target 5ms",
+        "pfifo limit 10",
+        "pie",
+        "sfq",
+        "red limit 100000 avpkt 1000",
+        "fq",
+        "cocoa",
+        "sfb",
+        "cobalt",
+    ],
 )
 def test_the_canonical_text_is_read_back_as_itself(text: str) -> None:
     canonical = sj.qdisc(text).spec
