@@ -22,24 +22,25 @@ const fn path(mbit: u64, rtt_ms: u64, seconds: u64) -> Scenario {
 
 #[test]
 fn m13_hystart_leaves_slow_start_where_the_kernel_does() {
-    // Rate, RTT and the threshold that Linux 6.1.192 set behind the same middlebox. At 100 Mbit/s
-    // a millisecond is eight segments, and the kernel itself varied by five.
-    for (mbit, rtt_ms, kernel) in [
-        (10, 10, 25),
-        (10, 50, 63),
-        (10, 100, 122),
-        (20, 20, 38),
-        (20, 100, 244),
-        (50, 40, 246),
-        (100, 10, 124),
-        (100, 50, 532),
-        (100, 100, 1_059),
-        (1, 50, 30),
+    // Rate, RTT, the threshold that Linux 6.1.192 set behind the same middlebox, and how far off
+    // the model may be. At 100 Mbit/s and 10 ms it leaves 7 segments early (the kernel's own
+    // range there is 122 to 127); why is not known.
+    for (mbit, rtt_ms, kernel, off) in [
+        (10, 10, 25, 2),
+        (10, 50, 63, 2),
+        (10, 100, 122, 2),
+        (20, 20, 38, 2),
+        (20, 100, 244, 2),
+        (50, 40, 246, 2),
+        (100, 10, 124, 7),
+        (100, 50, 532, 2),
+        (100, 100, 1_059, 2),
+        (1, 50, 30, 2),
     ] {
         let (_, client) = Lab::run(&path(mbit, rtt_ms, 3));
         let ssthresh = client.ssthresh().unwrap();
         assert!(
-            ssthresh.abs_diff(kernel) <= (kernel * 6 / 100).max(5),
+            ssthresh.abs_diff(kernel) <= off,
             "{mbit} Mbit/s, {rtt_ms} ms: model {ssthresh}, kernel {kernel}"
         );
     }
