@@ -11,9 +11,9 @@ use crate::fq_codel::FqCodelParams;
 use crate::parameter::{Parameter, Profile, Unit};
 use crate::pie::PieParams;
 use crate::red::RedParams;
+use crate::registry::QdiscSpec;
 use crate::sfb::SfbParams;
 use crate::sfq::SfqParams;
-use crate::spec::QdiscSpec;
 
 pub(crate) use parameters::PROFILE;
 use parameters::{
@@ -97,7 +97,7 @@ pub(crate) const KINDS: &[Kind] = &[
         summary: "A FIFO that holds so many packets and drops what does not fit",
         source: "Linux 6.1 sch_fifo",
         profiles: LINUX,
-        start: || QdiscSpec::Fifo(DropTailParams::PFIFO),
+        start: || QdiscSpec::DropTail(DropTailParams::PFIFO),
         parameters: &[LIMIT],
     },
     Kind {
@@ -105,7 +105,7 @@ pub(crate) const KINDS: &[Kind] = &[
         summary: "A FIFO that holds so many bytes and drops what does not fit",
         source: "Linux 6.1 sch_fifo",
         profiles: LINUX,
-        start: || QdiscSpec::Fifo(DropTailParams::BFIFO),
+        start: || QdiscSpec::DropTail(DropTailParams::BFIFO),
         parameters: &[
             size("limit", 1, 1 << 32, "", "bytes the buffer holds"),
             flag("headdrop", "make room by dropping the oldest packet"),
@@ -116,7 +116,7 @@ pub(crate) const KINDS: &[Kind] = &[
         summary: "A FIFO that makes room by dropping its oldest packet",
         source: "Linux 6.1 sch_fifo",
         profiles: LINUX,
-        start: || QdiscSpec::Fifo(DropTailParams::PFIFO_HEAD_DROP),
+        start: || QdiscSpec::DropTail(DropTailParams::PFIFO_HEAD_DROP),
         parameters: &[LIMIT],
     },
     Kind {

@@ -43,6 +43,8 @@ use crate::codel::div_sqrt;
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
 use crate::fifo::Fifo;
 use crate::parameter::Field;
+use crate::registry::Params;
+use crate::spec::LinkFacts;
 
 /// Parameters of [`Cobalt`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,8 +77,14 @@ impl Default for CobaltParams {
     }
 }
 
-impl CobaltParams {
-    pub(crate) fn field(&mut self, key: &str) -> Option<Field<'_>> {
+impl Params for CobaltParams {
+    type Queue<P: Packet> = Cobalt<P>;
+
+    fn kind(&self) -> &'static str {
+        "cobalt"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
         Some(match key {
             "limit" => Field::Packets(&mut self.limit),
             "target" => Field::Time(&mut self.target),
@@ -86,6 +94,10 @@ impl CobaltParams {
             "ecn" => Field::Flag(&mut self.ecn),
             _ => return None,
         })
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Cobalt<P> {
+        Cobalt::new(self, link.rate, link.mtu, rng)
     }
 }
 

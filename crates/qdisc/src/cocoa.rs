@@ -51,7 +51,9 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 use crate::contract::{Backlog, DropReason, Observer, Qdisc};
 use crate::fq::{Scheduler, Turns};
 use crate::parameter::{Field, Profile};
+use crate::registry::Params;
 use crate::round::FlowId;
+use crate::spec::LinkFacts;
 
 /// Parameters of [`Cocoa`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -86,8 +88,14 @@ impl Default for CocoaParams {
     }
 }
 
-impl CocoaParams {
-    pub(crate) fn field(&mut self, key: &str) -> Option<Field<'_>> {
+impl Params for CocoaParams {
+    type Queue<P: Packet> = Cocoa<P>;
+
+    fn kind(&self) -> &'static str {
+        "cocoa"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
         Some(match key {
             "limit" => Field::Packets(&mut self.limit),
             "flow_limit" => Field::Count(&mut self.flow_limit),
@@ -97,6 +105,10 @@ impl CocoaParams {
             "profile" => Field::Profile(&mut self.profile),
             _ => return self.turns.field(key),
         })
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Cocoa<P> {
+        Cocoa::new(self, link.mtu, rng)
     }
 }
 

@@ -35,11 +35,13 @@
 //! | 64-bit clock | 32 bits of ticks | none in states younger than 36 minutes |
 //! | `ce_threshold` for all packets | optionally for some DSCP and ECN values | none at its default |
 
-use sojourn_net::{Bytes, Duration, Instant, Packet};
+use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
 use crate::fifo::Fifo;
 use crate::parameter::{Field, Profile};
+use crate::registry::Params;
+use crate::spec::LinkFacts;
 
 /// Parameters of [`Codel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,8 +74,14 @@ impl Default for CodelParams {
     }
 }
 
-impl CodelParams {
-    pub(crate) fn field(&mut self, key: &str) -> Option<Field<'_>> {
+impl Params for CodelParams {
+    type Queue<P: Packet> = Codel<P>;
+
+    fn kind(&self) -> &'static str {
+        "codel"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
         Some(match key {
             "limit" => Field::Packets(&mut self.limit),
             "target" => Field::Time(&mut self.target),
@@ -83,6 +91,10 @@ impl CodelParams {
             "profile" => Field::Profile(&mut self.profile),
             _ => return None,
         })
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts, _rng: Rng) -> Codel<P> {
+        Codel::new(self, link.mtu)
     }
 }
 

@@ -15,11 +15,13 @@
 //! |---|---|---|
 //! | `headdrop` also with a limit in bytes | packets only | an addition |
 
-use sojourn_net::{Bytes, Instant, Packet};
+use sojourn_net::{Bytes, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, Observer, Qdisc};
 use crate::fifo::Fifo;
 use crate::parameter::Field;
+use crate::registry::Params;
+use crate::spec::LinkFacts;
 
 /// Parameters of [`DropTail`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,14 +59,30 @@ impl DropTailParams {
         head_drop: true,
         ..Self::PFIFO
     };
+}
 
-    pub(crate) fn field(&mut self, key: &str) -> Option<Field<'_>> {
+impl Params for DropTailParams {
+    type Queue<P: Packet> = DropTail<P>;
+
+    fn kind(&self) -> &'static str {
+        match (self.limit, self.head_drop) {
+            (Limit::Bytes(_), _) => "bfifo",
+            (Limit::Packets(_), false) => "pfifo",
+            (Limit::Packets(_), true) => "pfifo_head_drop",
+        }
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
         match (key, &mut self.limit) {
             ("limit", Limit::Packets(packets)) => Some(Field::Packets(packets)),
             ("limit", Limit::Bytes(bytes)) => Some(Field::Size(bytes)),
             ("headdrop", _) => Some(Field::Flag(&mut self.head_drop)),
             _ => None,
         }
+    }
+
+    fn build<P: Packet>(&self, _link: &LinkFacts, _rng: Rng) -> DropTail<P> {
+        DropTail::new(*self)
     }
 }
 

@@ -35,7 +35,9 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
 use crate::parameter::Field;
 use crate::pool::{List, Pool};
+use crate::registry::Params;
 use crate::round::{FlowId, Round};
+use crate::spec::LinkFacts;
 
 /// Parameters of [`Fq`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,14 +87,24 @@ impl Default for Turns {
     }
 }
 
-impl FqParams {
-    pub(crate) fn field(&mut self, key: &str) -> Option<Field<'_>> {
+impl Params for FqParams {
+    type Queue<P: Packet> = Fq<P>;
+
+    fn kind(&self) -> &'static str {
+        "fq"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
         Some(match key {
             "limit" => Field::Packets(&mut self.limit),
             "flow_limit" => Field::Count(&mut self.flow_limit),
             "ce_threshold" => Field::OptionalTime(&mut self.ce_threshold),
             _ => return self.turns.field(key),
         })
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Fq<P> {
+        Fq::new(self, link.mtu, rng)
     }
 }
 

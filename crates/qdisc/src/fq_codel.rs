@@ -42,7 +42,9 @@ use crate::codel::{CodelParams, Control, Law, Source};
 use crate::contract::{Backlog, DropReason, Observer, Qdisc};
 use crate::parameter::{Field, Profile};
 use crate::pool::{List, Pool};
+use crate::registry::Params;
 use crate::round::{FlowId, Round};
+use crate::spec::LinkFacts;
 
 /// Parameters of [`FqCodel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +99,26 @@ impl FqCodelParams {
         }
     }
 
-    pub(crate) fn field(&mut self, key: &str) -> Option<Field<'_>> {
+    fn codel(&self) -> CodelParams {
+        CodelParams {
+            limit: self.limit,
+            target: self.target,
+            interval: self.interval,
+            ce_threshold: self.ce_threshold,
+            ecn: self.ecn,
+            profile: self.profile,
+        }
+    }
+}
+
+impl Params for FqCodelParams {
+    type Queue<P: Packet> = FqCodel<P>;
+
+    fn kind(&self) -> &'static str {
+        "fq_codel"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
         Some(match key {
             "limit" => Field::Packets(&mut self.limit),
             "memory_limit" => Field::Size(&mut self.memory_limit),
@@ -113,15 +134,8 @@ impl FqCodelParams {
         })
     }
 
-    fn codel(&self) -> CodelParams {
-        CodelParams {
-            limit: self.limit,
-            target: self.target,
-            interval: self.interval,
-            ce_threshold: self.ce_threshold,
-            ecn: self.ecn,
-            profile: self.profile,
-        }
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> FqCodel<P> {
+        FqCodel::new(self, link.mtu, rng)
     }
 }
 

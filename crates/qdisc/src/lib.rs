@@ -3,7 +3,6 @@
 //! [`Qdisc`] is the whole contract between an algorithm and its world. [`QdiscSpec`] reads a
 //! discipline from text and builds it; [`catalogue`] lists what there is.
 
-mod any;
 mod catalogue;
 mod cobalt;
 mod cocoa;
@@ -17,6 +16,7 @@ mod parameter;
 mod pie;
 mod pool;
 mod red;
+mod registry;
 mod round;
 mod sfb;
 mod sfq;
@@ -24,7 +24,6 @@ mod spec;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
-pub use any::AnyQdisc;
 pub use catalogue::{ParameterInfo, QdiscInfo, catalogue};
 pub use cobalt::{Cobalt, CobaltParams};
 pub use cocoa::{Cocoa, CocoaParams};
@@ -37,7 +36,8 @@ pub use fq_codel::{FqCodel, FqCodelParams};
 pub use parameter::{ParameterError, Profile, Unit};
 pub use pie::{Pie, PieParams};
 pub use red::{Red, RedDerived, RedParams};
+pub use registry::{AnyQdisc, QdiscSpec};
 pub use sfb::{Sfb, SfbParams};
 pub use sfq::{Sfq, SfqParams};
 pub use sojourn_net::{Bytes, Duration, Ecn, FlowKey, Instant, Packet, Rate, Rng, UnitError};
-pub use spec::{LinkFacts, QdiscSpec};
+pub use spec::LinkFacts;

@@ -52,6 +52,8 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
 use crate::fifo::Fifo;
 use crate::parameter::{Field, Profile};
+use crate::registry::Params;
+use crate::spec::LinkFacts;
 use linux::Linux;
 use rfc::Rfc;
 
@@ -120,8 +122,16 @@ impl PieParams {
             Profile::Linux314 => Duration::from_millis(30),
         })
     }
+}
 
-    pub(crate) fn field(&mut self, key: &str) -> Option<Field<'_>> {
+impl Params for PieParams {
+    type Queue<P: Packet> = Pie<P>;
+
+    fn kind(&self) -> &'static str {
+        "pie"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
         Some(match key {
             "limit" => Field::Packets(&mut self.limit),
             "target" => Field::OptionalTime(&mut self.target),
@@ -139,17 +149,22 @@ impl PieParams {
     }
 
     /// Switches that the profile knows nothing of.
-    pub(crate) fn conflict(&self) -> Option<&'static str> {
+    fn conflict(&self) -> Option<String> {
         let rfc = self.profile == Profile::Rfc;
-        if rfc && self.bytemode {
-            Some("bytemode belongs to the profiles linux and linux-3.14")
+        let foreign = if rfc && self.bytemode {
+            "bytemode belongs to the profiles linux and linux-3.14"
         } else if self.profile != Profile::Linux && self.dq_rate_estimator {
-            Some("dq_rate_estimator belongs to the profile linux")
+            "dq_rate_estimator belongs to the profile linux"
         } else if !rfc && (!self.cap || !self.derandomise) {
-            Some("nocap and noderandomise belong to the profile rfc")
+            "nocap and noderandomise belong to the profile rfc"
         } else {
-            None
-        }
+            return None;
+        };
+        Some(foreign.into())
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Pie<P> {
+        Pie::new(self, link.mtu, rng)
     }
 }
 

@@ -48,6 +48,8 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
 use crate::fifo::Fifo;
 use crate::parameter::Field;
+use crate::registry::Params;
+use crate::spec::LinkFacts;
 pub use derive::RedDerived;
 
 /// Parameters of [`Red`]; what is not given is derived as iproute2 does.
@@ -110,8 +112,16 @@ impl RedParams {
             ..Self::default()
         }
     }
+}
 
-    pub(crate) fn field(&mut self, key: &str) -> Option<Field<'_>> {
+impl Params for RedParams {
+    type Queue<P: Packet> = Red<P>;
+
+    fn kind(&self) -> &'static str {
+        "red"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
         Some(match key {
             "limit" => Field::Size(&mut self.limit),
             "min" => Field::OptionalSize(&mut self.min),
@@ -129,11 +139,15 @@ impl RedParams {
         })
     }
 
-    pub(crate) fn conflict(&self) -> Option<String> {
+    fn conflict(&self) -> Option<String> {
         if self.nodrop && !self.ecn {
             return Some("nodrop needs ecn".into());
         }
         self.derive().err()
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Red<P> {
+        Red::new(self, link.rate, rng)
     }
 }
 

@@ -45,6 +45,8 @@ use sojourn_net::{Bytes, Duration, FlowKey, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
 use crate::parameter::Field;
+use crate::registry::Params;
+use crate::spec::LinkFacts;
 
 /// Parameters of [`Sfb`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -86,8 +88,14 @@ impl Default for SfbParams {
     }
 }
 
-impl SfbParams {
-    pub(crate) fn field(&mut self, key: &str) -> Option<Field<'_>> {
+impl Params for SfbParams {
+    type Queue<P: Packet> = Sfb<P>;
+
+    fn kind(&self) -> &'static str {
+        "sfb"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
         Some(match key {
             "limit" => Field::Packets(&mut self.limit),
             "rehash" => Field::Time(&mut self.rehash),
@@ -100,6 +108,10 @@ impl SfbParams {
             "penalty_burst" => Field::Count(&mut self.penalty_burst),
             _ => return None,
         })
+    }
+
+    fn build<P: Packet>(&self, _link: &LinkFacts, rng: Rng) -> Sfb<P> {
+        Sfb::new(self, rng)
     }
 }
 

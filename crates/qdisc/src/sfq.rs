@@ -24,6 +24,8 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 use crate::contract::{Backlog, DropReason, Observer, Qdisc};
 use crate::parameter::Field;
 use crate::pool::{List, Pool};
+use crate::registry::Params;
+use crate::spec::LinkFacts;
 
 /// Parameters of [`Sfq`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +60,14 @@ impl Default for SfqParams {
     }
 }
 
-impl SfqParams {
-    pub(crate) fn field(&mut self, key: &str) -> Option<Field<'_>> {
+impl Params for SfqParams {
+    type Queue<P: Packet> = Sfq<P>;
+
+    fn kind(&self) -> &'static str {
+        "sfq"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
         Some(match key {
             "limit" => Field::Packets(&mut self.limit),
             "depth" => Field::Count(&mut self.depth),
@@ -72,9 +80,13 @@ impl SfqParams {
         })
     }
 
-    pub(crate) fn conflict(&self) -> Option<String> {
+    fn conflict(&self) -> Option<String> {
         (!self.divisor.is_power_of_two())
             .then(|| format!("divisor {} is not a power of 2", self.divisor))
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Sfq<P> {
+        Sfq::new(self, link.mtu, rng)
     }
 }
 

@@ -16,48 +16,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use sojourn_net::{Bytes, Packet, Rate, Rng};
+use sojourn_net::{Bytes, Rate};
 
-use crate::any::AnyQdisc;
 use crate::catalogue::{KINDS, Kind, PROFILE};
-use crate::cobalt::{Cobalt, CobaltParams};
-use crate::cocoa::{Cocoa, CocoaParams};
-use crate::codel::{Codel, CodelParams};
-use crate::droptail::{DropTail, DropTailParams, Limit};
-use crate::fq::{Fq, FqParams};
-use crate::fq_codel::{FqCodel, FqCodelParams};
 use crate::parameter::{Field, Parameter, ParameterError, Unit, instead_of};
-use crate::pie::{Pie, PieParams};
-use crate::red::{Red, RedParams};
-use crate::sfb::{Sfb, SfbParams};
-use crate::sfq::{Sfq, SfqParams};
-
-/// A discipline and its parameters.
-///
-/// As text it is what follows `tc qdisc add dev …`, with `profile` as an addition.
-#[derive(Clone, Debug, PartialEq)]
-pub enum QdiscSpec {
-    /// `pfifo`, `bfifo` and `pfifo_head_drop`.
-    Fifo(DropTailParams),
-    /// `red`, adaptive or not.
-    Red(RedParams),
-    /// `codel`.
-    Codel(CodelParams),
-    /// `pie`.
-    Pie(PieParams),
-    /// `fq_codel`.
-    FqCodel(FqCodelParams),
-    /// `sfq`.
-    Sfq(SfqParams),
-    /// `fq`.
-    Fq(FqParams),
-    /// `cocoa`.
-    Cocoa(CocoaParams),
-    /// `sfb`.
-    Sfb(SfbParams),
-    /// `cobalt`.
-    Cobalt(CobaltParams),
-}
+use crate::registry::QdiscSpec;
 
 /// What a discipline may want to know of the link that it serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,26 +81,6 @@ impl QdiscSpec {
         draft.finish()
     }
 
-    /// The name of the discipline; an alias is resolved.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Fifo(params) => match (params.limit, params.head_drop) {
-                (Limit::Bytes(_), _) => "bfifo",
-                (Limit::Packets(_), false) => "pfifo",
-                (Limit::Packets(_), true) => "pfifo_head_drop",
-            },
-            Self::Red(_) => "red",
-            Self::Codel(_) => "codel",
-            Self::Pie(_) => "pie",
-            Self::FqCodel(_) => "fq_codel",
-            Self::Sfq(_) => "sfq",
-            Self::Fq(_) => "fq",
-            Self::Cocoa(_) => "cocoa",
-            Self::Sfb(_) => "sfb",
-            Self::Cobalt(_) => "cobalt",
-        }
-    }
-
     /// The parameters by key, those that have a value, as text.
     ///
     /// [`QdiscSpec::from_pairs`] reads them back.
@@ -159,54 +102,6 @@ impl QdiscSpec {
     pub fn validate(&self) -> Result<(), ParameterError> {
         let pairs = self.pairs().into_iter();
         Self::from_pairs(self.kind(), pairs.map(|(key, value)| (key.into(), value))).map(drop)
-    }
-
-    /// An empty queue on `link`, made at the origin of time; `rng` is its own.
-    pub fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> AnyQdisc<P> {
-        match self {
-            Self::Fifo(params) => AnyQdisc::DropTail(DropTail::new(*params)),
-            Self::Red(params) => AnyQdisc::Red(Red::new(params, link.rate, rng)),
-            Self::Codel(params) => AnyQdisc::Codel(Codel::new(params, link.mtu)),
-            Self::Pie(params) => AnyQdisc::Pie(Pie::new(params, link.mtu, rng)),
-            Self::FqCodel(params) => AnyQdisc::FqCodel(FqCodel::new(params, link.mtu, rng)),
-            Self::Sfq(params) => AnyQdisc::Sfq(Sfq::new(params, link.mtu, rng)),
-            Self::Fq(params) => AnyQdisc::Fq(Fq::new(params, link.mtu, rng)),
-            Self::Cocoa(params) => AnyQdisc::Cocoa(Cocoa::new(params, link.mtu, rng)),
-            Self::Sfb(params) => AnyQdisc::Sfb(Sfb::new(params, rng)),
-            Self::Cobalt(params) => AnyQdisc::Cobalt(Cobalt::new(params, link.rate, link.mtu, rng)),
-        }
-    }
-
-    /// The place of a parameter's value.
-    pub(crate) fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        match self {
-            Self::Fifo(params) => params.field(key),
-            Self::Red(params) => params.field(key),
-            Self::Codel(params) => params.field(key),
-            Self::Pie(params) => params.field(key),
-            Self::FqCodel(params) => params.field(key),
-            Self::Sfq(params) => params.field(key),
-            Self::Fq(params) => params.field(key),
-            Self::Cocoa(params) => params.field(key),
-            Self::Sfb(params) => params.field(key),
-            Self::Cobalt(params) => params.field(key),
-        }
-    }
-
-    /// What two parameters say against each other.
-    fn conflict(&self) -> Option<String> {
-        match self {
-            Self::Red(params) => params.conflict(),
-            Self::Pie(params) => params.conflict().map(Into::into),
-            Self::Sfq(params) => params.conflict(),
-            Self::Fifo(_)
-            | Self::Codel(_)
-            | Self::FqCodel(_)
-            | Self::Fq(_)
-            | Self::Cocoa(_)
-            | Self::Sfb(_)
-            | Self::Cobalt(_) => None,
-        }
     }
 }
 

@@ -1,0 +1,128 @@
+//! The list of disciplines: a line here, a row in the catalogue, and a discipline is there.
+
+use sojourn_net::{Instant, Packet, Rng};
+
+use crate::cobalt::{Cobalt, CobaltParams};
+use crate::cocoa::{Cocoa, CocoaParams};
+use crate::codel::{Codel, CodelParams};
+use crate::contract::{Backlog, Observer, Qdisc};
+use crate::droptail::{DropTail, DropTailParams};
+use crate::fq::{Fq, FqParams};
+use crate::fq_codel::{FqCodel, FqCodelParams};
+use crate::parameter::Field;
+use crate::pie::{Pie, PieParams};
+use crate::red::{Red, RedParams};
+use crate::sfb::{Sfb, SfbParams};
+use crate::sfq::{Sfq, SfqParams};
+use crate::spec::LinkFacts;
+
+/// The parameters of a discipline: they are set by key and make its queues.
+pub(crate) trait Params {
+    /// What they make.
+    type Queue<P: Packet>: Qdisc<P>;
+
+    /// The name in the catalogue that they go by.
+    fn kind(&self) -> &'static str;
+
+    /// The place of a parameter's value.
+    fn field(&mut self, key: &str) -> Option<Field<'_>>;
+
+    /// What two parameters say against each other.
+    fn conflict(&self) -> Option<String> {
+        None
+    }
+
+    /// An empty queue on `link`, made at the origin of time; `rng` is its own.
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Self::Queue<P>;
+}
+
+/// Writes the two enumerations of disciplines and what is the same for each of them: the fast path
+/// must not go through a virtual call.
+macro_rules! disciplines {
+    ($($(#[doc = $doc:literal])* $name:ident: $params:ty => $queue:ident,)*) => {
+        /// One of the disciplines; which one is decided at run time, once.
+        #[derive(Clone, Debug)]
+        pub enum AnyQdisc<P> {
+            $($(#[doc = $doc])* $name($queue<P>),)*
+        }
+
+        /// A discipline and its parameters.
+        ///
+        /// As text it is what follows `tc qdisc add dev …`, with `profile` as an addition.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum QdiscSpec {
+            $($(#[doc = $doc])* $name($params),)*
+        }
+
+        impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
+            #[inline]
+            fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
+                match self { $(Self::$name(queue) => queue.enqueue(now, pkt, obs),)* }
+            }
+
+            #[inline]
+            fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
+                match self { $(Self::$name(queue) => queue.dequeue(now, obs),)* }
+            }
+
+            #[inline]
+            fn backlog(&self) -> Backlog {
+                match self { $(Self::$name(queue) => queue.backlog(),)* }
+            }
+
+            #[inline]
+            fn next_timer(&self) -> Option<Instant> {
+                match self { $(Self::$name(queue) => queue.next_timer(),)* }
+            }
+
+            fn on_timer(&mut self, now: Instant) {
+                match self { $(Self::$name(queue) => queue.on_timer(now),)* }
+            }
+        }
+
+        impl QdiscSpec {
+            /// The name of the discipline; an alias is resolved.
+            pub fn kind(&self) -> &'static str {
+                match self { $(Self::$name(params) => params.kind(),)* }
+            }
+
+            /// An empty queue on `link`, made at the origin of time; `rng` is its own.
+            pub fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> AnyQdisc<P> {
+                match self { $(Self::$name(params) => AnyQdisc::$name(params.build(link, rng)),)* }
+            }
+
+            /// The place of a parameter's value.
+            pub(crate) fn field(&mut self, key: &str) -> Option<Field<'_>> {
+                match self { $(Self::$name(params) => params.field(key),)* }
+            }
+
+            /// What two parameters say against each other.
+            pub(crate) fn conflict(&self) -> Option<String> {
+                match self { $(Self::$name(params) => params.conflict(),)* }
+            }
+        }
+    };
+}
+
+disciplines! {
+    /// `pfifo`, `bfifo` and `pfifo_head_drop`.
+    DropTail: DropTailParams => DropTail,
+    /// `red`, adaptive or not.
+    Red: RedParams => Red,
+    /// `codel`.
+    Codel: CodelParams => Codel,
+    /// `pie`.
+    Pie: PieParams => Pie,
+    /// `fq_codel` and `fq_nocodel`.
+    FqCodel: FqCodelParams => FqCodel,
+    /// `sfq`.
+    Sfq: SfqParams => Sfq,
+    /// `fq`.
+    Fq: FqParams => Fq,
+    /// `cocoa`.
+    Cocoa: CocoaParams => Cocoa,
+    /// `sfb`.
+    Sfb: SfbParams => Sfb,
+    /// `cobalt`.
+    Cobalt: CobaltParams => Cobalt,
+}
