@@ -1,6 +1,6 @@
 //! S1 to S5: long flows over one bottleneck, as the peers ran them.
 
-use sojourn_net::{Bytes, Duration, Rate};
+use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
 use sojourn_transport::CcKind;
@@ -116,6 +116,7 @@ impl Dumbbell {
                 start: Duration::ZERO,
                 start_jitter: Duration::from_millis(if self.flows == 1 { 0 } else { 100 }),
                 stop: None,
+                dscp: Dscp::DEFAULT,
                 traffic: bulk(),
             })
             .collect();
@@ -126,6 +127,7 @@ impl Dumbbell {
             start: Duration::ZERO,
             start_jitter: Duration::ZERO,
             stop: None,
+            dscp: Dscp::DEFAULT,
             traffic: Traffic::Udp {
                 rate,
                 payload: Bytes(1_472),

@@ -1,6 +1,6 @@
 //! What a flow costs that has nothing to do.
 
-use sojourn_net::{Duration, Rate};
+use sojourn_net::{Dscp, Duration, Rate};
 use sojourn_sim::{Config, FlowConfig, Hop, Traffic};
 
 use crate::dumbbell::{bulk, link};
@@ -46,6 +46,7 @@ pub fn config(n: usize, why: Idle) -> Config {
         start,
         start_jitter,
         stop: None,
+        dscp: Dscp::DEFAULT,
         traffic,
     });
     let duration = Duration::from_secs(12);

@@ -29,6 +29,8 @@ class Tcp:
         When they are aborted, with its unit; by default they last as long as the run.
     rtt
         Round-trip time with empty queues, or one for each connection, with units.
+    dscp
+        Class of all packets, in both directions: ``"EF"``, ``"AF42"``, ``"LE"``, 0 to 63.
     cc
         Congestion control: ``"cubic"`` or ``"reno"``.
     bytes
@@ -55,6 +57,7 @@ class Tcp:
     start_jitter: str | None = None
     stop: str | None = None
     rtt: str | Sequence[str] | None = None
+    dscp: str | int | None = None
     cc: str | None = None
     bytes: str | int | None = None
     ecn: bool | None = None
@@ -87,6 +90,8 @@ class Udp:
         When they end, with its unit; by default with the run.
     rtt
         Round-trip time with empty queues, or one for each stream, with units.
+    dscp
+        Class of all packets, in both directions: ``"EF"``, ``"AF42"``, ``"LE"``, 0 to 63.
     payload
         Payload of a datagram: a size with its unit.
     spread
@@ -110,6 +115,7 @@ class Udp:
     start_jitter: str | None = None
     stop: str | None = None
     rtt: str | Sequence[str] | None = None
+    dscp: str | int | None = None
     payload: str | int | None = None
     spread: float | None = None
 
@@ -138,6 +144,8 @@ class Ping:
         When they end, with its unit; by default with the run.
     rtt
         Round-trip time with empty queues, or one for each flow, with units.
+    dscp
+        Class of all packets, in both directions: ``"EF"``, ``"AF42"``, ``"LE"``, 0 to 63.
     interval
         Time between requests, with its unit.
 
@@ -158,6 +166,7 @@ class Ping:
     start_jitter: str | None = None
     stop: str | None = None
     rtt: str | Sequence[str] | None = None
+    dscp: str | int | None = None
     interval: str | None = None
 
 

@@ -84,6 +84,7 @@ fn every_key_reaches_the_simulator() {
         "codel target 10ms".parse_canonically()
     );
     assert_eq!(config.flows[0].stop, Some(Duration::from_secs(65)));
+    assert_eq!(config.flows[0].dscp.to_string(), "AF42");
     let Traffic::Tcp {
         bytes,
         ecn,

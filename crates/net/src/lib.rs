@@ -1,18 +1,22 @@
-//! The words all of Sojourn shares: time, bytes, rate, ECN, flow key, packet view and
+//! The words all of Sojourn shares: time, bytes, rate, ECN, DSCP, flow key, packet view and
 //! seeded randomness.
 //!
 //! Nothing here allocates, reads a clock or depends on anything but `core`, so that a queue
 //! written against it runs in the simulator, on live packets and in a browser.
 #![no_std]
 
+mod dscp;
 mod flow;
+mod header;
 mod packet;
 mod rng;
 mod size;
 mod time;
 mod units;
 
+pub use dscp::{Dscp, DscpError};
 pub use flow::FlowKey;
+pub use header::{TcpHeader, Transport};
 pub use packet::{Ecn, Packet};
 pub use rng::Rng;
 pub use size::{Bytes, Rate};

@@ -1,6 +1,6 @@
 //! The view of a packet that queues are written against.
 
-use crate::{Bytes, FlowKey};
+use crate::{Bytes, Dscp, FlowKey, Transport};
 
 /// The ECN field of an IP header (RFC 3168 §5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -16,6 +16,30 @@ pub enum Ecn {
     Ce,
 }
 
+impl Ecn {
+    /// The two bits of the header.
+    #[inline]
+    pub const fn bits(self) -> u8 {
+        match self {
+            Self::NotEct => 0b00,
+            Self::Ect1 => 0b01,
+            Self::Ect0 => 0b10,
+            Self::Ce => 0b11,
+        }
+    }
+
+    /// What the two lowest bits of `tos` say.
+    #[inline]
+    pub const fn from_bits(tos: u8) -> Self {
+        match tos & 0b11 {
+            0b00 => Self::NotEct,
+            0b01 => Self::Ect1,
+            0b10 => Self::Ect0,
+            _ => Self::Ce,
+        }
+    }
+}
+
 /// What a queue may know of a packet, and may do to it.
 ///
 /// A simulated packet, an owned Ethernet frame and a ring descriptor all implement it, so one
@@ -29,6 +53,16 @@ pub trait Packet {
 
     /// Overwrites the ECN field, fixing any checksum that covers it.
     fn set_ecn(&mut self, ecn: Ecn);
+
+    /// The class that the sender asks for.
+    fn dscp(&self) -> Dscp {
+        Dscp::DEFAULT
+    }
+
+    /// What can be read behind the IP header.
+    fn transport(&self) -> Transport {
+        Transport::Other
+    }
 
     /// Whose packet it is; hashing and perturbation belong to the discipline.
     fn flow(&self) -> FlowKey;

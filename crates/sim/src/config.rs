@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use sojourn_net::{Bytes, Duration, Rate};
+use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_transport::{CcKind, MSS};
 
@@ -80,6 +80,8 @@ pub struct FlowConfig {
     pub start_jitter: Duration,
     /// When it is aborted; `None`: with the run.
     pub stop: Option<Duration>,
+    /// The class of all its packets, in both directions.
+    pub dscp: Dscp,
     /// What it sends.
     pub traffic: Traffic,
 }

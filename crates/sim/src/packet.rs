@@ -1,6 +1,6 @@
 //! A simulated packet.
 
-use sojourn_net::{Bytes, Ecn, FlowKey, Instant, Packet as View};
+use sojourn_net::{Bytes, Dscp, Ecn, FlowKey, Instant, Packet as View, TcpHeader, Transport};
 use sojourn_transport::{Flags, Segment};
 
 /// What a packet carries, and in which direction of its flow.
@@ -29,7 +29,8 @@ pub struct Packet {
     /// The next step of its way, an index into the routes.
     pub(crate) step: u16,
     pub(crate) kind: Kind,
-    pub(crate) ecn: Ecn,
+    /// DSCP and ECN, as in the IP header.
+    pub(crate) tos: u8,
 }
 
 /// Ethernet, IP and UDP headers.
@@ -52,8 +53,15 @@ impl Packet {
             flow,
             step,
             kind,
-            ecn,
+            tos: ecn.bits(),
         }
+    }
+
+    /// The same packet in another class.
+    #[inline]
+    pub(crate) const fn in_class(mut self, dscp: Dscp) -> Self {
+        self.tos = dscp.number() << 2 | self.tos & 0b11;
+        self
     }
 
     /// A datagram or echo request number `number` of `flow`, sent now.
@@ -80,6 +88,32 @@ const fn low(x: u64) -> u32 {
     x as u32
 }
 
+/// What a box on the way reads of a segment.
+fn header(segment: &Segment) -> TcpHeader {
+    const BITS: [(Flags, u8); 6] = [
+        (Flags::SYN, TcpHeader::SYN),
+        (Flags::ACK, TcpHeader::ACK),
+        (Flags::FIN, TcpHeader::FIN),
+        (Flags::PSH, TcpHeader::PSH),
+        (Flags::ECE, TcpHeader::ECE),
+        (Flags::CWR, TcpHeader::CWR),
+    ];
+    let bits = BITS.iter().filter(|(flag, _)| segment.flags.has(*flag));
+    let mut sacks = [(0, 0); 3];
+    for (sack, block) in sacks.iter_mut().zip(segment.sack_blocks()) {
+        *sack = (block.start, block.end);
+    }
+    TcpHeader {
+        seq: segment.seq,
+        ack: segment.ack,
+        payload: segment.len.into(),
+        window: segment.window,
+        flags: bits.map(|(_, bit)| bit).sum(),
+        timestamps: Some((segment.ts_val, segment.ts_ecr)),
+        sacks,
+    }
+}
+
 impl View for Packet {
     #[inline]
     fn size(&self) -> Bytes {
@@ -92,12 +126,25 @@ impl View for Packet {
 
     #[inline]
     fn ecn(&self) -> Ecn {
-        self.ecn
+        Ecn::from_bits(self.tos)
     }
 
     #[inline]
     fn set_ecn(&mut self, ecn: Ecn) {
-        self.ecn = ecn;
+        self.tos = self.tos & !0b11 | ecn.bits();
+    }
+
+    #[inline]
+    fn dscp(&self) -> Dscp {
+        Dscp::new(self.tos >> 2).unwrap_or_default()
+    }
+
+    fn transport(&self) -> Transport {
+        match self.kind {
+            Kind::Data | Kind::Ack => Transport::Tcp(header(&self.segment)),
+            Kind::Udp => Transport::Udp,
+            Kind::Ping | Kind::Pong => Transport::Other,
+        }
     }
 
     /// All flows join one client and one server; ports tell them apart.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use sojourn_net::{Bytes, Duration, Ecn, Instant, Rng};
+use sojourn_net::{Bytes, Duration, Ecn, Instant, Packet as View, Rng};
 use sojourn_qdisc::{LinkFacts, Qdisc};
 use sojourn_transport::{Arrival, Segment, Ticks};
 
@@ -146,7 +146,7 @@ impl<'a> World<'a> {
 
     fn add_flows(&mut self, ways: &[(u16, u16)]) {
         for ((id, flow), &way) in (0..).zip(&self.config.flows).zip(ways) {
-            self.flows.push(Flow::new(way));
+            self.flows.push(Flow::new(way, flow.dscp));
             let start = Flow::start_of(flow, &self.flow_rng.fork(&flow.name));
             if start <= self.end {
                 self.agenda.schedule(start, Event::Start(id));
@@ -335,6 +335,7 @@ impl<'a> World<'a> {
         let flow = &mut self.flows[id as usize];
         if let Some((mut pkt, next)) = flow.next_probe(id, self.now) {
             pkt.step = flow.forward;
+            let pkt = pkt.in_class(flow.class);
             self.agenda.schedule(next, Event::Sender(id));
             self.forward(&pkt);
         }
@@ -421,7 +422,7 @@ impl<'a> World<'a> {
         match (&mut flow.source, pkt.kind) {
             (Source::Tcp(tcp), Kind::Data) => {
                 let arrival = Arrival {
-                    ce: pkt.ecn == Ecn::Ce,
+                    ce: pkt.ecn() == Ecn::Ce,
                     more: follows,
                 };
                 tcp.on_data(self.now, &pkt.segment, arrival, &mut self.outbox);
@@ -449,8 +450,9 @@ impl<'a> World<'a> {
     /// Puts what an endpoint wants sent on its way.
     #[inline]
     fn send(&mut self, id: u32, kind: Kind, way: u16) {
+        let class = self.flows[id as usize].class;
         for n in 0..self.outbox.len() {
-            let pkt = Packet::tcp(id, kind, way, &self.outbox[n]);
+            let pkt = Packet::tcp(id, kind, way, &self.outbox[n]).in_class(class);
             self.forward(&pkt);
         }
         self.outbox.clear();

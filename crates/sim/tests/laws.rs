@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use sojourn_net::{Bytes, Duration, Instant, Rate};
+use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_sim::{
     Config, FlowConfig, FlowRecord, Hop, LinkConfig, LinkCounters, Records, Shaper, Signal,
@@ -31,6 +31,7 @@ fn flow(name: &str, traffic: Traffic) -> FlowConfig {
         start: Duration::ZERO,
         start_jitter: MS.times(50),
         stop: None,
+        dscp: Dscp::DEFAULT,
         traffic,
     }
 }

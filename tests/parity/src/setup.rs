@@ -1,6 +1,6 @@
 //! The kernel's scenario as a simulation.
 
-use sojourn_net::{Bytes, Duration, Rate, Rng};
+use sojourn_net::{Bytes, Dscp, Duration, Rate, Rng};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
 use sojourn_transport::CcKind;
@@ -76,6 +76,7 @@ pub(crate) fn config(scenario: &Scenario, draw: &Draw) -> Result<Config, String>
             start: seconds(start),
             start_jitter: Duration::ZERO,
             stop: Some(seconds(flow.stop)),
+            dscp: Dscp::DEFAULT,
             traffic: tcp(flow)?,
         });
     }
@@ -88,6 +89,7 @@ pub(crate) fn config(scenario: &Scenario, draw: &Draw) -> Result<Config, String>
             start: seconds(udp.start),
             start_jitter: Duration::ZERO,
             stop: Some(seconds(udp.stop)),
+            dscp: Dscp::DEFAULT,
             traffic: Traffic::Udp {
                 rate: mbit(udp.rate_mbps)?,
                 payload: Bytes(udp.size),
@@ -103,6 +105,7 @@ pub(crate) fn config(scenario: &Scenario, draw: &Draw) -> Result<Config, String>
         start: Duration::ZERO,
         start_jitter: Duration::ZERO,
         stop: Some(seconds(scenario.ping_stop)),
+        dscp: Dscp::DEFAULT,
         traffic: Traffic::Ping {
             interval: seconds(scenario.ping),
         },

@@ -3,7 +3,7 @@
 //! What is inherited stays absent (an `rtt` that a block does not name), so that an arm which
 //! sets the common value still reaches it.
 
-use sojourn_net::{Bytes, Duration};
+use sojourn_net::{Bytes, Dscp, Duration};
 
 use super::model::{Arm, Block, Burst, Kind, Link, Rtt, Spec, Way};
 use super::value::{Node, Table, Value};
@@ -75,6 +75,12 @@ fn block(block: &Block) -> Node {
         Rtt::Each(rtts) => Some(list(rtts, |rtt| time(*rtt))),
     };
     insert(&mut fields, "rtt", rtt);
+    let classed = block.dscp != Dscp::DEFAULT;
+    insert(
+        &mut fields,
+        "dscp",
+        classed.then(|| block.dscp.to_string().into()),
+    );
     match block.kind {
         Kind::Tcp {
             cc,

@@ -1,6 +1,6 @@
 //! What a scenario says, once it has been read and found valid.
 
-use sojourn_net::{Bytes, Duration, Rate};
+use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_transport::CcKind;
 
@@ -63,6 +63,7 @@ pub(crate) struct Block {
     pub(crate) start_jitter: Duration,
     pub(crate) stop: Option<Duration>,
     pub(crate) rtt: Rtt,
+    pub(crate) dscp: Dscp,
     pub(crate) kind: Kind,
 }
 

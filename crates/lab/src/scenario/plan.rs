@@ -109,6 +109,7 @@ fn flow(block: &Block, n: u32, rtt: Duration, links: &[Link]) -> FlowConfig {
         start: block.start,
         start_jitter: block.start_jitter,
         stop: block.stop,
+        dscp: block.dscp,
         traffic: match block.kind {
             Kind::Tcp {
                 cc,

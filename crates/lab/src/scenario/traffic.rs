@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use sojourn_net::{Bytes, Duration};
+use sojourn_net::{Bytes, Dscp, DscpError, Duration};
 use sojourn_transport::CcKind;
 
 use super::decode::choice;
@@ -13,7 +13,7 @@ use super::place::{Fields, Place};
 use super::value::Value;
 
 /// Keys that any traffic has.
-const COMMON: [&str; 10] = [
+const COMMON: [&str; 11] = [
     "type",
     "name",
     "direction",
@@ -24,6 +24,7 @@ const COMMON: [&str; 10] = [
     "start_jitter",
     "stop",
     "rtt",
+    "dscp",
 ];
 const TCP: [&str; 4] = ["cc", "bytes", "ecn", "initial_window"];
 const UDP: [&str; 3] = ["rate", "payload", "spread"];
@@ -78,6 +79,7 @@ fn block(place: &Place<'_>, links: &[Link], duration: Duration) -> Result<Block,
         start_jitter: fields.or("start_jitter", Duration::ZERO, Place::time)?,
         stop: fields.option("stop", Place::positive_time)?,
         rtt: rtt(&fields, count)?,
+        dscp: fields.or("dscp", Dscp::DEFAULT, dscp)?,
         kind: match own {
             own if own == TCP => tcp(&fields)?,
             own if own == UDP => udp(&fields)?,
@@ -122,6 +124,16 @@ fn ping(fields: &Fields<'_>, count: u32, duration: Duration) -> Result<Kind, Sce
         )));
     }
     Ok(Kind::Ping { interval })
+}
+
+/// A name in quotes or a plain number.
+fn dscp(place: &Place<'_>) -> Result<Dscp, ScenarioError> {
+    let read = match &place.node.value {
+        Value::Text(name) => name.parse(),
+        Value::Int(number) => number.to_string().parse(),
+        _ => Err(DscpError),
+    };
+    read.map_err(|e: DscpError| place.fail(format!("{} is not one: {e}", place.node.shown())))
 }
 
 fn rtt(fields: &Fields<'_>, count: u32) -> Result<Rtt, ScenarioError> {

@@ -3,7 +3,7 @@
 mod probes;
 mod tcp;
 
-use sojourn_net::{Duration, Instant, Rng};
+use sojourn_net::{Dscp, Duration, Instant, Rng};
 use sojourn_transport::{Segment, Ticks};
 
 use crate::config::{FlowConfig, Traffic};
@@ -20,6 +20,8 @@ pub(crate) struct Flow {
     pub(crate) forward: u16,
     pub(crate) reverse: u16,
     pub(crate) stopped: bool,
+    /// Of all its packets, in both directions.
+    pub(crate) class: Dscp,
     /// What its pending timer events are for; [`Instant::MAX`]: none is pending.
     pub(crate) sender_due: Instant,
     pub(crate) receiver_due: Instant,
@@ -47,11 +49,12 @@ pub(crate) struct Hosts {
 
 impl Flow {
     /// A flow that waits for its start.
-    pub(crate) const fn new(ways: (u16, u16)) -> Self {
+    pub(crate) const fn new(ways: (u16, u16), class: Dscp) -> Self {
         Self {
             forward: ways.0,
             reverse: ways.1,
             stopped: false,
+            class,
             sender_due: Instant::MAX,
             receiver_due: Instant::MAX,
             source: Source::Waiting,
