@@ -6,11 +6,11 @@ BIN := $(VENV)/bin
 PACKAGES := $(VENV)/.packages
 EXTENSION := $(VENV)/.extension
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name Cargo.toml)
-PYTHON_CODE := python tests/python crates/py/tests
+PYTHON_CODE := python tests/python tests/vectors/tools crates/py/tests
 DIR ?= results/residential/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fmt bench bench-peers parity report docs figures clean
+.PHONY: help setup demo test check fmt bench bench-peers parity vectors report docs figures clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,10 @@ bench-peers: ## The same scenarios in ns-3 and ns-2, side by side.
 
 parity: ## Agreement with the Linux kernel, scenario by scenario.
 	cargo run --release -p sojourn-parity
+
+vectors: ## Record the kernel's queues anew: make vectors UML=path/to/linux
+	@test -n "$(UML)" || { echo 'make vectors UML=path: a User-Mode Linux, see tests/vectors/README.md'; exit 2; }
+	$(PYTHON) tests/vectors/tools/record.py --kernel $(UML)
 
 report: setup ## HTML report on a saved result: make report DIR=results/…
 	$(BIN)/sojourn report $(DIR)

@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The arrival traces and the queues that they are sent through."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field, replace
+
+MTU = 1514
+# Slow, so that a second of dynamics takes few packets, yet a packet is shorter than a target.
+RATE_MBIT = 4
+MS = 1_000_000
+NOT_ECT, ECT_1, ECT_0, CE = 0, 1, 2, 3
+
+
+@dataclass(frozen=True)
+class Packet:
+    """One arrival; ``size`` counts the Ethernet header, ``tos`` ends in the ECN field."""
+
+    t_ns: int
+    flow: int
+    size: int
+    tos: int = NOT_ECT
+
+
+@dataclass(frozen=True)
+class Case:
+    """A trace, the queue as ``tc`` is told it, and the rate of the link behind it."""
+
+    name: str
+    about: str
+    tc: str
+    packets: list[Packet] = field(repr=False)
+    # None: the queue is the device's own and paces itself.
+    rate_mbit: int | None = RATE_MBIT
+    # How long after the last arrival the queue is surely empty.
+    drain_ns: int = 5_000 * MS
+    # More than one if the kernel draws random numbers.
+    runs: int = 1
+
+
+@dataclass(frozen=True)
+class Phase:
+    """So many milliseconds of traffic at ``load`` times the rate of the link, or of none."""
+
+    ms: int
+    load: float
+    flows: tuple[int, ...] = (0,)
+    sizes: tuple[int, ...] = (MTU,)
+    burst: int = 1
+    tos: tuple[int, ...] = (NOT_ECT,)
+
+
+def traffic(seed: int, rate_mbit: int, phases: list[Phase]) -> list[Packet]:
+    """Send bursts of 1 to ``burst`` packets, with gaps that vary by a half either way."""
+    dice = random.Random(seed)
+    packets = []
+    begin = MS
+    for phase in phases:
+        t, end = float(begin), begin + phase.ms * MS
+        while phase.load and t < end:
+            sent = 0
+            for _ in range(dice.randint(1, phase.burst)):
+                size = dice.choice(phase.sizes)
+                packets.append(
+                    Packet(int(t), dice.choice(phase.flows), size, dice.choice(phase.tos))
+                )
+                sent += size
+            t += sent * 8_000 / rate_mbit / phase.load * dice.uniform(0.5, 1.5)
+        begin = end
+    return packets
+
+
+MIXED = (64, 100, 576, 814, 1000, MTU, MTU, MTU)
+
+# Overload that lasts, ends, comes back soon and later, ebbs and drains.
+WANDERING = [
+    Phase(150, 0.6, burst=4),
+    Phase(900, 1.4, burst=3),
+    Phase(250, 0.3),
+    Phase(500, 1.8, burst=6),
+    Phase(400, 0.9, burst=4),
+    Phase(600, 1.25, sizes=MIXED, burst=2),
+    Phase(300, 0.2, sizes=MIXED),
+    Phase(500, 1.1, burst=8),
+]
+
+
+def with_tos(phases: list[Phase], tos: tuple[int, ...]) -> list[Phase]:
+    """Give the same traffic other ECN fields."""
+    return [replace(p, tos=tos) for p in phases]
+
+
+def mixture(seed: int, rate_mbit: int, flows: list[list[Phase]]) -> list[Packet]:
+    """Merge independent flows in order of time."""
+    each = (traffic(100 * seed + n, rate_mbit, phases) for n, phases in enumerate(flows))
+    return sorted((p for packets in each for p in packets), key=lambda p: p.t_ns)
+
+
+# Flows by number: each with its own load over time.
+HEAVY_AND_SPARSE = [
+    [
+        Phase(300, 0.3, (0,), burst=4),
+        Phase(1500, 0.7, (0,), burst=3),
+        Phase(300, 0.1, (0,)),
+        Phase(1000, 0.8, (0,), burst=8),
+    ],
+    [
+        Phase(200, 0.2, (1,), MIXED),
+        Phase(1000, 0.9, (1,), MIXED, burst=3),
+        Phase(900, 0.3, (1,), MIXED),
+        Phase(700, 0.9, (1,), MIXED, burst=5),
+    ],
+    [Phase(2800, 0.15, (2,), (576, 1000), burst=2)],
+    [Phase(2800, 0.01, (3,), (98, 214))],
+]
+
+# The last three are away for longer than the 40 ms after which fq refills a credit, and never for
+# 39 to 43 ms, where the ticks of the clock would decide.
+COMING_AND_GOING = [
+    *HEAVY_AND_SPARSE[:2],
+    *(
+        [Phase(gap, 0), Phase(9, 1.0, (flow,), (size,), burst=3)] * 15
+        for flow, gap, size in ((2, 100, MTU), (3, 150, 814), (4, 180, 1200))
+    ),
+]
+
+# The same, each flow with a code point of its own: bulk, best effort, video, voice.
+DIFFSERV = [
+    with_tos(flow, (dscp << 2,))
+    for flow, dscp in zip(HEAVY_AND_SPARSE, (8, 0, 34, 46), strict=True)
+]
+
+# Twenty flows, together 1.2 times the rate of the link, and one that takes half of it at times.
+CROWD = [
+    *([Phase(3000, 0.06, (flow,), (576, MTU), burst=2)] for flow in range(1, 21)),
+    [Phase(500, 0.2, (0,)), Phase(1500, 0.5, (0,), burst=3), Phase(1000, 0.02, (0,))],
+]
+
+# So many runs tell a standard deviation to one part in seven.
+RUNS = 24
+
+CASES = [
+    Case(
+        "pfifo",
+        "A tail-drop queue counted in packets, full several times.",
+        "pfifo limit 40",
+        traffic(1, RATE_MBIT, WANDERING),
+    ),
+    Case(
+        "bfifo",
+        "A tail-drop queue counted in bytes: small packets fit where large ones do not.",
+        "bfifo limit 40000",
+        traffic(2, RATE_MBIT, [replace(p, sizes=MIXED) for p in WANDERING]),
+    ),
+    Case(
+        "pfifo_head_drop",
+        "A queue that makes room at its head.",
+        "pfifo_head_drop limit 40",
+        traffic(3, RATE_MBIT, WANDERING),
+    ),
+    Case(
+        "codel",
+        "CoDel at its defaults, in and out of the dropping state.",
+        "codel",
+        traffic(4, RATE_MBIT, WANDERING),
+    ),
+    Case(
+        "codel_ecn",
+        "CoDel that marks what it can and drops the rest.",
+        "codel ecn",
+        traffic(5, RATE_MBIT, with_tos(WANDERING, (NOT_ECT, ECT_0, ECT_0, ECT_1))),
+    ),
+    Case(
+        "codel_limit",
+        "CoDel with a short interval in a buffer that overflows.",
+        "codel limit 50 target 3ms interval 30ms",
+        traffic(6, RATE_MBIT, WANDERING),
+    ),
+    Case(
+        "codel_slow",
+        "CoDel at 1 Mbit/s, where a packet takes longer than the target.",
+        "codel target 13ms interval 100ms",
+        traffic(7, 1, [replace(p, ms=4 * p.ms) for p in WANDERING]),
+        rate_mbit=1,
+    ),
+    Case(
+        "codel_ce_threshold",
+        "CoDel whose threshold for CE marks is below its target.",
+        "codel ecn ce_threshold 2ms",
+        traffic(8, RATE_MBIT, with_tos(WANDERING, (NOT_ECT, ECT_0, ECT_1))),
+    ),
+    Case(
+        "fq_codel",
+        "FQ-CoDel: two heavy flows, a medium one and a sparse one; none can be marked.",
+        "fq_codel",
+        mixture(9, RATE_MBIT, HEAVY_AND_SPARSE),
+    ),
+    Case(
+        "fq_codel_ecn",
+        "FQ-CoDel: the same kinds of flows, half of the packets can be marked.",
+        "fq_codel",
+        mixture(10, RATE_MBIT, [with_tos(flow, (NOT_ECT, ECT_0)) for flow in HEAVY_AND_SPARSE]),
+    ),
+    Case(
+        "fq_codel_limit",
+        "FQ-CoDel in a buffer that overflows, and a quantum below the MTU.",
+        "fq_codel limit 60 quantum 300",
+        mixture(11, RATE_MBIT, HEAVY_AND_SPARSE),
+    ),
+    Case(
+        "sfq",
+        "SFQ in a buffer that overflows.",
+        "sfq limit 60",
+        mixture(12, RATE_MBIT, HEAVY_AND_SPARSE),
+    ),
+    Case(
+        "sfq_depth",
+        "SFQ whose slots overflow and lose their oldest packet, and a small quantum.",
+        "sfq limit 100 depth 30 headdrop quantum 1000",
+        mixture(13, RATE_MBIT, HEAVY_AND_SPARSE),
+    ),
+    Case(
+        "fq",
+        "fq at its defaults: a flow loses what exceeds 100 packets.",
+        "fq",
+        mixture(14, RATE_MBIT, HEAVY_AND_SPARSE),
+    ),
+    Case(
+        "fq_limit",
+        "fq with small limits and quanta, and a threshold for marks.",
+        "fq limit 60 flow_limit 40 quantum 1000 initial_quantum 9000 ce_threshold 20ms",
+        mixture(15, RATE_MBIT, [with_tos(flow, (NOT_ECT, ECT_0)) for flow in COMING_AND_GOING]),
+    ),
+    Case(
+        "cake_flowblind",
+        "CAKE as one queue without a shaper: COBALT alone.",
+        "cake unlimited besteffort flowblind",
+        traffic(16, RATE_MBIT, WANDERING),
+    ),
+    Case(
+        "cake_flowblind_ecn",
+        "COBALT that marks what it can and drops the rest.",
+        "cake unlimited besteffort flowblind",
+        traffic(17, RATE_MBIT, with_tos(WANDERING, (NOT_ECT, ECT_0, ECT_0, ECT_1))),
+    ),
+    Case(
+        "cake_flows",
+        "CAKE without a shaper: flows of one host, one tin.",
+        "cake unlimited besteffort flows",
+        mixture(18, RATE_MBIT, [with_tos(flow, (NOT_ECT, ECT_0)) for flow in HEAVY_AND_SPARSE]),
+    ),
+    Case(
+        "cake_diffserv4",
+        "CAKE without a shaper: four tins, among which it goes round by weight.",
+        "cake unlimited diffserv4 flows",
+        mixture(19, RATE_MBIT, DIFFSERV),
+    ),
+    Case(
+        "cake_shaper",
+        "CAKE's own shaper at 4 Mbit/s, four tins with shares of it.",
+        "cake bandwidth 4mbit diffserv4 flows",
+        mixture(20, RATE_MBIT, DIFFSERV),
+        rate_mbit=None,
+    ),
+    Case(
+        "cake_overhead",
+        "CAKE's own shaper that counts ATM cells and an overhead.",
+        "cake bandwidth 4mbit besteffort flows atm overhead 40",
+        mixture(21, RATE_MBIT, HEAVY_AND_SPARSE),
+        rate_mbit=None,
+    ),
+    Case(
+        "red",
+        "RED at the thresholds of tc.",
+        "red limit 60000 avpkt 1000 bandwidth 4mbit",
+        traffic(30, RATE_MBIT, WANDERING),
+        runs=RUNS,
+    ),
+    Case(
+        "red_ecn",
+        "RED that marks, but drops above the larger threshold.",
+        "red limit 90000 min 6000 max 30000 avpkt 1000 burst 20 probability 0.1 ecn harddrop",
+        traffic(31, RATE_MBIT, with_tos(WANDERING, (NOT_ECT, ECT_0, ECT_1))),
+        runs=RUNS,
+    ),
+    Case(
+        "pie",
+        "PIE at its defaults.",
+        "pie",
+        traffic(32, RATE_MBIT, WANDERING),
+        runs=RUNS,
+    ),
+    Case(
+        "pie_ecn",
+        "PIE that marks while its probability is low.",
+        "pie target 10ms tupdate 10ms ecn",
+        traffic(33, RATE_MBIT, with_tos(WANDERING, (NOT_ECT, ECT_0, ECT_0, ECT_1))),
+        runs=RUNS,
+    ),
+    Case(
+        "pie_dq_rate",
+        "PIE that estimates the delay from the rate of departures, small packets spared.",
+        "pie limit 60 bytemode dq_rate_estimator",
+        traffic(34, RATE_MBIT, [replace(p, sizes=MIXED) for p in WANDERING]),
+        runs=RUNS,
+    ),
+    Case(
+        "sfb",
+        "SFB at the defaults of tc: 20 flows, and one that takes half of the link for a time.",
+        "sfb",
+        mixture(35, RATE_MBIT, CROWD),
+        runs=RUNS,
+    ),
+    Case(
+        "sfb_fast",
+        "SFB whose probabilities move quickly, with marks and a penalty box.",
+        "sfb increment 0.01 decrement 0.002 max 20 target 10 penalty_rate 20 penalty_burst 5",
+        mixture(36, RATE_MBIT, [with_tos(flow, (NOT_ECT, ECT_0)) for flow in CROWD]),
+        runs=RUNS,
+    ),
+    Case(
+        "choke",
+        "CHOKe: an arrival that meets its own flow takes it along.",
+        "choke limit 100 min 10 max 30 avpkt 1000 burst 20 probability 0.05",
+        mixture(37, RATE_MBIT, CROWD),
+        runs=RUNS,
+    ),
+    Case(
+        "fq_pie",
+        "FQ-PIE: two heavy flows, a medium one and a sparse one.",
+        "fq_pie target 10ms",
+        mixture(38, RATE_MBIT, HEAVY_AND_SPARSE),
+        runs=RUNS,
+    ),
+]
