@@ -10,7 +10,10 @@ pub trait Qdisc<P: Packet> {
     /// Offers a packet. Whatever is discarded, this packet or another, goes to `obs`.
     fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>);
 
-    /// Takes the next packet to send, if there is one.
+    /// Takes the next packet to send, if there is one that may be sent now.
+    ///
+    /// A shaper may hold packets back: it returns `None` while some wait, and
+    /// [`Qdisc::next_timer`] says when to ask again.
     fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P>;
 
     /// What is waiting now.
@@ -25,6 +28,71 @@ pub trait Qdisc<P: Packet> {
 
     /// The time returned by [`Qdisc::next_timer`] has come.
     fn on_timer(&mut self, _now: Instant) {}
+
+    /// What the discipline counts and estimates, under the names of `tc -j -s`.
+    ///
+    /// What every queue has (packets, bytes, drops, backlog) is not among it: its environment
+    /// counts that.
+    fn statistics(&self) -> Vec<Statistic> {
+        Vec::new()
+    }
+}
+
+/// A number that a discipline keeps about itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Statistic {
+    /// The part of the discipline it belongs to, as list and place: `("tins", 0)`; `None`: the
+    /// whole.
+    pub part: Option<(&'static str, usize)>,
+    /// Its name in `tc -j -s`.
+    pub name: &'static str,
+    /// Its value.
+    pub value: Number,
+}
+
+impl Statistic {
+    /// A count of the whole discipline.
+    pub const fn count(name: &'static str, count: u64) -> Self {
+        Self::of(name, Number::Count(count))
+    }
+
+    /// A quantity of the whole discipline that is not a count.
+    pub const fn real(name: &'static str, value: f64) -> Self {
+        Self::of(name, Number::Real(value))
+    }
+
+    /// A state of the whole discipline.
+    pub const fn flag(name: &'static str, value: bool) -> Self {
+        Self::of(name, Number::Flag(value))
+    }
+
+    const fn of(name: &'static str, value: Number) -> Self {
+        Self {
+            part: None,
+            name,
+            value,
+        }
+    }
+
+    /// The same number of one part of the discipline.
+    #[must_use]
+    pub const fn within(self, list: &'static str, place: usize) -> Self {
+        Self {
+            part: Some((list, place)),
+            ..self
+        }
+    }
+}
+
+/// The value of a [`Statistic`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Number {
+    /// Packets, bytes, microseconds: what is counted.
+    Count(u64),
+    /// Probabilities and averages.
+    Real(f64),
+    /// Whether something is so.
+    Flag(bool),
 }
 
 /// Where a discipline reports what it did to packets it did not simply forward.

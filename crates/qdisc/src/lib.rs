@@ -28,7 +28,7 @@ pub use catalogue::{ParameterInfo, QdiscInfo, catalogue};
 pub use cobalt::{Cobalt, CobaltParams};
 pub use cocoa::{Cocoa, CocoaParams};
 pub use codel::{Codel, CodelParams};
-pub use contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
+pub use contract::{Backlog, DropReason, MarkReason, Number, Observer, Qdisc, Statistic};
 pub use droptail::{DropTail, DropTailParams, Limit};
 pub use fifo::Fifo;
 pub use fq::{Fq, FqParams, Turns};
@@ -39,5 +39,8 @@ pub use red::{Red, RedDerived, RedParams};
 pub use registry::{AnyQdisc, QdiscSpec};
 pub use sfb::{Sfb, SfbParams};
 pub use sfq::{Sfq, SfqParams};
-pub use sojourn_net::{Bytes, Duration, Ecn, FlowKey, Instant, Packet, Rate, Rng, UnitError};
+pub use sojourn_net::{
+    Bytes, Dscp, Duration, Ecn, FlowKey, Instant, Packet, Rate, Rng, TcpHeader, Transport,
+    UnitError,
+};
 pub use spec::LinkFacts;

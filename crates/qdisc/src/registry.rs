@@ -5,7 +5,7 @@ use sojourn_net::{Instant, Packet, Rng};
 use crate::cobalt::{Cobalt, CobaltParams};
 use crate::cocoa::{Cocoa, CocoaParams};
 use crate::codel::{Codel, CodelParams};
-use crate::contract::{Backlog, Observer, Qdisc};
+use crate::contract::{Backlog, Observer, Qdisc, Statistic};
 use crate::droptail::{DropTail, DropTailParams};
 use crate::fq::{Fq, FqParams};
 use crate::fq_codel::{FqCodel, FqCodelParams};
@@ -77,6 +77,10 @@ macro_rules! disciplines {
 
             fn on_timer(&mut self, now: Instant) {
                 match self { $(Self::$name(queue) => queue.on_timer(now),)* }
+            }
+
+            fn statistics(&self) -> Vec<Statistic> {
+                match self { $(Self::$name(queue) => queue.statistics(),)* }
             }
         }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use sojourn_net::{Bytes, Duration, Ecn, FlowKey, Instant, Packet};
+use sojourn_net::{Bytes, Dscp, Duration, Ecn, FlowKey, Instant, Packet, TcpHeader, Transport};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
 
@@ -21,6 +21,10 @@ pub struct TestPacket {
     pub size: u64,
     /// The ECN field.
     pub ecn: Ecn,
+    /// The class.
+    pub dscp: Dscp,
+    /// What can be read behind the IP header.
+    pub transport: Transport,
 }
 
 impl TestPacket {
@@ -31,6 +35,8 @@ impl TestPacket {
             flow: 0,
             size: 1_514,
             ecn: Ecn::NotEct,
+            dscp: Dscp::DEFAULT,
+            transport: Transport::Other,
         }
     }
 }
@@ -46,6 +52,14 @@ impl Packet for TestPacket {
 
     fn set_ecn(&mut self, ecn: Ecn) {
         self.ecn = ecn;
+    }
+
+    fn dscp(&self) -> Dscp {
+        self.dscp
+    }
+
+    fn transport(&self) -> Transport {
+        self.transport
     }
 
     fn flow(&self) -> FlowKey {
@@ -125,6 +139,33 @@ pub fn check_qdisc<Q: Qdisc<TestPacket> + Clone>(build: impl Fn() -> Q, ops: &[O
     first.history
 }
 
+/// The class of a flow in [`check_qdisc`]: flow 0 is best effort, the others ask for something.
+fn class_of(flow: u32) -> Dscp {
+    const NUMBERS: [u8; 6] = [0, 46, 12, 8, 1, 34];
+    Dscp::new(NUMBERS[flow as usize % NUMBERS.len()]).unwrap_or_default()
+}
+
+/// Every kind of header: flow 0 sends TCP data and ACKs, the others open connections too.
+fn transport_of(id: u64, flow: u32, size: u64) -> Transport {
+    let low = u32::try_from(id & 0xFFFF_FFFF).unwrap_or_default();
+    match flow % 4 {
+        3 if id.is_multiple_of(8) => Transport::QuicLong,
+        3 => Transport::Udp,
+        2 => Transport::Other,
+        opens => Transport::Tcp(TcpHeader {
+            seq: low,
+            ack: low / 2,
+            payload: if size > 100 { 1_448 } else { 0 },
+            flags: if opens == 1 && id.is_multiple_of(8) {
+                TcpHeader::SYN
+            } else {
+                TcpHeader::ACK
+            },
+            ..TcpHeader::default()
+        }),
+    }
+}
+
 /// What went in and came out of a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
@@ -168,6 +209,8 @@ impl<Q: Qdisc<TestPacket>> Trial<Q> {
                     flow,
                     size,
                     ecn,
+                    dscp: class_of(flow),
+                    transport: transport_of(id, flow, size),
                 };
                 self.history.offered += 1;
                 self.waiting.insert(id, pkt);
@@ -184,8 +227,9 @@ impl<Q: Qdisc<TestPacket>> Trial<Q> {
             }
         }
         self.audit(&seen, delivered);
-        if op == Op::Dequeue && delivered.is_none() {
-            assert!(self.waiting.is_empty(), "packets wait, none was given");
+        if op == Op::Dequeue && delivered.is_none() && !self.waiting.is_empty() {
+            let due = self.queue.next_timer();
+            assert!(due > Some(self.now), "packets wait, none was given");
         }
         delivered
     }
@@ -240,7 +284,14 @@ impl<Q: Qdisc<TestPacket>> Trial<Q> {
 
     /// Empties the queue and asks it once more.
     fn drain(&mut self) {
-        while self.step(Op::Dequeue).is_some() {}
+        while !self.waiting.is_empty() {
+            if self.step(Op::Dequeue).is_none()
+                && let Some(due) = self.queue.next_timer().filter(|&due| due > self.now)
+            {
+                self.now = due;
+                self.tell();
+            }
+        }
         assert_eq!(self.step(Op::Dequeue), None);
         assert_eq!(self.queue.backlog(), Backlog::default());
     }

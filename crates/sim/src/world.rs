@@ -299,6 +299,13 @@ impl<'a> World<'a> {
         if link.qdisc.next_timer().is_some_and(|due| due <= self.now) {
             link.qdisc.on_timer(self.now);
         }
+        // A queue that held its packets back may let one go.
+        if !link.awaited
+            && link.qdisc.backlog().packets > 0
+            && let Some(at) = self.on_link(id)
+        {
+            self.agenda.schedule(at, Event::Link(id));
+        }
         self.follow_queue_timer(id);
     }
 
