@@ -72,13 +72,14 @@ pub struct Manifest {
 
 impl Manifest {
     pub(crate) fn of(scenario: Scenario, finished: usize, total: usize) -> Self {
+        let notices = scenario.reconstructions();
         Self {
             scenario,
             build: Build::current(),
             finished,
             total,
             metric_definitions: METRIC_DEFINITIONS,
-            notices: Vec::new(),
+            notices,
         }
     }
 

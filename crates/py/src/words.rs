@@ -10,7 +10,7 @@ use crate::errors::Failure;
 
 /// Every queue as JSON.
 ///
-/// [{name, summary, source, profiles, parameters: [{key, unit, default, range, meaning}]}]
+/// [{name, summary, source, reconstruction, profiles, parameters: [{key, unit, default, range, meaning}]}]
 #[pyfunction]
 pub(crate) fn qdisc_catalogue() -> String {
     Value::Array(catalogue().iter().map(queue).collect()).to_string()
@@ -22,6 +22,7 @@ fn queue(info: &QdiscInfo) -> Value {
     json!({
         "name": info.name,
         "summary": info.summary,
+        "reconstruction": info.reconstruction,
         "source": info.source,
         "profiles": profiles,
         "parameters": parameters,
@@ -40,6 +41,7 @@ fn parameter(info: &ParameterInfo) -> Value {
             Unit::Fraction => "fraction",
             Unit::Flag => "flag",
             Unit::Profile => "profile",
+            Unit::Leaves => "leaves",
         },
         "default": info.default,
         "range": info.range,

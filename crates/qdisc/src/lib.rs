@@ -12,6 +12,7 @@ mod droptail;
 mod fifo;
 mod fq;
 mod fq_codel;
+mod leaf;
 mod parameter;
 mod pie;
 mod pool;

@@ -9,6 +9,9 @@ use std::str::FromStr;
 
 use sojourn_net::{Bytes, Duration, Rate};
 
+use crate::leaf;
+use crate::registry::QdiscSpec;
+
 /// Which law a discipline follows, where the implementations differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Profile {
@@ -113,6 +116,8 @@ pub enum Unit {
     Flag,
     /// The name of a [`Profile`].
     Profile,
+    /// The disciplines inside a classful one, ` / ` between them; one stands for all classes.
+    Leaves,
 }
 
 /// A place where a value is kept, lent by the parameters of a discipline.
@@ -129,6 +134,8 @@ pub(crate) enum Field<'a> {
     Fraction(&'a mut f64),
     Flag(&'a mut bool),
     Profile(&'a mut Profile),
+    #[expect(dead_code, reason = "the first classful discipline follows")]
+    Leaves(&'a mut Vec<QdiscSpec>),
 }
 
 /// One parameter of a discipline.
@@ -168,6 +175,7 @@ impl Parameter {
                 let names: Vec<_> = profiles.iter().map(ToString::to_string).collect();
                 names.join(", ")
             }
+            Unit::Leaves => "queues, / between them".into(),
         }
     }
 
@@ -192,6 +200,7 @@ impl Parameter {
             Field::OptionalCount(place) => *place = Some(self.number(text)?),
             Field::Fraction(place) => *place = self.fraction(text)?,
             Field::Flag(place) => *place = flag(text)?,
+            Field::Leaves(place) => *place = leaf::parse(text, self.most)?,
             Field::Profile(place) => {
                 *place = profiles
                     .iter()
@@ -260,6 +269,8 @@ impl Field<'_> {
             Field::Fraction(x) => x.to_string(),
             Field::Flag(flag) => (if **flag { "on" } else { "off" }).into(),
             Field::Profile(profile) => profile.to_string(),
+            Field::Leaves(leaves) if leaves.is_empty() => return None,
+            Field::Leaves(leaves) => leaf::text(leaves),
         })
     }
 }

@@ -50,7 +50,10 @@ impl QdiscSpec {
         let mut draft = Draft::of(words.next().unwrap_or_default())?;
         while let Some(word) = words.next() {
             let (parameter, negated) = draft.parameter(word)?;
-            if !parameter.is_flag() {
+            if parameter.unit == Unit::Leaves {
+                let rest: Vec<_> = words.by_ref().collect();
+                draft.set(parameter, &rest.join(" "))?;
+            } else if !parameter.is_flag() {
                 draft.set(parameter, words.next().unwrap_or_default())?;
             } else if negated {
                 draft.set(parameter, "off")?;
@@ -93,6 +96,19 @@ impl QdiscSpec {
         parameters
             .filter_map(|p| Some((p.key, values.field(p.key)?.text()?)))
             .collect()
+    }
+
+    /// What nobody published of this discipline or of its leaves and we had to supply, a line each.
+    pub fn reconstructions(&self) -> Vec<String> {
+        let own = KINDS.iter().find(|kind| kind.name == self.kind());
+        let own = own.and_then(|kind| Some(format!("{}: {}", kind.name, kind.reconstruction?)));
+        let mut values = self.clone();
+        let leaves = match values.field("leaf") {
+            Some(Field::Leaves(leaves)) => std::mem::take(leaves),
+            _ => Vec::new(),
+        };
+        let inner = leaves.iter().flat_map(Self::reconstructions);
+        own.into_iter().chain(inner).collect()
     }
 
     /// Checks parameters that were set as typed values, as [`QdiscSpec::parse`] would.

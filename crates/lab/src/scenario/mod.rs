@@ -15,6 +15,8 @@ mod text;
 mod traffic;
 mod value;
 
+use std::collections::BTreeSet;
+
 use sojourn_net::Duration;
 use sojourn_sim::Config;
 
@@ -123,6 +125,13 @@ impl Scenario {
     /// The names of the arms; one, `default`, if the scenario has none.
     pub fn arms(&self) -> impl ExactSizeIterator<Item = &str> {
         self.variants.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// What nobody published of the queues in it and we had to supply, a line each.
+    pub(crate) fn reconstructions(&self) -> Vec<String> {
+        let links = self.variants.iter().flat_map(|(_, spec)| &spec.links);
+        let all: BTreeSet<_> = links.flat_map(|l| l.qdisc.reconstructions()).collect();
+        all.into_iter().collect()
     }
 
     /// How many runs each arm gets.
