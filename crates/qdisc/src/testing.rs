@@ -81,6 +81,13 @@ pub struct Recorder {
     pub marks: Vec<(Instant, TestPacket, MarkReason)>,
 }
 
+impl Recorder {
+    /// How many drops and marks there were.
+    fn counts(&self) -> (usize, usize) {
+        (self.drops.len(), self.marks.len())
+    }
+}
+
 impl Observer<TestPacket> for Recorder {
     fn on_drop(&mut self, now: Instant, pkt: TestPacket, reason: DropReason) {
         self.drops.push((now, pkt, reason));
@@ -183,6 +190,7 @@ struct Trial<Q> {
     queue: Q,
     now: Instant,
     waiting: BTreeMap<u64, TestPacket>,
+    waiting_bytes: Bytes,
     last_of_flow: BTreeMap<u32, u64>,
     history: History,
 }
@@ -193,13 +201,14 @@ impl<Q: Qdisc<TestPacket>> Trial<Q> {
             queue,
             now: Instant::ZERO,
             waiting: BTreeMap::new(),
+            waiting_bytes: Bytes(0),
             last_of_flow: BTreeMap::new(),
             history: History::default(),
         }
     }
 
     fn step(&mut self, op: Op) -> Option<TestPacket> {
-        let seen = self.history.recorder.clone();
+        let seen = self.history.recorder.counts();
         let mut delivered = None;
         match op {
             Op::Enqueue(flow, size, ecn) => {
@@ -214,6 +223,7 @@ impl<Q: Qdisc<TestPacket>> Trial<Q> {
                 };
                 self.history.offered += 1;
                 self.waiting.insert(id, pkt);
+                self.waiting_bytes += pkt.size();
                 self.queue
                     .enqueue(self.now, pkt, &mut self.history.recorder);
             }
@@ -226,7 +236,7 @@ impl<Q: Qdisc<TestPacket>> Trial<Q> {
                 self.tell();
             }
         }
-        self.audit(&seen, delivered);
+        self.audit(seen, delivered);
         if op == Op::Dequeue && delivered.is_none() && !self.waiting.is_empty() {
             let due = self.queue.next_timer();
             assert!(due > Some(self.now), "packets wait, none was given");
@@ -253,31 +263,33 @@ impl<Q: Qdisc<TestPacket>> Trial<Q> {
         }
     }
 
-    /// Compares what the queue did since `seen` with what it may do.
-    fn audit(&mut self, seen: &Recorder, delivered: Option<TestPacket>) {
-        let marks = &self.history.recorder.marks[seen.marks.len()..];
+    /// Compares what the queue did after so many drops and marks with what it may do.
+    fn audit(&mut self, (drops, marks): (usize, usize), delivered: Option<TestPacket>) {
+        let marks = &self.history.recorder.marks[marks..];
         for (at, pkt, _) in marks {
             assert_eq!(*at, self.now, "a mark at another time");
             let known = self.waiting.get_mut(&pkt.id).expect("a mark on nothing");
             assert_ne!(known.ecn, Ecn::NotEct, "a Not-ECT packet was marked");
             known.ecn = Ecn::Ce;
         }
-        let drops = &self.history.recorder.drops[seen.drops.len()..];
+        let drops = &self.history.recorder.drops[drops..];
         for (at, pkt, _) in drops {
             assert_eq!(*at, self.now, "a drop at another time");
             let known = self.waiting.remove(&pkt.id).expect("a drop of nothing");
             assert_eq!(known, *pkt, "a dropped packet was altered");
+            self.waiting_bytes -= pkt.size();
         }
         if let Some(pkt) = delivered {
             let known = self.waiting.remove(&pkt.id).expect("an invented packet");
             assert_eq!(known, pkt, "altered, cleared of CE or marked unreported");
+            self.waiting_bytes -= pkt.size();
             let last = self.last_of_flow.insert(pkt.flow, pkt.id);
             assert!(last < Some(pkt.id), "a flow was reordered");
             self.history.delivered.push((self.now, pkt));
         }
         let waiting = Backlog {
             packets: self.waiting.len(),
-            bytes: self.waiting.values().map(Packet::size).sum(),
+            bytes: self.waiting_bytes,
         };
         assert_eq!(self.queue.backlog(), waiting, "backlog is not what waits");
     }

@@ -62,6 +62,7 @@ impl Vector {
                         flow: u32::try_from(flow).unwrap(),
                         size,
                         ecn: ecn(tos),
+                        ..TestPacket::mtu(0)
                     })
                 }
                 [_, id] => Event::Departure(id),
