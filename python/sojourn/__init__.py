@@ -31,6 +31,8 @@ from typing import TYPE_CHECKING, Any
 from sojourn import _core
 from sojourn._core import ResultError, ScenarioError, SojournError
 from sojourn.qdiscs import (
+    Afcd,
+    AfcdKernel2012,
     Bfifo,
     Cobalt,
     Cocoa,
@@ -68,6 +70,8 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "Afcd",
+    "AfcdKernel2012",
     "Arm",
     "Bfifo",
     "CoDel",

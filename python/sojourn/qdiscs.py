@@ -472,3 +472,75 @@ class Cobalt(Queue):
     increment: float | None = None
     decrement: float | None = None
     ecn: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Afcd(Queue):
+    """CoDel with a target for each flow that falls with its share of the arrivals.
+
+    In part a reconstruction: the paper gives no sampling rate, no sizes of its tables and no
+    values for its equation (5). ``docs/qdiscs/afcd.md`` lists what was supplied.
+
+    Parameters
+    ----------
+    limit
+        Packets that the queue holds.
+    target
+        Acceptable delay of a flow at its fair share, with its unit, before `target_scale`.
+    target_scale
+        What `target` is multiplied with.
+    exponent
+        Power of fair share over share that a flow's target follows.
+    interval
+        A little more than the longest common RTT, with its unit.
+    persist
+        Time that a flow stays above its target before it is signalled, with its unit.
+    protect
+        Never signal a flow below its fair share.
+    shadow
+        Arrivals that are remembered.
+    table
+        Bins that flows are hashed to.
+    sample
+        One arrival in so many is remembered.
+    average
+        Steer the fair share by the backlog: equation (5).
+    alpha
+        Gain on the backlog a period ago.
+    beta
+        Gain on the backlog.
+    qtarget
+        Packets that the fair share is steered to.
+    ecn
+        Mark packets that can carry the mark instead of dropping them.
+    """
+
+    kind: ClassVar[str] = "afcd"
+
+    limit: int | None = None
+    target: str | None = None
+    target_scale: float | None = None
+    exponent: int | None = None
+    interval: str | None = None
+    persist: str | None = None
+    protect: bool | None = None
+    shadow: int | None = None
+    table: int | None = None
+    sample: int | None = None
+    average: bool | None = None
+    alpha: float | None = None
+    beta: float | None = None
+    qtarget: int | None = None
+    ecn: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AfcdKernel2012(Afcd):
+    """AFCD as its first author's kernel module of 2012, which is another law than the paper's.
+
+    Slow flows are never signalled, fast ones have a target of 50 µs or less. The parameters are
+    those of :class:`Afcd`; `target_scale`, `exponent`, `persist` and `protect` have other
+    defaults. How the sampling follows the rate of the link is a reconstruction.
+    """
+
+    kind: ClassVar[str] = "afcd_kernel2012"

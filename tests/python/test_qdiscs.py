@@ -23,6 +23,8 @@ from sojourn import _core
         (sj.Cocoa(profile="linux", flow_limit=200), "cocoa profile linux flow_limit 200"),
         (sj.Sfb(target=20, max=25), "sfb target 20 max 25"),
         (sj.Cobalt(target="5ms", ecn=True), "cobalt target 5ms ecn"),
+        (sj.Afcd(sample=50, average=True), "afcd sample 50 average"),
+        (sj.AfcdKernel2012(limit=10_000), "afcd_kernel2012 limit 10000"),
     ],
 )
 def test_an_object_means_what_its_text_means(queue: sj.Queue, text: str) -> None:
@@ -41,6 +43,8 @@ def test_an_object_means_what_its_text_means(queue: sj.Queue, text: str) -> None
         "cocoa",
         "sfb",
         "cobalt",
+        "afcd",
+        "afcd_kernel2012",
     ],
 )
 def test_the_canonical_text_is_read_back_as_itself(text: str) -> None:

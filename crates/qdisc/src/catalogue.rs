@@ -2,6 +2,7 @@
 
 mod parameters;
 
+use crate::afcd::AfcdParams;
 use crate::cobalt::CobaltParams;
 use crate::cocoa::CocoaParams;
 use crate::codel::CodelParams;
@@ -17,8 +18,8 @@ use crate::sfq::SfqParams;
 
 pub(crate) use parameters::PROFILE;
 use parameters::{
-    ALL_PROFILES, CE_THRESHOLD, COBALT, COCOA, ECN, FQ, FQ_CODEL, INTERVAL, LIMIT, LINUX, PIE, RED,
-    SFB, SFQ, TARGET, flag, size,
+    AFCD, ALL_PROFILES, CE_THRESHOLD, COBALT, COCOA, ECN, FQ, FQ_CODEL, INTERVAL, LIMIT, LINUX,
+    PIE, RED, SFB, SFQ, TARGET, flag, size,
 };
 
 /// A discipline, as a person choosing one wants to see it.
@@ -94,6 +95,11 @@ impl Kind {
         }
     }
 }
+
+const AFCD_RECONSTRUCTION: Option<&str> = Some(
+    "the paper gives no sampling rate, no sizes of its tables and no values for equation (5); sizes are those of \
+     the first author's module, sampling is scaled to the link, equation (5) is off",
+);
 
 pub(crate) const KINDS: &[Kind] = &[
     Kind {
@@ -224,5 +230,23 @@ pub(crate) const KINDS: &[Kind] = &[
         profiles: LINUX,
         start: || QdiscSpec::Cobalt(CobaltParams::default()),
         parameters: COBALT,
+    },
+    Kind {
+        name: "afcd",
+        summary: "CoDel with a target for each flow that falls with its share (reconstructed)",
+        source: "Xue, Kumar, Cui, Kondikoppa, Chiu and Park, ICCCN 2013",
+        reconstruction: AFCD_RECONSTRUCTION,
+        profiles: &[Profile::Rfc],
+        start: || QdiscSpec::Afcd(AfcdParams::default()),
+        parameters: AFCD,
+    },
+    Kind {
+        name: "afcd_kernel2012",
+        summary: "afcd as its first author's module: slow flows are spared, fast ones have 50 µs",
+        source: "the first author's module of 2012 for Linux 3.6",
+        reconstruction: AFCD_RECONSTRUCTION,
+        profiles: LINUX,
+        start: || QdiscSpec::Afcd(AfcdParams::kernel2012()),
+        parameters: AFCD,
     },
 ];

@@ -37,7 +37,7 @@
 
 use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
-use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::fifo::Fifo;
 use crate::parameter::{Field, Profile};
 use crate::registry::Params;
@@ -224,19 +224,11 @@ impl Law {
 pub(crate) struct Control {
     /// When the delay will have been at or above target for an interval.
     first_above_time: Option<Instant>,
-    /// When the next signal is due, or was due when we last stopped signalling.
-    drop_next: Instant,
-    /// Signals since signalling began.
-    count: u32,
-    /// `count` as signalling last began.
-    lastcount: u32,
-    /// `1 / sqrt(count)` in Q0.16, in the profiles that keep one.
-    rec_inv_sqrt: u16,
-    dropping: bool,
+    signals: Signals,
 }
 
 /// A packet, when it arrived, and whether the law wants a signal now.
-type Popped<P> = (P, Instant, bool);
+pub(crate) type Popped<P> = (P, Instant, bool);
 
 impl Control {
     /// RFC 8289 `dequeue`: takes the next packet, signalling congestion if it is due.
@@ -248,18 +240,87 @@ impl Control {
         now: Instant,
         obs: &mut dyn Observer<P>,
     ) -> Option<P> {
-        let (mut pkt, arrived, ok_to_drop) = self.dodequeue(law, source, now)?;
-        let mut arrived = arrived;
+        let first_above_time = &mut self.first_above_time;
+        let dodequeue = || Self::dodequeue(first_above_time, law, source, now);
+        self.signals.dequeue(law, dodequeue, now, obs)
+    }
+
+    /// RFC 8289 `dodequeue`: the next packet, and whether the queue is standing.
+    #[inline]
+    fn dodequeue<P: Packet>(
+        first_above_time: &mut Option<Instant>,
+        law: &Law,
+        source: &mut impl Source<P>,
+        now: Instant,
+    ) -> Option<Popped<P>> {
+        let Some((pkt, arrived)) = source.pop() else {
+            *first_above_time = None;
+            return None;
+        };
+        let now = law.told(now);
+        if now.since(law.told(arrived)) < law.target || source.is_small() {
+            *first_above_time = None;
+            return Some((pkt, arrived, false));
+        }
+        let ok_to_drop = match *first_above_time {
+            None => {
+                *first_above_time = Some(now + law.interval);
+                false
+            }
+            Some(above_at) if law.fixed_point => now > above_at,
+            Some(above_at) => now >= above_at,
+        };
+        Some((pkt, arrived, ok_to_drop))
+    }
+
+    /// Counts `dropped` packets that the buffer lost as signals, as Linux's FQ-CoDel does.
+    pub(crate) fn count_overload(&mut self, dropped: u32) {
+        self.signals.count = self.signals.count.wrapping_add(dropped);
+    }
+}
+
+/// When signals follow each other, apart from what calls for them, so that other laws can use it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Signals {
+    /// When the next signal is due, or was due when we last stopped signalling.
+    drop_next: Instant,
+    /// Signals since signalling began.
+    count: u32,
+    /// `count` as signalling last began.
+    lastcount: u32,
+    /// `1 / sqrt(count)` in Q0.16, in the profiles that keep one.
+    rec_inv_sqrt: u16,
+    dropping: bool,
+}
+
+impl Signals {
+    /// Takes the next packet that `dodequeue` finds, signalling congestion if that is due.
+    #[inline]
+    pub(crate) fn dequeue<P: Packet>(
+        &mut self,
+        law: &Law,
+        mut dodequeue: impl FnMut() -> Option<Popped<P>>,
+        now: Instant,
+        obs: &mut dyn Observer<P>,
+    ) -> Option<P> {
+        let Some((mut pkt, mut arrived, ok_to_drop)) = dodequeue() else {
+            self.dropping = false;
+            return None;
+        };
         if !ok_to_drop {
             self.dropping = false;
         } else if !self.dropping {
             self.start(law, now);
             if !law.marks(&mut pkt, now, obs) {
                 obs.on_drop(now, pkt, DropReason::Aqm);
-                (pkt, arrived, _) = self.dodequeue(law, source, now)?;
+                let Some(next) = dodequeue() else {
+                    self.dropping = false;
+                    return None;
+                };
+                (pkt, arrived, _) = next;
             }
         } else if self.drop_next <= law.told(now) {
-            (pkt, arrived) = self.signal(law, source, (pkt, arrived), now, obs)?;
+            (pkt, arrived) = self.signal(law, dodequeue, (pkt, arrived), now, obs)?;
         }
         let waited = law.told(now).since(law.told(arrived));
         if law.ce_threshold.is_some_and(|most| waited > most) && pkt.mark_ce() {
@@ -272,7 +333,7 @@ impl Control {
     fn signal<P: Packet>(
         &mut self,
         law: &Law,
-        source: &mut impl Source<P>,
+        mut dodequeue: impl FnMut() -> Option<Popped<P>>,
         (mut pkt, mut arrived): (P, Instant),
         now: Instant,
         obs: &mut dyn Observer<P>,
@@ -286,7 +347,10 @@ impl Control {
                 break;
             }
             obs.on_drop(now, pkt, DropReason::Aqm);
-            let next = self.dodequeue(law, source, now)?;
+            let Some(next) = dodequeue() else {
+                self.dropping = false;
+                return None;
+            };
             (pkt, arrived) = (next.0, next.1);
             if next.2 {
                 self.drop_next += self.gap(law);
@@ -297,33 +361,13 @@ impl Control {
         Some((pkt, arrived))
     }
 
-    /// RFC 8289 `dodequeue`: the next packet, and whether the queue is standing.
-    #[inline]
-    fn dodequeue<P: Packet>(
-        &mut self,
-        law: &Law,
-        source: &mut impl Source<P>,
-        now: Instant,
-    ) -> Option<Popped<P>> {
-        let Some((pkt, arrived)) = source.pop() else {
-            self.first_above_time = None;
-            self.dropping = false;
-            return None;
-        };
-        let now = law.told(now);
-        if now.since(law.told(arrived)) < law.target || source.is_small() {
-            self.first_above_time = None;
-            return Some((pkt, arrived, false));
-        }
-        let ok_to_drop = match self.first_above_time {
-            None => {
-                self.first_above_time = Some(now + law.interval);
-                false
-            }
-            Some(above_at) if law.fixed_point => now > above_at,
-            Some(above_at) => now >= above_at,
-        };
-        Some((pkt, arrived, ok_to_drop))
+    /// What `tc` shows of it.
+    pub(crate) const fn statistics(&self) -> [Statistic; 3] {
+        [
+            Statistic::count("count", self.count as u64),
+            Statistic::count("lastcount", self.lastcount as u64),
+            Statistic::flag("dropping", self.dropping),
+        ]
     }
 
     /// Begins signalling at the rate that last held the queue, if that was recent.
@@ -359,11 +403,6 @@ impl Control {
         } else {
             div_sqrt(law.interval, self.count)
         }
-    }
-
-    /// Counts `dropped` packets that the buffer lost as signals, as Linux's FQ-CoDel does.
-    pub(crate) fn count_overload(&mut self, dropped: u32) {
-        self.count = self.count.wrapping_add(dropped);
     }
 }
 

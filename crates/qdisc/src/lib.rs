@@ -3,6 +3,7 @@
 //! [`Qdisc`] is the whole contract between an algorithm and its world. [`QdiscSpec`] reads a
 //! discipline from text and builds it; [`catalogue`] lists what there is.
 
+mod afcd;
 mod catalogue;
 mod cobalt;
 mod cocoa;
@@ -21,10 +22,12 @@ mod registry;
 mod round;
 mod sfb;
 mod sfq;
+mod shadow;
 mod spec;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
+pub use afcd::{Afcd, AfcdParams};
 pub use catalogue::{ParameterInfo, QdiscInfo, catalogue};
 pub use cobalt::{Cobalt, CobaltParams};
 pub use cocoa::{Cocoa, CocoaParams};

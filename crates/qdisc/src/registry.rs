@@ -2,6 +2,7 @@
 
 use sojourn_net::{Instant, Packet, Rng};
 
+use crate::afcd::{Afcd, AfcdParams};
 use crate::cobalt::{Cobalt, CobaltParams};
 use crate::cocoa::{Cocoa, CocoaParams};
 use crate::codel::{Codel, CodelParams};
@@ -129,4 +130,6 @@ disciplines! {
     Sfb: SfbParams => Sfb,
     /// `cobalt`.
     Cobalt: CobaltParams => Cobalt,
+    /// `afcd`, as published or as the module of 2012.
+    Afcd: AfcdParams => Afcd,
 }

@@ -43,6 +43,12 @@ fn all_specs() -> Vec<QdiscSpec> {
                 " max 5 increment 0.1 decrement 0.01 penalty_burst 2",
                 " max 5 target 1 increment 1 rehash 20ms db 15ms",
             ],
+            "afcd" | "afcd_kernel2012" => &[
+                "",
+                " limit 20",
+                " target 1ms persist 0ms interval 5ms sample 2 shadow 8 table 3",
+                " limit 20 target 1ms persist 2ms sample 1 shadow 20 average qtarget 5 noprotect",
+            ],
             "cobalt" => &["", " limit 20", " limit 20 target 1ms increment 0.05"],
             "codel" => &["", " limit 20", " ce_threshold 2ms"],
             "pie" => &["", " limit 20", " target 1ms tupdate 1ms"],

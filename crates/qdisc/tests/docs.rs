@@ -28,6 +28,7 @@ fn every_discipline_has_a_page_with_its_parameters() {
             "bfifo" | "pfifo_head_drop" => "pfifo",
             "ared" => "red",
             "fq_nocodel" => "fq_codel",
+            "afcd_kernel2012" => "afcd",
             own => own,
         };
         assert!(
@@ -47,7 +48,7 @@ fn every_discipline_has_a_page_with_its_parameters() {
             assert!(text.contains(section), "{page}.md lacks {section}");
         }
         // An alias has its page's parameters and says in words which defaults differ.
-        let alias = name == "ared" || name == "fq_nocodel";
+        let alias = ["ared", "fq_nocodel", "afcd_kernel2012"].contains(&name);
         assert!(
             alias || text.contains(&table(&kind)),
             "{page}.md should contain\n{}",

@@ -308,6 +308,55 @@ pub(super) const COBALT: &[Parameter] = &[
     ECN,
 ];
 
+pub(super) const AFCD: &[Parameter] = &[
+    LIMIT,
+    TARGET,
+    fraction("target_scale", (0, 1_000), "what target is multiplied with"),
+    count(
+        "exponent",
+        1,
+        8,
+        "",
+        "power of fair share over share that a flow's target follows",
+    ),
+    INTERVAL,
+    time(
+        "persist",
+        0,
+        LONGEST,
+        "interval",
+        "time a flow stays above its target before it is signalled",
+    ),
+    flag("protect", "never signal a flow below its fair share"),
+    SHADOW,
+    TABLE,
+    SAMPLE,
+    flag("average", "steer the fair share by the backlog"),
+    ALPHA,
+    BETA,
+    QTARGET,
+    ECN,
+];
+
+const SHADOW: Parameter = count("shadow", 1, 1 << 20, "", "arrivals that are remembered");
+const TABLE: Parameter = count("table", 1, 1 << 20, "", "bins that flows are hashed to");
+const SAMPLE: Parameter = count(
+    "sample",
+    1,
+    1_000_000_000,
+    "such that shadow is 1.2 s of the link; without a rate 500",
+    "one arrival in so many is remembered",
+);
+const ALPHA: Parameter = fraction("alpha", (0, 1_000), "gain on the backlog a period ago");
+const BETA: Parameter = fraction("beta", (0, 1_000), "gain on the backlog");
+const QTARGET: Parameter = count(
+    "qtarget",
+    0,
+    100_000_000,
+    "limit / 5",
+    "packets that the fair share is steered to",
+);
+
 const fn number(
     key: &'static str,
     unit: Unit,

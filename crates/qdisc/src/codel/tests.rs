@@ -141,7 +141,7 @@ fn overload_before_the_first_signal_does_not_look_like_recent_congestion() {
     let law = Law::new(&params);
     let mut control = Control::default();
     control.count_overload(64);
-    control.start(&law, at_ms(200));
-    assert_eq!(control.count, 1);
-    assert!(control.gap(&law) > Duration::from_millis(99));
+    control.signals.start(&law, at_ms(200));
+    assert_eq!(control.signals.count, 1);
+    assert!(control.signals.gap(&law) > Duration::from_millis(99));
 }

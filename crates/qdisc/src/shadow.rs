@@ -1,0 +1,218 @@
+//! Who sends how much, learnt from few arrivals: what AFD and AFCD know of flows.
+//!
+//! # Source
+//!
+//! Pan, Breslau, Prabhakar and Shenker, "Approximate Fairness through Differential Dropping",
+//! CCR 33(2), 2003, as cited by the users of this module.
+
+use sojourn_net::{FlowKey, Rate, Rng};
+
+/// The flows of the arrivals sampled last, and how many of them are each flow's.
+#[derive(Clone, Debug)]
+pub(crate) struct Shadow {
+    capacity: usize,
+    /// The bin of each sampled packet; once full, it stays full.
+    entries: Vec<u32>,
+    /// Which entry is the oldest, once it is full.
+    oldest: usize,
+    /// The flow table: entries of each bin.
+    counts: Box<[u32]>,
+    /// Bins that have entries.
+    flows: u32,
+    /// One arrival in so many is sampled.
+    sample: u32,
+    /// Arrivals since the last whose turn it was.
+    arrivals: u32,
+    perturbation: u64,
+}
+
+impl Shadow {
+    pub(crate) fn new(capacity: u32, table: u32, sample: u32, rng: &mut Rng) -> Self {
+        Self {
+            capacity: capacity as usize,
+            entries: Vec::with_capacity(capacity as usize),
+            oldest: 0,
+            counts: vec![0; table as usize].into(),
+            flows: 0,
+            sample,
+            arrivals: 0,
+            perturbation: rng.next_u64(),
+        }
+    }
+
+    /// The bin of the flow of `pkt`.
+    #[inline]
+    pub(crate) fn bin(&self, flow: &FlowKey) -> usize {
+        // The high bits of a product spread as well as a remainder, without a division.
+        let hash = u64::from(flow.digest(self.perturbation));
+        usize::try_from((hash * self.counts.len() as u64) >> 32).expect("below the table's length")
+    }
+
+    /// Counts an arrival; says whether it is its turn to be sampled.
+    #[inline]
+    pub(crate) fn is_turn(&mut self) -> bool {
+        self.arrivals += 1;
+        let turn = self.arrivals >= self.sample;
+        if turn {
+            self.arrivals = 0;
+        }
+        turn
+    }
+
+    /// Samples an arrival of `bin`, in the place of the oldest sample.
+    pub(crate) fn replace_oldest(&mut self, bin: usize) {
+        self.replace(self.oldest, bin);
+        self.oldest += 1;
+        if self.oldest == self.capacity {
+            self.oldest = 0;
+        }
+    }
+
+    /// Samples an arrival of `bin`, in this place if the buffer is full.
+    fn replace(&mut self, place: usize, bin: usize) {
+        let entry = u32::try_from(bin).expect("a table has less than 2^32 bins");
+        if self.entries.len() < self.capacity {
+            self.entries.push(entry);
+        } else {
+            let old = std::mem::replace(&mut self.entries[place], entry) as usize;
+            self.counts[old] -= 1;
+            self.flows -= u32::from(self.counts[old] == 0);
+        }
+        self.flows += u32::from(self.counts[bin] == 0);
+        self.counts[bin] += 1;
+    }
+
+    /// `m_i`: how many of the samples are of `bin`.
+    #[inline]
+    pub(crate) fn count(&self, bin: usize) -> u32 {
+        self.counts[bin]
+    }
+
+    /// How many flows have samples; those that share a bin are one.
+    #[inline]
+    pub(crate) const fn flows(&self) -> u32 {
+        self.flows
+    }
+}
+
+/// One in how many arrivals to sample, so that `shadow` samples are 1.2 s of a link of `rate`.
+///
+/// That is what 2,000 samples, one of 500 packets of 1500 bytes, are at 10 Gbit/s, where both
+/// numbers come from. Without a rate it is one in 500.
+pub(crate) fn sample_for(rate: Option<Rate>, shadow: u32) -> u32 {
+    const HISTORY_MILLIS: u128 = 1_200;
+    const PACKET_BITS: u128 = 8 * 1_500;
+    let Some(rate) = rate else { return 500 };
+    let bits = u128::from(rate.bits_per_sec()) * HISTORY_MILLIS / 1_000;
+    let a_sample = PACKET_BITS * u128::from(shadow);
+    u32::try_from((bits + a_sample / 2) / a_sample).map_or(u32::MAX, |sample| sample.max(1))
+}
+
+/// `m_fair`, in samples, steered by the backlog: equation (1) of the AFCD paper, AFD's law.
+#[derive(Clone, Debug)]
+pub(crate) struct FairShare {
+    pub(crate) alpha: f64,
+    pub(crate) beta: f64,
+    /// `Q_target`, in packets.
+    pub(crate) target: f64,
+    /// The largest value: all samples.
+    pub(crate) most: f64,
+    pub(crate) value: f64,
+    /// `Q_old`.
+    pub(crate) old: f64,
+}
+
+impl FairShare {
+    /// `start` moved by how far the backlog is, and was, from its target.
+    pub(crate) fn moved(&self, start: f64, backlog: f64) -> f64 {
+        let moved =
+            start + self.alpha * (self.old - self.target) - self.beta * (backlog - self.target);
+        moved.clamp(1.0, self.most)
+    }
+
+    /// A period has passed.
+    pub(crate) fn update(&mut self, packets: usize) {
+        let backlog = as_f64(packets);
+        self.value = self.moved(self.value, backlog);
+        self.old = backlog;
+    }
+
+    /// Starts anew from `value`.
+    pub(crate) fn restart(&mut self, value: f64) {
+        self.value = value.clamp(1.0, self.most);
+    }
+}
+
+/// A number of packets, for arithmetic.
+#[expect(clippy::cast_precision_loss, reason = "exact below 2^53 packets")]
+pub(crate) const fn as_f64(packets: usize) -> f64 {
+    packets as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(ports: u32) -> FlowKey {
+        FlowKey {
+            ports,
+            ..FlowKey::default()
+        }
+    }
+
+    #[test]
+    fn the_history_is_1200_ms_of_the_link_whatever_its_rate() {
+        let sample = |mbit, shadow| sample_for(Some(Rate::mbit(mbit)), shadow);
+        assert_eq!(sample(10_000, 2_000), 500);
+        assert_eq!(sample(1_000, 2_000), 50);
+        assert_eq!(sample(100, 200), 50);
+        assert_eq!(sample(1, 2_000), 1);
+        assert_eq!(sample_for(None, 2_000), 500);
+    }
+
+    #[test]
+    fn the_oldest_sample_makes_room_for_the_newest() {
+        let mut shadow = Shadow::new(3, 8, 1, &mut Rng::new(1));
+        for bin in [1, 1, 2] {
+            shadow.replace_oldest(bin);
+        }
+        assert_eq!(
+            (shadow.count(1), shadow.count(2), shadow.flows()),
+            (2, 1, 2)
+        );
+        shadow.replace_oldest(3);
+        assert_eq!(
+            (shadow.count(1), shadow.count(3), shadow.flows()),
+            (1, 1, 3)
+        );
+        shadow.replace_oldest(3);
+        assert_eq!(
+            (shadow.count(1), shadow.count(3), shadow.flows()),
+            (0, 2, 2)
+        );
+    }
+
+    #[test]
+    fn counts_are_those_of_the_samples_kept() {
+        let mut shadow = Shadow::new(50, 16, 4, &mut Rng::new(1));
+        let mut turns = 0;
+        for n in 0..4_000_u32 {
+            let bin = shadow.bin(&flow(n % 40));
+            if shadow.is_turn() {
+                turns += 1;
+                shadow.replace_oldest(bin);
+            }
+            let mut counts = [0; 16];
+            shadow
+                .entries
+                .iter()
+                .for_each(|&bin| counts[bin as usize] += 1);
+            assert_eq!(*shadow.counts, counts);
+            assert_eq!(
+                shadow.flows() as usize,
+                counts.iter().filter(|&&c| c > 0).count()
+            );
+        }
+        assert_eq!((turns, shadow.entries.len()), (1_000, 50));
+    }
+}
