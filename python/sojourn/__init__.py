@@ -33,6 +33,8 @@ from sojourn._core import ResultError, ScenarioError, SojournError
 from sojourn.qdiscs import (
     Afcd,
     AfcdKernel2012,
+    Afd,
+    AfqKernel2012,
     Bfifo,
     Cobalt,
     Cocoa,
@@ -72,6 +74,8 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "Afcd",
     "AfcdKernel2012",
+    "Afd",
+    "AfqKernel2012",
     "Arm",
     "Bfifo",
     "CoDel",

@@ -544,3 +544,69 @@ class AfcdKernel2012(Afcd):
     """
 
     kind: ClassVar[str] = "afcd_kernel2012"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Afd(Queue):
+    """Approximate Fair Dropping: each flow loses what it sends beyond its fair share.
+
+    In part a reconstruction: the sources give no target backlog, no size of the shadow buffer
+    and no sampling rate. ``docs/qdiscs/afd.md`` lists what was supplied.
+
+    Parameters
+    ----------
+    limit
+        Packets that the queue holds.
+    shadow
+        Arrivals that are remembered.
+    table
+        Bins that flows are hashed to.
+    sample
+        One arrival in so many is remembered.
+    random
+        Draw what is sampled and what it replaces.
+    accumulate
+        Let the fair share move on from what it was.
+    tupdate
+        Time between two moves of the fair share, with its unit.
+    alpha
+        Gain on the backlog a period ago.
+    beta
+        Gain on the backlog.
+    qtarget
+        Packets that the backlog is steered to.
+    tolerance
+        Fair shares that a flow may have before it is dropped.
+    gain
+        What the probability of a drop is multiplied with.
+    ecn
+        Mark packets that can carry the mark instead of dropping them.
+    """
+
+    kind: ClassVar[str] = "afd"
+
+    limit: int | None = None
+    shadow: int | None = None
+    table: int | None = None
+    sample: int | None = None
+    random: bool | None = None
+    accumulate: bool | None = None
+    tupdate: str | None = None
+    alpha: float | None = None
+    beta: float | None = None
+    qtarget: int | None = None
+    tolerance: float | None = None
+    gain: float | None = None
+    ecn: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AfqKernel2012(Afd):
+    """AFQ, the kernel module of 2012 that AFCD was compared with.
+
+    It drops a thousandth as often as :class:`Afd` and remembers no fair share. The parameters
+    are those of :class:`Afd`; `table`, `random`, `accumulate`, `tolerance` and `gain` have other
+    defaults. Signed arithmetic and sampling by the rate of the link are a reconstruction.
+    """
+
+    kind: ClassVar[str] = "afq_kernel2012"

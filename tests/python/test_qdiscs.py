@@ -25,6 +25,8 @@ from sojourn import _core
         (sj.Cobalt(target="5ms", ecn=True), "cobalt target 5ms ecn"),
         (sj.Afcd(sample=50, average=True), "afcd sample 50 average"),
         (sj.AfcdKernel2012(limit=10_000), "afcd_kernel2012 limit 10000"),
+        (sj.Afd(random=False, gain=0.5), "afd norandom gain 0.5"),
+        (sj.AfqKernel2012(table=200), "afq table 200"),
     ],
 )
 def test_an_object_means_what_its_text_means(queue: sj.Queue, text: str) -> None:
@@ -45,6 +47,8 @@ def test_an_object_means_what_its_text_means(queue: sj.Queue, text: str) -> None
         "cobalt",
         "afcd",
         "afcd_kernel2012",
+        "afd",
+        "afq",
     ],
 )
 def test_the_canonical_text_is_read_back_as_itself(text: str) -> None:

@@ -302,6 +302,7 @@ impl Shares {
                     alpha: params.alpha,
                     beta: params.beta,
                     target,
+                    least: 1.0,
                     most,
                     value: most,
                     old: 0.0,

@@ -3,6 +3,7 @@
 mod parameters;
 
 use crate::afcd::AfcdParams;
+use crate::afd::AfdParams;
 use crate::cobalt::CobaltParams;
 use crate::cocoa::CocoaParams;
 use crate::codel::CodelParams;
@@ -18,8 +19,8 @@ use crate::sfq::SfqParams;
 
 pub(crate) use parameters::PROFILE;
 use parameters::{
-    AFCD, ALL_PROFILES, CE_THRESHOLD, COBALT, COCOA, ECN, FQ, FQ_CODEL, INTERVAL, LIMIT, LINUX,
-    PIE, RED, SFB, SFQ, TARGET, flag, size,
+    AFCD, AFD, ALL_PROFILES, CE_THRESHOLD, COBALT, COCOA, ECN, FQ, FQ_CODEL, INTERVAL, LIMIT,
+    LINUX, PIE, RED, SFB, SFQ, TARGET, flag, size,
 };
 
 /// A discipline, as a person choosing one wants to see it.
@@ -99,6 +100,11 @@ impl Kind {
 const AFCD_RECONSTRUCTION: Option<&str> = Some(
     "the paper gives no sampling rate, no sizes of its tables and no values for equation (5); sizes are those of \
      the first author's module, sampling is scaled to the link, equation (5) is off",
+);
+
+const AFD_RECONSTRUCTION: Option<&str> = Some(
+    "the sources give no target backlog, no size of the shadow buffer and no sampling rate; a fifth of the limit and \
+     2000 samples are the AFQ module's, sampling is scaled to the link; the module's arithmetic is signed here",
 );
 
 pub(crate) const KINDS: &[Kind] = &[
@@ -248,5 +254,32 @@ pub(crate) const KINDS: &[Kind] = &[
         profiles: LINUX,
         start: || QdiscSpec::Afcd(AfcdParams::kernel2012()),
         parameters: AFCD,
+    },
+    Kind {
+        name: "afd",
+        summary: "Drops of each flow what it sends beyond a fair share that holds the backlog (reconstructed)",
+        source: "Pan, Breslau, Prabhakar and Shenker, CCR 33(2), 2003, as later works cite it",
+        reconstruction: AFD_RECONSTRUCTION,
+        profiles: &[Profile::Rfc],
+        start: || QdiscSpec::Afd(AfdParams::default()),
+        parameters: AFD,
+    },
+    Kind {
+        name: "afq_kernel2012",
+        summary: "afd as the AFQ module of 2012: a thousandth of its drops",
+        source: "the AFQ module of 2012 that AFCD was compared with, for Linux 3.6",
+        reconstruction: AFD_RECONSTRUCTION,
+        profiles: LINUX,
+        start: || QdiscSpec::Afd(AfdParams::afq_kernel2012()),
+        parameters: AFD,
+    },
+    Kind {
+        name: "afq",
+        summary: "another name of afq_kernel2012",
+        source: "the AFQ module of 2012 that AFCD was compared with, for Linux 3.6",
+        reconstruction: AFD_RECONSTRUCTION,
+        profiles: LINUX,
+        start: || QdiscSpec::Afd(AfdParams::afq_kernel2012()),
+        parameters: AFD,
     },
 ];

@@ -4,6 +4,7 @@
 //! discipline from text and builds it; [`catalogue`] lists what there is.
 
 mod afcd;
+mod afd;
 mod catalogue;
 mod cobalt;
 mod cocoa;
@@ -28,6 +29,7 @@ mod spec;
 pub mod testing;
 
 pub use afcd::{Afcd, AfcdParams};
+pub use afd::{Afd, AfdParams};
 pub use catalogue::{ParameterInfo, QdiscInfo, catalogue};
 pub use cobalt::{Cobalt, CobaltParams};
 pub use cocoa::{Cocoa, CocoaParams};

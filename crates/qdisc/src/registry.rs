@@ -3,6 +3,7 @@
 use sojourn_net::{Instant, Packet, Rng};
 
 use crate::afcd::{Afcd, AfcdParams};
+use crate::afd::{Afd, AfdParams};
 use crate::cobalt::{Cobalt, CobaltParams};
 use crate::cocoa::{Cocoa, CocoaParams};
 use crate::codel::{Codel, CodelParams};
@@ -132,4 +133,6 @@ disciplines! {
     Cobalt: CobaltParams => Cobalt,
     /// `afcd`, as published or as the module of 2012.
     Afcd: AfcdParams => Afcd,
+    /// `afd`, and AFQ of 2012.
+    Afd: AfdParams => Afd,
 }

@@ -68,6 +68,18 @@ impl Shadow {
         }
     }
 
+    /// Draws whether an arrival is sampled, so that flows cannot fall into step with the sampling.
+    #[inline]
+    pub(crate) fn is_drawn(&self, rng: &mut Rng) -> bool {
+        rng.below(self.sample.into()) == 0
+    }
+
+    /// Samples an arrival of `bin`, in the place of a sample drawn at random.
+    pub(crate) fn replace_random(&mut self, bin: usize, rng: &mut Rng) {
+        let place = rng.below(self.capacity as u64);
+        self.replace(usize::try_from(place).expect("below the capacity"), bin);
+    }
+
     /// Samples an arrival of `bin`, in this place if the buffer is full.
     fn replace(&mut self, place: usize, bin: usize) {
         let entry = u32::try_from(bin).expect("a table has less than 2^32 bins");
@@ -115,6 +127,7 @@ pub(crate) struct FairShare {
     pub(crate) beta: f64,
     /// `Q_target`, in packets.
     pub(crate) target: f64,
+    pub(crate) least: f64,
     /// The largest value: all samples.
     pub(crate) most: f64,
     pub(crate) value: f64,
@@ -127,7 +140,7 @@ impl FairShare {
     pub(crate) fn moved(&self, start: f64, backlog: f64) -> f64 {
         let moved =
             start + self.alpha * (self.old - self.target) - self.beta * (backlog - self.target);
-        moved.clamp(1.0, self.most)
+        moved.clamp(self.least, self.most)
     }
 
     /// A period has passed.
@@ -139,7 +152,7 @@ impl FairShare {
 
     /// Starts anew from `value`.
     pub(crate) fn restart(&mut self, value: f64) {
-        self.value = value.clamp(1.0, self.most);
+        self.value = value.clamp(self.least, self.most);
     }
 }
 
@@ -194,13 +207,18 @@ mod tests {
 
     #[test]
     fn counts_are_those_of_the_samples_kept() {
+        let mut draws = Rng::new(2);
         let mut shadow = Shadow::new(50, 16, 4, &mut Rng::new(1));
         let mut turns = 0;
         for n in 0..4_000_u32 {
             let bin = shadow.bin(&flow(n % 40));
             if shadow.is_turn() {
                 turns += 1;
-                shadow.replace_oldest(bin);
+                if draws.below(2) == 0 {
+                    shadow.replace_oldest(bin);
+                } else {
+                    shadow.replace_random(bin, &mut draws);
+                }
             }
             let mut counts = [0; 16];
             shadow

@@ -49,6 +49,16 @@ fn all_specs() -> Vec<QdiscSpec> {
                 " target 1ms persist 0ms interval 5ms sample 2 shadow 8 table 3",
                 " limit 20 target 1ms persist 2ms sample 1 shadow 20 average qtarget 5 noprotect",
             ],
+            "afd" => &[
+                "",
+                " limit 20 sample 1 shadow 8 table 3 gain 1",
+                " limit 20 sample 2 shadow 20 qtarget 2 tupdate 1ms noaccumulate gain 0.5",
+                " limit 20 sample 2 shadow 20 qtarget 2 tupdate 1ms norandom accumulate gain 0.5",
+            ],
+            "afq_kernel2012" | "afq" => &[
+                " gain 0.5 sample 2 shadow 20 limit 100",
+                " limit 20 sample 1 shadow 8 table 3 gain 1 tolerance 1",
+            ],
             "cobalt" => &["", " limit 20", " limit 20 target 1ms increment 0.05"],
             "codel" => &["", " limit 20", " ce_threshold 2ms"],
             "pie" => &["", " limit 20", " target 1ms tupdate 1ms"],

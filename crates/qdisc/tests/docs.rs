@@ -29,6 +29,7 @@ fn every_discipline_has_a_page_with_its_parameters() {
             "ared" => "red",
             "fq_nocodel" => "fq_codel",
             "afcd_kernel2012" => "afcd",
+            "afq_kernel2012" | "afq" => "afd",
             own => own,
         };
         assert!(
@@ -48,7 +49,14 @@ fn every_discipline_has_a_page_with_its_parameters() {
             assert!(text.contains(section), "{page}.md lacks {section}");
         }
         // An alias has its page's parameters and says in words which defaults differ.
-        let alias = ["ared", "fq_nocodel", "afcd_kernel2012"].contains(&name);
+        let alias = [
+            "ared",
+            "fq_nocodel",
+            "afcd_kernel2012",
+            "afq_kernel2012",
+            "afq",
+        ]
+        .contains(&name);
         assert!(
             alias || text.contains(&table(&kind)),
             "{page}.md should contain\n{}",

@@ -338,6 +338,36 @@ pub(super) const AFCD: &[Parameter] = &[
     ECN,
 ];
 
+pub(super) const AFD: &[Parameter] = &[
+    LIMIT,
+    SHADOW,
+    TABLE,
+    SAMPLE,
+    flag("random", "draw what is sampled and what it replaces"),
+    flag("accumulate", "let the fair share move on from what it was"),
+    time(
+        "tupdate",
+        1_000,
+        LONGEST,
+        "",
+        "time between two moves of the fair share",
+    ),
+    ALPHA,
+    BETA,
+    QTARGET,
+    fraction(
+        "tolerance",
+        (0, 1_000),
+        "fair shares a flow may have before it is dropped",
+    ),
+    fraction(
+        "gain",
+        (0, 1),
+        "what the probability of a drop is multiplied with",
+    ),
+    ECN,
+];
+
 const SHADOW: Parameter = count("shadow", 1, 1 << 20, "", "arrivals that are remembered");
 const TABLE: Parameter = count("table", 1, 1 << 20, "", "bins that flows are hashed to");
 const SAMPLE: Parameter = count(
