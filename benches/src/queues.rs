@@ -2,7 +2,8 @@
 
 use sojourn_net::{Bytes, Duration, Ecn, FlowKey, Instant, Packet, Rate, Rng};
 use sojourn_qdisc::{
-    AnyQdisc, DropReason, LinkFacts, MarkReason, Observer, Qdisc, QdiscSpec, catalogue,
+    AnyQdisc, DropReason, LinkFacts, MarkReason, Observer, Qdisc, QdiscSpec, TcpHeader, Transport,
+    catalogue,
 };
 
 /// Packets that wait while others come and go.
@@ -59,6 +60,14 @@ impl Packet for Line {
 
     fn flow(&self) -> FlowKey {
         self.flow
+    }
+
+    fn transport(&self) -> Transport {
+        Transport::Tcp(TcpHeader {
+            payload: 1_448,
+            flags: TcpHeader::ACK,
+            ..TcpHeader::default()
+        })
     }
 }
 

@@ -610,3 +610,96 @@ class AfqKernel2012(Afd):
     """
 
     kind: ClassVar[str] = "afq_kernel2012"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floq(Queue):
+    """Spares connections that are being set up, drops others by class and its share.
+
+    A reconstruction: only the idea of FLOQ was published; classifier, threshold, formula and
+    every constant are ours. ``docs/qdiscs/floq.md`` tells them apart.
+
+    Parameters
+    ----------
+    limit
+        Packets that the queue holds.
+    threshold
+        Part of the limit above which arrivals are signalled.
+    gamma
+        Power of the ramp from threshold to limit.
+    probability
+        Probability of a signal when the buffer is full, before weight and share.
+    setup_weight
+        Weight of packets of a set-up; 0 spares them.
+    responsive_weight
+        Weight of other responsive traffic.
+    unresponsive_weight
+        Weight of unresponsive traffic.
+    exponent
+        Power of the class's share of the traffic.
+    gain
+        Weight of 1514 bytes in the average of the shares.
+    setup_packets
+        Packets with data that belong to a set-up.
+    setup_time
+        Longest set-up, from the last SYN, with its unit.
+    connections
+        Connections that are remembered, rounded up to fours.
+    expiry
+        Idle time after which a connection is forgotten, with its unit.
+    resume
+        Idle time after which a connection has a set-up again, with its unit.
+    quic
+        Count QUIC as responsive, with a set-up.
+    pushout
+        A set-up packet takes the place of the youngest other when the buffer is full.
+    ecn
+        Mark packets of responsive traffic that can carry the mark instead of dropping them.
+    """
+
+    kind: ClassVar[str] = "floq"
+
+    limit: int | None = None
+    threshold: float | None = None
+    gamma: int | None = None
+    probability: float | None = None
+    setup_weight: float | None = None
+    responsive_weight: float | None = None
+    unresponsive_weight: float | None = None
+    exponent: int | None = None
+    gain: float | None = None
+    setup_packets: int | None = None
+    setup_time: str | None = None
+    connections: int | None = None
+    expiry: str | None = None
+    resume: str | None = None
+    quic: bool | None = None
+    pushout: bool | None = None
+    ecn: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FloqShare(Floq):
+    """FLOQ (a reconstruction) under the name of its preset: the same as :class:`Floq`."""
+
+    kind: ClassVar[str] = "floq_share"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FloqFixed(Floq):
+    """FLOQ (a reconstruction) that drops unresponsive traffic five times as often as other.
+
+    The parameters are those of :class:`Floq`; `exponent` is 0 and `responsive_weight` 0.2.
+    """
+
+    kind: ClassVar[str] = "floq_fixed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FloqProtect(Floq):
+    """FLOQ (a reconstruction) that treats all packets but those of a set-up alike.
+
+    The parameters are those of :class:`Floq`; `exponent` is 0.
+    """
+
+    kind: ClassVar[str] = "floq_protect"

@@ -27,6 +27,13 @@ from sojourn import _core
         (sj.AfcdKernel2012(limit=10_000), "afcd_kernel2012 limit 10000"),
         (sj.Afd(random=False, gain=0.5), "afd norandom gain 0.5"),
         (sj.AfqKernel2012(table=200), "afq table 200"),
+        (
+            sj.Floq(limit=200, setup_weight=0, resume="1s"),
+            "floq limit 200 setup_weight 0 resume 1s",
+        ),
+        (sj.FloqShare(quic=False), "floq_share noquic"),
+        (sj.FloqFixed(pushout=True), "floq_fixed pushout"),
+        (sj.FloqProtect(ecn=True), "floq_protect ecn"),
     ],
 )
 def test_an_object_means_what_its_text_means(queue: sj.Queue, text: str) -> None:
@@ -49,6 +56,8 @@ def test_an_object_means_what_its_text_means(queue: sj.Queue, text: str) -> None
         "afcd_kernel2012",
         "afd",
         "afq",
+        "floq",
+        "floq_fixed",
     ],
 )
 def test_the_canonical_text_is_read_back_as_itself(text: str) -> None:

@@ -39,6 +39,7 @@ fn parameter(info: &ParameterInfo) -> Value {
             Unit::Packets => "packets",
             Unit::Count => "count",
             Unit::Fraction => "fraction",
+            Unit::Weight => "weight",
             Unit::Flag => "flag",
             Unit::Profile => "profile",
             Unit::Leaves => "leaves",

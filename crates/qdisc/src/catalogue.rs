@@ -1,5 +1,6 @@
 //! What disciplines there are, and what may be set in each: the one place that says so.
 
+mod floq;
 mod parameters;
 
 use crate::afcd::AfcdParams;
@@ -8,6 +9,7 @@ use crate::cobalt::CobaltParams;
 use crate::cocoa::CocoaParams;
 use crate::codel::CodelParams;
 use crate::droptail::DropTailParams;
+use crate::floq::FloqParams;
 use crate::fq::FqParams;
 use crate::fq_codel::FqCodelParams;
 use crate::parameter::{Parameter, Profile, Unit};
@@ -282,4 +284,24 @@ pub(crate) const KINDS: &[Kind] = &[
         start: || QdiscSpec::Afd(AfdParams::afq_kernel2012()),
         parameters: AFD,
     },
+    floq::kind(
+        "floq",
+        "Spares connections being set up, signals others by class and its share (reconstructed)",
+        || QdiscSpec::Floq(FloqParams::default()),
+    ),
+    floq::kind(
+        "floq_share",
+        "floq under the name of its preset (reconstructed)",
+        || QdiscSpec::Floq(FloqParams::default()),
+    ),
+    floq::kind(
+        "floq_fixed",
+        "floq that signals unresponsive traffic five times as often (reconstructed)",
+        || QdiscSpec::Floq(FloqParams::fixed()),
+    ),
+    floq::kind(
+        "floq_protect",
+        "floq that treats all packets but those of a set-up alike (reconstructed)",
+        || QdiscSpec::Floq(FloqParams::protect()),
+    ),
 ];

@@ -112,6 +112,8 @@ pub enum Unit {
     Count,
     /// A number that need not be whole, such as `0.02` or `1.25`.
     Fraction,
+    /// As [`Unit::Fraction`], and 0 too.
+    Weight,
     /// Present or absent: `ecn`, `noecn`.
     Flag,
     /// The name of a [`Profile`].
@@ -169,7 +171,9 @@ impl Parameter {
             Unit::Rate => "1bit or more".into(),
             Unit::Size => format!("{least}b to {most}b"),
             Unit::Fraction if least == 0 => format!("more than 0, at most {most}"),
-            Unit::Packets | Unit::Count | Unit::Fraction => format!("{least} to {most}"),
+            Unit::Packets | Unit::Count | Unit::Fraction | Unit::Weight => {
+                format!("{least} to {most}")
+            }
             Unit::Flag => format!("{0} or no{0}", self.key),
             Unit::Profile => {
                 let names: Vec<_> = profiles.iter().map(ToString::to_string).collect();
@@ -238,8 +242,10 @@ impl Parameter {
     )]
     fn fraction(&self, text: &str) -> Result<f64, String> {
         let (least, most) = (self.least as f64, self.most as f64);
+        let allowed = |x: f64| x > 0.0 || self.unit == Unit::Weight;
         match text.parse() {
-            Ok(x) if x > 0.0 && x >= least && x <= most => Ok(x),
+            // There is but one zero.
+            Ok(x) if allowed(x) && x >= least && x <= most => Ok(x.abs()),
             Ok(_) => Err(out_of_range(text)),
             Err(_) => Err(format!("\"{text}\" is not a number")),
         }

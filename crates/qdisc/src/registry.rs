@@ -9,6 +9,7 @@ use crate::cocoa::{Cocoa, CocoaParams};
 use crate::codel::{Codel, CodelParams};
 use crate::contract::{Backlog, Observer, Qdisc, Statistic};
 use crate::droptail::{DropTail, DropTailParams};
+use crate::floq::{Floq, FloqParams};
 use crate::fq::{Fq, FqParams};
 use crate::fq_codel::{FqCodel, FqCodelParams};
 use crate::parameter::Field;
@@ -135,4 +136,6 @@ disciplines! {
     Afcd: AfcdParams => Afcd,
     /// `afd`, and AFQ of 2012.
     Afd: AfdParams => Afd,
+    /// `floq` and its presets.
+    Floq: FloqParams => Floq,
 }

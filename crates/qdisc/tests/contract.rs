@@ -59,6 +59,13 @@ fn all_specs() -> Vec<QdiscSpec> {
                 " gain 0.5 sample 2 shadow 20 limit 100",
                 " limit 20 sample 1 shadow 8 table 3 gain 1 tolerance 1",
             ],
+            "floq" | "floq_share" | "floq_fixed" | "floq_protect" => &[
+                "",
+                " limit 20",
+                " limit 20 pushout resume 5ms setup_time 20ms expiry 50ms connections 4",
+                " limit 20 threshold 0.1 gamma 3 exponent 8 setup_weight 10 setup_packets 0",
+                " limit 20 noquic gain 1 probability 0.3",
+            ],
             "cobalt" => &["", " limit 20", " limit 20 target 1ms increment 0.05"],
             "codel" => &["", " limit 20", " ce_threshold 2ms"],
             "pie" => &["", " limit 20", " target 1ms tupdate 1ms"],

@@ -28,6 +28,7 @@ fn texts() -> impl Strategy<Value = String> {
                 Unit::Packets => format!(" {key} {}", of(&["1", "127", "10240p"])),
                 Unit::Count => format!(" {key} {}", of(&["1", "2", "16", "32"])),
                 Unit::Fraction => format!(" {key} {}", of(&["0.02", "1", "1.25"])),
+                Unit::Weight => format!(" {key} {}", of(&["0", "0.2", "1", "1.25"])),
                 Unit::Flag => format!(" {}{key}", of(&["", "no"])),
                 Unit::Profile => {
                     let profile = kind.profiles[choice.index(kind.profiles.len())];

@@ -7,7 +7,7 @@ pub(super) const ALL_PROFILES: &[Profile] = &[Profile::Rfc, Profile::Linux, Prof
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 /// Sums of this and a time of the simulation stay far below 2^64 ns.
-const LONGEST: u64 = 1_000_000 * NANOS_PER_SEC;
+pub(super) const LONGEST: u64 = 1_000_000 * NANOS_PER_SEC;
 const OFF: &str = "off";
 const MTU: &str = "the MTU";
 
@@ -387,7 +387,7 @@ const QTARGET: Parameter = count(
     "packets that the fair share is steered to",
 );
 
-const fn number(
+pub(super) const fn number(
     key: &'static str,
     unit: Unit,
     (least, most): (u64, u64),
@@ -404,7 +404,7 @@ const fn number(
     }
 }
 
-const fn time(
+pub(super) const fn time(
     key: &'static str,
     least: u64,
     most: u64,
@@ -424,7 +424,7 @@ pub(super) const fn size(
     number(key, Unit::Size, (least, most), unset, meaning)
 }
 
-const fn count(
+pub(super) const fn count(
     key: &'static str,
     least: u64,
     most: u64,
@@ -434,7 +434,11 @@ const fn count(
     number(key, Unit::Count, (least, most), unset, meaning)
 }
 
-const fn fraction(key: &'static str, range: (u64, u64), meaning: &'static str) -> Parameter {
+pub(super) const fn fraction(
+    key: &'static str,
+    range: (u64, u64),
+    meaning: &'static str,
+) -> Parameter {
     number(key, Unit::Fraction, range, "", meaning)
 }
 
