@@ -32,7 +32,7 @@ class Tcp:
     dscp
         Class of all packets, in both directions: ``"EF"``, ``"AF42"``, ``"LE"``, 0 to 63.
     cc
-        Congestion control: ``"cubic"`` or ``"reno"``.
+        Congestion control: ``"cubic"``, ``"reno"`` or ``"highspeed"``.
     bytes
         Bytes to transfer; by default there is no end.
     ecn

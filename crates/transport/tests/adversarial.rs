@@ -329,7 +329,7 @@ fn drawn(seed: u64, most: u64) -> Transfer {
         seed,
         network,
         params: SenderParams {
-            cc: CcKind::ALL[usize::try_from(pick(&[0, 1])).unwrap()],
+            cc: CcKind::ALL[usize::try_from(pick(&[0, 1, 2])).unwrap()],
             initial_window: u32::try_from(pick(&[1, 2, 10, 10, 100])).unwrap(),
             ecn: pick(&[0, 1]) == 1,
         },

@@ -1,6 +1,7 @@
 //! Congestion control: how much may be in flight.
 
 mod cubic;
+mod highspeed;
 mod reno;
 
 use std::fmt;
@@ -9,6 +10,7 @@ use std::str::FromStr;
 use sojourn_net::Instant;
 
 pub use cubic::Cubic;
+pub use highspeed::HighSpeed;
 pub use reno::Reno;
 
 /// The window a controller steers, in segments.
@@ -113,17 +115,20 @@ pub enum CcKind {
     /// RFC 9438 with HyStart, Linux's default.
     #[default]
     Cubic,
+    /// RFC 3649.
+    HighSpeed,
 }
 
 impl CcKind {
     /// Every controller.
-    pub const ALL: [Self; 2] = [Self::Reno, Self::Cubic];
+    pub const ALL: [Self; 3] = [Self::Reno, Self::Cubic, Self::HighSpeed];
 
     /// What Linux calls it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Reno => "reno",
             Self::Cubic => "cubic",
+            Self::HighSpeed => "highspeed",
         }
     }
 }
@@ -165,6 +170,7 @@ impl FromStr for CcKind {
 pub(crate) enum Controller {
     Reno(Reno),
     Cubic(Cubic),
+    HighSpeed(HighSpeed),
 }
 
 impl Controller {
@@ -172,6 +178,7 @@ impl Controller {
         match kind {
             CcKind::Reno => Self::Reno(Reno),
             CcKind::Cubic => Self::Cubic(Cubic::default()),
+            CcKind::HighSpeed => Self::HighSpeed(HighSpeed::default()),
         }
     }
 }
@@ -181,6 +188,7 @@ macro_rules! dispatch {
         match $self {
             Controller::Reno($cc) => $call,
             Controller::Cubic($cc) => $call,
+            Controller::HighSpeed($cc) => $call,
         }
     };
 }

@@ -1,0 +1,245 @@
+//! `HighSpeed` TCP: the larger the window, the faster it grows and the less it gives.
+//!
+//! # Source
+//!
+//! RFC 3649 §5, §7 and Appendix B; the arithmetic of Linux 6.1 `tcp_highspeed`.
+//!
+//! # Law
+//!
+//! Up to 38 segments as Reno. Above, the window shall follow `w = 0.12 / p^0.835` of the loss rate
+//! p, for which it needs an increase `a(w)` and a decrease `b(w)`:
+//!
+//! ```text
+//! b(w) = 0.5 - 0.4 (ln w - ln 38) / (ln 83000 - ln 38)
+//! a(w) = w^2 p(w) 2 b(w) / (2 - b(w)),   p(w) = 1 / (12.8 w^1.2)
+//! acknowledgement   cwnd += a / cwnd
+//! congestion        ssthresh = max(cwnd (1 - b), 2)
+//! ```
+//!
+//! They come from a table of the windows at which `a` has grown by one; `b` is in 256ths.
+//!
+//! # Differences of Linux from the RFC
+//!
+//! | here, as Linux | RFC 3649 | effect |
+//! |---|---|---|
+//! | between two rows, the upper | the formula, so at most the upper | up to one segment a round trip more: 4360, not 3601, after 500 round trips from 1 |
+//! | `a` for an acknowledgement, whatever it covers | the same | delayed acknowledgements halve the growth |
+//! | at most 72 | the table goes on to 73 | above 89053 segments |
+//! | the row of the last increase decides the decrease | the window's | none unless the window fell since |
+
+use super::{Ack, CongestionControl, Window};
+
+/// The `HighSpeed` congestion controller.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HighSpeed {
+    /// The row of the last increase.
+    row: usize,
+}
+
+impl CongestionControl for HighSpeed {
+    fn on_acked(&mut self, _window: &mut Window, _ack: &Ack) {}
+
+    fn grow(&mut self, window: &mut Window, _ack: &Ack, acked: u32) {
+        if window.in_slow_start() {
+            window.slow_start(acked);
+            return;
+        }
+        let above = ROWS.partition_point(|&(cwnd, _)| cwnd < window.cwnd);
+        self.row = above.min(ROWS.len() - 1);
+        window.cnt += u32::try_from(self.row + 1).expect("72 rows");
+        if window.cnt >= window.cwnd {
+            window.cnt -= window.cwnd;
+            window.cwnd += 1;
+        }
+    }
+
+    fn ssthresh(&mut self, cwnd: u32) -> u32 {
+        let given = u64::from(cwnd) * u64::from(ROWS[self.row].1) / 256;
+        let left = u64::from(cwnd) - given;
+        u32::try_from(left).expect("less than cwnd").max(2)
+    }
+}
+
+/// Up to which window a row holds, and how many 256ths of it are given up. The n-th row's increase
+/// is n.
+const ROWS: [(u32, u32); 72] = [
+    (38, 128),
+    (118, 112),
+    (221, 104),
+    (347, 98),
+    (495, 93),
+    (663, 89),
+    (851, 86),
+    (1058, 83),
+    (1284, 81),
+    (1529, 78),
+    (1793, 76),
+    (2076, 74),
+    (2378, 72),
+    (2699, 71),
+    (3039, 69),
+    (3399, 68),
+    (3778, 66),
+    (4177, 65),
+    (4596, 64),
+    (5036, 62),
+    (5497, 61),
+    (5979, 60),
+    (6483, 59),
+    (7009, 58),
+    (7558, 57),
+    (8130, 56),
+    (8726, 55),
+    (9346, 54),
+    (9991, 53),
+    (10661, 52),
+    (11358, 52),
+    (12082, 51),
+    (12834, 50),
+    (13614, 49),
+    (14424, 48),
+    (15265, 48),
+    (16137, 47),
+    (17042, 46),
+    (17981, 45),
+    (18955, 45),
+    (19965, 44),
+    (21013, 43),
+    (22101, 43),
+    (23230, 42),
+    (24402, 41),
+    (25618, 41),
+    (26881, 40),
+    (28193, 39),
+    (29557, 39),
+    (30975, 38),
+    (32450, 38),
+    (33986, 37),
+    (35586, 36),
+    (37253, 36),
+    (38992, 35),
+    (40808, 35),
+    (42707, 34),
+    (44694, 33),
+    (46776, 33),
+    (48961, 32),
+    (51258, 32),
+    (53677, 31),
+    (56230, 30),
+    (58932, 30),
+    (61799, 29),
+    (64851, 28),
+    (68113, 28),
+    (71617, 27),
+    (75401, 26),
+    (79517, 26),
+    (84035, 25),
+    (89053, 24),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sojourn_net::Instant;
+
+    const ACK: Ack = Ack {
+        now: Instant::ZERO,
+        tick: 0,
+        rtt_micros: None,
+        snd_una: 0,
+        snd_nxt: 0,
+        pacing_rate: 0,
+    };
+
+    fn in_avoidance(cwnd: u32) -> Window {
+        Window {
+            ssthresh: 2,
+            ..Window::new(cwnd)
+        }
+    }
+
+    /// `b(w)` of RFC 3649 §7.
+    fn decrease(w: f64) -> f64 {
+        0.5 - 0.4 * (w.ln() - 38_f64.ln()) / (83_000_f64.ln() - 38_f64.ln())
+    }
+
+    /// `a(w)` as the program of Appendix B has it.
+    fn increase(w: f64) -> f64 {
+        let b = decrease(w);
+        w.powi(2) * 2.0 * b / ((2.0 - b) * w.powf(1.2) * 12.8)
+    }
+
+    #[test]
+    fn the_table_is_that_of_the_program_of_appendix_b() {
+        let mut rows = vec![(38, 128)];
+        let mut last = 1.0;
+        for w in 38..90_000 {
+            let a = increase(f64::from(w));
+            if a > last + 1.0 {
+                let mut given = 0;
+                while f64::from(given + 1) <= 256.0 * decrease(f64::from(w)) {
+                    given += 1;
+                }
+                rows.push((w, given));
+                last = a;
+            }
+        }
+        assert_eq!(rows, ROWS);
+    }
+
+    #[test]
+    fn up_to_38_segments_it_is_reno() {
+        let (mut cc, mut w) = (HighSpeed::default(), in_avoidance(38));
+        for _ in 0..38 {
+            cc.grow(&mut w, &ACK, 1);
+        }
+        assert_eq!((w.cwnd, cc.ssthresh(38)), (39, 19));
+    }
+
+    #[test]
+    fn an_acknowledgement_adds_the_upper_row_of_the_table() {
+        let added = |cwnd| {
+            let mut w = in_avoidance(cwnd);
+            HighSpeed::default().grow(&mut w, &ACK, 2);
+            w.cnt
+        };
+        assert_eq!([38, 39, 118, 119, 12_834].map(added), [1, 2, 2, 3, 33]);
+        assert_eq!([83_000, 89_053, 200_000].map(added), [71, 72, 72]);
+    }
+
+    #[test]
+    fn the_larger_the_window_the_smaller_the_part_it_gives() {
+        let left = |cwnd| {
+            let (mut cc, mut w) = (HighSpeed::default(), in_avoidance(cwnd));
+            cc.grow(&mut w, &ACK, 1);
+            cc.ssthresh(cwnd)
+        };
+        // 112/256, 52/256 (row 30) and 24/256 (row 72) of it.
+        assert_eq!([100, 10_661, 100_000].map(left), [57, 8_496, 90_625]);
+        assert_eq!(left(2), 2);
+    }
+
+    #[test]
+    fn the_formula_gives_the_windows_of_table_6_and_upper_rows_larger_ones() {
+        // RFC 3649, table 6: after so many round trips of congestion avoidance from 1 segment.
+        let published = [
+            (100, 131.0),
+            (200, 475.0),
+            (500, 3_601.0),
+            (1_000, 17_409.0),
+            (2_000, 72_754.0),
+        ];
+        for (trips, segments) in published {
+            let w = (1..trips).fold(1.0, |w, _| w + f64::max(increase(w), 1.0));
+            assert!((w - segments).abs() < 1.0, "{w} after {trips}");
+        }
+        let mut cc = HighSpeed::default();
+        let mut w = in_avoidance(1);
+        for _ in 1..500 {
+            for _ in 0..w.cwnd {
+                cc.grow(&mut w, &ACK, 1);
+            }
+        }
+        assert_eq!(w.cwnd, 4_360);
+    }
+}
