@@ -250,6 +250,63 @@ class Pie(Queue):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DualPi2(Queue):
+    """Two coupled queues: ECT(1) and CE packets wait little, the others around a target.
+
+    Parameters
+    ----------
+    limit
+        Packets that both queues hold.
+    memlimit
+        Bytes that both queues hold.
+    target
+        Delay to hold the Classic queue at, with its unit.
+    max_rtt
+        Longest round trip to be stable at, with its unit; profile ``rfc``.
+    tupdate
+        Time between updates of the probability, with its unit.
+    alpha
+        Gain on the error, in 1/s.
+    beta
+        Gain on the trend, in 1/s.
+    coupling_factor
+        How many times the base probability L4S is marked with.
+    step_thresh
+        Sojourn from which L4S is marked whatever the probability, with its unit.
+    range
+        Over what width that marking becomes certain, with its unit; profile ``rfc``.
+    th_len
+        Packets of L4S below or at which that marking is off; profile ``rfc``.
+    classic_protection
+        Per cent of the link for Classic while both queues hold packets.
+    tshift
+        Serve by age, Classic made younger by this, not in turn; profile ``rfc``.
+    drop_on_overload
+        Drop from L4S when marks no longer suffice, instead of overflowing.
+    profile
+        ``"rfc"`` or ``"linux"``: whose law; see ``sojourn qdiscs dualpi2``.
+    """
+
+    kind: ClassVar[str] = "dualpi2"
+
+    profile: str | None = None
+    limit: int | None = None
+    memlimit: int | str | None = None
+    target: str | None = None
+    max_rtt: str | None = None
+    tupdate: str | None = None
+    alpha: float | None = None
+    beta: float | None = None
+    coupling_factor: int | None = None
+    step_thresh: str | None = None
+    range: str | None = None
+    th_len: int | None = None
+    classic_protection: float | None = None
+    tshift: str | None = None
+    drop_on_overload: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Red(Queue):
     """Random Early Detection on the average backlog in bytes; adaptive on request.
 

@@ -22,6 +22,10 @@ from sojourn import _core
         (sj.Fq(flow_limit=50, refill_delay="20ms"), "fq flow_limit 50 refill_delay 20ms"),
         (sj.Cocoa(profile="linux", flow_limit=200), "cocoa profile linux flow_limit 200"),
         (sj.Sfb(target=20, max=25), "sfb target 20 max 25"),
+        (
+            sj.DualPi2(coupling_factor=2, step_thresh="1ms", drop_on_overload=False),
+            "dualpi2 coupling_factor 2 step_thresh 1ms nodrop_on_overload",
+        ),
         (sj.Cobalt(target="5ms", ecn=True), "cobalt target 5ms ecn"),
         (sj.Afcd(sample=50, average=True), "afcd sample 50 average"),
         (sj.AfcdKernel2012(limit=10_000), "afcd_kernel2012 limit 10000"),
@@ -58,6 +62,7 @@ def test_an_object_means_what_its_text_means(queue: sj.Queue, text: str) -> None
         "afq",
         "floq",
         "floq_fixed",
+        "dualpi2 step_thresh 500us profile linux",
     ],
 )
 def test_the_canonical_text_is_read_back_as_itself(text: str) -> None:

@@ -2,6 +2,7 @@
 
 mod floq;
 mod parameters;
+mod pie_family;
 
 use crate::afcd::AfcdParams;
 use crate::afd::AfdParams;
@@ -9,6 +10,7 @@ use crate::cobalt::CobaltParams;
 use crate::cocoa::CocoaParams;
 use crate::codel::CodelParams;
 use crate::droptail::DropTailParams;
+use crate::dualpi2::DualPi2Params;
 use crate::floq::FloqParams;
 use crate::fq::FqParams;
 use crate::fq_codel::FqCodelParams;
@@ -24,6 +26,7 @@ use parameters::{
     AFCD, AFD, ALL_PROFILES, CE_THRESHOLD, COBALT, COCOA, ECN, FQ, FQ_CODEL, INTERVAL, LIMIT,
     LINUX, PIE, RED, SFB, SFQ, TARGET, flag, size,
 };
+use pie_family::DUALPI2;
 
 /// A discipline, as a person choosing one wants to see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,6 +178,15 @@ pub(crate) const KINDS: &[Kind] = &[
         profiles: ALL_PROFILES,
         start: || QdiscSpec::Pie(PieParams::default()),
         parameters: PIE,
+    },
+    Kind {
+        name: "dualpi2",
+        summary: "Two coupled queues, one of very low delay for L4S",
+        source: "RFC 9332; Linux 6.18 sch_dualpi2, iproute2",
+        reconstruction: None,
+        profiles: &[Profile::Rfc, Profile::Linux],
+        start: || QdiscSpec::DualPi2(DualPi2Params::default()),
+        parameters: DUALPI2,
     },
     Kind {
         name: "fq_codel",

@@ -134,6 +134,7 @@ pub(crate) enum Field<'a> {
     Count(&'a mut u32),
     OptionalCount(&'a mut Option<u32>),
     Fraction(&'a mut f64),
+    OptionalFraction(&'a mut Option<f64>),
     Flag(&'a mut bool),
     Profile(&'a mut Profile),
     #[expect(dead_code, reason = "the first classful discipline follows")]
@@ -203,6 +204,7 @@ impl Parameter {
             Field::Count(place) => *place = self.number(text)?,
             Field::OptionalCount(place) => *place = Some(self.number(text)?),
             Field::Fraction(place) => *place = self.fraction(text)?,
+            Field::OptionalFraction(place) => *place = Some(self.fraction(text)?),
             Field::Flag(place) => *place = flag(text)?,
             Field::Leaves(place) => *place = leaf::parse(text, self.most)?,
             Field::Profile(place) => {
@@ -273,6 +275,7 @@ impl Field<'_> {
             Field::Count(n) => n.to_string(),
             Field::OptionalCount(n) => (**n)?.to_string(),
             Field::Fraction(x) => x.to_string(),
+            Field::OptionalFraction(x) => (**x)?.to_string(),
             Field::Flag(flag) => (if **flag { "on" } else { "off" }).into(),
             Field::Profile(profile) => profile.to_string(),
             Field::Leaves(leaves) if leaves.is_empty() => return None,

@@ -9,6 +9,7 @@ use crate::cocoa::{Cocoa, CocoaParams};
 use crate::codel::{Codel, CodelParams};
 use crate::contract::{Backlog, Observer, Qdisc, Statistic};
 use crate::droptail::{DropTail, DropTailParams};
+use crate::dualpi2::{DualPi2, DualPi2Params};
 use crate::floq::{Floq, FloqParams};
 use crate::fq::{Fq, FqParams};
 use crate::fq_codel::{FqCodel, FqCodelParams};
@@ -120,6 +121,8 @@ disciplines! {
     Codel: CodelParams => Codel,
     /// `pie`.
     Pie: PieParams => Pie,
+    /// `dualpi2`.
+    DualPi2: DualPi2Params => DualPi2,
     /// `fq_codel` and `fq_nocodel`.
     FqCodel: FqCodelParams => FqCodel,
     /// `sfq`.

@@ -113,6 +113,11 @@ fn the_strings_of_tc_are_read() {
              decrement 0.000244140625 noecn",
         ),
         (
+            "dualpi2 step_thresh 1ms alpha 0.16 profile linux",
+            "dualpi2 limit 10000 target 15ms alpha 0.16 coupling_factor 2 step_thresh 1ms \
+             drop_on_overload profile linux",
+        ),
+        (
             "sfq profile linux",
             "sfq limit 127 depth 127 flows 128 divisor 1024",
         ),

@@ -9,7 +9,7 @@ const NANOS_PER_SEC: u64 = 1_000_000_000;
 /// Sums of this and a time of the simulation stay far below 2^64 ns.
 pub(super) const LONGEST: u64 = 1_000_000 * NANOS_PER_SEC;
 const OFF: &str = "off";
-const MTU: &str = "the MTU";
+pub(super) const MTU: &str = "the MTU";
 
 pub(super) const LIMIT: Parameter = packets("limit", 1, 100_000_000, "packets the buffer holds");
 pub(super) const TARGET: Parameter = time("target", 1, LONGEST, "", "acceptable standing delay");
@@ -442,7 +442,12 @@ pub(super) const fn fraction(
     number(key, Unit::Fraction, range, "", meaning)
 }
 
-const fn packets(key: &'static str, least: u64, most: u64, meaning: &'static str) -> Parameter {
+pub(super) const fn packets(
+    key: &'static str,
+    least: u64,
+    most: u64,
+    meaning: &'static str,
+) -> Parameter {
     number(key, Unit::Packets, (least, most), "", meaning)
 }
 

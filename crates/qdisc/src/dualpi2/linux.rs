@@ -1,0 +1,169 @@
+//! The controller and the signals of Linux 6.18, in its fixed point.
+//!
+//! A probability of 1 is 2^32 - 1; gains are told in 1/256 Hz and kept per 64 ns.
+
+use sojourn_net::{Bytes, Duration, Rng};
+
+use super::{Band, DualPi2Params, Fate, Leaving};
+use crate::contract::MarkReason;
+
+const MAX_PROB: u32 = u32::MAX;
+/// Gains are told in 2^-8 Hz.
+const GAIN_SHIFT: u32 = 8;
+/// Delays are multiplied with gains in nanoseconds, and gains are per 2^6 ns.
+const GRANULARITY: u32 = 6;
+/// 0.16 and 3.2 Hz, nearly.
+const ALPHA: u32 = 41;
+const BETA: u32 = 819;
+
+#[derive(Clone, Debug)]
+pub(super) struct Linux {
+    target: u64,
+    alpha: u32,
+    beta: u32,
+    coupling_factor: u32,
+    step_thresh: Duration,
+    drop_on_overload: bool,
+    /// A smaller backlog escapes the base probability.
+    two_mtu: u64,
+
+    prob: u32,
+    last_qdelay: u64,
+}
+
+impl Linux {
+    pub(super) fn new(params: &DualPi2Params, mtu: Bytes) -> Self {
+        Self {
+            target: params.target.as_nanos(),
+            alpha: scaled(params.alpha.map_or(ALPHA, told)),
+            beta: scaled(params.beta.map_or(BETA, told)),
+            coupling_factor: params.coupling_factor,
+            step_thresh: params.step_thresh.unwrap_or(Duration::from_millis(1)),
+            drop_on_overload: params.drop_on_overload,
+            two_mtu: 2 * mtu.0,
+            prob: 0,
+            last_qdelay: 0,
+        }
+    }
+
+    /// What becomes of a packet that is about to leave.
+    #[inline]
+    pub(super) fn judge(&self, pkt: &Leaving, rng: &mut Rng) -> Fate {
+        let fate = if pkt.left.0 < self.two_mtu {
+            Fate::Pass
+        } else {
+            let coupled = u64::from(self.prob) * u64::from(self.coupling_factor);
+            let overload = coupled > u64::from(MAX_PROB);
+            match pkt.band {
+                Band::Classic => self.classic(pkt.markable, overload, rng),
+                Band::L4s if overload => self.l4s_overload(rng),
+                Band::L4s => Self::l4s(u32::try_from(coupled).unwrap_or(MAX_PROB), rng),
+            }
+        };
+        let above = pkt.band == Band::L4s && pkt.waited > self.step_thresh;
+        match fate {
+            Fate::Pass if above => Fate::Mark(MarkReason::CeThreshold),
+            decided => decided,
+        }
+    }
+
+    fn classic(&self, markable: bool, overload: bool, rng: &mut Rng) -> Fate {
+        if !(roll(self.prob, rng) && roll(self.prob, rng)) {
+            Fate::Pass
+        } else if markable && !overload {
+            Fate::Mark(MarkReason::Aqm)
+        } else {
+            Fate::Drop
+        }
+    }
+
+    fn l4s(coupled: u32, rng: &mut Rng) -> Fate {
+        if roll(coupled, rng) {
+            Fate::Mark(MarkReason::Aqm)
+        } else {
+            Fate::Pass
+        }
+    }
+
+    fn l4s_overload(&self, rng: &mut Rng) -> Fate {
+        if self.drop_on_overload && roll(self.prob, rng) && roll(self.prob, rng) {
+            Fate::Drop
+        } else {
+            Fate::Mark(MarkReason::Aqm)
+        }
+    }
+
+    /// Moves the base probability by the longer waiting time; products wrap as the kernel's.
+    pub(super) fn update(&mut self, delay: Duration) {
+        let qdelay = delay.as_nanos();
+        let product = |other: u64, gain: u32| {
+            let difference = qdelay.cast_signed().wrapping_sub(other.cast_signed());
+            difference.wrapping_mul(i64::from(gain))
+        };
+        let delta =
+            product(self.target, self.alpha).wrapping_add(product(self.last_qdelay, self.beta));
+        self.last_qdelay = qdelay;
+        let change = low_half(delta.unsigned_abs() >> GRANULARITY);
+        self.prob = if delta > 0 {
+            match self.prob.wrapping_add(change) {
+                risen if risen < self.prob => MAX_PROB,
+                risen => risen,
+            }
+        } else {
+            match self.prob.wrapping_sub(change) {
+                fallen if fallen > self.prob => 0,
+                fallen => fallen,
+            }
+        };
+        if !self.drop_on_overload {
+            self.prob = self.prob.min(MAX_PROB / self.coupling_factor);
+        }
+    }
+
+    pub(super) fn probability(&self) -> f64 {
+        f64::from(self.prob) / f64::from(MAX_PROB)
+    }
+}
+
+#[cfg(test)]
+impl Linux {
+    pub(super) const fn prob(&self) -> u32 {
+        self.prob
+    }
+
+    pub(super) const fn gains(&self) -> (u32, u32) {
+        (self.alpha, self.beta)
+    }
+
+    pub(super) const fn set_for_test(&mut self, prob: u32) {
+        self.prob = prob;
+    }
+}
+
+/// Whether a draw comes out within `prob`; even one of 0 may.
+#[inline]
+fn roll(prob: u32, rng: &mut Rng) -> bool {
+    rng.next_u32() <= prob
+}
+
+/// A gain as `tc` tells it to the kernel, rounded down; 0 would be refused.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float saturates; a gain is positive"
+)]
+fn told(hertz: f64) -> u32 {
+    ((hertz * f64::from(1_u32 << GAIN_SHIFT)) as u32).max(1)
+}
+
+/// A gain as the kernel keeps it.
+fn scaled(told: u32) -> u32 {
+    let product = (u64::from(told) * u64::from(MAX_PROB)) >> (GAIN_SHIFT - GRANULARITY);
+    u32::try_from(product / 1_000_000_000).unwrap_or(u32::MAX)
+}
+
+/// The kernel keeps the low 32 bits of a change.
+#[expect(clippy::cast_possible_truncation, reason = "as the kernel does")]
+const fn low_half(change: u64) -> u32 {
+    change as u32
+}

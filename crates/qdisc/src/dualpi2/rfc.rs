@@ -1,0 +1,146 @@
+//! The controller and the signals of RFC 9332, Appendix A.2, in its names.
+
+use sojourn_net::Duration;
+
+use super::{Band, DualPi2Params, Fate, Leaving};
+use crate::contract::MarkReason;
+
+#[derive(Clone, Debug)]
+pub(super) struct Rfc {
+    /// In seconds, as the delays of the controller.
+    target: f64,
+    /// In 1/s.
+    alpha: f64,
+    /// In 1/s.
+    beta: f64,
+    k: f64,
+    p_cmax: f64,
+    /// The base probability may rise so far.
+    most: f64,
+    drop_on_overload: bool,
+    min_th: Duration,
+    range: Duration,
+    th_len: u32,
+
+    /// `p'`, the base probability.
+    p: f64,
+    p_cl: f64,
+    p_c: f64,
+    prevq: f64,
+    /// What `recur` has counted up, for L and for C.
+    l_count: f64,
+    c_count: f64,
+}
+
+impl Rfc {
+    pub(super) fn new(params: &DualPi2Params) -> Self {
+        let k = f64::from(params.coupling_factor);
+        let rtt_max = params.max_rtt().as_secs_f64();
+        let tupdate = params.tupdate().as_secs_f64();
+        Self {
+            target: params.target.as_secs_f64(),
+            alpha: params.alpha.unwrap_or(0.1 * tupdate / (rtt_max * rtt_max)),
+            beta: params.beta.unwrap_or(0.3 / rtt_max),
+            k,
+            p_cmax: f64::min(1.0 / (k * k), 1.0),
+            most: if params.drop_on_overload {
+                1.0
+            } else {
+                1.0 / k
+            },
+            drop_on_overload: params.drop_on_overload,
+            min_th: params.step_thresh.unwrap_or(Duration::from_micros(800)),
+            range: params.range.unwrap_or(match params.step_thresh {
+                // A threshold of one's own is a step unless a width is given too.
+                Some(_) => Duration::ZERO,
+                None => Duration::from_micros(400),
+            }),
+            th_len: params.th_len.unwrap_or(1),
+            p: 0.0,
+            p_cl: 0.0,
+            p_c: 0.0,
+            prevq: 0.0,
+            l_count: 0.0,
+            c_count: 0.0,
+        }
+    }
+
+    /// Figure 7: what becomes of a packet that is about to leave.
+    #[inline]
+    pub(super) fn judge(&mut self, pkt: &Leaving) -> Fate {
+        if pkt.band == Band::Classic {
+            if !recur(&mut self.c_count, self.p_c) {
+                return Fate::Pass;
+            }
+            return if pkt.markable && self.p_c < self.p_cmax {
+                Fate::Mark(MarkReason::Aqm)
+            } else {
+                Fate::Drop
+            };
+        }
+        let native = if self.p_cl >= 1.0 {
+            if self.drop_on_overload && recur(&mut self.l_count, self.p_c) {
+                return Fate::Drop;
+            }
+            0.0
+        } else if pkt.held > self.th_len as usize {
+            self.laqm(pkt.waited)
+        } else {
+            0.0
+        };
+        if !recur(&mut self.l_count, native.max(self.p_cl)) {
+            Fate::Pass
+        } else if native > self.p_cl {
+            Fate::Mark(MarkReason::CeThreshold)
+        } else {
+            Fate::Mark(MarkReason::Aqm)
+        }
+    }
+
+    /// Figure 5: the probability of L's own threshold.
+    #[inline]
+    fn laqm(&self, qdelay: Duration) -> f64 {
+        if qdelay >= self.min_th + self.range {
+            1.0
+        } else if qdelay > self.min_th {
+            let above = qdelay.saturating_sub(self.min_th);
+            above.as_secs_f64() / self.range.as_secs_f64()
+        } else {
+            0.0
+        }
+    }
+
+    /// Figure 8: moves the base probability by the longer waiting time.
+    pub(super) fn update(&mut self, delay: Duration) {
+        let curq = delay.as_secs_f64();
+        let p = self.p + self.alpha * (curq - self.target) + self.beta * (curq - self.prevq);
+        self.p = p.clamp(0.0, self.most);
+        self.p_cl = (self.k * self.p).min(1.0);
+        self.p_c = self.p * self.p;
+        self.prevq = curq;
+    }
+
+    pub(super) fn probability(&self) -> f64 {
+        self.p
+    }
+}
+
+#[cfg(test)]
+impl Rfc {
+    pub(super) fn set_for_test(&mut self, p: f64) {
+        self.p = p;
+        self.p_cl = (self.k * p).min(1.0);
+        self.p_c = p * p;
+    }
+}
+
+/// Figure 4: true as often as `likelihood` says, evenly spaced.
+#[inline]
+fn recur(count: &mut f64, likelihood: f64) -> bool {
+    *count += likelihood;
+    let reached = *count > 1.0;
+    if reached {
+        *count -= 1.0;
+    }
+    reached
+}
