@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn import _core
 from sojourn._core import ResultError, ScenarioError, SojournError
+from sojourn.classful import PfifoFast, Prio
 from sojourn.qdiscs import (
     Afcd,
     AfcdKernel2012,
@@ -96,8 +97,10 @@ __all__ = [
     "FqCoDel",
     "Link",
     "Pfifo",
+    "PfifoFast",
     "Pie",
     "Ping",
+    "Prio",
     "Queue",
     "Red",
     "Result",

@@ -5,6 +5,7 @@ that is ``None`` takes the default of the discipline (``sojourn qdiscs NAME`` li
 parameters are checked when the object is built.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
@@ -49,13 +50,25 @@ class Queue:
         return self.spec
 
 
-def _words(name: str, value: str | float | None) -> list[str]:
+def _words(name: str, value: "_Value") -> list[str]:
     """Write one parameter: a flag by its name alone, or with ``no`` in front."""
     if value is None:
         return []
     if isinstance(value, bool):
         return [name if value else f"no{name}"]
-    return [name, f"{value}"]
+    if isinstance(value, Queue | str | int | float):
+        return [name, f"{value}"]
+    if all(isinstance(part, Queue) for part in value):
+        return [name, " / ".join(_part(f"{part}") for part in value)]
+    return [name, *(f"{part}" for part in value)]
+
+
+def _part(leaf: str) -> str:
+    """Keep the leaves of a leaf together."""
+    return f"({leaf})" if " / " in leaf else leaf
+
+
+_Value = str | float | Queue | Sequence[int] | Sequence[Queue] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,14 @@ from sojourn import _core
         ),
         (sj.Sfq(limit=127), "sfq limit 127"),
         (sj.Fq(flow_limit=50, refill_delay="20ms"), "fq flow_limit 50 refill_delay 20ms"),
+        (sj.PfifoFast(limit=5, profile="linux-3.14"), "pfifo_fast limit 5 profile linux-3.14"),
+        (sj.Prio(bands=2, priomap=[0, 1] * 8), "prio bands 2 priomap" + " 0 1" * 8),
+        (sj.Prio(leaf=sj.CoDel()), "prio leaf codel"),
+        (sj.Prio(leaf=[sj.CoDel(), sj.Pfifo(limit=9)]), "prio leaf codel / pfifo limit 9"),
+        (
+            sj.Prio(leaf=[sj.Prio(leaf=[sj.Pie(), sj.Sfq()]), sj.qdisc("codel ecn")]),
+            "prio leaf (prio leaf pie / sfq) / codel ecn",
+        ),
         (sj.Cocoa(profile="linux", flow_limit=200), "cocoa profile linux flow_limit 200"),
         (sj.Sfb(target=20, max=25), "sfb target 20 max 25"),
         (
@@ -53,6 +61,8 @@ def test_an_object_means_what_its_text_means(queue: sj.Queue, text: str) -> None
         "sfq",
         "red limit 100000 avpkt 1000",
         "fq",
+        "pfifo_fast",
+        "prio leaf codel / (prio leaf pie / sfq)",
         "cocoa",
         "sfb",
         "cobalt",
@@ -78,6 +88,8 @@ def test_the_canonical_text_is_read_back_as_itself(text: str) -> None:
         ("codel target 5", "target"),
         ("codel limit 0", "limit"),
         ("codel target", "target"),
+        ("prio leaf codel tarqet 5ms", "target"),
+        ("prio priomap 1 2", "16 numbers"),
         ("", "queue"),
     ],
 )

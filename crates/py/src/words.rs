@@ -38,6 +38,7 @@ fn parameter(info: &ParameterInfo) -> Value {
             Unit::Size => "size",
             Unit::Packets => "packets",
             Unit::Count => "count",
+            Unit::Numbers => "numbers",
             Unit::Fraction => "fraction",
             Unit::Weight => "weight",
             Unit::Flag => "flag",

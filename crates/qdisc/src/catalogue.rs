@@ -3,6 +3,7 @@
 mod floq;
 mod parameters;
 mod pie_family;
+mod schedulers;
 
 use crate::afcd::AfcdParams;
 use crate::afd::AfdParams;
@@ -16,6 +17,7 @@ use crate::fq::FqParams;
 use crate::fq_codel::FqCodelParams;
 use crate::parameter::{Parameter, Profile, Unit};
 use crate::pie::PieParams;
+use crate::prio::{PfifoFastParams, PrioParams};
 use crate::red::RedParams;
 use crate::registry::QdiscSpec;
 use crate::sfb::SfbParams;
@@ -27,6 +29,8 @@ use parameters::{
     LINUX, PIE, RED, SFB, SFQ, TARGET, flag, size,
 };
 use pie_family::DUALPI2;
+
+use schedulers::{PFIFO_FAST, PRIO};
 
 /// A discipline, as a person choosing one wants to see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -223,6 +227,24 @@ pub(crate) const KINDS: &[Kind] = &[
         profiles: LINUX,
         start: || QdiscSpec::Fq(FqParams::default()),
         parameters: FQ,
+    },
+    Kind {
+        name: "prio",
+        summary: "Bands in strict order, any queue in each",
+        source: "Linux 6.1 sch_prio",
+        reconstruction: None,
+        profiles: LINUX,
+        start: || QdiscSpec::Prio(PrioParams::default()),
+        parameters: PRIO,
+    },
+    Kind {
+        name: "pfifo_fast",
+        summary: "Three FIFOs in strict order, chosen by DSCP",
+        source: "Linux 6.1 and 3.14 sch_generic",
+        reconstruction: None,
+        profiles: &[Profile::Linux, Profile::Linux314],
+        start: || QdiscSpec::PfifoFast(PfifoFastParams::default()),
+        parameters: PFIFO_FAST,
     },
     Kind {
         name: "cocoa",

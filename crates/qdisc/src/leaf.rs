@@ -2,12 +2,27 @@
 //!
 //! `leaf codel target 5ms` puts that queue into every class, `leaf codel / sfq limit 50 / pfifo` one into
 //! each. The leaves are the last of the parameters: all that follows belongs to them. Parentheses keep
-//! the leaves of a leaf together: `prio leaf (drr leaf codel / sfq) / pfifo`.
+//! the leaves of a leaf together: `prio leaf (drr leaf codel / sfq) / pfifo`. A class that none is left
+//! for has a `pfifo`, as in Linux.
 
-use crate::registry::QdiscSpec;
+use sojourn_net::{Packet, Rng};
+
+use crate::droptail::DropTailParams;
+use crate::registry::{AnyQdisc, QdiscSpec};
+use crate::spec::LinkFacts;
+
+/// How deep queues may stand in each other, as in Linux.
+const DEEPEST: usize = 8;
+/// How many queues one may consist of; each takes its memory whether it is used or not.
+const MOST_QUEUES: u64 = 65_536;
+/// How many classful queues a text may name: reading one inside another takes stack.
+const MOST_CLASSFUL: usize = 64;
 
 /// Reads at most `most` leaves; says what is wrong with `text`.
 pub(crate) fn parse(text: &str, most: u64) -> Result<Vec<QdiscSpec>, String> {
+    if text.matches("leaf").count() > MOST_CLASSFUL {
+        return Err(format!("has more than {MOST_CLASSFUL} leaves with leaves"));
+    }
     let parts = split(text)?;
     if parts.len() as u64 > most {
         return Err(format!("{} given", parts.len()));
@@ -24,6 +39,62 @@ pub(crate) fn text(leaves: &[QdiscSpec]) -> String {
         text => format!("({text})"),
     });
     texts.collect::<Vec<_>>().join(" / ")
+}
+
+/// What speaks against these leaves of a queue with so many classes, called `name`.
+pub(crate) fn conflict(leaves: &[QdiscSpec], classes: u32, name: &str) -> Option<String> {
+    let given = leaves.len();
+    if given as u64 > u64::from(classes) {
+        return Some(format!(
+            "leaf gives {given} queues, but {name} is {classes}"
+        ));
+    }
+    let deepest = leaves.iter().map(depth).max().unwrap_or(0);
+    if deepest >= DEEPEST {
+        return Some(format!("leaf stands more than {DEEPEST} deep"));
+    }
+    let queues = queues(leaves, classes);
+    (queues > MOST_QUEUES).then(|| format!("leaf makes {queues} queues, at most are {MOST_QUEUES}"))
+}
+
+/// The queues of the classes.
+pub(crate) fn build<P: Packet>(
+    leaves: &[QdiscSpec],
+    classes: u32,
+    link: &LinkFacts,
+    rng: &Rng,
+) -> Vec<AnyQdisc<P>> {
+    let rest = QdiscSpec::DropTail(DropTailParams::PFIFO);
+    let queue = |class| {
+        let spec = of_class(leaves, class).unwrap_or(&rest);
+        spec.build(link, rng.fork(&format!("leaf/{class}")))
+    };
+    (0..classes as usize).map(queue).collect()
+}
+
+fn of_class(leaves: &[QdiscSpec], class: usize) -> Option<&QdiscSpec> {
+    match leaves {
+        [all] => Some(all),
+        each => each.get(class),
+    }
+}
+
+fn depth(spec: &QdiscSpec) -> usize {
+    1 + spec.leaves().iter().map(depth).max().unwrap_or(0)
+}
+
+/// How many queues so many classes come to, those inside them included.
+fn queues(leaves: &[QdiscSpec], classes: u32) -> u64 {
+    let inside = |leaf: &QdiscSpec| 1_u64.saturating_add(queues(leaf.leaves(), leaf.classes()));
+    match leaves {
+        [] => classes.into(),
+        [all] => u64::from(classes).saturating_mul(inside(all)),
+        each => {
+            let plain = u64::from(classes).saturating_sub(each.len() as u64);
+            let own = each.iter().map(inside);
+            own.fold(plain, u64::saturating_add)
+        }
+    }
 }
 
 /// The parts between those `/` that no parentheses enclose; a part in parentheses loses them.

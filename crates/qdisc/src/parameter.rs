@@ -110,6 +110,8 @@ pub enum Unit {
     Packets,
     /// A plain number.
     Count,
+    /// Small numbers in a row, such as `1 2 2 0`.
+    Numbers,
     /// A number that need not be whole, such as `0.02` or `1.25`.
     Fraction,
     /// As [`Unit::Fraction`], and 0 too.
@@ -132,12 +134,12 @@ pub(crate) enum Field<'a> {
     OptionalSize(&'a mut Option<Bytes>),
     Packets(&'a mut usize),
     Count(&'a mut u32),
+    Numbers(&'a mut [u8]),
     OptionalCount(&'a mut Option<u32>),
     Fraction(&'a mut f64),
     OptionalFraction(&'a mut Option<f64>),
     Flag(&'a mut bool),
     Profile(&'a mut Profile),
-    #[expect(dead_code, reason = "the first classful discipline follows")]
     Leaves(&'a mut Vec<QdiscSpec>),
 }
 
@@ -175,6 +177,7 @@ impl Parameter {
             Unit::Packets | Unit::Count | Unit::Fraction | Unit::Weight => {
                 format!("{least} to {most}")
             }
+            Unit::Numbers => format!("numbers from {least} to {most}"),
             Unit::Flag => format!("{0} or no{0}", self.key),
             Unit::Profile => {
                 let names: Vec<_> = profiles.iter().map(ToString::to_string).collect();
@@ -203,6 +206,19 @@ impl Parameter {
             }
             Field::Count(place) => *place = self.number(text)?,
             Field::OptionalCount(place) => *place = Some(self.number(text)?),
+            Field::Numbers(places) => {
+                let words = text.split([' ', ',']).filter(|word| !word.is_empty());
+                let numbers = words.map(|word| self.number(word));
+                let numbers = numbers.collect::<Result<Vec<u8>, _>>()?;
+                if numbers.len() != places.len() {
+                    return Err(format!(
+                        "needs {} numbers, not {}",
+                        places.len(),
+                        numbers.len()
+                    ));
+                }
+                places.copy_from_slice(&numbers);
+            }
             Field::Fraction(place) => *place = self.fraction(text)?,
             Field::OptionalFraction(place) => *place = Some(self.fraction(text)?),
             Field::Flag(place) => *place = flag(text)?,
@@ -274,6 +290,10 @@ impl Field<'_> {
             Field::Packets(n) => n.to_string(),
             Field::Count(n) => n.to_string(),
             Field::OptionalCount(n) => (**n)?.to_string(),
+            Field::Numbers(numbers) => {
+                let texts: Vec<_> = numbers.iter().map(ToString::to_string).collect();
+                texts.join(" ")
+            }
             Field::Fraction(x) => x.to_string(),
             Field::OptionalFraction(x) => (**x)?.to_string(),
             Field::Flag(flag) => (if **flag { "on" } else { "off" }).into(),

@@ -15,6 +15,7 @@ use crate::fq::{Fq, FqParams};
 use crate::fq_codel::{FqCodel, FqCodelParams};
 use crate::parameter::Field;
 use crate::pie::{Pie, PieParams};
+use crate::prio::{PfifoFast, PfifoFastParams, Prio, PrioParams};
 use crate::red::{Red, RedParams};
 use crate::sfb::{Sfb, SfbParams};
 use crate::sfq::{Sfq, SfqParams};
@@ -34,6 +35,16 @@ pub(crate) trait Params {
     /// What two parameters say against each other.
     fn conflict(&self) -> Option<String> {
         None
+    }
+
+    /// The queues inside it, as many as were given.
+    fn leaves(&self) -> &[QdiscSpec] {
+        &[]
+    }
+
+    /// How many queues there are inside it.
+    fn classes(&self) -> u32 {
+        0
     }
 
     /// An empty queue on `link`, made at the origin of time; `rng` is its own.
@@ -99,6 +110,16 @@ macro_rules! disciplines {
                 match self { $(Self::$name(params) => AnyQdisc::$name(params.build(link, rng)),)* }
             }
 
+            /// The queues inside it, as many as were given.
+            pub(crate) fn leaves(&self) -> &[QdiscSpec] {
+                match self { $(Self::$name(params) => params.leaves(),)* }
+            }
+
+            /// How many queues there are inside it.
+            pub(crate) fn classes(&self) -> u32 {
+                match self { $(Self::$name(params) => params.classes(),)* }
+            }
+
             /// The place of a parameter's value.
             pub(crate) fn field(&mut self, key: &str) -> Option<Field<'_>> {
                 match self { $(Self::$name(params) => params.field(key),)* }
@@ -141,4 +162,8 @@ disciplines! {
     Afd: AfdParams => Afd,
     /// `floq` and its presets.
     Floq: FloqParams => Floq,
+    /// `prio`.
+    Prio: PrioParams => Prio,
+    /// `pfifo_fast`.
+    PfifoFast: PfifoFastParams => PfifoFast,
 }

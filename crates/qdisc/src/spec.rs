@@ -46,13 +46,19 @@ impl QdiscSpec {
     /// # Errors
     /// If a name is unknown or given twice, or a value is missing, unreadable or out of range.
     pub fn parse(text: &str) -> Result<Self, ParameterError> {
-        let mut words = text.split_whitespace();
+        let mut words = text.split_whitespace().peekable();
         let mut draft = Draft::of(words.next().unwrap_or_default())?;
         while let Some(word) = words.next() {
             let (parameter, negated) = draft.parameter(word)?;
             if parameter.unit == Unit::Leaves {
                 let rest: Vec<_> = words.by_ref().collect();
                 draft.set(parameter, &rest.join(" "))?;
+            } else if parameter.unit == Unit::Numbers {
+                let mut numbers = Vec::new();
+                while let Some(number) = words.next_if(|word| !starts_name(word)) {
+                    numbers.push(number);
+                }
+                draft.set(parameter, &numbers.join(" "))?;
             } else if !parameter.is_flag() {
                 draft.set(parameter, words.next().unwrap_or_default())?;
             } else if negated {
@@ -102,12 +108,7 @@ impl QdiscSpec {
     pub fn reconstructions(&self) -> Vec<String> {
         let own = KINDS.iter().find(|kind| kind.name == self.kind());
         let own = own.and_then(|kind| Some(format!("{}: {}", kind.name, kind.reconstruction?)));
-        let mut values = self.clone();
-        let leaves = match values.field("leaf") {
-            Some(Field::Leaves(leaves)) => std::mem::take(leaves),
-            _ => Vec::new(),
-        };
-        let inner = leaves.iter().flat_map(Self::reconstructions);
+        let inner = self.leaves().iter().flat_map(Self::reconstructions);
         own.into_iter().chain(inner).collect()
     }
 
@@ -119,6 +120,11 @@ impl QdiscSpec {
         let pairs = self.pairs().into_iter();
         Self::from_pairs(self.kind(), pairs.map(|(key, value)| (key.into(), value))).map(drop)
     }
+}
+
+/// Whether `word` is the name of a parameter rather than a number.
+fn starts_name(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
 impl FromStr for QdiscSpec {

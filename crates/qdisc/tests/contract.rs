@@ -67,6 +67,14 @@ fn all_specs() -> Vec<QdiscSpec> {
                 " limit 20 noquic gain 1 probability 0.3",
             ],
             "cobalt" => &["", " limit 20", " limit 20 target 1ms increment 0.05"],
+            "prio" => &[
+                "",
+                " leaf pfifo limit 20",
+                " leaf pfifo_head_drop limit 9 / codel limit 20 ecn / fq_codel limit 20 flows 4",
+                " bands 4 priomap 3 3 1 1 0 0 2 2 3 3 3 3 3 3 3 3 leaf \
+                 (prio leaf sfq limit 9 perturb 1s / pie target 1ms limit 20) / sfb limit 20 / \
+                 red adaptive limit 60000 / codel limit 20 ecn",
+            ],
             "codel" => &["", " limit 20", " ce_threshold 2ms"],
             "pie" => &["", " limit 20", " target 1ms tupdate 1ms"],
             "dualpi2" => &[
@@ -81,10 +89,12 @@ fn all_specs() -> Vec<QdiscSpec> {
         for profile in kind.profiles {
             for limit in limits {
                 for ecn in ["ecn", "noecn"] {
-                    let mut text = format!("{}{limit} profile {profile}", kind.name);
+                    // What follows a leaf would be the leaf's.
+                    let mut text = format!("{} profile {profile}", kind.name);
                     if kind.parameters.iter().any(|p| p.key == "ecn") {
                         text = format!("{text} {ecn}");
                     }
+                    text += limit;
                     specs.push(QdiscSpec::parse(&text).unwrap());
                     if text.starts_with("red") && ecn == "ecn" {
                         specs.push(QdiscSpec::parse(&(text + " nodrop")).unwrap());

@@ -6,6 +6,10 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use sojourn_qdisc::{Bytes, CodelParams, Duration, Profile, QdiscSpec, RedParams, Unit, catalogue};
 
+/// Bands of the 16 priorities.
+const EVEN_AND_ODD: &str = "0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1";
+const ALL_FIRST: &str = "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0";
+
 fn refusal(text: &str) -> String {
     QdiscSpec::parse(text).unwrap_err().to_string()
 }
@@ -29,6 +33,7 @@ fn texts() -> impl Strategy<Value = String> {
                 Unit::Count => format!(" {key} {}", of(&["1", "2", "16", "32"])),
                 Unit::Fraction => format!(" {key} {}", of(&["0.02", "1", "1.25"])),
                 Unit::Weight => format!(" {key} {}", of(&["0", "0.2", "1", "1.25"])),
+                Unit::Numbers => format!(" {key} {}", of(&[EVEN_AND_ODD, ALL_FIRST])),
                 Unit::Flag => format!(" {}{key}", of(&["", "no"])),
                 Unit::Profile => {
                     let profile = kind.profiles[choice.index(kind.profiles.len())];
@@ -240,8 +245,8 @@ fn a_flag_in_a_table_is_true_or_false() {
 #[test]
 fn the_catalogue_explains_every_parameter() {
     for kind in catalogue() {
-        let fifo = kind.name.contains("fifo");
-        assert!(fifo || kind.parameters.len() > 5, "{}", kind.name);
+        let few = kind.name.contains("fifo") || kind.parameters.iter().any(|p| p.key == "leaf");
+        assert!(few || kind.parameters.len() > 5, "{}", kind.name);
         for p in kind.parameters {
             let (name, key) = (kind.name, p.key);
             assert!(!p.default.is_empty(), "{name} {key} has no default");

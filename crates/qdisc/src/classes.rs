@@ -1,0 +1,162 @@
+//! The queues inside a classful discipline.
+
+use sojourn_net::{Bytes, Instant, Packet};
+
+use crate::contract::{Backlog, Observer, Qdisc, Statistic};
+
+/// A queue for each class, what waits in all of them and when the first wants to be told the time.
+///
+/// Both are kept, not summed at each question: a link asks after every packet.
+#[derive(Clone, Debug)]
+pub(crate) struct Classes<Q> {
+    each: Vec<Class<Q>>,
+    backlog: Backlog,
+    next_timer: Option<Instant>,
+}
+
+#[derive(Clone, Debug)]
+struct Class<Q> {
+    queue: Q,
+    backlog: Backlog,
+    next_timer: Option<Instant>,
+    offered: u64,
+    sent: u64,
+    sent_bytes: u64,
+}
+
+impl<Q> Classes<Q> {
+    pub(crate) fn new<P: Packet>(queues: Vec<Q>) -> Self
+    where
+        Q: Qdisc<P>,
+    {
+        let each = queues.into_iter().map(|queue| Class {
+            backlog: Backlog::default(),
+            next_timer: queue.next_timer(),
+            queue,
+            offered: 0,
+            sent: 0,
+            sent_bytes: 0,
+        });
+        let mut classes = Self {
+            each: each.collect(),
+            backlog: Backlog::default(),
+            next_timer: None,
+        };
+        classes.next_timer = classes.earliest();
+        classes
+    }
+
+    /// What waits in all classes.
+    #[inline]
+    pub(crate) const fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    #[inline]
+    pub(crate) const fn next_timer(&self) -> Option<Instant> {
+        self.next_timer
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.each.len()
+    }
+
+    #[inline]
+    pub(crate) fn enqueue<P: Packet>(
+        &mut self,
+        class: usize,
+        now: Instant,
+        pkt: P,
+        obs: &mut dyn Observer<P>,
+    ) where
+        Q: Qdisc<P>,
+    {
+        let of = &mut self.each[class];
+        of.offered += 1;
+        of.queue.enqueue(now, pkt, obs);
+        self.settle(class);
+    }
+
+    #[inline]
+    pub(crate) fn dequeue<P: Packet>(
+        &mut self,
+        class: usize,
+        now: Instant,
+        obs: &mut dyn Observer<P>,
+    ) -> Option<P>
+    where
+        Q: Qdisc<P>,
+    {
+        let of = &mut self.each[class];
+        let pkt = of.queue.dequeue(now, obs);
+        if let Some(pkt) = &pkt {
+            of.sent += 1;
+            of.sent_bytes += pkt.size().0;
+        }
+        self.settle(class);
+        pkt
+    }
+
+    /// Tells those whose time has come.
+    pub(crate) fn on_timer<P: Packet>(&mut self, now: Instant)
+    where
+        Q: Qdisc<P>,
+    {
+        for class in 0..self.each.len() {
+            let of = &mut self.each[class];
+            if of.next_timer.is_some_and(|due| due <= now) {
+                of.queue.on_timer(now);
+                of.next_timer = of.queue.next_timer();
+            }
+        }
+        self.next_timer = self.earliest();
+    }
+
+    /// What each class passed, dropped and holds, and what its queue says of itself; the parts of
+    /// such a queue have no place in the list.
+    pub(crate) fn statistics<P: Packet>(&self, list: &'static str) -> Vec<Statistic>
+    where
+        Q: Qdisc<P>,
+    {
+        let each = self.each.iter().enumerate().flat_map(|(place, of)| {
+            let waiting = of.backlog.packets as u64;
+            let own = [
+                Statistic::count("bytes", of.sent_bytes),
+                Statistic::count("packets", of.sent),
+                Statistic::count("drops", of.offered - of.sent - waiting),
+                Statistic::count("backlog", of.backlog.bytes.0),
+                Statistic::count("qlen", waiting),
+            ];
+            let whole = of.queue.statistics().into_iter();
+            let inner = whole.filter(|statistic| statistic.part.is_none());
+            own.into_iter()
+                .chain(inner)
+                .map(move |statistic| statistic.within(list, place))
+        });
+        each.collect()
+    }
+
+    /// Brings the sums up to date with the queue of one class.
+    #[inline]
+    fn settle<P: Packet>(&mut self, class: usize)
+    where
+        Q: Qdisc<P>,
+    {
+        let of = &mut self.each[class];
+        let (was, is) = (of.backlog, of.queue.backlog());
+        of.backlog = is;
+        self.backlog = Backlog {
+            packets: self.backlog.packets + is.packets - was.packets,
+            bytes: Bytes(self.backlog.bytes.0 + is.bytes.0 - was.bytes.0),
+        };
+        let (was, is) = (of.next_timer, of.queue.next_timer());
+        if was != is {
+            of.next_timer = is;
+            self.next_timer = self.earliest();
+        }
+    }
+
+    fn earliest(&self) -> Option<Instant> {
+        self.each.iter().filter_map(|of| of.next_timer).min()
+    }
+}

@@ -1,0 +1,75 @@
+//! Queues inside others, as text.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use sojourn_qdisc::QdiscSpec;
+
+fn refusal(text: &str) -> String {
+    QdiscSpec::parse(text).unwrap_err().to_string()
+}
+
+#[test]
+fn what_is_displayed_is_read_back() {
+    for (text, canonical) in [
+        (
+            "prio bands 3 priomap 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1",
+            "prio bands 3 priomap 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1",
+        ),
+        (
+            "prio leaf codel target 7ms / (prio leaf pfifo / sfq limit 9) / pfifo limit 5",
+            "prio bands 3 priomap 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1 \
+             leaf codel limit 1000 target 7ms interval 100ms / \
+             (prio bands 3 priomap 1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1 \
+             leaf pfifo limit 1000 / sfq limit 9 depth 127 flows 128 divisor 1024) / \
+             pfifo limit 5",
+        ),
+        (
+            "pfifo_fast limit 5p profile linux-3.14",
+            "pfifo_fast limit 5 profile linux-3.14",
+        ),
+    ] {
+        let spec = QdiscSpec::parse(text).unwrap();
+        assert_eq!(spec.to_string(), canonical);
+        assert_eq!(QdiscSpec::parse(canonical), Ok(spec.clone()));
+        let pairs = spec
+            .pairs()
+            .into_iter()
+            .map(|(key, value)| (key.into(), value));
+        assert_eq!(QdiscSpec::from_pairs(spec.kind(), pairs), Ok(spec));
+    }
+}
+
+#[test]
+fn a_refusal_says_what_would_be_right() {
+    assert_eq!(
+        refusal("prio bands 2"),
+        "prio: priomap names band 2, but bands is 2: they count from 0"
+    );
+    assert_eq!(
+        refusal("prio priomap 1 2 0 leaf codel"),
+        "prio: priomap needs 16 numbers, not 3; allowed: numbers from 0 to 15"
+    );
+    assert_eq!(
+        refusal("prio priomap leaf codel"),
+        "prio: priomap needs a value; allowed: numbers from 0 to 15"
+    );
+    assert_eq!(
+        refusal("prio leaf codel / codel / codel / codel"),
+        "prio: leaf gives 4 queues, but bands is 3"
+    );
+    assert_eq!(
+        refusal("prio leaf codel tarqet 5ms"),
+        "prio: leaf \"codel tarqet 5ms\": codel has no parameter \"tarqet\": did you mean target?; \
+         allowed: queues, / between them"
+    );
+}
+
+#[test]
+fn queues_do_not_stand_too_deep_in_each_other() {
+    let deep = |depth: usize| "prio leaf ".repeat(depth - 1) + "pfifo";
+    assert!(QdiscSpec::parse(&deep(8)).is_ok());
+    assert!(refusal(&deep(9)).contains("more than 8 deep"));
+    assert!(refusal(&deep(100_000)).contains("more than 64 leaves"));
+    let wide = "prio bands 16 leaf ".repeat(4) + "pfifo";
+    assert!(refusal(&wide).ends_with("leaf makes 69904 queues, at most are 65536"));
+}
