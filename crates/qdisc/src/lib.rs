@@ -17,6 +17,7 @@ mod fifo;
 mod floq;
 mod fq;
 mod fq_codel;
+mod jiffies;
 mod leaf;
 mod parameter;
 mod pie;

@@ -22,7 +22,8 @@
 //! | | `rfc` | `linux` (6.1) | `linux-3.14` |
 //! |---|---|---|---|
 //! | target, tupdate, burst | 15, 15, 150 ms | 15, 15, 150 ms | 20, 30, 100 ms |
-//! | first update | after `tupdate` | after 0.5 s | after 0.5 s |
+//! | first update | after `tupdate` | after 504 ms | after 0.5 s |
+//! | time between updates | `tupdate` | `tupdate` in ticks of 1 ms, rounded up, and one more | `tupdate` |
 //! | qdelay | sojourn of the last departure | the same, 0 once the queue is empty | backlog / measured rate |
 //! | early drop looks at | the delay of the update before | the current delay | the current delay |
 //! | short queue | `<=` 2 MTU | `<` 2 MTU | `<` 2 MTU |
@@ -190,11 +191,13 @@ enum Law {
 impl<P: Packet> Pie<P> {
     /// An empty queue, made at the origin of time, for packets of up to `mtu` bytes.
     pub fn new(params: &PieParams, mtu: Bytes, rng: Rng) -> Self {
-        let (law, first_update) = match params.profile {
-            Profile::Rfc => (Law::Rfc(Rfc::new(params, mtu)), params.tupdate()),
-            Profile::Linux | Profile::Linux314 => {
-                (Law::Linux(Linux::new(params, mtu)), linux::FIRST_UPDATE)
-            }
+        let law = match params.profile {
+            Profile::Rfc => Law::Rfc(Rfc::new(params, mtu)),
+            Profile::Linux | Profile::Linux314 => Law::Linux(Linux::new(params, mtu)),
+        };
+        let next_update = match &law {
+            Law::Rfc(_) => Instant::ZERO + params.tupdate(),
+            Law::Linux(law) => law.first_update(),
         };
         Self {
             limit: params.limit,
@@ -203,7 +206,7 @@ impl<P: Packet> Pie<P> {
             fifo: Fifo::new(),
             law,
             rng,
-            next_update: Instant::ZERO + first_update,
+            next_update,
         }
     }
 }
@@ -254,11 +257,16 @@ impl<P: Packet> Qdisc<P> for Pie<P> {
         if now < self.next_update {
             return;
         }
-        match &mut self.law {
-            Law::Rfc(law) => law.calculate_drop_prob(),
-            Law::Linux(law) => law.calculate_probability(self.fifo.backlog().bytes),
-        }
-        self.next_update = now + self.tupdate;
+        self.next_update = match &mut self.law {
+            Law::Rfc(law) => {
+                law.calculate_drop_prob();
+                now + self.tupdate
+            }
+            Law::Linux(law) => {
+                law.calculate_probability(self.fifo.backlog().bytes);
+                law.update_after(now, self.tupdate)
+            }
+        };
     }
 }
 

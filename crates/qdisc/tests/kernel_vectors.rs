@@ -7,11 +7,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 use sojourn_qdisc::testing::{Recorder, TestPacket};
-use sojourn_qdisc::{AnyQdisc, Bytes, Ecn, Instant, LinkFacts, Qdisc, QdiscSpec, Rate, Rng};
+use sojourn_qdisc::{
+    AnyQdisc, Bytes, Dscp, Duration, Ecn, Instant, LinkFacts, Packet, Qdisc, QdiscSpec, Rate, Rng,
+};
 
 /// What happened to the kernel's queue.
 #[derive(Clone, Copy)]
@@ -21,68 +23,88 @@ enum Event {
     Departure(u64),
 }
 
+/// A recorded case that no random number decides.
 struct Vector {
-    qdisc: String,
-    link: LinkFacts,
+    setting: Setting,
     events: Vec<(Instant, Event)>,
     drops: BTreeSet<u64>,
     marks: BTreeSet<u64>,
 }
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors")
+/// What queue, on what link.
+struct Setting {
+    qdisc: QdiscSpec,
+    link: LinkFacts,
 }
 
-fn ecn(tos: u64) -> Ecn {
-    match tos & 3 {
+/// The file of a case.
+fn open(name: &str) -> Value {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors");
+    let path = folder.join(format!("{name}.json"));
+    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let json: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["schema"], "sojourn-qdisc-vector/1", "{name}");
+    json
+}
+
+fn numbers(list: &Value) -> Vec<u64> {
+    let list = list.as_array().unwrap().iter();
+    list.map(|number| number.as_u64().unwrap()).collect()
+}
+
+fn packet(id: u64, flow: u64, size: u64, tos: u64) -> TestPacket {
+    let ecn = match tos & 3 {
         0 => Ecn::NotEct,
         1 => Ecn::Ect1,
         2 => Ecn::Ect0,
         _ => Ecn::Ce,
+    };
+    TestPacket {
+        flow: u32::try_from(flow).unwrap(),
+        size,
+        ecn,
+        dscp: Dscp::new(u8::try_from(tos >> 2).unwrap()).unwrap(),
+        ..TestPacket::mtu(id)
+    }
+}
+
+impl Setting {
+    fn read(json: &Value) -> Self {
+        let qdisc = json["qdisc"].as_str().unwrap();
+        let rate = json["rate_bps"].as_u64();
+        Self {
+            qdisc: QdiscSpec::parse(&format!("{qdisc} profile linux")).unwrap(),
+            link: LinkFacts {
+                rate: rate.map(|bits| Rate::from_bits_per_sec(bits).unwrap()),
+                mtu: Bytes(json["mtu"].as_u64().unwrap()),
+            },
+        }
+    }
+
+    fn queue(&self, seed: u64) -> AnyQdisc<TestPacket> {
+        self.qdisc.build(&self.link, Rng::new(seed))
     }
 }
 
 impl Vector {
     fn read(name: &str) -> Self {
-        let path = folder().join(format!("{name}.json"));
-        let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        let json: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(json["schema"], "sojourn-qdisc-vector/1", "{name}");
-        let numbers = |list: &Value| -> Vec<u64> {
-            let list = list.as_array().unwrap().iter();
-            list.map(|number| number.as_u64().unwrap()).collect()
-        };
+        let json = open(name);
         let mut arrived = 0;
         let mut event = |row: &Value| {
             let event = match numbers(row)[..] {
                 [_, flow, size, tos] => {
                     arrived += 1;
-                    Event::Arrival(TestPacket {
-                        id: arrived - 1,
-                        flow: u32::try_from(flow).unwrap(),
-                        size,
-                        ecn: ecn(tos),
-                        ..TestPacket::mtu(0)
-                    })
+                    Event::Arrival(packet(arrived - 1, flow, size, tos))
                 }
                 [_, id] => Event::Departure(id),
                 _ => panic!("{name}: {row}"),
             };
             (Instant::from_nanos(row[0].as_u64().unwrap()), event)
         };
-        let rate = json["rate_bps"].as_u64();
+        let events = json["events"].as_array().unwrap().iter();
         Self {
-            qdisc: json["qdisc"].as_str().unwrap().into(),
-            link: LinkFacts {
-                rate: rate.map(|bits| Rate::from_bits_per_sec(bits).unwrap()),
-                mtu: Bytes(json["mtu"].as_u64().unwrap()),
-            },
-            events: json["events"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(&mut event)
-                .collect(),
+            setting: Setting::read(&json),
+            events: events.map(&mut event).collect(),
             drops: numbers(&json["drops"]).into_iter().collect(),
             marks: numbers(&json["marks"]).into_iter().collect(),
         }
@@ -92,8 +114,7 @@ impl Vector {
 /// Hands our queue the kernel's arrivals, asks it when the kernel asked its own, and compares.
 fn replay(name: &str) {
     let vector = Vector::read(name);
-    let spec = QdiscSpec::parse(&format!("{} profile linux", vector.qdisc)).unwrap();
-    let mut queue: AnyQdisc<TestPacket> = spec.build(&vector.link, Rng::new(1));
+    let mut queue = vector.setting.queue(1);
     let mut signals = Recorder::default();
     for (nth, &(at, event)) in vector.events.iter().enumerate() {
         tell(&mut queue, at);
@@ -127,6 +148,157 @@ fn tell(queue: &mut AnyQdisc<TestPacket>, now: Instant) {
     while let Some(due) = queue.next_timer().filter(|&due| due <= now) {
         queue.on_timer(due);
     }
+}
+
+/// What a run is summed up in: drops of each quarter of the arrivals, marks, delays in milliseconds.
+const SUMS: [&str; 7] = [
+    "drops, 1st quarter",
+    "drops, 2nd quarter",
+    "drops, 3rd quarter",
+    "drops, 4th quarter",
+    "marks",
+    "mean delay, ms",
+    "95th percentile of delay, ms",
+];
+
+type Sums = [f64; SUMS.len()];
+
+/// A recorded case in which the kernel drew random numbers.
+struct Lottery {
+    setting: Setting,
+    arrivals: Vec<(Instant, TestPacket)>,
+    kernel: Vec<Sums>,
+}
+
+fn count(n: usize) -> f64 {
+    f64::from(u32::try_from(n).unwrap())
+}
+
+fn sums(offered: usize, drops: &[u64], marks: usize, mean_ms: f64, p95_ms: f64) -> Sums {
+    let mut quarters = [0; 4];
+    for &id in drops {
+        quarters[4 * usize::try_from(id).unwrap() / offered] += 1;
+    }
+    let [first, second, third, fourth] = quarters.map(count);
+    [first, second, third, fourth, count(marks), mean_ms, p95_ms]
+}
+
+fn millis(nanos: u64) -> f64 {
+    Duration::from_nanos(nanos).as_millis_f64()
+}
+
+impl Lottery {
+    fn read(name: &str) -> Self {
+        let json = open(name);
+        let rows = json["arrivals"].as_array().unwrap();
+        let arrival = |(id, row): (u64, &Value)| match numbers(row)[..] {
+            [at, flow, size, tos] => (Instant::from_nanos(at), packet(id, flow, size, tos)),
+            _ => panic!("{name}: {row}"),
+        };
+        let run = |run: &Value| {
+            let delay = |key| millis(run["delay_ns"][key].as_u64().unwrap());
+            let marks = numbers(&run["marks"]).len();
+            let drops = numbers(&run["drops"]);
+            sums(rows.len(), &drops, marks, delay("mean"), delay("p95"))
+        };
+        Self {
+            setting: Setting::read(&json),
+            arrivals: (0..).zip(rows).map(arrival).collect(),
+            kernel: json["runs"].as_array().unwrap().iter().map(run).collect(),
+        }
+    }
+
+    /// One run of ours: a link that takes a packet when it is free, and never asks in vain.
+    fn run(&self, seed: u64) -> Sums {
+        let mut queue = self.setting.queue(seed);
+        let mut signals = Recorder::default();
+        let rate = self.setting.link.rate.unwrap();
+        // As old as the kernel's, so that what acts periodically is in the same phases.
+        let origin = Duration::from_millis(3_000 + seed % RUNS);
+        let mut free = Instant::ZERO;
+        let mut delays = Vec::new();
+        let mut next = self.arrivals.iter().map(|&(at, pkt)| (at + origin, pkt));
+        let mut arrival = next.next();
+        while arrival.is_some() || queue.backlog().packets > 0 {
+            let waiting = queue.backlog().packets > 0;
+            match arrival {
+                Some((at, pkt)) if !waiting || at < free => {
+                    tell(&mut queue, at);
+                    queue.enqueue(at, pkt, &mut signals);
+                    free = free.max(at);
+                    arrival = next.next();
+                }
+                _ => {
+                    tell(&mut queue, free);
+                    if let Some(pkt) = queue.dequeue(free, &mut signals) {
+                        let came = self.arrivals[usize::try_from(pkt.id).unwrap()].0 + origin;
+                        delays.push(free.since(came).as_nanos());
+                        free += rate.serialise(pkt.size());
+                    }
+                }
+            }
+        }
+        let drops: Vec<_> = signals.drops.iter().map(|(_, pkt, _)| pkt.id).collect();
+        let mean = millis(delays.iter().sum::<u64>()) / count(delays.len());
+        delays.sort_unstable();
+        let p95 = millis(delays[delays.len() * 95 / 100]);
+        let offered = self.arrivals.len();
+        sums(offered, &drops, signals.marks.len(), mean, p95)
+    }
+}
+
+/// Runs recorded of each case, and runs of ours.
+const RUNS: u64 = 24;
+const OURS: u64 = 240;
+
+/// How many standard errors two means may be apart. Some fifty pairs of equal means would exceed
+/// this once in twenty times, with the 23 degrees of freedom of the kernel's runs.
+const MOST_ERRORS: f64 = 4.0;
+
+/// Mean, and variance of the mean.
+fn mean(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+    let n = count(values.clone().count());
+    let mean = values.clone().sum::<f64>() / n;
+    let squares: f64 = values.map(|value| (value - mean).powi(2)).sum();
+    (mean, squares / (n - 1.0) / n)
+}
+
+/// Compares the means of the kernel's runs with those of ours.
+fn compare(name: &str) {
+    let lottery = Lottery::read(name);
+    assert_eq!(lottery.kernel.len() as u64, RUNS, "{name}");
+    let ours: Vec<_> = (0..OURS).map(|seed| lottery.run(seed)).collect();
+    let mut apart = Vec::new();
+    for (at, what) in SUMS.iter().enumerate() {
+        let (kernel, kernel_variance) = mean(lottery.kernel.iter().map(|run| run[at]));
+        let (mine, variance) = mean(ours.iter().map(|run| run[at]));
+        let error = (kernel_variance + variance).sqrt();
+        let distance = (mine - kernel).abs();
+        println!("{name:12} {what:30} kernel {kernel:8.3} ours {mine:8.3} +- {error:6.3}");
+        if distance > MOST_ERRORS * error {
+            apart.push(*what);
+        }
+    }
+    assert!(apart.is_empty(), "{name}: {apart:?}");
+}
+
+#[test]
+fn red_drops_as_many_as_the_kernel() {
+    compare("red");
+    compare("red_ecn");
+}
+
+#[test]
+fn pie_drops_as_many_as_the_kernel() {
+    compare("pie");
+    compare("pie_ecn");
+    compare("pie_dq_rate");
+}
+
+#[test]
+fn sfb_drops_as_many_as_the_kernel() {
+    compare("sfb");
+    compare("sfb_fast");
 }
 
 #[test]

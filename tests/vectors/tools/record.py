@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 LEAF = "10:"
 # Numbers in the row of an arrival; a departure has two.
 ARRIVAL = 4
-# How long before the trace a queue is made; in each further run 1 ms later.
+# How long before the trace a queue is made; in each further run 1 ms more.
 QUEUE_AGE_NS = 3_000_000_000
 ATTEMPTS = 5
 LINE_LENGTH = 110
@@ -72,12 +72,13 @@ echo complete >status
 def run_script(replay: Path, queue: str, end_ns: int, run: int) -> str:
     """Send the trace once, through a queue made anew."""
     # A queue with a timer of its own is not to meet the trace in the same phase each time.
-    made_ns = -QUEUE_AGE_NS + run * 1_000_000
+    later_ns = run * 1_000_000
     return f"""
 ORIGIN=$({replay} origin)
-{replay} until $ORIGIN {made_ns}
-{queue}
+{replay} until $ORIGIN -{QUEUE_AGE_NS}
+{queue} || exit
 tc -d qdisc show dev r1 >setup
+ORIGIN=$((ORIGIN + {later_ns}))
 {replay} capture record.{run} $ORIGIN {end_ns} r0 r1 &
 CAPTURE=$!
 ip netns exec c {replay} send trace $ORIGIN c0 || exit

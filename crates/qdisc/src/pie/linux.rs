@@ -5,9 +5,10 @@
 use sojourn_net::{Bytes, Duration, Instant, Rng};
 
 use super::{PieParams, Profile};
+use crate::jiffies;
 
-/// Both kernels wait this long before the first update.
-pub(super) const FIRST_UPDATE: Duration = Duration::from_millis(500);
+/// Both kernels mean to wait this long before the first update.
+const FIRST_UPDATE: Duration = Duration::from_millis(500);
 
 /// A tick is 2^6 ns.
 const TICK_SHIFT: u32 = 6;
@@ -27,6 +28,8 @@ struct Kernel {
     derandomise: bool,
     /// `k(p)` reaches down to 1/2048 rather than to 1/8.
     many_gains: bool,
+    /// Timers go off with the slots of a wheel.
+    timer_wheel: bool,
 }
 
 const LINUX_6_1: Kernel = Kernel {
@@ -35,6 +38,7 @@ const LINUX_6_1: Kernel = Kernel {
     dq_threshold: 16_384,
     derandomise: true,
     many_gains: true,
+    timer_wheel: true,
 };
 
 const LINUX_3_14: Kernel = Kernel {
@@ -43,6 +47,7 @@ const LINUX_3_14: Kernel = Kernel {
     dq_threshold: 10_000,
     derandomise: false,
     many_gains: false,
+    timer_wheel: false,
 };
 
 #[derive(Clone, Debug)]
@@ -90,6 +95,20 @@ impl Linux {
             dq_tstamp: None,
             dq_count: None,
             avg_dq_rate: 0,
+        }
+    }
+
+    /// When the first update is due of a queue that was made at the origin of time.
+    pub(super) fn first_update(&self) -> Instant {
+        self.update_after(Instant::ZERO, FIRST_UPDATE)
+    }
+
+    /// When an update is due that shall come `delay` after `now`.
+    pub(super) fn update_after(&self, now: Instant, delay: Duration) -> Instant {
+        if self.kernel.timer_wheel {
+            jiffies::timer(now, delay)
+        } else {
+            now + delay
         }
     }
 
