@@ -32,19 +32,11 @@ from sojourn import _core
 from sojourn._core import ResultError, ScenarioError, SojournError
 from sojourn.classful import PfifoFast, Prio
 from sojourn.qdiscs import (
-    Afcd,
-    AfcdKernel2012,
-    Afd,
-    AfqKernel2012,
     Bfifo,
     Cobalt,
     Cocoa,
     CoDel,
     DualPi2,
-    Floq,
-    FloqFixed,
-    FloqProtect,
-    FloqShare,
     Fq,
     FqCoDel,
     Pfifo,
@@ -54,6 +46,16 @@ from sojourn.qdiscs import (
     Sfb,
     Sfq,
     qdisc,
+)
+from sojourn.reconstructions import (
+    Afcd,
+    AfcdKernel2012,
+    Afd,
+    AfqKernel2012,
+    Floq,
+    FloqFixed,
+    FloqProtect,
+    FloqShare,
 )
 from sojourn.result import Result, run
 from sojourn.scenario import Arm, Link, Scenario
