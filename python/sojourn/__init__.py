@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn import _core
 from sojourn._core import ResultError, ScenarioError, SojournError
-from sojourn.classful import PfifoFast, Prio
+from sojourn.classful import Drr, PfifoFast, Prio
 from sojourn.qdiscs import (
     Bfifo,
     Cobalt,
@@ -89,6 +89,7 @@ __all__ = [
     "CoDel",
     "Cobalt",
     "Cocoa",
+    "Drr",
     "DualPi2",
     "Finding",
     "Floq",

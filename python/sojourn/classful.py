@@ -8,6 +8,33 @@ from sojourn.qdiscs import Queue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Drr(Queue):
+    """Classes that take turns by bytes; the flow of a packet chooses one.
+
+    Parameters
+    ----------
+    classes
+        Number of classes that flows are hashed to.
+    quantum
+        Bytes that a class may send in its turn.
+    leaf
+        The queue of each class; one alone stands for all, a class without one has a ``pfifo``.
+
+    Examples
+    --------
+    >>> from sojourn.qdiscs import Sfq
+    >>> Drr(classes=16, leaf=Sfq()).spec
+    'drr classes 16 leaf sfq'
+    """
+
+    kind: ClassVar[str] = "drr"
+
+    classes: int | None = None
+    quantum: int | None = None
+    leaf: Queue | Sequence[Queue] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prio(Queue):
     """Bands in strict order: the first that has a packet sends.
 

@@ -11,6 +11,7 @@ use crate::cobalt::CobaltParams;
 use crate::cocoa::CocoaParams;
 use crate::codel::CodelParams;
 use crate::droptail::DropTailParams;
+use crate::drr::DrrParams;
 use crate::dualpi2::DualPi2Params;
 use crate::floq::FloqParams;
 use crate::fq::FqParams;
@@ -30,7 +31,7 @@ use parameters::{
 };
 use pie_family::DUALPI2;
 
-use schedulers::{PFIFO_FAST, PRIO};
+use schedulers::{DRR, PFIFO_FAST, PRIO};
 
 /// A discipline, as a person choosing one wants to see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -227,6 +228,15 @@ pub(crate) const KINDS: &[Kind] = &[
         profiles: LINUX,
         start: || QdiscSpec::Fq(FqParams::default()),
         parameters: FQ,
+    },
+    Kind {
+        name: "drr",
+        summary: "Classes that take turns by bytes, any queue in each",
+        source: "Linux 6.1 sch_drr and cls_flow; Shreedhar and Varghese 1995",
+        reconstruction: None,
+        profiles: LINUX,
+        start: || QdiscSpec::Drr(DrrParams::default()),
+        parameters: DRR,
     },
     Kind {
         name: "prio",

@@ -8,15 +8,17 @@ use crate::contract::{Backlog, Observer, Qdisc, Statistic};
 ///
 /// Both are kept, not summed at each question: a link asks after every packet.
 #[derive(Clone, Debug)]
-pub(crate) struct Classes<Q> {
-    each: Vec<Class<Q>>,
+pub(crate) struct Classes<Q, P> {
+    each: Vec<Class<Q, P>>,
     backlog: Backlog,
     next_timer: Option<Instant>,
 }
 
 #[derive(Clone, Debug)]
-struct Class<Q> {
+struct Class<Q, P> {
     queue: Q,
+    /// The packet that left `queue` to be looked at and is the next to be sent.
+    head: Option<P>,
     backlog: Backlog,
     next_timer: Option<Instant>,
     offered: u64,
@@ -24,15 +26,13 @@ struct Class<Q> {
     sent_bytes: u64,
 }
 
-impl<Q> Classes<Q> {
-    pub(crate) fn new<P: Packet>(queues: Vec<Q>) -> Self
-    where
-        Q: Qdisc<P>,
-    {
+impl<Q: Qdisc<P>, P: Packet> Classes<Q, P> {
+    pub(crate) fn new(queues: Vec<Q>) -> Self {
         let each = queues.into_iter().map(|queue| Class {
             backlog: Backlog::default(),
             next_timer: queue.next_timer(),
             queue,
+            head: None,
             offered: 0,
             sent: 0,
             sent_bytes: 0,
@@ -57,20 +57,24 @@ impl<Q> Classes<Q> {
         self.next_timer
     }
 
+    /// Whether nothing waits in a class.
+    #[inline]
+    pub(crate) fn is_empty(&self, class: usize) -> bool {
+        self.each[class].backlog.packets == 0
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.each.len()
     }
 
     #[inline]
-    pub(crate) fn enqueue<P: Packet>(
+    pub(crate) fn enqueue(
         &mut self,
         class: usize,
         now: Instant,
         pkt: P,
         obs: &mut dyn Observer<P>,
-    ) where
-        Q: Qdisc<P>,
-    {
+    ) {
         let of = &mut self.each[class];
         of.offered += 1;
         of.queue.enqueue(now, pkt, obs);
@@ -78,17 +82,17 @@ impl<Q> Classes<Q> {
     }
 
     #[inline]
-    pub(crate) fn dequeue<P: Packet>(
+    pub(crate) fn dequeue(
         &mut self,
         class: usize,
         now: Instant,
         obs: &mut dyn Observer<P>,
-    ) -> Option<P>
-    where
-        Q: Qdisc<P>,
-    {
+    ) -> Option<P> {
         let of = &mut self.each[class];
-        let pkt = of.queue.dequeue(now, obs);
+        let pkt = match of.head.take() {
+            Some(head) => Some(head),
+            None => of.queue.dequeue(now, obs),
+        };
         if let Some(pkt) = &pkt {
             of.sent += 1;
             of.sent_bytes += pkt.size().0;
@@ -97,11 +101,26 @@ impl<Q> Classes<Q> {
         pkt
     }
 
+    /// The size of the packet that the class sends next, if it has one that may go.
+    ///
+    /// Its queue has decided on this packet then: a law that looks at delays sees those of now.
+    #[inline]
+    pub(crate) fn peek(
+        &mut self,
+        class: usize,
+        now: Instant,
+        obs: &mut dyn Observer<P>,
+    ) -> Option<Bytes> {
+        if self.each[class].head.is_none() {
+            let of = &mut self.each[class];
+            of.head = of.queue.dequeue(now, obs);
+            self.settle(class);
+        }
+        self.each[class].head.as_ref().map(P::size)
+    }
+
     /// Tells those whose time has come.
-    pub(crate) fn on_timer<P: Packet>(&mut self, now: Instant)
-    where
-        Q: Qdisc<P>,
-    {
+    pub(crate) fn on_timer(&mut self, now: Instant) {
         for class in 0..self.each.len() {
             let of = &mut self.each[class];
             if of.next_timer.is_some_and(|due| due <= now) {
@@ -114,10 +133,7 @@ impl<Q> Classes<Q> {
 
     /// What each class passed, dropped and holds, and what its queue says of itself; the parts of
     /// such a queue have no place in the list.
-    pub(crate) fn statistics<P: Packet>(&self, list: &'static str) -> Vec<Statistic>
-    where
-        Q: Qdisc<P>,
-    {
+    pub(crate) fn statistics(&self, list: &'static str) -> Vec<Statistic> {
         let each = self.each.iter().enumerate().flat_map(|(place, of)| {
             let waiting = of.backlog.packets as u64;
             let own = [
@@ -138,12 +154,13 @@ impl<Q> Classes<Q> {
 
     /// Brings the sums up to date with the queue of one class.
     #[inline]
-    fn settle<P: Packet>(&mut self, class: usize)
-    where
-        Q: Qdisc<P>,
-    {
+    fn settle(&mut self, class: usize) {
         let of = &mut self.each[class];
-        let (was, is) = (of.backlog, of.queue.backlog());
+        let (was, mut is) = (of.backlog, of.queue.backlog());
+        if let Some(head) = &of.head {
+            is.packets += 1;
+            is.bytes += head.size();
+        }
         of.backlog = is;
         self.backlog = Backlog {
             packets: self.backlog.packets + is.packets - was.packets,

@@ -135,14 +135,14 @@ impl Params for PfifoFastParams {
 
 /// Strict priority over any queues.
 #[derive(Clone, Debug)]
-pub struct Prio<P>(Bands<AnyQdisc<P>>);
+pub struct Prio<P>(Bands<AnyQdisc<P>, P>);
 
 /// Strict priority over three FIFOs.
 #[derive(Clone, Debug)]
 pub struct PfifoFast<P> {
     /// Packets that all bands hold together.
     total_limit: usize,
-    bands: Bands<DropTail<P>>,
+    bands: Bands<DropTail<P>, P>,
 }
 
 impl<P: Packet> PfifoFast<P> {
@@ -218,17 +218,14 @@ impl<P: Packet> Qdisc<P> for PfifoFast<P> {
 
 /// Queues in strict order, and the way of a packet to its own.
 #[derive(Clone, Debug)]
-struct Bands<Q> {
-    classes: Classes<Q>,
+struct Bands<Q, P> {
+    classes: Classes<Q, P>,
     /// The band of each DSCP.
     band_of: [u8; 64],
 }
 
-impl<Q> Bands<Q> {
-    fn new<P: Packet>(queues: Vec<Q>, priomap: [u8; 16]) -> Self
-    where
-        Q: Qdisc<P>,
-    {
+impl<Q: Qdisc<P>, P: Packet> Bands<Q, P> {
+    fn new(queues: Vec<Q>, priomap: [u8; 16]) -> Self {
         // Typed parameters that bypassed the check lead to the last band, not to none.
         let last = u8::try_from(queues.len() - 1).unwrap_or(u8::MAX);
         let mut band_of = [0; 64];
@@ -242,20 +239,14 @@ impl<Q> Bands<Q> {
     }
 
     #[inline]
-    fn enqueue<P: Packet>(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>)
-    where
-        Q: Qdisc<P>,
-    {
+    fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
         let band = self.band_of[usize::from(pkt.dscp().number())];
         self.classes.enqueue(usize::from(band), now, pkt, obs);
     }
 
     /// A band that waits but may not send yet lets the next one go first.
     #[inline]
-    fn dequeue<P: Packet>(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P>
-    where
-        Q: Qdisc<P>,
-    {
+    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
         // Empty queues are asked too: some laws want to know that the link idles.
         (0..self.classes.len()).find_map(|band| self.classes.dequeue(band, now, obs))
     }

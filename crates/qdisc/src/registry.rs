@@ -9,6 +9,7 @@ use crate::cocoa::{Cocoa, CocoaParams};
 use crate::codel::{Codel, CodelParams};
 use crate::contract::{Backlog, Observer, Qdisc, Statistic};
 use crate::droptail::{DropTail, DropTailParams};
+use crate::drr::{Drr, DrrParams};
 use crate::dualpi2::{DualPi2, DualPi2Params};
 use crate::floq::{Floq, FloqParams};
 use crate::fq::{Fq, FqParams};
@@ -162,6 +163,8 @@ disciplines! {
     Afd: AfdParams => Afd,
     /// `floq` and its presets.
     Floq: FloqParams => Floq,
+    /// `drr`.
+    Drr: DrrParams => Drr,
     /// `prio`.
     Prio: PrioParams => Prio,
     /// `pfifo_fast`.

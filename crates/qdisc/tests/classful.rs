@@ -24,6 +24,11 @@ fn what_is_displayed_is_read_back() {
              pfifo limit 5",
         ),
         (
+            "drr quantum 3028 classes 4 leaf codel / (drr leaf sfq limit 9)",
+            "drr classes 4 quantum 3028b leaf codel limit 1000 target 5ms interval 100ms / \
+             drr classes 1024 leaf sfq limit 9 depth 127 flows 128 divisor 1024",
+        ),
+        (
             "pfifo_fast limit 5p profile linux-3.14",
             "pfifo_fast limit 5 profile linux-3.14",
         ),
@@ -52,6 +57,18 @@ fn a_refusal_says_what_would_be_right() {
     assert_eq!(
         refusal("prio priomap leaf codel"),
         "prio: priomap needs a value; allowed: numbers from 0 to 15"
+    );
+    assert_eq!(
+        refusal("drr classes 1 leaf codel / codel"),
+        "drr: leaf gives 2 queues, but classes is 1"
+    );
+    assert_eq!(
+        refusal("drr quantum 255"),
+        "drr: quantum 255 is out of range; allowed: 256b to 1048576b"
+    );
+    assert_eq!(
+        refusal("drr leaf drr leaf pfifo"),
+        "drr: leaf makes 1049600 queues, at most are 65536"
     );
     assert_eq!(
         refusal("prio leaf codel / codel / codel / codel"),

@@ -1,7 +1,19 @@
 //! What may be set in the disciplines that share a link among others.
 
-use super::parameters::{PROFILE, count, number, packets};
+use super::parameters::{PROFILE, count, number, packets, size};
 use crate::parameter::{Parameter, Unit};
+
+pub(super) const DRR: &[Parameter] = &[
+    count("classes", 1, 16_384, "", "classes that flows are hashed to"),
+    size(
+        "quantum",
+        256,
+        1 << 20,
+        "the MTU",
+        "bytes a class may send in its turn",
+    ),
+    leaves(16_384, "the queue of each class; one stands for all"),
+];
 
 pub(super) const PRIO: &[Parameter] = &[
     count("bands", 2, 16, "", "how many bands there are"),
