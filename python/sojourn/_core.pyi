@@ -13,7 +13,8 @@ The tables of an :class:`Outcome`, all of which begin with the columns ``arm`` (
     its first SYN), ``delivered_bytes``, ``goodput_mbit_per_s`` (payload over max(warm-up,
     start) to min(end, stop, completion)), ``sent_packets``, ``received_packets``,
     ``retransmits``, ``timeouts``, ``syn_retransmits``, ``srtt_ms_mean``,
-    ``cwnd_packets_mean``, ``owd_ms_mean``, ``owd_ms_p95``, ``owd_ms_max`` (one-way delay),
+    ``ack_rtt_ms_mean`` (over the acknowledgements that told one), ``cwnd_packets_mean``,
+    ``owd_ms_mean``, ``owd_ms_p95``, ``owd_ms_max`` (one-way delay),
     ``ping_ms_mean``, ``ping_ms_median``, ``ping_ms_p95``, ``ping_ms_p99``, ``ping_ms_max``,
     ``ping_ms_min`` and ``ping_loss`` (share without reply).
 ``links``

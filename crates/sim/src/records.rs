@@ -117,6 +117,10 @@ pub struct FlowCounters {
     pub timeouts: u64,
     /// Retransmitted SYNs.
     pub syn_retransmits: u64,
+    /// Acknowledgements that told a round-trip time: of data sent once, acknowledged in order.
+    pub rtt_samples: u64,
+    /// Sum of these times, each from the newest of that data, in µs.
+    pub rtt_micros: u64,
 }
 
 /// One interval of a flow.

@@ -88,6 +88,12 @@ fn invented(config: &Config) -> Records {
                 series: ends().map(|(at, n)| flow_sample(at, n)).collect(),
                 totals: FlowCounters {
                     delivered_bytes: 1_000_000,
+                    rtt_samples: if kind(&flow.traffic) == FlowKind::Tcp {
+                        4
+                    } else {
+                        0
+                    },
+                    rtt_micros: 200_000,
                     ..FlowCounters::default()
                 },
                 one_way_delay: Histogram::default(),
@@ -186,6 +192,8 @@ fn metrics_are_those_of_their_definitions() {
     // Samples 3 to 10 lie after the warm-up.
     near(number(flows, "cwnd_packets_mean", 0), 6.5, "cwnd");
     near(number(flows, "srtt_ms_mean", 0), 46.5, "srtt");
+    near(number(flows, "ack_rtt_ms_mean", 0), 50.0, "rtt");
+    assert_eq!(number(flows, "ack_rtt_ms_mean", 2), None);
     assert_eq!(number(flows, "cwnd_packets_mean", 2), None);
     assert_eq!(number(flows, "goodput_mbit_per_s", 3), None);
     near(number(flows, "ping_ms_p99", 3), 41.0, "ping");

@@ -1,7 +1,7 @@
 //! What a flow did, in the numbers of the table `flows`.
 
 use sojourn_net::{Duration, Instant};
-use sojourn_sim::{Config, FlowConfig, FlowKind, FlowRecord, FlowSample, Traffic};
+use sojourn_sim::{Config, FlowConfig, FlowCounters, FlowKind, FlowRecord, FlowSample, Traffic};
 
 use super::ping::PingMetrics;
 use super::rows::{mbit_per_s, ms_of_nanos, ms_of_nanos_f64};
@@ -17,6 +17,7 @@ pub(crate) struct FlowRow<'a> {
     pub(crate) fct_s: Option<f64>,
     pub(crate) goodput_mbit_per_s: Option<f64>,
     pub(crate) srtt_ms_mean: Option<f64>,
+    pub(crate) ack_rtt_ms_mean: Option<f64>,
     pub(crate) cwnd_packets_mean: Option<f64>,
     pub(crate) owd_ms_mean: Option<f64>,
     pub(crate) owd_ms_p95: Option<f64>,
@@ -62,6 +63,7 @@ impl<'a> FlowRow<'a> {
                 .filter(|_| record.kind != FlowKind::Ping)
                 .map(|from| mbit_per_s(record.totals.delivered_bytes, end.since(from))),
             srtt_ms_mean: mean(&srtts),
+            ack_rtt_ms_mean: ack_rtt_ms(&record.totals),
             cwnd_packets_mean: mean(&windows),
             owd_ms_mean: owd.mean().map(ms_of_nanos_f64),
             owd_ms_p95: owd.quantile(0.95).map(ms_of_nanos),
@@ -74,6 +76,13 @@ impl<'a> FlowRow<'a> {
     pub(crate) fn tcp(&self, n: u64) -> Option<u64> {
         (self.record.kind == FlowKind::Tcp).then_some(n)
     }
+}
+
+/// Mean round-trip time of the acknowledgements that told one.
+#[expect(clippy::cast_precision_loss, reason = "exact below 285 years in all")]
+fn ack_rtt_ms(totals: &FlowCounters) -> Option<f64> {
+    let told = totals.rtt_samples > 0;
+    told.then(|| totals.rtt_micros as f64 / totals.rtt_samples as f64 / 1e3)
 }
 
 pub(crate) const fn kind_name(kind: FlowKind) -> &'static str {

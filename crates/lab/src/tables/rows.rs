@@ -83,6 +83,7 @@ fn flows(cell: Cell<'_>) -> RecordBatch {
             all().map(|r| r.tcp(r.record.totals.syn_retransmits)),
         )
         .optional_real("srtt_ms_mean", all().map(|r| r.srtt_ms_mean))
+        .optional_real("ack_rtt_ms_mean", all().map(|r| r.ack_rtt_ms_mean))
         .optional_real("cwnd_packets_mean", all().map(|r| r.cwnd_packets_mean))
         .optional_real("owd_ms_mean", all().map(|r| r.owd_ms_mean))
         .optional_real("owd_ms_p95", all().map(|r| r.owd_ms_p95))

@@ -215,6 +215,8 @@ fn since(all: &FlowCounters, before: &FlowCounters) -> FlowCounters {
         retransmits: all.retransmits - before.retransmits,
         timeouts: all.timeouts - before.timeouts,
         syn_retransmits: all.syn_retransmits - before.syn_retransmits,
+        rtt_samples: all.rtt_samples - before.rtt_samples,
+        rtt_micros: all.rtt_micros - before.rtt_micros,
     }
 }
 

@@ -103,6 +103,8 @@ impl Tcp {
             retransmits: sender.resent,
             timeouts: u64::from(sender.timeouts),
             syn_retransmits: u64::from(sender.syn_resent),
+            rtt_samples: sender.rtt_samples,
+            rtt_micros: sender.rtt_micros,
         }
     }
 

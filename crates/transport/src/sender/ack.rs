@@ -271,8 +271,11 @@ impl Sender {
         if let Some((oldest, newest)) = found.acked_sent
             && !found.resent_acked
         {
+            let rtt = micros(now.since(newest));
             sample = Some(micros(now.since(oldest)));
-            ca_rtt = Some(micros(now.since(newest)));
+            ca_rtt = Some(rtt);
+            self.counters.rtt_samples += 1;
+            self.counters.rtt_micros += u64::from(rtt);
         }
         if let Some((oldest, newest)) = found.sacked_sent {
             sample = sample.or(Some(micros(now.since(oldest))));

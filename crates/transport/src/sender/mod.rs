@@ -161,6 +161,10 @@ pub struct Counters {
     pub timeouts: u32,
     /// SYNs sent again.
     pub syn_resent: u32,
+    /// Acknowledgements that told a round-trip time: of data sent once, acknowledged in order.
+    pub rtt_samples: u64,
+    /// Sum of these times, each from the newest of that data, in µs.
+    pub rtt_micros: u64,
 }
 
 impl Sender {
