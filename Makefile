@@ -10,7 +10,7 @@ PYTHON_CODE := python tests/python tests/vectors/tools crates/py/tests
 DIR ?= results/residential/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fmt bench bench-peers parity vectors report docs figures clean
+.PHONY: help setup demo cocoa test check fmt bench bench-peers parity vectors report docs figures clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ $(EXTENSION): $(PACKAGES) $(SOURCES)
 
 demo: setup ## Measure a published study again: under a minute on two cores.
 	$(BIN)/sojourn reproduce residential
+
+cocoa: setup ## Measure the Cocoa paper again: 40 s of processor time.
+	$(BIN)/sojourn reproduce cocoa
 
 test: check ## All tests, after all checks; makes what it needs.
 	cargo test --workspace --quiet
@@ -66,10 +69,12 @@ vectors: ## Record the kernel's queues anew: make vectors UML=path/to/linux
 report: setup ## HTML report on a saved result: make report DIR=results/…
 	$(BIN)/sojourn report $(DIR)
 
-figures: setup ## Draw the figures of the README again.
+figures: setup ## Draw the figures of the documentation again.
 	$(BIN)/sojourn reproduce residential --out results/residential
 	mkdir -p docs/figures
 	cp results/residential/rrul_10_1/ellipse.png docs/figures/residential_10_1.png
+	$(BIN)/sojourn reproduce cocoa --out results/cocoa
+	cp results/cocoa/trajectory/series.png docs/figures/cocoa_trajectory.png
 
 docs: setup ## Documentation of the Rust crates, in target/doc.
 	cargo doc --workspace --no-deps

@@ -93,7 +93,8 @@ def plot_series(result: Result) -> Figure:
     for link in curves.link_names(result):
         panels.append((f"sojourn {link} [ms]", curves.sojourn_curves(result, link), True))
         panels.append((f"backlog {link} [packets]", curves.backlog_curves(result, link), False))
-    panels = [panel for panel in panels if panel[1]]
+    # A queue that was never used has nothing to show, least of all on a logarithmic axis.
+    panels = [panel for panel in panels if any(max(line.y) > 0.0 for line in panel[1])]
     figure = _figure(columns=1, rows=len(panels), width=7.0, height=1.7)
     for index, (label, lines, logarithmic) in enumerate(panels):
         axes = figure.add_subplot(len(panels), 1, index + 1)

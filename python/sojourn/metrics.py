@@ -12,6 +12,8 @@ from sojourn import _core
 
 KEYS = ("arm", "replication")
 LEVEL = 0.95
+# What a link counts of each packet before its IP header, in bytes.
+ETHERNET_HEADER = 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,12 @@ def _metric(column: str) -> Metric:
     if column.startswith("goodput_"):
         name = column.removeprefix("goodput_").removesuffix("_mbit_per_s")
         return Metric(column=column, label=f"goodput {name}", unit="Mbit/s", digits=2)
+    if column.startswith("throughput_"):
+        name = column.removeprefix("throughput_").removesuffix("_mbit_per_s")
+        return Metric(column=column, label=f"throughput {name}", unit="Mbit/s", digits=2)
+    if column.startswith("ack_rtt_"):
+        name = column.removeprefix("ack_rtt_").removesuffix("_ms")
+        return Metric(column=column, label=f"RTT {name}", unit="ms", digits=1)
     if column.startswith("sojourn_"):
         name = column.removeprefix("sojourn_").removesuffix("_ms_p95")
         return Metric(column=column, label=f"sojourn {name} p95", unit="ms", digits=1)
@@ -102,6 +110,45 @@ def per_run_metrics(
         if part is not None:
             runs = runs.join(part, on=KEYS, how="left", maintain_order="left")
     return runs
+
+
+def transport_metrics(
+    flows: pl.DataFrame, links: pl.DataFrame, *, measured_s: float
+) -> pl.DataFrame:
+    """Compute what publications on transport give, for comparisons with them.
+
+    Parameters
+    ----------
+    flows, links
+        Tables of an outcome.
+    measured_s
+        From the end of the warm-up to the end of the run, in seconds.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a run: ``arm``, ``replication``, ``throughput_<link>_mbit_per_s`` for each link
+        and ``ack_rtt_<direction>_ms`` for each direction of TCP.
+    """
+    ip_bytes = pl.col("sent_bytes") - ETHERNET_HEADER * pl.col("sent_packets")
+    names = links["link"].unique(maintain_order=True).to_list()
+    runs = links.group_by(KEYS, maintain_order=True).agg(
+        (ip_bytes.filter(pl.col("link") == name).sum() * 8 / measured_s / 1e6).alias(
+            f"throughput_{name}_mbit_per_s"
+        )
+        for name in names
+    )
+    tcp = _data_flows(flows).filter(pl.col("kind") == "tcp")
+    if tcp.is_empty():
+        return runs
+    rtts = tcp.group_by(KEYS, maintain_order=True).agg(
+        pl.col("ack_rtt_ms_mean")
+        .filter(pl.col("direction") == name)
+        .mean()
+        .alias(f"ack_rtt_{name}_ms")
+        for name in _directions(tcp)
+    )
+    return runs.join(rtts, on=KEYS, how="left", maintain_order="left")
 
 
 def _data_flows(flows: pl.DataFrame) -> pl.DataFrame:

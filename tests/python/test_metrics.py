@@ -85,6 +85,16 @@ def test_signals_are_summed_over_links_and_reasons() -> None:
     assert (run["drops"], run["marks"]) == (5.0, 9.0)
 
 
+def test_throughput_is_that_of_ip_and_round_trip_times_are_averaged_over_flows() -> None:
+    seen = flows({("a", 0): [1.0, 2.0, 3.0]}).with_columns(
+        ack_rtt_ms_mean=pl.Series([50.0, 70.0, None])
+    )
+    sent = links(0.9).with_columns(sent_bytes=pl.lit(1_514_000), sent_packets=pl.lit(1_000))
+    run = metrics.transport_metrics(seen, sent, measured_s=2.0).row(0, named=True)
+    assert run["throughput_up_mbit_per_s"] == pytest.approx(8 * 1_500_000 / 2.0 / 1e6)
+    assert run["ack_rtt_up_ms"] == pytest.approx(60.0)
+
+
 def test_one_run_has_a_mean_and_no_interval() -> None:
     run = metrics.per_run_metrics(flows({("a", 0): [1.0]}), links(0.9), pings([]), warmup_s=0.0)
     row = metrics.summary(run).row(0, named=True)

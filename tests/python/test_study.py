@@ -24,23 +24,34 @@ def comparison(rows: list[tuple[str, float, float, float]]) -> pl.DataFrame:
 
 def test_pairs_that_could_not_be_told_apart_do_not_count() -> None:
     found = study.order(
-        comparison([("a", 9.0, 7.5, 1.0), ("b", 8.0, 8.1, 1.0), ("c", 80.0, 60.0, 1.0)])
+        comparison([("a", 9.0, 7.5, 1.0), ("b", 8.0, 8.1, 1.0), ("c", 80.0, 60.0, 1.0)]),
+        "induced_latency_ms",
     )
     assert (found.pairs, found.kept, list(found.exchanged)) == (2, 2, [])
 
 
 def test_an_exchanged_pair_is_named_the_published_better_first() -> None:
-    found = study.order(comparison([("a", 30.0, 10.0, 1.0), ("b", 20.0, 25.0, 1.0)]))
+    rows = comparison([("a", 30.0, 10.0, 1.0), ("b", 20.0, 25.0, 1.0)])
+    found = study.order(rows, "induced_latency_ms")
     assert list(found.exchanged) == [("a", "b")]
 
 
 def test_near_is_by_percent_or_by_interval() -> None:
     rows = comparison([("a", 100.0, 110.0, 0.1), ("b", 2.0, 1.2, 0.3), ("c", 50.0, 80.0, 0.1)])
-    near = study.judged(rows, "induced_latency_ms", 20.0)["near"]
-    assert near.to_list() == [True, True, False]
+    margin = study.Margin(kind="latency", metrics="induced_", width=20.0, unit="percent")
+    assert study.judged(rows, margin)["near"].to_list() == [True, True, False]
 
 
-@pytest.mark.parametrize("name", ["residential"])
+def test_a_margin_in_points_is_of_the_number_itself_and_may_be_for_some_arms() -> None:
+    rows = comparison([("a", 100.0, 110.0, 0.1), ("b", 105.0, 110.0, 0.1), ("c", 2.0, 80.0, 0.1)])
+    margin = study.Margin(
+        kind="latency", metrics="induced_", width=5.0, unit="points", arms=["a", "b"]
+    )
+    assert study.judged(rows, margin)["near"].to_list() == [False, True]
+    assert str(margin) == "5 points"
+
+
+@pytest.mark.parametrize("name", ["cocoa", "residential"])
 def test_every_published_number_has_its_arm_and_scenario(name: str) -> None:
     loaded = study.load(ROOT / "papers" / name)
     for key, scenario in loaded.scenarios.items():

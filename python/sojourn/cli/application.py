@@ -180,7 +180,9 @@ def write_report(
 @app.command()
 def reproduce(
     *,
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="A published study: residential.")],
+    study: Annotated[
+        str, typer.Argument(metavar="STUDY", help="A published study: residential, cocoa.")
+    ],
     replications: Annotated[
         int | None, typer.Option(min=1, help="Runs of each queue and link.")
     ] = None,

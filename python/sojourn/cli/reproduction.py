@@ -17,12 +17,8 @@ from sojourn.result import Result, run
 from sojourn.storage import claim_folder
 from sojourn.study import Study
 
-# What counts as near: goodput is bounded by the link and hardly varies between set-ups; latency
-# and fairness depend on details of the testbed.
-GOODPUT_PERCENT = 3.0
-LATENCY_PERCENT = 25.0
-FAIRNESS_PERCENT = 10.0
-FIGURE = "ellipse.png"
+# Differences below this are told to a tenth of a percent.
+EXACT_BELOW_PERCENT = 10.0
 _NOTE = (
     "measured: mean ±half the 95 % bootstrap interval of the mean over n runs; published: as read "
     "off the study\n"
@@ -51,7 +47,7 @@ def execute(
         with progress_bar() as progress:
             result = run(chosen, jobs=jobs, progress=progress)
         if result.finished:
-            _keep(result, folder / key)
+            _keep(result, folder / key, study.figure)
         if not result.complete:
             where = f"in {folder / key}" if result.finished else "(nothing to save)"
             text = f"interrupted: kept {result.finished} of {result.total} runs of {key} {where}"
@@ -59,7 +55,7 @@ def execute(
             return INTERRUPTED
         comparisons[key] = studies.compared(study, key, result)
         if not as_json:
-            _show(result, comparisons[key])
+            _show(study, result, comparisons[key])
     if as_json:
         print(json.dumps({key: table.to_dicts() for key, table in comparisons.items()}, indent=2))
     else:
@@ -67,7 +63,10 @@ def execute(
         print(verdict(study, comparisons))
     for key in comparisons:
         place = folder / key
-        said.print(f"report in {place / 'report.html'}, figure in {place / FIGURE}", markup=False)
+        said.print(
+            f"report in {place / 'report.html'}, figure in {_figure(place, study.figure)}",
+            markup=False,
+        )
     return 0
 
 
@@ -90,16 +89,21 @@ def claim_folder_tree(folder: Path, names: list[str]) -> Path:
     return folder
 
 
-def _keep(result: Result, folder: Path) -> None:
+def _keep(result: Result, folder: Path, figure: studies.Figure) -> None:
     from sojourn import figures  # noqa: PLC0415 - the other commands start without matplotlib
 
+    draw = {"ellipse": figures.plot_ellipse, "series": figures.plot_series}[figure]
     result.save(folder)
     reports.write(result, folder / "report.html")
-    figures.save(figures.plot_ellipse(result), folder / FIGURE, result)
+    figures.save(draw(result), _figure(folder, figure), result)
 
 
-def _show(result: Result, comparison: pl.DataFrame) -> None:
-    described = {metric.column: metric for metric in metrics_of(result.per_run)}
+def _figure(folder: Path, figure: studies.Figure) -> Path:
+    return folder / f"{figure}.png"
+
+
+def _show(study: Study, result: Result, comparison: pl.DataFrame) -> None:
+    described = {metric.column: metric for metric in metrics_of(studies.per_run(result))}
     rows = []
     for row in comparison.iter_rows(named=True):
         metric = described[row["metric"]]
@@ -118,8 +122,8 @@ def _show(result: Result, comparison: pl.DataFrame) -> None:
     if comparison["linux"].is_null().all():
         head, rows = head[:-1], [row[:-1] for row in rows]
     print_table(head, rows, title=result.scenario.checked.name, words=2)
-    if studies.order(comparison).pairs:
-        print(_order_line(comparison))
+    if studies.order(comparison, study.order).pairs:
+        print(_order_line(study, comparison, described[study.order].label))
         print()
 
 
@@ -127,12 +131,13 @@ def _percent(value: float | None) -> str:
     """Write a difference in percent; what rounds to 0 has no sign."""
     if value is None:
         return "–"
-    return f"{value:+.0f} %" if round(value) else "0 %"
+    digits = 1 if abs(value) < EXACT_BELOW_PERCENT else 0
+    return f"{value:+.{digits}f} %" if round(value, digits) else "0 %"
 
 
-def _order_line(comparison: pl.DataFrame) -> str:
-    found = studies.order(comparison)
-    line = f"order of induced latency: {found.kept} of {found.pairs} pairs as published"
+def _order_line(study: Study, comparison: pl.DataFrame, label: str) -> str:
+    found = studies.order(comparison, study.order)
+    line = f"order of {label}: {found.kept} of {found.pairs} pairs as published"
     if found.exchanged:
         pairs = ", ".join(f"{worse} is below {better}" for better, worse in found.exchanged)
         line += f" (here {pairs})"
@@ -142,32 +147,30 @@ def _order_line(comparison: pl.DataFrame) -> str:
 def verdict(study: Study, comparisons: dict[str, pl.DataFrame]) -> str:
     """Say how much of a study was found again, and what was not."""
     together = pl.concat(comparisons.values())
-    kinds = {
-        "goodput": studies.judged(together, "goodput_", GOODPUT_PERCENT),
-        "induced latency": studies.judged(together, "induced_latency_ms", LATENCY_PERCENT),
-        "fairness": studies.judged(together, "jain_", FAIRNESS_PERCENT),
-    }
-    margins = [GOODPUT_PERCENT, LATENCY_PERCENT, FAIRNESS_PERCENT]
-    orders = [studies.order(comparison) for comparison in comparisons.values()]
+    kinds = [(margin, studies.judged(together, margin)) for margin in study.margins]
+    orders = [studies.order(comparison, study.order) for comparison in comparisons.values()]
     kept, pairs = sum(one.kept for one in orders), sum(one.pairs for one in orders)
     counts = "; ".join(
-        f"{kind} {rows['near'].sum()} of {rows.height} within {margin:g} %"
-        for (kind, rows), margin in zip(kinds.items(), margins, strict=True)
+        f"{margin.kind} {rows['near'].sum()} of {rows.height} within {margin}"
+        for margin, rows in kinds
     )
     lines = [
-        f"beyond the margin: {_beyond(row)}"
-        for rows in kinds.values()
+        f"beyond the margin: {_beyond(row, margin)}"
+        for margin, rows in kinds
         for row in rows.filter(~pl.col("near")).iter_rows(named=True)
     ]
+    (ordered,) = metrics_of(pl.DataFrame(schema=[study.order]))
     lines.append(
-        f"verdict on {study.name}: {counts}; "
-        f"order of induced latency {kept} of {pairs} pairs as published"
+        f"verdict on {study.name}: {counts}; order of {ordered.label} {kept} of {pairs} pairs as "
+        "published"
     )
     return "\n".join(lines)
 
 
-def _beyond(row: dict[str, Any]) -> str:
-    words = f"{row['scenario']} {row['arm']} {row['metric']} {row['difference_percent']:+.1f} %"
+def _beyond(row: dict[str, Any], margin: studies.Margin) -> str:
+    percent = margin.unit == "percent"
+    off = row["difference_percent"] if percent else row["mean"] - row["published"]
+    words = f"{row['scenario']} {row['arm']} {row['metric']} {off:+.1f}{' %' if percent else ''}"
     if row["linux"] is None:
         return words
     kernel = (row["linux"] - row["published"]) / row["published"] * 100
