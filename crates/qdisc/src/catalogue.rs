@@ -1,12 +1,15 @@
 //! What disciplines there are, and what may be set in each: the one place that says so.
 
 mod floq;
+mod marking;
 mod parameters;
 mod pie_family;
 mod schedulers;
 
 use crate::afcd::AfcdParams;
 use crate::afd::AfdParams;
+use crate::blue::BlueParams;
+use crate::choke::ChokeParams;
 use crate::cobalt::CobaltParams;
 use crate::cocoa::CocoaParams;
 use crate::codel::CodelParams;
@@ -31,6 +34,7 @@ use parameters::{
 };
 use pie_family::DUALPI2;
 
+use marking::{BLUE, CHOKE};
 use schedulers::{DRR, PFIFO_FAST, PRIO};
 
 /// A discipline, as a person choosing one wants to see it.
@@ -165,6 +169,24 @@ pub(crate) const KINDS: &[Kind] = &[
         profiles: LINUX,
         start: || QdiscSpec::Red(RedParams::adaptive()),
         parameters: RED,
+    },
+    Kind {
+        name: "choke",
+        summary: "red that drops an arrival and a queued packet drawn at random if of one flow",
+        source: "Linux 6.1 sch_choke, iproute2; Pan, Prabhakar and Psounis 2000",
+        reconstruction: None,
+        profiles: LINUX,
+        start: || QdiscSpec::Choke(ChokeParams::default()),
+        parameters: CHOKE,
+    },
+    Kind {
+        name: "blue",
+        summary: "Signals with a probability that losses raise and idle times lower (reconstructed)",
+        source: "Feng, Shin, Kandlur and Saha 2002, as later works quote it",
+        reconstruction: Some("how often an idle link lowers the probability; see its page"),
+        profiles: &[Profile::Rfc],
+        start: || QdiscSpec::Blue(BlueParams::default()),
+        parameters: BLUE,
     },
     Kind {
         name: "codel",

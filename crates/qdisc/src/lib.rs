@@ -5,7 +5,9 @@
 
 mod afcd;
 mod afd;
+mod blue;
 mod catalogue;
+mod choke;
 mod classes;
 mod cobalt;
 mod cocoa;
@@ -36,7 +38,9 @@ pub mod testing;
 
 pub use afcd::{Afcd, AfcdParams};
 pub use afd::{Afd, AfdParams};
+pub use blue::{Blue, BlueParams};
 pub use catalogue::{ParameterInfo, QdiscInfo, catalogue};
+pub use choke::{Choke, ChokeParams};
 pub use cobalt::{Cobalt, CobaltParams};
 pub use cocoa::{Cocoa, CocoaParams};
 pub use codel::{Codel, CodelParams};

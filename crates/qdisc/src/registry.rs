@@ -4,6 +4,8 @@ use sojourn_net::{Instant, Packet, Rng};
 
 use crate::afcd::{Afcd, AfcdParams};
 use crate::afd::{Afd, AfdParams};
+use crate::blue::{Blue, BlueParams};
+use crate::choke::{Choke, ChokeParams};
 use crate::cobalt::{Cobalt, CobaltParams};
 use crate::cocoa::{Cocoa, CocoaParams};
 use crate::codel::{Codel, CodelParams};
@@ -139,6 +141,10 @@ disciplines! {
     DropTail: DropTailParams => DropTail,
     /// `red`, adaptive or not.
     Red: RedParams => Red,
+    /// `choke`.
+    Choke: ChokeParams => Choke,
+    /// `blue`.
+    Blue: BlueParams => Blue,
     /// `codel`.
     Codel: CodelParams => Codel,
     /// `pie`.

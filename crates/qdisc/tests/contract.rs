@@ -68,6 +68,17 @@ fn all_specs() -> Vec<QdiscSpec> {
                 " limit 20 noquic gain 1 probability 0.3",
             ],
             "cobalt" => &["", " limit 20", " limit 20 target 1ms increment 0.05"],
+            "choke" => &[
+                "",
+                " limit 40",
+                " limit 40 min 2 max 9 burst 9 probability 1",
+                " limit 40 min 2 max 5 harddrop",
+            ],
+            "blue" => &[
+                " limit 20 freeze 1ms increment 0.1",
+                " limit 20",
+                " limit 5 freeze 1ns increment 1 decrement 0.5",
+            ],
             "drr" => &[
                 "",
                 " classes 3 quantum 256 leaf pfifo limit 9",
