@@ -19,6 +19,7 @@ use crate::dualpi2::DualPi2Params;
 use crate::floq::FloqParams;
 use crate::fq::FqParams;
 use crate::fq_codel::FqCodelParams;
+use crate::fq_pie::FqPieParams;
 use crate::parameter::{Parameter, Profile, Unit};
 use crate::pie::PieParams;
 use crate::prio::{PfifoFastParams, PrioParams};
@@ -32,7 +33,7 @@ use parameters::{
     AFCD, AFD, ALL_PROFILES, CE_THRESHOLD, COBALT, COCOA, ECN, FQ, FQ_CODEL, INTERVAL, LIMIT,
     LINUX, PIE, RED, SFB, SFQ, TARGET, flag, size,
 };
-use pie_family::DUALPI2;
+use pie_family::{DUALPI2, FQ_PIE};
 
 use marking::{BLUE, CHOKE};
 use schedulers::{DRR, PFIFO_FAST, PRIO};
@@ -232,6 +233,15 @@ pub(crate) const KINDS: &[Kind] = &[
         profiles: ALL_PROFILES,
         start: || QdiscSpec::FqCodel(FqCodelParams::without_codel()),
         parameters: FQ_CODEL,
+    },
+    Kind {
+        name: "fq_pie",
+        summary: "A queue per flow, sparse flows first, PIE in each",
+        source: "Linux 6.1 sch_fq_pie",
+        reconstruction: None,
+        profiles: LINUX,
+        start: || QdiscSpec::FqPie(FqPieParams::default()),
+        parameters: FQ_PIE,
     },
     Kind {
         name: "sfq",

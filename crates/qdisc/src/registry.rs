@@ -16,6 +16,7 @@ use crate::dualpi2::{DualPi2, DualPi2Params};
 use crate::floq::{Floq, FloqParams};
 use crate::fq::{Fq, FqParams};
 use crate::fq_codel::{FqCodel, FqCodelParams};
+use crate::fq_pie::{FqPie, FqPieParams};
 use crate::parameter::Field;
 use crate::pie::{Pie, PieParams};
 use crate::prio::{PfifoFast, PfifoFastParams, Prio, PrioParams};
@@ -153,6 +154,8 @@ disciplines! {
     DualPi2: DualPi2Params => DualPi2,
     /// `fq_codel` and `fq_nocodel`.
     FqCodel: FqCodelParams => FqCodel,
+    /// `fq_pie`.
+    FqPie: FqPieParams => FqPie,
     /// `sfq`.
     Sfq: SfqParams => Sfq,
     /// `fq`.
