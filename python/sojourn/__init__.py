@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, Any
 from sojourn import _core
 from sojourn._core import ResultError, ScenarioError, SojournError
 from sojourn.classful import Drr, PfifoFast, Prio
-from sojourn.marking import Blue, Choke
 from sojourn.qdiscs import (
     Bfifo,
     Cobalt,
@@ -40,7 +39,6 @@ from sojourn.qdiscs import (
     DualPi2,
     Fq,
     FqCoDel,
-    FqPie,
     Pfifo,
     Pie,
     Queue,
@@ -88,8 +86,6 @@ __all__ = [
     "AfqKernel2012",
     "Arm",
     "Bfifo",
-    "Blue",
-    "Choke",
     "CoDel",
     "Cobalt",
     "Cocoa",
@@ -102,7 +98,6 @@ __all__ = [
     "FloqShare",
     "Fq",
     "FqCoDel",
-    "FqPie",
     "Link",
     "Pfifo",
     "PfifoFast",

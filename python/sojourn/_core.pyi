@@ -34,6 +34,10 @@ The tables of an :class:`Outcome`, all of which begin with the columns ``arm`` (
     One row an echo request: ``t_s`` (sent), ``flow``, ``rtt_ms`` (null: no reply).
 ``sojourn``
     One row a link and bucket of its histogram: ``link``, ``low_ms``, ``high_ms``, ``count``.
+``queue_statistics``
+    One row a number that a queue keeps about itself when the run ends: ``link``, ``part`` and
+    ``part_number`` (such as tins and 0; null: the whole queue), ``name`` (as in ``tc -j -s``),
+    ``type`` (count, real, flag), ``value``.
 ``events``
     One row a drop or mark, if the scenario keeps events: ``t_s``, ``link``, ``flow``,
     ``action`` (drop, mark), ``reason`` (overlimit, aqm, ce_threshold).

@@ -59,6 +59,11 @@ class Result:
         return self._frame("sojourn")
 
     @cached_property
+    def queue_statistics(self) -> pl.DataFrame:
+        """One row a number that a queue keeps about itself, under the names of ``tc -j -s``."""
+        return self._frame("queue_statistics")
+
+    @cached_property
     def events(self) -> pl.DataFrame:
         """One row a drop or mark; empty unless the scenario keeps events."""
         return self._frame("events")

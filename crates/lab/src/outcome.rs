@@ -16,7 +16,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// Of the pieces that the runs finished so far have added, in the order of the runs.
-    pub(crate) fn of(scenario: Scenario, finished: Vec<[RecordBatch; 7]>, total: usize) -> Self {
+    pub(crate) fn of(scenario: Scenario, finished: Vec<[RecordBatch; 8]>, total: usize) -> Self {
         let manifest = Manifest::of(scenario, finished.len(), total);
         let mut tables = empty_batches().map(|batch| (batch.schema(), Vec::new()));
         for piece in finished {

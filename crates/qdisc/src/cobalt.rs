@@ -40,7 +40,7 @@
 use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
 
 use crate::codel::div_sqrt;
-use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::fifo::Fifo;
 use crate::parameter::Field;
 use crate::registry::Params;
@@ -169,6 +169,14 @@ impl<P: Packet> Qdisc<P> for Cobalt<P> {
     #[inline]
     fn backlog(&self) -> Backlog {
         self.fifo.backlog()
+    }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        vec![
+            Statistic::count("count", self.control.count.into()),
+            Statistic::flag("dropping", self.control.dropping),
+            Statistic::real("blue_prob", f64::from(self.control.p) / 4_294_967_296.0),
+        ]
     }
 }
 

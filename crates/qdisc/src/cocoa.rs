@@ -48,7 +48,7 @@
 
 use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
-use crate::contract::{Backlog, DropReason, Observer, Qdisc};
+use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
 use crate::fq::{Scheduler, Turns};
 use crate::parameter::{Field, Profile};
 use crate::registry::Params;
@@ -183,6 +183,19 @@ impl<P: Packet> Qdisc<P> for Cocoa<P> {
     #[inline]
     fn backlog(&self) -> Backlog {
         self.scheduler.backlog()
+    }
+
+    /// With `limits`: the limit of each flow that was seen, by its place in the table.
+    fn statistics(&self) -> Vec<Statistic> {
+        let limits = self.controls.iter().flatten().map(|control| control.limit);
+        let limits = limits
+            .zip(0..)
+            .map(|(limit, n)| Statistic::count("limit", limit.into()).within("limits", n));
+        self.scheduler
+            .statistics()
+            .into_iter()
+            .chain(limits)
+            .collect()
     }
 }
 

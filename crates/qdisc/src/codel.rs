@@ -105,6 +105,8 @@ pub struct Codel<P> {
     law: Law,
     fifo: CodelFifo<P>,
     control: Control,
+    /// How long the packet that left last had waited.
+    ldelay: Duration,
 }
 
 impl<P: Packet> Codel<P> {
@@ -116,8 +118,10 @@ impl<P: Packet> Codel<P> {
             fifo: CodelFifo {
                 fifo: Fifo::new(),
                 maxpacket: mtu,
+                last_arrival: Instant::ZERO,
             },
             control: Control::default(),
+            ldelay: Duration::ZERO,
         }
     }
 }
@@ -134,12 +138,23 @@ impl<P: Packet> Qdisc<P> for Codel<P> {
 
     #[inline]
     fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
-        self.control.dequeue(&self.law, &mut self.fifo, now, obs)
+        let pkt = self.control.dequeue(&self.law, &mut self.fifo, now, obs)?;
+        self.ldelay = now.since(self.fifo.last_arrival);
+        Some(pkt)
     }
 
     #[inline]
     fn backlog(&self) -> Backlog {
         self.fifo.fifo.backlog()
+    }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        let mut statistics = self.control.signals.statistics().to_vec();
+        statistics.extend([
+            Statistic::count("ldelay", self.ldelay.as_micros()),
+            Statistic::count("maxpacket", self.fifo.maxpacket.0),
+        ]);
+        statistics
     }
 }
 
@@ -147,12 +162,16 @@ impl<P: Packet> Qdisc<P> for Codel<P> {
 struct CodelFifo<P> {
     fifo: Fifo<P>,
     maxpacket: Bytes,
+    /// When the packet arrived that was taken out last.
+    last_arrival: Instant,
 }
 
 impl<P: Packet> Source<P> for CodelFifo<P> {
     #[inline]
     fn pop(&mut self) -> Option<(P, Instant)> {
-        self.fifo.pop_stamped()
+        let (pkt, arrived) = self.fifo.pop_stamped()?;
+        self.last_arrival = arrived;
+        Some((pkt, arrived))
     }
 
     #[inline]

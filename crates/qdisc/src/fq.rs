@@ -32,7 +32,7 @@
 
 use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
-use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::parameter::Field;
 use crate::pool::{List, Pool};
 use crate::registry::Params;
@@ -125,6 +125,8 @@ impl Turns {
 pub struct Fq<P> {
     params: FqParams,
     scheduler: Scheduler<P>,
+    /// Drops at the limit of a flow.
+    flows_plimit: u64,
 }
 
 impl<P: Packet> Fq<P> {
@@ -133,6 +135,7 @@ impl<P: Packet> Fq<P> {
         Self {
             params: *params,
             scheduler: Scheduler::new(&params.turns, mtu, rng),
+            flows_plimit: 0,
         }
     }
 }
@@ -145,6 +148,7 @@ impl<P: Packet> Qdisc<P> for Fq<P> {
         }
         let flow = self.scheduler.classify(&pkt);
         if self.scheduler.packets(flow) >= self.params.flow_limit {
+            self.flows_plimit += 1;
             return obs.on_drop(now, pkt, DropReason::Overlimit);
         }
         self.scheduler.append(flow, now, pkt);
@@ -166,6 +170,12 @@ impl<P: Packet> Qdisc<P> for Fq<P> {
     #[inline]
     fn backlog(&self) -> Backlog {
         self.scheduler.backlog()
+    }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        let mut numbers = self.scheduler.statistics();
+        numbers.push(Statistic::count("flows_plimit", self.flows_plimit));
+        numbers
     }
 }
 
@@ -224,6 +234,17 @@ impl<P: Packet> Scheduler<P> {
             old: Round::EMPTY,
             links: vec![FlowId::NONE; number],
         }
+    }
+
+    /// How many flows were seen, and how many of them have no turn to come.
+    pub(crate) fn statistics(&self) -> Vec<Statistic> {
+        let places = || self.flows.iter().map(|flow| flow.place);
+        let seen = places().filter(|&place| place != Place::Unknown);
+        let inactive = places().filter(|place| matches!(place, Place::Detached(_)));
+        vec![
+            Statistic::count("flows", seen.map(|_| 1).sum()),
+            Statistic::count("inactive", inactive.map(|_| 1).sum()),
+        ]
     }
 
     /// How many flows there may be.

@@ -39,11 +39,11 @@
 use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
 use crate::codel::{CodelParams, Control, Law, Source};
-use crate::contract::{Backlog, DropReason, Observer, Qdisc};
+use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
 use crate::parameter::{Field, Profile};
 use crate::pool::{List, Pool};
 use crate::registry::Params;
-use crate::round::{FlowId, SparseFirst};
+use crate::round::{FlowId, Round};
 use crate::spec::LinkFacts;
 
 /// Parameters of [`FqCodel`].
@@ -143,11 +143,17 @@ impl Params for FqCodelParams {
 #[derive(Clone, Debug)]
 pub struct FqCodel<P> {
     params: FqCodelParams,
+    quantum: i64,
     perturbation: u64,
     law: Law,
     store: Store<P>,
     flows: Vec<Flow>,
-    turns: SparseFirst,
+    new: Round,
+    old: Round,
+    /// Links of `new` and `old`; a queue is in at most one of them.
+    links: Vec<FlowId>,
+    /// How often a flow became new.
+    new_flow_count: u64,
 }
 
 /// The packets of all queues, apart from the queues, so that CoDel can draw on them.
@@ -165,6 +171,9 @@ struct Store<P> {
 #[derive(Clone, Debug)]
 struct Flow {
     list: List,
+    /// What it may still send in its turn (RFC 8290: credits).
+    deficit: i64,
+    active: bool,
     control: Control,
 }
 
@@ -173,6 +182,8 @@ impl<P: Packet> FqCodel<P> {
     pub fn new(params: &FqCodelParams, mtu: Bytes, mut rng: Rng) -> Self {
         let flow = Flow {
             list: List::EMPTY,
+            deficit: 0,
+            active: false,
             control: Control::default(),
         };
         let number = params.flows as usize;
@@ -183,6 +194,7 @@ impl<P: Packet> FqCodel<P> {
         };
         Self {
             params: *params,
+            quantum: signed(params.quantum.unwrap_or(mtu)),
             perturbation: rng.next_u64(),
             law: Law::new(&params.codel()),
             store: Store {
@@ -193,7 +205,10 @@ impl<P: Packet> FqCodel<P> {
                 profile: params.profile,
             },
             flows: vec![flow; number],
-            turns: SparseFirst::new(params.flows, params.quantum.unwrap_or(mtu)),
+            new: Round::EMPTY,
+            old: Round::EMPTY,
+            links: vec![FlowId::NONE; number],
+            new_flow_count: 0,
         }
     }
 
@@ -241,7 +256,12 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
         let id = self.classify(&pkt);
         let flow = &mut self.flows[id.index()];
         self.store.push(id.index(), &mut flow.list, now, pkt);
-        self.turns.join(id);
+        if !flow.active {
+            flow.active = true;
+            flow.deficit = self.quantum;
+            self.new_flow_count += 1;
+            self.new.push(&mut self.links, id);
+        }
         let Backlog { packets, bytes } = self.store.backlog;
         if packets > self.params.limit || bytes > self.params.memory_limit {
             self.drop_from_fat_flow(now, obs);
@@ -250,26 +270,53 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
 
     #[inline]
     fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
-        // Each turn sends or sets a queue aside, and only an arrival brings one back.
+        // Each turn sends, deactivates a queue, moves one from new to old or refills one, so the
+        // loop ends: credit grows with every visit.
         loop {
-            let id = self.turns.next()?;
+            let (id, is_new) = match self.new.first() {
+                Some(id) => (id, true),
+                None => (self.old.first()?, false),
+            };
+            let list = if is_new { &mut self.new } else { &mut self.old };
             let flow = &mut self.flows[id.index()];
+            if flow.deficit <= 0 {
+                flow.deficit += self.quantum;
+                list.pop(&self.links);
+                self.old.push(&mut self.links, id);
+                continue;
+            }
             let mut source = FlowSource {
                 store: &mut self.store,
                 at: id.index(),
                 list: &mut flow.list,
             };
             if let Some(pkt) = flow.control.dequeue(&self.law, &mut source, now, obs) {
-                self.turns.charge(id, pkt.size());
+                flow.deficit -= signed(pkt.size());
                 return Some(pkt);
             }
-            self.turns.pass(id, self.params.profile == Profile::Rfc);
+            list.pop(&self.links);
+            // A new flow may not come back as new before the old have had their turn.
+            if is_new && (self.params.profile == Profile::Rfc || self.old.first().is_some()) {
+                self.old.push(&mut self.links, id);
+            } else {
+                flow.active = false;
+            }
         }
     }
 
     #[inline]
     fn backlog(&self) -> Backlog {
         self.store.backlog
+    }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        vec![
+            Statistic::count("maxpacket", self.store.maxpacket.0),
+            Statistic::count("new_flow_count", self.new_flow_count),
+            Statistic::count("memory_used", self.store.backlog.bytes.0),
+            Statistic::count("new_flows_len", self.new.len(&self.links)),
+            Statistic::count("old_flows_len", self.old.len(&self.links)),
+        ]
     }
 }
 
@@ -317,6 +364,12 @@ impl<P: Packet> Source<P> for FlowSource<'_, P> {
         };
         bytes <= self.store.maxpacket
     }
+}
+
+/// Credits go below zero; no packet comes near 2^63 bytes.
+#[inline]
+fn signed(bytes: Bytes) -> i64 {
+    i64::try_from(bytes.0).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

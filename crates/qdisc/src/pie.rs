@@ -45,12 +45,12 @@
 //! | burst is tested before the lottery | Appendix A so, B after | `accu_prob` does not grow in a burst |
 //! | always active | Appendix B: off below a third of `TAIL_DROP` | reacts sooner |
 
-pub(crate) mod linux;
+mod linux;
 mod rfc;
 
 use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
-use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::fifo::Fifo;
 use crate::parameter::{Field, Profile};
 use crate::registry::Params;
@@ -179,6 +179,8 @@ pub struct Pie<P> {
     law: Law,
     rng: Rng,
     next_update: Instant,
+    /// The largest backlog, in packets.
+    maxq: u64,
 }
 
 /// The controller of the profile.
@@ -207,6 +209,7 @@ impl<P: Packet> Pie<P> {
             law,
             rng,
             next_update,
+            maxq: 0,
         }
     }
 }
@@ -231,6 +234,7 @@ impl<P: Packet> Qdisc<P> for Pie<P> {
             obs.on_mark(now, &pkt, MarkReason::Aqm);
         }
         self.fifo.push(now, pkt);
+        self.maxq = self.maxq.max(self.fifo.backlog().packets as u64);
     }
 
     #[inline]
@@ -246,6 +250,15 @@ impl<P: Packet> Qdisc<P> for Pie<P> {
     #[inline]
     fn backlog(&self) -> Backlog {
         self.fifo.backlog()
+    }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        let mut numbers = match &self.law {
+            Law::Rfc(law) => law.statistics(),
+            Law::Linux(law) => law.statistics(),
+        };
+        numbers.push(Statistic::count("maxq", self.maxq));
+        numbers
     }
 
     #[inline]

@@ -43,7 +43,7 @@ use std::collections::VecDeque;
 
 use sojourn_net::{Bytes, Duration, FlowKey, Instant, Packet, Rng};
 
-use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::parameter::Field;
 use crate::registry::Params;
 use crate::spec::LinkFacts;
@@ -129,6 +129,16 @@ pub struct Sfb<P> {
     /// When it began to.
     rehashed: Instant,
     penalty: Penalty,
+    drops: Drops,
+}
+
+/// Why packets were dropped, as `tc` tells it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Drops {
+    early: u64,
+    penalty: u64,
+    bucket: u64,
+    queue: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -154,6 +164,7 @@ impl<P: Packet> Sfb<P> {
                 counted: Instant::ZERO,
             },
             rng,
+            drops: Drops::default(),
         }
     }
 
@@ -192,6 +203,7 @@ impl<P: Packet> Sfb<P> {
 impl<P: Packet> Qdisc<P> for Sfb<P> {
     fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
         if self.packets.len() >= self.params.limit {
+            self.drops.queue += 1;
             return obs.on_drop(now, pkt, DropReason::Overlimit);
         }
         self.rehash_if_due(now);
@@ -201,15 +213,20 @@ impl<P: Packet> Qdisc<P> for Sfb<P> {
         let (hash, Flow { shortest, p }) = self.sets[active].judge(&pkt.flow(), &self.law);
         hashes[active] = Some(hash);
         if shortest >= self.params.max {
+            self.drops.bucket += 1;
             return obs.on_drop(now, pkt, DropReason::Aqm);
         }
         let dropped = if p >= CERTAIN {
             if warming_up {
                 hashes[other] = Some(self.sets[other].judge(&pkt.flow(), &self.law).0);
             }
-            !self.penalty.admits(&self.params, now)
+            let refused = !self.penalty.admits(&self.params, now);
+            self.drops.penalty += u64::from(refused);
+            refused
         } else {
-            self.signal(p, &mut pkt, now, obs)
+            let dropped = self.signal(p, &mut pkt, now, obs);
+            self.drops.early += u64::from(dropped);
+            dropped
         };
         if dropped {
             return obs.on_drop(now, pkt, DropReason::Aqm);
@@ -237,6 +254,23 @@ impl<P: Packet> Qdisc<P> for Sfb<P> {
             bytes: self.bytes,
         }
     }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        let bins = || self.sets[self.active].bins.iter().flatten();
+        let probability = |p: f64| p / f64::from(CERTAIN);
+        let longest = bins().map(|bin| bin.packets).max().unwrap_or(0);
+        let highest = bins().map(|bin| bin.p).max().unwrap_or(0);
+        let sum: f64 = bins().map(|bin| f64::from(bin.p)).sum();
+        vec![
+            Statistic::count("earlydrop", self.drops.early),
+            Statistic::count("penaltydrop", self.drops.penalty),
+            Statistic::count("bucketdrop", self.drops.bucket),
+            Statistic::count("queuedrop", self.drops.queue),
+            Statistic::count("maxqlen", longest.into()),
+            Statistic::real("maxprob", probability(highest.into())),
+            Statistic::real("avgprob", probability(sum / ALL_BINS)),
+        ]
+    }
 }
 
 /// A probability of 1, nearly: the kernel counts in 2^-16 and has 16 bits.
@@ -244,6 +278,8 @@ const CERTAIN: u32 = 0xFFFF;
 const LEVELS: usize = 8;
 /// Four bits of the hash name a bin in each level.
 const BINS: usize = 16;
+/// Bins of a set.
+const ALL_BINS: f64 = 128.0;
 
 #[derive(Clone, Copy, Debug)]
 struct Law {

@@ -1,7 +1,7 @@
 //! Probes: what is seen at a link.
 
 use sojourn_net::{Duration, Instant, Packet as View};
-use sojourn_qdisc::{Backlog, DropReason, MarkReason, Observer};
+use sojourn_qdisc::{Backlog, DropReason, MarkReason, Observer, Statistic};
 
 use crate::histogram::Histogram;
 use crate::link::Taken;
@@ -74,7 +74,13 @@ impl LinkProbe {
     }
 
     /// The record, less what was counted in the warm-up's part of an interval.
-    pub(crate) fn finish(self, name: String, before: &LinkCounters) -> LinkRecord {
+    /// The record of link `name`; `before`: what was counted up to the end of the warm-up.
+    pub(crate) fn finish(
+        self,
+        name: String,
+        before: &LinkCounters,
+        statistics: Vec<Statistic>,
+    ) -> LinkRecord {
         let all = sum(&self.sampled, &self.interval);
         LinkRecord {
             name,
@@ -89,6 +95,7 @@ impl LinkProbe {
             },
             sojourn: self.sojourn,
             busy: self.busy,
+            statistics,
         }
     }
 }

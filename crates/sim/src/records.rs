@@ -1,7 +1,7 @@
 //! What a run leaves behind.
 
 use sojourn_net::{Duration, Instant};
-use sojourn_qdisc::{DropReason, MarkReason};
+use sojourn_qdisc::{DropReason, MarkReason, Statistic};
 
 use crate::histogram::Histogram;
 
@@ -32,6 +32,8 @@ pub struct LinkRecord {
     /// How long the link was sending while another packet waited, since the warm-up ended; a
     /// packet counts whole when its transmission begins.
     pub busy: Duration,
+    /// What the queue keeps about itself, as it stood when the run ended.
+    pub statistics: Vec<Statistic>,
 }
 
 /// Packets counted at a link.

@@ -490,11 +490,13 @@ impl<'a> World<'a> {
 
     fn finish(self) -> Records {
         let config = self.config;
-        let links = self.probes.into_iter().zip(&config.links).zip(&self.before);
+        let statistics = self.links.iter().map(|link| link.qdisc.statistics());
+        let named = config.links.iter().map(|link| link.name.clone());
+        let links = named.zip(statistics).zip(self.probes).zip(&self.before);
         let flows = self.flows.into_iter().zip(&config.flows);
         Records {
             links: links
-                .map(|((probe, link), before)| probe.finish(link.name.clone(), before))
+                .map(|(((name, numbers), probe), before)| probe.finish(name, before, numbers))
                 .collect(),
             flows: flows.map(|(flow, config)| flow.finish(config)).collect(),
             events: self.events.unwrap_or_default(),

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from sojourn import _core, presets
+from sojourn import _core, presets, tc
 from sojourn import report as reports
-from sojourn.cli import catalogue, reproduction, session
+from sojourn.cli import catalogue, reproduction, session, tables
 from sojourn.overrides import assignment, overridden, refuse_hidden
 from sojourn.qdiscs import Queue, qdisc
 from sojourn.result import Result
@@ -174,6 +174,24 @@ def write_report(
     file = claim_file(folder / "report.html" if output is None else output)
     reports.write(result, file)
     typer.echo(f"report in {file}", err=True)
+    return 0
+
+
+@app.command()
+def stats(
+    *,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A saved result.")],
+    arm: Annotated[str | None, typer.Option(help="An arm; by default the first.")] = None,
+    replication: Annotated[int, typer.Option(min=0, help="Which of its runs.")] = 0,
+    tc_json: Annotated[
+        bool, typer.Option("--tc-json", help="Print what tc -j -s qdisc would.")
+    ] = False,
+) -> int:
+    """Show what each queue of a saved run says of itself."""
+    result = Result.load(folder)
+    tables.show_queues(
+        tc.queues(result, arm=arm or result.arms[0], replication=replication), as_json=tc_json
+    )
     return 0
 
 

@@ -35,6 +35,32 @@ def show(result: Result, *, as_json: bool) -> None:
     print(note)
 
 
+def show_queues(queues: list[dict[str, Any]], *, as_json: bool) -> None:
+    """Print the state of queues, as :func:`sojourn.tc.queues` describes it."""
+    if as_json:
+        print(json.dumps(queues, indent=2))
+        return
+    for queue in queues:
+        rows = [[name, _shown(value)] for name, value in _flat(queue) if name != "options"]
+        print_table(["number", "value"], rows, title=f"{queue['dev']}: {queue['kind']}")
+
+
+def _flat(queue: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Name the numbers of parts by list and place: ``tins[0].drops``."""
+    flat: list[tuple[str, Any]] = []
+    for name, value in queue.items():
+        if isinstance(value, list):
+            parts = enumerate(value)
+            flat += [(f"{name}[{n}].{key}", x) for n, part in parts for key, x in part.items()]
+        else:
+            flat.append((name, value))
+    return flat
+
+
+def _shown(value: float | str) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
 def document(result: Result) -> dict[str, Any]:
     """Collect what the tables show, and what lies behind it, for programs."""
     arms = _arms(result)

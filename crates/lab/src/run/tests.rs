@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 
 use sojourn_net::{Duration, Rng};
+use sojourn_qdisc::Statistic;
 use sojourn_sim::{
     FlowCounters, FlowKind, FlowRecord, FlowSample, Histogram, LinkCounters, LinkRecord,
     LinkSample, PingSample, SignalRecord, Traffic,
@@ -57,6 +58,10 @@ fn invented(config: &Config) -> Records {
             .iter()
             .map(|link| LinkRecord {
                 name: link.name.clone(),
+                statistics: vec![
+                    Statistic::count("count", 7),
+                    Statistic::real("prob", 0.25).within("tins", 1),
+                ],
                 series: ends()
                     .map(|(at, _)| LinkSample {
                         at,
@@ -152,7 +157,7 @@ fn every_run_has_its_rows_in_order() {
     assert_eq!((outcome.finished(), outcome.total()), (8, 8));
     let rows = TableKind::ALL.map(|kind| outcome.table(kind).rows() / 8);
     assert_eq!(rows[..5], [4, 1, 40, 10, 1]);
-    assert_eq!(rows[6], 1);
+    assert_eq!(rows[6..], [2, 1]);
     let flows = outcome.table(TableKind::Flows);
     let of = |n: usize| {
         let batch = &flows.batches()[n];

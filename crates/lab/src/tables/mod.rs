@@ -35,19 +35,22 @@ pub enum TableKind {
     Pings,
     /// One row a link and bucket of its histogram of sojourn times.
     Sojourn,
+    /// One row a number that a queue keeps about itself.
+    QueueStatistics,
     /// One row a drop or mark, where the scenario keeps them.
     Events,
 }
 
 impl TableKind {
     /// Every table.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Flows,
         Self::Links,
         Self::FlowSeries,
         Self::LinkSeries,
         Self::Pings,
         Self::Sojourn,
+        Self::QueueStatistics,
         Self::Events,
     ];
 
@@ -60,6 +63,7 @@ impl TableKind {
             Self::LinkSeries => "link_series",
             Self::Pings => "pings",
             Self::Sojourn => "sojourn",
+            Self::QueueStatistics => "queue_statistics",
             Self::Events => "events",
         }
     }
@@ -106,7 +110,7 @@ impl Table {
 }
 
 /// A piece of each table that has all its columns and no rows.
-pub(crate) fn empty_batches() -> [RecordBatch; 7] {
+pub(crate) fn empty_batches() -> [RecordBatch; 8] {
     let config = Config {
         seed: 0,
         duration: Duration::ZERO,

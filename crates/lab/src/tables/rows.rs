@@ -2,7 +2,7 @@
 
 use arrow_array::RecordBatch;
 use sojourn_net::{Duration, Instant};
-use sojourn_qdisc::{DropReason, MarkReason};
+use sojourn_qdisc::{DropReason, MarkReason, Number};
 use sojourn_sim::{
     Config, FlowKind, FlowRecord, FlowSample, LinkConfig, LinkCounters, LinkRecord, LinkSample,
     Records, Signal,
@@ -22,7 +22,7 @@ pub(crate) struct Cell<'a> {
 }
 
 /// The piece of each table that a run adds, in the order of [`super::TableKind::ALL`].
-pub(crate) fn batches(cell: Cell<'_>) -> [RecordBatch; 7] {
+pub(crate) fn batches(cell: Cell<'_>) -> [RecordBatch; 8] {
     [
         flows(cell),
         links(cell),
@@ -30,6 +30,7 @@ pub(crate) fn batches(cell: Cell<'_>) -> [RecordBatch; 7] {
         link_series(cell),
         pings(cell),
         sojourn(cell),
+        queue_statistics(cell),
         events(cell),
     ]
 }
@@ -266,6 +267,33 @@ fn sojourn(cell: Cell<'_>) -> RecordBatch {
         )
         .count("count", rows.iter().map(|(_, (_, _, n))| *n))
         .finish()
+}
+
+fn queue_statistics(cell: Cell<'_>) -> RecordBatch {
+    let rows: Vec<_> = cell
+        .records
+        .links
+        .iter()
+        .flat_map(|record| record.statistics.iter().map(move |s| (record, s)))
+        .collect();
+    let parts = || rows.iter().map(|(_, s)| s.part);
+    cell.columns(rows.len())
+        .text("link", rows.iter().map(|(record, _)| record.name.as_str()))
+        .optional_text("part", parts().map(|p| Some(p?.0)))
+        .optional_count("part_number", parts().map(|p| Some(p?.1 as u64)))
+        .text("name", rows.iter().map(|(_, s)| s.name))
+        .text("type", rows.iter().map(|(_, s)| number(s.value).0))
+        .real("value", rows.iter().map(|(_, s)| number(s.value).1))
+        .finish()
+}
+
+/// What kind of number it is, and the number.
+fn number(value: Number) -> (&'static str, f64) {
+    match value {
+        Number::Count(n) => ("count", real(n)),
+        Number::Real(x) => ("real", x),
+        Number::Flag(flag) => ("flag", f64::from(u8::from(flag))),
+    }
 }
 
 fn events(cell: Cell<'_>) -> RecordBatch {

@@ -3,6 +3,7 @@
 use sojourn_net::{Bytes, Duration, Rng};
 
 use super::PieParams;
+use crate::contract::Statistic;
 
 /// RFC 8033 `MAX_BURST`.
 const MAX_BURST: Duration = Duration::from_millis(150);
@@ -44,6 +45,13 @@ impl Rfc {
             qdelay_old: Duration::ZERO,
             current_qdelay: Duration::ZERO,
         }
+    }
+
+    pub(super) fn statistics(&self) -> Vec<Statistic> {
+        vec![
+            Statistic::real("prob", self.drop_prob),
+            Statistic::count("delay", self.current_qdelay.as_micros()),
+        ]
     }
 
     /// Less than half of `QDELAY_REF`.

@@ -1,0 +1,167 @@
+"""The state of queues in the shape of ``tc -j -s qdisc``."""
+
+import json
+from typing import Any
+
+import polars as pl
+
+from sojourn import _core
+from sojourn.result import Result
+
+# What tc calls the signals that every link counts, by queue.
+SIGNALS: dict[str, dict[str, tuple[str, ...]]] = {
+    "codel": {
+        "ecn_mark": ("marks_aqm",),
+        "ce_mark": ("marks_ce_threshold",),
+        "drop_overlimit": ("drops_overlimit",),
+    },
+    "pie": {
+        "overlimit": ("drops_overlimit",),
+        "dropped": ("drops_aqm",),
+        "ecn_mark": ("marks_aqm",),
+    },
+    "red": {"marked": ("marks_aqm",), "early": ("drops_aqm",), "pdrop": ("drops_overlimit",)},
+    "sfb": {"marked": ("marks_aqm",)},
+    "fq": {"ce_mark": ("marks_ce_threshold",)},
+}
+# Queues whose signals have the names of another's.
+FAMILIES = {
+    "fq_codel": "codel",
+    "fq_nocodel": "codel",
+    "sfq_codel": "codel",
+    "fq_pie": "pie",
+    "ared": "red",
+    "choke": "red",
+    "hred": "red",
+}
+
+MICROS_PER_S = 1e6
+BITS = 8
+
+
+def queues(result: Result, *, arm: str, replication: int = 0) -> list[dict[str, Any]]:
+    """Describe the queue of every link as ``tc -j -s qdisc`` would when the run ended.
+
+    Counters are of the whole run, warm-up included. Times are in microseconds and rates in
+    bytes a second, as in ``tc``; what `tc` has no name for keeps ours.
+
+    Parameters
+    ----------
+    result
+        A result.
+    arm
+        Name of an arm.
+    replication
+        Which of its runs, from 0.
+
+    Returns
+    -------
+    list of dict
+        One a link: ``kind``, ``handle``, ``root``, ``dev`` (the link), ``refcnt``, ``options``,
+        ``bytes``, ``packets``, ``drops``, ``overlimits`` (signals of the AQM, drops and marks),
+        ``requeues``, ``backlog`` (bytes), ``qlen`` (packets) and the queue's own numbers.
+
+    Raises
+    ------
+    ResultError
+        There is no such finished run.
+    """
+    of_run = (pl.col("arm") == arm) & (pl.col("replication") == replication)
+    links = result.links.filter(of_run)
+    if links.is_empty():
+        message = f"there is no finished run {replication} of an arm {arm!r}"
+        raise _core.ResultError(message)
+    series = result.link_series.filter(of_run)
+    numbers = result.queue_statistics.filter(of_run)
+    return [
+        _queue(
+            link["link"],
+            link["qdisc"],
+            series.filter(pl.col("link") == link["link"]),
+            numbers.filter(pl.col("link") == link["link"]),
+        )
+        for link in links.iter_rows(named=True)
+    ]
+
+
+def _queue(link: str, spec: str, series: pl.DataFrame, numbers: pl.DataFrame) -> dict[str, Any]:
+    def total(*columns: str) -> int:
+        return sum(int(series[column].sum()) for column in columns)
+
+    def last(column: str) -> int:
+        return 0 if series.is_empty() else int(series[column][-1])
+
+    kind, *words = spec.split()
+    return {
+        "kind": kind,
+        "handle": "1:",
+        "root": True,
+        "dev": link,
+        "refcnt": 1,
+        "options": _options(kind, words),
+        "bytes": total("sent_bytes"),
+        "packets": total("sent_packets"),
+        "drops": total("drops_overlimit", "drops_aqm"),
+        "overlimits": total("drops_aqm", "marks_aqm"),
+        "requeues": 0,
+        "backlog": last("backlog_bytes"),
+        "qlen": last("backlog_packets"),
+        **{
+            name: total(*columns)
+            for name, columns in SIGNALS.get(FAMILIES.get(kind, kind), {}).items()
+        },
+        **_numbers(numbers),
+    }
+
+
+def _options(kind: str, words: list[str]) -> dict[str, Any]:
+    """Read the canonical text of a queue back, in the units of ``tc``."""
+    units = {
+        item["key"]: item["unit"]
+        for entry in json.loads(_core.qdisc_catalogue())
+        if entry["name"] == kind
+        for item in entry["parameters"]
+    }
+    options: dict[str, Any] = {}
+    left = iter(words)
+    for word in left:
+        unit = units.get(word)
+        if unit == "leaves":
+            options[word] = " ".join(left)
+        elif unit == "flag":
+            options[word] = True
+        elif unit is None:
+            options[word.removeprefix("no")] = False
+        else:
+            options[word] = _value(unit, next(left))
+    return options
+
+
+def _value(unit: str, text: str) -> float | str:
+    match unit:
+        case "time":
+            return round(_core.parse_time_s(text) * MICROS_PER_S)
+        case "rate":
+            return round(_core.parse_rate_bits_per_s(text) / BITS)
+        case "size":
+            return int(_core.parse_size_bytes(text))
+        case "packets" | "count":
+            return int(text)
+        case "fraction":
+            return float(text)
+        case _:
+            return text
+
+
+def _numbers(rows: pl.DataFrame) -> dict[str, Any]:
+    """Gather a queue's own numbers; those of its parts in lists."""
+    typed = {"count": int, "real": float, "flag": bool}
+    found: dict[str, Any] = {}
+    for row in rows.iter_rows(named=True):
+        target = found
+        if row["part"] is not None:
+            parts = found.setdefault(row["part"], [])
+            parts += [{} for _ in range(row["part_number"] + 1 - len(parts))]
+            target = parts[row["part_number"]]
+        target[row["name"]] = typed[row["type"]](row["value"])
+    return found

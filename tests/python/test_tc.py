@@ -1,0 +1,59 @@
+"""The state of queues as ``tc -j -s qdisc`` would print it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from shell import Command
+
+import sojourn as sj
+from sojourn import tc
+
+SHAPE = [
+    "kind",
+    "handle",
+    "root",
+    "dev",
+    "refcnt",
+    "options",
+    "bytes",
+    "packets",
+    "drops",
+    "overlimits",
+    "requeues",
+    "backlog",
+    "qlen",
+]
+
+
+def test_a_queue_has_the_shape_of_tc_and_its_own_numbers(result: sj.Result) -> None:
+    queues = tc.queues(result, arm="fq")
+    assert [queue["dev"] for queue in queues] == ["down", "up"]
+    for queue in queues:
+        assert list(queue)[: len(SHAPE)] == SHAPE
+        assert queue["kind"] == "fq_codel"
+        assert queue["options"]["target"] == 5_000
+        assert queue["options"]["ecn"] is True
+        assert queue["new_flow_count"] > 0
+        assert isinstance(queue["new_flow_count"], int)
+
+
+def test_counters_are_of_the_whole_run(result: sj.Result) -> None:
+    series = result.link_series.filter(arm="fifo", replication=1, link="up")
+    up = tc.queues(result, arm="fifo", replication=1)[1]
+    assert up["packets"] == series["sent_packets"].sum()
+    assert up["drops"] == series["drops_overlimit"].sum() > 0
+    assert up["overlimits"] == 0
+
+
+def test_a_run_that_is_not_there_is_named(result: sj.Result) -> None:
+    with pytest.raises(sj.ResultError, match="no finished run 0 of an arm 'pie'"):
+        tc.queues(result, arm="pie")
+
+
+def test_the_command_prints_it(result: sj.Result, sojourn: Command, tmp_path: Path) -> None:
+    result.save(tmp_path / "kept")
+    printed = sojourn("stats", "kept", "--arm", "fq", "--tc-json")
+    assert json.loads(printed.stdout) == tc.queues(result, arm="fq")
+    table = sojourn("stats", "kept", "--arm", "fq")
+    assert "new_flow_count" in table.stdout
