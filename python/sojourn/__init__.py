@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 from sojourn import _core
 from sojourn._core import ResultError, ScenarioError, SojournError
 from sojourn.classful import Drr, PfifoFast, Prio
+from sojourn.marking import Blue, Choke
 from sojourn.qdiscs import (
     Bfifo,
     Cobalt,
@@ -39,6 +40,7 @@ from sojourn.qdiscs import (
     DualPi2,
     Fq,
     FqCoDel,
+    FqPie,
     Pfifo,
     Pie,
     Queue,
@@ -86,6 +88,8 @@ __all__ = [
     "AfqKernel2012",
     "Arm",
     "Bfifo",
+    "Blue",
+    "Choke",
     "CoDel",
     "Cobalt",
     "Cocoa",
@@ -98,6 +102,7 @@ __all__ = [
     "FloqShare",
     "Fq",
     "FqCoDel",
+    "FqPie",
     "Link",
     "Pfifo",
     "PfifoFast",

@@ -320,6 +320,54 @@ class DualPi2(Queue):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FqPie(Queue):
+    """A queue per flow, sparse flows first, PIE in each, as in Linux.
+
+    Parameters
+    ----------
+    limit
+        Packets that all queues hold.
+    flows
+        Queues that flows are hashed to.
+    target
+        Delay to hold each queue at, with its unit.
+    tupdate
+        Time between updates of the drop probabilities, with its unit.
+    alpha
+        Weight of the deviation from the target, in 1/16 Hz as ``tc`` has it.
+    beta
+        Weight of the change of the delay, in 1/16 Hz as ``tc`` has it.
+    quantum
+        Bytes that a queue sends in its turn.
+    memory_limit
+        Bytes above which arrivals are counted.
+    ecn_prob
+        Highest probability in per cent at which packets are marked.
+    ecn
+        Mark packets that can carry the mark instead of dropping them.
+    bytemode
+        Scale the drop probability with the size of the packet.
+    dq_rate_estimator
+        Take the delay from backlog and departure rate, not from time stamps.
+    """
+
+    kind: ClassVar[str] = "fq_pie"
+
+    limit: int | None = None
+    flows: int | None = None
+    target: str | None = None
+    tupdate: str | None = None
+    alpha: int | None = None
+    beta: int | None = None
+    quantum: int | str | None = None
+    memory_limit: int | str | None = None
+    ecn_prob: int | None = None
+    ecn: bool | None = None
+    bytemode: bool | None = None
+    dq_rate_estimator: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Red(Queue):
     """Random Early Detection on the average backlog in bytes; adaptive on request.
 

@@ -1,12 +1,15 @@
 //! What disciplines there are, and what may be set in each: the one place that says so.
 
 mod floq;
+mod marking;
 mod parameters;
 mod pie_family;
 mod schedulers;
 
 use crate::afcd::AfcdParams;
 use crate::afd::AfdParams;
+use crate::blue::BlueParams;
+use crate::choke::ChokeParams;
 use crate::cobalt::CobaltParams;
 use crate::cocoa::CocoaParams;
 use crate::codel::CodelParams;
@@ -16,6 +19,7 @@ use crate::dualpi2::DualPi2Params;
 use crate::floq::FloqParams;
 use crate::fq::FqParams;
 use crate::fq_codel::FqCodelParams;
+use crate::fq_pie::FqPieParams;
 use crate::parameter::{Parameter, Profile, Unit};
 use crate::pie::PieParams;
 use crate::prio::{PfifoFastParams, PrioParams};
@@ -29,8 +33,9 @@ use parameters::{
     AFCD, AFD, ALL_PROFILES, CE_THRESHOLD, COBALT, COCOA, ECN, FQ, FQ_CODEL, INTERVAL, LIMIT,
     LINUX, PIE, RED, SFB, SFQ, TARGET, flag, size,
 };
-use pie_family::DUALPI2;
+use pie_family::{DUALPI2, FQ_PIE};
 
+use marking::{BLUE, CHOKE};
 use schedulers::{DRR, PFIFO_FAST, PRIO};
 
 /// A discipline, as a person choosing one wants to see it.
@@ -167,6 +172,24 @@ pub(crate) const KINDS: &[Kind] = &[
         parameters: RED,
     },
     Kind {
+        name: "choke",
+        summary: "red that drops an arrival and a queued packet drawn at random if of one flow",
+        source: "Linux 6.1 sch_choke, iproute2; Pan, Prabhakar and Psounis 2000",
+        reconstruction: None,
+        profiles: LINUX,
+        start: || QdiscSpec::Choke(ChokeParams::default()),
+        parameters: CHOKE,
+    },
+    Kind {
+        name: "blue",
+        summary: "Signals with a probability that losses raise and idle times lower (reconstructed)",
+        source: "Feng, Shin, Kandlur and Saha 2002, as later works quote it",
+        reconstruction: Some("how often an idle link lowers the probability; see its page"),
+        profiles: &[Profile::Rfc],
+        start: || QdiscSpec::Blue(BlueParams::default()),
+        parameters: BLUE,
+    },
+    Kind {
         name: "codel",
         summary: "Signals when the delay has stood above a target for an interval",
         source: "RFC 8289; Linux 6.1 sch_codel",
@@ -210,6 +233,15 @@ pub(crate) const KINDS: &[Kind] = &[
         profiles: ALL_PROFILES,
         start: || QdiscSpec::FqCodel(FqCodelParams::without_codel()),
         parameters: FQ_CODEL,
+    },
+    Kind {
+        name: "fq_pie",
+        summary: "A queue per flow, sparse flows first, PIE in each",
+        source: "Linux 6.1 sch_fq_pie",
+        reconstruction: None,
+        profiles: LINUX,
+        start: || QdiscSpec::FqPie(FqPieParams::default()),
+        parameters: FQ_PIE,
     },
     Kind {
         name: "sfq",

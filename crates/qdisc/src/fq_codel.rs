@@ -43,7 +43,7 @@ use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
 use crate::parameter::{Field, Profile};
 use crate::pool::{List, Pool};
 use crate::registry::Params;
-use crate::round::{FlowId, Round};
+use crate::round::{FlowId, SparseFirst};
 use crate::spec::LinkFacts;
 
 /// Parameters of [`FqCodel`].
@@ -143,15 +143,11 @@ impl Params for FqCodelParams {
 #[derive(Clone, Debug)]
 pub struct FqCodel<P> {
     params: FqCodelParams,
-    quantum: i64,
     perturbation: u64,
     law: Law,
     store: Store<P>,
     flows: Vec<Flow>,
-    new: Round,
-    old: Round,
-    /// Links of `new` and `old`; a queue is in at most one of them.
-    links: Vec<FlowId>,
+    turns: SparseFirst,
     /// How often a flow became new.
     new_flow_count: u64,
 }
@@ -171,9 +167,6 @@ struct Store<P> {
 #[derive(Clone, Debug)]
 struct Flow {
     list: List,
-    /// What it may still send in its turn (RFC 8290: credits).
-    deficit: i64,
-    active: bool,
     control: Control,
 }
 
@@ -182,8 +175,6 @@ impl<P: Packet> FqCodel<P> {
     pub fn new(params: &FqCodelParams, mtu: Bytes, mut rng: Rng) -> Self {
         let flow = Flow {
             list: List::EMPTY,
-            deficit: 0,
-            active: false,
             control: Control::default(),
         };
         let number = params.flows as usize;
@@ -194,7 +185,6 @@ impl<P: Packet> FqCodel<P> {
         };
         Self {
             params: *params,
-            quantum: signed(params.quantum.unwrap_or(mtu)),
             perturbation: rng.next_u64(),
             law: Law::new(&params.codel()),
             store: Store {
@@ -205,9 +195,7 @@ impl<P: Packet> FqCodel<P> {
                 profile: params.profile,
             },
             flows: vec![flow; number],
-            new: Round::EMPTY,
-            old: Round::EMPTY,
-            links: vec![FlowId::NONE; number],
+            turns: SparseFirst::new(params.flows, params.quantum.unwrap_or(mtu)),
             new_flow_count: 0,
         }
     }
@@ -256,12 +244,7 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
         let id = self.classify(&pkt);
         let flow = &mut self.flows[id.index()];
         self.store.push(id.index(), &mut flow.list, now, pkt);
-        if !flow.active {
-            flow.active = true;
-            flow.deficit = self.quantum;
-            self.new_flow_count += 1;
-            self.new.push(&mut self.links, id);
-        }
+        self.new_flow_count += u64::from(self.turns.join(id));
         let Backlog { packets, bytes } = self.store.backlog;
         if packets > self.params.limit || bytes > self.params.memory_limit {
             self.drop_from_fat_flow(now, obs);
@@ -270,37 +253,20 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
 
     #[inline]
     fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
-        // Each turn sends, deactivates a queue, moves one from new to old or refills one, so the
-        // loop ends: credit grows with every visit.
+        // Each turn sends or sets a queue aside, and only an arrival brings one back.
         loop {
-            let (id, is_new) = match self.new.first() {
-                Some(id) => (id, true),
-                None => (self.old.first()?, false),
-            };
-            let list = if is_new { &mut self.new } else { &mut self.old };
+            let id = self.turns.next()?;
             let flow = &mut self.flows[id.index()];
-            if flow.deficit <= 0 {
-                flow.deficit += self.quantum;
-                list.pop(&self.links);
-                self.old.push(&mut self.links, id);
-                continue;
-            }
             let mut source = FlowSource {
                 store: &mut self.store,
                 at: id.index(),
                 list: &mut flow.list,
             };
             if let Some(pkt) = flow.control.dequeue(&self.law, &mut source, now, obs) {
-                flow.deficit -= signed(pkt.size());
+                self.turns.charge(id, pkt.size());
                 return Some(pkt);
             }
-            list.pop(&self.links);
-            // A new flow may not come back as new before the old have had their turn.
-            if is_new && (self.params.profile == Profile::Rfc || self.old.first().is_some()) {
-                self.old.push(&mut self.links, id);
-            } else {
-                flow.active = false;
-            }
+            self.turns.pass(id, self.params.profile == Profile::Rfc);
         }
     }
 
@@ -310,12 +276,13 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
     }
 
     fn statistics(&self) -> Vec<Statistic> {
+        let (new, old) = self.turns.lengths();
         vec![
             Statistic::count("maxpacket", self.store.maxpacket.0),
             Statistic::count("new_flow_count", self.new_flow_count),
             Statistic::count("memory_used", self.store.backlog.bytes.0),
-            Statistic::count("new_flows_len", self.new.len(&self.links)),
-            Statistic::count("old_flows_len", self.old.len(&self.links)),
+            Statistic::count("new_flows_len", new),
+            Statistic::count("old_flows_len", old),
         ]
     }
 }
@@ -364,12 +331,6 @@ impl<P: Packet> Source<P> for FlowSource<'_, P> {
         };
         bytes <= self.store.maxpacket
     }
-}
-
-/// Credits go below zero; no packet comes near 2^63 bytes.
-#[inline]
-fn signed(bytes: Bytes) -> i64 {
-    i64::try_from(bytes.0).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -5,7 +5,9 @@
 
 mod afcd;
 mod afd;
+mod blue;
 mod catalogue;
+mod choke;
 mod classes;
 mod cobalt;
 mod cocoa;
@@ -18,6 +20,7 @@ mod fifo;
 mod floq;
 mod fq;
 mod fq_codel;
+mod fq_pie;
 mod jiffies;
 mod leaf;
 mod parameter;
@@ -36,7 +39,9 @@ pub mod testing;
 
 pub use afcd::{Afcd, AfcdParams};
 pub use afd::{Afd, AfdParams};
+pub use blue::{Blue, BlueParams};
 pub use catalogue::{ParameterInfo, QdiscInfo, catalogue};
+pub use choke::{Choke, ChokeParams};
 pub use cobalt::{Cobalt, CobaltParams};
 pub use cocoa::{Cocoa, CocoaParams};
 pub use codel::{Codel, CodelParams};
@@ -48,6 +53,7 @@ pub use fifo::Fifo;
 pub use floq::{Floq, FloqParams};
 pub use fq::{Fq, FqParams, Turns};
 pub use fq_codel::{FqCodel, FqCodelParams};
+pub use fq_pie::{FqPie, FqPieParams};
 pub use parameter::{ParameterError, Profile, Unit};
 pub use pie::{Pie, PieParams};
 pub use prio::{PfifoFast, PfifoFastParams, Prio, PrioParams};

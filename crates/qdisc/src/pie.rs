@@ -45,7 +45,7 @@
 //! | burst is tested before the lottery | Appendix A so, B after | `accu_prob` does not grow in a burst |
 //! | always active | Appendix B: off below a third of `TAIL_DROP` | reacts sooner |
 
-mod linux;
+pub(crate) mod linux;
 mod rfc;
 
 use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};

@@ -167,11 +167,7 @@ const ADAPTATION: Duration = Duration::from_millis(500);
 impl<P: Packet> Red<P> {
     /// An empty queue on a link of `rate`, made at the origin of time.
     pub fn new(params: &RedParams, rate: Option<Rate>, rng: Rng) -> Self {
-        // What the derivation refuses, a specification refused before; typed parameters that
-        // bypassed it get the slowest average.
-        let derived = params
-            .derive()
-            .unwrap_or_else(|_| RedDerived::crude(params));
+        let derived = RedDerived::of(params);
         let bandwidth = params.bandwidth.or(rate).unwrap_or(Rate::mbit(10));
         Self {
             params: *params,
@@ -215,7 +211,7 @@ impl<P: Packet> Qdisc<P> for Red<P> {
     fn dequeue(&mut self, now: Instant, _obs: &mut dyn Observer<P>) -> Option<P> {
         let popped = self.fifo.pop_stamped();
         if popped.is_none() {
-            self.law.idle_since.get_or_insert(now);
+            self.law.idle(now);
         }
         popped.map(|(pkt, _)| pkt)
     }
@@ -255,7 +251,7 @@ enum Fate {
 
 /// The control law; averages and thresholds are scaled by `2^wlog`.
 #[derive(Clone, Debug)]
-struct Law {
+pub(crate) struct Law {
     wlog: u32,
     qth_min: u64,
     qth_max: u64,
@@ -284,7 +280,7 @@ const MAX_P_MIN: u32 = 42_949_672;
 const MAX_P_MAX: u32 = 2_147_483_647;
 
 impl Law {
-    fn new(params: &RedParams, derived: &RedDerived, bandwidth: Rate) -> Self {
+    pub(crate) fn new(params: &RedParams, derived: &RedDerived, bandwidth: Rate) -> Self {
         let (min, max, wlog) = (derived.min.0, derived.max.0, derived.wlog);
         let (scell_log, stab) = derive::idle_damping(wlog, params.avpkt, bandwidth);
         Self {
@@ -307,34 +303,72 @@ impl Law {
 
     #[inline]
     fn on_arrival(&mut self, now: Instant, backlog: Bytes, rng: &mut Rng) -> Fate {
-        self.qavg = match self.idle_since.take() {
-            Some(since) => self.decayed(now.since(since)),
-            None => self.qavg + backlog.0 - (self.qavg >> self.wlog),
-        };
+        self.sample(now, backlog.0);
         if self.qavg < self.qth_min {
-            self.qcount = None;
+            self.forget();
             return Fate::Pass;
         }
         if self.qavg >= self.qth_max {
             if self.gentle && self.qavg < 2 * self.qth_max {
                 return self.gentle_fate(rng);
             }
-            self.qcount = None;
+            self.forget();
             return Fate::HardSignal;
         }
+        if self.draws_signal(rng) {
+            Fate::Signal
+        } else {
+            Fate::Pass
+        }
+    }
+
+    /// Takes the backlog, or the idle time before an arrival, into the average.
+    #[inline]
+    pub(crate) fn sample(&mut self, now: Instant, backlog: u64) {
+        self.qavg = match self.idle_since.take() {
+            Some(since) => self.decayed(now.since(since)),
+            None => self.qavg + backlog - (self.qavg >> self.wlog),
+        };
+    }
+
+    /// The link found nothing to send.
+    #[inline]
+    pub(crate) fn idle(&mut self, now: Instant) {
+        self.idle_since.get_or_insert(now);
+    }
+
+    #[inline]
+    pub(crate) const fn is_above_min(&self) -> bool {
+        self.qavg > self.qth_min
+    }
+
+    #[inline]
+    pub(crate) const fn is_above_max(&self) -> bool {
+        self.qavg > self.qth_max
+    }
+
+    /// The next packet between the thresholds is the first.
+    #[inline]
+    pub(crate) const fn forget(&mut self) {
+        self.qcount = None;
+    }
+
+    /// The lottery for an arrival between the thresholds.
+    #[inline]
+    pub(crate) fn draws_signal(&mut self, rng: &mut Rng) -> bool {
         let Some(qcount) = self.qcount else {
             self.qcount = Some(0);
             self.qr = self.lot(rng);
-            return Fate::Pass;
+            return false;
         };
         let qcount = qcount + 1;
         if ((self.qavg - self.qth_min) >> self.wlog) * qcount < self.qr {
             self.qcount = Some(qcount);
-            return Fate::Pass;
+            return false;
         }
         self.qcount = Some(0);
         self.qr = self.lot(rng);
-        Fate::Signal
+        true
     }
 
     /// Uniform in `(0, (max - min) / max_p)`.

@@ -4,6 +4,8 @@ use sojourn_net::{Instant, Packet, Rng};
 
 use crate::afcd::{Afcd, AfcdParams};
 use crate::afd::{Afd, AfdParams};
+use crate::blue::{Blue, BlueParams};
+use crate::choke::{Choke, ChokeParams};
 use crate::cobalt::{Cobalt, CobaltParams};
 use crate::cocoa::{Cocoa, CocoaParams};
 use crate::codel::{Codel, CodelParams};
@@ -14,6 +16,7 @@ use crate::dualpi2::{DualPi2, DualPi2Params};
 use crate::floq::{Floq, FloqParams};
 use crate::fq::{Fq, FqParams};
 use crate::fq_codel::{FqCodel, FqCodelParams};
+use crate::fq_pie::{FqPie, FqPieParams};
 use crate::parameter::Field;
 use crate::pie::{Pie, PieParams};
 use crate::prio::{PfifoFast, PfifoFastParams, Prio, PrioParams};
@@ -139,6 +142,10 @@ disciplines! {
     DropTail: DropTailParams => DropTail,
     /// `red`, adaptive or not.
     Red: RedParams => Red,
+    /// `choke`.
+    Choke: ChokeParams => Choke,
+    /// `blue`.
+    Blue: BlueParams => Blue,
     /// `codel`.
     Codel: CodelParams => Codel,
     /// `pie`.
@@ -147,6 +154,8 @@ disciplines! {
     DualPi2: DualPi2Params => DualPi2,
     /// `fq_codel` and `fq_nocodel`.
     FqCodel: FqCodelParams => FqCodel,
+    /// `fq_pie`.
+    FqPie: FqPieParams => FqPie,
     /// `sfq`.
     Sfq: SfqParams => Sfq,
     /// `fq`.

@@ -1,5 +1,7 @@
 //! The order in which flows take their turns.
 
+use sojourn_net::Bytes;
+
 /// A flow of a fair queue: its place in the table of flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlowId(u32);
@@ -7,6 +9,9 @@ pub(crate) struct FlowId(u32);
 impl FlowId {
     /// No flow: an `Option<FlowId>` would double every link.
     pub(crate) const NONE: Self = Self(u32::MAX);
+
+    /// As the link of a flow: it is in no list.
+    const AWAY: Self = Self(u32::MAX - 1);
 
     /// The flow among `flows` that a 32-bit digest falls to.
     #[inline]
@@ -73,4 +78,96 @@ impl Round {
             self.first = next;
         }
     }
+}
+
+/// Round robin by credit in which flows that had nothing waiting go first (RFC 8290 §4.2).
+///
+/// A flow that comes back joins the end of *new* with a quantum of credit; one whose credit is
+/// spent gets another quantum at the end of *old*. New goes before old.
+#[derive(Clone, Debug)]
+pub(crate) struct SparseFirst {
+    quantum: i64,
+    new: Round,
+    old: Round,
+    /// Of both lists; a flow is in at most one.
+    links: Vec<FlowId>,
+    /// What each flow may still send in its turn; it may be overdrawn.
+    credits: Vec<i64>,
+}
+
+impl SparseFirst {
+    /// `flows` flows, all away.
+    pub(crate) fn new(flows: u32, quantum: Bytes) -> Self {
+        Self {
+            quantum: signed(quantum),
+            new: Round::EMPTY,
+            old: Round::EMPTY,
+            links: vec![FlowId::AWAY; flows as usize],
+            credits: vec![0; flows as usize],
+        }
+    }
+
+    /// `flow` has something to send; says whether it was away.
+    #[inline]
+    pub(crate) fn join(&mut self, flow: FlowId) -> bool {
+        let was_away = self.links[flow.index()] == FlowId::AWAY;
+        if was_away {
+            self.credits[flow.index()] = self.quantum;
+            self.new.push(&mut self.links, flow);
+        }
+        was_away
+    }
+
+    /// How many flows are new, and how many are old.
+    pub(crate) fn lengths(&self) -> (u64, u64) {
+        (self.new.len(&self.links), self.old.len(&self.links))
+    }
+
+    /// The flow whose turn it is.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<FlowId> {
+        // Each turn moves a flow from new to old or refills one, so the loop ends: credit grows
+        // with every visit.
+        loop {
+            let list = match self.new.first() {
+                Some(_) => &mut self.new,
+                None => &mut self.old,
+            };
+            let flow = list.first()?;
+            let credit = &mut self.credits[flow.index()];
+            if *credit > 0 {
+                return Some(flow);
+            }
+            *credit += self.quantum;
+            list.pop(&self.links);
+            self.old.push(&mut self.links, flow);
+        }
+    }
+
+    /// `flow` sent `size` bytes in its turn.
+    #[inline]
+    pub(crate) fn charge(&mut self, flow: FlowId, size: Bytes) {
+        self.credits[flow.index()] -= signed(size);
+    }
+
+    /// `flow`, whose turn it is, had nothing to send. It is away then, unless it is new: lest it come
+    /// back as new before the old have had their turn, it waits among them if there are any, or
+    /// `always`.
+    #[inline]
+    pub(crate) fn pass(&mut self, flow: FlowId, always: bool) {
+        let is_new = self.new.first().is_some();
+        let list = if is_new { &mut self.new } else { &mut self.old };
+        list.pop(&self.links);
+        if is_new && (always || self.old.first().is_some()) {
+            self.old.push(&mut self.links, flow);
+        } else {
+            self.links[flow.index()] = FlowId::AWAY;
+        }
+    }
+}
+
+/// Credits go below zero; no packet comes near 2^63 bytes.
+#[inline]
+fn signed(bytes: Bytes) -> i64 {
+    i64::try_from(bytes.0).unwrap_or(i64::MAX)
 }

@@ -205,6 +205,14 @@ fn a_refusal_says_what_would_be_right() {
         "red: burst 3 is too small for min 30000B: it must be at least min / avpkt, 30"
     );
     assert_eq!(
+        refusal("choke limit 20 max 30"),
+        "choke: max 30 must not be above limit 20"
+    );
+    assert_eq!(
+        refusal("choke limit 8"),
+        "choke: min 0 must be positive and below max 2"
+    );
+    assert_eq!(
         refusal("sfq divisor 1000"),
         "sfq: divisor 1000 is not a power of 2"
     );
@@ -246,7 +254,7 @@ fn a_flag_in_a_table_is_true_or_false() {
 fn the_catalogue_explains_every_parameter() {
     for kind in catalogue() {
         let few = kind.name.contains("fifo") || kind.parameters.iter().any(|p| p.key == "leaf");
-        assert!(few || kind.parameters.len() > 5, "{}", kind.name);
+        assert!(few || kind.parameters.len() > 4, "{}", kind.name);
         for p in kind.parameters {
             let (name, key) = (kind.name, p.key);
             assert!(!p.default.is_empty(), "{name} {key} has no default");

@@ -1,6 +1,6 @@
 //! What may be set in the disciplines that descend from PIE.
 
-use super::parameters::{LIMIT, LONGEST, PROFILE, count, flag, size, time};
+use super::parameters::{LIMIT, LONGEST, MTU, PROFILE, TARGET, count, flag, packets, size, time};
 use crate::parameter::{Parameter, Unit};
 
 const GAIN_MOST: u64 = 1_000_000;
@@ -93,6 +93,54 @@ pub(super) const DUALPI2: &[Parameter] = &[
         "drop from L4S when marks no longer suffice, instead of overflowing",
     ),
     PROFILE,
+];
+
+pub(super) const FQ_PIE: &[Parameter] = &[
+    packets("limit", 1, 100_000_000, "packets all queues hold"),
+    count("flows", 1, 65_536, "", "queues that flows are hashed to"),
+    TARGET,
+    time(
+        "tupdate",
+        1_000,
+        LONGEST,
+        "",
+        "time between updates of the probabilities",
+    ),
+    count(
+        "alpha",
+        0,
+        32,
+        "",
+        "gain on the error, in sixteenths of 1/s",
+    ),
+    count("beta", 0, 32, "", "gain on the trend, in sixteenths of 1/s"),
+    size(
+        "quantum",
+        1,
+        1 << 20,
+        MTU,
+        "bytes a queue sends in its turn",
+    ),
+    size(
+        "memory_limit",
+        1,
+        1 << 40,
+        "",
+        "bytes above which arrivals are counted",
+    ),
+    count(
+        "ecn_prob",
+        0,
+        100,
+        "",
+        "highest probability in per cent at which packets are marked",
+    ),
+    flag(
+        "ecn",
+        "mark ECN-capable packets while the probability is low",
+    ),
+    flag("bytemode", "scale the probability by the packet's size"),
+    flag("dq_rate_estimator", "delay from backlog and departure rate"),
 ];
 
 const fn gain(key: &'static str, unset: &'static str, meaning: &'static str) -> Parameter {

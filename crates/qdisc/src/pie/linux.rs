@@ -51,8 +51,9 @@ const LINUX_3_14: Kernel = Kernel {
     timer_wheel: false,
 };
 
+/// What is set and does not change.
 #[derive(Clone, Debug)]
-pub(super) struct Linux {
+pub(crate) struct Constants {
     kernel: Kernel,
     target: u64,
     alpha: u64,
@@ -61,21 +62,10 @@ pub(super) struct Linux {
     bytemode: bool,
     /// The delay is estimated from the departure rate.
     estimating: bool,
-
-    prob: u64,
-    accu_prob: u64,
-    qdelay: u64,
-    qdelay_old: u64,
-    burst_time: u64,
-    /// The last departure, or when the measurement began.
-    dq_tstamp: Option<u64>,
-    /// Bytes that left since the measurement began.
-    dq_count: Option<u64>,
-    avg_dq_rate: u64,
 }
 
-impl Linux {
-    pub(super) fn new(params: &PieParams, mtu: Bytes) -> Self {
+impl Constants {
+    pub(crate) fn new(params: &PieParams, mtu: Bytes) -> Self {
         let kernel = match params.profile {
             Profile::Linux314 => LINUX_3_14,
             Profile::Rfc | Profile::Linux => LINUX_6_1,
@@ -88,46 +78,74 @@ impl Linux {
             mtu: mtu.0,
             bytemode: params.bytemode,
             estimating: params.dq_rate_estimator || params.profile == Profile::Linux314,
-            prob: 0,
-            accu_prob: 0,
-            qdelay: 0,
-            qdelay_old: 0,
-            burst_time: ticks(kernel.burst),
-            dq_tstamp: None,
-            dq_count: None,
-            avg_dq_rate: 0,
         }
     }
 
     /// When the first update is due of a queue that was made at the origin of time.
-    pub(super) fn first_update(&self) -> Instant {
+    pub(crate) fn first_update(&self) -> Instant {
         self.update_after(Instant::ZERO, FIRST_UPDATE)
     }
 
     /// When an update is due that shall come `delay` after `now`.
-    pub(super) fn update_after(&self, now: Instant, delay: Duration) -> Instant {
+    pub(crate) fn update_after(&self, now: Instant, delay: Duration) -> Instant {
         if self.kernel.timer_wheel {
             jiffies::timer(now, delay)
         } else {
             now + delay
         }
     }
+}
+
+/// The state of one queue, apart from the constants, so that FQ-PIE can keep one per flow.
+#[derive(Clone, Debug)]
+pub(crate) struct Control {
+    prob: u64,
+    accu_prob: u64,
+    qdelay: u64,
+    qdelay_old: u64,
+    burst_time: u64,
+    /// The last departure, or when the measurement began.
+    dq_tstamp: Option<u64>,
+    /// Bytes that left since the measurement began.
+    dq_count: Option<u64>,
+    avg_dq_rate: u64,
+}
+
+impl Control {
+    pub(crate) fn new(law: &Constants) -> Self {
+        Self {
+            prob: 0,
+            accu_prob: 0,
+            qdelay: 0,
+            qdelay_old: 0,
+            burst_time: ticks(law.kernel.burst),
+            dq_tstamp: None,
+            dq_count: None,
+            avg_dq_rate: 0,
+        }
+    }
 
     #[inline]
-    pub(super) fn drop_early(&mut self, backlog: Bytes, size: Bytes, rng: &mut Rng) -> bool {
-        let max_prob = self.kernel.max_prob;
+    pub(crate) fn drop_early(
+        &mut self,
+        law: &Constants,
+        backlog: Bytes,
+        size: Bytes,
+        rng: &mut Rng,
+    ) -> bool {
+        let max_prob = law.kernel.max_prob;
         if self.burst_time > 0
-            || (self.qdelay < self.target / 2 && self.prob < max_prob / 5)
-            || backlog.0 < 2 * self.mtu
+            || (self.qdelay < law.target / 2 && self.prob < max_prob / 5)
+            || backlog.0 < 2 * law.mtu
         {
             return false;
         }
-        let local_prob = if self.bytemode && size.0 <= self.mtu {
-            size.0 * (self.prob / self.mtu)
+        let local_prob = if law.bytemode && size.0 <= law.mtu {
+            size.0 * (self.prob / law.mtu)
         } else {
             self.prob
         };
-        if !self.kernel.derandomise {
+        if !law.kernel.derandomise {
             return u64::from(rng.next_u32()) < local_prob;
         }
         if local_prob == 0 {
@@ -148,26 +166,28 @@ impl Linux {
         drawn
     }
 
-    pub(super) fn may_mark(&self) -> bool {
-        self.prob <= self.kernel.max_prob / 10
+    /// The probability is at most `per_cent`.
+    pub(crate) fn is_below(&self, law: &Constants, per_cent: u32) -> bool {
+        self.prob <= law.kernel.max_prob / 100 * u64::from(per_cent)
     }
 
-    pub(super) fn on_drop(&mut self) {
+    pub(crate) fn on_drop(&mut self) {
         self.accu_prob = 0;
     }
 
     /// A packet of `size` left `backlog` behind.
     #[inline]
-    pub(super) fn on_dequeue(
+    pub(crate) fn on_dequeue(
         &mut self,
+        law: &Constants,
         now: Instant,
         arrived: Instant,
         backlog: Bytes,
         size: Bytes,
     ) {
         let now = now.as_nanos() >> TICK_SHIFT;
-        if self.estimating {
-            return self.measure(now, backlog.0, size.0);
+        if law.estimating {
+            return self.measure(law, now, backlog.0, size.0);
         }
         self.qdelay = match backlog {
             Bytes(0) => 0,
@@ -179,8 +199,8 @@ impl Linux {
     }
 
     /// One more departure for the estimate of the departure rate.
-    fn measure(&mut self, now: u64, backlog: u64, size: u64) {
-        if backlog >= self.kernel.dq_threshold && self.dq_count.is_none() {
+    fn measure(&mut self, law: &Constants, now: u64, backlog: u64, size: u64) {
+        if backlog >= law.kernel.dq_threshold && self.dq_count.is_none() {
             self.dq_tstamp = Some(now);
             self.dq_count = Some(0);
         }
@@ -189,7 +209,7 @@ impl Linux {
         };
         *count += size;
         let lasted = now - began;
-        if *count < self.kernel.dq_threshold || lasted == 0 {
+        if *count < law.kernel.dq_threshold || lasted == 0 {
             return;
         }
         let rate = (*count << RATE_SHIFT) / lasted;
@@ -197,7 +217,7 @@ impl Linux {
             0 => rate,
             average => average - (average >> 3) + (rate >> 3),
         };
-        if backlog < self.kernel.dq_threshold {
+        if backlog < law.kernel.dq_threshold {
             self.dq_count = None;
         } else {
             self.dq_count = Some(0);
@@ -206,17 +226,17 @@ impl Linux {
         self.burst_time = self.burst_time.saturating_sub(lasted);
     }
 
-    pub(super) fn calculate_probability(&mut self, backlog: Bytes) {
-        let max_prob = self.kernel.max_prob;
-        if self.estimating {
+    pub(crate) fn calculate_probability(&mut self, law: &Constants, backlog: Bytes) {
+        let max_prob = law.kernel.max_prob;
+        if law.estimating {
             self.qdelay_old = self.qdelay;
             self.qdelay = (backlog.0 << RATE_SHIFT)
                 .checked_div(self.avg_dq_rate)
                 .unwrap_or(0);
         }
         let (qdelay, qdelay_old) = (self.qdelay, self.qdelay_old);
-        let (alpha, beta) = self.gains();
-        let error = qdelay.cast_signed() - self.target.cast_signed();
+        let (alpha, beta) = self.gains(law);
+        let error = qdelay.cast_signed() - law.target.cast_signed();
         let trend = qdelay.cast_signed() - qdelay_old.cast_signed();
         let two_percent = (max_prob / 50).cast_signed();
         let mut delta = alpha
@@ -228,26 +248,26 @@ impl Linux {
         if qdelay > HIGH_DELAY {
             delta += two_percent;
         }
-        let overflowed = self.apply(delta);
+        let overflowed = self.apply(law, delta);
 
         // No delay although packets wait: so few that the estimate says nothing.
         let unknown = qdelay == 0 && backlog.0 > 0;
         if qdelay == 0 && qdelay_old == 0 && !unknown && !overflowed {
-            self.prob = if self.kernel.derandomise {
+            self.prob = if law.kernel.derandomise {
                 self.prob - self.prob / 64
             } else {
                 self.prob * 98 / 100
             };
         }
-        let low = self.target / 2;
+        let low = law.target / 2;
         if qdelay < low
             && qdelay_old < low
             && self.prob == 0
-            && (!self.estimating || self.avg_dq_rate > 0)
+            && (!law.estimating || self.avg_dq_rate > 0)
         {
-            self.restart();
+            self.restart(law);
         }
-        if !self.estimating {
+        if !law.estimating {
             self.qdelay_old = qdelay;
         }
     }
@@ -255,11 +275,11 @@ impl Linux {
     /// Adds `delta` to the probability; says whether that overflowed.
     ///
     /// 6.1 notices an overflow of its 64 bits only, 256 times a probability of 1.
-    fn apply(&mut self, delta: i64) -> bool {
-        let most = if self.kernel.derandomise {
+    fn apply(&mut self, law: &Constants, delta: i64) -> bool {
+        let most = if law.kernel.derandomise {
             u64::MAX
         } else {
-            self.kernel.max_prob
+            law.kernel.max_prob
         };
         match self.prob.checked_add_signed(delta) {
             Some(prob) if prob <= most => {
@@ -267,7 +287,7 @@ impl Linux {
                 false
             }
             _ if delta > 0 => {
-                self.prob = self.kernel.max_prob;
+                self.prob = law.kernel.max_prob;
                 true
             }
             _ => {
@@ -278,10 +298,10 @@ impl Linux {
     }
 
     /// `alpha` and `beta` a tick, tuned to the probability.
-    fn gains(&self) -> (i64, i64) {
-        let max_prob = self.kernel.max_prob;
+    fn gains(&self, law: &Constants) -> (i64, i64) {
+        let max_prob = law.kernel.max_prob;
         let per_tick = max_prob / TICKS_PER_SEC;
-        let shift = if self.kernel.many_gains {
+        let shift = if law.kernel.many_gains {
             let steps = [10, 100, 1_000, 10_000, 100_000, 1_000_000];
             let passed = steps.iter().take_while(|&&s| self.prob < max_prob / s);
             // 1, then 1/2, 1/8, 1/32 … 1/2048.
@@ -295,18 +315,18 @@ impl Linux {
             usize::from(self.prob < max_prob / 10)
         };
         let gain = |sixteenths: u64| {
-            if self.kernel.many_gains {
+            if law.kernel.many_gains {
                 ((sixteenths * per_tick) >> 4 >> shift).cast_signed()
             } else {
                 ((sixteenths * per_tick) >> (4 + shift)).cast_signed()
             }
         };
-        (gain(self.alpha), gain(self.beta))
+        (gain(law.alpha), gain(law.beta))
     }
 
     /// Congestion is over: the next burst is allowed again.
-    fn restart(&mut self) {
-        self.burst_time = ticks(self.kernel.burst);
+    fn restart(&mut self, law: &Constants) {
+        self.burst_time = ticks(law.kernel.burst);
         self.dq_tstamp = None;
         self.accu_prob = 0;
         self.dq_count = None;
@@ -314,13 +334,65 @@ impl Linux {
     }
 }
 
+/// The controller of one queue.
+#[derive(Clone, Debug)]
+pub(super) struct Linux {
+    law: Constants,
+    control: Control,
+}
+
 impl Linux {
+    pub(super) fn new(params: &PieParams, mtu: Bytes) -> Self {
+        let law = Constants::new(params, mtu);
+        Self {
+            control: Control::new(&law),
+            law,
+        }
+    }
+
+    pub(super) fn first_update(&self) -> Instant {
+        self.law.first_update()
+    }
+
+    pub(super) fn update_after(&self, now: Instant, delay: Duration) -> Instant {
+        self.law.update_after(now, delay)
+    }
+
+    #[inline]
+    pub(super) fn drop_early(&mut self, backlog: Bytes, size: Bytes, rng: &mut Rng) -> bool {
+        self.control.drop_early(&self.law, backlog, size, rng)
+    }
+
+    pub(super) fn may_mark(&self) -> bool {
+        self.control.prob <= self.law.kernel.max_prob / 10
+    }
+
+    pub(super) fn on_drop(&mut self) {
+        self.control.on_drop();
+    }
+
+    #[inline]
+    pub(super) fn on_dequeue(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        backlog: Bytes,
+        size: Bytes,
+    ) {
+        self.control
+            .on_dequeue(&self.law, now, arrived, backlog, size);
+    }
+
+    pub(super) fn calculate_probability(&mut self, backlog: Bytes) {
+        self.control.calculate_probability(&self.law, backlog);
+    }
+
     pub(super) fn statistics(&self) -> Vec<Statistic> {
-        let per_sec = u128::from(self.avg_dq_rate) * u128::from(TICKS_PER_SEC);
+        let per_sec = u128::from(self.control.avg_dq_rate) * u128::from(TICKS_PER_SEC);
         let bytes_per_sec = per_sec >> RATE_SHIFT;
         vec![
             Statistic::real("prob", self.probability()),
-            Statistic::count("delay", (self.qdelay << TICK_SHIFT) / 1_000),
+            Statistic::count("delay", (self.control.qdelay << TICK_SHIFT) / 1_000),
             Statistic::count(
                 "avg_dq_rate",
                 u64::try_from(bytes_per_sec).unwrap_or(u64::MAX),
@@ -330,23 +402,23 @@ impl Linux {
 
     #[expect(clippy::cast_precision_loss, reason = "people read it as a fraction")]
     pub(super) fn probability(&self) -> f64 {
-        self.prob as f64 / self.kernel.max_prob as f64
+        self.control.prob as f64 / self.law.kernel.max_prob as f64
     }
 }
 
 #[cfg(test)]
 impl Linux {
     pub(super) fn qdelay(&self) -> u64 {
-        self.qdelay
+        self.control.qdelay
     }
 
     pub(super) fn burst_time(&self) -> u64 {
-        self.burst_time
+        self.control.burst_time
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a test wants seconds")]
     pub(super) fn target_secs(&self) -> f64 {
-        self.target as f64 / TICKS_PER_SEC as f64
+        self.law.target as f64 / TICKS_PER_SEC as f64
     }
 
     #[expect(
@@ -356,10 +428,10 @@ impl Linux {
         reason = "a test sets a probability"
     )]
     pub(super) fn set_for_test(&mut self, prob: f64, qdelay: u64, burst: Duration) {
-        self.prob = (self.kernel.max_prob as f64 * prob) as u64;
-        self.qdelay = qdelay;
-        self.qdelay_old = qdelay;
-        self.burst_time = ticks(burst);
+        self.control.prob = (self.law.kernel.max_prob as f64 * prob) as u64;
+        self.control.qdelay = qdelay;
+        self.control.qdelay_old = qdelay;
+        self.control.burst_time = ticks(burst);
     }
 }
 

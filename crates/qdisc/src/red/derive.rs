@@ -71,8 +71,13 @@ impl RedParams {
 }
 
 impl RedDerived {
-    /// Parameters that do not fit together, made to.
-    pub(super) fn crude(params: &RedParams) -> Self {
+    /// What is derived of `params`; of typed parameters that bypassed the check something near.
+    pub(crate) fn of(params: &RedParams) -> Self {
+        params.derive().unwrap_or_else(|_| Self::crude(params))
+    }
+
+    /// Parameters that do not fit together, made to; the slowest average.
+    fn crude(params: &RedParams) -> Self {
         let derived = params.derived(LARGEST_WLOG);
         Self {
             max: derived.max.max(derived.min),
