@@ -118,11 +118,6 @@ impl SparseFirst {
         was_away
     }
 
-    /// How many flows are new, and how many are old.
-    pub(crate) fn lengths(&self) -> (u64, u64) {
-        (self.new.len(&self.links), self.old.len(&self.links))
-    }
-
     /// The flow whose turn it is.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<FlowId> {
@@ -142,6 +137,11 @@ impl SparseFirst {
             list.pop(&self.links);
             self.old.push(&mut self.links, flow);
         }
+    }
+
+    /// Numbers of flows in the new and in the old list.
+    pub(crate) fn lengths(&self) -> (u64, u64) {
+        (self.new.len(&self.links), self.old.len(&self.links))
     }
 
     /// `flow` sent `size` bytes in its turn.
