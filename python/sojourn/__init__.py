@@ -34,6 +34,7 @@ from sojourn.classful import Drr, PfifoFast, Prio
 from sojourn.marking import Blue, Choke
 from sojourn.qdiscs import (
     Bfifo,
+    Cake,
     Cobalt,
     Cocoa,
     CoDel,
@@ -89,6 +90,7 @@ __all__ = [
     "Arm",
     "Bfifo",
     "Blue",
+    "Cake",
     "Choke",
     "CoDel",
     "Cobalt",

@@ -38,6 +38,10 @@ from sojourn import _core
             "dualpi2 coupling_factor 2 step_thresh 1ms nodrop_on_overload",
         ),
         (sj.FqPie(flows=64, ecn_prob=20, ecn=True), "fq_pie flows 64 ecn_prob 20 ecn"),
+        (
+            sj.Cake(bandwidth="10mbit", flowmode="dual-srchost", nat=True, overhead=18),
+            "cake bandwidth 10mbit dual-srchost nat overhead 18",
+        ),
         (sj.Cobalt(target="5ms", ecn=True), "cobalt target 5ms ecn"),
         (sj.Afcd(sample=50, average=True), "afcd sample 50 average"),
         (sj.AfcdKernel2012(limit=10_000), "afcd_kernel2012 limit 10000"),
@@ -74,6 +78,7 @@ def test_an_object_means_what_its_text_means(queue: sj.Queue, text: str) -> None
         "sfb",
         "cobalt",
         "fq_pie",
+        "cake bandwidth 10mbit diffserv4 ack-filter",
         "afcd",
         "afcd_kernel2012",
         "afd",

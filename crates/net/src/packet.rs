@@ -59,6 +59,9 @@ pub trait Packet {
         Dscp::DEFAULT
     }
 
+    /// Overwrites the class, fixing any checksum that covers it; who has none keeps none.
+    fn set_dscp(&mut self, _dscp: Dscp) {}
+
     /// What can be read behind the IP header.
     fn transport(&self) -> Transport {
         Transport::Other

@@ -43,6 +43,7 @@ fn parameter(info: &ParameterInfo) -> Value {
             Unit::Weight => "weight",
             Unit::Flag => "flag",
             Unit::Profile => "profile",
+            Unit::Choice(_) => "choice",
             Unit::Leaves => "leaves",
         },
         "default": info.default,

@@ -1,5 +1,6 @@
 //! What disciplines there are, and what may be set in each: the one place that says so.
 
+mod cake;
 mod floq;
 mod marking;
 mod parameters;
@@ -9,6 +10,7 @@ mod schedulers;
 use crate::afcd::AfcdParams;
 use crate::afd::AfdParams;
 use crate::blue::BlueParams;
+use crate::cake::CakeParams;
 use crate::choke::ChokeParams;
 use crate::cobalt::CobaltParams;
 use crate::cocoa::CocoaParams;
@@ -305,6 +307,15 @@ pub(crate) const KINDS: &[Kind] = &[
         profiles: LINUX,
         start: || QdiscSpec::Sfb(SfbParams::default()),
         parameters: SFB,
+    },
+    Kind {
+        name: "cake",
+        summary: "A shaper, classes, fair shares of hosts and flows, COBALT in each",
+        source: "Linux 6.1 sch_cake, iproute2; Høiland-Jørgensen, Täht and Morton 2018",
+        reconstruction: None,
+        profiles: LINUX,
+        start: || QdiscSpec::Cake(CakeParams::default()),
+        parameters: cake::CAKE,
     },
     Kind {
         name: "cobalt",

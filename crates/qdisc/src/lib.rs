@@ -6,7 +6,9 @@
 mod afcd;
 mod afd;
 mod blue;
+mod cake;
 mod catalogue;
+mod choice;
 mod choke;
 mod classes;
 mod cobalt;
@@ -40,6 +42,7 @@ pub mod testing;
 pub use afcd::{Afcd, AfcdParams};
 pub use afd::{Afd, AfdParams};
 pub use blue::{Blue, BlueParams};
+pub use cake::{AckFilter, Cake, CakeParams, Diffserv, FlowMode, Framing};
 pub use catalogue::{ParameterInfo, QdiscInfo, catalogue};
 pub use choke::{Choke, ChokeParams};
 pub use cobalt::{Cobalt, CobaltParams};

@@ -9,6 +9,7 @@ use std::str::FromStr;
 
 use sojourn_net::{Bytes, Duration, Rate};
 
+use crate::choice::Choice;
 use crate::leaf;
 use crate::registry::QdiscSpec;
 
@@ -120,6 +121,8 @@ pub enum Unit {
     Flag,
     /// The name of a [`Profile`].
     Profile,
+    /// One of these words, which may stand alone: `diffserv4`.
+    Choice(&'static [&'static str]),
     /// The disciplines inside a classful one, ` / ` between them; one stands for all classes.
     Leaves,
 }
@@ -140,6 +143,7 @@ pub(crate) enum Field<'a> {
     OptionalFraction(&'a mut Option<f64>),
     Flag(&'a mut bool),
     Profile(&'a mut Profile),
+    Choice(&'a mut dyn Choice),
     Leaves(&'a mut Vec<QdiscSpec>),
 }
 
@@ -160,6 +164,15 @@ pub(crate) struct Parameter {
 impl Parameter {
     pub(crate) fn is_flag(&self) -> bool {
         self.unit == Unit::Flag
+    }
+
+    /// The words that it goes by.
+    pub(crate) fn words(&self) -> impl Iterator<Item = &'static str> + Clone + use<> {
+        let choices = match self.unit {
+            Unit::Choice(words) => words,
+            _ => &[],
+        };
+        std::iter::once(self.key).chain(choices.iter().copied())
     }
 
     /// The allowed values, as a person writes them.
@@ -183,6 +196,7 @@ impl Parameter {
                 let names: Vec<_> = profiles.iter().map(ToString::to_string).collect();
                 names.join(", ")
             }
+            Unit::Choice(words) => words.join(", "),
             Unit::Leaves => "queues, / between them".into(),
         }
     }
@@ -222,6 +236,11 @@ impl Parameter {
             Field::Fraction(place) => *place = self.fraction(text)?,
             Field::OptionalFraction(place) => *place = Some(self.fraction(text)?),
             Field::Flag(place) => *place = flag(text)?,
+            Field::Choice(place) => {
+                if !place.choose(text) {
+                    return Err(format!("\"{text}\" is unknown"));
+                }
+            }
             Field::Leaves(place) => *place = leaf::parse(text, self.most)?,
             Field::Profile(place) => {
                 *place = profiles
@@ -298,6 +317,7 @@ impl Field<'_> {
             Field::OptionalFraction(x) => (**x)?.to_string(),
             Field::Flag(flag) => (if **flag { "on" } else { "off" }).into(),
             Field::Profile(profile) => profile.to_string(),
+            Field::Choice(choice) => choice.word().into(),
             Field::Leaves(leaves) if leaves.is_empty() => return None,
             Field::Leaves(leaves) => leaf::text(leaves),
         })

@@ -106,6 +106,36 @@ impl<P: Packet> Pool<P> {
         taken
     }
 
+    /// Removes the packet at `at` of `list`, a place that [`Pool::iter`] told.
+    pub(crate) fn remove(&mut self, list: &mut List, at: u32) -> Option<(P, Instant)> {
+        let &Node { next, prev, .. } = self.nodes.get(index(at))?;
+        let taken = self.take(list, at);
+        match self.nodes.get_mut(index(prev)) {
+            Some(prev) => prev.next = next,
+            None => list.oldest = next,
+        }
+        match self.nodes.get_mut(index(next)) {
+            Some(next) => next.prev = prev,
+            None => list.newest = prev,
+        }
+        taken
+    }
+
+    /// The packets of `list`, oldest first, each with its place.
+    pub(crate) fn iter(&self, list: &List) -> impl Iterator<Item = (u32, &P)> {
+        let mut at = list.oldest;
+        std::iter::from_fn(move || {
+            let node = self.nodes.get(index(at))?;
+            let place = std::mem::replace(&mut at, node.next);
+            Some((place, node.pkt.as_ref()?))
+        })
+    }
+
+    /// The newest packet of `list`.
+    pub(crate) fn newest(&self, list: &List) -> Option<&P> {
+        self.nodes.get(index(list.newest))?.pkt.as_ref()
+    }
+
     /// Empties node `at` of `list`; its neighbours are the caller's.
     #[inline]
     fn take(&mut self, list: &mut List, at: u32) -> Option<(P, Instant)> {

@@ -5,6 +5,7 @@ use sojourn_net::{Instant, Packet, Rng};
 use crate::afcd::{Afcd, AfcdParams};
 use crate::afd::{Afd, AfdParams};
 use crate::blue::{Blue, BlueParams};
+use crate::cake::{Cake, CakeParams};
 use crate::choke::{Choke, ChokeParams};
 use crate::cobalt::{Cobalt, CobaltParams};
 use crate::cocoa::{Cocoa, CocoaParams};
@@ -25,6 +26,9 @@ use crate::sfb::{Sfb, SfbParams};
 use crate::sfq::{Sfq, SfqParams};
 use crate::spec::LinkFacts;
 
+/// Parameters and their values; without one, a parameter is not to be set by other words.
+pub(crate) type Shorthand = &'static [(&'static str, &'static str)];
+
 /// The parameters of a discipline: they are set by key and make its queues.
 pub(crate) trait Params {
     /// What they make.
@@ -35,6 +39,11 @@ pub(crate) trait Params {
 
     /// The place of a parameter's value.
     fn field(&mut self, key: &str) -> Option<Field<'_>>;
+
+    /// What a word stands for that is no parameter.
+    fn shorthand(&self, _word: &str) -> Option<Shorthand> {
+        None
+    }
 
     /// What two parameters say against each other.
     fn conflict(&self) -> Option<String> {
@@ -129,6 +138,11 @@ macro_rules! disciplines {
                 match self { $(Self::$name(params) => params.field(key),)* }
             }
 
+            /// What a word stands for that is no parameter.
+            pub(crate) fn shorthand(&self, word: &str) -> Option<Shorthand> {
+                match self { $(Self::$name(params) => params.shorthand(word),)* }
+            }
+
             /// What two parameters say against each other.
             pub(crate) fn conflict(&self) -> Option<String> {
                 match self { $(Self::$name(params) => params.conflict(),)* }
@@ -164,6 +178,8 @@ disciplines! {
     Cocoa: CocoaParams => Cocoa,
     /// `sfb`.
     Sfb: SfbParams => Sfb,
+    /// `cake`.
+    Cake: CakeParams => Cake,
     /// `cobalt`.
     Cobalt: CobaltParams => Cobalt,
     /// `afcd`, as published or as the module of 2012.

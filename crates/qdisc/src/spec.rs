@@ -49,6 +49,9 @@ impl QdiscSpec {
         let mut words = text.split_whitespace().peekable();
         let mut draft = Draft::of(words.next().unwrap_or_default())?;
         while let Some(word) = words.next() {
+            if draft.take_alone(word)? {
+                continue;
+            }
             let (parameter, negated) = draft.parameter(word)?;
             if parameter.unit == Unit::Leaves {
                 let rest: Vec<_> = words.by_ref().collect();
@@ -155,6 +158,7 @@ impl fmt::Display for QdiscSpec {
                 (Unit::Flag, flag) if flag != default => write!(f, " no{key}")?,
                 (Unit::Flag, _) => {}
                 (Unit::Profile, value) if value == default => {}
+                (Unit::Choice(_), Some(word)) => write!(f, " {word}")?,
                 (_, Some(value)) => write!(f, " {key} {value}")?,
             }
         }
@@ -183,6 +187,27 @@ impl Draft {
         })
     }
 
+    /// Takes a word that needs no value after it: a choice or a shorthand; says whether it is one.
+    fn take_alone(&mut self, word: &str) -> Result<bool, ParameterError> {
+        let mut choices = self.kind.parameters.iter();
+        let chosen = choices.find(|p| matches!(p.unit, Unit::Choice(all) if all.contains(&word)));
+        if let Some(parameter) = chosen {
+            return self.set(parameter, word).map(|()| true);
+        }
+        let Some(meaning) = self.spec.shorthand(word) else {
+            return Ok(false);
+        };
+        for (key, value) in meaning {
+            let (parameter, _) = self.parameter(key)?;
+            if value.is_empty() {
+                self.give(parameter)?;
+            } else {
+                self.set(parameter, value)?;
+            }
+        }
+        Ok(true)
+    }
+
     /// The parameter called `word`, or the flag that `no…` switches off.
     fn parameter(&self, word: &str) -> Result<(&'static Parameter, bool), ParameterError> {
         let parameters = self.kind.parameters;
@@ -203,15 +228,12 @@ impl Draft {
         Err(ParameterError::UnknownKey {
             kind: self.kind.name,
             given: word.into(),
-            instead: instead_of(word, parameters.iter().map(|p| p.key)),
+            instead: instead_of(word, parameters.iter().flat_map(Parameter::words)),
         })
     }
 
     fn set(&mut self, parameter: &'static Parameter, text: &str) -> Result<(), ParameterError> {
-        if self.given.contains(&parameter.key) {
-            return Err(self.flaw(parameter, "is given twice".into()));
-        }
-        self.given.push(parameter.key);
+        self.give(parameter)?;
         if text.is_empty() {
             return Err(self.flaw(parameter, "needs a value".into()));
         }
@@ -223,6 +245,15 @@ impl Draft {
         parameter
             .set(field, text, self.kind.profiles)
             .map_err(|flaw| self.flaw(parameter, flaw))
+    }
+
+    /// Notes that a parameter was given.
+    fn give(&mut self, parameter: &Parameter) -> Result<(), ParameterError> {
+        if self.given.contains(&parameter.key) {
+            return Err(self.flaw(parameter, "is given twice".into()));
+        }
+        self.given.push(parameter.key);
+        Ok(())
     }
 
     fn finish(self) -> Result<QdiscSpec, ParameterError> {

@@ -15,7 +15,7 @@ use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
 pub struct TestPacket {
     /// Its place in the order of arrival.
     pub id: u64,
-    /// Which flow sent it.
+    /// Which flow sent it; its highest byte is the sending host, the next the receiving one.
     pub flow: u32,
     /// Length on the wire.
     pub size: u64,
@@ -58,14 +58,18 @@ impl Packet for TestPacket {
         self.dscp
     }
 
+    fn set_dscp(&mut self, dscp: Dscp) {
+        self.dscp = dscp;
+    }
+
     fn transport(&self) -> Transport {
         self.transport
     }
 
     fn flow(&self) -> FlowKey {
         FlowKey {
-            source: 1,
-            destination: 2,
+            source: 1 + u64::from(self.flow >> 24),
+            destination: 2 + u64::from(self.flow >> 16 & 0xFF),
             ports: self.flow,
             protocol: 6,
         }

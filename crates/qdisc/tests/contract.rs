@@ -94,6 +94,7 @@ fn all_specs() -> Vec<QdiscSpec> {
                  (prio leaf sfq limit 9 perturb 1s / pie target 1ms limit 20) / sfb limit 20 / \
                  red adaptive limit 60000 / codel limit 20 ecn",
             ],
+            "cake" => CAKE,
             "codel" => &["", " limit 20", " ce_threshold 2ms"],
             "pie" => &["", " limit 20", " target 1ms tupdate 1ms"],
             "fq_pie" => &[
@@ -137,6 +138,20 @@ fn all_specs() -> Vec<QdiscSpec> {
     specs
 }
 
+/// Each isolation, each set of tins, each filter; small limits and a slow shaper.
+const CAKE: &[&str] = &[
+    "",
+    " memlimit 20000b",
+    " bandwidth 4mbit memlimit 9000b diffserv4",
+    " bandwidth 1mbit ingress diffserv8 dual-srchost ack-filter conservative",
+    " bandwidth 2mbit ingress precedence dual-dsthost rtt 5ms memlimit 40000b mpu 256",
+    " besteffort flowblind lan pppoe-ptm ack-filter-aggressive",
+    " besteffort srchost memlimit 6000b",
+    " dsthost datacentre",
+    " hosts ingress rtt 2ms",
+    " flows rtt 10ms ack-filter-aggressive memlimit 9000b",
+];
+
 fn build(spec: &QdiscSpec, seed: u64) -> AnyQdisc<TestPacket> {
     let link = LinkFacts {
         rate: Some(Rate::mbit(10)),
@@ -148,10 +163,19 @@ fn build(spec: &QdiscSpec, seed: u64) -> AnyQdisc<TestPacket> {
 /// Time on a grid of half milliseconds, so that delays equal a parameter; often none at all.
 fn ops() -> impl Strategy<Value = Vec<Op>> {
     let ecn = select(vec![Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce]);
+    // Of four pairs of hosts.
+    let flow = select(vec![
+        0_u32,
+        1,
+        2,
+        1 << 24 | 3,
+        1 << 16 | 4,
+        2 << 24 | 3 << 16 | 5,
+    ]);
     let size = select(vec![64_u64, 700, 1_514, 9_000]);
     let grid = |ticks: u64| Duration::from_micros(500 * ticks);
     let op = prop_oneof![
-        12 => (0..6_u32, size, ecn).prop_map(|(flow, size, ecn)| Op::Enqueue(flow, size, ecn)),
+        12 => (flow, size, ecn).prop_map(|(flow, size, ecn)| Op::Enqueue(flow, size, ecn)),
         8 => Just(Op::Dequeue),
         6 => (0..20_u64).prop_map(move |n| Op::Wait(grid(n))),
         1 => (0..4_000_u64).prop_map(move |n| Op::Wait(grid(n))),
@@ -189,7 +213,7 @@ proptest! {
                 _ => check_qdisc(|| build(&spec, seed), &ops),
             };
             let text = spec.to_string();
-            let marking = ["sfb", "dualpi2", " ecn", " ce_t"].iter().any(|word| text.contains(word));
+            let marking = ["sfb", "dualpi2", "cake", " ecn", " ce_t"].iter().any(|word| text.contains(word));
             prop_assert!(marking || history.recorder.marks.is_empty(), "{spec} marked");
         }
     }

@@ -12,7 +12,8 @@ use std::path::Path;
 use serde_json::Value;
 use sojourn_qdisc::testing::{Recorder, TestPacket};
 use sojourn_qdisc::{
-    AnyQdisc, Bytes, Dscp, Duration, Ecn, Instant, LinkFacts, Packet, Qdisc, QdiscSpec, Rate, Rng,
+    AnyQdisc, Bytes, Dscp, Duration, Ecn, Instant, LinkFacts, Number, Packet, Qdisc, QdiscSpec,
+    Rate, Rng,
 };
 
 /// What happened to the kernel's queue.
@@ -111,8 +112,9 @@ impl Vector {
     }
 }
 
-/// Hands our queue the kernel's arrivals, asks it when the kernel asked its own, and compares.
-fn replay(name: &str) {
+/// Hands our queue the kernel's arrivals, asks it when the kernel asked its own, and compares; returns
+/// the queue.
+fn replay(name: &str) -> AnyQdisc<TestPacket> {
     let vector = Vector::read(name);
     let mut queue = vector.setting.queue(1);
     let mut signals = Recorder::default();
@@ -141,6 +143,25 @@ fn replay(name: &str) {
         drops.len(),
         marks.len(),
     );
+    queue
+}
+
+/// Compares what a queue counted with what `tc -j -s` said of the kernel's.
+fn compare_counters(name: &str, queue: &AnyQdisc<TestPacket>, but_for: &str) {
+    let counters = &open(name)["counters"];
+    let statistics = queue.statistics();
+    for ours in &statistics {
+        let kernel = match ours.part {
+            None => &counters[ours.name],
+            Some((list, place)) => &counters[list][place][ours.name],
+        };
+        let Number::Count(count) = ours.value else {
+            panic!("{name}: {ours:?} is no count");
+        };
+        let same = kernel.as_u64() == Some(count);
+        assert_ne!(same, ours.name == but_for, "{name}: {ours:?}, not {kernel}");
+    }
+    println!("{name}: {} numbers, as the kernel's", statistics.len() - 1);
 }
 
 /// Lets the timers run that are due by `now`.
@@ -334,4 +355,18 @@ fn sfq_serves_flows_in_the_same_order_as_the_kernel() {
 fn fq_serves_flows_in_the_same_order_as_the_kernel() {
     replay("fq");
     replay("fq_limit");
+}
+
+#[test]
+fn cake_signals_and_serves_as_the_kernel() {
+    for name in [
+        "cake_flowblind_ecn",
+        "cake_flows",
+        "cake_diffserv4",
+        "cake_shaper",
+        "cake_overhead",
+    ] {
+        let queue = replay(name);
+        compare_counters(name, &queue, "memory_used");
+    }
 }

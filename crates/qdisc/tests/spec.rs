@@ -39,6 +39,7 @@ fn texts() -> impl Strategy<Value = String> {
                     let profile = kind.profiles[choice.index(kind.profiles.len())];
                     format!(" {key} {profile}")
                 }
+                Unit::Choice(words) => format!(" {}{}", of(&["", &format!("{key} ")]), of(words)),
                 // All that follows would be theirs; their tests read them back.
                 Unit::Leaves => continue,
             };
@@ -118,6 +119,19 @@ fn the_strings_of_tc_are_read() {
              decrement 0.000244140625 noecn",
         ),
         (
+            "cake bandwidth 10mbit besteffort dual-srchost nat",
+            "cake bandwidth 10mbit besteffort dual-srchost nat no-ack-filter rtt 100ms noatm mpu 0b",
+        ),
+        (
+            "cake unlimited docsis lan ack-filter nowash egress split-gso memlimit 32mb",
+            "cake diffserv3 triple-isolate ack-filter rtt 1ms noatm overhead 18b mpu 64b \
+             memlimit 33554432b",
+        ),
+        (
+            "cake flowmode flows ack_filter ack-filter-aggressive framing ptm rtt 30ms",
+            "cake diffserv3 flows ack-filter-aggressive rtt 30ms ptm mpu 0b",
+        ),
+        (
             "dualpi2 step_thresh 1ms alpha 0.16 profile linux",
             "dualpi2 limit 10000 target 15ms alpha 0.16 coupling_factor 2 step_thresh 1ms \
              drop_on_overload profile linux",
@@ -153,6 +167,18 @@ fn a_refusal_says_what_would_be_right() {
     assert_eq!(
         refusal("codel intervall 100ms"),
         "codel has no parameter \"intervall\": did you mean interval?"
+    );
+    assert_eq!(
+        refusal("cake dual-srchosts"),
+        "cake has no parameter \"dual-srchosts\": did you mean dual-srchost?"
+    );
+    assert_eq!(
+        refusal("cake framing cells"),
+        "cake: framing \"cells\" is unknown; allowed: noatm, atm, ptm"
+    );
+    assert_eq!(
+        refusal("cake bandwidth 1mbit unlimited"),
+        "cake: bandwidth is given twice; allowed: 1bit or more"
     );
     assert_eq!(
         refusal("codel target 5"),

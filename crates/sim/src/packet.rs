@@ -139,6 +139,11 @@ impl View for Packet {
         Dscp::new(self.tos >> 2).unwrap_or_default()
     }
 
+    #[inline]
+    fn set_dscp(&mut self, dscp: Dscp) {
+        *self = self.in_class(dscp);
+    }
+
     fn transport(&self) -> Transport {
         match self.kind {
             Kind::Data | Kind::Ack => Transport::Tcp(header(&self.segment)),

@@ -10,8 +10,11 @@ use crate::truth::{Direction, Flow, Scenario};
 /// How long the harness waited for what was still under way.
 const AFTER: f64 = 3.0;
 
+/// A full packet takes 0.12 us.
+const UNPACED: Rate = Rate::mbit(100_000);
+
 /// Queues and controllers that Sojourn has yet to build; a scenario with one is skipped by name.
-const NOT_BUILT: [&str; 3] = ["bbr", "cake", "cakebw"];
+const NOT_BUILT: [&str; 1] = ["bbr"];
 
 /// What the scenario needs and Sojourn lacks.
 pub(crate) fn lacking(scenario: &Scenario) -> Option<&'static str> {
@@ -53,7 +56,7 @@ pub(crate) fn draws(scenario: &Scenario) -> Vec<Draw> {
 }
 
 fn chance_matters(scenario: &Scenario) -> bool {
-    let random = ["pie", "red", "sfb", "sfq", "fq_codel"];
+    let random = ["pie", "red", "sfb", "sfq", "fq_codel", "cake", "root cake"];
     scenario.flows.len() > 2 || random.iter().any(|kind| scenario.qdisc.starts_with(kind))
 }
 
@@ -128,14 +131,19 @@ fn link(scenario: &Scenario, direction: Direction) -> Result<LinkConfig, String>
         Direction::Down if scenario.qdisc_down.is_empty() => (scenario.rate_down, &scenario.qdisc),
         Direction::Down => (scenario.rate_down, &scenario.qdisc_down),
     };
-    let rate = mbit(rate)?;
-    let spec = kernel_spec(qdisc, &scenario.label);
+    let spec = kernel_spec(qdisc.trim_start_matches("root "), &scenario.label);
+    // A queue at the root paces itself in front of a device that takes what it gets.
+    let (rate, shaper) = if qdisc.starts_with("root ") {
+        (UNPACED, Shaper::Serial)
+    } else {
+        let rate = mbit(rate)?;
+        let burst = rate.carries(Duration::from_millis(1)) + Bytes(1_600);
+        (rate, Shaper::Bucket { burst })
+    };
     Ok(LinkConfig {
         name: direction.name().to_owned(),
         rate,
-        shaper: Shaper::Bucket {
-            burst: rate.carries(Duration::from_millis(1)) + Bytes(1_600),
-        },
+        shaper,
         overhead: 0,
         delay: Duration::ZERO,
         qdisc: QdiscSpec::parse(&spec).map_err(|e| format!("{spec}: {e}"))?,

@@ -35,9 +35,10 @@ fn drops(params: CobaltParams, last: u64) -> Vec<u64> {
 
 #[test]
 fn signals_follow_the_inverse_square_root() {
-    // Above target at 6 ms, the first an interval later; then 100/sqrt(2), 100/sqrt(3), ...
+    // Above target at 6 ms and signalled with the next packet, since the first gap is none; the
+    // others are due 100/sqrt(2), 100/sqrt(3), 100/sqrt(4) ms later.
     let signals = drops(CobaltParams::default(), 400);
-    assert_eq!(signals[..4], [106, 177, 235, 285]);
+    assert_eq!(signals[..4], [7, 77, 135, 185]);
 }
 
 #[test]
@@ -57,12 +58,12 @@ fn four_transmissions_are_no_standing_queue() {
     // 12.112 ms each at 1 Mbit/s.
     let rate = Some(Rate::mbit(1));
     let q: Cobalt<TestPacket> = Cobalt::new(&CobaltParams::default(), rate, MTU, Rng::new(1));
-    assert_eq!(q.law.short, Duration::from_micros(48_448));
+    assert_eq!(q.law.mtu_time, Duration::from_micros(12_112));
 }
 
 #[test]
 fn what_can_be_marked_is_marked() {
-    for (ecn, marks) in [(true, 4), (false, 0)] {
+    for (ecn, marks) in [(true, 6), (false, 0)] {
         let (mut q, mut seen) = queue(CobaltParams {
             ecn,
             ..CobaltParams::default()
@@ -77,7 +78,7 @@ fn what_can_be_marked_is_marked() {
         for at in 0..=300 {
             q.dequeue(ms(at), &mut seen);
         }
-        assert_eq!((seen.marks.len(), seen.drops.len()), (marks, 4 - marks));
+        assert_eq!((seen.marks.len(), seen.drops.len()), (marks, 6 - marks));
     }
 }
 
@@ -105,7 +106,7 @@ fn count_decays_while_the_delay_is_low() {
 #[test]
 fn the_last_packet_is_marked_but_never_dropped() {
     let (mut q, mut seen) = queue(CobaltParams::default());
-    q.control.p = u32::MAX;
+    q.control.p_drop = u32::MAX;
     for id in 0..3 {
         q.enqueue(ms(0), TestPacket::mtu(id), &mut seen);
     }
@@ -123,7 +124,7 @@ fn a_full_buffer_raises_the_probability_once_in_a_target() {
     q.enqueue(ms(10), TestPacket::mtu(0), &mut seen);
     for (at, p) in [(10, step), (12, step), (15, step), (16, 2 * step)] {
         q.enqueue(ms(at), TestPacket::mtu(1), &mut seen);
-        assert_eq!(q.control.p, p, "at {at} ms");
+        assert_eq!(q.control.p_drop, p, "at {at} ms");
     }
     assert!(q.control.dropping && q.control.count == 1);
 }
@@ -131,12 +132,12 @@ fn a_full_buffer_raises_the_probability_once_in_a_target() {
 #[test]
 fn an_empty_buffer_lowers_it_as_rarely_and_by_less() {
     let (mut q, mut seen) = queue(CobaltParams::default());
-    q.control.p = 1 << 24;
+    q.control.p_drop = 1 << 24;
     q.control.blue_timer = ms(10);
     let step = 1 << 20;
     for (at, steps) in [(12, 0), (15, 0), (16, 1), (21, 1), (22, 2)] {
         q.enqueue(ms(at), TestPacket::mtu(1), &mut seen);
         q.dequeue(ms(at), &mut seen);
-        assert_eq!(q.control.p, (1 << 24) - steps * step, "at {at} ms");
+        assert_eq!(q.control.p_drop, (1 << 24) - steps * step, "at {at} ms");
     }
 }
