@@ -30,12 +30,11 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn import _core
 from sojourn._core import ResultError, ScenarioError, SojournError
+from sojourn.cake import Cake, Cobalt
 from sojourn.classful import Drr, PfifoFast, Prio
 from sojourn.marking import Blue, Choke
 from sojourn.qdiscs import (
     Bfifo,
-    Cake,
-    Cobalt,
     Cocoa,
     CoDel,
     DualPi2,
