@@ -32,17 +32,15 @@ from sojourn import _core
 from sojourn._core import ResultError, ScenarioError, SojournError
 from sojourn.cake import Cake, Cobalt
 from sojourn.classful import Drr, PfifoFast, Prio
+from sojourn.controllers import DualPi2, FqPie, Pie, SfqCodel
 from sojourn.marking import Blue, Choke
 from sojourn.qdiscs import (
     Bfifo,
     Cocoa,
     CoDel,
-    DualPi2,
     Fq,
     FqCoDel,
-    FqPie,
     Pfifo,
-    Pie,
     Queue,
     Red,
     Sfb,
@@ -119,6 +117,7 @@ __all__ = [
     "Severity",
     "Sfb",
     "Sfq",
+    "SfqCodel",
     "SojournError",
     "Tcp",
     "Traffic",

@@ -3,6 +3,7 @@
 mod cake;
 mod floq;
 mod marking;
+mod ns2;
 mod parameters;
 mod pie_family;
 mod schedulers;
@@ -29,7 +30,9 @@ use crate::red::RedParams;
 use crate::registry::QdiscSpec;
 use crate::sfb::SfbParams;
 use crate::sfq::SfqParams;
+use crate::sfq_codel::SfqCodelParams;
 
+use ns2::SFQ_CODEL;
 pub(crate) use parameters::PROFILE;
 use parameters::{
     AFCD, AFD, ALL_PROFILES, CE_THRESHOLD, COBALT, COCOA, ECN, FQ, FQ_CODEL, INTERVAL, LIMIT,
@@ -253,6 +256,15 @@ pub(crate) const KINDS: &[Kind] = &[
         profiles: LINUX,
         start: || QdiscSpec::Sfq(SfqParams::default()),
         parameters: SFQ,
+    },
+    Kind {
+        name: "sfq_codel",
+        summary: "Bins that take turns packet by packet, CoDel of 2013 in each",
+        source: "Nichols' sfqcodel.cc for ns-2, 2013",
+        reconstruction: None,
+        profiles: &[Profile::Rfc],
+        start: || QdiscSpec::SfqCodel(SfqCodelParams::default()),
+        parameters: SFQ_CODEL,
     },
     Kind {
         name: "fq",

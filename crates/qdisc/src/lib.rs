@@ -34,6 +34,7 @@ mod registry;
 mod round;
 mod sfb;
 mod sfq;
+mod sfq_codel;
 mod shadow;
 mod spec;
 #[cfg(any(test, feature = "testing"))]
@@ -64,6 +65,7 @@ pub use red::{Red, RedDerived, RedParams};
 pub use registry::{AnyQdisc, QdiscSpec};
 pub use sfb::{Sfb, SfbParams};
 pub use sfq::{Sfq, SfqParams};
+pub use sfq_codel::{SfqCodel, SfqCodelParams};
 pub use sojourn_net::{
     Bytes, Dscp, Duration, Ecn, FlowKey, Instant, Packet, Rate, Rng, TcpHeader, Transport,
     UnitError,

@@ -24,6 +24,7 @@ use crate::prio::{PfifoFast, PfifoFastParams, Prio, PrioParams};
 use crate::red::{Red, RedParams};
 use crate::sfb::{Sfb, SfbParams};
 use crate::sfq::{Sfq, SfqParams};
+use crate::sfq_codel::{SfqCodel, SfqCodelParams};
 use crate::spec::LinkFacts;
 
 /// Parameters and their values; without one, a parameter is not to be set by other words.
@@ -172,6 +173,8 @@ disciplines! {
     FqPie: FqPieParams => FqPie,
     /// `sfq`.
     Sfq: SfqParams => Sfq,
+    /// `sfq_codel`.
+    SfqCodel: SfqCodelParams => SfqCodel,
     /// `fq`.
     Fq: FqParams => Fq,
     /// `cocoa`.

@@ -97,6 +97,12 @@ fn all_specs() -> Vec<QdiscSpec> {
             "cake" => CAKE,
             "codel" => &["", " limit 20", " ce_threshold 2ms"],
             "pie" => &["", " limit 20", " target 1ms tupdate 1ms"],
+            "sfq_codel" => &[
+                "",
+                " limit 20",
+                " limit 20 flows 4 quantum 300 target 1ms interval 5ms",
+                " limit 40 flows 3 target 500us interval 2ms",
+            ],
             "fq_pie" => &[
                 "",
                 " limit 20",
