@@ -3,7 +3,7 @@
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
-use sojourn_transport::CcKind;
+use sojourn_transport::{CcKind, OnCe};
 
 /// One of the scenarios that the peers were measured with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,6 +167,7 @@ pub fn bulk() -> Traffic {
         cc: CcKind::Cubic,
         bytes: None,
         ecn: false,
+        on_ce: OnCe::Reduce,
         initial_window: 10,
     }
 }

@@ -27,12 +27,14 @@ pub fn config(n: usize, why: Idle) -> Config {
                 Traffic::Tcp {
                     cc,
                     ecn,
+                    on_ce,
                     initial_window,
                     ..
                 } => Traffic::Tcp {
                     cc,
                     bytes: Some(1_000),
                     ecn,
+                    on_ce,
                     initial_window,
                 },
                 other => other,

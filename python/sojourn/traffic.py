@@ -37,6 +37,9 @@ class Tcp:
         Bytes to transfer; by default there is no end.
     ecn
         Negotiate ECN (RFC 3168).
+    on_ce
+        The answer to an echo of CE: ``"reduce"`` as at a loss (RFC 3168); ``"end-slow-start"``
+        without reduction, then reduce to 0.8 (RFC 8511); or ``"end-slow-start-only"``.
     initial_window
         Initial window in segments.
 
@@ -61,6 +64,7 @@ class Tcp:
     cc: str | None = None
     bytes: str | int | None = None
     ecn: bool | None = None
+    on_ce: str | None = None
     initial_window: int | None = None
 
 

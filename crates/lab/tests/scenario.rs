@@ -5,6 +5,7 @@
 use sojourn_lab::Scenario;
 use sojourn_net::{Bytes, Duration, Rate};
 use sojourn_sim::{Hop, Shaper, Traffic};
+use sojourn_transport::OnCe;
 
 /// Uses every key.
 const FULL: &str = include_str!("full.toml");
@@ -88,6 +89,7 @@ fn every_key_reaches_the_simulator() {
     let Traffic::Tcp {
         bytes,
         ecn,
+        on_ce,
         initial_window,
         ..
     } = config.flows[0].traffic
@@ -95,6 +97,7 @@ fn every_key_reaches_the_simulator() {
         panic!("the first block is TCP")
     };
     assert_eq!((bytes, ecn, initial_window), (Some(10 << 20), true, 4));
+    assert_eq!(on_ce, OnCe::EndSlowStart);
 }
 
 trait Canonical {

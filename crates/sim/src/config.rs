@@ -4,7 +4,7 @@ use std::fmt;
 
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
-use sojourn_transport::{CcKind, MSS};
+use sojourn_transport::{CcKind, MSS, OnCe};
 
 /// A whole simulation, as data. A run is a pure function of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,6 +97,8 @@ pub enum Traffic {
         bytes: Option<u64>,
         /// Negotiate ECN (RFC 3168).
         ecn: bool,
+        /// The answer to an echo of CE.
+        on_ce: OnCe,
         /// Initial window, in segments.
         initial_window: u32,
     },

@@ -8,7 +8,7 @@ use sojourn_sim::{
     Config, FlowConfig, FlowRecord, Hop, LinkConfig, LinkCounters, Records, Shaper, Signal,
     Traffic, run,
 };
-use sojourn_transport::CcKind;
+use sojourn_transport::{CcKind, OnCe};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -41,6 +41,7 @@ const fn bulk(cc: CcKind, bytes: Option<u64>, ecn: bool) -> Traffic {
         cc,
         bytes,
         ecn,
+        on_ce: OnCe::Reduce,
         initial_window: 10,
     }
 }

@@ -31,4 +31,4 @@ pub use cc::CcKind;
 pub use clock::Ticks;
 pub use receiver::{Arrival, Receiver};
 pub use segment::{Flags, MSS, SackBlock, Segment};
-pub use sender::{Sender, SenderParams, State};
+pub use sender::{OnCe, Sender, SenderParams, State};

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use sojourn_net::{Duration, Instant, Rate, Rng};
 use sojourn_transport::{
-    Arrival, CcKind, Flags, MSS, Receiver, Segment, Sender, SenderParams, State, Ticks,
+    Arrival, CcKind, Flags, MSS, OnCe, Receiver, Segment, Sender, SenderParams, State, Ticks,
 };
 
 /// What a network does, in parts of a thousand where it is a chance.
@@ -332,6 +332,7 @@ fn drawn(seed: u64, most: u64) -> Transfer {
             cc: CcKind::ALL[usize::try_from(pick(&[0, 1, 2])).unwrap()],
             initial_window: u32::try_from(pick(&[1, 2, 10, 10, 100])).unwrap(),
             ecn: pick(&[0, 1]) == 1,
+            on_ce: OnCe::ALL[usize::try_from(pick(&[0, 0, 1, 2])).unwrap()],
         },
         writes,
     }

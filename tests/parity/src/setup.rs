@@ -3,7 +3,7 @@
 use sojourn_net::{Bytes, Dscp, Duration, Rate, Rng};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
-use sojourn_transport::CcKind;
+use sojourn_transport::{CcKind, OnCe};
 
 use crate::truth::{Direction, Flow, Scenario};
 
@@ -183,6 +183,7 @@ fn tcp(flow: &Flow) -> Result<Traffic, String> {
         },
         bytes: flow.bytes,
         ecn: false,
+        on_ce: OnCe::Reduce,
         initial_window: 10,
     })
 }

@@ -4,6 +4,7 @@
 //! sets the common value still reaches it.
 
 use sojourn_net::{Bytes, Dscp, Duration};
+use sojourn_transport::OnCe;
 
 use super::model::{Arm, Block, Burst, Kind, Link, Rtt, Spec, Way};
 use super::value::{Node, Table, Value};
@@ -86,11 +87,14 @@ fn block(block: &Block) -> Node {
             cc,
             bytes,
             ecn,
+            on_ce,
             initial_window,
         } => {
             insert(&mut fields, "cc", Some(cc.name().into()));
             insert(&mut fields, "bytes", bytes.map(size));
             insert(&mut fields, "ecn", Some(ecn.into()));
+            let own = on_ce != OnCe::Reduce;
+            insert(&mut fields, "on_ce", own.then(|| on_ce.name().into()));
             insert(&mut fields, "initial_window", Some(initial_window.into()));
         }
         Kind::Udp {

@@ -2,7 +2,7 @@
 
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
-use sojourn_transport::CcKind;
+use sojourn_transport::{CcKind, OnCe};
 
 use super::value::Node;
 
@@ -116,6 +116,7 @@ pub(crate) enum Kind {
         cc: CcKind,
         bytes: Option<Bytes>,
         ecn: bool,
+        on_ce: OnCe,
         initial_window: u32,
     },
     Udp {

@@ -115,11 +115,13 @@ fn flow(block: &Block, n: u32, rtt: Duration, links: &[Link]) -> FlowConfig {
                 cc,
                 bytes,
                 ecn,
+                on_ce,
                 initial_window,
             } => Traffic::Tcp {
                 cc,
                 bytes: bytes.map(|b| b.0),
                 ecn,
+                on_ce,
                 initial_window,
             },
             Kind::Udp {

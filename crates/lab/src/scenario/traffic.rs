@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use sojourn_net::{Bytes, Dscp, DscpError, Duration};
-use sojourn_transport::CcKind;
+use sojourn_transport::{CcKind, OnCe};
 
 use super::decode::choice;
 use super::error::ScenarioError;
@@ -26,7 +26,7 @@ const COMMON: [&str; 11] = [
     "rtt",
     "dscp",
 ];
-const TCP: [&str; 4] = ["cc", "bytes", "ecn", "initial_window"];
+const TCP: [&str; 5] = ["cc", "bytes", "ecn", "on_ce", "initial_window"];
 const UDP: [&str; 3] = ["rate", "payload", "spread"];
 const PING: [&str; 1] = ["interval"];
 
@@ -91,13 +91,17 @@ fn block(place: &Place<'_>, links: &[Link], duration: Duration) -> Result<Block,
 }
 
 fn tcp(fields: &Fields<'_>) -> Result<Kind, ScenarioError> {
-    let names: Vec<_> = CcKind::ALL.iter().map(|cc| cc.name()).collect();
+    let names = CcKind::ALL.map(CcKind::name);
+    let answers = OnCe::ALL.map(OnCe::name);
     Ok(Kind::Tcp {
         cc: fields.or("cc", CcKind::Cubic, |p| {
             choice(p, "a congestion control", &names).map(|n| CcKind::ALL[n])
         })?,
         bytes: fields.option("bytes", |p| p.size(1, 1 << 50))?,
         ecn: fields.or("ecn", false, Place::flag)?,
+        on_ce: fields.or("on_ce", OnCe::Reduce, |p| {
+            choice(p, "an answer to CE", &answers).map(|n| OnCe::ALL[n])
+        })?,
         initial_window: fields.or("initial_window", 10, |p| p.count(1, 100_000))?,
     })
 }

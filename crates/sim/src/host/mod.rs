@@ -85,12 +85,14 @@ impl Flow {
                 cc,
                 bytes,
                 ecn,
+                on_ce,
                 initial_window,
             } => {
                 let params = sojourn_transport::SenderParams {
                     cc,
                     initial_window,
                     ecn,
+                    on_ce,
                 };
                 Source::Tcp(Box::new(Tcp::open(now, params, bytes, hosts, out)))
             }

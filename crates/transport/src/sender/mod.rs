@@ -4,12 +4,13 @@
 //!
 //! Linux 6.1, from measurements and facts (`docs/tcp.md`): RFC 9293 handshake, RFC 6675-style
 //! scoreboard, RFC 8985 (RACK-TLP), RFC 6937 (PRR), RFC 5682 (F-RTO), RFC 3522 and 3708 (Eifel,
-//! DSACK) undo, RFC 3168 (ECN), RFC 2861 (idle restart).
+//! DSACK) undo, RFC 3168 and 8511 (ECN), RFC 2861 (idle restart).
 //!
 //! The order of steps on an acknowledgement is in `ack`; loss detection in `rack`; states,
-//! reductions and undo in `recovery`; what is sent when in `output`; timers in `timers`.
+//! reductions and undo in `recovery`; what is sent when in `output`; answers to ECN in `ecn`; timers in `timers`.
 
 mod ack;
+mod ecn;
 mod output;
 mod rack;
 mod recovery;
@@ -22,6 +23,7 @@ use crate::cc::{CcKind, Controller, Window};
 use crate::clock::Ticks;
 use crate::rtt::Rtt;
 use crate::segment::{Flags, Segment};
+pub use ecn::OnCe;
 use rack::Rack;
 use scoreboard::Scoreboard;
 use timers::Timer;
@@ -35,6 +37,8 @@ pub struct SenderParams {
     pub initial_window: u32,
     /// Offer ECN in the SYN.
     pub ecn: bool,
+    /// The answer to an echo of CE.
+    pub on_ce: OnCe,
 }
 
 impl Default for SenderParams {
@@ -43,6 +47,7 @@ impl Default for SenderParams {
             cc: CcKind::Cubic,
             initial_window: 10,
             ecn: false,
+            on_ce: OnCe::Reduce,
         }
     }
 }
@@ -89,6 +94,9 @@ pub struct Sender {
     phase: Phase,
     /// ECN was negotiated.
     ecn: bool,
+    on_ce: OnCe,
+    /// Echoes of CE up to the acknowledgement of this have been answered.
+    ce_answered: u32,
     /// The next new segment is to carry CWR.
     cwr_pending: bool,
     /// Close when everything written has been sent.
@@ -175,6 +183,8 @@ impl Sender {
             state: State::Closed,
             phase: Phase::Open,
             ecn: params.ecn,
+            on_ce: params.on_ce,
+            ce_answered: 0,
             cwr_pending: false,
             fin_wanted: false,
             fin_sent: false,

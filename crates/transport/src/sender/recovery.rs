@@ -105,7 +105,7 @@ impl Sender {
             self.resend_stamp = 0;
         }
         if found.ece {
-            self.enter_cwr();
+            self.answer_echo();
         }
         if self.phase != Phase::Cwr {
             self.keep_open();
@@ -156,7 +156,7 @@ impl Sender {
         self.phase = Phase::Recovery;
     }
 
-    fn enter_cwr(&mut self) {
+    pub(super) fn enter_cwr(&mut self) {
         self.prior_ssthresh = 0;
         if self.phase < Phase::Cwr {
             self.undo_marker = None;

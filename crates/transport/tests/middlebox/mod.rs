@@ -7,7 +7,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use sojourn_net::{Duration, Instant, Rate};
-use sojourn_transport::{Arrival, Flags, Receiver, Segment, Sender, SenderParams, Ticks};
+use sojourn_transport::{
+    Arrival, CcKind, Flags, OnCe, Receiver, Segment, Sender, SenderParams, Ticks,
+};
 
 /// A frame as both logs tell it.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,7 +68,9 @@ pub(crate) struct Scenario {
     pub writes: &'static [(u64, u64)],
     pub rules: &'static [Rule],
     pub close: bool,
+    pub cc: CcKind,
     pub ecn: bool,
+    pub on_ce: OnCe,
     /// Propagation each way.
     pub one_way: Duration,
     /// Packets leave the shaper when their service begins, as from a token bucket.
@@ -92,7 +96,9 @@ impl Scenario {
             writes,
             rules,
             close: false,
+            cc: CcKind::Cubic,
             ecn: false,
+            on_ce: OnCe::Reduce,
             one_way: ONE_WAY,
             departs_early: false,
             seconds: 3,
@@ -139,7 +145,9 @@ impl<'a> Lab<'a> {
     /// What was sent, and the client as it was at the end.
     pub(crate) fn run(scenario: &'a Scenario) -> (Vec<Frame>, Sender) {
         let params = SenderParams {
+            cc: scenario.cc,
             ecn: scenario.ecn,
+            on_ce: scenario.on_ce,
             ..SenderParams::default()
         };
         let ticks = Ticks::new(Duration::from_millis(scenario.phase_ms));
