@@ -56,6 +56,7 @@ from sojourn.reconstructions import (
     FloqFixed,
     FloqProtect,
     FloqShare,
+    Predict,
 )
 from sojourn.result import Result, run
 from sojourn.scenario import Arm, Link, Scenario
@@ -107,6 +108,7 @@ __all__ = [
     "PfifoFast",
     "Pie",
     "Ping",
+    "Predict",
     "Prio",
     "Queue",
     "Red",

@@ -238,3 +238,87 @@ class FloqProtect(Floq):
     """
 
     kind: ClassVar[str] = "floq_protect"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predict(Queue):
+    """Marks in time for slow start to end at a full link: a reconstruction.
+
+    Its authors published its structure, not its constants and rules; those are reconstructed.
+    It is made for TCP with ``on_ce="end-slow-start"``.
+
+    Parameters
+    ----------
+    limit
+        Packets that the queue holds.
+    bandwidth
+        Rate of the link, with its unit; by default the link's.
+    slot
+        Length of a time slot, with its unit.
+    rtt_min
+        Shortest candidate for the round-trip time, with its unit.
+    rtt_max
+        Longest candidate, with its unit.
+    per_octave
+        Candidates to each doubling.
+    rounds
+        Round trips of growth that are looked at.
+    growth_min
+        Least growth in a round trip.
+    growth_max
+        Largest growth in a round trip.
+    consistency
+        Ratio of the largest growth to the smallest.
+    significance
+        Standard deviations that the growth is away from chance.
+    persistence
+        Round trips that a growth lasts before it counts.
+    hold
+        Round trips that a candidate that fitted stays active.
+    dominance
+        Ratio of the longest active candidate to the chosen one.
+    full
+        Predicted load of a signal; 1 is a full link without a queue.
+    mark
+        Stretched round trips for which departures are marked.
+    stretch
+        Add what waited to the round trips looked back.
+    compact
+        Keep a sum a slot instead of a history a candidate: the same numbers.
+    ecn
+        Mark packets that can carry the mark instead of dropping them.
+    nodrop
+        Let pass what cannot be marked.
+    fallback
+        Govern by CoDel while no growth is followed.
+    target
+        CoDel's acceptable standing delay, with its unit.
+    interval
+        CoDel's interval, with its unit.
+    """
+
+    kind: ClassVar[str] = "predict"
+
+    limit: int | None = None
+    bandwidth: str | None = None
+    slot: str | None = None
+    rtt_min: str | None = None
+    rtt_max: str | None = None
+    per_octave: int | None = None
+    rounds: int | None = None
+    growth_min: float | None = None
+    growth_max: float | None = None
+    consistency: float | None = None
+    significance: float | None = None
+    persistence: float | None = None
+    hold: float | None = None
+    dominance: float | None = None
+    full: float | None = None
+    mark: float | None = None
+    stretch: bool | None = None
+    compact: bool | None = None
+    ecn: bool | None = None
+    nodrop: bool | None = None
+    fallback: bool | None = None
+    target: str | None = None
+    interval: str | None = None

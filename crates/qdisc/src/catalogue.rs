@@ -6,6 +6,7 @@ mod marking;
 mod ns2;
 mod parameters;
 mod pie_family;
+mod predict;
 mod schedulers;
 
 use crate::afcd::AfcdParams;
@@ -403,4 +404,5 @@ pub(crate) const KINDS: &[Kind] = &[
         "floq that treats all packets but those of a set-up alike (reconstructed)",
         || QdiscSpec::Floq(FloqParams::protect()),
     ),
+    predict::PREDICT,
 ];

@@ -20,6 +20,7 @@ use crate::fq_codel::{FqCodel, FqCodelParams};
 use crate::fq_pie::{FqPie, FqPieParams};
 use crate::parameter::Field;
 use crate::pie::{Pie, PieParams};
+use crate::predict::{Predict, PredictParams};
 use crate::prio::{PfifoFast, PfifoFastParams, Prio, PrioParams};
 use crate::red::{Red, RedParams};
 use crate::sfb::{Sfb, SfbParams};
@@ -197,4 +198,6 @@ disciplines! {
     Prio: PrioParams => Prio,
     /// `pfifo_fast`.
     PfifoFast: PfifoFastParams => PfifoFast,
+    /// `predict`.
+    Predict: PredictParams => Predict,
 }

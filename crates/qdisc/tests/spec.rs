@@ -137,6 +137,12 @@ fn the_strings_of_tc_are_read() {
              drop_on_overload profile linux",
         ),
         (
+            "predict slot 2ms full 2 nostretch compact",
+            "predict limit 1000 slot 2ms rtt_min 8ms rtt_max 700ms per_octave 8 rounds 2 \
+             growth_min 1.25 growth_max 2.3 consistency 1.5 significance 3 persistence 0.5 hold 1 \
+             dominance 1.6 full 2 mark 1 nostretch compact ecn target 5ms interval 100ms",
+        ),
+        (
             "sfq profile linux",
             "sfq limit 127 depth 127 flows 128 divisor 1024",
         ),
