@@ -1,0 +1,211 @@
+//! Predict, a reconstruction, on the transient it is made for.
+//!
+//! The numbers to meet are those of a throw-away prototype of the same reconstruction
+//! (`papers/predict`), not its authors'.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(
+    clippy::cast_precision_loss,
+    reason = "small numbers of runs and nanoseconds"
+)]
+
+mod transient;
+
+use transient::{Outcome, SIX_MEGABYTES, Transient};
+
+const PREDICT: &str = "predict limit 1000000 nodrop";
+/// Runs of each set-up.
+const SEEDS: u64 = 8;
+
+fn with(rtt_ms: u64, change: &str) -> Outcome {
+    Transient::of(rtt_ms, &format!("{PREDICT} {change}")).mean(SEEDS)
+}
+
+fn sojourn(rtt_ms: u64, qdisc: &str) -> f64 {
+    Transient::of(rtt_ms, qdisc).mean(SEEDS).max_sojourn_ms
+}
+
+#[test]
+fn the_longest_wait_is_the_prototypes_from_50_to_600_ms() {
+    for (rtt, prototype) in [
+        (50, 29.0),
+        (75, 20.0),
+        (100, 25.0),
+        (150, 39.0),
+        (200, 51.0),
+        (300, 77.0),
+        (400, 101.0),
+        (600, 154.0),
+    ] {
+        let ours = with(rtt, "").max_sojourn_ms;
+        let off = (ours / prototype - 1.0).abs();
+        assert!(off < 0.25, "{rtt} ms: {ours:.1} ms, prototype {prototype}");
+    }
+}
+
+#[test]
+fn a_signal_lasts_for_the_true_round_trip() {
+    // A window of marks is as long as the candidate and the queue of the moment.
+    for rtt in [100, 200, 400, 600] {
+        let lasts = with(rtt, "").first_signal_ms.unwrap();
+        let ratio = lasts / rtt as f64;
+        assert!((0.9..1.15).contains(&ratio), "{rtt} ms: {lasts:.1} ms");
+    }
+}
+
+#[test]
+fn without_prediction_it_is_a_doubling_late() {
+    let (with, without) = (with(200, ""), with(200, "full 2"));
+    let ratio = without.max_sojourn_ms / with.max_sojourn_ms;
+    assert!((2.0..4.0).contains(&ratio), "{with:?}, {without:?}");
+}
+
+#[test]
+fn a_single_mark_stops_a_single_flow() {
+    // 0.6 ms of 200 is what one packet takes.
+    let (all, one) = (with(200, ""), with(200, "mark 0.003"));
+    assert!(
+        one.max_sojourn_ms > 5.0 * all.max_sojourn_ms,
+        "{all:?}, {one:?}"
+    );
+}
+
+#[test]
+fn candidates_must_lie_close() {
+    let dense = with(200, "").max_sojourn_ms;
+    for per_octave in [4, 2] {
+        let sparse = with(200, &format!("per_octave {per_octave}")).max_sojourn_ms;
+        assert!(
+            sparse > 1.5 * dense,
+            "{per_octave}: {sparse:.1}, not {dense:.1}"
+        );
+        // Where a sparse candidate is the true one, it does no harm: 8 ms times a power of 2.
+        let (dense, sparse) = (
+            with(256, ""),
+            with(256, &format!("per_octave {per_octave}")),
+        );
+        let ratio = sparse.max_sojourn_ms / dense.max_sojourn_ms;
+        assert!((0.8..1.25).contains(&ratio), "{dense:?}, {sparse:?}");
+    }
+}
+
+#[test]
+fn without_dominance_bursts_of_a_long_round_trip_end_slow_start_too_early() {
+    let (with, without) = (with(600, ""), with(600, "dominance 10000"));
+    assert!(without.fct_s > 1.25 * with.fct_s, "{with:?}, {without:?}");
+    assert!(
+        without.max_sojourn_ms < 0.75 * with.max_sojourn_ms,
+        "{with:?}, {without:?}"
+    );
+}
+
+#[test]
+fn three_rounds_are_too_many_where_few_are_seen() {
+    for rtt in [50, 100] {
+        let (two, three) = (with(rtt, ""), with(rtt, "rounds 3"));
+        let ratio = three.max_sojourn_ms / two.max_sojourn_ms;
+        assert!(ratio > 1.5, "{rtt} ms: {two:?}, {three:?}");
+    }
+    let (two, three) = (with(200, ""), with(200, "rounds 3"));
+    let ratio = three.max_sojourn_ms / two.max_sojourn_ms;
+    assert!((0.9..1.1).contains(&ratio), "{two:?}, {three:?}");
+}
+
+#[test]
+fn slots_of_1_to_5_ms_and_the_form_of_the_history_do_not_matter() {
+    let base = with(200, "").max_sojourn_ms;
+    assert!((with(200, "compact").max_sojourn_ms - base).abs() < 1e-9);
+    for slot in ["2ms", "5ms"] {
+        let ratio = with(200, &format!("slot {slot}")).max_sojourn_ms / base;
+        assert!((0.9..1.1).contains(&ratio), "{slot}: {ratio:.2}");
+    }
+}
+
+#[test]
+fn a_window_of_ten_leaves_too_few_doublings_to_see() {
+    for rtt in [25, 50, 100] {
+        let mut wide = Transient::of(rtt, PREDICT);
+        wide.initial_window = 10;
+        let (ten, three) = (wide.mean(SEEDS), with(rtt, ""));
+        assert!(
+            ten.max_sojourn_ms > 1.25 * three.max_sojourn_ms,
+            "{rtt} ms: {three:?}, {ten:?}"
+        );
+    }
+}
+
+#[test]
+fn others_wait_longer_and_transfers_of_long_round_trips_end_later_with_them() {
+    // P1: at 12 ms CoDel and PIE do nothing before it is over.
+    let fifo = sojourn(12, "pfifo limit 1000000");
+    for qdisc in ["codel limit 1000000", "pie limit 1000000"] {
+        let ratio = sojourn(12, qdisc) / fifo;
+        assert!((0.9..1.1).contains(&ratio), "{qdisc}: {ratio:.2}");
+    }
+    // P3, P4 (the worst flow), P5.
+    for rtt in [100, 200, 400] {
+        let (predict, fifo) = (with(rtt, ""), Transient::of(rtt, "pfifo limit 1000000"));
+        let fifo = fifo.mean(SEEDS);
+        for qdisc in [
+            "codel limit 1000000",
+            "pie limit 1000000",
+            "fq_codel limit 1000000",
+        ] {
+            let other = Transient::of(rtt, qdisc).mean(SEEDS);
+            assert!(
+                predict.max_sojourn_ms < other.max_sojourn_ms / 2.0,
+                "{rtt} ms, {qdisc}: {predict:?}, {other:?}"
+            );
+            if rtt >= 200 {
+                assert!(
+                    other.fct_s - fifo.fct_s > 1.5 * (predict.fct_s - fifo.fct_s),
+                    "{rtt} ms, {qdisc}: {predict:?}, {other:?}, {fifo:?}"
+                );
+            }
+        }
+        assert!(predict.fct_s < 1.25 * fifo.fct_s, "{predict:?}, {fifo:?}");
+    }
+}
+
+#[test]
+fn with_six_megabytes_all_react_at_12_ms_and_predict_waits_least() {
+    let six = |qdisc: &str| {
+        let mut transient = Transient::of(12, qdisc);
+        transient.bytes = SIX_MEGABYTES;
+        transient.mean(SEEDS).max_sojourn_ms
+    };
+    let fifo = six("pfifo limit 1000000");
+    let (codel, pie) = (six("codel limit 1000000"), six("pie limit 1000000"));
+    // P2.
+    assert!(
+        codel < fifo / 2.0 && pie < fifo / 2.0,
+        "{codel}, {pie}, {fifo}"
+    );
+    let predict = six(PREDICT);
+    assert!(
+        predict < codel / 1.5 && predict < pie / 1.5,
+        "{predict}, {codel}, {pie}"
+    );
+}
+
+#[test]
+fn with_mixed_round_trips_predict_waits_least() {
+    // P7.
+    let mixed = |qdisc: &str| {
+        let mut transient = Transient::of(200, qdisc);
+        transient.bytes = SIX_MEGABYTES;
+        transient.mean_of_drawn(20..350, 2 * SEEDS).max_sojourn_ms
+    };
+    let predict = mixed(PREDICT);
+    for qdisc in [
+        "codel limit 1000000",
+        "pie limit 1000000",
+        "fq_codel limit 1000000",
+    ] {
+        let other = mixed(qdisc);
+        assert!(
+            predict < other / 1.5,
+            "{qdisc}: {other:.0}, not {predict:.0}"
+        );
+    }
+}
