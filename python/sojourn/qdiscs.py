@@ -56,7 +56,9 @@ def _words(name: str, value: "_Value") -> list[str]:
         return []
     if isinstance(value, bool):
         return [name if value else f"no{name}"]
-    if isinstance(value, Queue | str | int | float):
+    if isinstance(value, Queue):
+        return [name, _part(value.spec)]
+    if isinstance(value, str | int | float):
         return [name, f"{value}"]
     if all(isinstance(part, Queue) for part in value):
         return [name, " / ".join(_part(f"{part}") for part in value)]
@@ -247,6 +249,8 @@ class Red(Queue):
         Drop from `max` on even what could be marked.
     nodrop
         Queue what cannot be marked; needs `ecn`.
+    leaf
+        Where packets wait, with the limits that it has, instead of a FIFO of `limit` bytes.
     """
 
     kind: ClassVar[str] = "red"
@@ -263,6 +267,7 @@ class Red(Queue):
     gentle: bool | None = None
     harddrop: bool | None = None
     nodrop: bool | None = None
+    leaf: Queue | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,6 +402,8 @@ class Sfb(Queue):
         Packets a second of flows that do not answer.
     penalty_burst
         Packets at once of flows that do not answer.
+    leaf
+        Where packets wait instead of a FIFO.
     """
 
     kind: ClassVar[str] = "sfb"
@@ -410,3 +417,4 @@ class Sfb(Queue):
     decrement: float | None = None
     penalty_rate: int | None = None
     penalty_burst: int | None = None
+    leaf: Queue | None = None

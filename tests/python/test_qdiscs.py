@@ -22,6 +22,11 @@ from sojourn import _core
         (sj.Fq(flow_limit=50, refill_delay="20ms"), "fq flow_limit 50 refill_delay 20ms"),
         (sj.Choke(limit=400, min=30, max=90, ecn=True), "choke limit 400 min 30 max 90 ecn"),
         (sj.Blue(freeze="50ms", increment=0.02), "blue freeze 50ms increment 0.02"),
+        (sj.Sfb(leaf=sj.Sfq(limit=9)), "sfb leaf sfq limit 9"),
+        (
+            sj.Drr(leaf=sj.Prio(leaf=[sj.Pie(), sj.Sfq()])),
+            "drr leaf (prio leaf pie / sfq)",
+        ),
         (sj.Drr(classes=4, leaf=sj.CoDel()), "drr classes 4 leaf codel"),
         (sj.PfifoFast(limit=5, profile="linux-3.14"), "pfifo_fast limit 5 profile linux-3.14"),
         (sj.Prio(bands=2, priomap=[0, 1] * 8), "prio bands 2 priomap" + " 0 1" * 8),

@@ -7,6 +7,7 @@
 
 use sojourn_net::{Packet, Rng};
 
+use crate::classes::Classes;
 use crate::droptail::DropTailParams;
 use crate::registry::{AnyQdisc, QdiscSpec};
 use crate::spec::LinkFacts;
@@ -33,9 +34,8 @@ pub(crate) fn parse(text: &str, most: u64) -> Result<Vec<QdiscSpec>, String> {
 
 /// As [`parse`] reads it.
 pub(crate) fn text(leaves: &[QdiscSpec]) -> String {
-    let alone = leaves.len() == 1;
     let texts = leaves.iter().map(|leaf| match leaf.to_string() {
-        text if alone || !text.contains(" / ") => text,
+        text if !text.contains(" / ") => text,
         text => format!("({text})"),
     });
     texts.collect::<Vec<_>>().join(" / ")
@@ -70,6 +70,15 @@ pub(crate) fn build<P: Packet>(
         spec.build(link, rng.fork(&format!("leaf/{class}")))
     };
     (0..classes as usize).map(queue).collect()
+}
+
+/// The one queue inside a discipline that has a buffer of its own otherwise.
+pub(crate) fn only<P: Packet>(
+    leaves: &[QdiscSpec],
+    link: &LinkFacts,
+    rng: &Rng,
+) -> Option<Classes<AnyQdisc<P>, P>> {
+    (!leaves.is_empty()).then(|| Classes::new(build(leaves, 1, link, rng)))
 }
 
 fn of_class(leaves: &[QdiscSpec], class: usize) -> Option<&QdiscSpec> {

@@ -45,15 +45,17 @@ mod derive;
 
 use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
 
+use crate::classes::Classes;
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::fifo::Fifo;
+use crate::leaf;
 use crate::parameter::Field;
-use crate::registry::Params;
+use crate::registry::{AnyQdisc, Params, QdiscSpec};
 use crate::spec::LinkFacts;
 pub use derive::RedDerived;
 
 /// Parameters of [`Red`]; what is not given is derived as iproute2 does.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a switch of the algorithm, named in tc"
@@ -83,6 +85,8 @@ pub struct RedParams {
     pub adaptive: bool,
     /// Above `max` let the probability rise slowly instead of at once.
     pub gentle: bool,
+    /// Where packets wait, if not in a FIFO of `limit` bytes; at most one.
+    pub leaves: Vec<QdiscSpec>,
 }
 
 impl Default for RedParams {
@@ -100,6 +104,7 @@ impl Default for RedParams {
             nodrop: false,
             adaptive: false,
             gentle: false,
+            leaves: Vec::new(),
         }
     }
 }
@@ -135,6 +140,7 @@ impl Params for RedParams {
             "nodrop" => Field::Flag(&mut self.nodrop),
             "adaptive" => Field::Flag(&mut self.adaptive),
             "gentle" => Field::Flag(&mut self.gentle),
+            "leaf" => Field::Leaves(&mut self.leaves),
             _ => return None,
         })
     }
@@ -143,11 +149,25 @@ impl Params for RedParams {
         if self.nodrop && !self.ecn {
             return Some("nodrop needs ecn".into());
         }
-        self.derive().err()
+        let leaf = leaf::conflict(&self.leaves, 1, "their number");
+        leaf.or(self.derive().err())
+    }
+
+    fn leaves(&self) -> &[QdiscSpec] {
+        &self.leaves
+    }
+
+    fn classes(&self) -> u32 {
+        u32::from(!self.leaves.is_empty())
     }
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Red<P> {
-        Red::new(self, link.rate, rng)
+        let leaf = leaf::only(&self.leaves, link, &rng);
+        let mut red = Red::new(self, link.rate, rng);
+        if let Some(leaf) = leaf {
+            red.buffer = Buffer::Leaf(Box::new(leaf));
+        }
+        red
     }
 }
 
@@ -155,10 +175,19 @@ impl Params for RedParams {
 #[derive(Clone, Debug)]
 pub struct Red<P> {
     params: RedParams,
-    fifo: Fifo<P>,
+    buffer: Buffer<P>,
     law: Law,
     rng: Rng,
     next_adaptation: Instant,
+}
+
+/// Where packets wait.
+#[derive(Clone, Debug)]
+enum Buffer<P> {
+    /// In what RED brings along, limited to `limit` bytes.
+    Fifo(Fifo<P>),
+    /// In another discipline, with the limits that it has.
+    Leaf(Box<Classes<AnyQdisc<P>, P>>),
 }
 
 /// Time between two adaptations; the kernel's `HZ / 2`.
@@ -170,8 +199,8 @@ impl<P: Packet> Red<P> {
         let derived = RedDerived::of(params);
         let bandwidth = params.bandwidth.or(rate).unwrap_or(Rate::mbit(10));
         Self {
-            params: *params,
-            fifo: Fifo::new(),
+            params: params.clone(),
+            buffer: Buffer::Fifo(Fifo::new()),
             law: Law::new(params, &derived, bandwidth),
             rng,
             next_adaptation: Instant::ZERO + ADAPTATION,
@@ -196,47 +225,71 @@ impl<P: Packet> Red<P> {
 impl<P: Packet> Qdisc<P> for Red<P> {
     #[inline]
     fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
-        let backlog = self.fifo.backlog().bytes;
+        let backlog = self.backlog().bytes;
         let fate = self.law.on_arrival(now, backlog, &mut self.rng);
         if !self.passes(fate, now, &mut pkt, obs) {
-            obs.on_drop(now, pkt, DropReason::Aqm);
-        } else if backlog + pkt.size() > self.params.limit {
-            obs.on_drop(now, pkt, DropReason::Overlimit);
-        } else {
-            self.fifo.push(now, pkt);
+            return obs.on_drop(now, pkt, DropReason::Aqm);
+        }
+        match &mut self.buffer {
+            Buffer::Fifo(_) if backlog + pkt.size() > self.params.limit => {
+                obs.on_drop(now, pkt, DropReason::Overlimit);
+            }
+            Buffer::Fifo(fifo) => fifo.push(now, pkt),
+            Buffer::Leaf(leaf) => leaf.enqueue(0, now, pkt, obs),
         }
     }
 
     #[inline]
-    fn dequeue(&mut self, now: Instant, _obs: &mut dyn Observer<P>) -> Option<P> {
-        let popped = self.fifo.pop_stamped();
-        if popped.is_none() {
+    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
+        let pkt = match &mut self.buffer {
+            Buffer::Fifo(fifo) => fifo.pop_stamped().map(|(pkt, _)| pkt),
+            Buffer::Leaf(leaf) => leaf.dequeue(0, now, obs),
+        };
+        // A leaf that holds packets back is not idle.
+        if pkt.is_none() && self.backlog().packets == 0 {
             self.law.idle(now);
         }
-        popped.map(|(pkt, _)| pkt)
+        pkt
     }
 
     #[inline]
     fn backlog(&self) -> Backlog {
-        self.fifo.backlog()
+        match &self.buffer {
+            Buffer::Fifo(fifo) => fifo.backlog(),
+            Buffer::Leaf(leaf) => leaf.backlog(),
+        }
     }
 
     fn statistics(&self) -> Vec<Statistic> {
-        vec![
+        let inner = match &self.buffer {
+            Buffer::Fifo(_) => Vec::new(),
+            Buffer::Leaf(leaf) => leaf.statistics("leaf"),
+        };
+        let mut all = vec![
             Statistic::count("average", self.law.qavg >> self.law.wlog),
             Statistic::real("max_prob", f64::from(self.law.max_p) / 4_294_967_296.0),
-        ]
+        ];
+        all.extend(inner);
+        all
     }
 
     #[inline]
     fn next_timer(&self) -> Option<Instant> {
-        self.params.adaptive.then_some(self.next_adaptation)
+        let own = self.params.adaptive.then_some(self.next_adaptation);
+        let inner = match &self.buffer {
+            Buffer::Fifo(_) => None,
+            Buffer::Leaf(leaf) => leaf.next_timer(),
+        };
+        own.into_iter().chain(inner).min()
     }
 
     fn on_timer(&mut self, now: Instant) {
         if self.params.adaptive && now >= self.next_adaptation {
             self.law.adapt(now);
             self.next_adaptation = now + ADAPTATION;
+        }
+        if let Buffer::Leaf(leaf) = &mut self.buffer {
+            leaf.on_timer(now);
         }
     }
 }

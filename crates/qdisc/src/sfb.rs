@@ -36,20 +36,25 @@
 //! |---|---|---|
 //! | flows hashed with `SplitMix64` | siphash | which flows collide |
 //! | time in nanoseconds | in ticks, 1 ms at HZ=1000 | a token or a change of the hash 1 ms sooner or later |
-//! | no classes or filters | flows may be classes | none without them |
+//! | no filters | flows may be told apart by them | none without them |
+//! | what a leaf drops leaves its bins | what it drops later stays counted | bins do not fill up |
 //! | a bin counts to 2^32 | to 65535 | none at its limits |
+
+mod inner;
 
 use std::collections::VecDeque;
 
 use sojourn_net::{Bytes, Duration, FlowKey, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::leaf;
 use crate::parameter::Field;
-use crate::registry::Params;
+use crate::registry::{Params, QdiscSpec};
 use crate::spec::LinkFacts;
+use inner::Leaf;
 
 /// Parameters of [`Sfb`].
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SfbParams {
     /// Packets the buffer holds.
     pub limit: usize,
@@ -69,6 +74,8 @@ pub struct SfbParams {
     pub penalty_rate: u32,
     /// Packets at once of flows that do not answer.
     pub penalty_burst: u32,
+    /// Where packets wait, if not in a FIFO; at most one.
+    pub leaves: Vec<QdiscSpec>,
 }
 
 impl Default for SfbParams {
@@ -84,6 +91,7 @@ impl Default for SfbParams {
             decrement: 0.00005,
             penalty_rate: 10,
             penalty_burst: 20,
+            leaves: Vec::new(),
         }
     }
 }
@@ -106,12 +114,28 @@ impl Params for SfbParams {
             "decrement" => Field::Fraction(&mut self.decrement),
             "penalty_rate" => Field::Count(&mut self.penalty_rate),
             "penalty_burst" => Field::Count(&mut self.penalty_burst),
+            "leaf" => Field::Leaves(&mut self.leaves),
             _ => return None,
         })
     }
 
-    fn build<P: Packet>(&self, _link: &LinkFacts, rng: Rng) -> Sfb<P> {
-        Sfb::new(self, rng)
+    fn conflict(&self) -> Option<String> {
+        leaf::conflict(&self.leaves, 1, "their number")
+    }
+
+    fn leaves(&self) -> &[QdiscSpec] {
+        &self.leaves
+    }
+
+    fn classes(&self) -> u32 {
+        u32::from(!self.leaves.is_empty())
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Sfb<P> {
+        let leaf = leaf::only(&self.leaves, link, &rng);
+        let mut sfb = Sfb::new(self, rng);
+        sfb.leaf = leaf.map(|queue| Box::new(Leaf::new(queue)));
+        sfb
     }
 }
 
@@ -123,6 +147,8 @@ pub struct Sfb<P> {
     rng: Rng,
     packets: VecDeque<Counted<P>>,
     bytes: Bytes,
+    /// Where packets wait instead of in `packets`.
+    leaf: Option<Box<Leaf<P>>>,
     sets: Box<[Set; 2]>,
     /// The set that decides, 0 or 1.
     active: usize,
@@ -152,10 +178,11 @@ impl<P: Packet> Sfb<P> {
     /// An empty queue, made at the origin of time.
     pub fn new(params: &SfbParams, mut rng: Rng) -> Self {
         Self {
-            params: *params,
+            params: params.clone(),
             law: Law::new(params),
             packets: VecDeque::new(),
             bytes: Bytes(0),
+            leaf: None,
             sets: Box::new([Set::new(&mut rng), Set::new(&mut rng)]),
             active: 0,
             rehashed: Instant::ZERO,
@@ -202,7 +229,7 @@ impl<P: Packet> Sfb<P> {
 
 impl<P: Packet> Qdisc<P> for Sfb<P> {
     fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
-        if self.packets.len() >= self.params.limit {
+        if self.backlog().packets >= self.params.limit {
             self.drops.queue += 1;
             return obs.on_drop(now, pkt, DropReason::Overlimit);
         }
@@ -234,11 +261,17 @@ impl<P: Packet> Qdisc<P> for Sfb<P> {
         for (set, hash) in self.sets.iter_mut().zip(hashes) {
             set.count(hash, |packets| *packets += 1);
         }
+        if let Some(leaf) = &mut self.leaf {
+            return leaf.enqueue(&mut self.sets, hashes, now, pkt, obs);
+        }
         self.bytes += pkt.size();
         self.packets.push_back(Counted { pkt, hashes });
     }
 
-    fn dequeue(&mut self, _now: Instant, _obs: &mut dyn Observer<P>) -> Option<P> {
+    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
+        if let Some(leaf) = &mut self.leaf {
+            return leaf.dequeue(&mut self.sets, now, obs);
+        }
         let Counted { pkt, hashes } = self.packets.pop_front()?;
         for (set, hash) in self.sets.iter_mut().zip(hashes) {
             set.count(hash, |packets| *packets -= 1);
@@ -249,9 +282,23 @@ impl<P: Packet> Qdisc<P> for Sfb<P> {
 
     #[inline]
     fn backlog(&self) -> Backlog {
-        Backlog {
-            packets: self.packets.len(),
-            bytes: self.bytes,
+        match &self.leaf {
+            Some(leaf) => leaf.queue.backlog(),
+            None => Backlog {
+                packets: self.packets.len(),
+                bytes: self.bytes,
+            },
+        }
+    }
+
+    #[inline]
+    fn next_timer(&self) -> Option<Instant> {
+        self.leaf.as_ref()?.queue.next_timer()
+    }
+
+    fn on_timer(&mut self, now: Instant) {
+        if let Some(leaf) = &mut self.leaf {
+            leaf.queue.on_timer(now);
         }
     }
 
@@ -261,7 +308,8 @@ impl<P: Packet> Qdisc<P> for Sfb<P> {
         let longest = bins().map(|bin| bin.packets).max().unwrap_or(0);
         let highest = bins().map(|bin| bin.p).max().unwrap_or(0);
         let sum: f64 = bins().map(|bin| f64::from(bin.p)).sum();
-        vec![
+        let leaf = self.leaf.iter();
+        let mut all = vec![
             Statistic::count("earlydrop", self.drops.early),
             Statistic::count("penaltydrop", self.drops.penalty),
             Statistic::count("bucketdrop", self.drops.bucket),
@@ -269,7 +317,9 @@ impl<P: Packet> Qdisc<P> for Sfb<P> {
             Statistic::count("maxqlen", longest.into()),
             Statistic::real("maxprob", probability(highest.into())),
             Statistic::real("avgprob", probability(sum / ALL_BINS)),
-        ]
+        ];
+        all.extend(leaf.flat_map(|leaf| leaf.queue.statistics("leaf")));
+        all
     }
 }
 

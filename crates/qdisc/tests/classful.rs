@@ -29,6 +29,15 @@ fn what_is_displayed_is_read_back() {
              drr classes 1024 leaf sfq limit 9 depth 127 flows 128 divisor 1024",
         ),
         (
+            "drr classes 2 leaf (drr classes 2 leaf bfifo / pfifo)",
+            "drr classes 2 leaf (drr classes 2 leaf bfifo limit 1514000b / pfifo limit 1000)",
+        ),
+        (
+            "sfb leaf codel",
+            "sfb limit 1000 rehash 600s db 60s max 25 increment 0.0005 decrement 0.00005 \
+             penalty_rate 10 penalty_burst 20 leaf codel limit 1000 target 5ms interval 100ms",
+        ),
+        (
             "pfifo_fast limit 5p profile linux-3.14",
             "pfifo_fast limit 5 profile linux-3.14",
         ),

@@ -20,6 +20,9 @@ fn all_specs() -> Vec<QdiscSpec> {
                 " limit 60000 min 3000 max 9000 burst 4 probability 1",
                 " limit 60000 min 3000 max 9000 gentle",
                 " limit 60000 min 2000 max 6000 harddrop",
+                " limit 60000 leaf sfq limit 20",
+                " min 3000 max 9000 leaf cake bandwidth 5mbit",
+                " min 3000 max 9000 adaptive leaf (prio leaf codel limit 20 / pie limit 9)",
             ],
             "sfq" => &[
                 "",
@@ -43,6 +46,9 @@ fn all_specs() -> Vec<QdiscSpec> {
                 " limit 20",
                 " max 5 increment 0.1 decrement 0.01 penalty_burst 2",
                 " max 5 target 1 increment 1 rehash 20ms db 15ms",
+                " leaf sfq limit 20 depth 5 headdrop",
+                " leaf cake bandwidth 5mbit",
+                " max 5 target 1 increment 1 rehash 20ms db 15ms leaf codel target 1ms interval 2ms",
             ],
             "afcd" | "afcd_kernel2012" => &[
                 "",
@@ -82,6 +88,7 @@ fn all_specs() -> Vec<QdiscSpec> {
             "drr" => &[
                 "",
                 " classes 3 quantum 256 leaf pfifo limit 9",
+                " classes 2 leaf cake bandwidth 2mbit / pfifo limit 20",
                 " classes 2 leaf codel limit 20 ecn / (drr classes 2 leaf sfq limit 9 / cobalt)",
                 " classes 4 quantum 9000 leaf fq_codel limit 20 / bfifo limit 20000b / \
                  (prio leaf pie target 1ms limit 20)",
@@ -89,6 +96,7 @@ fn all_specs() -> Vec<QdiscSpec> {
             "prio" => &[
                 "",
                 " leaf pfifo limit 20",
+                " leaf cake bandwidth 2mbit / pfifo limit 20 / cake bandwidth 10mbit",
                 " leaf pfifo_head_drop limit 9 / codel limit 20 ecn / fq_codel limit 20 flows 4",
                 " bands 4 priomap 3 3 1 1 0 0 2 2 3 3 3 3 3 3 3 3 leaf \
                  (prio leaf sfq limit 9 perturb 1s / pie target 1ms limit 20) / sfb limit 20 / \
@@ -136,7 +144,7 @@ fn all_specs() -> Vec<QdiscSpec> {
                     }
                     text += limit;
                     specs.push(QdiscSpec::parse(&text).unwrap());
-                    if text.starts_with("red") && ecn == "ecn" {
+                    if text.starts_with("red") && ecn == "ecn" && !text.contains("leaf") {
                         specs.push(QdiscSpec::parse(&(text + " nodrop")).unwrap());
                     }
                 }

@@ -79,6 +79,13 @@ pub(super) const RED: &[Parameter] = &[
     flag("nodrop", "queue what cannot be marked; needs ecn"),
     flag("adaptive", "let the probability follow the load"),
     flag("gentle", "above max let the probability rise slowly to 1"),
+    number(
+        "leaf",
+        Unit::Leaves,
+        (1, 1),
+        "a FIFO of limit bytes",
+        "where packets wait instead, without limit",
+    ),
 ];
 
 pub(super) const PIE: &[Parameter] = &[
@@ -288,6 +295,13 @@ pub(super) const SFB: &[Parameter] = &[
         1_000_000,
         "",
         "packets at once of flows that do not answer",
+    ),
+    number(
+        "leaf",
+        Unit::Leaves,
+        (1, 1),
+        "a FIFO",
+        "where packets wait instead, still at most limit",
     ),
 ];
 

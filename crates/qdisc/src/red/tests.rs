@@ -194,22 +194,22 @@ fn what_is_signalled_is_marked_dropped_or_queued_as_asked() {
     };
     let harddrop = RedParams {
         harddrop: true,
-        ..ecn
+        ..ecn.clone()
     };
     let nodrop = RedParams {
         nodrop: true,
-        ..ecn
+        ..ecn.clone()
     };
     let (ect, not, hard, soft) = (Ecn::Ect0, Ecn::NotEct, Fate::HardSignal, Fate::Signal);
     for (params, ecn, fate, passes, marked) in [
         (params(), ect, soft, false, false),
-        (ecn, ect, soft, true, true),
-        (ecn, not, soft, false, false),
-        (ecn, ect, hard, true, true),
-        (harddrop, ect, hard, false, false),
-        (harddrop, ect, soft, true, true),
-        (nodrop, not, hard, true, false),
-        (nodrop, not, soft, true, false),
+        (ecn.clone(), ect, soft, true, true),
+        (ecn.clone(), not, soft, false, false),
+        (ecn.clone(), ect, hard, true, true),
+        (harddrop.clone(), ect, hard, false, false),
+        (harddrop.clone(), ect, soft, true, true),
+        (nodrop.clone(), not, hard, true, false),
+        (nodrop.clone(), not, soft, true, false),
     ] {
         let mut red = Red::new(&params, None, Rng::new(1));
         let mut seen = Recorder::default();
@@ -220,4 +220,22 @@ fn what_is_signalled_is_marked_dropped_or_queued_as_asked() {
         let passed = red.passes(fate, Instant::ZERO, &mut pkt, &mut seen);
         assert_eq!((passed, !seen.marks.is_empty()), (passes, marked));
     }
+}
+
+#[test]
+fn the_average_is_of_the_leaf_whose_limits_hold() {
+    let spec = QdiscSpec::parse("red limit 3000 min 6000 max 60000 leaf pfifo limit 20").unwrap();
+    let mut red = spec.build(&LinkFacts::default(), Rng::new(1));
+    let mut seen = Recorder::default();
+    for id in 0..30 {
+        red.enqueue(Instant::ZERO, TestPacket::mtu(id), &mut seen);
+    }
+    assert_eq!(red.backlog().packets, 20, "not the limit of 3000 bytes");
+    for _ in 0..2_000 {
+        red.enqueue(Instant::ZERO, TestPacket::mtu(99), &mut seen);
+    }
+    // The average has come near 20 packets: RED signals now.
+    assert!(seen.drops.iter().any(|drop| drop.2 == DropReason::Aqm));
+    let qlen = Statistic::count("qlen", 20).within("leaf", 0);
+    assert!(red.statistics().contains(&qlen));
 }

@@ -1,9 +1,10 @@
 use super::*;
+use crate::registry::AnyQdisc;
 use crate::testing::{Recorder, TestPacket};
 use sojourn_net::Ecn;
 
-fn queue(params: SfbParams) -> (Sfb<TestPacket>, Recorder) {
-    (Sfb::new(&params, Rng::new(1)), Recorder::default())
+fn queue(params: &SfbParams) -> (Sfb<TestPacket>, Recorder) {
+    (Sfb::new(params, Rng::new(1)), Recorder::default())
 }
 
 fn ms(ms: u64) -> Instant {
@@ -39,7 +40,7 @@ fn the_defaults_are_those_of_tc() {
 
 #[test]
 fn the_probability_rises_at_target_falls_at_none_and_stays_between() {
-    let (mut q, mut seen) = queue(SfbParams::default());
+    let (mut q, mut seen) = queue(&SfbParams::default());
     set_p(&mut q, 10);
     q.enqueue(ms(0), packet(0, 1), &mut seen);
     assert_eq!(p_of(&mut q, 0, 1), [7; 8]);
@@ -53,7 +54,7 @@ fn the_probability_rises_at_target_falls_at_none_and_stays_between() {
 
 #[test]
 fn the_probability_keeps_its_bounds() {
-    let (mut q, mut seen) = queue(SfbParams::default());
+    let (mut q, mut seen) = queue(&SfbParams::default());
     set_p(&mut q, 2);
     q.enqueue(ms(0), packet(0, 1), &mut seen);
     assert_eq!(p_of(&mut q, 0, 1), [0; 8]);
@@ -67,7 +68,7 @@ fn the_probability_keeps_its_bounds() {
 
 #[test]
 fn one_bin_of_its_own_saves_a_flow() {
-    let (mut q, mut seen) = queue(SfbParams::default());
+    let (mut q, mut seen) = queue(&SfbParams::default());
     set_p(&mut q, CERTAIN);
     let hash = packet(0, 1).flow().digest(q.sets[0].perturbation);
     if let Some(bin) = q.sets[0].bins_of(hash).nth(5) {
@@ -82,7 +83,7 @@ fn one_bin_of_its_own_saves_a_flow() {
 
 #[test]
 fn a_flow_holds_max_packets_and_the_buffer_limit() {
-    let (mut q, mut seen) = queue(SfbParams {
+    let (mut q, mut seen) = queue(&SfbParams {
         limit: 40,
         decrement: 1.0,
         increment: 1e-9,
@@ -103,7 +104,7 @@ fn a_flow_holds_max_packets_and_the_buffer_limit() {
 
 /// Shares of marked and of dropped packets of a flow that is signalled with probability `p`.
 fn shares(p: u32) -> (f64, f64) {
-    let (mut q, mut seen) = queue(SfbParams {
+    let (mut q, mut seen) = queue(&SfbParams {
         decrement: 1e-9,
         ..SfbParams::default()
     });
@@ -130,10 +131,10 @@ fn signals_are_marks_up_to_one_half_and_drops_above() {
 }
 
 /// How many of `n` packets of a flow that does not answer, `gap` apart, are let in.
-fn admitted(n: u64, gap: u64, params: SfbParams) -> usize {
-    let (mut q, mut seen) = queue(SfbParams {
+fn admitted(n: u64, gap: u64, params: &SfbParams) -> usize {
+    let (mut q, mut seen) = queue(&SfbParams {
         decrement: 1e-9,
-        ..params
+        ..params.clone()
     });
     set_p(&mut q, CERTAIN);
     (0..n)
@@ -149,23 +150,23 @@ fn admitted(n: u64, gap: u64, params: SfbParams) -> usize {
 fn the_penalty_lets_in_a_burst_and_then_what_comes_rarely() {
     let params = SfbParams::default();
     // The burst, then the ten tokens of the second before the first packet.
-    assert_eq!(admitted(500, 0, params), 20 + 10);
+    assert_eq!(admitted(500, 0, &params), 20 + 10);
     // Each refill buys one packet less than the one before; in the end 99 ms buy none, for ever.
-    assert_eq!(admitted(500, 99, params), 20 + (1..=20).sum::<usize>());
-    assert_eq!(admitted(500, 100, params), 500);
+    assert_eq!(admitted(500, 99, &params), 20 + (1..=20).sum::<usize>());
+    assert_eq!(admitted(500, 100, &params), 500);
     for (penalty_rate, penalty_burst) in [(0, 20), (10, 0)] {
         let none = SfbParams {
             penalty_rate,
             penalty_burst,
-            ..params
+            ..params.clone()
         };
-        assert_eq!(admitted(500, 1_000, none), 0);
+        assert_eq!(admitted(500, 1_000, &none), 0);
     }
 }
 
 #[test]
 fn after_the_interval_the_other_set_decides() {
-    let (mut q, mut seen) = queue(SfbParams::default());
+    let (mut q, mut seen) = queue(&SfbParams::default());
     let keys = [q.sets[0].perturbation, q.sets[1].perturbation];
     q.enqueue(ms(600_000), packet(0, 1), &mut seen);
     assert_eq!(q.active, 0);
@@ -186,7 +187,7 @@ fn before_a_change_penalised_flows_enter_the_other_set() {
         (540_001, CERTAIN, 1),
         (540_001, 0, 0),
     ] {
-        let (mut q, mut seen) = queue(SfbParams {
+        let (mut q, mut seen) = queue(&SfbParams {
             decrement: 1e-9,
             ..SfbParams::default()
         });
@@ -200,4 +201,23 @@ fn before_a_change_penalised_flows_enter_the_other_set() {
 #[test]
 fn it_costs_as_many_bytes_as_documented() {
     assert_eq!(size_of::<[Set; 2]>(), 2_064);
+}
+
+#[test]
+fn what_a_leaf_drops_leaves_its_bins() {
+    let spec = QdiscSpec::parse("sfb leaf pfifo_head_drop limit 3").expect("a queue");
+    let AnyQdisc::Sfb(mut q) = spec.build(&LinkFacts::default(), Rng::new(1)) else {
+        panic!("no sfb");
+    };
+    let longest = |q: &Sfb<TestPacket>| {
+        let bins = q.sets[q.active].bins.iter().flatten();
+        bins.map(|bin| bin.packets).max()
+    };
+    let mut seen = Recorder::default();
+    for id in 0..10 {
+        q.enqueue(ms(0), packet(id, 1), &mut seen);
+    }
+    assert_eq!((seen.drops.len(), longest(&q)), (7, Some(3)));
+    while q.dequeue(ms(1), &mut seen).is_some() {}
+    assert_eq!(longest(&q), Some(0));
 }
