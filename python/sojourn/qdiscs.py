@@ -323,6 +323,10 @@ class Fq(Queue):
         Bits of the hash that tell flows apart.
     ce_threshold
         Delay above which every packet that can carry the mark is marked, with its unit.
+    maxrate
+        Most that a flow may send, with its unit.
+    low_rate_threshold
+        A `maxrate` up to this is kept packet by packet, with its unit.
     """
 
     kind: ClassVar[str] = "fq"
@@ -334,6 +338,8 @@ class Fq(Queue):
     refill_delay: str | None = None
     orphan_mask: int | None = None
     ce_threshold: str | None = None
+    maxrate: str | None = None
+    low_rate_threshold: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

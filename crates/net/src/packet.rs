@@ -62,6 +62,12 @@ pub trait Packet {
     /// Overwrites the class, fixing any checksum that covers it; who has none keeps none.
     fn set_dscp(&mut self, _dscp: Dscp) {}
 
+    /// The box's own traffic, such as ARP, which some disciplines serve before all other (Linux:
+    /// `TC_PRIO_CONTROL`).
+    fn is_control(&self) -> bool {
+        false
+    }
+
     /// What can be read behind the IP header.
     fn transport(&self) -> Transport {
         Transport::Other

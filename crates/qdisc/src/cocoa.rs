@@ -152,7 +152,13 @@ impl<P: Packet> Qdisc<P> for Cocoa<P> {
         if self.scheduler.backlog().packets >= self.limit {
             return obs.on_drop(now, pkt, DropReason::Overlimit);
         }
+        if pkt.is_control() {
+            return self.scheduler.append_control(now, pkt);
+        }
         let flow = self.scheduler.classify(&pkt);
+        if self.scheduler.forget_if_old(flow, now, FORGOTTEN_AFTER) {
+            self.controls[flow.index()] = None;
+        }
         let packets = self.scheduler.packets(flow);
         let law = self.law;
         let control = self.control(flow, now);
@@ -175,8 +181,10 @@ impl<P: Packet> Qdisc<P> for Cocoa<P> {
 
     fn dequeue(&mut self, now: Instant, _obs: &mut dyn Observer<P>) -> Option<P> {
         let (flow, pkt, _) = self.scheduler.next(now)?;
-        let left = self.scheduler.packets(flow);
-        self.control(flow, now).departure(left, now);
+        if let Some(flow) = flow {
+            let left = self.scheduler.packets(flow);
+            self.control(flow, now).departure(left, now);
+        }
         Some(pkt)
     }
 
@@ -198,6 +206,9 @@ impl<P: Packet> Qdisc<P> for Cocoa<P> {
             .collect()
     }
 }
+
+/// A flow away for longer is a new one when it comes back, if there are many: its limit is lost.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug)]
 struct Law {

@@ -16,21 +16,30 @@
 //! credit <= 0      credit += quantum; to the end of old; look again
 //! empty            from new, if old is not empty: to the end of old; else it loses its place;
 //!                  look again
+//! not yet due      it waits apart for its time, then joins the end of old; look again
 //! otherwise        credit -= size; send
 //! ```
+//!
+//! With `maxrate` a flow that has used up its credit is due again when the larger of its packet
+//! and a quantum is sent at that rate (at most a second later, and by up to half of it sooner if
+//! it comes late); at `low_rate_threshold` or less every packet is spaced. The box's own packets
+//! are served before all others and are bound by `limit` alone.
 //!
 //! # Differences from Linux
 //!
 //! | here | Linux | effect |
 //! |---|---|---|
 //! | flows hashed with `SplitMix64` | siphash; the socket where the sender is local | which flows collide |
-//! | no pacing: no `maxrate`, `low_rate_threshold`, `horizon` | per socket | none for what is forwarded |
+//! | no pacing by socket, no `horizon` | the rate and the send times of local senders | none for what is forwarded |
+//! | a paced packet leaves when it is due | up to 10 µs later (`timer_slack`) | below 10 µs |
 //! | no `buckets` | trees in which flows are found | none |
-//! | no priority 7 | served first | none without it |
 //! | the delay of a refill in nanoseconds | in ticks of the kernel, 1 ms at HZ=1000 | a refill 1 ms sooner or later |
-//! | a flow is never forgotten | from 2048 flows on, after 3 s | none: a mask below 2048 never has as many |
+//! | a flow is forgotten when it comes back | when another is looked up near it | from 2048 flows on, which flow |
 
-use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::parameter::Field;
@@ -50,7 +59,14 @@ pub struct FqParams {
     pub turns: Turns,
     /// Mark every packet that waited longer than this.
     pub ce_threshold: Option<Duration>,
+    /// Most that a flow may send.
+    pub maxrate: Option<Rate>,
+    /// At this rate or less every packet of a flow is spaced, not every quantum.
+    pub low_rate_threshold: Option<Rate>,
 }
+
+/// What Linux takes if no `low_rate_threshold` is given.
+const LOW_RATE: u64 = 550_000;
 
 /// How the flows of [`Fq`] and [`crate::Cocoa`] take turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +88,8 @@ impl Default for FqParams {
             flow_limit: 100,
             turns: Turns::default(),
             ce_threshold: None,
+            maxrate: None,
+            low_rate_threshold: None,
         }
     }
 }
@@ -99,6 +117,8 @@ impl Params for FqParams {
             "limit" => Field::Packets(&mut self.limit),
             "flow_limit" => Field::Count(&mut self.flow_limit),
             "ce_threshold" => Field::OptionalTime(&mut self.ce_threshold),
+            "maxrate" => Field::OptionalRate(&mut self.maxrate),
+            "low_rate_threshold" => Field::OptionalRate(&mut self.low_rate_threshold),
             _ => return self.turns.field(key),
         })
     }
@@ -124,6 +144,7 @@ impl Turns {
 #[derive(Clone, Debug)]
 pub struct Fq<P> {
     params: FqParams,
+    pace: Option<Pace>,
     scheduler: Scheduler<P>,
     /// Drops at the limit of a flow.
     flows_plimit: u64,
@@ -134,6 +155,13 @@ impl<P: Packet> Fq<P> {
     pub fn new(params: &FqParams, mtu: Bytes, rng: Rng) -> Self {
         Self {
             params: *params,
+            pace: params.maxrate.map(|rate| Pace {
+                rate,
+                each: rate.bits_per_sec()
+                    <= params
+                        .low_rate_threshold
+                        .map_or(LOW_RATE, Rate::bits_per_sec),
+            }),
             scheduler: Scheduler::new(&params.turns, mtu, rng),
             flows_plimit: 0,
         }
@@ -146,7 +174,11 @@ impl<P: Packet> Qdisc<P> for Fq<P> {
         if self.scheduler.backlog().packets >= self.params.limit {
             return obs.on_drop(now, pkt, DropReason::Overlimit);
         }
+        if pkt.is_control() {
+            return self.scheduler.append_control(now, pkt);
+        }
         let flow = self.scheduler.classify(&pkt);
+        self.scheduler.forget_if_old(flow, now, FORGOTTEN_AFTER);
         if self.scheduler.packets(flow) >= self.params.flow_limit {
             self.flows_plimit += 1;
             return obs.on_drop(now, pkt, DropReason::Overlimit);
@@ -156,7 +188,10 @@ impl<P: Packet> Qdisc<P> for Fq<P> {
 
     #[inline]
     fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
-        let (_, mut pkt, arrived) = self.scheduler.next(now)?;
+        let (flow, mut pkt, arrived) = self.scheduler.next(now)?;
+        if let (Some(flow), Some(pace)) = (flow, self.pace) {
+            self.scheduler.pace(flow, pace, pkt.size(), now);
+        }
         let late = self
             .params
             .ce_threshold
@@ -172,6 +207,15 @@ impl<P: Packet> Qdisc<P> for Fq<P> {
         self.scheduler.backlog()
     }
 
+    #[inline]
+    fn next_timer(&self) -> Option<Instant> {
+        self.scheduler.next_due()
+    }
+
+    fn on_timer(&mut self, now: Instant) {
+        self.scheduler.release(now);
+    }
+
     fn statistics(&self) -> Vec<Statistic> {
         let mut numbers = self.scheduler.statistics();
         numbers.push(Statistic::count("flows_plimit", self.flows_plimit));
@@ -179,10 +223,24 @@ impl<P: Packet> Qdisc<P> for Fq<P> {
     }
 }
 
+/// A flow away for longer is a new one when it comes back, if there are many.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(3);
+/// Fewer flows are never too many.
+const MANY_FLOWS: usize = 2_048;
+
+/// How fast a flow may send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    rate: Rate,
+    /// Every packet is spaced, whatever credit there is.
+    each: bool,
+}
+
 /// The flows, their packets and their turns, apart from the limits, so that Cocoa can set its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Scheduler<P> {
     quantum: i64,
+    initial_credit: i64,
     refill_delay: Duration,
     mask: u32,
     perturbation: u64,
@@ -193,6 +251,12 @@ pub(crate) struct Scheduler<P> {
     old: Round,
     /// Links of `new` and `old`; a flow is in at most one of them.
     links: Vec<FlowId>,
+    /// Flows that wait apart, by the time at which they are due.
+    throttled: BinaryHeap<Reverse<(Instant, FlowId)>>,
+    control: List,
+    /// Flows that were seen, and those of them that have no place.
+    seen: usize,
+    detached: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -200,6 +264,8 @@ struct Flow {
     list: List,
     /// What it may still send in its turn.
     credit: i64,
+    /// Its next packet may not leave earlier; [`Instant::ZERO`]: it was never paced.
+    due: Instant,
     place: Place,
 }
 
@@ -207,7 +273,7 @@ struct Flow {
 enum Place {
     /// The flow has never sent.
     Unknown,
-    /// In one of the lists.
+    /// In one of the lists, or waiting apart.
     Listed,
     /// In none, since then.
     Detached(Instant),
@@ -216,9 +282,11 @@ enum Place {
 impl<P: Packet> Scheduler<P> {
     pub(crate) fn new(turns: &Turns, mtu: Bytes, mut rng: Rng) -> Self {
         let mtus = |n| Bytes(n * mtu.0);
+        let flow_credit = signed(turns.initial_quantum.unwrap_or(mtus(10)));
         let flow = Flow {
             list: List::EMPTY,
-            credit: signed(turns.initial_quantum.unwrap_or(mtus(10))),
+            credit: flow_credit,
+            due: Instant::ZERO,
             place: Place::Unknown,
         };
         let number = turns.orphan_mask as usize + 1;
@@ -233,17 +301,20 @@ impl<P: Packet> Scheduler<P> {
             new: Round::EMPTY,
             old: Round::EMPTY,
             links: vec![FlowId::NONE; number],
+            initial_credit: flow_credit,
+            throttled: BinaryHeap::new(),
+            control: List::EMPTY,
+            seen: 0,
+            detached: 0,
         }
     }
 
-    /// How many flows were seen, and how many of them have no turn to come.
+    /// How many flows were seen, how many of them have no turn to come, how many wait apart.
     pub(crate) fn statistics(&self) -> Vec<Statistic> {
-        let places = || self.flows.iter().map(|flow| flow.place);
-        let seen = places().filter(|&place| place != Place::Unknown);
-        let inactive = places().filter(|place| matches!(place, Place::Detached(_)));
         vec![
-            Statistic::count("flows", seen.map(|_| 1).sum()),
-            Statistic::count("inactive", inactive.map(|_| 1).sum()),
+            Statistic::count("flows", self.seen as u64),
+            Statistic::count("inactive", self.detached as u64),
+            Statistic::count("throttled", self.throttled.len() as u64),
         ]
     }
 
@@ -279,12 +350,88 @@ impl<P: Packet> Scheduler<P> {
             {
                 flow.credit = flow.credit.max(self.quantum);
             }
+            match flow.place {
+                Place::Unknown => self.seen += 1,
+                Place::Listed | Place::Detached(_) => self.detached -= 1,
+            }
             flow.place = Place::Listed;
             self.new.push(&mut self.links, id);
         }
         self.backlog.packets += 1;
         self.backlog.bytes += pkt.size();
         self.pool.push(&mut flow.list, now, pkt);
+    }
+
+    /// Appends a packet of the box itself, which goes before all others.
+    pub(crate) fn append_control(&mut self, now: Instant, pkt: P) {
+        self.backlog.packets += 1;
+        self.backlog.bytes += pkt.size();
+        self.pool.push(&mut self.control, now, pkt);
+    }
+
+    /// Makes `flow` a new one if it was away for longer than `age` and flows are many; says
+    /// whether it did.
+    #[inline]
+    pub(crate) fn forget_if_old(&mut self, id: FlowId, now: Instant, age: Duration) -> bool {
+        if self.seen < MANY_FLOWS || 2 * self.detached <= self.seen {
+            return false;
+        }
+        let flow = &mut self.flows[id.index()];
+        let Place::Detached(since) = flow.place else {
+            return false;
+        };
+        let old = now.since(since) > age;
+        if old {
+            flow.credit = self.initial_credit;
+            flow.due = Instant::ZERO;
+            flow.place = Place::Unknown;
+            self.seen -= 1;
+            self.detached -= 1;
+        }
+        old
+    }
+
+    /// After a packet of `size` of `flow`: when the next may leave.
+    pub(crate) fn pace(&mut self, id: FlowId, pace: Pace, size: Bytes, now: Instant) {
+        const LONGEST: Duration = Duration::from_secs(1);
+        let flow = &mut self.flows[id.index()];
+        let mut paced = size;
+        if pace.each {
+            flow.credit = 0;
+        } else {
+            paced = paced.max(Bytes(self.quantum.unsigned_abs()));
+            if flow.credit > 0 {
+                return;
+            }
+        }
+        let mut gap = pace.rate.serialise(paced).min(LONGEST);
+        if flow.due > Instant::ZERO {
+            gap = gap.saturating_sub(
+                now.saturating_since(flow.due)
+                    .min(Duration::from_nanos(gap.as_nanos() / 2)),
+            );
+        }
+        flow.due = now + gap;
+    }
+
+    /// When the next of the flows that wait apart is due, if no other can send.
+    #[inline]
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        let Reverse((due, _)) = *self.throttled.peek()?;
+        let others = self.new.first().is_some() || self.old.first().is_some();
+        (!others && self.control.packets() == 0).then_some(due)
+    }
+
+    /// Gives the flows that are due a place again.
+    #[inline]
+    pub(crate) fn release(&mut self, now: Instant) {
+        while let Some(&Reverse((due, id))) = self.throttled.peek() {
+            if due > now {
+                break;
+            }
+            self.throttled.pop();
+            self.old.push(&mut self.links, id);
+        }
     }
 
     /// Removes the newest packet of `flow`, which keeps its place.
@@ -295,9 +442,15 @@ impl<P: Packet> Scheduler<P> {
         Some(pkt)
     }
 
-    /// The next packet to send, whose it is and when it arrived.
+    /// The next packet to send, whose it is, if it is not the box's own, and when it arrived.
     #[inline]
-    pub(crate) fn next(&mut self, now: Instant) -> Option<(FlowId, P, Instant)> {
+    pub(crate) fn next(&mut self, now: Instant) -> Option<(Option<FlowId>, P, Instant)> {
+        if let Some((pkt, arrived)) = self.pool.pop(&mut self.control) {
+            self.backlog.packets -= 1;
+            self.backlog.bytes -= pkt.size();
+            return Some((None, pkt, arrived));
+        }
+        self.release(now);
         // Each turn sends, takes a flow's place, moves one from new to old or refills one, so the
         // loop ends: credit grows with every visit.
         loop {
@@ -313,11 +466,16 @@ impl<P: Packet> Scheduler<P> {
                 self.old.push(&mut self.links, id);
                 continue;
             }
+            if flow.due > now && flow.list.packets() > 0 {
+                list.pop(&self.links);
+                self.throttled.push(Reverse((flow.due, id)));
+                continue;
+            }
             if let Some((pkt, arrived)) = self.pool.pop(&mut flow.list) {
                 flow.credit -= signed(pkt.size());
                 self.backlog.packets -= 1;
                 self.backlog.bytes -= pkt.size();
-                return Some((id, pkt, arrived));
+                return Some((Some(id), pkt, arrived));
             }
             list.pop(&self.links);
             // A new flow may not come back as new before the old have had their turn.
@@ -325,6 +483,7 @@ impl<P: Packet> Scheduler<P> {
                 self.old.push(&mut self.links, id);
             } else {
                 flow.place = Place::Detached(now);
+                self.detached += 1;
             }
         }
     }

@@ -3,7 +3,7 @@
 use sojourn_net::Bytes;
 
 /// A flow of a fair queue: its place in the table of flows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FlowId(u32);
 
 impl FlowId {

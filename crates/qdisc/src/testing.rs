@@ -62,6 +62,11 @@ impl Packet for TestPacket {
         self.dscp = dscp;
     }
 
+    /// A test's box marks its own packets with CS6.
+    fn is_control(&self) -> bool {
+        self.dscp.number() == 48
+    }
+
     fn transport(&self) -> Transport {
         self.transport
     }

@@ -34,6 +34,8 @@ fn all_specs() -> Vec<QdiscSpec> {
                 "",
                 " limit 20",
                 " flow_limit 5 quantum 300 initial_quantum 600 orphan_mask 2 ce_threshold 2ms",
+                " maxrate 1mbit initial_quantum 1000 quantum 3000",
+                " maxrate 200kbit limit 20",
             ],
             "cocoa" => &[
                 "",

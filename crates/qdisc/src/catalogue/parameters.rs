@@ -184,7 +184,24 @@ pub(super) const FQ: &[Parameter] = &[
     FQ_REFILL_DELAY,
     FQ_ORPHAN_MASK,
     CE_THRESHOLD,
+    rate("maxrate", "unlimited", "most that a flow may send"),
+    rate(
+        "low_rate_threshold",
+        "550kbit",
+        "at this maxrate or less every packet is spaced",
+    ),
 ];
+
+const fn rate(key: &'static str, unset: &'static str, meaning: &'static str) -> Parameter {
+    Parameter {
+        key,
+        unit: Unit::Rate,
+        least: 1,
+        most: u64::MAX,
+        unset,
+        meaning,
+    }
+}
 
 pub(super) const COCOA: &[Parameter] = &[
     packets("limit", 1, 100_000_000, "packets all flows hold"),

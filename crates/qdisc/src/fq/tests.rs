@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing::{Recorder, TestPacket};
-use sojourn_net::Ecn;
+use sojourn_net::{Dscp, Ecn};
 
 const MTU: Bytes = Bytes(1_514);
 
@@ -170,5 +170,133 @@ fn what_waited_longer_than_the_threshold_is_marked() {
 
 #[test]
 fn a_flow_costs_as_many_bytes_as_documented() {
-    assert_eq!(size_of::<Flow>() + size_of::<FlowId>(), 52);
+    assert_eq!(size_of::<Flow>() + size_of::<FlowId>(), 60);
+}
+
+fn kbit(kilobits: u64) -> Rate {
+    Rate::from_bits_per_sec(1_000 * kilobits).unwrap()
+}
+
+/// Takes packets as they become due, as a link that is never busy would; gives their times.
+fn drained(q: &mut Fq<TestPacket>) -> Vec<(Instant, u32)> {
+    let mut now = at_ms(0);
+    let mut sent = Vec::new();
+    while q.backlog().packets > 0 {
+        if let Some(pkt) = q.dequeue(now, &mut Recorder::default()) {
+            sent.push((now, pkt.flow));
+        } else {
+            let due = q.next_timer().expect("packets wait");
+            assert!(due > now, "asked too early");
+            now = due;
+            q.on_timer(now);
+        }
+    }
+    sent
+}
+
+fn paced(maxrate: Rate, initial: u64) -> Vec<(Instant, u32)> {
+    let (mut q, mut seen) = queue(FqParams {
+        maxrate: Some(maxrate),
+        turns: Turns {
+            initial_quantum: Some(Bytes(initial)),
+            ..Turns::default()
+        },
+        ..FqParams::default()
+    });
+    for id in 0..20 {
+        q.enqueue(at_ms(0), packet(id, 1, 1_514), &mut seen);
+        q.enqueue(at_ms(0), packet(100 + id, 2, 1_514), &mut seen);
+    }
+    drained(&mut q)
+}
+
+#[test]
+fn a_flow_is_paced_a_quantum_at_a_time_once_its_credit_is_spent() {
+    let sent = paced(Rate::mbit(10), 3_028);
+    // Two packets at once, then a quantum of 3028 bytes each 2.4224 ms.
+    let of_one: Vec<_> = sent.iter().filter(|(_, flow)| *flow == 1).collect();
+    let gap = Duration::from_nanos(2_422_400);
+    for (n, (at, _)) in of_one.iter().enumerate() {
+        let turns = u64::try_from(n / 2).unwrap();
+        assert_eq!(*at, at_ms(0) + gap.times(turns), "packet {n}");
+    }
+    assert_eq!(sent.len(), 40);
+}
+
+#[test]
+fn a_slow_flow_is_paced_packet_by_packet() {
+    let sent = paced(kbit(500), 15_140);
+    let of_two = sent.iter().filter(|(_, flow)| *flow == 2);
+    let times: Vec<_> = of_two.map(|(at, _)| *at).collect();
+    let gap = Duration::from_nanos(24_224_000);
+    assert!(
+        times.windows(2).all(|w| w[1].since(w[0]) == gap),
+        "{times:?}"
+    );
+}
+
+#[test]
+fn a_gap_is_a_second_at_most_and_lateness_shortens_it_by_up_to_half() {
+    let (mut q, mut seen) = queue(FqParams {
+        maxrate: Some(kbit(100)),
+        ..FqParams::default()
+    });
+    for id in 0..4 {
+        q.enqueue(at_ms(0), packet(id, 1, 9_000), &mut seen);
+        q.enqueue(at_ms(0), packet(10 + id, 2, 15_000), &mut seen);
+    }
+    let due = |q: &Fq<TestPacket>, flow| {
+        let id = q.scheduler.classify(&packet(0, flow, 64));
+        q.scheduler.flows[id.index()].due
+    };
+    // 9000 bytes take 720 ms, 15000 would take 1.2 s.
+    q.dequeue(at_ms(0), &mut seen).unwrap();
+    q.dequeue(at_ms(0), &mut seen).unwrap();
+    assert_eq!((due(&q, 1), due(&q, 2)), (at_ms(720), at_ms(1_000)));
+    // 100 ms late, then much later.
+    assert_eq!(q.dequeue(at_ms(820), &mut seen).map(|p| p.flow), Some(1));
+    assert_eq!(due(&q, 1), at_ms(820 + 620));
+    assert_eq!(q.dequeue(at_ms(5_000), &mut seen).map(|p| p.flow), Some(2));
+    assert_eq!(due(&q, 2), at_ms(5_500));
+}
+
+#[test]
+fn what_the_box_sends_itself_goes_first_beyond_any_limit_of_a_flow() {
+    let (mut q, mut seen) = queue(FqParams {
+        flow_limit: 2,
+        ..FqParams::default()
+    });
+    let own = |id| TestPacket {
+        dscp: Dscp::new(48).unwrap(),
+        ..packet(id, 7, 64)
+    };
+    q.enqueue(at_ms(0), packet(0, 1, 1_514), &mut seen);
+    for id in 1..=5 {
+        q.enqueue(at_ms(0), own(id), &mut seen);
+    }
+    assert_eq!(flows_sent(&mut q, 9), [7, 7, 7, 7, 7, 1]);
+    assert!(seen.drops.is_empty());
+}
+
+#[test]
+fn among_many_flows_one_that_was_long_away_is_forgotten() {
+    let away = |others: u32, ms: u64| {
+        let (mut q, mut seen) = queue(FqParams {
+            turns: Turns {
+                orphan_mask: 65_535,
+                ..Turns::default()
+            },
+            ..FqParams::default()
+        });
+        for flow in 0..others {
+            q.enqueue(at_ms(0), packet(flow.into(), flow, 1_514), &mut seen);
+        }
+        while q.dequeue(at_ms(0), &mut seen).is_some() {}
+        q.enqueue(at_ms(ms), packet(0, 1, 1_514), &mut seen);
+        credit(&q, 1)
+    };
+    let left = 15_140 - 1_514;
+    assert_eq!(away(3_000, 3_001), 15_140);
+    assert_eq!(away(3_000, 3_000), left);
+    assert_eq!(away(1_000, 9_000), left);
 }
