@@ -7,9 +7,10 @@ from typing import Any
 import polars as pl
 from rich.console import Console
 
-from sojourn import _core, wording
+from sojourn import _core, claims, wording
 from sojourn import report as reports
 from sojourn import study as studies
+from sojourn.cli import claimed
 from sojourn.cli.session import INTERRUPTED, progress_bar
 from sojourn.cli.tables import print_table
 from sojourn.metrics import metrics_of
@@ -38,6 +39,11 @@ def execute(
     as_json: bool,
 ) -> int:
     """Run every scenario of a study, compare, save results, reports and figures."""
+    source = studies.studies_folder(papers) / name
+    if (source / claims.FILE).is_file():
+        return claimed.execute(
+            source, replications=replications, jobs=jobs, out=out, as_json=as_json
+        )
     study = _study(name, papers)
     folder = claim_folder_tree(out or Path("results") / name, list(study.scenarios))
     said = Console(stderr=True, soft_wrap=True, highlight=False)
@@ -73,7 +79,8 @@ def execute(
 def _study(name: str, papers: Path | None) -> Study:
     folder = studies.studies_folder(papers)
     if not (folder / name / "published.csv").is_file():
-        known = sorted(path.parent.name for path in folder.glob("*/published.csv"))
+        tables = ("published.csv", claims.FILE)
+        known = sorted({path.parent.name for table in tables for path in folder.glob(f"*/{table}")})
         if not known:
             message = f"no studies in {folder}: no folder in it holds a published.csv"
             raise _core.ResultError(message)
