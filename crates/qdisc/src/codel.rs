@@ -118,6 +118,7 @@ impl<P: Packet> Codel<P> {
             fifo: CodelFifo {
                 fifo: Fifo::new(),
                 maxpacket: mtu,
+                largest: Bytes(0),
                 last_arrival: Instant::ZERO,
             },
             control: Control::default(),
@@ -139,7 +140,8 @@ impl<P: Packet> Qdisc<P> for Codel<P> {
     #[inline]
     fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
         let pkt = self.control.dequeue(&self.law, &mut self.fifo, now, obs)?;
-        self.ldelay = now.since(self.fifo.last_arrival);
+        let arrived = self.law.told(self.fifo.last_arrival);
+        self.ldelay = self.law.told(now).since(arrived);
         Some(pkt)
     }
 
@@ -152,7 +154,7 @@ impl<P: Packet> Qdisc<P> for Codel<P> {
         let mut statistics = self.control.signals.statistics().to_vec();
         statistics.extend([
             Statistic::count("ldelay", self.ldelay.as_micros()),
-            Statistic::count("maxpacket", self.fifo.maxpacket.0),
+            Statistic::count("maxpacket", self.fifo.largest.0),
         ]);
         statistics
     }
@@ -162,6 +164,8 @@ impl<P: Packet> Qdisc<P> for Codel<P> {
 struct CodelFifo<P> {
     fifo: Fifo<P>,
     maxpacket: Bytes,
+    /// The largest packet that was taken out.
+    largest: Bytes,
     /// When the packet arrived that was taken out last.
     last_arrival: Instant,
 }
@@ -171,6 +175,7 @@ impl<P: Packet> Source<P> for CodelFifo<P> {
     fn pop(&mut self) -> Option<(P, Instant)> {
         let (pkt, arrived) = self.fifo.pop_stamped()?;
         self.last_arrival = arrived;
+        self.largest = self.largest.max(pkt.size());
         Some((pkt, arrived))
     }
 

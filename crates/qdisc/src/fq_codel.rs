@@ -161,6 +161,8 @@ struct Store<P> {
     bytes: Vec<u64>,
     /// A backlog this small is never signalled.
     maxpacket: Bytes,
+    /// The largest packet that CoDel saw.
+    largest: Bytes,
     profile: Profile,
 }
 
@@ -192,6 +194,7 @@ impl<P: Packet> FqCodel<P> {
                 backlog: Backlog::default(),
                 bytes: vec![0; number],
                 maxpacket,
+                largest: Bytes(0),
                 profile: params.profile,
             },
             flows: vec![flow; number],
@@ -278,7 +281,7 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
     fn statistics(&self) -> Vec<Statistic> {
         let (new, old) = self.turns.lengths();
         vec![
-            Statistic::count("maxpacket", self.store.maxpacket.0),
+            Statistic::count("maxpacket", self.store.largest.0),
             Statistic::count("new_flow_count", self.new_flow_count),
             Statistic::count("memory_used", self.store.backlog.bytes.0),
             Statistic::count("new_flows_len", new),
@@ -317,6 +320,7 @@ impl<P: Packet> Source<P> for FlowSource<'_, P> {
     #[inline]
     fn pop(&mut self) -> Option<(P, Instant)> {
         let (pkt, arrived) = self.store.pop(self.at, self.list)?;
+        self.store.largest = self.store.largest.max(pkt.size());
         if self.store.profile == Profile::Linux314 {
             self.store.maxpacket = self.store.maxpacket.max(pkt.size());
         }

@@ -131,6 +131,11 @@ HEAVY_AND_SPARSE = [
     [Phase(2800, 0.01, (3,), (98, 214))],
 ]
 
+SPARSE = [
+    [Phase(1000, load, (flow,), (98, 300, 576), burst=4)]
+    for flow, load in enumerate((0.25, 0.2, 0.2, 0.1))
+]
+
 # The last three are away for longer than the 40 ms after which fq refills a credit, and never for
 # 39 to 43 ms, where the ticks of the clock would decide.
 COMING_AND_GOING = [
@@ -151,6 +156,24 @@ DIFFSERV = [
 CROWD = [
     *([Phase(2200, 0.06, (flow,), (576, MTU), burst=2)] for flow in range(1, 21)),
     [Phase(400, 0.2, (0,)), Phase(1100, 0.5, (0,), burst=3), Phase(700, 0.02, (0,))],
+]
+
+# The same flows with an ebb in which their probabilities can fall.
+EBB = [
+    *(
+        [
+            Phase(900, 0.065, (flow,), (576, MTU), burst=2),
+            Phase(600, 0.015, (flow,), (576, MTU)),
+            Phase(600, 0.06, (flow,), (576, MTU), burst=2),
+        ]
+        for flow in range(1, 21)
+    ),
+    [
+        Phase(300, 0.2, (0,)),
+        Phase(600, 0.7, (0,), burst=3),
+        Phase(600, 0.02, (0,)),
+        Phase(600, 0.3, (0,)),
+    ],
 ]
 
 # So many runs tell a standard deviation to one part in seven.
@@ -201,6 +224,12 @@ CASES = [
         rate_mbit=1,
     ),
     Case(
+        "codel_ticks",
+        "CoDel whose interval is ten packets long: ticks and ties decide.",
+        "codel target 6ms interval 30280us",
+        traffic(40, RATE_MBIT, SHORT),
+    ),
+    Case(
         "codel_ce_threshold",
         "CoDel whose threshold for CE marks is below its target.",
         "codel ecn ce_threshold 2ms",
@@ -223,6 +252,12 @@ CASES = [
         "FQ-CoDel in a buffer that overflows, and a quantum below the MTU.",
         "fq_codel limit 60 quantum 300",
         mixture(11, RATE_MBIT, HEAVY_AND_SPARSE),
+    ),
+    Case(
+        "fq_codel_sparse",
+        "FQ-CoDel with four sparse flows that often meet: few ever leave the new list.",
+        "fq_codel",
+        mixture(41, RATE_MBIT, SPARSE),
     ),
     Case(
         "sfq",
@@ -295,6 +330,13 @@ CASES = [
         runs=RUNS,
     ),
     Case(
+        "red_idle",
+        "RED between bursts: below htb its average does not decay while nothing waits.",
+        "red limit 60000 min 5000 max 15000 avpkt 1000 burst 12 probability 0.1 bandwidth 4mbit",
+        traffic(42, RATE_MBIT, [Phase(150, 1.3, burst=4), Phase(200, 0)] * 8),
+        runs=RUNS,
+    ),
+    Case(
         "pie",
         "PIE at its defaults.",
         "pie",
@@ -326,7 +368,7 @@ CASES = [
         "sfb_fast",
         "SFB whose probabilities move quickly, with marks and a penalty box.",
         "sfb increment 0.01 decrement 0.002 max 20 target 10 penalty_rate 20 penalty_burst 5",
-        mixture(36, RATE_MBIT, [with_tos(flow, (NOT_ECT, ECT_0)) for flow in CROWD]),
+        mixture(36, RATE_MBIT, [with_tos(flow, (NOT_ECT, ECT_0)) for flow in EBB]),
         runs=RUNS,
     ),
     Case(
