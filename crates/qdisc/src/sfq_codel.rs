@@ -2,7 +2,7 @@
 //!
 //! # Source
 //!
-//! Kathleen Nichols' `sfqcodel.cc` for ns-2 as of January 2013 (the version for CableLabs), facts only.
+//! Kathleen Nichols' `sfqcodel.cc` for ns-2 as of January 2013 (the version for `CableLabs`), facts only.
 //!
 //! # Law
 //!
