@@ -125,11 +125,14 @@ class Pfifo(Queue):
     ----------
     limit
         Packets that the queue holds.
+    ce_threshold
+        Delay above which every packet that can carry the mark is marked, with its unit.
     """
 
     kind: ClassVar[str] = "pfifo"
 
     limit: int | None = None
+    ce_threshold: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,11 +143,14 @@ class Bfifo(Queue):
     ----------
     limit
         Size that the queue holds, with its unit, or bytes.
+    ce_threshold
+        Delay above which every packet that can carry the mark is marked, with its unit.
     """
 
     kind: ClassVar[str] = "bfifo"
 
     limit: str | int | None = None
+    ce_threshold: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,6 +296,8 @@ class Sfq(Queue):
         Time between two changes of the hash, with its unit.
     headdrop
         Drop the oldest packet of a slot, not the newest.
+    ce_threshold
+        Delay above which every packet that can carry the mark is marked, with its unit.
     """
 
     kind: ClassVar[str] = "sfq"
@@ -301,6 +309,7 @@ class Sfq(Queue):
     quantum: int | None = None
     perturb: str | None = None
     headdrop: bool | None = None
+    ce_threshold: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ from sojourn import _core
             sj.Drr(leaf=sj.Prio(leaf=[sj.Pie(), sj.Sfq()])),
             "drr leaf (prio leaf pie / sfq)",
         ),
+        (sj.Pfifo(limit=9, ce_threshold="2ms"), "pfifo limit 9 ce_threshold 2ms"),
         (sj.Drr(classes=4, leaf=sj.CoDel()), "drr classes 4 leaf codel"),
         (sj.PfifoFast(limit=5, profile="linux-3.14"), "pfifo_fast limit 5 profile linux-3.14"),
         (sj.Prio(bands=2, priomap=[0, 1] * 8), "prio bands 2 priomap" + " 0 1" * 8),

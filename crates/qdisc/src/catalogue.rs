@@ -136,7 +136,7 @@ pub(crate) const KINDS: &[Kind] = &[
         reconstruction: None,
         profiles: LINUX,
         start: || QdiscSpec::DropTail(DropTailParams::PFIFO),
-        parameters: &[LIMIT],
+        parameters: &[LIMIT, CE_THRESHOLD],
     },
     Kind {
         name: "bfifo",
@@ -148,6 +148,7 @@ pub(crate) const KINDS: &[Kind] = &[
         parameters: &[
             size("limit", 1, 1 << 32, "", "bytes the buffer holds"),
             flag("headdrop", "make room by dropping the oldest packet"),
+            CE_THRESHOLD,
         ],
     },
     Kind {
@@ -157,7 +158,7 @@ pub(crate) const KINDS: &[Kind] = &[
         reconstruction: None,
         profiles: LINUX,
         start: || QdiscSpec::DropTail(DropTailParams::PFIFO_HEAD_DROP),
-        parameters: &[LIMIT],
+        parameters: &[LIMIT, CE_THRESHOLD],
     },
     Kind {
         name: "red",

@@ -7,17 +7,19 @@
 //! # Law
 //!
 //! A packet that does not fit is dropped; with *head drop* the oldest packets leave until it
-//! fits, so that the sender learns of the overload one queue delay earlier.
+//! fits, so that the sender learns of the overload one queue delay earlier. With `ce_threshold` a packet
+//! that waited longer is marked as it leaves: a full buffer drops, marking or not.
 //!
 //! # Differences from Linux
 //!
 //! | here | Linux | effect |
 //! |---|---|---|
 //! | `headdrop` also with a limit in bytes | packets only | an addition |
+//! | `ce_threshold` | none | an addition |
 
-use sojourn_net::{Bytes, Instant, Packet, Rng};
+use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
-use crate::contract::{Backlog, DropReason, Observer, Qdisc};
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
 use crate::fifo::Fifo;
 use crate::parameter::Field;
 use crate::registry::Params;
@@ -30,6 +32,8 @@ pub struct DropTailParams {
     pub limit: Limit,
     /// Make room by dropping the oldest packet rather than the arriving one.
     pub head_drop: bool,
+    /// Mark every packet that waited longer than this.
+    pub ce_threshold: Option<Duration>,
 }
 
 /// The size of a buffer.
@@ -46,12 +50,13 @@ impl DropTailParams {
     pub const PFIFO: Self = Self {
         limit: Limit::Packets(1_000),
         head_drop: false,
+        ce_threshold: None,
     };
 
     /// `bfifo` at its default: as many bytes as 1000 Ethernet frames.
     pub const BFIFO: Self = Self {
         limit: Limit::Bytes(Bytes(1_514_000)),
-        head_drop: false,
+        ..Self::PFIFO
     };
 
     /// `pfifo_head_drop` at its default.
@@ -76,6 +81,7 @@ impl Params for DropTailParams {
         match (key, &mut self.limit) {
             ("limit", Limit::Packets(packets)) => Some(Field::Packets(packets)),
             ("limit", Limit::Bytes(bytes)) => Some(Field::Size(bytes)),
+            ("ce_threshold", _) => Some(Field::OptionalTime(&mut self.ce_threshold)),
             ("headdrop", _) => Some(Field::Flag(&mut self.head_drop)),
             _ => None,
         }
@@ -130,8 +136,13 @@ impl<P: Packet> Qdisc<P> for DropTail<P> {
     }
 
     #[inline]
-    fn dequeue(&mut self, now: Instant, _obs: &mut dyn Observer<P>) -> Option<P> {
-        self.fifo.pop(now).map(|(pkt, _)| pkt)
+    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
+        let (mut pkt, waited) = self.fifo.pop(now)?;
+        let threshold = self.params.ce_threshold;
+        if threshold.is_some_and(|threshold| waited > threshold) && pkt.mark_ce() {
+            obs.on_mark(now, &pkt, MarkReason::CeThreshold);
+        }
+        Some(pkt)
     }
 
     #[inline]
@@ -144,6 +155,7 @@ impl<P: Packet> Qdisc<P> for DropTail<P> {
 mod tests {
     use super::*;
     use crate::testing::{Recorder, TestPacket};
+    use sojourn_net::Ecn;
 
     fn packet(id: u64, size: u64) -> TestPacket {
         TestPacket {
@@ -154,7 +166,11 @@ mod tests {
 
     /// Offers packets of these sizes; what is dropped, by order of arrival.
     fn dropped(limit: Limit, head_drop: bool, sizes: &[u64]) -> Vec<u64> {
-        let mut queue = DropTail::new(DropTailParams { limit, head_drop });
+        let mut queue = DropTail::new(DropTailParams {
+            limit,
+            head_drop,
+            ..DropTailParams::PFIFO
+        });
         let mut seen = Recorder::default();
         for (id, &size) in (0..).zip(sizes) {
             queue.enqueue(Instant::ZERO, packet(id, size), &mut seen);
@@ -180,5 +196,28 @@ mod tests {
         let limit = Limit::Bytes(Bytes(1_000));
         assert_eq!(dropped(limit, true, &[400, 400, 1_500]), [0, 1, 2]);
         assert_eq!(dropped(limit, false, &[400, 400, 1_500]), [2]);
+    }
+
+    #[test]
+    fn what_waited_longer_than_the_threshold_is_marked() {
+        let ms = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let mut queue = DropTail::new(DropTailParams {
+            ce_threshold: Some(Duration::from_millis(5)),
+            ..DropTailParams::PFIFO
+        });
+        let mut seen = Recorder::default();
+        for (id, ecn) in [(0, Ecn::Ect0), (1, Ecn::Ect0), (2, Ecn::NotEct)] {
+            let pkt = TestPacket {
+                ecn,
+                ..TestPacket::mtu(id)
+            };
+            queue.enqueue(ms(0), pkt, &mut seen);
+        }
+        for at in [5, 6, 7] {
+            queue.dequeue(ms(at), &mut seen);
+        }
+        let marked: Vec<_> = seen.marks.iter().map(|mark| (mark.1.id, mark.2)).collect();
+        assert_eq!(marked, [(1, MarkReason::CeThreshold)]);
+        assert!(seen.drops.is_empty());
     }
 }

@@ -21,7 +21,7 @@
 
 use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
-use crate::contract::{Backlog, DropReason, Observer, Qdisc};
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
 use crate::parameter::Field;
 use crate::pool::{List, Pool};
 use crate::registry::Params;
@@ -44,6 +44,8 @@ pub struct SfqParams {
     pub perturb: Option<Duration>,
     /// Drop the oldest packet of a slot rather than the newest.
     pub headdrop: bool,
+    /// Mark every packet that waited longer than this.
+    pub ce_threshold: Option<Duration>,
 }
 
 impl Default for SfqParams {
@@ -56,6 +58,7 @@ impl Default for SfqParams {
             quantum: None,
             perturb: None,
             headdrop: false,
+            ce_threshold: None,
         }
     }
 }
@@ -76,6 +79,7 @@ impl Params for SfqParams {
             "quantum" => Field::OptionalSize(&mut self.quantum),
             "perturb" => Field::OptionalTime(&mut self.perturb),
             "headdrop" => Field::Flag(&mut self.headdrop),
+            "ce_threshold" => Field::OptionalTime(&mut self.ce_threshold),
             _ => return None,
         })
     }
@@ -292,12 +296,16 @@ impl<P: Packet> Qdisc<P> for Sfq<P> {
                 self.tail = Some(first);
                 continue;
             }
-            let (pkt, _) = self.take(first, true)?;
+            let (mut pkt, arrived) = self.take(first, true)?;
             let slot = &mut self.slots[first as usize];
             if slot.list.packets() == 0 {
                 self.leave_round(tail, first);
             } else {
                 slot.allot -= signed(pkt.size());
+            }
+            let threshold = self.params.ce_threshold;
+            if threshold.is_some_and(|threshold| now.since(arrived) > threshold) && pkt.mark_ce() {
+                obs.on_mark(now, &pkt, MarkReason::CeThreshold);
             }
             return Some(pkt);
         }

@@ -28,6 +28,7 @@ fn all_specs() -> Vec<QdiscSpec> {
                 "",
                 " limit 20 depth 5",
                 " limit 20 depth 5 headdrop perturb 1s flows 4",
+                " limit 20 ce_threshold 2ms",
             ],
             "fq_codel" | "fq_nocodel" => &["", " limit 20", " limit 20 flows 4 quantum 300"],
             "fq" => &[
@@ -134,6 +135,7 @@ fn all_specs() -> Vec<QdiscSpec> {
                 " target 1ms tupdate 1ms coupling_factor 3 step_thresh 500us classic_protection 50",
                 " limit 40 alpha 100 beta 1000 nodrop_on_overload",
             ],
+            "pfifo" | "pfifo_head_drop" => &["", " limit 20", " limit 20 ce_threshold 2ms"],
             _ => &["", " limit 20"],
         };
         for profile in kind.profiles {

@@ -174,6 +174,7 @@ pub(super) const SFQ: &[Parameter] = &[
         "headdrop",
         "drop the oldest packet of a slot, not the newest",
     ),
+    CE_THRESHOLD,
 ];
 
 pub(super) const FQ: &[Parameter] = &[

@@ -154,3 +154,23 @@ fn a_slot_costs_as_many_bytes_as_documented() {
     let links = size_of::<(u32, u32, u32)>();
     assert_eq!(size_of::<Slot>() + links, 52);
 }
+
+#[test]
+fn what_waited_longer_than_the_threshold_is_marked() {
+    let (mut q, mut seen) = queue(SfqParams {
+        ce_threshold: Some(Duration::from_millis(5)),
+        ..SfqParams::default()
+    });
+    for id in 0..2 {
+        let pkt = TestPacket {
+            ecn: sojourn_net::Ecn::Ect0,
+            ..packet(id, 1, 1_514)
+        };
+        q.enqueue(Instant::ZERO, pkt, &mut seen);
+    }
+    for at in [5, 6] {
+        q.dequeue(Instant::ZERO + Duration::from_millis(at), &mut seen);
+    }
+    let marked: Vec<_> = seen.marks.iter().map(|mark| (mark.1.id, mark.2)).collect();
+    assert_eq!(marked, [(1, MarkReason::CeThreshold)]);
+}
