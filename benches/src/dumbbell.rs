@@ -117,6 +117,7 @@ impl Dumbbell {
                 start_jitter: Duration::from_millis(if self.flows == 1 { 0 } else { 100 }),
                 stop: None,
                 dscp: Dscp::DEFAULT,
+                client: None,
                 traffic: bulk(),
             })
             .collect();
@@ -128,6 +129,7 @@ impl Dumbbell {
             start_jitter: Duration::ZERO,
             stop: None,
             dscp: Dscp::DEFAULT,
+            client: None,
             traffic: Traffic::Udp {
                 rate,
                 payload: Bytes(1_472),

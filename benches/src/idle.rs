@@ -49,6 +49,7 @@ pub fn config(n: usize, why: Idle) -> Config {
         start_jitter,
         stop: None,
         dscp: Dscp::DEFAULT,
+        client: None,
         traffic,
     });
     let duration = Duration::from_secs(12);

@@ -31,6 +31,8 @@ class Tcp:
         Round-trip time with empty queues, or one for each connection, with units.
     dscp
         Class of all packets, in both directions: ``"EF"``, ``"AF42"``, ``"LE"``, 0 to 63.
+    host
+        Client that they belong to, 0 to 126, for queues that share among hosts.
     cc
         Congestion control: ``"cubic"``, ``"reno"`` or ``"highspeed"``.
     bytes
@@ -61,6 +63,7 @@ class Tcp:
     stop: str | None = None
     rtt: str | Sequence[str] | None = None
     dscp: str | int | None = None
+    host: int | None = None
     cc: str | None = None
     bytes: str | int | None = None
     ecn: bool | None = None
@@ -96,6 +99,8 @@ class Udp:
         Round-trip time with empty queues, or one for each stream, with units.
     dscp
         Class of all packets, in both directions: ``"EF"``, ``"AF42"``, ``"LE"``, 0 to 63.
+    host
+        Client that they belong to, 0 to 126, for queues that share among hosts.
     payload
         Payload of a datagram: a size with its unit.
     spread
@@ -120,6 +125,7 @@ class Udp:
     stop: str | None = None
     rtt: str | Sequence[str] | None = None
     dscp: str | int | None = None
+    host: int | None = None
     payload: str | int | None = None
     spread: float | None = None
 
@@ -150,6 +156,8 @@ class Ping:
         Round-trip time with empty queues, or one for each flow, with units.
     dscp
         Class of all packets, in both directions: ``"EF"``, ``"AF42"``, ``"LE"``, 0 to 63.
+    host
+        Client that they belong to, 0 to 126, for queues that share among hosts.
     interval
         Time between requests, with its unit.
 
@@ -171,6 +179,7 @@ class Ping:
     stop: str | None = None
     rtt: str | Sequence[str] | None = None
     dscp: str | int | None = None
+    host: int | None = None
     interval: str | None = None
 
 

@@ -4,7 +4,7 @@
 
 use sojourn_lab::Scenario;
 use sojourn_net::{Bytes, Duration, Rate};
-use sojourn_sim::{Hop, Shaper, Traffic};
+use sojourn_sim::{Client, Hop, Shaper, Traffic};
 use sojourn_transport::OnCe;
 
 /// Uses every key.
@@ -86,6 +86,9 @@ fn every_key_reaches_the_simulator() {
     );
     assert_eq!(config.flows[0].stop, Some(Duration::from_secs(65)));
     assert_eq!(config.flows[0].dscp.to_string(), "AF42");
+    let client = |number, receives| Some(Client { number, receives });
+    assert_eq!(config.flows[0].client, client(3, false));
+    assert_eq!(config.flows[4].client, None);
     let Traffic::Tcp {
         bytes,
         ecn,

@@ -82,8 +82,24 @@ pub struct FlowConfig {
     pub stop: Option<Duration>,
     /// The class of all its packets, in both directions.
     pub dscp: Dscp,
+    /// Whose it is; `None`: all such flows join one pair of hosts.
+    pub client: Option<Client>,
     /// What it sends.
     pub traffic: Traffic,
+}
+
+/// A machine among several that share the links; each of its flows has a server of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Client {
+    /// Which one, at most [`Client::MOST`].
+    pub number: u8,
+    /// Data goes to it, and not from it.
+    pub receives: bool,
+}
+
+impl Client {
+    /// The highest number.
+    pub const MOST: u8 = 126;
 }
 
 /// What a flow sends.

@@ -21,7 +21,7 @@ mod route;
 mod world;
 
 pub use agenda::{Agenda, Event};
-pub use config::{Config, ConfigError, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
+pub use config::{Client, Config, ConfigError, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
 pub use histogram::Histogram;
 pub use packet::Packet;
 pub use records::{

@@ -6,7 +6,7 @@ use sojourn_net::{Bytes, Duration, Instant, Packet as View, Rate};
 use sojourn_qdisc::{AnyQdisc, Observer, Qdisc};
 
 use crate::config::{Shaper, serialisation};
-use crate::packet::Packet;
+use crate::packet::{Owner, Packet};
 
 /// A queue and the transmitter that drains it.
 #[derive(Debug)]
@@ -178,7 +178,7 @@ impl Wire {
     }
 
     /// Whose packet arrives next.
-    pub(crate) fn next_flow(&self) -> Option<u32> {
-        self.packets.front().map(|(_, pkt)| pkt.flow)
+    pub(crate) fn next_flow(&self) -> Option<Owner> {
+        self.packets.front().map(|(_, pkt)| pkt.owner)
     }
 }

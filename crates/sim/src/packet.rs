@@ -3,6 +3,8 @@
 use sojourn_net::{Bytes, Dscp, Ecn, FlowKey, Instant, Packet as View, TcpHeader, Transport};
 use sojourn_transport::{Flags, Segment};
 
+use crate::config::Client;
+
 /// What a packet carries, and in which direction of its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -18,6 +20,38 @@ pub(crate) enum Kind {
     Pong,
 }
 
+/// Whose packet it is: the flow, in 24 bits, and its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner(u32);
+
+impl Owner {
+    /// Flow number `flow`, below 2^24, of `client`.
+    pub(crate) const fn new(flow: u32, client: Option<Client>) -> Self {
+        let code = match client {
+            None => 0,
+            Some(client) => 1 + 2 * client.number as u32 + client.receives as u32,
+        };
+        Self(flow << 8 | code)
+    }
+
+    /// The number of the flow.
+    #[inline]
+    pub(crate) const fn flow(self) -> u32 {
+        self.0 >> 8
+    }
+
+    /// Who sends data, and who receives it: a client, and a server that only this flow talks to.
+    #[inline]
+    const fn hosts(self) -> (u64, u64) {
+        let server = 1 << 32 | self.flow() as u64;
+        match (self.0 & 0xFF) as u64 {
+            0 => (1, 2),
+            code if code % 2 == 1 => (256 + code / 2, server),
+            code => (server, 256 + code / 2 - 1),
+        }
+    }
+}
+
 /// A packet on its way: 64 bytes, a cache line.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
@@ -25,7 +59,7 @@ pub struct Packet {
     pub(crate) entered: Instant,
     /// UDP and ping keep their send time and number in its fields, see [`Packet::probe`].
     pub(crate) segment: Segment,
-    pub(crate) flow: u32,
+    pub(crate) owner: Owner,
     /// The next step of its way, an index into the routes.
     pub(crate) step: u16,
     pub(crate) kind: Kind,
@@ -39,9 +73,9 @@ const UDP_HEADERS: u64 = 42;
 const PING_SIZE: u64 = 98;
 
 impl Packet {
-    /// A TCP segment of `flow` at the first `step` of its way.
+    /// A TCP segment of `owner` at the first `step` of its way.
     #[inline]
-    pub(crate) fn tcp(flow: u32, kind: Kind, step: u16, segment: &Segment) -> Self {
+    pub(crate) fn tcp(owner: Owner, kind: Kind, step: u16, segment: &Segment) -> Self {
         let ecn = if segment.flags.has(Flags::ECT) {
             Ecn::Ect0
         } else {
@@ -50,7 +84,7 @@ impl Packet {
         Self {
             entered: Instant::ZERO,
             segment: *segment,
-            flow,
+            owner,
             step,
             kind,
             tos: ecn.bits(),
@@ -64,8 +98,8 @@ impl Packet {
         self
     }
 
-    /// A datagram or echo request number `number` of `flow`, sent now.
-    pub(crate) fn probe(flow: u32, kind: Kind, now: Instant, number: u32, payload: u16) -> Self {
+    /// A datagram or echo request number `number` of `owner`, sent now.
+    pub(crate) fn probe(owner: Owner, kind: Kind, now: Instant, number: u32, payload: u16) -> Self {
         let nanos = now.as_nanos();
         let segment = Segment {
             seq: number,
@@ -74,7 +108,7 @@ impl Packet {
             len: payload,
             ..Segment::EMPTY
         };
-        Self::tcp(flow, kind, 0, &segment)
+        Self::tcp(owner, kind, 0, &segment)
     }
 
     /// When a datagram or echo request was sent.
@@ -152,10 +186,10 @@ impl View for Packet {
         }
     }
 
-    /// All flows join one client and one server; ports tell them apart.
+    /// Ports tell the flows of a client apart.
     #[inline]
     fn flow(&self) -> FlowKey {
-        let (there, back) = (1, 2);
+        let (there, back) = self.owner.hosts();
         let (source, destination, protocol) = match self.kind {
             Kind::Data => (there, back, 6),
             Kind::Ack => (back, there, 6),
@@ -166,10 +200,34 @@ impl View for Packet {
         FlowKey {
             source,
             destination,
-            ports: self.flow,
+            ports: self.owner.flow(),
             protocol,
         }
     }
 }
 
 const _: () = assert!(size_of::<Packet>() == 64, "a packet fills a cache line");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_the_same_host_in_both_directions() {
+        let hosts = |number, receives, kind| {
+            let owner = Owner::new(0xFF_FFFF, Some(Client { number, receives }));
+            assert_eq!(owner.flow(), 0xFF_FFFF);
+            let key = Packet::tcp(owner, kind, 0, &Segment::EMPTY).flow();
+            (key.source, key.destination)
+        };
+        for number in [0, 1, Client::MOST] {
+            let (client, server) = hosts(number, false, Kind::Data);
+            assert_eq!(client, 256 + u64::from(number));
+            assert_eq!(hosts(number, false, Kind::Ack), (server, client));
+            assert_eq!(hosts(number, true, Kind::Data), (server, client));
+            assert_eq!(hosts(number, true, Kind::Ack), (client, server));
+        }
+        let key = Packet::tcp(Owner::new(7, None), Kind::Data, 0, &Segment::EMPTY).flow();
+        assert_eq!((key.source, key.destination, key.ports), (1, 2, 7));
+    }
+}

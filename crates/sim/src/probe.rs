@@ -138,7 +138,7 @@ impl Observer<Packet> for Watch<'_> {
             DropReason::Overlimit => self.probe.interval.drops_overlimit += 1,
             DropReason::Aqm => self.probe.interval.drops_aqm += 1,
         }
-        self.note(now, pkt.flow, Signal::Drop(reason));
+        self.note(now, pkt.owner.flow(), Signal::Drop(reason));
     }
 
     fn on_mark(&mut self, now: Instant, pkt: &Packet, reason: MarkReason) {
@@ -146,6 +146,6 @@ impl Observer<Packet> for Watch<'_> {
             MarkReason::Aqm => self.probe.interval.marks_aqm += 1,
             MarkReason::CeThreshold => self.probe.interval.marks_ce_threshold += 1,
         }
-        self.note(now, pkt.flow, Signal::Mark(reason));
+        self.note(now, pkt.owner.flow(), Signal::Mark(reason));
     }
 }

@@ -10,7 +10,7 @@ use crate::agenda::{Agenda, Event, MAX_INDEX};
 use crate::config::{Config, ConfigError};
 use crate::host::{Flow, Hosts, Source};
 use crate::link::{Link, Wire};
-use crate::packet::{Kind, Packet};
+use crate::packet::{Kind, Owner, Packet};
 use crate::probe::{LinkProbe, Watch};
 use crate::records::{LinkCounters, Records, SignalRecord};
 use crate::route::{Routes, Step};
@@ -146,7 +146,8 @@ impl<'a> World<'a> {
 
     fn add_flows(&mut self, ways: &[(u16, u16)]) {
         for ((id, flow), &way) in (0..).zip(&self.config.flows).zip(ways) {
-            self.flows.push(Flow::new(way, flow.dscp));
+            self.flows
+                .push(Flow::new(way, flow.dscp, Owner::new(id, flow.client)));
             let start = Flow::start_of(flow, &self.flow_rng.fork(&flow.name));
             if start <= self.end {
                 self.agenda.schedule(start, Event::Start(id));
@@ -198,7 +199,7 @@ impl<'a> World<'a> {
                 let (pkt, next) = self.wires[id as usize].pop();
                 if self.routes.step(pkt.step) == Step::End {
                     let follows = next == Some(self.now)
-                        && self.wires[id as usize].next_flow() == Some(pkt.flow);
+                        && self.wires[id as usize].next_flow() == Some(pkt.owner);
                     self.deliver(&pkt, follows);
                 } else {
                     self.forward(&pkt);
@@ -218,7 +219,7 @@ impl<'a> World<'a> {
 
     fn deliver_arrivals(&mut self) {
         while let Some(pkt) = self.arrivals.pop_front() {
-            let follows = self.arrivals.front().is_some_and(|p| p.flow == pkt.flow);
+            let follows = self.arrivals.front().is_some_and(|p| p.owner == pkt.owner);
             self.deliver(&pkt, follows);
         }
     }
@@ -340,7 +341,7 @@ impl<'a> World<'a> {
 
     fn on_probe(&mut self, id: u32) {
         let flow = &mut self.flows[id as usize];
-        if let Some((mut pkt, next)) = flow.next_probe(id, self.now) {
+        if let Some((mut pkt, next)) = flow.next_probe(self.now) {
             pkt.step = flow.forward;
             let pkt = pkt.in_class(flow.class);
             self.agenda.schedule(next, Event::Sender(id));
@@ -421,7 +422,7 @@ impl<'a> World<'a> {
     /// same instant.
     #[inline]
     fn deliver(&mut self, pkt: &Packet, follows: bool) {
-        let id = pkt.flow;
+        let id = pkt.owner.flow();
         let flow = &mut self.flows[id as usize];
         if flow.stopped {
             return;
@@ -457,9 +458,9 @@ impl<'a> World<'a> {
     /// Puts what an endpoint wants sent on its way.
     #[inline]
     fn send(&mut self, id: u32, kind: Kind, way: u16) {
-        let class = self.flows[id as usize].class;
+        let Flow { class, owner, .. } = self.flows[id as usize];
         for n in 0..self.outbox.len() {
-            let pkt = Packet::tcp(id, kind, way, &self.outbox[n]).in_class(class);
+            let pkt = Packet::tcp(owner, kind, way, &self.outbox[n]).in_class(class);
             self.forward(&pkt);
         }
         self.outbox.clear();

@@ -6,7 +6,7 @@
 use sojourn_net::{Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic, run};
-use sojourn_transport::CcKind;
+use sojourn_transport::{CcKind, OnCe};
 
 fn flow(n: u32, cc: CcKind) -> FlowConfig {
     FlowConfig {
@@ -17,10 +17,12 @@ fn flow(n: u32, cc: CcKind) -> FlowConfig {
         start_jitter: Duration::from_millis(100),
         stop: None,
         dscp: Dscp::DEFAULT,
+        client: None,
         traffic: Traffic::Tcp {
             cc,
             bytes: None,
             ecn: false,
+            on_ce: OnCe::Reduce,
             initial_window: 10,
         },
     }

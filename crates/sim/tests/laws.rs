@@ -5,7 +5,7 @@
 use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_sim::{
-    Config, FlowConfig, FlowRecord, Hop, LinkConfig, LinkCounters, Records, Shaper, Signal,
+    Client, Config, FlowConfig, FlowRecord, Hop, LinkConfig, LinkCounters, Records, Shaper, Signal,
     Traffic, run,
 };
 use sojourn_transport::{CcKind, OnCe};
@@ -32,6 +32,7 @@ fn flow(name: &str, traffic: Traffic) -> FlowConfig {
         start_jitter: MS.times(50),
         stop: None,
         dscp: Dscp::DEFAULT,
+        client: None,
         traffic,
     }
 }
@@ -82,7 +83,7 @@ fn mixed(qdisc: &str, seed: u64) -> Config {
     }
 }
 
-const QDISCS: [&str; 7] = [
+const QDISCS: [&str; 8] = [
     "pfifo limit 1",
     "pfifo limit 50",
     "red",
@@ -90,6 +91,7 @@ const QDISCS: [&str; 7] = [
     "pie",
     "sfq",
     "fq_codel",
+    "cake bandwidth 9500kbit ack-filter",
 ];
 
 fn records(config: &Config) -> Records {
@@ -223,6 +225,50 @@ fn another_flow_changes_nobody_elses_draws() {
     assert_eq!(starts(&without), starts(&with));
     assert_eq!(without.links, with.links);
     assert_eq!(without.flows[..], with.flows[..6]);
+}
+
+/// Megabits that one flow of client 0 and four of client 1 deliver: the first, the others together.
+fn client_shares(qdisc: &str, receives: bool) -> (u64, u64) {
+    let mut config = mixed(qdisc, 3);
+    config.flows = (0..5)
+        .map(|n| FlowConfig {
+            client: Some(Client {
+                number: u8::from(n > 0),
+                receives,
+            }),
+            ..flow(&format!("flow {n}"), cbr(8, 0.5))
+        })
+        .collect();
+    config.duration = Duration::from_secs(12);
+    let flows = records(&config).flows;
+    let mbit = |flows: &[FlowRecord]| -> u64 {
+        let bytes = flows.iter().map(|f| f.totals.delivered_bytes);
+        bytes.sum::<u64>() * 8 / 1_000_000
+    };
+    (mbit(&flows[..1]), mbit(&flows[1..]))
+}
+
+#[test]
+fn a_queue_that_isolates_hosts_sees_the_clients() {
+    let even = |(one, four): (u64, u64)| 10 * one > 9 * four && 9 * one < 10 * four;
+    for (qdisc, receives) in [
+        ("cake dual-srchost", false),
+        ("cake dual-dsthost", true),
+        ("cake", false),
+        ("cake", true),
+    ] {
+        let shares = client_shares(qdisc, receives);
+        assert!(even(shares), "{qdisc}: {shares:?}");
+    }
+    // Each flow has a server of its own, and flows know no hosts.
+    for (qdisc, receives) in [
+        ("cake dual-srchost", true),
+        ("cake dual-dsthost", false),
+        ("cake flows", false),
+    ] {
+        let (one, four) = client_shares(qdisc, receives);
+        assert!(7 * one < 2 * four, "{qdisc}: {one} and {four}");
+    }
 }
 
 #[test]

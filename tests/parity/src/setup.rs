@@ -80,6 +80,7 @@ pub(crate) fn config(scenario: &Scenario, draw: &Draw) -> Result<Config, String>
             start_jitter: Duration::ZERO,
             stop: Some(seconds(flow.stop)),
             dscp: Dscp::DEFAULT,
+            client: None,
             traffic: tcp(flow)?,
         });
     }
@@ -93,6 +94,7 @@ pub(crate) fn config(scenario: &Scenario, draw: &Draw) -> Result<Config, String>
             start_jitter: Duration::ZERO,
             stop: Some(seconds(udp.stop)),
             dscp: Dscp::DEFAULT,
+            client: None,
             traffic: Traffic::Udp {
                 rate: mbit(udp.rate_mbps)?,
                 payload: Bytes(udp.size),
@@ -109,6 +111,7 @@ pub(crate) fn config(scenario: &Scenario, draw: &Draw) -> Result<Config, String>
         start_jitter: Duration::ZERO,
         stop: Some(seconds(scenario.ping_stop)),
         dscp: Dscp::DEFAULT,
+        client: None,
         traffic: Traffic::Ping {
             interval: seconds(scenario.ping),
         },

@@ -82,6 +82,7 @@ fn block(block: &Block) -> Node {
         "dscp",
         classed.then(|| block.dscp.to_string().into()),
     );
+    insert(&mut fields, "host", block.host.map(|n| u32::from(n).into()));
     match block.kind {
         Kind::Tcp {
             cc,

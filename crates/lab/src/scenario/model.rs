@@ -2,6 +2,7 @@
 
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
+use sojourn_sim::Client;
 use sojourn_transport::{CcKind, OnCe};
 
 use super::value::Node;
@@ -64,6 +65,7 @@ pub(crate) struct Block {
     pub(crate) stop: Option<Duration>,
     pub(crate) rtt: Rtt,
     pub(crate) dscp: Dscp,
+    pub(crate) host: Option<u8>,
     pub(crate) kind: Kind,
 }
 
@@ -142,6 +144,14 @@ impl Kind {
 }
 
 impl Block {
+    /// Whose its flows are.
+    pub(crate) fn client(&self) -> Option<Client> {
+        self.host.map(|number| Client {
+            number,
+            receives: matches!(self.way, Way::Direction(Direction::Down)),
+        })
+    }
+
     /// What flow number `n` of the block is called.
     pub(crate) fn flow_name(&self, n: u32) -> String {
         if self.count == 1 {

@@ -110,6 +110,7 @@ fn flow(block: &Block, n: u32, rtt: Duration, links: &[Link]) -> FlowConfig {
         start_jitter: block.start_jitter,
         stop: block.stop,
         dscp: block.dscp,
+        client: block.client(),
         traffic: match block.kind {
             Kind::Tcp {
                 cc,

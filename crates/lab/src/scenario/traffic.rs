@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use sojourn_net::{Bytes, Dscp, DscpError, Duration};
+use sojourn_sim::Client;
 use sojourn_transport::{CcKind, OnCe};
 
 use super::decode::choice;
@@ -13,7 +14,7 @@ use super::place::{Fields, Place};
 use super::value::Value;
 
 /// Keys that any traffic has.
-const COMMON: [&str; 11] = [
+const COMMON: [&str; 12] = [
     "type",
     "name",
     "direction",
@@ -25,6 +26,7 @@ const COMMON: [&str; 11] = [
     "stop",
     "rtt",
     "dscp",
+    "host",
 ];
 const TCP: [&str; 5] = ["cc", "bytes", "ecn", "on_ce", "initial_window"];
 const UDP: [&str; 3] = ["rate", "payload", "spread"];
@@ -80,6 +82,7 @@ fn block(place: &Place<'_>, links: &[Link], duration: Duration) -> Result<Block,
         stop: fields.option("stop", Place::positive_time)?,
         rtt: rtt(&fields, count)?,
         dscp: fields.or("dscp", Dscp::DEFAULT, dscp)?,
+        host: fields.option("host", host)?,
         kind: match own {
             own if own == TCP => tcp(&fields)?,
             own if own == UDP => udp(&fields)?,
@@ -128,6 +131,11 @@ fn ping(fields: &Fields<'_>, count: u32, duration: Duration) -> Result<Kind, Sce
         )));
     }
     Ok(Kind::Ping { interval })
+}
+
+fn host(place: &Place<'_>) -> Result<u8, ScenarioError> {
+    let number = place.count(0, Client::MOST.into())?;
+    u8::try_from(number).map_err(|_| place.fail("is out of range"))
 }
 
 /// A name in quotes or a plain number.

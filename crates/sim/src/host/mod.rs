@@ -8,7 +8,7 @@ use sojourn_transport::{Segment, Ticks};
 
 use crate::config::{FlowConfig, Traffic};
 use crate::histogram::Histogram;
-use crate::packet::{Kind, Packet};
+use crate::packet::{Kind, Owner, Packet};
 use crate::records::{FlowCounters, FlowKind, FlowRecord};
 use probes::{Ping, Udp};
 pub(crate) use tcp::Tcp;
@@ -22,6 +22,7 @@ pub(crate) struct Flow {
     pub(crate) stopped: bool,
     /// Of all its packets, in both directions.
     pub(crate) class: Dscp,
+    pub(crate) owner: Owner,
     /// What its pending timer events are for; [`Instant::MAX`]: none is pending.
     pub(crate) sender_due: Instant,
     pub(crate) receiver_due: Instant,
@@ -49,12 +50,13 @@ pub(crate) struct Hosts {
 
 impl Flow {
     /// A flow that waits for its start.
-    pub(crate) const fn new(ways: (u16, u16), class: Dscp) -> Self {
+    pub(crate) const fn new(ways: (u16, u16), class: Dscp, owner: Owner) -> Self {
         Self {
             forward: ways.0,
             reverse: ways.1,
             stopped: false,
             class,
+            owner,
             sender_due: Instant::MAX,
             receiver_due: Instant::MAX,
             source: Source::Waiting,
@@ -128,10 +130,10 @@ impl Flow {
     }
 
     /// The next datagram or request of a flow paced by the clock, and when one follows.
-    pub(crate) fn next_probe(&mut self, id: u32, now: Instant) -> Option<(Packet, Instant)> {
+    pub(crate) fn next_probe(&mut self, now: Instant) -> Option<(Packet, Instant)> {
         match &mut self.source {
-            Source::Udp(udp) => Some(udp.next(id, now)),
-            Source::Ping(ping) => Some(ping.next(id, now)),
+            Source::Udp(udp) => Some(udp.next(self.owner, now)),
+            Source::Ping(ping) => Some(ping.next(self.owner, now)),
             Source::Waiting | Source::Tcp(_) | Source::Over(_) => None,
         }
     }

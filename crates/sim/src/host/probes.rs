@@ -4,7 +4,7 @@ use sojourn_net::{Bytes, Duration, Instant, Rate, Rng};
 
 use super::{blank, scale, since};
 use crate::histogram::Histogram;
-use crate::packet::{Kind, Packet};
+use crate::packet::{Kind, Owner, Packet};
 use crate::records::{FlowCounters, FlowKind, FlowRecord, FlowSample, PingSample};
 
 /// A stream of datagrams at a constant bit rate.
@@ -41,9 +41,9 @@ impl Udp {
     }
 
     /// The next datagram, and when the one after it is due.
-    pub(crate) fn next(&mut self, id: u32, now: Instant) -> (Packet, Instant) {
+    pub(crate) fn next(&mut self, owner: Owner, now: Instant) -> (Packet, Instant) {
         // Nobody asks for the number of a datagram.
-        let pkt = Packet::probe(id, Kind::Udp, now, 0, self.payload);
+        let pkt = Packet::probe(owner, Kind::Udp, now, 0, self.payload);
         self.sent += 1;
         let factor = 1.0 + self.spread * (2.0 * self.rng.uniform() - 1.0);
         (pkt, now + scale(self.gap, factor))
@@ -115,13 +115,13 @@ impl Ping {
     }
 
     /// The next request, and when the one after it is due.
-    pub(crate) fn next(&mut self, id: u32, now: Instant) -> (Packet, Instant) {
+    pub(crate) fn next(&mut self, owner: Owner, now: Instant) -> (Packet, Instant) {
         let number = u32::try_from(self.requests.len()).unwrap_or(u32::MAX);
         self.requests.push(PingSample {
             sent: now,
             rtt: None,
         });
-        let pkt = Packet::probe(id, Kind::Ping, now, number, 0);
+        let pkt = Packet::probe(owner, Kind::Ping, now, number, 0);
         (pkt, now + self.interval)
     }
 

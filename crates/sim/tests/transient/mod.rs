@@ -64,6 +64,7 @@ impl Transient {
                 start_jitter: rtt,
                 stop: None,
                 dscp: Dscp::DEFAULT,
+                client: None,
                 traffic: Traffic::Tcp {
                     cc: CcKind::Reno,
                     bytes: Some(self.bytes / rtts.len() as u64),
