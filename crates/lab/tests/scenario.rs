@@ -250,3 +250,9 @@ fn json_says_the_same_of_itself() {
     // What is null was not given.
     assert!(json("{\"duration\": null}").starts_with("duration: is missing"));
 }
+
+#[test]
+fn the_transient_of_predict_can_be_run() {
+    let scenario = Scenario::from_toml(include_str!("../../../papers/predict/transient.toml"));
+    assert_eq!(scenario.unwrap().config(0, 0).check(), Ok(()));
+}

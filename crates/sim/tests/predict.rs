@@ -209,3 +209,58 @@ fn with_mixed_round_trips_predict_waits_least() {
         );
     }
 }
+
+#[test]
+#[ignore = "prints the tables of papers/predict: a minute in a release build"]
+fn the_tables_of_the_study() {
+    const RUNS: u64 = 100;
+    let queues = [
+        "pfifo limit 1000000",
+        "codel limit 1000000",
+        "pie limit 1000000",
+        "fq_codel limit 1000000",
+        PREDICT,
+    ];
+    println!("rtt_ms,queue,max_sojourn_ms,fct_s");
+    for rtt in [12, 25, 50, 75, 100, 150, 200, 300, 400, 600] {
+        for qdisc in queues {
+            let of = Transient::of(rtt, qdisc).mean(RUNS);
+            println!("{rtt},{qdisc},{:.1},{:.3}", of.max_sojourn_ms, of.fct_s);
+        }
+    }
+    for qdisc in queues {
+        let mut large = Transient::of(12, qdisc);
+        large.bytes = SIX_MEGABYTES;
+        println!("6 MB at 12,{qdisc},{:.1},", large.mean(RUNS).max_sojourn_ms);
+        let mixed = large.mean_of_drawn(20..350, RUNS).max_sojourn_ms;
+        println!("6 MB at 20 to 350,{qdisc},{mixed:.1},");
+    }
+    for (rtt, change) in [
+        (200, "full 2"),
+        (200, "mark 0.003"),
+        (200, "per_octave 4"),
+        (200, "per_octave 2"),
+        (600, "dominance 10000"),
+        (50, "nostretch"),
+        (50, "rounds 3"),
+        (100, "rounds 3"),
+        (200, "rounds 3"),
+        (200, "slot 2ms"),
+        (200, "slot 5ms"),
+        (12, "significance 4"),
+        (25, "significance 4"),
+    ] {
+        let of = Transient::of(rtt, &format!("{PREDICT} {change}")).mean(RUNS);
+        println!("{rtt},{change},{:.1},{:.3}", of.max_sojourn_ms, of.fct_s);
+    }
+    for rtt in [12, 25, 50, 100] {
+        let mut wide = Transient::of(rtt, PREDICT);
+        wide.initial_window = 10;
+        println!("{rtt},IW 10,{:.1},", wide.mean(RUNS).max_sojourn_ms);
+    }
+    for rtt in [100, 200, 400] {
+        let mut alone = Transient::of(rtt, PREDICT);
+        alone.rtts.truncate(1);
+        println!("{rtt},N = 1,{:.1},", alone.mean(RUNS).max_sojourn_ms);
+    }
+}
