@@ -52,6 +52,7 @@ pub(crate) fn simulate(config: &Config) -> Result<Records, String> {
 pub(crate) fn one(name: &str, packets: Option<u64>) -> Result<String, String> {
     let json = match name.split_once(':') {
         None => serde_json::to_string(&dumbbell(name)?),
+        Some(("slot", spec)) => serde_json::to_string(&ns_per_slot(spec)?),
         Some(("S6", kind)) => match packets {
             Some(n) => {
                 Treadmill::new(kind)?.turn(n);
@@ -114,6 +115,33 @@ fn ns_per_packet(kind: &str) -> Result<f64, String> {
         best = best.min(usage::cpu_seconds() - before);
     }
     Ok(best * 1e9 / BATCH as f64)
+}
+
+/// What the end of a slot of Predict costs under a growing load: ten times as long a slot has a
+/// tenth of them.
+fn ns_per_slot(spec: &str) -> Result<f64, String> {
+    const MILLISECONDS: u32 = 80_000;
+    let time = |spec: &str| -> Result<f64, String> {
+        let mut best = f64::INFINITY;
+        for _ in 0..5 {
+            let mut treadmill = Treadmill::empty(spec)?;
+            let before = usage::cpu_seconds();
+            for _ in 0..MILLISECONDS {
+                treadmill.grow();
+                treadmill.tick();
+            }
+            best = best.min(usage::cpu_seconds() - before);
+        }
+        Ok(best)
+    };
+    let long = time(&format!("{spec} slot 10ms rtt_min 10ms"))?;
+    let short = time(&format!("{spec} slot 1ms rtt_min 10ms"))?;
+    Ok((short - long) * 1e9 / (0.9 * f64::from(MILLISECONDS)))
+}
+
+/// The end of a slot of Predict in ns.
+pub(crate) fn slot(spec: &str) -> Result<f64, String> {
+    in_child(&format!("slot:{spec}"))
 }
 
 /// Growth of the resident set for each of many empty queues.

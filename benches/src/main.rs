@@ -14,7 +14,7 @@ use crate::table::Report;
 
 const USAGE: &str = "\
 usage: sojourn-bench [options]
-  --only LIST            of S1 to S6 and idle, such as S1,S3
+  --only LIST            of S1 to S6, slot and idle, such as S1,S3
   --json FILE            where the figures go [target/bench.json]
   --runs N               best of so many [9]
   --profile S3           instead: only run it, for a profiler
@@ -106,6 +106,11 @@ fn run(options: &Options) -> Result<(), String> {
             let cost = child::queue(kind)?;
             table::queue(kind, &cost);
             report.queues.insert(kind, cost);
+        }
+    }
+    if wanted("slot") {
+        for spec in ["predict", "predict compact"] {
+            table::slot(spec, child::slot(spec)?);
         }
     }
     write(&options.json, &report).map_err(|e| format!("{}: {e}", options.json.display()))

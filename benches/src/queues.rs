@@ -88,6 +88,8 @@ pub struct Treadmill {
     now: Instant,
     next: u32,
     dropped: Dropped,
+    /// Packets of a growing load that are due.
+    credit: f64,
 }
 
 impl Treadmill {
@@ -113,6 +115,7 @@ impl Treadmill {
             now: Instant::ZERO,
             next: 0,
             dropped: Dropped::default(),
+            credit: 0.0,
         })
     }
 
@@ -128,6 +131,31 @@ impl Treadmill {
             if self.queue.backlog().packets < STANDING {
                 self.offer();
             }
+        }
+    }
+
+    /// Passes a millisecond of a load that doubles in 100 ms up to all of the link and then begins
+    /// anew, and leaves what is due at its end to [`Treadmill::tick`].
+    pub fn grow(&mut self) {
+        const ROUND: u64 = 100;
+        let round = self.now.as_nanos() / 1_000_000 % (8 * ROUND);
+        let full = 82.0;
+        let packets = full * ((round as f64 + 1.0) / ROUND as f64 - 8.0).exp2();
+        self.credit += packets;
+        let until = self.now + Duration::from_millis(1);
+        while self.credit >= 1.0 {
+            self.credit -= 1.0;
+            self.now += GAP;
+            self.offer();
+            self.queue.dequeue(self.now, &mut self.dropped);
+        }
+        self.now = until;
+    }
+
+    /// Tells the queue that its timer is due, if it is.
+    pub fn tick(&mut self) {
+        if self.queue.next_timer().is_some_and(|at| at <= self.now) {
+            self.queue.on_timer(self.now);
         }
     }
 

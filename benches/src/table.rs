@@ -73,6 +73,21 @@ pub(crate) fn idle(idle: &IdleFlow) {
     );
 }
 
+/// The line about the end of a slot of Predict, which comes once a millisecond.
+pub(crate) fn slot(spec: &str, ns: f64) {
+    const BAR_PERCENT: f64 = 5.0;
+    let percent = ns / 1e6 * 100.0;
+    let met = if percent < BAR_PERCENT {
+        "met"
+    } else {
+        "MISSED"
+    };
+    println!(
+        "\n{spec}: {ns:.0} ns for the end of a slot at 1 Gbit/s, {percent:.2} % of a core; \
+         bar {BAR_PERCENT:.0} % {met}"
+    );
+}
+
 /// What the columns of S6 are.
 pub(crate) fn queues_head() {
     println!("\nS6: one enqueue and one dequeue, 100 packets standing, 100 flows");
