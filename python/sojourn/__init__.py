@@ -32,7 +32,7 @@ from sojourn import _core
 from sojourn._core import ResultError, ScenarioError, SojournError
 from sojourn.cake import Cake, Cobalt
 from sojourn.classful import Drr, PfifoFast, Prio
-from sojourn.controllers import DualPi2, FqPie, Pie, SfqCodel
+from sojourn.controllers import DualPi2, FqPie, Ns2Red, Pie, SfqCodel
 from sojourn.marking import Blue, Choke
 from sojourn.qdiscs import (
     Bfifo,
@@ -56,6 +56,7 @@ from sojourn.reconstructions import (
     FloqFixed,
     FloqProtect,
     FloqShare,
+    Hred,
     Predict,
 )
 from sojourn.result import Result, run
@@ -103,7 +104,9 @@ __all__ = [
     "Fq",
     "FqCoDel",
     "FqPie",
+    "Hred",
     "Link",
+    "Ns2Red",
     "Pfifo",
     "PfifoFast",
     "Pie",

@@ -1,4 +1,4 @@
-"""Queues that steer a probability by the delay, and SFQ-CoDel."""
+"""Queues that steer a probability by the delay, and those of ns-2."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -183,4 +183,58 @@ class SfqCodel(Queue):
     target: str | None = None
     interval: str | None = None
     quantum: int | str | None = None
+    ecn: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ns2Red(Queue):
+    """RED as ns-2 has it: any weight, gentle, idle time as samples.
+
+    Parameters
+    ----------
+    limit
+        Average packets that the queue holds.
+    min
+        Average queue in packets below which nothing is signalled.
+    max
+        Average queue in packets at which the probability is at its highest.
+    q_weight
+        Weight of a sample in the average.
+    probability
+        Probability of a signal at ``max``.
+    mean_pktsize
+        Size of an average packet in bytes.
+    bandwidth
+        Rate of the link, with its unit.
+    targetdelay
+        Delay that ``min`` and ``max`` aim at if they are not given, with its unit.
+    bytes
+        Measure the queue in bytes, drop large packets more often.
+    wait
+        After a signal wait until the next is due on average.
+    gentle
+        Above ``max`` let the probability rise slowly to 1.
+    nonlinear
+        Let the probability rise as a square (NLRED).
+    adaptive
+        Let the probability follow the load.
+    ecn
+        Mark packets that can carry the mark instead of dropping them.
+    """
+
+    kind: ClassVar[str] = "red_ns2"
+
+    limit: int | None = None
+    min: float | None = None
+    max: float | None = None
+    q_weight: float | None = None
+    probability: float | None = None
+    mean_pktsize: int | str | None = None
+    bandwidth: str | None = None
+    targetdelay: str | None = None
+    bytes: bool | None = None
+    wait: bool | None = None
+    gentle: bool | None = None
+    nonlinear: bool | None = None
+    adaptive: bool | None = None
     ecn: bool | None = None

@@ -322,3 +322,41 @@ class Predict(Queue):
     fallback: bool | None = None
     target: str | None = None
     interval: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hred(Queue):
+    """Harsh RED, which reacts within the round trip that it is tuned for.
+
+    A reconstruction: weight, thresholds and probability were not in what could be read.
+
+    Parameters
+    ----------
+    rtt
+        Round trip it is tuned for, with its unit.
+    bandwidth
+        Rate of the link, with its unit.
+    limit
+        Packets that the queue holds.
+    q_weight
+        Weight of a sample in the average.
+    min
+        Average queue where signals begin, in round trips of the link.
+    max
+        Average queue where the probability is at its highest, likewise.
+    probability
+        Probability of a signal at ``max``.
+    ecn
+        Mark packets that can carry the mark instead of dropping them.
+    """
+
+    kind: ClassVar[str] = "hred"
+
+    rtt: str | None = None
+    bandwidth: str | None = None
+    limit: int | None = None
+    q_weight: float | None = None
+    min: float | None = None
+    max: float | None = None
+    probability: float | None = None
+    ecn: bool | None = None

@@ -24,16 +24,18 @@ use crate::floq::FloqParams;
 use crate::fq::FqParams;
 use crate::fq_codel::FqCodelParams;
 use crate::fq_pie::FqPieParams;
+use crate::hred::HredParams;
 use crate::parameter::{Parameter, Profile, Unit};
 use crate::pie::PieParams;
 use crate::prio::{PfifoFastParams, PrioParams};
 use crate::red::RedParams;
+use crate::red_ns2::Ns2RedParams;
 use crate::registry::QdiscSpec;
 use crate::sfb::SfbParams;
 use crate::sfq::SfqParams;
 use crate::sfq_codel::SfqCodelParams;
 
-use ns2::SFQ_CODEL;
+use ns2::{HRED, RED_NS2, SFQ_CODEL};
 pub(crate) use parameters::PROFILE;
 use parameters::{
     AFCD, AFD, ALL_PROFILES, CE_THRESHOLD, COBALT, COCOA, ECN, FQ, FQ_CODEL, INTERVAL, LIMIT,
@@ -195,6 +197,35 @@ pub(crate) const KINDS: &[Kind] = &[
         profiles: &[Profile::Rfc],
         start: || QdiscSpec::Blue(BlueParams::default()),
         parameters: BLUE,
+    },
+    Kind {
+        name: "red_ns2",
+        summary: "red as ns-2 has it: any weight, gentle, idle time as samples",
+        source: "ns-2 red.cc, ns-default.tcl; Floyd and Jacobson 1993, Floyd 2000",
+        reconstruction: None,
+        profiles: &[Profile::Rfc],
+        start: || QdiscSpec::Ns2Red(Ns2RedParams::default()),
+        parameters: RED_NS2,
+    },
+    Kind {
+        name: "nlred",
+        summary: "red_ns2 nonlinear: the probability rises as a square",
+        source: "Zhou, Yeung and Li 2006; ns-3 red-queue-disc",
+        reconstruction: None,
+        profiles: &[Profile::Rfc],
+        start: || QdiscSpec::Ns2Red(Ns2RedParams::nonlinear()),
+        parameters: RED_NS2,
+    },
+    Kind {
+        name: "hred",
+        summary: "Harsh RED: red_ns2 tuned to react within one round trip",
+        source: "Jarvinen et al. 2012; Jarvinen and Kojo 2014",
+        reconstruction: Some(
+            "weight, thresholds and probability were not in what could be read; derived from what HRED is for",
+        ),
+        profiles: &[Profile::Rfc],
+        start: || QdiscSpec::Hred(HredParams::default()),
+        parameters: HRED,
     },
     Kind {
         name: "codel",

@@ -18,11 +18,13 @@ use crate::floq::{Floq, FloqParams};
 use crate::fq::{Fq, FqParams};
 use crate::fq_codel::{FqCodel, FqCodelParams};
 use crate::fq_pie::{FqPie, FqPieParams};
+use crate::hred::HredParams;
 use crate::parameter::Field;
 use crate::pie::{Pie, PieParams};
 use crate::predict::{Predict, PredictParams};
 use crate::prio::{PfifoFast, PfifoFastParams, Prio, PrioParams};
 use crate::red::{Red, RedParams};
+use crate::red_ns2::{Ns2Red, Ns2RedParams};
 use crate::sfb::{Sfb, SfbParams};
 use crate::sfq::{Sfq, SfqParams};
 use crate::sfq_codel::{SfqCodel, SfqCodelParams};
@@ -162,6 +164,10 @@ disciplines! {
     Choke: ChokeParams => Choke,
     /// `blue`.
     Blue: BlueParams => Blue,
+    /// `red_ns2` and `nlred`.
+    Ns2Red: Ns2RedParams => Ns2Red,
+    /// `hred`.
+    Hred: HredParams => Ns2Red,
     /// `codel`.
     Codel: CodelParams => Codel,
     /// `pie`.

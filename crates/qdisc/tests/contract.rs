@@ -116,6 +116,18 @@ fn all_specs() -> Vec<QdiscSpec> {
             ],
             "codel" => &["", " limit 20", " ce_threshold 2ms"],
             "pie" => &["", " limit 20", " target 1ms tupdate 1ms"],
+            "red_ns2" | "nlred" => &[
+                "",
+                " limit 20 mean_pktsize 1514 nowait",
+                " min 2 max 6 q_weight 0.5 probability 1 nobytes nowait limit 20",
+                " min 1 max 12 q_weight 1 nogentle nowait nobytes adaptive limit 30",
+            ],
+            "hred" => &[
+                "",
+                " rtt 5ms limit 20",
+                " rtt 5ms",
+                " rtt 2ms q_weight 1 probability 1 limit 30",
+            ],
             "sfq_codel" => &[
                 "",
                 " limit 20",
@@ -148,7 +160,7 @@ fn all_specs() -> Vec<QdiscSpec> {
                     }
                     text += limit;
                     specs.push(QdiscSpec::parse(&text).unwrap());
-                    if text.starts_with("red") && ecn == "ecn" && !text.contains("leaf") {
+                    if kind.name == "red" && ecn == "ecn" && !text.contains("leaf") {
                         specs.push(QdiscSpec::parse(&(text + " nodrop")).unwrap());
                     }
                 }

@@ -28,6 +28,7 @@ fn every_discipline_has_a_page_with_its_parameters() {
             "bfifo" | "pfifo_head_drop" => "pfifo",
             "ared" => "red",
             "fq_nocodel" => "fq_codel",
+            "nlred" => "red_ns2",
             "afcd_kernel2012" => "afcd",
             "afq_kernel2012" | "afq" => "afd",
             "floq_share" | "floq_fixed" | "floq_protect" => "floq",
