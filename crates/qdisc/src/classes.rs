@@ -6,8 +6,7 @@ use crate::contract::{Backlog, Observer, Qdisc, Statistic};
 
 /// A queue for each class, what waits in all of them and when the first wants to be told the time.
 ///
-/// Both are kept, not summed at each question: a link asks after every packet. Packets pass through
-/// functions that are not inlined, lest the path of a queue without others inside contain itself.
+/// Both are kept, not summed at each question: a link asks after every packet.
 #[derive(Clone, Debug)]
 pub(crate) struct Classes<Q, P> {
     each: Vec<Class<Q, P>>,
@@ -68,7 +67,7 @@ impl<Q: Qdisc<P>, P: Packet> Classes<Q, P> {
         self.each.len()
     }
 
-    #[inline(never)]
+    #[inline]
     pub(crate) fn enqueue(
         &mut self,
         class: usize,
@@ -82,7 +81,7 @@ impl<Q: Qdisc<P>, P: Packet> Classes<Q, P> {
         self.settle(class);
     }
 
-    #[inline(never)]
+    #[inline]
     pub(crate) fn dequeue(
         &mut self,
         class: usize,
@@ -105,7 +104,7 @@ impl<Q: Qdisc<P>, P: Packet> Classes<Q, P> {
     /// The size of the packet that the class sends next, if it has one that may go.
     ///
     /// Its queue has decided on this packet then: a law that looks at delays sees those of now.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn peek(
         &mut self,
         class: usize,
