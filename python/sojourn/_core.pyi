@@ -10,10 +10,13 @@ The tables of an :class:`Outcome`, all of which begin with the columns ``arm`` (
     One row a flow: ``flow``, ``group`` (the name of its traffic block), ``kind`` (tcp, udp,
     ping), ``direction`` (up, down; null where the scenario gives paths), ``cc``, ``rtt_ms``
     (base), ``started_s``, ``connected_s``, ``fct_s`` (flow completion time of finite TCP, from
-    its first SYN), ``delivered_bytes``, ``goodput_mbit_per_s`` (payload over max(warm-up,
-    start) to min(end, stop, completion)), ``sent_packets``, ``received_packets``,
-    ``retransmits``, ``timeouts``, ``syn_retransmits``, ``srtt_ms_mean``,
-    ``ack_rtt_ms_mean`` (over the acknowledgements that told one), ``cwnd_packets_mean``,
+    its first SYN), ``bytes`` (to transfer; null: no end), ``delivered_bytes``,
+    ``goodput_mbit_per_s`` (payload over max(warm-up, start) to min(end, stop, completion)),
+    ``sent_packets``, ``received_packets``,
+    ``retransmits``, ``timeouts``, ``syn_retransmits``, ``handshake_losses`` (dropped SYNs and
+    SYN-ACKs), ``initial_losses`` (these, and drops of the initial window's segments; both from
+    the start of the flow, warm-up or not), ``srtt_ms_mean``, ``ack_rtt_ms_mean`` (over the
+    acknowledgements that told one), ``cwnd_packets_mean``,
     ``owd_ms_mean``, ``owd_ms_p95``, ``owd_ms_max`` (one-way delay),
     ``ping_ms_mean``, ``ping_ms_median``, ``ping_ms_p95``, ``ping_ms_p99``, ``ping_ms_max``,
     ``ping_ms_min`` and ``ping_loss`` (share without reply).

@@ -246,7 +246,7 @@ def summary(per_run: pl.DataFrame) -> pl.DataFrame:
         of_arm = per_run.filter(pl.col("arm") == arm)
         for metric in metrics_of(per_run):
             values = of_arm[metric.column].drop_nulls().to_list()
-            mean, low, high = _interval(values)
+            mean, low, high = mean_and_interval(values)
             rows.append((arm, metric.column, metric.unit, len(values), mean, low, high))
     return pl.DataFrame(rows, schema={"arm": pl.String, **_ESTIMATE}, orient="row")
 
@@ -306,7 +306,7 @@ def _arm(per_run: pl.DataFrame, name: str) -> pl.DataFrame:
     return of_arm
 
 
-def _interval(values: Sequence[float]) -> Interval:
+def mean_and_interval(values: Sequence[float]) -> Interval:
     """Mean and interval: none from no value, a mean alone from one."""
     if not values:
         return None, None, None

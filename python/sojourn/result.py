@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import polars as pl
 
-from sojourn import _core, metrics, validity
+from sojourn import _core, groups, metrics, validity
 from sojourn.scenario import Scenario
 
 
@@ -114,6 +114,11 @@ class Result:
         )
 
     @cached_property
+    def per_group(self) -> pl.DataFrame:
+        """One row a run and group of TCP or UDP flows: losses, fairness, completion times."""
+        return groups.per_group(self.flows, warmup_s=self.scenario.checked.warmup_s)
+
+    @cached_property
     def validity(self) -> validity.Validity:
         """What limits the result: links that were no bottleneck, single runs, losses."""
         checked = self.scenario.checked
@@ -136,6 +141,17 @@ class Result:
             ``low`` and ``high``: the bootstrap interval of 95 %, null for fewer than two runs.
         """
         return metrics.summary(self.per_run)
+
+    def group_summary(self) -> pl.DataFrame:
+        """Average every metric of every group over the runs of each arm.
+
+        Returns
+        -------
+        polars.DataFrame
+            As :meth:`summary`, with ``group`` after ``arm``; what a group cannot have is left
+            out.
+        """
+        return groups.summary(self.per_group)
 
     def difference(self, baseline: str, other: str) -> pl.DataFrame:
         """Average the paired difference `other` - `baseline` of every metric.

@@ -1,6 +1,6 @@
 """What crosses the links: TCP connections, UDP streams and pings."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -36,7 +36,9 @@ class Tcp:
     cc
         Congestion control: ``"cubic"``, ``"reno"`` or ``"highspeed"``.
     bytes
-        Bytes to transfer; by default there is no end.
+        Bytes to transfer, or the distribution that each connection draws them from, such as
+        ``{"distribution": "lognormal", "median": "36kb", "sigma": 1.0}``; by default there is no
+        end.
     ecn
         Negotiate ECN (RFC 3168).
     on_ce
@@ -65,7 +67,7 @@ class Tcp:
     dscp: str | int | None = None
     host: int | None = None
     cc: str | None = None
-    bytes: str | int | None = None
+    bytes: str | int | Mapping[str, str | float] | None = None
     ecn: bool | None = None
     on_ce: str | None = None
     initial_window: int | None = None

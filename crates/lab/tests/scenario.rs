@@ -256,3 +256,40 @@ fn the_transient_of_predict_can_be_run() {
     let scenario = Scenario::from_toml(include_str!("../../../papers/predict/transient.toml"));
     assert_eq!(scenario.unwrap().config(0, 0).check(), Ok(()));
 }
+
+#[test]
+fn random_transfers_are_each_flows_own_and_the_same_in_all_arms() {
+    let amounts = [
+        "{ distribution = \"lognormal\", median = \"36kb\", sigma = 1.5 }",
+        "{ distribution = \"exponential\", mean = \"36kb\" }",
+        "{ distribution = \"pareto\", least = \"4kb\", shape = 1 }",
+    ];
+    for amount in amounts {
+        let scenario = Scenario::from_toml(&format!(
+            r#"
+            duration = "1s"
+            links.up = {{ rate = "1mbit", qdisc = "codel" }}
+            traffic = [{{ type = "tcp", direction = "up", count = 5, bytes = {amount} }}]
+            arms = [{{ name = "a" }}, {{ name = "b", set = {{ "links.up.qdisc" = "pie" }} }}]
+            "#
+        ))
+        .unwrap();
+        let sizes = |scenario: &Scenario, arm, replication| -> Vec<_> {
+            let config = scenario.config(arm, replication);
+            let size = |flow: &sojourn_sim::FlowConfig| match flow.traffic {
+                Traffic::Tcp { bytes, .. } => bytes.unwrap(),
+                _ => panic!("all traffic is TCP"),
+            };
+            config.flows.iter().map(size).collect()
+        };
+        let first = sizes(&scenario, 0, 0);
+        assert_eq!(first, sizes(&scenario, 1, 0));
+        let mut distinct = [first.clone(), sizes(&scenario, 0, 1)].concat();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(distinct.len(), 10, "{amount}");
+        let read = Scenario::from_toml(&scenario.to_toml()).unwrap();
+        assert_eq!(sizes(&read, 0, 0), first);
+        assert_eq!(Scenario::from_json(scenario.to_json()).unwrap(), scenario);
+    }
+}

@@ -25,7 +25,7 @@ pub use config::{Client, Config, ConfigError, FlowConfig, Hop, LinkConfig, Shape
 pub use histogram::Histogram;
 pub use packet::Packet;
 pub use records::{
-    FlowCounters, FlowKind, FlowRecord, FlowSample, LinkCounters, LinkRecord, LinkSample,
-    PingSample, Records, Signal, SignalRecord,
+    FlowCounters, FlowKind, FlowRecord, FlowSample, InitialLosses, LinkCounters, LinkRecord,
+    LinkSample, PingSample, Records, Signal, SignalRecord,
 };
 pub use world::run;

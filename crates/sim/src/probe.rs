@@ -2,11 +2,13 @@
 
 use sojourn_net::{Duration, Instant, Packet as View};
 use sojourn_qdisc::{Backlog, DropReason, MarkReason, Observer, Statistic};
+use sojourn_transport::Flags;
 
+use crate::config::{FlowConfig, Traffic};
 use crate::histogram::Histogram;
 use crate::link::Taken;
-use crate::packet::Packet;
-use crate::records::{LinkCounters, LinkRecord, LinkSample, Signal, SignalRecord};
+use crate::packet::{Kind, Packet};
+use crate::records::{InitialLosses, LinkCounters, LinkRecord, LinkSample, Signal, SignalRecord};
 
 /// Everything seen at one link.
 #[derive(Debug)]
@@ -111,10 +113,48 @@ fn sum(a: &LinkCounters, b: &LinkCounters) -> LinkCounters {
     }
 }
 
+/// What queues drop of the beginnings of connections.
+#[derive(Debug)]
+pub(crate) struct Beginnings {
+    /// The initial window of each flow, in segments; 0 for what is not TCP.
+    windows: Vec<u32>,
+    losses: Vec<InitialLosses>,
+}
+
+impl Beginnings {
+    pub(crate) fn new(flows: &[FlowConfig]) -> Self {
+        let window = |flow: &FlowConfig| match flow.traffic {
+            Traffic::Tcp { initial_window, .. } => initial_window,
+            Traffic::Udp { .. } | Traffic::Ping { .. } => 0,
+        };
+        Self {
+            windows: flows.iter().map(window).collect(),
+            losses: vec![InitialLosses::default(); flows.len()],
+        }
+    }
+
+    fn on_drop(&mut self, pkt: &Packet) {
+        let flow = pkt.owner.flow() as usize;
+        let losses = &mut self.losses[flow];
+        let segment = &pkt.segment;
+        if segment.flags.has(Flags::SYN) {
+            losses.handshake += 1;
+        } else if pkt.kind == Kind::Data && segment.len > 0 && segment.seq < self.windows[flow] {
+            losses.window += 1;
+        }
+    }
+
+    /// One for each flow, in order.
+    pub(crate) fn finish(self) -> Vec<InitialLosses> {
+        self.losses
+    }
+}
+
 /// Tells a link's probe what its queue does.
 pub(crate) struct Watch<'a> {
     pub(crate) probe: &'a mut LinkProbe,
     pub(crate) events: Option<&'a mut Vec<SignalRecord>>,
+    pub(crate) beginnings: &'a mut Beginnings,
     pub(crate) link: u32,
 }
 
@@ -138,6 +178,7 @@ impl Observer<Packet> for Watch<'_> {
             DropReason::Overlimit => self.probe.interval.drops_overlimit += 1,
             DropReason::Aqm => self.probe.interval.drops_aqm += 1,
         }
+        self.beginnings.on_drop(&pkt);
         self.note(now, pkt.owner.flow(), Signal::Drop(reason));
     }
 

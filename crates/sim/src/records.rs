@@ -94,6 +94,8 @@ pub struct FlowRecord {
     pub connected: Option<Instant>,
     /// When its last byte reached the receiving application (finite TCP).
     pub completed: Option<Instant>,
+    /// What queues dropped of its beginning (TCP), whenever that was.
+    pub initial_losses: InitialLosses,
     /// One entry for each interval in which it was at work, by the time that ended (TCP and UDP).
     pub series: Vec<FlowSample>,
     /// Since the warm-up ended.
@@ -102,6 +104,15 @@ pub struct FlowRecord {
     pub one_way_delay: Histogram,
     /// Each request, in order (ping).
     pub pings: Vec<PingSample>,
+}
+
+/// Packets without which a connection does not get under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InitialLosses {
+    /// Dropped SYNs, of either side.
+    pub handshake: u32,
+    /// Dropped segments of the initial window, sent for the first time or again.
+    pub window: u32,
 }
 
 /// What was counted of a flow.

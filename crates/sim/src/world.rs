@@ -11,8 +11,8 @@ use crate::config::{Config, ConfigError};
 use crate::host::{Flow, Hosts, Source};
 use crate::link::{Link, Wire};
 use crate::packet::{Kind, Owner, Packet};
-use crate::probe::{LinkProbe, Watch};
-use crate::records::{LinkCounters, Records, SignalRecord};
+use crate::probe::{Beginnings, LinkProbe, Watch};
+use crate::records::{FlowRecord, LinkCounters, Records, SignalRecord};
 use crate::route::{Routes, Step};
 
 /// The largest granularity of the timer wheel: two hosts' tick counters differ by less, as far
@@ -50,6 +50,7 @@ struct World<'a> {
     routes: Routes,
     links: Vec<Link>,
     probes: Vec<LinkProbe>,
+    beginnings: Beginnings,
     wires: Vec<Wire>,
     flows: Vec<Flow>,
     events: Option<Vec<SignalRecord>>,
@@ -84,6 +85,7 @@ impl<'a> World<'a> {
             routes: Routes::default(),
             links: Vec::new(),
             probes: Vec::new(),
+            beginnings: Beginnings::new(&config.flows),
             wires: Vec::new(),
             flows: Vec::with_capacity(config.flows.len()),
             events: config.keep_events.then(Vec::new),
@@ -253,6 +255,7 @@ impl<'a> World<'a> {
         let mut watch = Watch {
             probe: &mut self.probes[n],
             events: self.events.as_mut(),
+            beginnings: &mut self.beginnings,
             link: id,
         };
         self.links[n].qdisc.enqueue(self.now, queued, &mut watch);
@@ -272,6 +275,7 @@ impl<'a> World<'a> {
             let mut watch = Watch {
                 probe: &mut self.probes[n],
                 events: self.events.as_mut(),
+                beginnings: &mut self.beginnings,
                 link: id,
             };
             let turn = self.links[n].turn(self.now, &mut watch);
@@ -495,11 +499,17 @@ impl<'a> World<'a> {
         let named = config.links.iter().map(|link| link.name.clone());
         let links = named.zip(statistics).zip(self.probes).zip(&self.before);
         let flows = self.flows.into_iter().zip(&config.flows);
+        let flows = flows.zip(self.beginnings.finish());
         Records {
             links: links
                 .map(|(((name, numbers), probe), before)| probe.finish(name, before, numbers))
                 .collect(),
-            flows: flows.map(|(flow, config)| flow.finish(config)).collect(),
+            flows: flows
+                .map(|((flow, config), initial_losses)| FlowRecord {
+                    initial_losses,
+                    ..flow.finish(config)
+                })
+                .collect(),
             events: self.events.unwrap_or_default(),
             agenda_events: self.handled,
         }

@@ -5,8 +5,8 @@
 use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_sim::{
-    Client, Config, FlowConfig, FlowRecord, Hop, LinkConfig, LinkCounters, Records, Shaper, Signal,
-    Traffic, run,
+    Client, Config, FlowConfig, FlowRecord, Hop, InitialLosses, LinkConfig, LinkCounters, Records,
+    Shaper, Signal, Traffic, run,
 };
 use sojourn_transport::{CcKind, OnCe};
 
@@ -435,4 +435,48 @@ fn a_flow_that_ends_in_a_cut_interval_has_no_sample_of_it() {
     config.sample = Duration::from_secs(5);
     config.duration = Duration::from_secs(4);
     assert!(self::records(&config).flows[0].series.is_empty());
+}
+
+/// A connection that opens while `cbr` fills one of its links; it has ten segments to send.
+fn opening(cbr_on: usize) -> Records {
+    let mut cbr = flow("cbr", cbr(4, 0.0));
+    cbr.forward[0] = Hop::Link(cbr_on);
+    cbr.stop = Some(MS.times(2_000));
+    let mut tcp = flow("tcp", bulk(CcKind::Cubic, Some(10 * 1_448), false));
+    tcp.start = MS.times(1_500);
+    records(&Config {
+        seed: 1,
+        duration: Duration::from_secs(30),
+        measure_from: Duration::ZERO,
+        sample: MS.times(100),
+        links: vec![
+            link("down", 1, "pfifo limit 1"),
+            link("up", 1, "pfifo limit 1"),
+        ],
+        flows: vec![cbr, tcp],
+        keep_events: true,
+    })
+}
+
+#[test]
+fn a_lost_syn_or_syn_ack_waits_for_its_timer_and_is_counted() {
+    for (cbr_on, syn_retransmits) in [(0, 1..=1), (1, 0..=1)] {
+        let records = opening(cbr_on);
+        let tcp = &records.flows[1];
+        // It met a full queue; the next came a second later, when the queue was idle. The timer
+        // wheel may be late by an eighth.
+        let waited = tcp.connected.unwrap().since(tcp.started.unwrap());
+        assert!(
+            MS.times(1_040) < waited && waited < MS.times(1_200),
+            "{waited:?}"
+        );
+        assert!(syn_retransmits.contains(&tcp.totals.syn_retransmits));
+        assert_eq!(tcp.initial_losses.handshake, 1);
+        // Of the initial window at once, one segment is sent and one waits.
+        assert!(tcp.initial_losses.window >= 8);
+        let drops = u64::from(tcp.initial_losses.handshake + tcp.initial_losses.window);
+        assert_eq!(drops, dropped(&records, 1));
+        assert!(tcp.completed.is_some());
+        assert_eq!(records.flows[0].initial_losses, InitialLosses::default());
+    }
 }

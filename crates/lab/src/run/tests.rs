@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 use sojourn_net::{Duration, Rng};
 use sojourn_qdisc::Statistic;
 use sojourn_sim::{
-    FlowCounters, FlowKind, FlowRecord, FlowSample, Histogram, LinkCounters, LinkRecord,
-    LinkSample, PingSample, SignalRecord, Traffic,
+    FlowCounters, FlowKind, FlowRecord, FlowSample, Histogram, InitialLosses, LinkCounters,
+    LinkRecord, LinkSample, PingSample, SignalRecord, Traffic,
 };
 
 use super::*;
@@ -90,6 +90,7 @@ fn invented(config: &Config) -> Records {
                 started: Some(Instant::from_millis(500)),
                 connected: None,
                 completed: None,
+                initial_losses: InitialLosses::default(),
                 series: ends().map(|(at, n)| flow_sample(at, n)).collect(),
                 totals: FlowCounters {
                     delivered_bytes: 1_000_000,

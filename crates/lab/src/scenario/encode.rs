@@ -6,6 +6,7 @@
 use sojourn_net::{Bytes, Dscp, Duration};
 use sojourn_transport::OnCe;
 
+use super::amount::Amount;
 use super::model::{Arm, Block, Burst, Kind, Link, Rtt, Spec, Way};
 use super::value::{Node, Table, Value};
 
@@ -92,7 +93,7 @@ fn block(block: &Block) -> Node {
             initial_window,
         } => {
             insert(&mut fields, "cc", Some(cc.name().into()));
-            insert(&mut fields, "bytes", bytes.map(size));
+            insert(&mut fields, "bytes", bytes.map(amount));
             insert(&mut fields, "ecn", Some(ecn.into()));
             let own = on_ce != OnCe::Reduce;
             insert(&mut fields, "on_ce", own.then(|| on_ce.name().into()));
@@ -110,6 +111,28 @@ fn block(block: &Block) -> Node {
         Kind::Ping { interval } => insert(&mut fields, "interval", Some(time(interval))),
     }
     Value::Table(fields).into()
+}
+
+fn amount(amount: Amount) -> Node {
+    let named = amount.name().map(|name| ("distribution", name.into()));
+    let fields: Vec<(&str, Node)> = match amount {
+        Amount::Fixed(bytes) => return size(bytes),
+        Amount::Lognormal { median, sigma } => {
+            vec![
+                ("median", size(median)),
+                ("sigma", Value::Float(sigma).into()),
+            ]
+        }
+        Amount::Exponential { mean } => vec![("mean", size(mean))],
+        Amount::Pareto { least, shape } => {
+            vec![
+                ("least", size(least)),
+                ("shape", Value::Float(shape).into()),
+            ]
+        }
+    };
+    let all = named.into_iter().chain(fields);
+    Value::Table(all.map(|(key, node)| (key.to_owned(), node)).collect()).into()
 }
 
 fn arm(arm: &Arm) -> Node {

@@ -4,6 +4,7 @@
 //! variants are compared, *arms*: sets of keys that differ. Replication `k` of every arm runs
 //! under the same seed, so that the arms see the same random draws.
 
+mod amount;
 mod arms;
 mod decode;
 mod encode;

@@ -5,6 +5,7 @@ use sojourn_qdisc::QdiscSpec;
 use sojourn_sim::Client;
 use sojourn_transport::{CcKind, OnCe};
 
+use super::amount::Amount;
 use super::value::Node;
 
 /// One variant of a scenario.
@@ -116,7 +117,7 @@ impl Direction {
 pub(crate) enum Kind {
     Tcp {
         cc: CcKind,
-        bytes: Option<Bytes>,
+        bytes: Option<Amount>,
         ecn: bool,
         on_ce: OnCe,
         initial_window: u32,

@@ -35,11 +35,13 @@ pub(crate) fn plan(spec: &Spec, replication: u32) -> Plan {
         flows: Vec::new(),
         keep_events: spec.keep_events,
     };
+    let amounts = Rng::new(config.seed).fork("amount");
     let mut flows = Vec::new();
     for block in &spec.traffic {
         for n in 0..block.count {
             let rtt = block.flow_rtt(n, spec.rtt);
-            config.flows.push(flow(block, n, rtt, &spec.links));
+            let own = amounts.fork(&block.flow_name(n));
+            config.flows.push(flow(block, n, rtt, &spec.links, own));
             flows.push(FlowLabel {
                 group: block.name.clone(),
                 direction: match block.way {
@@ -100,7 +102,8 @@ fn link(link: &Link) -> LinkConfig {
     }
 }
 
-fn flow(block: &Block, n: u32, rtt: Duration, links: &[Link]) -> FlowConfig {
+/// Flow number `n` of `block`; from `rng` comes how much it transfers.
+fn flow(block: &Block, n: u32, rtt: Duration, links: &[Link], rng: Rng) -> FlowConfig {
     let (forward, reverse) = hops(&block.way, rtt, links);
     FlowConfig {
         name: block.flow_name(n),
@@ -120,7 +123,7 @@ fn flow(block: &Block, n: u32, rtt: Duration, links: &[Link]) -> FlowConfig {
                 initial_window,
             } => Traffic::Tcp {
                 cc,
-                bytes: bytes.map(|b| b.0),
+                bytes: bytes.map(|amount| amount.draw(rng)),
                 ecn,
                 on_ce,
                 initial_window,

@@ -7,6 +7,7 @@ use sojourn_net::{Bytes, Dscp, DscpError, Duration};
 use sojourn_sim::Client;
 use sojourn_transport::{CcKind, OnCe};
 
+use super::amount::Amount;
 use super::decode::choice;
 use super::error::ScenarioError;
 use super::model::{Block, Direction, Kind, Link, Rtt, Way};
@@ -100,7 +101,7 @@ fn tcp(fields: &Fields<'_>) -> Result<Kind, ScenarioError> {
         cc: fields.or("cc", CcKind::Cubic, |p| {
             choice(p, "a congestion control", &names).map(|n| CcKind::ALL[n])
         })?,
-        bytes: fields.option("bytes", |p| p.size(1, 1 << 50))?,
+        bytes: fields.option("bytes", Amount::read)?,
         ecn: fields.or("ecn", false, Place::flag)?,
         on_ce: fields.or("on_ce", OnCe::Reduce, |p| {
             choice(p, "an answer to CE", &answers).map(|n| OnCe::ALL[n])

@@ -14,6 +14,8 @@ pub(crate) struct FlowRow<'a> {
     pub(crate) label: &'a FlowLabel,
     pub(crate) record: &'a FlowRecord,
     pub(crate) cc: Option<&'static str>,
+    /// What it is to transfer.
+    pub(crate) bytes: Option<u64>,
     pub(crate) fct_s: Option<f64>,
     pub(crate) goodput_mbit_per_s: Option<f64>,
     pub(crate) srtt_ms_mean: Option<f64>,
@@ -50,11 +52,16 @@ impl<'a> FlowRow<'a> {
             ),
             _ => (None, Vec::new()),
         };
+        let bytes = match flow.traffic {
+            Traffic::Tcp { bytes, .. } => bytes,
+            _ => None,
+        };
         let owd = &record.one_way_delay;
         Self {
             label,
             record,
             cc,
+            bytes,
             fct_s: record
                 .completed
                 .zip(record.started)
@@ -70,6 +77,12 @@ impl<'a> FlowRow<'a> {
             owd_ms_max: owd.max().map(ms_of_nanos),
             ping: PingMetrics::of(&record.pings, warm, end, label.rtt),
         }
+    }
+
+    /// Drops of the handshake and of the initial window.
+    pub(crate) fn initial_losses(&self) -> Option<u64> {
+        let lost = self.record.initial_losses;
+        self.tcp(u64::from(lost.handshake) + u64::from(lost.window))
     }
 
     /// A number that only TCP has.

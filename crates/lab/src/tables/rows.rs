@@ -65,6 +65,7 @@ fn flows(cell: Cell<'_>) -> RecordBatch {
         .optional_real("started_s", records.iter().map(|r| secs(r.started)))
         .optional_real("connected_s", records.iter().map(|r| secs(r.connected)))
         .optional_real("fct_s", all().map(|r| r.fct_s))
+        .optional_count("bytes", all().map(|r| r.bytes))
         .optional_count(
             "delivered_bytes",
             records
@@ -83,6 +84,11 @@ fn flows(cell: Cell<'_>) -> RecordBatch {
             "syn_retransmits",
             all().map(|r| r.tcp(r.record.totals.syn_retransmits)),
         )
+        .optional_count(
+            "handshake_losses",
+            all().map(|r| r.tcp(r.record.initial_losses.handshake.into())),
+        )
+        .optional_count("initial_losses", all().map(FlowRow::initial_losses))
         .optional_real("srtt_ms_mean", all().map(|r| r.srtt_ms_mean))
         .optional_real("ack_rtt_ms_mean", all().map(|r| r.ack_rtt_ms_mean))
         .optional_real("cwnd_packets_mean", all().map(|r| r.cwnd_packets_mean))

@@ -9,7 +9,7 @@ use sojourn_transport::{Segment, Ticks};
 use crate::config::{FlowConfig, Traffic};
 use crate::histogram::Histogram;
 use crate::packet::{Kind, Owner, Packet};
-use crate::records::{FlowCounters, FlowKind, FlowRecord};
+use crate::records::{FlowCounters, FlowKind, FlowRecord, InitialLosses};
 use probes::{Ping, Udp};
 pub(crate) use tcp::Tcp;
 
@@ -203,6 +203,7 @@ fn blank(kind: FlowKind) -> FlowRecord {
         started: None,
         connected: None,
         completed: None,
+        initial_losses: InitialLosses::default(),
         series: Vec::new(),
         totals: FlowCounters::default(),
         one_way_delay: Histogram::default(),

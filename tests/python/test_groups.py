@@ -1,0 +1,95 @@
+"""Metrics of groups, on a table small enough to check by hand."""
+
+import polars as pl
+import pytest
+
+import sojourn as sj
+from sojourn import groups
+
+
+def flow(group: str, **given: float | str | None) -> dict[str, float | str | None]:
+    kind = "udp" if group == "cbr" else "tcp"
+    return {
+        "arm": "a", "replication": 0, "group": group, "kind": kind, "bytes": None,
+        "started_s": 20.0, "goodput_mbit_per_s": None, "initial_losses": None,
+        "handshake_losses": None, "fct_s": None, "sent_packets": 0, "received_packets": 0, **given,
+    }  # fmt: skip
+
+
+def transfer(
+    fct_s: float | None, *, handshake: int = 0, initial: int = 0, at: float = 20.0
+) -> dict[str, float | str | None]:
+    return flow(
+        "web",
+        bytes=1000,
+        fct_s=fct_s,
+        handshake_losses=handshake,
+        initial_losses=initial,
+        started_s=at,
+        goodput_mbit_per_s=99.0,
+    )
+
+
+def row(flows: list[dict[str, float | str | None]]) -> dict[str, float]:
+    table = pl.DataFrame(flows, infer_schema_length=None)
+    typed = table.cast(
+        {
+            "bytes": pl.UInt64,
+            "fct_s": pl.Float64,
+            "goodput_mbit_per_s": pl.Float64,
+            "initial_losses": pl.UInt64,
+            "handshake_losses": pl.UInt64,
+            "sent_packets": pl.UInt64,
+            "received_packets": pl.UInt64,
+        }
+    )
+    return groups.per_group(typed, warmup_s=10.0).row(0, named=True)
+
+
+def test_a_transfer_counts_if_its_whole_beginning_was_measured() -> None:
+    web = row(
+        [
+            transfer(0.2),
+            transfer(0.4, initial=2),
+            transfer(1.6, handshake=1, initial=1),
+            transfer(None),
+            transfer(7.0, initial=3, at=9.9),
+        ]
+    )
+    assert web["flows"] == 4
+    assert web["initial_loss_percent"] == pytest.approx(50.0)
+    assert web["handshake_loss_percent"] == pytest.approx(25.0)
+    assert web["fct_s_mean"] == pytest.approx(2.2 / 3)
+    assert web["fct_hit_s_mean"] == pytest.approx(1.0)
+    assert web["jain"] is None
+    assert web["goodput_mbit_per_s_mean"] is None
+
+
+def test_fairness_is_that_of_connections_without_end() -> None:
+    rates = [flow("long", goodput_mbit_per_s=rate, initial_losses=0, handshake_losses=0,
+                  started_s=0.5) for rate in (1.0, 3.0)]  # fmt: skip
+    found = row(rates)
+    assert found["jain"] == pytest.approx(16.0 / 20.0)
+    assert found["goodput_mbit_per_s_mean"] == pytest.approx(2.0)
+    assert found["fct_s_mean"] is None
+
+
+def test_loss_is_that_of_datagrams() -> None:
+    found = row([flow("cbr", sent_packets=80, received_packets=60, goodput_mbit_per_s=1.0)])
+    assert found["loss_percent"] == pytest.approx(25.0)
+    assert found["initial_loss_percent"] is None
+
+
+def test_a_run_with_random_transfers_has_them(scenario: sj.Scenario) -> None:
+    drawn = {"distribution": "lognormal", "median": "8kb", "sigma": 1.0}
+    traffic = [
+        sj.Tcp(direction="up", name="long", count=2),
+        sj.Tcp(direction="up", name="web", count=20, bytes=drawn, start_jitter="5s"),
+    ]
+    built = scenario.replace(traffic=traffic, arms=(), replications=2, duration="8s", warmup="0s")
+    result = sj.run(built)
+    sizes = result.flows.filter(group="web")["bytes"]
+    assert sizes.n_unique() > 30
+    summary = result.group_summary()
+    assert set(summary["group"]) == {"long", "web"}
+    assert summary.filter(pl.col("metric") == "fct_s_mean")["n"].to_list() == [2]
