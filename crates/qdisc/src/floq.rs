@@ -28,7 +28,7 @@
 //! |---|---|---|
 //! | the ramp, on the backlog as it is | "like RED", "exceeds a threshold" | the simplest such law |
 //! | `share^2` | nothing | of simple rules the one for which the ratio of UDP's to TCP's losses falls with load as in the slides |
-//! | set-up is the SYN, 3 packets with data, 3 s at most | "state if connection is in setup phase" | "initial packets" |
+//! | set-up is the SYN and an initial window of 10 packets, 3 s at most | "state if connection is in setup phase" | "initial packets" |
 //! | weight 0 of set-up packets, no push-out | "less connections suffer" | fewer, not none: the buffer may be full |
 //! | QUIC is responsive | one of five kinds of traffic | it is congestion controlled |
 
@@ -96,7 +96,7 @@ impl Default for FloqParams {
             unresponsive_weight: 1.0,
             exponent: 2,
             gain: 0.002,
-            setup_packets: 3,
+            setup_packets: 10,
             setup_time: Duration::from_secs(3),
             connections: 4_096,
             expiry: Duration::from_secs(10),

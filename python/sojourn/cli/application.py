@@ -199,7 +199,8 @@ def stats(
 def reproduce(
     *,
     study: Annotated[
-        str, typer.Argument(metavar="STUDY", help="A published study: residential, cocoa, afcd.")
+        str,
+        typer.Argument(metavar="STUDY", help="A published study: residential, cocoa, afcd, floq."),
     ],
     replications: Annotated[
         int | None, typer.Option(min=1, help="Runs of each queue and link.")

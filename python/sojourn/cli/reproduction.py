@@ -7,10 +7,10 @@ from typing import Any
 import polars as pl
 from rich.console import Console
 
-from sojourn import _core, claims, wording
+from sojourn import _core, claims, targets, wording
 from sojourn import report as reports
 from sojourn import study as studies
-from sojourn.cli import claimed
+from sojourn.cli import claimed, targeted
 from sojourn.cli.session import INTERRUPTED, progress_bar
 from sojourn.cli.tables import print_table
 from sojourn.metrics import metrics_of
@@ -42,6 +42,10 @@ def execute(
     source = studies.studies_folder(papers) / name
     if (source / claims.FILE).is_file():
         return claimed.execute(
+            source, replications=replications, jobs=jobs, out=out, as_json=as_json
+        )
+    if (source / targets.FILE).is_file():
+        return targeted.execute(
             source, replications=replications, jobs=jobs, out=out, as_json=as_json
         )
     study = _study(name, papers)
@@ -79,7 +83,7 @@ def execute(
 def _study(name: str, papers: Path | None) -> Study:
     folder = studies.studies_folder(papers)
     if not (folder / name / "published.csv").is_file():
-        tables = ("published.csv", claims.FILE)
+        tables = ("published.csv", claims.FILE, targets.FILE)
         known = sorted({path.parent.name for table in tables for path in folder.glob(f"*/{table}")})
         if not known:
             message = f"no studies in {folder}: no folder in it holds a published.csv"

@@ -48,12 +48,29 @@ fn classes(params: &FloqParams, packets: &[(u64, TestPacket)]) -> Vec<Class> {
         .collect()
 }
 
+/// Set-ups of three packets, so that timelines are short.
+fn three() -> FloqParams {
+    FloqParams {
+        setup_packets: 3,
+        ..FloqParams::default()
+    }
+}
+
 fn of_one(packets: &[(u64, TestPacket)]) -> Vec<Class> {
-    classes(&FloqParams::default(), packets)
+    classes(&three(), packets)
 }
 
 #[test]
-fn a_set_up_is_the_syn_and_three_packets_with_data() {
+fn by_default_a_set_up_has_an_initial_window() {
+    let packets: Vec<_> = std::iter::once(syn(1)).chain([data(1); 11]).collect();
+    let at_once: Vec<_> = packets.into_iter().map(|pkt| (0, pkt)).collect();
+    let all = classes(&FloqParams::default(), &at_once);
+    assert_eq!(all[..11], [Setup; 11]);
+    assert_eq!(all[11], Responsive);
+}
+
+#[test]
+fn a_set_up_is_the_syn_and_its_packets_with_data() {
     // The bare ACK counts for nothing; what was never seen to open is established.
     let packets = [syn(1), tcp(1, ACK, 0), data(1), data(1), data(1), data(1)];
     let at_once = packets.map(|pkt| (0, pkt));
@@ -112,7 +129,7 @@ fn quic_is_known_by_its_long_headers_and_other_udp_does_not_answer() {
     );
     let no_quic = FloqParams {
         quic: false,
-        ..FloqParams::default()
+        ..three()
     };
     assert_eq!(
         classes(&no_quic, &at_once),
@@ -123,7 +140,7 @@ fn quic_is_known_by_its_long_headers_and_other_udp_does_not_answer() {
 
 #[test]
 fn of_other_protocols_sctp_and_dccp_answer() {
-    let mut connections = Connections::new(&FloqParams::default(), 7);
+    let mut connections = Connections::new(&three(), 7);
     for (protocol, class) in [
         (132, Responsive),
         (33, Responsive),
@@ -147,7 +164,7 @@ fn a_connection_that_rested_is_set_up_again_if_asked_for() {
     assert_eq!(of_one(&packets)[4..], [Responsive; 4]);
     let resume = FloqParams {
         resume: Some(Duration::from_secs(1)),
-        ..FloqParams::default()
+        ..three()
     };
     assert_eq!(
         classes(&resume, &packets)[4..],
@@ -191,7 +208,7 @@ fn both_directions_are_one_connection() {
             ports,
             protocol: 6,
         };
-        let mut connections = Connections::new(&FloqParams::default(), 7);
+        let mut connections = Connections::new(&three(), 7);
         for (pkt, key, class) in [
             (syn(1), there, Setup),
             (data(1), back, Setup),
@@ -209,7 +226,7 @@ fn both_directions_are_one_connection() {
 fn the_connection_idle_longest_makes_room() {
     let four = FloqParams {
         connections: 4,
-        ..FloqParams::default()
+        ..three()
     };
     let mut packets: Vec<_> = (1..=4).map(|flow| (u64::from(flow), syn(flow))).collect();
     // Flow 1 was seen again, so flow 2 goes.
