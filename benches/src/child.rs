@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sojourn_bench::dumbbell::Dumbbell;
 use sojourn_bench::idle::{self, Idle};
-use sojourn_bench::queues::Treadmill;
+use sojourn_bench::queues::{self, Treadmill};
 use sojourn_bench::usage;
 use sojourn_sim::{Config, Records};
 
@@ -37,8 +37,14 @@ pub(crate) struct Cost {
     pub(crate) ns_per_packet: f64,
     /// `None`: valgrind is absent.
     pub(crate) instructions_per_packet: Option<f64>,
+    /// The same as `ns_per_packet` with [`queues::MANY`] flows active.
+    pub(crate) ns_many_flows: f64,
     /// Memory that an empty queue touches.
     pub(crate) empty_bytes: Option<f64>,
+    /// Memory beside the packet itself that each waiting packet touches.
+    pub(crate) bytes_per_packet: Option<f64>,
+    /// Memory that each active flow touches, beside its packet.
+    pub(crate) bytes_per_flow: Option<f64>,
 }
 
 /// Runs a simulation to its end.
@@ -55,15 +61,19 @@ pub(crate) fn one(name: &str, packets: Option<u64>) -> Result<String, String> {
         Some(("slot", spec)) => serde_json::to_string(&ns_per_slot(spec)?),
         Some(("S6", kind)) => match packets {
             Some(n) => {
-                Treadmill::new(kind)?.turn(n);
+                Treadmill::new(kind, queues::FEW, queues::FEW as usize)?.turn(n);
                 return Ok(String::new());
             }
             None => serde_json::to_string(&Cost {
-                ns_per_packet: ns_per_packet(kind)?,
+                ns_per_packet: ns_per_packet(kind, queues::FEW)?,
                 instructions_per_packet: None,
-                empty_bytes: empty_bytes(kind)?,
+                ns_many_flows: ns_per_packet(queues::spacious(kind), queues::MANY)?,
+                empty_bytes: None,
+                bytes_per_packet: None,
+                bytes_per_flow: None,
             }),
         },
+        Some(("memory", what)) => serde_json::to_string(&memory(what)?),
         Some(("waiting", n)) => serde_json::to_string(&growth(n, Idle::Waiting)?),
         Some(("done", n)) => serde_json::to_string(&growth(n, Idle::Done)?),
         Some(_) => return Err(format!("{name}: no such measurement")),
@@ -104,9 +114,9 @@ fn growth(n: &str, why: Idle) -> Result<f64, String> {
 }
 
 /// The best of several batches, after one to warm up.
-fn ns_per_packet(kind: &str) -> Result<f64, String> {
+fn ns_per_packet(spec: &str, flows: u32) -> Result<f64, String> {
     const BATCH: u64 = 1_000_000;
-    let mut treadmill = Treadmill::new(kind)?;
+    let mut treadmill = Treadmill::new(spec, flows, flows as usize)?;
     treadmill.turn(BATCH / 4);
     let mut best = f64::INFINITY;
     for _ in 0..7 {
@@ -144,12 +154,21 @@ pub(crate) fn slot(spec: &str) -> Result<f64, String> {
     in_child(&format!("slot:{spec}"))
 }
 
-/// Growth of the resident set for each of many empty queues.
-fn empty_bytes(kind: &str) -> Result<Option<f64>, String> {
-    const QUEUES: usize = 2_000;
+/// Growth of the resident set for each of many queues; `what`: flows, packets and the queue.
+fn memory(what: &str) -> Result<Option<f64>, String> {
+    const QUEUES: usize = 200;
+    let mut parts = what.splitn(3, ' ');
+    let mut number = || parts.next()?.parse::<u32>().ok();
+    let (Some(flows), Some(packets)) = (number(), number()) else {
+        return Err(format!("{what}: flows, packets and a queue are needed"));
+    };
+    let spec = parts.next().unwrap_or_default();
     let before = usage::rss();
     let many: Vec<_> = (0..QUEUES)
-        .map(|_| Treadmill::empty(kind))
+        .map(|_| match packets {
+            0 => Treadmill::empty(spec),
+            packets => Treadmill::new(spec, flows, packets as usize),
+        })
         .collect::<Result<_, _>>()?;
     let after = usage::rss();
     drop(many);
@@ -188,11 +207,23 @@ pub(crate) fn idle() -> Result<IdleFlow, String> {
 /// Time, instructions and memory of one queue.
 pub(crate) fn queue(kind: &str) -> Result<Cost, String> {
     let cost: Cost = in_child(&format!("S6:{kind}"))?;
+    let spec = queues::spacious(kind);
+    let bytes = |flows: u32, packets: u32| -> Result<Option<f64>, String> {
+        in_child(&format!("memory:{flows} {packets} {spec}"))
+    };
+    let (light, heavy, wide) = (bytes(10, 100)?, bytes(10, 1_000)?, bytes(1_000, 1_000)?);
+    let slope = |less: Option<f64>, more: Option<f64>, over: f64| Some((more? - less?) / over);
     Ok(Cost {
         instructions_per_packet: instructions(kind)?,
+        empty_bytes: in_child(&format!("memory:1 0 {kind}"))?,
+        bytes_per_packet: slope(light, heavy, 900.0).map(|b| (b - PACKET_BYTES).max(0.0)),
+        bytes_per_flow: slope(heavy, wide, 990.0).map(|b| b.max(0.0)),
         ..cost
     })
 }
+
+/// The packet of the measurement.
+const PACKET_BYTES: f64 = 64.0;
 
 fn in_child<T: DeserializeOwned>(name: &str) -> Result<T, String> {
     let exe = std::env::current_exe().map_err(|e| e.to_string())?;

@@ -90,10 +90,10 @@ pub(crate) fn slot(spec: &str, ns: f64) {
 
 /// What the columns of S6 are.
 pub(crate) fn queues_head() {
-    println!("\nS6: one enqueue and one dequeue, 100 packets standing, 100 flows");
+    println!("\nS6: one enqueue and one dequeue, a packet of each of 100 flows standing; of 1,000");
     println!(
-        "{:12} {:>9} {:>13} {:>12} {:>22}",
-        "", "ns", "instructions", "empty bytes", "ns-3 3.48 ns"
+        "{:16} {:>6} {:>8} {:>13} {:>12} {:>9} {:>7} {:>15}",
+        "", "ns", "ns 1000", "instructions", "empty bytes", "B/packet", "B/flow", "ns-3 3.48 ns"
     );
 }
 
@@ -102,19 +102,21 @@ pub(crate) fn queue(kind: &str, cost: &Cost) {
     let instructions = cost
         .instructions_per_packet
         .map_or("not measured".to_owned(), |n| format!("{n:.0}"));
-    let bytes = cost
-        .empty_bytes
-        .map_or("-".to_owned(), |b| format!("{b:.0}"));
+    let bytes = |b: Option<f64>| b.map_or("-".to_owned(), |b| format!("{b:.0}"));
     let peer = NS3_QUEUE_NS.iter().find(|(name, _)| *name == kind);
     let theirs = peer.map_or(String::new(), |(_, ns)| {
         format!("{ns:.0} (x{:.1})", ns / cost.ns_per_packet)
     });
     println!(
-        "{kind:12} {:9.1} {instructions:>13} {bytes:>12} {theirs:>22}",
-        cost.ns_per_packet
+        "{kind:16} {:6.1} {:8.1} {instructions:>13} {:>12} {:>9} {:>7} {theirs:>15}",
+        cost.ns_per_packet,
+        cost.ns_many_flows,
+        bytes(cost.empty_bytes),
+        bytes(cost.bytes_per_packet),
+        bytes(cost.bytes_per_flow)
     );
     if cost.instructions_per_packet.is_none() {
-        println!("{:12} instructions not measured: valgrind is absent", "");
+        println!("{:16} instructions not measured: valgrind is absent", "");
     }
 }
 
