@@ -189,7 +189,12 @@ impl Treadmill {
 }
 
 fn build(spec: &str) -> Result<AnyQdisc<Line>, String> {
-    let spec = QdiscSpec::parse(spec).map_err(|e| e.to_string())?;
+    // ns-2's buffer of 25 kB does not hold the packets that are to stand.
+    let spec = match spec {
+        "red_ns2" | "nlred" => format!("{spec} limit 1000"),
+        other => other.to_owned(),
+    };
+    let spec = QdiscSpec::parse(&spec).map_err(|e| e.to_string())?;
     let link = LinkFacts {
         rate: Some(Rate::mbit(1_000)),
         ..LinkFacts::default()
