@@ -86,23 +86,28 @@ macro_rules! disciplines {
             $($(#[doc = $doc])* $name($params),)*
         }
 
+        #[expect(
+            clippy::inline_always,
+            reason = "with so many arms, and queues inside queues, the compiler would not, and a \
+                      packet would be copied twice"
+        )]
         impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
-            #[inline]
+            #[inline(always)]
             fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
                 match self { $(Self::$name(queue) => queue.enqueue(now, pkt, obs),)* }
             }
 
-            #[inline]
+            #[inline(always)]
             fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
                 match self { $(Self::$name(queue) => queue.dequeue(now, obs),)* }
             }
 
-            #[inline]
+            #[inline(always)]
             fn backlog(&self) -> Backlog {
                 match self { $(Self::$name(queue) => queue.backlog(),)* }
             }
 
-            #[inline]
+            #[inline(always)]
             fn next_timer(&self) -> Option<Instant> {
                 match self { $(Self::$name(queue) => queue.next_timer(),)* }
             }
