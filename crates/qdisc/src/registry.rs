@@ -86,11 +86,8 @@ macro_rules! disciplines {
             $($(#[doc = $doc])* $name($params),)*
         }
 
-        #[expect(
-            clippy::inline_always,
-            reason = "with so many arms, and queues inside queues, the compiler would not, and a \
-                      packet would be copied twice"
-        )]
+        // With so many arms, and queues inside queues, the compiler would not inline the choice, and
+        // a packet would be copied twice.
         impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
             #[inline(always)]
             fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
