@@ -164,13 +164,13 @@ impl Flows {
         }
         self.tags[place] = tag;
         if newly {
-            let (source, destination) = (self.source_tag(key), self.destination_tag(key));
-            let flow = &mut self.all[place];
             if self.mode.isolates_sources() {
-                flow.source = self.sources.place(source);
+                let tag = self.source_tag(key);
+                self.all[place].source = self.sources.place(tag);
             }
             if self.mode.isolates_destinations() {
-                flow.destination = self.destinations.place(destination);
+                let tag = self.destination_tag(key);
+                self.all[place].destination = self.destinations.place(tag);
             }
             self.count_bulk(place, true);
         }
