@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from shell import Command
 
 import sojourn as sj
+from shell import Command
 from sojourn import tc
 
 SHAPE = [
