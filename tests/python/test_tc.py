@@ -57,3 +57,12 @@ def test_the_command_prints_it(result: sj.Result, sojourn: Command, tmp_path: Pa
     assert json.loads(printed.stdout) == tc.queues(result, arm="fq")
     table = sojourn("stats", "kept", "--arm", "fq")
     assert "new_flow_count" in table.stdout
+
+
+def test_a_reconstruction_is_said_wherever_it_is_met(sojourn: Command) -> None:
+    assert "reconstruction: " in sojourn("qdiscs", "floq").stdout
+    assert "reconstruction: " not in sojourn("qdiscs", "codel").stdout
+    short = ("--duration", "2s", "--warmup", "1s", "--replications", "1")
+    done = sojourn("compare", "codel", "prio leaf predict", *short)
+    assert "reconstruction: predict: " in done.stderr
+    assert "reconstruction: codel" not in done.stderr

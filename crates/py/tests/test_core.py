@@ -179,7 +179,14 @@ def test_one_value_has_no_interval() -> None:
 
 def test_the_catalogue_reads_as_documented() -> None:
     for queue in json.loads(_core.qdisc_catalogue()):
-        assert set(queue) == {"name", "summary", "source", "profiles", "parameters"}
+        assert set(queue) == {
+            "name",
+            "summary",
+            "source",
+            "reconstruction",
+            "profiles",
+            "parameters",
+        }
         assert _core.parse_qdisc(queue["name"])
         for parameter in queue["parameters"]:
             assert set(parameter) == {"key", "unit", "default", "range", "meaning"}

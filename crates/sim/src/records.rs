@@ -100,8 +100,8 @@ pub struct FlowRecord {
     pub series: Vec<FlowSample>,
     /// Since the warm-up ended.
     pub totals: FlowCounters,
-    /// One-way delays since the warm-up ended, in nanoseconds (UDP).
-    pub one_way_delay: Histogram,
+    /// One-way delays since the warm-up ended, in nanoseconds (UDP; `None` of anything else).
+    pub one_way_delay: Option<Box<Histogram>>,
     /// Each request, in order (ping).
     pub pings: Vec<PingSample>,
 }

@@ -42,6 +42,8 @@ def _range(item: dict[str, Any]) -> str:
 def _describe(entry: dict[str, Any]) -> None:
     print(f"{entry['name']}: {entry['summary']}")
     print(f"source: {entry['source']}")
+    if entry["reconstruction"]:
+        print(f"reconstruction: {entry['reconstruction']}")
     print(f"profiles: {', '.join(entry['profiles'])} (the first is the default)")
     rows = [
         [item["key"], item["unit"], str(item["default"]), item["meaning"], _range(item)]

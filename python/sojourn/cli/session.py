@@ -88,6 +88,8 @@ def conclude(result: Result, *, folder: Path | None, page: Path | None, as_json:
         reports.write(result, page)
     if result.finished:
         tables.show(result, as_json=as_json)
+        for notice in result.provenance["notices"]:
+            said.print(f"reconstruction: {notice}", markup=False)
         for finding in result.validity.findings:
             said.print(f"{finding.severity}: {finding.text}", markup=False)
     if page is not None and result.finished:

@@ -71,6 +71,7 @@ def document(result: Result) -> dict[str, Any]:
         "sojourn": result.provenance["sojourn"],
         "finished_runs": result.finished,
         "total_runs": result.total,
+        "notices": result.provenance["notices"],
         "validity": {
             "verdict": result.validity.verdict,
             "findings": [

@@ -176,8 +176,9 @@ impl Metric {
                 Some(drops(&link.series, scenario.drops_from, scenario.drops_to))
             }
             UdpGoodput => udp().map(|(u, r)| goodput(r, scenario.warm, u.stop)),
-            OwdMean => udp().and_then(|(_, r)| Some(r.one_way_delay.mean()? / 1e6)),
-            OwdP95 => udp().and_then(|(_, r)| Some(r.one_way_delay.quantile(0.95)? as f64 / 1e6)),
+            OwdMean => udp().and_then(|(_, r)| Some(r.one_way_delay.as_ref()?.mean()? / 1e6)),
+            OwdP95 => udp()
+                .and_then(|(_, r)| Some(r.one_way_delay.as_ref()?.quantile(0.95)? as f64 / 1e6)),
         }
     }
 }

@@ -102,7 +102,7 @@ fn invented(config: &Config) -> Records {
                     rtt_micros: 200_000,
                     ..FlowCounters::default()
                 },
-                one_way_delay: Histogram::default(),
+                one_way_delay: None,
                 pings: match kind(&flow.traffic) {
                     FlowKind::Ping => vec![PingSample {
                         sent: Instant::from_millis(5_000),

@@ -1,7 +1,9 @@
 //! What a flow did, in the numbers of the table `flows`.
 
 use sojourn_net::{Duration, Instant};
-use sojourn_sim::{Config, FlowConfig, FlowCounters, FlowKind, FlowRecord, FlowSample, Traffic};
+use sojourn_sim::{
+    Config, FlowConfig, FlowCounters, FlowKind, FlowRecord, FlowSample, Histogram, Traffic,
+};
 
 use super::ping::PingMetrics;
 use super::rows::{mbit_per_s, ms_of_nanos, ms_of_nanos_f64};
@@ -56,7 +58,7 @@ impl<'a> FlowRow<'a> {
             Traffic::Tcp { bytes, .. } => bytes,
             _ => None,
         };
-        let owd = &record.one_way_delay;
+        let owd = record.one_way_delay.as_deref();
         Self {
             label,
             record,
@@ -72,9 +74,9 @@ impl<'a> FlowRow<'a> {
             srtt_ms_mean: mean(&srtts),
             ack_rtt_ms_mean: ack_rtt_ms(&record.totals),
             cwnd_packets_mean: mean(&windows),
-            owd_ms_mean: owd.mean().map(ms_of_nanos_f64),
-            owd_ms_p95: owd.quantile(0.95).map(ms_of_nanos),
-            owd_ms_max: owd.max().map(ms_of_nanos),
+            owd_ms_mean: owd.and_then(Histogram::mean).map(ms_of_nanos_f64),
+            owd_ms_p95: owd.and_then(|h| h.quantile(0.95)).map(ms_of_nanos),
+            owd_ms_max: owd.and_then(Histogram::max).map(ms_of_nanos),
             ping: PingMetrics::of(&record.pings, warm, end, label.rtt),
         }
     }

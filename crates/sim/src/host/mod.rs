@@ -7,7 +7,6 @@ use sojourn_net::{Dscp, Duration, Instant, Rng};
 use sojourn_transport::{Segment, Ticks};
 
 use crate::config::{FlowConfig, Traffic};
-use crate::histogram::Histogram;
 use crate::packet::{Kind, Owner, Packet};
 use crate::records::{FlowCounters, FlowKind, FlowRecord, InitialLosses};
 use probes::{Ping, Udp};
@@ -206,7 +205,7 @@ fn blank(kind: FlowKind) -> FlowRecord {
         initial_losses: InitialLosses::default(),
         series: Vec::new(),
         totals: FlowCounters::default(),
-        one_way_delay: Histogram::default(),
+        one_way_delay: None,
         pings: Vec::new(),
     }
 }

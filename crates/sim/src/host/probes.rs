@@ -88,7 +88,7 @@ impl Udp {
             started: Some(self.started),
             series: self.series,
             totals,
-            one_way_delay: self.one_way_delay,
+            one_way_delay: Some(Box::new(self.one_way_delay)),
             ..blank(FlowKind::Udp)
         }
     }
