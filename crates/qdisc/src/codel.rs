@@ -233,6 +233,23 @@ impl Law {
         }
     }
 
+    /// Marks `pkt` if it waited longer than the shallow threshold.
+    #[inline]
+    fn mark_late<P: Packet>(
+        &self,
+        pkt: &mut P,
+        arrived: Instant,
+        now: Instant,
+        obs: &mut dyn Observer<P>,
+    ) {
+        let Some(most) = self.ce_threshold else {
+            return;
+        };
+        if self.told(now).since(self.told(arrived)) > most && pkt.mark_ce() {
+            obs.on_mark(now, pkt, MarkReason::CeThreshold);
+        }
+    }
+
     /// Marks `pkt` if that is allowed and possible; says whether it did.
     fn marks<P: Packet>(&self, pkt: &mut P, now: Instant, obs: &mut dyn Observer<P>) -> bool {
         let marked = self.ecn && pkt.mark_ce();
@@ -264,13 +281,25 @@ impl Control {
         now: Instant,
         obs: &mut dyn Observer<P>,
     ) -> Option<P> {
-        let first_above_time = &mut self.first_above_time;
-        let dodequeue = || Self::dodequeue(first_above_time, law, source, now);
-        self.signals.dequeue(law, dodequeue, now, obs)
+        let Some((mut pkt, arrived)) = source.pop() else {
+            self.first_above_time = None;
+            self.signals.dropping = false;
+            return None;
+        };
+        if is_standing(&mut self.first_above_time, law, source, arrived, now) {
+            let Self {
+                first_above_time,
+                signals,
+            } = self;
+            let dodequeue = || Self::dodequeue(first_above_time, law, source, now);
+            return signals.act(law, dodequeue, (pkt, arrived), now, obs);
+        }
+        self.signals.dropping = false;
+        law.mark_late(&mut pkt, arrived, now, obs);
+        Some(pkt)
     }
 
     /// RFC 8289 `dodequeue`: the next packet, and whether the queue is standing.
-    #[inline]
     fn dodequeue<P: Packet>(
         first_above_time: &mut Option<Instant>,
         law: &Law,
@@ -281,25 +310,38 @@ impl Control {
             *first_above_time = None;
             return None;
         };
-        let now = law.told(now);
-        if now.since(law.told(arrived)) < law.target || source.is_small() {
-            *first_above_time = None;
-            return Some((pkt, arrived, false));
-        }
-        let ok_to_drop = match *first_above_time {
-            None => {
-                *first_above_time = Some(now + law.interval);
-                false
-            }
-            Some(above_at) if law.fixed_point => now > above_at,
-            Some(above_at) => now >= above_at,
-        };
-        Some((pkt, arrived, ok_to_drop))
+        let standing = is_standing(first_above_time, law, source, arrived, now);
+        Some((pkt, arrived, standing))
     }
 
     /// Counts `dropped` packets that the buffer lost as signals, as Linux's FQ-CoDel does.
     pub(crate) fn count_overload(&mut self, dropped: u32) {
         self.signals.count = self.signals.count.wrapping_add(dropped);
+    }
+}
+
+/// The test in RFC 8289 `dodequeue`: whether the delay has stood at or above target for an
+/// interval, now that the packet that came at `arrived` has left.
+#[inline]
+fn is_standing<P>(
+    first_above_time: &mut Option<Instant>,
+    law: &Law,
+    source: &impl Source<P>,
+    arrived: Instant,
+    now: Instant,
+) -> bool {
+    let now = law.told(now);
+    if now.since(law.told(arrived)) < law.target || source.is_small() {
+        *first_above_time = None;
+        return false;
+    }
+    match *first_above_time {
+        None => {
+            *first_above_time = Some(now + law.interval);
+            false
+        }
+        Some(above_at) if law.fixed_point => now > above_at,
+        Some(above_at) => now >= above_at,
     }
 }
 
@@ -327,13 +369,28 @@ impl Signals {
         now: Instant,
         obs: &mut dyn Observer<P>,
     ) -> Option<P> {
-        let Some((mut pkt, mut arrived, ok_to_drop)) = dodequeue() else {
+        let Some((mut pkt, arrived, ok_to_drop)) = dodequeue() else {
             self.dropping = false;
             return None;
         };
-        if !ok_to_drop {
-            self.dropping = false;
-        } else if !self.dropping {
+        if ok_to_drop {
+            return self.act(law, dodequeue, (pkt, arrived), now, obs);
+        }
+        self.dropping = false;
+        law.mark_late(&mut pkt, arrived, now, obs);
+        Some(pkt)
+    }
+
+    /// A packet leaves a standing queue: signals if that is due.
+    fn act<P: Packet>(
+        &mut self,
+        law: &Law,
+        mut dodequeue: impl FnMut() -> Option<Popped<P>>,
+        (mut pkt, mut arrived): (P, Instant),
+        now: Instant,
+        obs: &mut dyn Observer<P>,
+    ) -> Option<P> {
+        if !self.dropping {
             self.start(law, now);
             if !law.marks(&mut pkt, now, obs) {
                 obs.on_drop(now, pkt, DropReason::Aqm);
@@ -346,10 +403,7 @@ impl Signals {
         } else if self.drop_next <= law.told(now) {
             (pkt, arrived) = self.signal(law, dodequeue, (pkt, arrived), now, obs)?;
         }
-        let waited = law.told(now).since(law.told(arrived));
-        if law.ce_threshold.is_some_and(|most| waited > most) && pkt.mark_ce() {
-            obs.on_mark(now, &pkt, MarkReason::CeThreshold);
-        }
+        law.mark_late(&mut pkt, arrived, now, obs);
         Some(pkt)
     }
 
