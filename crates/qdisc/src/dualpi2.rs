@@ -127,7 +127,7 @@ impl DualPi2Params {
         self.tupdate.unwrap_or(match self.profile {
             Profile::Rfc => {
                 let third = Duration::from_nanos(self.max_rtt().as_nanos() / 3);
-                self.target.min(third).max(Duration::from_nanos(1))
+                self.target.min(third).max(Duration::from_micros(1))
             }
             Profile::Linux | Profile::Linux314 => Duration::from_millis(16),
         })

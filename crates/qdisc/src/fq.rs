@@ -188,14 +188,17 @@ impl<P: Packet> Qdisc<P> for Fq<P> {
 
     #[inline]
     fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
-        let (flow, mut pkt, arrived) = self.scheduler.next(now)?;
-        if let (Some(flow), Some(pace)) = (flow, self.pace) {
+        let (flow, mut pkt, ready) = self.scheduler.next(now)?;
+        let Some(flow) = flow else {
+            return Some(pkt);
+        };
+        if let Some(pace) = self.pace {
             self.scheduler.pace(flow, pace, pkt.size(), now);
         }
         let late = self
             .params
             .ce_threshold
-            .is_some_and(|threshold| now.since(arrived) > threshold);
+            .is_some_and(|threshold| now.since(ready) > threshold);
         if late && pkt.mark_ce() {
             obs.on_mark(now, &pkt, MarkReason::CeThreshold);
         }
@@ -442,7 +445,8 @@ impl<P: Packet> Scheduler<P> {
         Some(pkt)
     }
 
-    /// The next packet to send, whose it is, if it is not the box's own, and when it arrived.
+    /// The next packet to send, whose it is, if it is not the box's own, and since when
+    /// it could leave: since it arrived, or since its flow was due.
     #[inline]
     pub(crate) fn next(&mut self, now: Instant) -> Option<(Option<FlowId>, P, Instant)> {
         if let Some((pkt, arrived)) = self.pool.pop(&mut self.control) {
@@ -475,7 +479,7 @@ impl<P: Packet> Scheduler<P> {
                 flow.credit -= signed(pkt.size());
                 self.backlog.packets -= 1;
                 self.backlog.bytes -= pkt.size();
-                return Some((Some(id), pkt, arrived));
+                return Some((Some(id), pkt, arrived.max(flow.due)));
             }
             list.pop(&self.links);
             // A new flow may not come back as new before the old have had their turn.

@@ -396,7 +396,7 @@ impl<P: Packet> Qdisc<P> for Predict<P> {
     fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
         self.catch_up(now);
         let pkt = match &mut self.fallback {
-            Some(codel) if !self.past.forecaster.tracks(now) => {
+            Some(codel) if now >= self.mark_until && !self.past.forecaster.tracks(now) => {
                 let (law, control) = &mut **codel;
                 control.dequeue(law, &mut self.buffer, now, obs)
             }

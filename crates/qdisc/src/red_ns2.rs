@@ -10,7 +10,7 @@
 //! ```text
 //! arrival      avg *= (1 - w)^m for the m packets the link could have sent while it idled
 //!              avg += w (queue - avg);  count += 1
-//!  avg < min, or at most a packet waits    pass; the next crossing of min starts anew
+//!  avg < min, or at most 1 waits           pass; the next crossing of min starts anew
 //!  avg >= 2 max (not gentle: max)          drop (forced)
 //!  first above min                         count = 1, pass
 //!  else p_b = max_p x, x = (avg - min) / (max - min);  nonlinear: 1.5 max_p x^2
@@ -28,7 +28,7 @@
 //! | any weight, from the link's rate if not given | a power of 2 from `burst` |
 //! | idle time counts as samples of zero, and the arrival is sampled | decays by a table, no sample |
 //! | `gentle` and `wait` on | absent; no wait |
-//! | nothing is dropped while at most one packet waits | may be |
+//! | nothing is dropped while at most 1 waits, a packet or, with `bytes`, a byte | may be |
 //!
 //! # Differences from ns-2
 //!
@@ -118,7 +118,13 @@ impl Ns2RedParams {
     /// Thresholds in packets on a link of so many average packets a second.
     fn thresholds(&self, per_sec: f64) -> (f64, f64) {
         let half = self.targetdelay.as_secs_f64() * per_sec / 2.0;
-        let min = self.min.unwrap_or(half.max(5.0));
+        let derived = half.max(5.0);
+        let min = match (self.min, self.max) {
+            (Some(min), _) => min,
+            // What ns-2 derives would lie above what was given.
+            (None, Some(max)) if max <= derived => max / 3.0,
+            (None, _) => derived,
+        };
         (min, self.max.unwrap_or(3.0 * min))
     }
 }

@@ -121,10 +121,16 @@ impl Shaper {
     pub(super) fn charge(&mut self, counted: u64, sent: bool) {
         if let Some(pace) = self.pace {
             let time = pace.time(counted);
-            self.time_next += time;
+            self.time_next = later(self.time_next, time);
             if sent {
-                self.failsafe_next += time + Duration::from_nanos(time.as_nanos() / 2);
+                let half = Duration::from_nanos(time.as_nanos() / 2);
+                self.failsafe_next = later(later(self.failsafe_next, time), half);
             }
         }
     }
+}
+
+/// Drops alone, at the lowest rate, could carry a sum beyond the end of time.
+const fn later(at: Instant, time: Duration) -> Instant {
+    Instant::from_nanos(at.as_nanos().saturating_add(time.as_nanos()))
 }

@@ -182,7 +182,9 @@ fn drained(q: &mut Fq<TestPacket>) -> Vec<(Instant, u32)> {
     let mut now = at_ms(0);
     let mut sent = Vec::new();
     while q.backlog().packets > 0 {
-        if let Some(pkt) = q.dequeue(now, &mut Recorder::default()) {
+        let mut seen = Recorder::default();
+        if let Some(pkt) = q.dequeue(now, &mut seen) {
+            assert!(seen.marks.is_empty(), "what is paced is not late");
             sent.push((now, pkt.flow));
         } else {
             let due = q.next_timer().expect("packets wait");
@@ -299,4 +301,34 @@ fn among_many_flows_one_that_was_long_away_is_forgotten() {
     assert_eq!(away(3_000, 3_001), 15_140);
     assert_eq!(away(3_000, 3_000), left);
     assert_eq!(away(1_000, 9_000), left);
+}
+
+#[test]
+fn the_threshold_for_marks_counts_from_when_a_packet_was_due_and_spares_the_box() {
+    let (mut q, mut seen) = queue(FqParams {
+        maxrate: Some(kbit(500)),
+        ce_threshold: Some(Duration::from_millis(5)),
+        ..FqParams::default()
+    });
+    let ect = |id, flow, dscp| TestPacket {
+        ecn: Ecn::Ect0,
+        dscp: Dscp::new(dscp).unwrap(),
+        ..packet(id, flow, 1_514)
+    };
+    for id in 0..10 {
+        q.enqueue(at_ms(0), ect(id, 1, 0), &mut seen);
+    }
+    assert_eq!(drained(&mut q).len(), 10);
+    for (id, ms) in [(10, 6_000), (11, 6_005), (12, 6_006)] {
+        q.enqueue(at_ms(6_000), ect(id, 2, 0), &mut seen);
+        q.enqueue(at_ms(6_000), ect(100 + id, 3, 48), &mut seen);
+        q.dequeue(at_ms(ms), &mut seen);
+    }
+    assert!(
+        seen.marks.is_empty(),
+        "paced or the box's own: {:?}",
+        seen.marks
+    );
+    q.dequeue(at_ms(6_006), &mut seen);
+    assert_eq!(seen.marks.len(), 1);
 }

@@ -246,7 +246,7 @@ impl Control {
             delta = (max_prob / 100 * 2).cast_signed();
         }
         if qdelay > HIGH_DELAY {
-            delta += two_percent;
+            delta = delta.wrapping_add(two_percent);
         }
         let overflowed = self.apply(law, delta);
 
