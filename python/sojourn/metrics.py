@@ -80,7 +80,12 @@ _FIXED = {
 
 
 def per_run_metrics(
-    flows: pl.DataFrame, links: pl.DataFrame, pings: pl.DataFrame, *, warmup_s: float
+    flows: pl.DataFrame,
+    links: pl.DataFrame,
+    pings: pl.DataFrame,
+    *,
+    warmup_s: float,
+    measured_s: float,
 ) -> pl.DataFrame:
     """Compute every metric of every run.
 
@@ -90,6 +95,8 @@ def per_run_metrics(
         Tables of an outcome.
     warmup_s
         From when on totals count, in seconds.
+    measured_s
+        How long they count, in seconds.
 
     Returns
     -------
@@ -100,7 +107,7 @@ def per_run_metrics(
     """
     runs = links.select(KEYS).unique(maintain_order=True)
     for part in (
-        _goodput(flows),
+        _goodput(flows, measured_s),
         _induced_latency(pings, warmup_s=warmup_s),
         _ping_percentiles(pings, warmup_s=warmup_s),
         _sojourn(links),
@@ -162,8 +169,14 @@ def _directions(flows: pl.DataFrame) -> list[str]:
     return sorted(present, key=lambda name: (name != "down", name))
 
 
-def _goodput(flows: pl.DataFrame) -> pl.DataFrame | None:
-    data = _data_flows(flows)
+def _goodput(flows: pl.DataFrame, measured_s: float) -> pl.DataFrame | None:
+    """Sum the goodputs; a transfer's is spread over all the time, or they would not add up."""
+    spread = pl.col("delivered_bytes") * 8e-6 / measured_s
+    data = _data_flows(flows).with_columns(
+        goodput_mbit_per_s=pl.when(pl.col("bytes").is_null())
+        .then(pl.col("goodput_mbit_per_s"))
+        .otherwise(spread)
+    )
     if data.is_empty():
         return None
     return data.group_by(KEYS, maintain_order=True).agg(
@@ -215,6 +228,9 @@ def _signals(links: pl.DataFrame) -> pl.DataFrame:
 
 def _jain(flows: pl.DataFrame) -> pl.DataFrame | None:
     tcp = _data_flows(flows).filter(pl.col("kind") == "tcp")
+    # Transfers end when they are done: among flows without end their rates say nothing.
+    endless = tcp.filter(pl.col("bytes").is_null())
+    tcp = tcp if endless.is_empty() else endless
     columns = []
     for name in _directions(tcp):
         rates = pl.col("goodput_mbit_per_s").filter(pl.col("direction") == name)

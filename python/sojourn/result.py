@@ -109,8 +109,13 @@ class Result:
     @cached_property
     def per_run(self) -> pl.DataFrame:
         """One row a run: ``arm``, ``replication`` and every metric (``docs/metrics.md``)."""
+        checked = self.scenario.checked
         return metrics.per_run_metrics(
-            self.flows, self.links, self.pings, warmup_s=self.scenario.checked.warmup_s
+            self.flows,
+            self.links,
+            self.pings,
+            warmup_s=checked.warmup_s,
+            measured_s=checked.duration_s - checked.warmup_s,
         )
 
     @cached_property

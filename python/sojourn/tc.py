@@ -1,5 +1,6 @@
 """The state of queues in the shape of ``tc -j -s qdisc``."""
 
+import itertools
 import json
 from typing import Any
 
@@ -116,24 +117,37 @@ def _queue(link: str, spec: str, series: pl.DataFrame, numbers: pl.DataFrame) ->
 
 def _options(kind: str, words: list[str]) -> dict[str, Any]:
     """Read the canonical text of a queue back, in the units of ``tc``."""
-    units = {
-        item["key"]: item["unit"]
+    known = [
+        item
         for entry in json.loads(_core.qdisc_catalogue())
         if entry["name"] == kind
         for item in entry["parameters"]
+    ]
+    units = {item["key"]: item["unit"] for item in known}
+    # Such a parameter is written as its value alone: diffserv4, ack-filter.
+    chosen = {
+        value: item["key"]
+        for item in known
+        if item["unit"] == "choice"
+        for value in item["range"].split(", ")
     }
     options: dict[str, Any] = {}
-    left = iter(words)
-    for word in left:
+    while words:
+        word, *words = words
         unit = units.get(word)
-        if unit == "leaves":
-            options[word] = " ".join(left)
+        if word in chosen:
+            options[chosen[word]] = word
         elif unit == "flag":
             options[word] = True
         elif unit is None:
             options[word.removeprefix("no")] = False
+        elif unit == "leaves":
+            options[word], words = " ".join(words), []
+        elif unit == "numbers":
+            count = len(list(itertools.takewhile(str.isdecimal, words)))
+            options[word], words = [int(n) for n in words[:count]], words[count:]
         else:
-            options[word] = _value(unit, next(left))
+            options[word], words = _value(unit, words[0]), words[1:]
     return options
 
 

@@ -25,7 +25,9 @@ def flows(rates: dict[tuple[str, int], list[float]]) -> pl.DataFrame:
         "connected_s",
     ]
     return pl.DataFrame(rows, schema=columns, orient="row").with_columns(
-        ping_loss=pl.lit(None, dtype=pl.Float64)
+        ping_loss=pl.lit(None, dtype=pl.Float64),
+        bytes=pl.lit(None, dtype=pl.UInt64),
+        delivered_bytes=pl.lit(1_000_000),
     )
 
 
@@ -49,15 +51,26 @@ def pings(values: list[tuple[float, float | None]]) -> pl.DataFrame:
 
 def test_goodput_is_the_sum_and_jain_the_index_over_flows() -> None:
     run = metrics.per_run_metrics(
-        flows({("a", 0): [3.0, 1.0]}), links(0.9), pings([]), warmup_s=0.0
+        flows({("a", 0): [3.0, 1.0]}), links(0.9), pings([]), warmup_s=0.0, measured_s=2.0
     ).row(0, named=True)
     assert run["goodput_up_mbit_per_s"] == 4.0
     assert run["jain_up"] == pytest.approx(16.0 / (2.0 * 10.0))
 
 
+def test_a_transfer_counts_for_all_the_time_and_not_in_jain() -> None:
+    size = pl.when(pl.col("flow") == "tcp 2").then(1_000_000)
+    seen = flows({("a", 0): [3.0, 1.0, 90.0]}).with_columns(bytes=size)
+    run = metrics.per_run_metrics(seen, links(0.9), pings([]), warmup_s=0.0, measured_s=2.0).row(
+        0, named=True
+    )
+    # 8 Mbit within 2 s, not 90 Mbit/s for a moment.
+    assert run["goodput_up_mbit_per_s"] == pytest.approx(3.0 + 1.0 + 4.0)
+    assert run["jain_up"] == pytest.approx(16.0 / (2.0 * 10.0))
+
+
 def test_one_flow_has_no_fairness_and_no_pings_no_delay() -> None:
     columns = metrics.per_run_metrics(
-        flows({("a", 0): [3.0]}), links(0.9), pings([]), warmup_s=0.0
+        flows({("a", 0): [3.0]}), links(0.9), pings([]), warmup_s=0.0, measured_s=2.0
     ).columns
     assert "jain_up" not in columns
     assert "induced_latency_ms" not in columns
@@ -65,22 +78,22 @@ def test_one_flow_has_no_fairness_and_no_pings_no_delay() -> None:
 
 def test_flows_that_got_nothing_have_no_fairness_rather_than_a_wrong_one() -> None:
     run = metrics.per_run_metrics(
-        flows({("a", 0): [0.0, 0.0]}), links(0.9), pings([]), warmup_s=0.0
+        flows({("a", 0): [0.0, 0.0]}), links(0.9), pings([]), warmup_s=0.0, measured_s=2.0
     ).row(0, named=True)
     assert run["jain_up"] is None
 
 
 def test_induced_latency_is_the_mean_under_load_above_the_smallest_of_the_run() -> None:
     seen = pings([(0.5, 50.0), (1.0, 60.0), (1.5, None), (2.0, 90.0)])
-    run = metrics.per_run_metrics(flows({("a", 0): [1.0]}), links(0.9), seen, warmup_s=1.0).row(
-        0, named=True
-    )
+    run = metrics.per_run_metrics(
+        flows({("a", 0): [1.0]}), links(0.9), seen, warmup_s=1.0, measured_s=2.0
+    ).row(0, named=True)
     assert run["induced_latency_ms"] == pytest.approx((60.0 + 90.0) / 2 - 50.0)
 
 
 def test_signals_are_summed_over_links_and_reasons() -> None:
     run = metrics.per_run_metrics(
-        flows({("a", 0): [1.0]}), links(0.9), pings([]), warmup_s=0.0
+        flows({("a", 0): [1.0]}), links(0.9), pings([]), warmup_s=0.0, measured_s=2.0
     ).row(0, named=True)
     assert (run["drops"], run["marks"]) == (5.0, 9.0)
 
@@ -96,7 +109,9 @@ def test_throughput_is_that_of_ip_and_round_trip_times_are_averaged_over_flows()
 
 
 def test_one_run_has_a_mean_and_no_interval() -> None:
-    run = metrics.per_run_metrics(flows({("a", 0): [1.0]}), links(0.9), pings([]), warmup_s=0.0)
+    run = metrics.per_run_metrics(
+        flows({("a", 0): [1.0]}), links(0.9), pings([]), warmup_s=0.0, measured_s=2.0
+    )
     row = metrics.summary(run).row(0, named=True)
     assert (row["n"], row["mean"], row["low"], row["high"]) == (1, 1.0, None, None)
 
@@ -104,7 +119,7 @@ def test_one_run_has_a_mean_and_no_interval() -> None:
 def test_differences_are_paired_by_replication() -> None:
     rates = {("a", k): [1.0 * k] for k in range(6)} | {("b", k): [1.0 * k + 0.5] for k in range(6)}
     both = links(0.9, arms=("a", "b"), replications=6)
-    runs = metrics.per_run_metrics(flows(rates), both, pings([]), warmup_s=0.0)
+    runs = metrics.per_run_metrics(flows(rates), both, pings([]), warmup_s=0.0, measured_s=2.0)
     row = metrics.difference(runs, "a", "b").row(0, named=True)
     assert (row["n"], row["mean"], row["low"], row["high"]) == (6, 0.5, 0.5, 0.5)
     assert row["significant"]

@@ -62,7 +62,28 @@ def test_the_command_prints_it(result: sj.Result, sojourn: Command, tmp_path: Pa
 def test_a_reconstruction_is_said_wherever_it_is_met(sojourn: Command) -> None:
     assert "reconstruction: " in sojourn("qdiscs", "floq").stdout
     assert "reconstruction: " not in sojourn("qdiscs", "codel").stdout
-    short = ("--duration", "2s", "--warmup", "1s", "--replications", "1")
+    short = ("--duration", "7s", "--warmup", "6s", "--replications", "1")
     done = sojourn("compare", "codel", "prio leaf predict", *short)
     assert "reconstruction: predict: " in done.stderr
     assert "reconstruction: codel" not in done.stderr
+
+
+def test_options_read_back_from_the_words_of_tc() -> None:
+    words = "bandwidth 9mbit diffserv4 dual-dsthost nat wash ack-filter rtt 100ms noatm"
+    assert tc._options("cake", words.split()) == {  # noqa: SLF001 - it has no other door
+        "bandwidth": 1_125_000,
+        "diffserv": "diffserv4",
+        "flowmode": "dual-dsthost",
+        "nat": True,
+        "wash": True,
+        "ack_filter": "ack-filter",
+        "rtt": 100_000,
+        "framing": "noatm",
+    }
+    words = "bands 3 priomap 1 2 2 leaf codel limit 5 / pfifo"
+    assert tc._options("prio", words.split()) == {  # noqa: SLF001 - as above
+        "bands": 3,
+        "priomap": [1, 2, 2],
+        "leaf": "codel limit 5 / pfifo",
+    }
+    assert tc._options("codel", ["limit", "5", "noecn"]) == {"limit": 5, "ecn": False}  # noqa: SLF001

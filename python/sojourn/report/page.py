@@ -150,7 +150,7 @@ def _notices(result: Result) -> str:
     if not notices:
         return ""
     items = "".join(f"<li>{escape(str(notice))}</li>" for notice in notices)
-    return f'<section class="validity weak"><h2>Notices</h2><ul>{items}</ul></section>'
+    return f'<section class="validity weak"><h2>Reconstructions</h2><ul>{items}</ul></section>'
 
 
 def _summary(result: Result) -> str:
