@@ -57,6 +57,7 @@ def test_the_command_prints_it(result: sj.Result, sojourn: Command, tmp_path: Pa
     assert json.loads(printed.stdout) == tc.queues(result, arm="fq")
     table = sojourn("stats", "kept", "--arm", "fq")
     assert "new_flow_count" in table.stdout
+    assert "down: fq_codel (arm fq, run 0)" in table.stdout
 
 
 def test_a_reconstruction_is_said_wherever_it_is_met(sojourn: Command) -> None:

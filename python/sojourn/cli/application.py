@@ -189,9 +189,9 @@ def stats(
 ) -> int:
     """Show what each queue of a saved run says of itself."""
     result = Result.load(folder)
-    tables.show_queues(
-        tc.queues(result, arm=arm or result.arms[0], replication=replication), as_json=tc_json
-    )
+    arm = arm or result.arms[0]
+    queues = tc.queues(result, arm=arm, replication=replication)
+    tables.show_queues(queues, run=f"arm {arm}, run {replication}", as_json=tc_json)
     return 0
 
 

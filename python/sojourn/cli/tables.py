@@ -35,14 +35,17 @@ def show(result: Result, *, as_json: bool) -> None:
     print(note)
 
 
-def show_queues(queues: list[dict[str, Any]], *, as_json: bool) -> None:
-    """Print the state of queues, as :func:`sojourn.tc.queues` describes it."""
+def show_queues(queues: list[dict[str, Any]], *, run: str, as_json: bool) -> None:
+    """Print the state of queues after a run, as :func:`sojourn.tc.queues` describes it.
+
+    Parts of a queue in which nothing happened are left out of the tables.
+    """
     if as_json:
         print(json.dumps(queues, indent=2))
         return
     for queue in queues:
         rows = [[name, _shown(value)] for name, value in _flat(queue) if name != "options"]
-        print_table(["number", "value"], rows, title=f"{queue['dev']}: {queue['kind']}")
+        print_table(["number", "value"], rows, title=f"{queue['dev']}: {queue['kind']} ({run})")
 
 
 def _flat(queue: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -51,7 +54,12 @@ def _flat(queue: dict[str, Any]) -> list[tuple[str, Any]]:
     for name, value in queue.items():
         if isinstance(value, list):
             parts = enumerate(value)
-            flat += [(f"{name}[{n}].{key}", x) for n, part in parts for key, x in part.items()]
+            flat += [
+                (f"{name}[{n}].{key}", x)
+                for n, part in parts
+                if any(part.values())
+                for key, x in part.items()
+            ]
         else:
             flat.append((name, value))
     return flat
