@@ -35,7 +35,7 @@
 //! |---|---|---|
 //! | `exponent` | 3 | 4 |
 //! | `target_scale` | 1: 5 ms at the fair share | 0.01: 50 µs |
-//! | `persist` | the interval | 10 ms, a tenth of its interval |
+//! | `persist` | the interval, follows it | 10 ms, which `interval` does not move |
 //! | flows below the fair share | long targets | never signalled |
 //!
 //! # Reconstructed

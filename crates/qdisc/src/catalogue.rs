@@ -210,7 +210,7 @@ pub(crate) const KINDS: &[Kind] = &[
     Kind {
         name: "nlred",
         summary: "red_ns2 nonlinear: the probability rises as a square",
-        source: "Zhou, Yeung and Li 2006; ns-3 red-queue-disc",
+        source: "ns-3 red-queue-disc, after Zhou, Yeung and Li 2006",
         reconstruction: None,
         profiles: &[Profile::Rfc],
         start: || QdiscSpec::Ns2Red(Ns2RedParams::nonlinear()),
@@ -218,8 +218,8 @@ pub(crate) const KINDS: &[Kind] = &[
     },
     Kind {
         name: "hred",
-        summary: "Harsh RED: red_ns2 tuned to react within one round trip",
-        source: "Jarvinen et al. 2012; Jarvinen and Kojo 2014",
+        summary: "Harsh RED: red_ns2 tuned to react within one round trip (reconstructed)",
+        source: "Järvinen et al. 2012; Järvinen and Kojo 2014",
         reconstruction: Some(
             "weight, thresholds and probability were not in what could be read; derived from what HRED is for",
         ),
@@ -382,7 +382,7 @@ pub(crate) const KINDS: &[Kind] = &[
     },
     Kind {
         name: "afcd_kernel2012",
-        summary: "afcd as its first author's module: slow flows are spared, fast ones have 50 µs",
+        summary: "afcd as its first author's module: slow flows spared, fast ones have 50 µs (reconstructed)",
         source: "the first author's module of 2012 for Linux 3.6",
         reconstruction: AFCD_RECONSTRUCTION,
         profiles: LINUX,
@@ -400,7 +400,7 @@ pub(crate) const KINDS: &[Kind] = &[
     },
     Kind {
         name: "afq_kernel2012",
-        summary: "afd as the AFQ module of 2012: a thousandth of its drops",
+        summary: "afd as the AFQ module of 2012: a thousandth of its drops (reconstructed)",
         source: "the AFQ module of 2012 that AFCD was compared with, for Linux 3.6",
         reconstruction: AFD_RECONSTRUCTION,
         profiles: LINUX,
@@ -409,7 +409,7 @@ pub(crate) const KINDS: &[Kind] = &[
     },
     Kind {
         name: "afq",
-        summary: "another name of afq_kernel2012",
+        summary: "another name of afq_kernel2012 (reconstructed)",
         source: "the AFQ module of 2012 that AFCD was compared with, for Linux 3.6",
         reconstruction: AFD_RECONSTRUCTION,
         profiles: LINUX,

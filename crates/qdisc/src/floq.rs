@@ -28,7 +28,7 @@
 //! |---|---|---|
 //! | the ramp, on the backlog as it is | "like RED", "exceeds a threshold" | the simplest such law |
 //! | `share^2` | nothing | of simple rules the one for which the ratio of UDP's to TCP's losses falls with load as in the slides |
-//! | set-up is the SYN and an initial window of 10 packets, 3 s at most | "state if connection is in setup phase" | "initial packets" |
+//! | set-up is the SYN and an initial window of 10 packets, 3 s at most | "state if connection is in setup phase" | "initial packets"; 3 spares too few at light load, see papers/floq |
 //! | weight 0 of set-up packets, no push-out | "less connections suffer" | fewer, not none: the buffer may be full |
 //! | QUIC is responsive | one of five kinds of traffic | it is congestion controlled |
 

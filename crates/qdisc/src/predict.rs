@@ -42,7 +42,7 @@
 //! | busy time from the sizes of departures and the link's rate | a counter of the link | the queue sees no more |
 //! | candidates that have not yet grown for `persistence R` are not chosen | "heuristics" | one slot proves nothing |
 //! | what cannot be marked is dropped once a flow and signal, or let be (`nodrop`) | ECN alone | other traffic must be told too |
-//! | `compact`: one sum a slot instead of a rolling sum for each candidate | the two-dimensional history | the same numbers from a 26th of the memory |
+//! | `compact`: one sum a slot instead of a rolling sum for each candidate | the two-dimensional history | the same numbers from a 53rd of the sums |
 
 mod forecast;
 mod history;
