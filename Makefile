@@ -10,7 +10,7 @@ PYTHON_CODE := python tests/python tests/vectors/tools crates/py/tests
 DIR ?= results/residential/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo cocoa test check fmt bench bench-peers parity vectors report docs figures clean
+.PHONY: help setup demo cocoa test check fmt bench bench-peers parity vectors fuzz report docs figures clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,12 @@ parity: ## Agreement with the Linux kernel, scenario by scenario.
 vectors: ## Record the kernel's queues anew: make vectors UML=path/to/linux
 	@test -n "$(UML)" || { echo 'make vectors UML=path: a User-Mode Linux, see tests/vectors/README.md'; exit 2; }
 	$(PYTHON) tests/vectors/tools/record.py --kernel $(UML)
+
+fuzz: ## Feed the queues any bytes, a minute for each target; needs nightly and cargo-fuzz.
+	@cargo +nightly fuzz --version > /dev/null 2>&1 || { echo 'make fuzz: rustup toolchain install nightly && cargo install cargo-fuzz'; exit 2; }
+	mkdir -p crates/qdisc/fuzz/corpus/qdisc
+	cd crates/qdisc && cargo +nightly fuzz run qdisc fuzz/corpus/qdisc fuzz/seeds -- -max_total_time=60
+	cd crates/qdisc && cargo +nightly fuzz run spec -- -max_total_time=60
 
 report: setup ## HTML report on a saved result: make report DIR=results/…
 	$(BIN)/sojourn report $(DIR)

@@ -153,13 +153,19 @@ impl<P: Packet> Sfq<P> {
         }
     }
 
-    /// Appends `pkt` to its slot, which must have room.
-    fn append(&mut self, at: u32, now: Instant, pkt: P) {
+    /// Puts `pkt` at the end of its slot, whose place in the round stays.
+    fn put(&mut self, at: u32, now: Instant, pkt: P) {
         self.backlog.packets += 1;
         self.backlog.bytes += pkt.size();
+        let list = &mut self.slots[at as usize].list;
+        self.pool.push(list, now, pkt);
+        self.lengths.change(at, list.packets());
+    }
+
+    /// Appends `pkt` to its slot, which must have room.
+    fn append(&mut self, at: u32, now: Instant, pkt: P) {
+        self.put(at, now, pkt);
         let slot = &mut self.slots[at as usize];
-        self.pool.push(&mut slot.list, now, pkt);
-        self.lengths.change(at, slot.list.packets());
         if slot.list.packets() > 1 {
             return;
         }
@@ -277,6 +283,8 @@ impl<P: Packet> Qdisc<P> for Sfq<P> {
             if let Some((oldest, _)) = self.take(at, true) {
                 obs.on_drop(now, oldest, DropReason::Overlimit);
             }
+            // One for one: even if that emptied the slot, it has not left the round.
+            return self.put(at, now, pkt);
         }
         self.append(at, now, pkt);
         if self.backlog.packets > self.params.limit {

@@ -3,6 +3,8 @@
 //! [`check_qdisc`] drives a queue with any traffic and verifies after every call that it is a
 //! queue at all: nothing is lost, invented, reordered within a flow or marked against its will.
 
+pub mod fuzz;
+
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 

@@ -65,6 +65,20 @@ fn a_turn_is_a_quantum_of_bytes() {
 }
 
 #[test]
+fn a_slot_of_one_packet_keeps_its_turn_when_the_oldest_makes_room() {
+    let (mut q, mut seen) = queue(SfqParams {
+        depth: 1,
+        headdrop: true,
+        ..SfqParams::default()
+    });
+    fill(&mut q, &mut seen, &[(1, 1), (2, 1), (3, 1)]);
+    q.enqueue(Instant::ZERO, packet(10, 1, 1_514), &mut seen);
+    assert_eq!(dropped(&seen), [0]);
+    assert_eq!(flows_sent(&mut q, &mut seen, 4), [1, 2, 3]);
+    assert_eq!(q.backlog(), Backlog::default());
+}
+
+#[test]
 fn the_longest_slot_loses_its_newest_packet() {
     let limit = SfqParams {
         limit: 9,
