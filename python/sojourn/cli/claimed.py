@@ -7,11 +7,9 @@ import polars as pl
 from rich.console import Console
 
 from sojourn import claims as claiming
-from sojourn import report as reports
-from sojourn.cli.session import INTERRUPTED, progress_bar
+from sojourn.cli import scenarios
 from sojourn.cli.tables import print_table
-from sojourn.result import Result, run
-from sojourn.storage import claim_folder
+from sojourn.result import Result
 
 _NOTE = (
     "measured: means over the runs, with the smallest and the largest; a claim that names another "
@@ -25,21 +23,9 @@ def execute(
     """Run every scenario of the study in `folder`, check its claims, save results and reports."""
     study = claiming.load(folder)
     kept = out or Path("results") / study.name
-    for key in study.scenarios:
-        claim_folder(kept / key)
-    said = Console(stderr=True, soft_wrap=True, highlight=False)
     told = {}
-    for key, scenario in study.scenarios.items():
-        chosen = scenario if replications is None else scenario.replace(replications=replications)
-        with progress_bar() as progress:
-            result = run(chosen, jobs=jobs, progress=progress)
-        if result.finished:
-            result.save(kept / key)
-            reports.write(result, kept / key / "report.html")
-        if not result.complete:
-            text = f"interrupted: kept {result.finished} of {result.total} runs of {key}"
-            said.print(text, markup=False)
-            return INTERRUPTED
+    runs = scenarios.results(study.scenarios, kept, replications=replications, jobs=jobs)
+    for key, result in runs:
         measured = claiming.quantities(result)
         told[key] = (measured, claiming.checked(study.claims, key, measured))
         if not as_json:
@@ -49,6 +35,7 @@ def execute(
     else:
         print(_NOTE)
         print(verdict(study.name, pl.concat([claims for _, claims in told.values()])))
+    said = Console(stderr=True, soft_wrap=True, highlight=False)
     for key in told:
         said.print(f"report in {kept / key / 'report.html'}", markup=False)
     return 0

@@ -1,6 +1,7 @@
 """``sojourn reproduce``: a published study measured again, number beside number."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +9,12 @@ import polars as pl
 from rich.console import Console
 
 from sojourn import _core, claims, targets, wording
-from sojourn import report as reports
 from sojourn import study as studies
-from sojourn.cli import claimed, targeted
-from sojourn.cli.session import INTERRUPTED, progress_bar
+from sojourn.cli import claimed, scenarios, targeted
+from sojourn.cli.session import INTERRUPTED
 from sojourn.cli.tables import print_table
 from sojourn.metrics import metrics_of
-from sojourn.result import Result, run
-from sojourn.storage import claim_folder
+from sojourn.result import Result
 from sojourn.study import Study
 
 # Differences below this are told to a tenth of a percent.
@@ -41,28 +40,31 @@ def execute(
     """Run every scenario of a study, compare, save results, reports and figures."""
     source = studies.studies_folder(papers) / name
     if (source / claims.FILE).is_file():
-        return claimed.execute(
-            source, replications=replications, jobs=jobs, out=out, as_json=as_json
-        )
-    if (source / targets.FILE).is_file():
-        return targeted.execute(
-            source, replications=replications, jobs=jobs, out=out, as_json=as_json
-        )
-    study = _study(name, papers)
-    folder = claim_folder_tree(out or Path("results") / name, list(study.scenarios))
-    said = Console(stderr=True, soft_wrap=True, highlight=False)
+        chosen = partial(claimed.execute, source)
+    elif (source / targets.FILE).is_file():
+        chosen = partial(targeted.execute, source)
+    else:
+        chosen = partial(_numbers, _study(name, papers))
+    try:
+        return chosen(replications=replications, jobs=jobs, out=out, as_json=as_json)
+    except scenarios.InterruptedStudyError:
+        return INTERRUPTED
+
+
+def _numbers(
+    study: Study, *, replications: int | None, jobs: int | None, out: Path | None, as_json: bool
+) -> int:
+    """Measure a study that printed numbers, beside them."""
+    folder = out or Path("results") / study.name
     comparisons = {}
-    for key, scenario in study.scenarios.items():
-        chosen = scenario if replications is None else scenario.replace(replications=replications)
-        with progress_bar() as progress:
-            result = run(chosen, jobs=jobs, progress=progress)
-        if result.finished:
-            _keep(result, folder / key, study.figure)
-        if not result.complete:
-            where = f"in {folder / key}" if result.finished else "(nothing to save)"
-            text = f"interrupted: kept {result.finished} of {result.total} runs of {key} {where}"
-            said.print(text, markup=False)
-            return INTERRUPTED
+    runs = scenarios.results(
+        study.scenarios,
+        folder,
+        replications=replications,
+        jobs=jobs,
+        keep=partial(_draw, study.figure),
+    )
+    for key, result in runs:
         comparisons[key] = studies.compared(study, key, result)
         if not as_json:
             _show(study, result, comparisons[key])
@@ -71,6 +73,7 @@ def execute(
     else:
         print(_NOTE)
         print(verdict(study, comparisons))
+    said = Console(stderr=True, soft_wrap=True, highlight=False)
     for key in comparisons:
         place = folder / key
         said.print(
@@ -93,19 +96,10 @@ def _study(name: str, papers: Path | None) -> Study:
     return studies.load(folder / name)
 
 
-def claim_folder_tree(folder: Path, names: list[str]) -> Path:
-    """Claim a folder for each scenario of a study."""
-    for name in names:
-        claim_folder(folder / name)
-    return folder
-
-
-def _keep(result: Result, folder: Path, figure: studies.Figure) -> None:
+def _draw(figure: studies.Figure, result: Result, folder: Path) -> None:
     from sojourn import figures  # noqa: PLC0415 - the other commands start without matplotlib
 
     draw = {"ellipse": figures.plot_ellipse, "series": figures.plot_series}[figure]
-    result.save(folder)
-    reports.write(result, folder / "report.html")
     figures.save(draw(result), _figure(folder, figure), result)
 
 

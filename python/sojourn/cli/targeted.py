@@ -7,11 +7,9 @@ import polars as pl
 from rich.console import Console
 
 from sojourn import groups, targets, wording
-from sojourn import report as reports
-from sojourn.cli.session import INTERRUPTED, progress_bar
+from sojourn.cli import scenarios
 from sojourn.cli.tables import print_table
-from sojourn.result import Result, run
-from sojourn.storage import claim_folder
+from sojourn.result import Result
 from sojourn.targets import Claims
 
 _NOTE = (
@@ -27,20 +25,9 @@ def execute(
     """Run every scenario of a study of claims, judge, save results and reports."""
     claims = targets.load(folder)
     kept = out or Path("results") / claims.name
-    for key in claims.scenarios:
-        claim_folder(kept / key)
-    said = Console(stderr=True, soft_wrap=True, highlight=False)
     judged, summaries = {}, {}
-    for key, scenario in claims.scenarios.items():
-        chosen = scenario if replications is None else scenario.replace(replications=replications)
-        with progress_bar() as progress:
-            result = run(chosen, jobs=jobs, progress=progress)
-        if result.finished:
-            result.save(kept / key)
-            reports.write(result, kept / key / "report.html")
-        if not result.complete:
-            said.print(f"interrupted in {key}: {result.finished} of {result.total} runs kept")
-            return INTERRUPTED
+    runs = scenarios.results(claims.scenarios, kept, replications=replications, jobs=jobs)
+    for key, result in runs:
         judged[key] = targets.judged(claims, key, result)
         summaries[key] = result.group_summary()
         if not as_json:
@@ -59,6 +46,7 @@ def execute(
         _show_audit(audit)
         print(_NOTE)
         print(verdict(claims, together, list(summaries)))
+    said = Console(stderr=True, soft_wrap=True, highlight=False)
     for key in judged:
         said.print(f"report in {kept / key / 'report.html'}", markup=False)
     return 0
