@@ -4,10 +4,9 @@
 //! sets the common value still reaches it.
 
 use sojourn_net::{Bytes, Dscp, Duration};
-use sojourn_transport::OnCe;
 
 use super::amount::Amount;
-use super::model::{Arm, Block, Burst, Kind, Link, Rtt, Spec, Way};
+use super::model::{Arm, Block, Burst, Link, Rtt, Spec, Way};
 use super::value::{Node, Table, Value};
 
 /// The canonical tree.
@@ -84,36 +83,11 @@ fn block(block: &Block) -> Node {
         classed.then(|| block.dscp.to_string().into()),
     );
     insert(&mut fields, "host", block.host.map(|n| u32::from(n).into()));
-    match block.kind {
-        Kind::Tcp {
-            cc,
-            bytes,
-            ecn,
-            on_ce,
-            initial_window,
-        } => {
-            insert(&mut fields, "cc", Some(cc.name().into()));
-            insert(&mut fields, "bytes", bytes.map(amount));
-            insert(&mut fields, "ecn", Some(ecn.into()));
-            let own = on_ce != OnCe::Reduce;
-            insert(&mut fields, "on_ce", own.then(|| on_ce.name().into()));
-            insert(&mut fields, "initial_window", Some(initial_window.into()));
-        }
-        Kind::Udp {
-            rate,
-            payload,
-            spread,
-        } => {
-            insert(&mut fields, "rate", Some(rate.to_string().into()));
-            insert(&mut fields, "payload", Some(size(payload)));
-            insert(&mut fields, "spread", Some(Value::Float(spread).into()));
-        }
-        Kind::Ping { interval } => insert(&mut fields, "interval", Some(time(interval))),
-    }
+    block.kind.write(&mut fields);
     Value::Table(fields).into()
 }
 
-fn amount(amount: Amount) -> Node {
+pub(crate) fn amount(amount: Amount) -> Node {
     let named = amount.name().map(|name| ("distribution", name.into()));
     let fields: Vec<(&str, Node)> = match amount {
         Amount::Fixed(bytes) => return size(bytes),
@@ -150,7 +124,7 @@ fn table<const N: usize>(fields: [(&str, Node); N]) -> Table {
     fields.map(|(key, node)| (key.to_owned(), node)).into()
 }
 
-fn insert(fields: &mut Table, key: &str, node: Option<Node>) {
+pub(crate) fn insert(fields: &mut Table, key: &str, node: Option<Node>) {
     if let Some(node) = node {
         fields.insert(key.to_owned(), node);
     }
@@ -160,11 +134,11 @@ fn list<T>(items: &[T], encode: impl Fn(&T) -> Node) -> Node {
     Value::List(items.iter().map(encode).collect()).into()
 }
 
-fn time(time: Duration) -> Node {
+pub(crate) fn time(time: Duration) -> Node {
     time_text(time).into()
 }
 
-fn size(size: Bytes) -> Node {
+pub(crate) fn size(size: Bytes) -> Node {
     format!("{}b", size.0).into()
 }
 

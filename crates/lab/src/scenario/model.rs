@@ -3,9 +3,8 @@
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_sim::Client;
-use sojourn_transport::{CcKind, OnCe};
 
-use super::amount::Amount;
+use super::traffic::Kind;
 use super::value::Node;
 
 /// One variant of a scenario.
@@ -108,38 +107,6 @@ impl Direction {
         match self {
             Self::Up => "up",
             Self::Down => "down",
-        }
-    }
-}
-
-/// What a flow sends.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind {
-    Tcp {
-        cc: CcKind,
-        bytes: Option<Amount>,
-        ecn: bool,
-        on_ce: OnCe,
-        initial_window: u32,
-    },
-    Udp {
-        rate: Rate,
-        payload: Bytes,
-        spread: f64,
-    },
-    Ping {
-        interval: Duration,
-    },
-}
-
-impl Kind {
-    pub(crate) const NAMES: [&str; 3] = ["tcp", "udp", "ping"];
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Tcp { .. } => "tcp",
-            Self::Udp { .. } => "udp",
-            Self::Ping { .. } => "ping",
         }
     }
 }

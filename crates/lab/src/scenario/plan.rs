@@ -1,9 +1,9 @@
 //! From a variant of a scenario to what the simulator runs.
 
 use sojourn_net::{Duration, Rng};
-use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
+use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Shaper};
 
-use super::model::{Block, Direction, Kind, Link, Spec, Way};
+use super::model::{Block, Direction, Link, Spec, Way};
 
 /// A run: what the simulator needs, and what the records add to its answers.
 #[derive(Clone, Debug)]
@@ -114,31 +114,7 @@ fn flow(block: &Block, n: u32, rtt: Duration, links: &[Link], rng: Rng) -> FlowC
         stop: block.stop,
         dscp: block.dscp,
         client: block.client(),
-        traffic: match block.kind {
-            Kind::Tcp {
-                cc,
-                bytes,
-                ecn,
-                on_ce,
-                initial_window,
-            } => Traffic::Tcp {
-                cc,
-                bytes: bytes.map(|amount| amount.draw(rng)),
-                ecn,
-                on_ce,
-                initial_window,
-            },
-            Kind::Udp {
-                rate,
-                payload,
-                spread,
-            } => Traffic::Udp {
-                rate,
-                payload,
-                spread,
-            },
-            Kind::Ping { interval } => Traffic::Ping { interval },
-        },
+        traffic: block.kind.plan(rng),
     }
 }
 

@@ -1,0 +1,183 @@
+//! Reading `[[traffic]]`.
+
+mod names;
+mod ping;
+mod tcp;
+mod udp;
+mod way;
+
+use sojourn_net::{Dscp, DscpError, Duration, Rng};
+use sojourn_sim::{Client, Traffic};
+
+use super::decode::choice;
+use super::error::ScenarioError;
+use super::model::{Block, Link, Rtt};
+use super::place::{Fields, Place};
+use super::value::{Table, Value};
+use names::{check_names, name_the_nameless};
+use ping::Ping;
+use tcp::Tcp;
+use udp::Udp;
+use way::way;
+
+/// Keys that any traffic has.
+const COMMON: [&str; 12] = [
+    "type",
+    "name",
+    "direction",
+    "path",
+    "return",
+    "count",
+    "start",
+    "start_jitter",
+    "stop",
+    "rtt",
+    "dscp",
+    "host",
+];
+
+/// Flows are numbered with 32 bits; this many are far beyond any memory.
+const MOST_FLOWS: u32 = 10_000_000;
+
+/// What a flow sends: a file a kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    Tcp(Tcp),
+    Udp(Udp),
+    Ping(Ping),
+}
+
+impl Kind {
+    const NAMES: [&str; 3] = ["tcp", "udp", "ping"];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Tcp(_) => Self::NAMES[0],
+            Self::Udp(_) => Self::NAMES[1],
+            Self::Ping(_) => Self::NAMES[2],
+        }
+    }
+
+    /// Writes its keys, in canonical units.
+    pub(crate) fn write(self, fields: &mut Table) {
+        match self {
+            Self::Tcp(tcp) => tcp.write(fields),
+            Self::Udp(udp) => udp.write(fields),
+            Self::Ping(ping) => ping.write(fields),
+        }
+    }
+
+    /// What the simulator runs; `rng` is the flow's own.
+    pub(crate) fn plan(self, rng: Rng) -> Traffic {
+        match self {
+            Self::Tcp(tcp) => tcp.plan(rng),
+            Self::Udp(udp) => udp.plan(),
+            Self::Ping(ping) => ping.plan(),
+        }
+    }
+}
+
+/// Reads all blocks and gives those a name that have none.
+pub(crate) fn blocks(
+    top: &Fields<'_>,
+    links: &[Link],
+    duration: Duration,
+) -> Result<Vec<Block>, ScenarioError> {
+    let example = "[{ type = \"tcp\", direction = \"up\" }]";
+    let place = top.need("traffic", example)?;
+    let places = place.list()?;
+    if places.is_empty() {
+        return Err(place.fail(format!("at least one is needed, such as {example}")));
+    }
+    let mut blocks: Vec<_> = places
+        .iter()
+        .map(|place| block(place, links, duration))
+        .collect::<Result<_, _>>()?;
+    name_the_nameless(&mut blocks);
+    check_names(&blocks, &places)?;
+    Ok(blocks)
+}
+
+/// A block whose name is empty if none was given.
+fn block(place: &Place<'_>, links: &[Link], duration: Duration) -> Result<Block, ScenarioError> {
+    let type_place = place.open_table()?.need("type", "\"tcp\"")?;
+    let chosen = choice(&type_place, "a type of traffic", &Kind::NAMES)?;
+    let own: &[&str] = match chosen {
+        0 => &Tcp::KEYS,
+        1 => &Udp::KEYS,
+        _ => &Ping::KEYS,
+    };
+    let known: Vec<_> = COMMON.iter().chain(own).copied().collect();
+    let fields = place.fields(&known)?;
+    let count = fields.or("count", 1, |p| p.count(1, MOST_FLOWS))?;
+    let block = Block {
+        name: fields.or("name", String::new(), Place::name)?,
+        way: way(place, &fields, links)?,
+        count,
+        start: fields.or("start", Duration::ZERO, Place::time)?,
+        start_jitter: fields.or("start_jitter", Duration::ZERO, Place::time)?,
+        stop: fields.option("stop", Place::positive_time)?,
+        rtt: rtt(&fields, count)?,
+        dscp: fields.or("dscp", Dscp::DEFAULT, dscp)?,
+        host: fields.option("host", host)?,
+        kind: match chosen {
+            0 => Kind::Tcp(Tcp::read(&fields)?),
+            1 => Kind::Udp(Udp::read(&fields)?),
+            _ => Kind::Ping(Ping::read(&fields, count, duration)?),
+        },
+    };
+    check_times(&block, &fields, duration)?;
+    Ok(block)
+}
+
+fn host(place: &Place<'_>) -> Result<u8, ScenarioError> {
+    let number = place.count(0, Client::MOST.into())?;
+    u8::try_from(number).map_err(|_| place.fail("is out of range"))
+}
+
+/// A name in quotes or a plain number.
+fn dscp(place: &Place<'_>) -> Result<Dscp, ScenarioError> {
+    let read = match &place.node.value {
+        Value::Text(name) => name.parse(),
+        Value::Int(number) => number.to_string().parse(),
+        _ => Err(DscpError),
+    };
+    read.map_err(|e: DscpError| place.fail(format!("{} is not one: {e}", place.node.shown())))
+}
+
+fn rtt(fields: &Fields<'_>, count: u32) -> Result<Rtt, ScenarioError> {
+    let Some(place) = fields.get("rtt") else {
+        return Ok(Rtt::Common);
+    };
+    let Value::List(given) = &place.node.value else {
+        return place.time().map(Rtt::Own);
+    };
+    if given.len() != count as usize {
+        let given = given.len();
+        let rule = format!("{given} given, {count} needed: one for each flow of the count");
+        return Err(place.fail(rule));
+    }
+    let rtts = place.list()?;
+    let rtts = rtts.iter().map(Place::time).collect::<Result<_, _>>()?;
+    Ok(Rtt::Each(rtts))
+}
+
+fn check_times(
+    block: &Block,
+    fields: &Fields<'_>,
+    duration: Duration,
+) -> Result<(), ScenarioError> {
+    if let Some(place) = fields.get("start")
+        && block.start >= duration
+    {
+        let given = place.node.shown();
+        return Err(place.fail(format!("{given} must come before the run ends")));
+    }
+    if let (Some(place), Some(stop)) = (fields.get("stop"), block.stop)
+        && stop <= block.start
+    {
+        let given = place.node.shown();
+        return Err(place.fail(format!("{given} must come after the start")));
+    }
+    Ok(())
+}
