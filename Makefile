@@ -10,7 +10,7 @@ PYTHON_CODE := python tests/python tests/vectors/tools crates/py/tests
 DIR ?= results/residential/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo cocoa test check fmt bench bench-peers parity vectors fuzz report docs figures clean
+.PHONY: help setup demo cocoa test check fmt bench bench-peers parity formulae vectors fuzz report docs figures clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ bench-peers: ## The same scenarios in ns-3 and ns-2, side by side.
 
 parity: ## Agreement with the Linux kernel, scenario by scenario.
 	cargo run --release -p sojourn-parity
+
+formulae: ## Congestion controls against the formulae they are known by.
+	cargo test --release --quiet -p sojourn-transport --test formulae -- --nocapture --test-threads 1
 
 vectors: ## Record the kernel's queues anew: make vectors UML=path/to/linux
 	@test -n "$(UML)" || { echo 'make vectors UML=path: a User-Mode Linux, see tests/vectors/README.md'; exit 2; }

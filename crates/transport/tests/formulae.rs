@@ -1,0 +1,146 @@
+//! Whole connections against the formulae that their congestion controls are known by.
+//!
+//! `make formulae` prints the numbers of `docs/tcp.md`.
+
+mod path;
+
+use path::Path;
+use sojourn_net::{Duration, Rate, Rng};
+use sojourn_transport::{CcKind, MSS};
+
+const RTT: Duration = Duration::from_millis(100);
+
+fn float(n: u64) -> f64 {
+    f64::from(u32::try_from(n).expect("less than 2^32"))
+}
+
+/// How segments are lost.
+#[derive(Clone, Copy, Debug)]
+enum Losses {
+    /// Each with the same chance.
+    Random,
+    /// One in so many.
+    Regular,
+}
+
+/// Segments a round trip that a connection delivers while one in `every` is lost, over `episodes`
+/// losses.
+fn window(cc: CcKind, losses: Losses, every: u64, episodes: u64) -> f64 {
+    let mut path = Path::new(cc, RTT, Rate::mbit(10_000));
+    let mut rng = Rng::new(1).fork("loss");
+    let mut loss = |n| match losses {
+        Losses::Random => rng.below(every) == 0,
+        Losses::Regular => n % every == every - 1,
+    };
+    // The first tenth is where slow start is forgotten.
+    let warm_up = every * episodes / 10;
+    while path.offered() < warm_up {
+        path.step(&mut loss);
+    }
+    let (from, before) = (path.now, path.receiver.delivered_bytes());
+    while path.offered() < 11 * warm_up {
+        path.step(&mut loss);
+    }
+    let trips = path.now.since(from).as_secs_f64() / RTT.as_secs_f64();
+    let segments = (path.receiver.delivered_bytes() - before) / u64::from(MSS);
+    float(segments) / trips
+}
+
+/// Prints what was measured beside its formula; the share.
+fn compare(what: &str, every: u64, measured: f64, formula: f64) -> f64 {
+    let share = measured / formula;
+    println!(
+        "{what:<9} one in {every:>7}: {measured:>8.1} segments, formula {formula:>8.1}, {share:.3}"
+    );
+    share
+}
+
+#[test]
+fn reno_follows_the_line_of_mathis() {
+    for (every, episodes) in [
+        (100, 10_000),
+        (1_000, 5_000),
+        (10_000, 1_000),
+        (100_000, 100),
+    ] {
+        let measured = window(CcKind::Reno, Losses::Random, every, episodes);
+        let line = (1.5 * float(every)).sqrt();
+        let share = compare("reno", every, measured, line);
+        assert!((share - 1.0).abs() < 0.1, "one in {every}: {share}");
+    }
+}
+
+#[test]
+fn cubic_and_highspeed_follow_their_response_functions() {
+    // 20 %: set when the shares had been seen.
+    let near = |share: f64| (share - 1.0).abs() < 0.2;
+    for (every, episodes) in [(10_000, 500), (100_000, 200)] {
+        // RFC 9438 §5.2 with the decrease of 0.7.
+        let measured = window(CcKind::Cubic, Losses::Regular, every, episodes);
+        let seconds = float(every) * RTT.as_secs_f64();
+        let formula = (0.4_f64 * 3.7 / (4.0 * 0.3)).powf(0.25) * seconds.powf(0.75);
+        let share = compare("cubic", every, measured, formula);
+        assert!(near(share), "one in {every}: {share}");
+
+        // RFC 3649 §5 with half the increase, as every second segment is acknowledged and Linux
+        // counts acknowledgements.
+        let measured = window(CcKind::HighSpeed, Losses::Regular, every, episodes);
+        let formula = 0.12 * float(every).powf(0.835) / 2_f64.powf(1.0 / 1.2);
+        let share = compare("highspeed", every, measured, formula);
+        assert!(near(share), "one in {every}: {share}");
+    }
+}
+
+/// The window of CUBIC before its only loss, that of segment `at`, and those in the seconds after
+/// recovery from it.
+fn curve_after_a_loss(at: u64, seconds: f64) -> (f64, Vec<(f64, f64)>) {
+    let mut path = Path::new(CcKind::Cubic, RTT, Rate::mbit(10_000));
+    let mut loss = |n| n == at;
+    let mut before = 0;
+    while path.sender.ssthresh().is_none() {
+        before = path.sender.cwnd();
+        path.step(&mut loss);
+    }
+    while path.sender.cwnd() > path.sender.ssthresh().expect("a loss") {
+        path.step(&mut loss);
+    }
+    let begin = path.now;
+    let mut curve = Vec::new();
+    while path.now.since(begin).as_secs_f64() < seconds {
+        if path.step(&mut loss) {
+            let t = path.now.since(begin).as_secs_f64();
+            curve.push((t, f64::from(path.sender.cwnd())));
+        }
+    }
+    (f64::from(before), curve)
+}
+
+#[test]
+fn cubic_follows_its_curve_after_a_single_loss() {
+    for at in [100, 700, 3_000] {
+        let (w_max, curve) = curve_after_a_loss(at, 25.0);
+        let k = (w_max * 0.3 / 0.4).cbrt();
+        let (mut products, mut squares, mut worst) = (0.0, 0.0, 0.0);
+        for (t, w) in curve {
+            let curve = |t: f64| w_max + 0.4 * (t - k).powi(3);
+            let cube = (t - k).powi(3);
+            products += cube * (w - w_max);
+            squares += cube * cube;
+            // Somewhere between the curve and where it is a round trip later, which is what each
+            // acknowledgement aims at.
+            let late = curve(t) - w;
+            let early = w - curve(t + RTT.as_secs_f64());
+            worst = f64::max(worst, f64::max(late, early) / w);
+            assert!(
+                late.max(early) < 2.0 + w / 200.0,
+                "{w} at {t} s, W_max {w_max}"
+            );
+        }
+        let c = products / squares;
+        println!(
+            "cubic: W_max {w_max}, K {k:.2} s, C fits {c:.4}, at most {:.2} % off",
+            100.0 * worst
+        );
+        assert!((c - 0.4).abs() < 0.004, "C {c}");
+    }
+}
