@@ -1,17 +1,20 @@
 //! The event loop: one clock, one agenda, one `match`.
 
+mod endpoints;
+mod links;
+
 use std::collections::VecDeque;
 
-use sojourn_net::{Bytes, Duration, Ecn, Instant, Packet as View, Rng};
+use sojourn_net::{Bytes, Duration, Instant, Rng};
 use sojourn_qdisc::{LinkFacts, Qdisc};
-use sojourn_transport::{Arrival, Segment, Ticks};
+use sojourn_transport::{Segment, Ticks};
 
 use crate::agenda::{Agenda, Event, MAX_INDEX};
 use crate::config::{Config, ConfigError};
-use crate::host::{Flow, Hosts, Source};
+use crate::host::{Flow, Hosts};
 use crate::link::{Link, Wire};
-use crate::packet::{Kind, Owner, Packet};
-use crate::probe::{Beginnings, LinkProbe, Watch};
+use crate::packet::{Owner, Packet};
+use crate::probe::{Beginnings, LinkProbe};
 use crate::records::{FlowRecord, LinkCounters, Records, SignalRecord};
 use crate::route::{Routes, Step};
 
@@ -224,250 +227,6 @@ impl<'a> World<'a> {
             let follows = self.arrivals.front().is_some_and(|p| p.owner == pkt.owner);
             self.deliver(&pkt, follows);
         }
-    }
-
-    /// Sends a packet on from where it is.
-    #[inline]
-    fn forward(&mut self, pkt: &Packet) {
-        match self.routes.step(pkt.step) {
-            Step::Link(id) => self.offer(id, pkt),
-            Step::Wire(id) => {
-                let on_wire = Packet {
-                    step: pkt.step + 1,
-                    ..*pkt
-                };
-                if let Some(at) = self.wires[id as usize].push(self.now, on_wire) {
-                    self.agenda.schedule(at, Event::Wire(id));
-                }
-            }
-            Step::End => self.arrivals.push_back(*pkt),
-        }
-    }
-
-    #[inline]
-    fn offer(&mut self, id: u32, pkt: &Packet) {
-        let n = id as usize;
-        let queued = Packet {
-            entered: self.now,
-            step: pkt.step + 1,
-            ..*pkt
-        };
-        let mut watch = Watch {
-            probe: &mut self.probes[n],
-            events: self.events.as_mut(),
-            beginnings: &mut self.beginnings,
-            link: id,
-        };
-        self.links[n].qdisc.enqueue(self.now, queued, &mut watch);
-        self.follow_queue_timer(id);
-        if !self.links[n].awaited
-            && let Some(at) = self.on_link(id)
-        {
-            self.agenda.schedule(at, Event::Link(id));
-        }
-    }
-
-    /// A link's turn; returns when it is its turn again, which the caller sees to.
-    #[inline]
-    fn on_link(&mut self, id: u32) -> Option<Instant> {
-        let n = id as usize;
-        loop {
-            let mut watch = Watch {
-                probe: &mut self.probes[n],
-                events: self.events.as_mut(),
-                beginnings: &mut self.beginnings,
-                link: id,
-            };
-            let turn = self.links[n].turn(self.now, &mut watch);
-            if let Some(taken) = &turn.taken {
-                self.probes[n].on_taken(taken);
-            }
-            self.links[n].awaited = turn.again.is_some();
-            self.follow_queue_timer(id);
-            if let Some(pkt) = &turn.left {
-                self.forward(pkt);
-            }
-            match turn.again {
-                // A bucket with credit left goes on at once.
-                Some(at) if at <= self.now => {}
-                again => return again,
-            }
-        }
-    }
-
-    fn on_queue_timer(&mut self, id: u32) {
-        let link = &mut self.links[id as usize];
-        if link.timer_at != self.now {
-            return;
-        }
-        link.timer_at = Instant::MAX;
-        if link.qdisc.next_timer().is_some_and(|due| due <= self.now) {
-            link.qdisc.on_timer(self.now);
-        }
-        // A queue that held its packets back may let one go.
-        if !link.awaited
-            && link.qdisc.backlog().packets > 0
-            && let Some(at) = self.on_link(id)
-        {
-            self.agenda.schedule(at, Event::Link(id));
-        }
-        self.follow_queue_timer(id);
-    }
-
-    /// Sees to it that an event is pending no later than the queue's timer.
-    #[inline]
-    fn follow_queue_timer(&mut self, id: u32) {
-        let link = &mut self.links[id as usize];
-        if let Some(due) = link.qdisc.next_timer()
-            && due < link.timer_at
-        {
-            link.timer_at = due.max(self.now);
-            self.agenda.schedule(link.timer_at, Event::Queue(id));
-        }
-    }
-
-    fn on_start(&mut self, id: u32) {
-        let flow = &mut self.flows[id as usize];
-        if flow.stopped {
-            return;
-        }
-        let config = &self.config.flows[id as usize];
-        let rng = self.flow_rng.fork(&config.name);
-        flow.start(self.now, config, self.hosts, &rng, &mut self.outbox);
-        let way = flow.forward;
-        if let Source::Tcp(_) = flow.source {
-            self.send(id, Kind::Data, way);
-            self.follow_sender(id);
-        } else {
-            self.on_probe(id);
-        }
-    }
-
-    fn on_probe(&mut self, id: u32) {
-        let flow = &mut self.flows[id as usize];
-        if let Some((mut pkt, next)) = flow.next_probe(self.now) {
-            pkt.step = flow.forward;
-            let pkt = pkt.in_class(flow.class);
-            self.agenda.schedule(next, Event::Sender(id));
-            self.forward(&pkt);
-        }
-    }
-
-    fn on_sender(&mut self, id: u32) {
-        let flow = &mut self.flows[id as usize];
-        if flow.stopped {
-            return;
-        }
-        let Source::Tcp(tcp) = &mut flow.source else {
-            self.on_probe(id);
-            return;
-        };
-        // A later event stands for this one.
-        if flow.sender_due != self.now {
-            return;
-        }
-        flow.sender_due = Instant::MAX;
-        if tcp.sender.next_timer().is_some_and(|due| due <= self.now) {
-            tcp.sender.on_timer(self.now, &mut self.outbox);
-            let way = flow.forward;
-            flow.settle();
-            self.send(id, Kind::Data, way);
-        }
-        self.follow_sender(id);
-    }
-
-    fn on_receiver(&mut self, id: u32) {
-        let flow = &mut self.flows[id as usize];
-        let Source::Tcp(tcp) = &mut flow.source else {
-            return;
-        };
-        if flow.receiver_due != self.now {
-            return;
-        }
-        flow.receiver_due = Instant::MAX;
-        if tcp.receiver.next_timer().is_some_and(|due| due <= self.now) {
-            tcp.receiver.on_timer(self.now, &mut self.outbox);
-            let way = flow.reverse;
-            self.send(id, Kind::Ack, way);
-        }
-        self.follow_receiver(id);
-    }
-
-    /// Sees to it that an event is pending no later than the sender's timer. A timer that moves
-    /// back is looked at when the event comes.
-    #[inline]
-    fn follow_sender(&mut self, id: u32) {
-        let flow = &mut self.flows[id as usize];
-        let Source::Tcp(tcp) = &flow.source else {
-            return;
-        };
-        if let Some(due) = tcp.sender.next_timer_before(flow.sender_due) {
-            flow.sender_due = due.max(self.now);
-            self.agenda.schedule(flow.sender_due, Event::Sender(id));
-        }
-    }
-
-    /// The same for the receiver's.
-    #[inline]
-    fn follow_receiver(&mut self, id: u32) {
-        let flow = &mut self.flows[id as usize];
-        let Source::Tcp(tcp) = &flow.source else {
-            return;
-        };
-        if let Some(due) = tcp.receiver.next_timer()
-            && due < flow.receiver_due
-        {
-            flow.receiver_due = due.max(self.now);
-            self.agenda.schedule(flow.receiver_due, Event::Receiver(id));
-        }
-    }
-
-    /// Hands a packet to the endpoint it has reached; `follows`: another of its flow comes at the
-    /// same instant.
-    #[inline]
-    fn deliver(&mut self, pkt: &Packet, follows: bool) {
-        let id = pkt.owner.flow();
-        let flow = &mut self.flows[id as usize];
-        if flow.stopped {
-            return;
-        }
-        match (&mut flow.source, pkt.kind) {
-            (Source::Tcp(tcp), Kind::Data) => {
-                let arrival = Arrival {
-                    ce: pkt.ecn() == Ecn::Ce,
-                    more: follows,
-                };
-                tcp.on_data(self.now, &pkt.segment, arrival, &mut self.outbox);
-                let way = flow.reverse;
-                self.send(id, Kind::Ack, way);
-                self.follow_receiver(id);
-            }
-            (Source::Tcp(tcp), Kind::Ack) => {
-                let over = tcp.on_ack(self.now, &pkt.segment, &mut self.outbox);
-                let way = flow.forward;
-                if over {
-                    flow.settle();
-                }
-                self.send(id, Kind::Data, way);
-                self.follow_sender(id);
-            }
-            _ => {
-                if let Some(reply) = flow.deliver_probe(self.now, pkt) {
-                    self.forward(&reply);
-                }
-            }
-        }
-    }
-
-    /// Puts what an endpoint wants sent on its way.
-    #[inline]
-    fn send(&mut self, id: u32, kind: Kind, way: u16) {
-        let Flow { class, owner, .. } = self.flows[id as usize];
-        for n in 0..self.outbox.len() {
-            let pkt = Packet::tcp(owner, kind, way, &self.outbox[n]).in_class(class);
-            self.forward(&pkt);
-        }
-        self.outbox.clear();
     }
 
     fn on_sample(&mut self) -> Option<Instant> {

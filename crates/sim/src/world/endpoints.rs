@@ -1,0 +1,155 @@
+//! Endpoints: what starts, what is delivered, what is sent, and the timers.
+
+use sojourn_net::{Ecn, Instant, Packet as View};
+use sojourn_transport::Arrival;
+
+use super::World;
+use crate::agenda::Event;
+use crate::host::{Flow, Source};
+use crate::packet::{Kind, Packet};
+
+impl World<'_> {
+    pub(super) fn on_start(&mut self, id: u32) {
+        let flow = &mut self.flows[id as usize];
+        if flow.stopped {
+            return;
+        }
+        let config = &self.config.flows[id as usize];
+        let rng = self.flow_rng.fork(&config.name);
+        flow.start(self.now, config, self.hosts, &rng, &mut self.outbox);
+        let way = flow.forward;
+        if let Source::Tcp(_) = flow.source {
+            self.send(id, Kind::Data, way);
+            self.follow_sender(id);
+        } else {
+            self.on_probe(id);
+        }
+    }
+
+    fn on_probe(&mut self, id: u32) {
+        let flow = &mut self.flows[id as usize];
+        if let Some((mut pkt, next)) = flow.next_probe(self.now) {
+            pkt.step = flow.forward;
+            let pkt = pkt.in_class(flow.class);
+            self.agenda.schedule(next, Event::Sender(id));
+            self.forward(&pkt);
+        }
+    }
+
+    pub(super) fn on_sender(&mut self, id: u32) {
+        let flow = &mut self.flows[id as usize];
+        if flow.stopped {
+            return;
+        }
+        let Source::Tcp(tcp) = &mut flow.source else {
+            self.on_probe(id);
+            return;
+        };
+        // A later event stands for this one.
+        if flow.sender_due != self.now {
+            return;
+        }
+        flow.sender_due = Instant::MAX;
+        if tcp.sender.next_timer().is_some_and(|due| due <= self.now) {
+            tcp.sender.on_timer(self.now, &mut self.outbox);
+            let way = flow.forward;
+            flow.settle();
+            self.send(id, Kind::Data, way);
+        }
+        self.follow_sender(id);
+    }
+
+    pub(super) fn on_receiver(&mut self, id: u32) {
+        let flow = &mut self.flows[id as usize];
+        let Source::Tcp(tcp) = &mut flow.source else {
+            return;
+        };
+        if flow.receiver_due != self.now {
+            return;
+        }
+        flow.receiver_due = Instant::MAX;
+        if tcp.receiver.next_timer().is_some_and(|due| due <= self.now) {
+            tcp.receiver.on_timer(self.now, &mut self.outbox);
+            let way = flow.reverse;
+            self.send(id, Kind::Ack, way);
+        }
+        self.follow_receiver(id);
+    }
+
+    /// Sees to it that an event is pending no later than the sender's timer. A timer that moves
+    /// back is looked at when the event comes.
+    #[inline]
+    fn follow_sender(&mut self, id: u32) {
+        let flow = &mut self.flows[id as usize];
+        let Source::Tcp(tcp) = &flow.source else {
+            return;
+        };
+        if let Some(due) = tcp.sender.next_timer_before(flow.sender_due) {
+            flow.sender_due = due.max(self.now);
+            self.agenda.schedule(flow.sender_due, Event::Sender(id));
+        }
+    }
+
+    /// The same for the receiver's.
+    #[inline]
+    fn follow_receiver(&mut self, id: u32) {
+        let flow = &mut self.flows[id as usize];
+        let Source::Tcp(tcp) = &flow.source else {
+            return;
+        };
+        if let Some(due) = tcp.receiver.next_timer()
+            && due < flow.receiver_due
+        {
+            flow.receiver_due = due.max(self.now);
+            self.agenda.schedule(flow.receiver_due, Event::Receiver(id));
+        }
+    }
+
+    /// Hands a packet to the endpoint it has reached; `follows`: another of its flow comes at the
+    /// same instant.
+    #[inline]
+    pub(super) fn deliver(&mut self, pkt: &Packet, follows: bool) {
+        let id = pkt.owner.flow();
+        let flow = &mut self.flows[id as usize];
+        if flow.stopped {
+            return;
+        }
+        match (&mut flow.source, pkt.kind) {
+            (Source::Tcp(tcp), Kind::Data) => {
+                let arrival = Arrival {
+                    ce: pkt.ecn() == Ecn::Ce,
+                    more: follows,
+                };
+                tcp.on_data(self.now, &pkt.segment, arrival, &mut self.outbox);
+                let way = flow.reverse;
+                self.send(id, Kind::Ack, way);
+                self.follow_receiver(id);
+            }
+            (Source::Tcp(tcp), Kind::Ack) => {
+                let over = tcp.on_ack(self.now, &pkt.segment, &mut self.outbox);
+                let way = flow.forward;
+                if over {
+                    flow.settle();
+                }
+                self.send(id, Kind::Data, way);
+                self.follow_sender(id);
+            }
+            _ => {
+                if let Some(reply) = flow.deliver_probe(self.now, pkt) {
+                    self.forward(&reply);
+                }
+            }
+        }
+    }
+
+    /// Puts what an endpoint wants sent on its way.
+    #[inline]
+    fn send(&mut self, id: u32, kind: Kind, way: u16) {
+        let Flow { class, owner, .. } = self.flows[id as usize];
+        for n in 0..self.outbox.len() {
+            let pkt = Packet::tcp(owner, kind, way, &self.outbox[n]).in_class(class);
+            self.forward(&pkt);
+        }
+        self.outbox.clear();
+    }
+}
