@@ -3,7 +3,7 @@
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
-use sojourn_transport::{CcKind, OnCe};
+use sojourn_transport::SenderParams;
 
 /// One of the scenarios that the peers were measured with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,11 +166,8 @@ pub fn link(name: &str, rate: Rate, qdisc: &str) -> LinkConfig {
 /// TCP without end.
 pub fn bulk() -> Traffic {
     Traffic::Tcp {
-        cc: CcKind::Cubic,
         bytes: None,
-        ecn: false,
-        on_ce: OnCe::Reduce,
-        initial_window: 10,
+        params: SenderParams::default(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use sojourn_net::{Dscp, Duration, Rate};
 use sojourn_sim::{Config, FlowConfig, Hop, Traffic};
+use sojourn_transport::SenderParams;
 
 use crate::dumbbell::{bulk, link};
 
@@ -23,21 +24,9 @@ pub fn config(n: usize, why: Idle) -> Config {
         Idle::Done => (
             Duration::ZERO,
             Duration::from_secs(10),
-            match bulk() {
-                Traffic::Tcp {
-                    cc,
-                    ecn,
-                    on_ce,
-                    initial_window,
-                    ..
-                } => Traffic::Tcp {
-                    cc,
-                    bytes: Some(1_000),
-                    ecn,
-                    on_ce,
-                    initial_window,
-                },
-                other => other,
+            Traffic::Tcp {
+                bytes: Some(1_000),
+                params: SenderParams::default(),
             },
         ),
     };

@@ -89,18 +89,12 @@ fn every_key_reaches_the_simulator() {
     let client = |number, receives| Some(Client { number, receives });
     assert_eq!(config.flows[0].client, client(3, false));
     assert_eq!(config.flows[4].client, None);
-    let Traffic::Tcp {
-        bytes,
-        ecn,
-        on_ce,
-        initial_window,
-        ..
-    } = config.flows[0].traffic
-    else {
+    let Traffic::Tcp { bytes, params } = config.flows[0].traffic else {
         panic!("the first block is TCP")
     };
-    assert_eq!((bytes, ecn, initial_window), (Some(10 << 20), true, 4));
-    assert_eq!(on_ce, OnCe::EndSlowStart);
+    assert_eq!(bytes, Some(10 << 20));
+    assert_eq!((params.ecn, params.initial_window), (true, 4));
+    assert_eq!(params.on_ce, OnCe::EndSlowStart);
 }
 
 trait Canonical {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
-use sojourn_transport::{CcKind, MSS, OnCe};
+use sojourn_transport::{MSS, SenderParams};
 
 /// A whole simulation, as data. A run is a pure function of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,16 +107,10 @@ impl Client {
 pub enum Traffic {
     /// TCP as Linux has it.
     Tcp {
-        /// Congestion control.
-        cc: CcKind,
         /// Bytes to transfer; `None`: without end.
         bytes: Option<u64>,
-        /// Negotiate ECN (RFC 3168).
-        ecn: bool,
-        /// The answer to an echo of CE.
-        on_ce: OnCe,
-        /// Initial window, in segments.
-        initial_window: u32,
+        /// What the connection is opened with.
+        params: SenderParams,
     },
     /// Datagrams at a constant bit rate.
     Udp {
@@ -248,13 +242,14 @@ impl Config {
                 fail("interval", "at most a year".to_owned())
             }
             Traffic::Tcp { bytes: Some(0), .. } => fail("bytes", "must be positive".to_owned()),
-            Traffic::Tcp {
-                initial_window: 0, ..
-            } => fail("initial_window", "must be at least 1".to_owned()),
-            Traffic::Tcp { initial_window, .. } if initial_window > MAX_INITIAL_WINDOW => fail(
-                "initial_window",
-                format!("must be at most {MAX_INITIAL_WINDOW} segments"),
-            ),
+            Traffic::Tcp { params, .. } => match params.initial_window {
+                0 => fail("initial_window", "must be at least 1".to_owned()),
+                1..=MAX_INITIAL_WINDOW => Ok(()),
+                _ => fail(
+                    "initial_window",
+                    format!("must be at most {MAX_INITIAL_WINDOW} segments"),
+                ),
+            },
             _ => Ok(()),
         }
     }

@@ -124,7 +124,7 @@ pub(crate) struct Beginnings {
 impl Beginnings {
     pub(crate) fn new(flows: &[FlowConfig]) -> Self {
         let window = |flow: &FlowConfig| match flow.traffic {
-            Traffic::Tcp { initial_window, .. } => initial_window,
+            Traffic::Tcp { params, .. } => params.initial_window,
             Traffic::Udp { .. } | Traffic::Ping { .. } => 0,
         };
         Self {

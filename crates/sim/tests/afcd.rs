@@ -6,7 +6,7 @@
 use sojourn_net::{Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic, run};
-use sojourn_transport::{CcKind, OnCe};
+use sojourn_transport::{CcKind, SenderParams};
 
 fn flow(n: u32, cc: CcKind) -> FlowConfig {
     FlowConfig {
@@ -19,11 +19,11 @@ fn flow(n: u32, cc: CcKind) -> FlowConfig {
         dscp: Dscp::DEFAULT,
         client: None,
         traffic: Traffic::Tcp {
-            cc,
             bytes: None,
-            ecn: false,
-            on_ce: OnCe::Reduce,
-            initial_window: 10,
+            params: SenderParams {
+                cc,
+                ..SenderParams::default()
+            },
         },
     }
 }

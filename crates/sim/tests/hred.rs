@@ -9,7 +9,7 @@
 use sojourn_net::{Dscp, Duration, Rate};
 use sojourn_qdisc::{Number, QdiscSpec};
 use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic, run};
-use sojourn_transport::{CcKind, OnCe};
+use sojourn_transport::{CcKind, SenderParams};
 
 const MS: Duration = Duration::from_millis(1);
 const SEEDS: u64 = 10;
@@ -33,11 +33,12 @@ fn config(qdisc: &str, cc: CcKind, flows: u64, seed: u64) -> Config {
         dscp: Dscp::DEFAULT,
         client: None,
         traffic: Traffic::Tcp {
-            cc,
             bytes: Some(3_000_000 / flows),
-            ecn: false,
-            on_ce: OnCe::Reduce,
-            initial_window: 3,
+            params: SenderParams {
+                cc,
+                initial_window: 3,
+                ..SenderParams::default()
+            },
         },
     };
     Config {

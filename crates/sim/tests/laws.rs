@@ -8,7 +8,7 @@ use sojourn_sim::{
     Client, Config, FlowConfig, FlowRecord, Hop, InitialLosses, LinkConfig, LinkCounters, Records,
     Shaper, Signal, Traffic, run,
 };
-use sojourn_transport::{CcKind, OnCe};
+use sojourn_transport::{CcKind, SenderParams};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -37,14 +37,13 @@ fn flow(name: &str, traffic: Traffic) -> FlowConfig {
     }
 }
 
-const fn bulk(cc: CcKind, bytes: Option<u64>, ecn: bool) -> Traffic {
-    Traffic::Tcp {
+fn bulk(cc: CcKind, bytes: Option<u64>, ecn: bool) -> Traffic {
+    let params = SenderParams {
         cc,
-        bytes,
         ecn,
-        on_ce: OnCe::Reduce,
-        initial_window: 10,
-    }
+        ..SenderParams::default()
+    };
+    Traffic::Tcp { bytes, params }
 }
 
 const fn cbr(mbit: u64, spread: f64) -> Traffic {

@@ -3,7 +3,7 @@
 use sojourn_net::{Bytes, Dscp, Duration, Rate, Rng};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
-use sojourn_transport::{CcKind, OnCe};
+use sojourn_transport::{CcKind, SenderParams};
 
 use crate::truth::{Direction, Flow, Scenario};
 
@@ -178,16 +178,17 @@ fn ways(scenario: &Scenario, direction: Direction, rtt_ms: f64) -> (Vec<Hop>, Ve
 }
 
 fn tcp(flow: &Flow) -> Result<Traffic, String> {
+    let cc = match flow.cc.as_str() {
+        "cubic" => CcKind::Cubic,
+        "reno" => CcKind::Reno,
+        other => return Err(format!("{other}: no such controller")),
+    };
     Ok(Traffic::Tcp {
-        cc: match flow.cc.as_str() {
-            "cubic" => CcKind::Cubic,
-            "reno" => CcKind::Reno,
-            other => return Err(format!("{other}: no such controller")),
-        },
         bytes: flow.bytes,
-        ecn: false,
-        on_ce: OnCe::Reduce,
-        initial_window: 10,
+        params: SenderParams {
+            cc,
+            ..SenderParams::default()
+        },
     })
 }
 

@@ -48,8 +48,8 @@ impl<'a> FlowRow<'a> {
             .filter_map(|s| s.srtt.map(Duration::as_millis_f64))
             .collect();
         let (cc, windows): (_, Vec<_>) = match flow.traffic {
-            Traffic::Tcp { cc, .. } => (
-                Some(cc.name()),
+            Traffic::Tcp { params, .. } => (
+                Some(params.cc.name()),
                 alive().map(|s| f64::from(s.cwnd)).collect(),
             ),
             _ => (None, Vec::new()),

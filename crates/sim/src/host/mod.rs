@@ -82,19 +82,7 @@ impl Flow {
         out: &mut Vec<Segment>,
     ) {
         self.source = match config.traffic {
-            Traffic::Tcp {
-                cc,
-                bytes,
-                ecn,
-                on_ce,
-                initial_window,
-            } => {
-                let params = sojourn_transport::SenderParams {
-                    cc,
-                    initial_window,
-                    ecn,
-                    on_ce,
-                };
+            Traffic::Tcp { bytes, params } => {
                 Source::Tcp(Box::new(Tcp::open(now, params, bytes, hosts, out)))
             }
             Traffic::Udp {

@@ -3,7 +3,7 @@
 use sojourn_net::{Dscp, Duration, Instant, Rate, Rng};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Records, Shaper, Traffic, run};
-use sojourn_transport::{CcKind, OnCe};
+use sojourn_transport::{CcKind, OnCe, SenderParams};
 
 const RATE: Rate = Rate::mbit(20);
 const ACCESS: Rate = Rate::mbit(100);
@@ -66,11 +66,13 @@ impl Transient {
                 dscp: Dscp::DEFAULT,
                 client: None,
                 traffic: Traffic::Tcp {
-                    cc: CcKind::Reno,
                     bytes: Some(self.bytes / rtts.len() as u64),
-                    ecn: self.qdisc.starts_with("predict"),
-                    on_ce: OnCe::EndSlowStartOnly,
-                    initial_window: self.initial_window,
+                    params: SenderParams {
+                        cc: CcKind::Reno,
+                        ecn: self.qdisc.starts_with("predict"),
+                        on_ce: OnCe::EndSlowStartOnly,
+                        initial_window: self.initial_window,
+                    },
                 },
             });
         }

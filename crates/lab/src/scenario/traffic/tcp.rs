@@ -2,7 +2,7 @@
 
 use sojourn_net::Rng;
 use sojourn_sim::Traffic;
-use sojourn_transport::{CcKind, OnCe};
+use sojourn_transport::{CcKind, OnCe, SenderParams};
 
 use super::super::amount::Amount;
 use super::super::decode::choice;
@@ -14,12 +14,9 @@ use super::super::value::Table;
 /// What connections do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tcp {
-    pub(crate) cc: CcKind,
     /// `None`: data without end.
     pub(crate) bytes: Option<Amount>,
-    pub(crate) ecn: bool,
-    pub(crate) on_ce: OnCe,
-    pub(crate) initial_window: u32,
+    pub(crate) params: SenderParams,
 }
 
 impl Tcp {
@@ -28,36 +25,37 @@ impl Tcp {
     pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
         let names = CcKind::ALL.map(CcKind::name);
         let answers = OnCe::ALL.map(OnCe::name);
-        Ok(Self {
+        let params = SenderParams {
             cc: fields.or("cc", CcKind::Cubic, |p| {
                 choice(p, "a congestion control", &names).map(|n| CcKind::ALL[n])
             })?,
-            bytes: fields.option("bytes", Amount::read)?,
             ecn: fields.or("ecn", false, Place::flag)?,
             on_ce: fields.or("on_ce", OnCe::Reduce, |p| {
                 choice(p, "an answer to CE", &answers).map(|n| OnCe::ALL[n])
             })?,
             initial_window: fields.or("initial_window", 10, |p| p.count(1, 100_000))?,
+        };
+        Ok(Self {
+            bytes: fields.option("bytes", Amount::read)?,
+            params,
         })
     }
 
     pub(super) fn write(self, fields: &mut Table) {
-        insert(fields, "cc", Some(self.cc.name().into()));
+        let params = self.params;
+        insert(fields, "cc", Some(params.cc.name().into()));
         insert(fields, "bytes", self.bytes.map(amount));
-        insert(fields, "ecn", Some(self.ecn.into()));
-        let own = self.on_ce != OnCe::Reduce;
-        insert(fields, "on_ce", own.then(|| self.on_ce.name().into()));
-        insert(fields, "initial_window", Some(self.initial_window.into()));
+        insert(fields, "ecn", Some(params.ecn.into()));
+        let own = params.on_ce != OnCe::Reduce;
+        insert(fields, "on_ce", own.then(|| params.on_ce.name().into()));
+        insert(fields, "initial_window", Some(params.initial_window.into()));
     }
 
     /// What the simulator runs; from `rng` comes how much is transferred.
     pub(super) fn plan(self, rng: Rng) -> Traffic {
         Traffic::Tcp {
-            cc: self.cc,
             bytes: self.bytes.map(|amount| amount.draw(rng)),
-            ecn: self.ecn,
-            on_ce: self.on_ce,
-            initial_window: self.initial_window,
+            params: self.params,
         }
     }
 }
