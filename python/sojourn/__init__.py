@@ -32,15 +32,18 @@ from sojourn import _core
 from sojourn._core import ResultError, ScenarioError, SojournError
 from sojourn.cake import Cake, Cobalt
 from sojourn.classful import Drr, PfifoFast, Prio
-from sojourn.controllers import DualPi2, FqPie, Ns2Red, Pie, SfqCodel
+from sojourn.controllers import DualPi2, FqPie, Nlred, Ns2Red, Pie, SfqCodel
 from sojourn.marking import Blue, Choke
 from sojourn.qdiscs import (
+    Ared,
     Bfifo,
     Cocoa,
     CoDel,
     Fq,
     FqCoDel,
+    FqNoCoDel,
     Pfifo,
+    PfifoHeadDrop,
     Queue,
     Red,
     Sfb,
@@ -86,6 +89,7 @@ __all__ = [
     "AfcdKernel2012",
     "Afd",
     "AfqKernel2012",
+    "Ared",
     "Arm",
     "Bfifo",
     "Blue",
@@ -103,12 +107,15 @@ __all__ = [
     "FloqShare",
     "Fq",
     "FqCoDel",
+    "FqNoCoDel",
     "FqPie",
     "Hred",
     "Link",
+    "Nlred",
     "Ns2Red",
     "Pfifo",
     "PfifoFast",
+    "PfifoHeadDrop",
     "Pie",
     "Ping",
     "Predict",

@@ -238,3 +238,10 @@ class Ns2Red(Queue):
     nonlinear: bool | None = None
     adaptive: bool | None = None
     ecn: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nlred(Ns2Red):
+    """Nonlinear RED: :class:`Ns2Red` with a probability that grows with the square."""
+
+    kind: ClassVar[str] = "nlred"

@@ -136,6 +136,13 @@ class Pfifo(Queue):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PfifoHeadDrop(Pfifo):
+    """First in, first out, that makes room by dropping the oldest packet."""
+
+    kind: ClassVar[str] = "pfifo_head_drop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bfifo(Queue):
     """First in, first out, limited in bytes.
 
@@ -143,6 +150,8 @@ class Bfifo(Queue):
     ----------
     limit
         Size that the queue holds, with its unit, or bytes.
+    headdrop
+        Make room by dropping the oldest packet.
     ce_threshold
         Delay above which every packet that can carry the mark is marked, with its unit.
     """
@@ -150,6 +159,7 @@ class Bfifo(Queue):
     kind: ClassVar[str] = "bfifo"
 
     limit: str | int | None = None
+    headdrop: bool | None = None
     ce_threshold: str | None = None
 
 
@@ -226,6 +236,13 @@ class FqCoDel(Queue):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FqNoCoDel(FqCoDel):
+    """The flow queues of :class:`FqCoDel` without a law: its target is never reached."""
+
+    kind: ClassVar[str] = "fq_nocodel"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Red(Queue):
     """Random Early Detection on the average backlog in bytes; adaptive on request.
 
@@ -261,8 +278,8 @@ class Red(Queue):
 
     kind: ClassVar[str] = "red"
 
-    limit: int
-    avpkt: int
+    limit: int | None = None
+    avpkt: int | None = None
     min: int | None = None
     max: int | None = None
     burst: int | None = None
@@ -274,6 +291,13 @@ class Red(Queue):
     harddrop: bool | None = None
     nodrop: bool | None = None
     leaf: Queue | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ared(Red):
+    """RED whose probability follows the load: :class:`Red` with `adaptive` on."""
+
+    kind: ClassVar[str] = "ared"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,6 +98,7 @@ def assess(
         *_bottlenecks(links),
         *_connections(flows),
         *_losses(flows),
+        *_twins(flows, links),
     ]
     order = list(Severity)
     findings.sort(key=lambda finding: order.index(finding.severity))
@@ -187,3 +188,25 @@ def _losses(flows: pl.DataFrame) -> list[Finding]:
         .filter(pl.col("ping_loss") > PING_LOSS)
         .iter_rows(named=True)
     ]
+
+
+def _twins(flows: pl.DataFrame, links: pl.DataFrame) -> list[Finding]:
+    """Name the arms that did the same: what differs between them never mattered."""
+    seen: dict[str, list[pl.DataFrame]] = {}
+    findings = []
+    for arm in flows["arm"].unique(maintain_order=True):
+        own = [table.filter(pl.col("arm") == arm).drop("arm") for table in (flows, links)]
+        twin = next((name for name, tables in seen.items() if _equal(own, tables)), None)
+        if twin is None:
+            seen[arm] = own
+            continue
+        text = (
+            f"{arm} and {twin} did exactly the same in every run: what is set differently in them "
+            "never came into play."
+        )
+        findings.append(Finding(severity=Severity.WARNING, text=text))
+    return findings
+
+
+def _equal(these: Sequence[pl.DataFrame], those: Sequence[pl.DataFrame]) -> bool:
+    return all(this.equals(that) for this, that in zip(these, those, strict=True))

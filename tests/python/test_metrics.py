@@ -151,6 +151,20 @@ def test_what_limits_a_result_decides_its_verdict(
     assert found.verdict == verdict
 
 
+@pytest.mark.parametrize(("other", "warnings"), [(1.0, 1), (1.5, 0)])
+def test_arms_that_did_the_same_are_told(other: float, warnings: int) -> None:
+    found = assess(
+        flows({("a", 0): [1.0], ("b", 0): [other]}),
+        links(0.9, arms=("a", "b")),
+        finished=20,
+        total=20,
+        replications=10,
+        measured_s=60.0,
+    ).findings
+    assert [finding.severity for finding in found] == [Severity.WARNING] * warnings
+    assert all(finding.text.startswith("b and a did exactly the same") for finding in found)
+
+
 def test_errors_come_before_notes() -> None:
     found = assess(
         flows({("a", 0): [1.0]}),

@@ -11,6 +11,12 @@ from sojourn import _core
     [
         (sj.Pfifo(limit=127), "pfifo limit 127"),
         (sj.Bfifo(limit="64kb"), "bfifo limit 64kb"),
+        (sj.Bfifo(headdrop=True), "bfifo headdrop"),
+        (sj.PfifoHeadDrop(limit=9), "pfifo_head_drop limit 9"),
+        (sj.Red(), "red"),
+        (sj.Ared(avpkt=1514), "red avpkt 1514 adaptive"),
+        (sj.FqNoCoDel(limit=127), "fq_nocodel limit 127"),
+        (sj.Nlred(min=5, max=15), "nlred min 5 max 15"),
         (sj.CoDel(target="13ms", ecn=False), "codel target 13ms noecn"),
         (sj.FqCoDel(flows=64, quantum=300), "fq_codel flows 64 quantum 300"),
         (sj.Pie(target="20ms", tupdate="30ms"), "pie target 20ms tupdate 30ms"),

@@ -50,6 +50,25 @@ fn the_hash_depends_on_what_is_said_not_on_how() {
 }
 
 #[test]
+fn what_a_queue_has_several_of_may_be_a_list() {
+    let with = |queue: &str| {
+        let text = format!(
+            "duration = \"1s\"\n[links.up]\nrate = \"1mbit\"\nqdisc = {queue}\n\
+             [[traffic]]\ntype = \"ping\"\ndirection = \"up\"\n"
+        );
+        Scenario::from_toml(&text).unwrap()
+    };
+    let priomap = "[0, 1, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1]";
+    let leaf = "[\"codel\", { kind = \"drr\", leaf = [\"pie\", \"sfq\"] }, { kind = \"pfifo\", limit = 9 }]";
+    let lists = format!("{{ kind = \"prio\", priomap = {priomap}, leaf = {leaf} }}");
+    let text = "\"prio priomap 0 1 2 2 1 2 0 0 1 1 1 1 1 1 1 1 \
+                leaf codel / (drr leaf pie / sfq) / pfifo limit 9\"";
+    assert_eq!(with(&lists), with(text));
+    let one = "{ kind = \"drr\", leaf = { kind = \"codel\", target = \"9ms\" } }";
+    assert_eq!(with(one), with("\"drr leaf codel target 9ms\""));
+}
+
+#[test]
 fn flows_pass_the_links_in_the_direction_that_is_said() {
     let config = full().config(0, 0);
     // Links stand in the order of their names.

@@ -62,7 +62,7 @@ impl fmt::Display for UnitError {
             Flaw::NoNumber => write!(f, "it must begin with a number, as {}", quantity.example()),
             Flaw::NoUnit => {
                 f.write_str("a unit is needed, such as ")?;
-                match given.whole() {
+                match given.whole().filter(|number| *number != "0") {
                     Some(number) => write!(f, "{number}{}", quantity.usual_unit()),
                     None => f.write_str(quantity.example()),
                 }

@@ -41,6 +41,7 @@ fn parameter(info: &ParameterInfo) -> Value {
             Unit::Numbers => "numbers",
             Unit::Fraction => "fraction",
             Unit::Weight => "weight",
+            Unit::Percent => "percent",
             Unit::Flag => "flag",
             Unit::Profile => "profile",
             Unit::Choice(_) => "choice",

@@ -44,7 +44,7 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::parameter::Field;
 use crate::pool::{List, Pool};
-use crate::registry::Params;
+use crate::registry::{Params, Shorthand};
 use crate::round::{FlowId, Round};
 use crate::spec::LinkFacts;
 
@@ -121,6 +121,11 @@ impl Params for FqParams {
             "low_rate_threshold" => Field::OptionalRate(&mut self.low_rate_threshold),
             _ => return self.turns.field(key),
         })
+    }
+
+    fn shorthands(&self) -> &'static [Shorthand] {
+        // Packets that are forwarded bear no send time: what `pacing` could delay are `maxrate`'s.
+        &[("pacing", &[]), ("nopacing", &[("maxrate", "")])]
     }
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Fq<P> {

@@ -9,6 +9,7 @@ use sojourn_net::{Packet, Rng};
 
 use crate::classes::Classes;
 use crate::droptail::DropTailParams;
+use crate::parameter::Flaw;
 use crate::registry::{AnyQdisc, QdiscSpec};
 use crate::spec::LinkFacts;
 
@@ -20,16 +21,24 @@ const MOST_QUEUES: u64 = 65_536;
 const MOST_CLASSFUL: usize = 64;
 
 /// Reads at most `most` leaves; says what is wrong with `text`.
-pub(crate) fn parse(text: &str, most: u64) -> Result<Vec<QdiscSpec>, String> {
+pub(crate) fn parse(text: &str, most: u64) -> Result<Vec<QdiscSpec>, Flaw> {
     if text.matches("leaf").count() > MOST_CLASSFUL {
-        return Err(format!("has more than {MOST_CLASSFUL} leaves with leaves"));
+        return Err(format!("has more than {MOST_CLASSFUL} leaves with leaves").into());
     }
     let parts = split(text)?;
     if parts.len() as u64 > most {
-        return Err(format!("{} given", parts.len()));
+        let given = parts.len();
+        return Err(format!("has {given} queues, at most {most} find a place").into());
     }
-    let read = |part: &&str| QdiscSpec::parse(part).map_err(|e| format!("\"{part}\": {e}"));
-    parts.iter().map(read).collect()
+    let mut leaves = Vec::with_capacity(parts.len());
+    for (number, part) in (1..).zip(&parts) {
+        if part.is_empty() {
+            return Err(format!("has no queue in place {number} of {}", parts.len()).into());
+        }
+        let leaf = QdiscSpec::parse(part).map_err(|e| Flaw::Leaf(number, Box::new(e)))?;
+        leaves.push(leaf);
+    }
+    Ok(leaves)
 }
 
 /// As [`parse`] reads it.
@@ -107,13 +116,17 @@ fn queues(leaves: &[QdiscSpec], classes: u32) -> u64 {
 }
 
 /// The parts between those `/` that no parentheses enclose; a part in parentheses loses them.
-fn split(text: &str) -> Result<Vec<&str>, String> {
+fn split(text: &str) -> Result<Vec<&str>, Flaw> {
     let mut parts = Vec::new();
     let (mut depth, mut from) = (0_u32, 0);
     for (at, c) in text.char_indices() {
         match c {
             '(' => depth += 1,
-            ')' => depth = depth.checked_sub(1).ok_or("has a ) without its (")?,
+            ')' => {
+                depth = depth
+                    .checked_sub(1)
+                    .ok_or_else(|| "has a ) without its (".to_owned())?;
+            }
             '/' if depth == 0 => {
                 parts.push(&text[from..at]);
                 from = at + 1;
@@ -122,7 +135,7 @@ fn split(text: &str) -> Result<Vec<&str>, String> {
         }
     }
     if depth > 0 {
-        return Err("has a ( without its )".into());
+        return Err("has a ( without its )".to_owned().into());
     }
     parts.push(&text[from..]);
     Ok(parts.into_iter().map(bare).collect())
@@ -153,13 +166,17 @@ mod tests {
     #[test]
     fn what_is_not_a_list_of_queues_is_refused() {
         for (wrong, why) in [
-            ("codel / ", "no queue discipline"),
+            ("codel / ", "no queue in place 2 of 2"),
             ("codel) / pfifo", "without its ("),
             ("(codel / pfifo", "without its )"),
-            ("codel / pfifo / sfq", "3 given"),
+            ("codel / pfifo / sfq", "has 3 queues, at most 2"),
             ("codel target 0s", "target"),
         ] {
-            let flaw = parse(wrong, 2).expect_err(wrong);
+            let flaw = match parse(wrong, 2) {
+                Err(Flaw::Value(flaw)) => flaw,
+                Err(Flaw::Leaf(number, error)) => format!("{number}: {error}"),
+                Ok(leaves) => panic!("{wrong}: {leaves:?}"),
+            };
             assert!(flaw.contains(why), "{wrong}: {flaw}");
         }
     }
@@ -167,6 +184,7 @@ mod tests {
     #[test]
     fn leaves_read_back() {
         let leaves = parse("codel target 7ms / pfifo limit 5", 2).unwrap_or_default();
-        assert_eq!(parse(&text(&leaves), 2), Ok(leaves));
+        assert_eq!(parse(&text(&leaves), 2).unwrap_or_default(), leaves);
+        assert_eq!(leaves.len(), 2);
     }
 }

@@ -65,6 +65,15 @@ pub enum ParameterError {
         /// What would be right.
         range: String,
     },
+    /// A queue inside it was not built.
+    Leaf {
+        /// The discipline.
+        kind: &'static str,
+        /// Which of its leaves, from 1.
+        number: usize,
+        /// Why.
+        error: Box<ParameterError>,
+    },
     /// Two parameters contradict each other.
     Conflict {
         /// The discipline.
@@ -91,6 +100,11 @@ impl fmt::Display for ParameterError {
                 flaw,
                 range,
             } => write!(f, "{kind}: {key} {flaw}; allowed: {range}"),
+            Self::Leaf {
+                kind,
+                number,
+                error,
+            } => write!(f, "{kind}: leaf {number}: {error}"),
             Self::Conflict { kind, why } => write!(f, "{kind}: {why}"),
         }
     }
@@ -117,6 +131,8 @@ pub enum Unit {
     Fraction,
     /// As [`Unit::Fraction`], and 0 too.
     Weight,
+    /// A share in percent; a `%` may follow.
+    Percent,
     /// Present or absent: `ecn`, `noecn`.
     Flag,
     /// The name of a [`Profile`].
@@ -145,6 +161,21 @@ pub(crate) enum Field<'a> {
     Profile(&'a mut Profile),
     Choice(&'a mut dyn Choice),
     Leaves(&'a mut Vec<QdiscSpec>),
+}
+
+/// What is wrong with the value of a parameter.
+#[derive(Debug)]
+pub(crate) enum Flaw {
+    /// This.
+    Value(String),
+    /// The leaf of this number cannot be built.
+    Leaf(usize, Box<ParameterError>),
+}
+
+impl From<String> for Flaw {
+    fn from(flaw: String) -> Self {
+        Self::Value(flaw)
+    }
 }
 
 /// One parameter of a discipline.
@@ -186,8 +217,8 @@ impl Parameter {
             ),
             Unit::Rate => "1bit or more".into(),
             Unit::Size => format!("{least}b to {most}b"),
-            Unit::Fraction if least == 0 => format!("more than 0, at most {most}"),
-            Unit::Packets | Unit::Count | Unit::Fraction | Unit::Weight => {
+            Unit::Fraction | Unit::Percent if least == 0 => format!("more than 0, at most {most}"),
+            Unit::Packets | Unit::Count | Unit::Fraction | Unit::Weight | Unit::Percent => {
                 format!("{least} to {most}")
             }
             Unit::Numbers => format!("numbers from {least} to {most}"),
@@ -207,17 +238,14 @@ impl Parameter {
         field: Field<'_>,
         text: &str,
         profiles: &[Profile],
-    ) -> Result<(), String> {
+    ) -> Result<(), Flaw> {
         match field {
             Field::Time(place) => *place = self.time(text)?,
             Field::OptionalTime(place) => *place = Some(self.time(text)?),
             Field::OptionalRate(place) => *place = Some(read(text)?),
             Field::Size(place) => *place = self.size(text)?,
             Field::OptionalSize(place) => *place = Some(self.size(text)?),
-            Field::Packets(place) => {
-                let text = text.strip_suffix(['p', 'P']).unwrap_or(text);
-                *place = self.number(text)?;
-            }
+            Field::Packets(place) => *place = self.number(text)?,
             Field::Count(place) => *place = self.number(text)?,
             Field::OptionalCount(place) => *place = Some(self.number(text)?),
             Field::Numbers(places) => {
@@ -225,11 +253,8 @@ impl Parameter {
                 let numbers = words.map(|word| self.number(word));
                 let numbers = numbers.collect::<Result<Vec<u8>, _>>()?;
                 if numbers.len() != places.len() {
-                    return Err(format!(
-                        "needs {} numbers, not {}",
-                        places.len(),
-                        numbers.len()
-                    ));
+                    let (needed, given) = (places.len(), numbers.len());
+                    return Err(format!("needs {needed} numbers, not {given}").into());
                 }
                 places.copy_from_slice(&numbers);
             }
@@ -238,7 +263,7 @@ impl Parameter {
             Field::Flag(place) => *place = flag(text)?,
             Field::Choice(place) => {
                 if !place.choose(text) {
-                    return Err(format!("\"{text}\" is unknown"));
+                    return Err(format!("\"{text}\" is unknown").into());
                 }
             }
             Field::Leaves(place) => *place = leaf::parse(text, self.most)?,
@@ -266,7 +291,11 @@ impl Parameter {
     }
 
     fn number<N: TryFrom<u64>>(&self, text: &str) -> Result<N, String> {
-        let number = text
+        let digits = match self.unit {
+            Unit::Packets => text.strip_suffix(['p', 'P']).unwrap_or(text),
+            _ => text,
+        };
+        let number = digits
             .parse()
             .map_err(|_| format!("\"{text}\" is not a whole number"))?;
         self.check(number, text)?;
@@ -278,9 +307,13 @@ impl Parameter {
         reason = "the ends of a range are small numbers"
     )]
     fn fraction(&self, text: &str) -> Result<f64, String> {
+        let digits = match self.unit {
+            Unit::Percent => text.strip_suffix('%').unwrap_or(text),
+            _ => text,
+        };
         let (least, most) = (self.least as f64, self.most as f64);
         let allowed = |x: f64| x > 0.0 || self.unit == Unit::Weight;
-        match text.parse() {
+        match digits.parse() {
             // There is but one zero.
             Ok(x) if allowed(x) && x >= least && x <= most => Ok(x.abs()),
             Ok(_) => Err(out_of_range(text)),
@@ -325,7 +358,7 @@ impl Field<'_> {
 }
 
 /// `5ms`, `12500us`: the largest unit that leaves a whole number.
-fn time_text(time: Duration) -> String {
+pub(crate) fn time_text(time: Duration) -> String {
     match time.as_nanos() {
         ns if ns % 1_000_000_000 == 0 && ns > 0 => format!("{}s", ns / 1_000_000_000),
         ns if ns % 1_000_000 == 0 => format!("{}ms", ns / 1_000_000),

@@ -53,7 +53,7 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
 use crate::codel::{self, CodelParams, Control};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::fifo::Fifo;
-use crate::parameter::{Field, Profile};
+use crate::parameter::{Field, Profile, time_text};
 use crate::registry::Params;
 use crate::spec::LinkFacts;
 use forecast::{Forecaster, Law, MOST_ROUNDS, Signal, later};
@@ -181,12 +181,25 @@ impl Params for PredictParams {
 
     fn conflict(&self) -> Option<String> {
         if self.rtt_min > self.rtt_max {
-            return Some("rtt_min must not exceed rtt_max".into());
+            return Some(format!(
+                "rtt_min {} must not exceed rtt_max {}",
+                time_text(self.rtt_min),
+                time_text(self.rtt_max)
+            ));
         }
         if self.growth_min >= self.growth_max {
-            return Some("growth_min must be below growth_max".into());
+            return Some(format!(
+                "growth_min {} must be below growth_max {}",
+                self.growth_min, self.growth_max
+            ));
         }
-        (self.rtt_min < self.slot).then(|| "rtt_min must not be shorter than slot".into())
+        (self.rtt_min < self.slot).then(|| {
+            format!(
+                "rtt_min {} must not be shorter than slot {}",
+                time_text(self.rtt_min),
+                time_text(self.slot)
+            )
+        })
     }
 
     fn build<P: Packet>(&self, link: &LinkFacts, _rng: Rng) -> Predict<P> {

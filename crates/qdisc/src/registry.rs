@@ -30,8 +30,9 @@ use crate::sfq::{Sfq, SfqParams};
 use crate::sfq_codel::{SfqCodel, SfqCodelParams};
 use crate::spec::LinkFacts;
 
-/// Parameters and their values; without one, a parameter is not to be set by other words.
-pub(crate) type Shorthand = &'static [(&'static str, &'static str)];
+/// A word of `tc` and the parameters with their values that it stands for; without a value, a
+/// parameter takes its default.
+pub(crate) type Shorthand = (&'static str, &'static [(&'static str, &'static str)]);
 
 /// The parameters of a discipline: they are set by key and make its queues.
 pub(crate) trait Params {
@@ -44,9 +45,9 @@ pub(crate) trait Params {
     /// The place of a parameter's value.
     fn field(&mut self, key: &str) -> Option<Field<'_>>;
 
-    /// What a word stands for that is no parameter.
-    fn shorthand(&self, _word: &str) -> Option<Shorthand> {
-        None
+    /// Words that are no parameters and set some.
+    fn shorthands(&self) -> &'static [Shorthand] {
+        &[]
     }
 
     /// What two parameters say against each other.
@@ -144,9 +145,9 @@ macro_rules! disciplines {
                 match self { $(Self::$name(params) => params.field(key),)* }
             }
 
-            /// What a word stands for that is no parameter.
-            pub(crate) fn shorthand(&self, word: &str) -> Option<Shorthand> {
-                match self { $(Self::$name(params) => params.shorthand(word),)* }
+            /// Words that are no parameters and set some.
+            pub(crate) fn shorthands(&self) -> &'static [Shorthand] {
+                match self { $(Self::$name(params) => params.shorthands(),)* }
             }
 
             /// What two parameters say against each other.

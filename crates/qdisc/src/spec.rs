@@ -19,7 +19,7 @@ use std::str::FromStr;
 use sojourn_net::{Bytes, Rate};
 
 use crate::catalogue::{KINDS, Kind, PROFILE};
-use crate::parameter::{Field, Parameter, ParameterError, Unit, instead_of};
+use crate::parameter::{Field, Flaw, Parameter, ParameterError, Unit, instead_of};
 use crate::registry::QdiscSpec;
 
 /// What a discipline may want to know of the link that it serves.
@@ -64,6 +64,9 @@ impl QdiscSpec {
                 draft.set(parameter, &numbers.join(" "))?;
             } else if !parameter.is_flag() {
                 draft.set(parameter, words.next().unwrap_or_default())?;
+            } else if let Some(value) = words.next_if(|word| is_switch(word)) {
+                let flaw = format!("stands alone, without {value}");
+                return Err(draft.flaw(parameter, flaw));
             } else if negated {
                 draft.set(parameter, "off")?;
             } else {
@@ -84,6 +87,9 @@ impl QdiscSpec {
     ) -> Result<Self, ParameterError> {
         let mut draft = Draft::of(kind)?;
         for (key, value) in pairs {
+            if matches!(&*value, "true" | "on") && draft.take_alone(&key)? {
+                continue;
+            }
             let (parameter, negated) = draft.parameter(&key)?;
             if negated {
                 return Err(draft.flaw(parameter, format!("is written {} false", parameter.key)));
@@ -123,6 +129,11 @@ impl QdiscSpec {
         let pairs = self.pairs().into_iter();
         Self::from_pairs(self.kind(), pairs.map(|(key, value)| (key.into(), value))).map(drop)
     }
+}
+
+/// Whether `word` is what a table says of a flag.
+fn is_switch(word: &str) -> bool {
+    matches!(word, "on" | "true" | "yes" | "off" | "false" | "no")
 }
 
 /// Whether `word` is the name of a parameter rather than a number.
@@ -171,6 +182,8 @@ struct Draft {
     kind: &'static Kind,
     spec: QdiscSpec,
     given: Vec<&'static str>,
+    /// What shorthands set: a parameter by its own name may follow and say otherwise.
+    preset: Vec<&'static str>,
 }
 
 impl Draft {
@@ -184,6 +197,7 @@ impl Draft {
             kind,
             spec: (kind.start)(),
             given: Vec::new(),
+            preset: Vec::new(),
         })
     }
 
@@ -194,17 +208,20 @@ impl Draft {
         if let Some(parameter) = chosen {
             return self.set(parameter, word).map(|()| true);
         }
-        let Some(meaning) = self.spec.shorthand(word) else {
+        let mut shorthands = self.spec.shorthands().iter();
+        let Some((_, meaning)) = shorthands.find(|(name, _)| *name == word) else {
             return Ok(false);
         };
-        for (key, value) in meaning {
+        for (key, value) in *meaning {
             let (parameter, _) = self.parameter(key)?;
-            if value.is_empty() {
-                self.give(parameter)?;
-            } else {
-                self.set(parameter, value)?;
+            if self.preset.contains(key) || self.given.contains(key) {
+                return Err(self.flaw(parameter, format!("is given twice, again by {word}")));
+            }
+            if !value.is_empty() {
+                self.assign(parameter, value)?;
             }
         }
+        self.preset.extend(meaning.iter().map(|(key, _)| *key));
         Ok(true)
     }
 
@@ -225,15 +242,33 @@ impl Draft {
         if word == PROFILE.key {
             return Ok((&PROFILE, false));
         }
+        let all = parameters.iter().flat_map(Parameter::words);
+        let shorthands = self.spec.shorthands().iter().map(|(name, _)| *name);
+        let instead = match parameters.first() {
+            Some(first) if !starts_name(word) => {
+                format!(
+                    "a value stands behind its parameter, as in {} {word}",
+                    first.key
+                )
+            }
+            _ => instead_of(word, all.chain(shorthands)),
+        };
         Err(ParameterError::UnknownKey {
             kind: self.kind.name,
             given: word.into(),
-            instead: instead_of(word, parameters.iter().flat_map(Parameter::words)),
+            instead,
         })
     }
 
     fn set(&mut self, parameter: &'static Parameter, text: &str) -> Result<(), ParameterError> {
-        self.give(parameter)?;
+        if self.given.contains(&parameter.key) {
+            return Err(self.flaw(parameter, "is given twice".into()));
+        }
+        self.given.push(parameter.key);
+        self.assign(parameter, text)
+    }
+
+    fn assign(&mut self, parameter: &'static Parameter, text: &str) -> Result<(), ParameterError> {
         if text.is_empty() {
             return Err(self.flaw(parameter, "needs a value".into()));
         }
@@ -244,16 +279,14 @@ impl Draft {
         };
         parameter
             .set(field, text, self.kind.profiles)
-            .map_err(|flaw| self.flaw(parameter, flaw))
-    }
-
-    /// Notes that a parameter was given.
-    fn give(&mut self, parameter: &Parameter) -> Result<(), ParameterError> {
-        if self.given.contains(&parameter.key) {
-            return Err(self.flaw(parameter, "is given twice".into()));
-        }
-        self.given.push(parameter.key);
-        Ok(())
+            .map_err(|flaw| match flaw {
+                Flaw::Value(flaw) => self.flaw(parameter, flaw),
+                Flaw::Leaf(number, error) => ParameterError::Leaf {
+                    kind: self.kind.name,
+                    number,
+                    error,
+                },
+            })
     }
 
     fn finish(self) -> Result<QdiscSpec, ParameterError> {

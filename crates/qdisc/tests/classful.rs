@@ -85,8 +85,7 @@ fn a_refusal_says_what_would_be_right() {
     );
     assert_eq!(
         refusal("prio leaf codel tarqet 5ms"),
-        "prio: leaf \"codel tarqet 5ms\": codel has no parameter \"tarqet\": did you mean target?; \
-         allowed: queues, / between them"
+        "prio: leaf 1: codel has no parameter \"tarqet\": did you mean target?"
     );
 }
 

@@ -33,6 +33,7 @@ fn texts() -> impl Strategy<Value = String> {
                 Unit::Count => format!(" {key} {}", of(&["1", "2", "16", "32"])),
                 Unit::Fraction => format!(" {key} {}", of(&["0.02", "1", "1.25"])),
                 Unit::Weight => format!(" {key} {}", of(&["0", "0.2", "1", "1.25"])),
+                Unit::Percent => format!(" {key} {}", of(&["0.5", "12.5%", "50%"])),
                 Unit::Numbers => format!(" {key} {}", of(&[EVEN_AND_ODD, ALL_FIRST])),
                 Unit::Flag => format!(" {}{key}", of(&["", "no"])),
                 Unit::Profile => {
@@ -118,6 +119,14 @@ fn the_strings_of_tc_are_read() {
             "cobalt limit 500 target 10ms interval 100ms increment 0.00390625 \
              decrement 0.000244140625 noecn",
         ),
+    ] {
+        assert_eq!(QdiscSpec::parse(text).unwrap().to_string(), canonical);
+    }
+}
+
+#[test]
+fn the_presets_and_words_of_tc_are_read() {
+    for (text, canonical) in [
         (
             "cake bandwidth 10mbit besteffort dual-srchost nat",
             "cake bandwidth 10mbit besteffort dual-srchost nat no-ack-filter rtt 100ms noatm mpu 0b",
@@ -141,6 +150,27 @@ fn the_strings_of_tc_are_read() {
             "predict limit 1000 slot 2ms rtt_min 8ms rtt_max 700ms per_octave 8 rounds 2 \
              growth_min 1.25 growth_max 2.3 consistency 1.5 significance 3 persistence 0.5 hold 1 \
              dominance 1.6 full 2 mark 1 nostretch compact ecn target 5ms interval 100ms",
+        ),
+        (
+            "fq nopacing",
+            "fq limit 10000 flow_limit 100 refill_delay 40ms orphan_mask 1023",
+        ),
+        (
+            "cake raw overhead 0",
+            "cake diffserv3 triple-isolate no-ack-filter rtt 100ms noatm overhead 0b mpu 0b",
+        ),
+        (
+            "cake docsis overhead 20",
+            "cake diffserv3 triple-isolate no-ack-filter rtt 100ms noatm overhead 20b mpu 64b",
+        ),
+        (
+            "sfq depth 20p profile linux",
+            "sfq limit 127 depth 20 flows 128 divisor 1024",
+        ),
+        (
+            "dualpi2 classic_protection 12.5%",
+            "dualpi2 limit 10000 target 15ms coupling_factor 2 classic_protection 12.5 \
+             drop_on_overload",
         ),
         (
             "sfq profile linux",
@@ -184,7 +214,27 @@ fn a_refusal_says_what_would_be_right() {
     );
     assert_eq!(
         refusal("cake bandwidth 1mbit unlimited"),
-        "cake: bandwidth is given twice; allowed: 1bit or more"
+        "cake: bandwidth is given twice, again by unlimited; allowed: 1bit or more"
+    );
+    assert_eq!(
+        refusal("cake raw docsis"),
+        "cake: framing is given twice, again by docsis; allowed: noatm, atm, ptm"
+    );
+    assert_eq!(
+        refusal("cake docsys"),
+        "cake has no parameter \"docsys\": did you mean docsis?"
+    );
+    assert_eq!(
+        refusal("pfifo 100"),
+        "pfifo has no parameter \"100\": a value stands behind its parameter, as in limit 100"
+    );
+    assert_eq!(
+        refusal("codel noecn off"),
+        "codel: ecn stands alone, without off; allowed: ecn or noecn"
+    );
+    assert_eq!(
+        refusal("predict rtt_min 9ms rtt_max 8ms"),
+        "predict: rtt_min 9ms must not exceed rtt_max 8ms"
     );
     assert_eq!(
         refusal("codel target 5"),
@@ -215,6 +265,10 @@ fn a_refusal_says_what_would_be_right() {
         refusal("codel ecn noecn"),
         "codel: ecn is given twice; allowed: ecn or noecn"
     );
+}
+
+#[test]
+fn a_contradiction_is_told_with_its_values() {
     assert_eq!(refusal("red nodrop"), "red: nodrop needs ecn");
     assert_eq!(
         refusal("red probability 1.25"),
@@ -279,6 +333,38 @@ fn a_flag_in_a_table_is_true_or_false() {
             .unwrap_err()
             .to_string(),
         "codel: ecn \"maybe\" is neither on nor off; allowed: ecn or noecn"
+    );
+}
+
+#[test]
+fn a_word_of_tc_in_a_table_is_true() {
+    let read = |pairs: &[(&str, &str)]| {
+        let pairs = pairs
+            .iter()
+            .map(|(key, value)| (key.to_string(), value.to_string()));
+        QdiscSpec::from_pairs("cake", pairs)
+    };
+    let given = read(&[
+        ("diffserv4", "true"),
+        ("docsis", "true"),
+        ("overhead", "20"),
+    ]);
+    assert_eq!(given, QdiscSpec::parse("cake diffserv4 docsis overhead 20"));
+}
+
+#[test]
+fn a_refused_leaf_is_named_by_its_place() {
+    assert_eq!(
+        refusal("prio leaf pie / codel tarqet 5ms / pfifo"),
+        "prio: leaf 2: codel has no parameter \"tarqet\": did you mean target?"
+    );
+    assert_eq!(
+        refusal("prio leaf pie / (drr leaf codel / pie alpha 33)"),
+        "prio: leaf 2: drr: leaf 2: pie: alpha 33 is out of range; allowed: 0 to 32"
+    );
+    assert_eq!(
+        refusal("prio leaf codel /"),
+        "prio: leaf has no queue in place 2 of 2; allowed: queues, / between them"
     );
 }
 

@@ -130,12 +130,39 @@ pub(crate) fn setting(place: &Place<'_>) -> Result<String, ScenarioError> {
         Value::Bool(flag) => Ok(flag.to_string()),
         Value::Int(n) => Ok(n.to_string()),
         Value::Float(x) => Ok(x.to_string()),
-        Value::List(_) | Value::Table(_) => {
+        Value::Table(table) if table.contains_key("kind") => part(place),
+        Value::List(values) if values.iter().all(|v| matches!(v.value, Value::Int(_))) => {
+            let numbers = place
+                .list()?
+                .iter()
+                .map(setting)
+                .collect::<Result<Vec<_>, _>>()?;
+            Ok(numbers.join(" "))
+        }
+        Value::List(_) => {
+            let queues = place
+                .list()?
+                .iter()
+                .map(part)
+                .collect::<Result<Vec<_>, _>>()?;
+            Ok(queues.join(" / "))
+        }
+        Value::Table(_) => {
             let right = "a flag, a number or a text such as \"5ms\" is needed";
             let shown = place.node.shown();
             Err(place.fail(format!("{shown} is not a value of a queue: {right}")))
         }
     }
+}
+
+/// A queue inside another, as text.
+fn part(place: &Place<'_>) -> Result<String, ScenarioError> {
+    let text = qdisc(place)?.to_string();
+    Ok(if text.contains(" / ") {
+        format!("({text})")
+    } else {
+        text
+    })
 }
 
 fn arms(top: &Fields<'_>) -> Result<Vec<Arm>, ScenarioError> {

@@ -83,6 +83,43 @@ impl FlowMode {
     }
 }
 
+/// The presets of `tc`.
+const SHORTHANDS: &[Shorthand] = &[
+    ("unlimited", &[("bandwidth", "")]),
+    ("datacentre", &[("rtt", "100us")]),
+    ("lan", &[("rtt", "1ms")]),
+    ("metro", &[("rtt", "10ms")]),
+    ("regional", &[("rtt", "30ms")]),
+    ("internet", &[("rtt", "100ms")]),
+    ("oceanic", &[("rtt", "300ms")]),
+    ("satellite", &[("rtt", "1s")]),
+    ("interplanetary", &[("rtt", "1000s")]),
+    ("raw", &[("framing", "noatm"), ("overhead", "")]),
+    ("conservative", &[("framing", "atm"), ("overhead", "48")]),
+    ("ipoa-vcmux", &[("framing", "atm"), ("overhead", "8")]),
+    ("ipoa-llcsnap", &[("framing", "atm"), ("overhead", "16")]),
+    ("bridged-vcmux", &[("framing", "atm"), ("overhead", "24")]),
+    ("bridged-llcsnap", &[("framing", "atm"), ("overhead", "32")]),
+    ("pppoa-vcmux", &[("framing", "atm"), ("overhead", "10")]),
+    ("pppoa-llc", &[("framing", "atm"), ("overhead", "14")]),
+    ("pppoe-vcmux", &[("framing", "atm"), ("overhead", "32")]),
+    ("pppoe-llcsnap", &[("framing", "atm"), ("overhead", "40")]),
+    ("pppoe-ptm", &[("framing", "ptm"), ("overhead", "30")]),
+    ("bridged-ptm", &[("framing", "ptm"), ("overhead", "22")]),
+    (
+        "ethernet",
+        &[("framing", "noatm"), ("overhead", "38"), ("mpu", "84")],
+    ),
+    (
+        "docsis",
+        &[("framing", "noatm"), ("overhead", "18"), ("mpu", "64")],
+    ),
+    ("egress", &[("ingress", "off")]),
+    // No packet here is a batch of segments.
+    ("split-gso", &[]),
+    ("no-split-gso", &[]),
+];
+
 /// Parameters of [`Cake`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct CakeParams {
@@ -157,35 +194,8 @@ impl Params for CakeParams {
         })
     }
 
-    fn shorthand(&self, word: &str) -> Option<Shorthand> {
-        Some(match word {
-            "unlimited" => &[("bandwidth", "")],
-            "datacentre" => &[("rtt", "100us")],
-            "lan" => &[("rtt", "1ms")],
-            "metro" => &[("rtt", "10ms")],
-            "regional" => &[("rtt", "30ms")],
-            "internet" => &[("rtt", "100ms")],
-            "oceanic" => &[("rtt", "300ms")],
-            "satellite" => &[("rtt", "1s")],
-            "interplanetary" => &[("rtt", "1000s")],
-            "raw" => &[("framing", "noatm"), ("overhead", "")],
-            "conservative" => &[("framing", "atm"), ("overhead", "48")],
-            "ipoa-vcmux" => &[("framing", "atm"), ("overhead", "8")],
-            "ipoa-llcsnap" => &[("framing", "atm"), ("overhead", "16")],
-            "bridged-vcmux" => &[("framing", "atm"), ("overhead", "24")],
-            "pppoa-vcmux" => &[("framing", "atm"), ("overhead", "10")],
-            "pppoa-llc" => &[("framing", "atm"), ("overhead", "14")],
-            "bridged-llcsnap" | "pppoe-vcmux" => &[("framing", "atm"), ("overhead", "32")],
-            "pppoe-llcsnap" => &[("framing", "atm"), ("overhead", "40")],
-            "pppoe-ptm" => &[("framing", "ptm"), ("overhead", "30")],
-            "bridged-ptm" => &[("framing", "ptm"), ("overhead", "22")],
-            "ethernet" => &[("framing", "noatm"), ("overhead", "38"), ("mpu", "84")],
-            "docsis" => &[("framing", "noatm"), ("overhead", "18"), ("mpu", "64")],
-            "egress" => &[("ingress", "off")],
-            // No packet here is a batch of segments.
-            "split-gso" | "no-split-gso" => &[],
-            _ => return None,
-        })
+    fn shorthands(&self) -> &'static [Shorthand] {
+        SHORTHANDS
     }
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Cake<P> {

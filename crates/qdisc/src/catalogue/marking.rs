@@ -1,29 +1,29 @@
 //! What may be set in the disciplines that signal at random.
 
-use super::parameters::{ECN, LIMIT, LONGEST, count, flag, fraction, number, size, time};
+use super::parameters::{ECN, LIMIT, LONGEST, flag, fraction, number, size, time};
 use crate::parameter::{Parameter, Unit};
 
 pub(super) const CHOKE: &[Parameter] = &[
     LIMIT,
-    count(
+    number(
         "min",
-        1,
-        100_000_000,
+        Unit::Packets,
+        (1, 100_000_000),
         "max / 3",
         "average backlog in packets above which arrivals are compared",
     ),
-    count(
+    number(
         "max",
-        1,
-        100_000_000,
+        Unit::Packets,
+        (1, 100_000_000),
         "limit / 4",
         "average backlog in packets above which all are signalled",
     ),
     size("avpkt", 1, 65_536, "", "size of an average packet"),
-    count(
+    number(
         "burst",
-        1,
-        1 << 24,
+        Unit::Packets,
+        (1, 1 << 24),
         "(2 min + max) / 3",
         "packets of a burst that shall pass",
     ),

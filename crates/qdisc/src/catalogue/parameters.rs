@@ -54,10 +54,10 @@ pub(super) const RED: &[Parameter] = &[
         "average backlog where every packet is signalled",
     ),
     size("avpkt", 1, 65_536, "", "size of an average packet"),
-    count(
+    number(
         "burst",
-        1,
-        1 << 24,
+        Unit::Packets,
+        (1, 1 << 24),
         "(2 min + max) / (3 avpkt)",
         "packets of a burst that shall pass",
     ),
@@ -153,7 +153,13 @@ pub(super) const FQ_CODEL: &[Parameter] = &[
 
 pub(super) const SFQ: &[Parameter] = &[
     packets("limit", 1, 65_536 * 127, "packets all slots hold"),
-    count("depth", 1, 127, "", "packets one slot holds"),
+    number(
+        "depth",
+        Unit::Packets,
+        (1, 127),
+        "",
+        "packets one slot holds",
+    ),
     count("flows", 1, 65_408, "", "flows that may wait at once"),
     count(
         "divisor",
@@ -179,7 +185,13 @@ pub(super) const SFQ: &[Parameter] = &[
 
 pub(super) const FQ: &[Parameter] = &[
     packets("limit", 1, 100_000_000, "packets all flows hold"),
-    count("flow_limit", 1, 100_000_000, "", "packets one flow holds"),
+    number(
+        "flow_limit",
+        Unit::Packets,
+        (1, 100_000_000),
+        "",
+        "packets one flow holds",
+    ),
     FQ_QUANTUM,
     FQ_INITIAL_QUANTUM,
     FQ_REFILL_DELAY,
@@ -206,10 +218,10 @@ const fn rate(key: &'static str, unset: &'static str, meaning: &'static str) -> 
 
 pub(super) const COCOA: &[Parameter] = &[
     packets("limit", 1, 100_000_000, "packets all flows hold"),
-    count(
+    number(
         "flow_limit",
-        1,
-        100_000_000,
+        Unit::Packets,
+        (1, 100_000_000),
         "",
         "packets one flow holds at first",
     ),
@@ -282,14 +294,20 @@ pub(super) const SFB: &[Parameter] = &[
         "",
         "time before a change that penalised flows enter the next hash",
     ),
-    count(
+    number(
         "target",
-        1,
-        100_000_000,
+        Unit::Packets,
+        (1, 100_000_000),
         "4/5 max",
         "packets of a bin at which its probability rises",
     ),
-    count("max", 1, 100_000_000, "", "packets one flow holds"),
+    number(
+        "max",
+        Unit::Packets,
+        (1, 100_000_000),
+        "",
+        "packets one flow holds",
+    ),
     fraction(
         "increment",
         (0, 1),

@@ -75,7 +75,7 @@ pub(super) const DUALPI2: &[Parameter] = &[
     ),
     Parameter {
         key: "classic_protection",
-        unit: Unit::Fraction,
+        unit: Unit::Percent,
         least: 0,
         most: 100,
         unset: "6.25; linux: 10",

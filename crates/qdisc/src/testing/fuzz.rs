@@ -151,7 +151,7 @@ fn value(parameter: &Parameter, pick: u8, part: u8) -> String {
         Unit::Size => format!("{key} {whole}b"),
         Unit::Packets | Unit::Count => format!("{key} {whole}"),
         Unit::Numbers => format!("{key} {}", [whole.to_string().as_str(); 16].join(" ")),
-        Unit::Fraction | Unit::Weight => match pick % 4 {
+        Unit::Fraction | Unit::Weight | Unit::Percent => match pick % 4 {
             0 => format!("{key} {least}"),
             1 => format!("{key} {most}"),
             2 => format!("{key} 1e-{part}"),
