@@ -2,7 +2,7 @@
 //!
 //! A [`Sender`] and a [`Receiver`] are the two ends of one TCP connection. They own no clock,
 //! socket or queue: the environment hands them segments and expired timers together with the
-//! time, and takes the segments they push to an outbox.
+//! time, and takes the segments they push to an outbox. [`quic`] has the ends of QUIC connections.
 //!
 //! # Model
 //!
@@ -21,6 +21,7 @@
 
 pub mod cc;
 mod clock;
+pub mod quic;
 mod ranges;
 mod receiver;
 mod rtt;

@@ -2,24 +2,20 @@
 
 use std::collections::VecDeque;
 
-/// A set of segment indices as sorted, disjoint, non-adjacent half-open runs.
+/// A set of indices, of segments, packets or bytes, as sorted, disjoint, non-adjacent half-open
+/// runs.
 ///
 /// The operations of a connection touch its ends (new data arrives above, acknowledged data
 /// leaves below), where they cost O(1); elsewhere a binary search finds the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RangeSet {
-    runs: VecDeque<(u32, u32)>,
+pub(crate) struct RangeSet<T = u32> {
+    runs: VecDeque<(T, T)>,
 }
 
-impl RangeSet {
+impl<T: Copy + Ord> RangeSet<T> {
     /// Adds `[start, end)`, calling `added` with each part that was not there before, in order.
     /// Returns the run that now contains it.
-    pub(crate) fn insert(
-        &mut self,
-        start: u32,
-        end: u32,
-        mut added: impl FnMut(u32, u32),
-    ) -> (u32, u32) {
+    pub(crate) fn insert(&mut self, start: T, end: T, mut added: impl FnMut(T, T)) -> (T, T) {
         debug_assert!(start < end, "an empty run");
         // The first run that touches [start, end] from the right.
         let first = match self.runs.back() {
@@ -56,7 +52,7 @@ impl RangeSet {
     }
 
     /// Forgets everything below `floor`.
-    pub(crate) fn remove_below(&mut self, floor: u32) {
+    pub(crate) fn remove_below(&mut self, floor: T) {
         while let Some(run) = self.runs.front_mut() {
             if run.1 <= floor {
                 self.runs.pop_front();
@@ -68,24 +64,34 @@ impl RangeSet {
     }
 
     /// Removes and returns the lowest run.
-    pub(crate) fn pop_first(&mut self) -> Option<(u32, u32)> {
+    pub(crate) fn pop_first(&mut self) -> Option<(T, T)> {
         self.runs.pop_front()
     }
 
     /// The lowest run.
-    pub(crate) fn first(&self) -> Option<(u32, u32)> {
+    pub(crate) fn first(&self) -> Option<(T, T)> {
         self.runs.front().copied()
     }
 
     /// The index after the highest member; `None` of nothing.
-    pub(crate) fn end(&self) -> Option<u32> {
+    pub(crate) fn end(&self) -> Option<T> {
         self.runs.back().map(|&(_, e)| e)
     }
 
     /// The run that contains `index`, if any does.
-    pub(crate) fn run_of(&self, index: u32) -> Option<(u32, u32)> {
+    pub(crate) fn run_of(&self, index: T) -> Option<(T, T)> {
         let at = self.runs.partition_point(|&(_, e)| e <= index);
         self.runs.get(at).copied().filter(|&(s, _)| s <= index)
+    }
+
+    /// How many runs there are.
+    pub(crate) fn len(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// The runs, the highest first.
+    pub(crate) fn runs_down(&self) -> impl Iterator<Item = (T, T)> {
+        self.runs.iter().rev().copied()
     }
 
     pub(crate) fn is_empty(&self) -> bool {

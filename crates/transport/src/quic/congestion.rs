@@ -1,0 +1,204 @@
+//! The congestion window of a connection, and its pacing.
+//!
+//! # Source
+//!
+//! RFC 9002 §7 and appendix B; the controllers are those of TCP, with a full-sized datagram in
+//! the place of a segment. `NewReno` of RFC 9002 is `reno`.
+//!
+//! # Law
+//!
+//! ```text
+//! loss or CE of a packet sent after recovery began   ssthresh = cc(cwnd), cwnd = max(ssthresh, 2)
+//! persistent congestion                              cwnd = 2
+//! pacing                                             1.25 cwnd a smoothed RTT, in bursts of at
+//!                                                    most the initial window
+//! ```
+//!
+//! The window grows by what is acknowledged of packets sent after recovery began, while it, and
+//! not the application, limits sending (§7.8).
+
+use sojourn_net::{Duration, Instant};
+
+use crate::cc::{Ack, CcKind, CongestionControl, Controller, Window};
+
+/// kMinimumWindow, in datagrams.
+const MIN_WINDOW: u32 = 2;
+
+/// The window and what fills it.
+#[derive(Clone, Debug)]
+pub(super) struct Congestion {
+    cc: Controller,
+    window: Window,
+    /// Bytes of a full-sized datagram.
+    unit: u32,
+    /// Bytes acknowledged that have not counted as a datagram yet.
+    remainder: u64,
+    in_flight: u64,
+    /// Packets sent before this have had their answer.
+    recovery: Option<Instant>,
+    /// The window or pacing, not the application, limited sending last.
+    pub(super) limited: bool,
+    pacer: Option<Pacer>,
+}
+
+impl Congestion {
+    pub(super) fn new(kind: CcKind, initial_window: u32, unit: u32, paced: bool) -> Self {
+        let burst = u64::from(initial_window) * u64::from(unit);
+        Self {
+            cc: Controller::new(kind),
+            window: Window::new(initial_window),
+            unit,
+            remainder: 0,
+            in_flight: 0,
+            recovery: None,
+            limited: false,
+            pacer: paced.then_some(Pacer {
+                burst,
+                tokens: burst,
+                filled: Instant::ZERO,
+            }),
+        }
+    }
+
+    pub(super) const fn window(&self) -> &Window {
+        &self.window
+    }
+
+    /// The window in bytes.
+    fn bytes(&self) -> u64 {
+        u64::from(self.window.cwnd) * u64::from(self.unit)
+    }
+
+    /// Full-sized datagrams in flight, rounded up.
+    pub(super) fn in_flight(&self) -> u32 {
+        u32::try_from(self.in_flight.div_ceil(self.unit.into())).unwrap_or(u32::MAX)
+    }
+
+    /// Whether the window has no room for a full-sized datagram.
+    pub(super) fn is_full(&self) -> bool {
+        self.in_flight + u64::from(self.unit) > self.bytes()
+    }
+
+    /// When pacing next lets a datagram out; `None`: now.
+    pub(super) fn paced_until(&mut self, now: Instant, srtt: Duration) -> Option<Instant> {
+        let bytes = self.bytes();
+        let unit = self.unit.into();
+        self.pacer.as_mut()?.wait(now, bytes, srtt, unit)
+    }
+
+    /// So many bytes that are to be acknowledged have been sent.
+    pub(super) const fn on_sent(&mut self, bytes: u64) {
+        self.in_flight += bytes;
+        if let Some(pacer) = &mut self.pacer {
+            pacer.tokens = pacer.tokens.saturating_sub(bytes);
+        }
+    }
+
+    /// So many bytes have left the network, or nobody cares for them any more.
+    pub(super) const fn on_gone(&mut self, bytes: u64) {
+        self.in_flight -= bytes;
+    }
+
+    /// Whether a packet sent at `at` belongs to a recovery under way.
+    pub(super) fn is_before_recovery(&self, at: Instant) -> bool {
+        self.recovery.is_some_and(|recovery| at <= recovery)
+    }
+
+    /// An acknowledgement covered `bytes` of packets that let the window grow.
+    pub(super) fn on_acked(&mut self, ack: &Ack, bytes: u64) {
+        self.cc.on_acked(&mut self.window, ack);
+        if !self.limited || bytes == 0 {
+            return;
+        }
+        self.remainder += bytes;
+        let whole = self.remainder / u64::from(self.unit);
+        self.remainder %= u64::from(self.unit);
+        if let Ok(whole) = u32::try_from(whole)
+            && whole > 0
+        {
+            self.cc.grow(&mut self.window, ack, whole);
+        }
+    }
+
+    /// A packet sent at `at` was lost or marked; says whether recovery begins.
+    pub(super) fn on_congestion(&mut self, now: Instant, at: Instant) -> bool {
+        if self.is_before_recovery(at) {
+            return false;
+        }
+        self.recovery = Some(now);
+        self.window.ssthresh = self.cc.ssthresh(self.window.cwnd);
+        self.window.cwnd = self.window.ssthresh.max(MIN_WINDOW);
+        self.window.cnt = 0;
+        self.remainder = 0;
+        true
+    }
+
+    /// Nothing came through for long (RFC 9002 §7.6.2).
+    pub(super) fn on_persistent(&mut self, now: Instant, next: u32) {
+        self.window.cwnd = MIN_WINDOW;
+        self.recovery = None;
+        self.cc.on_timeout(now, next);
+    }
+}
+
+/// A token bucket (RFC 9002 §7.7).
+#[derive(Clone, Debug)]
+struct Pacer {
+    burst: u64,
+    tokens: u64,
+    filled: Instant,
+}
+
+impl Pacer {
+    /// When there are `size` tokens; `None`: now.
+    fn wait(&mut self, now: Instant, cwnd: u64, srtt: Duration, size: u64) -> Option<Instant> {
+        // 5/4 windows a round trip.
+        let rate = u128::from(5 * cwnd);
+        let round = u128::from(4 * srtt.as_nanos().max(1));
+        let passed = now.since(self.filled).as_nanos();
+        let tokens = u128::from(passed) * rate / round + u128::from(self.tokens);
+        self.tokens = u64::try_from(tokens).map_or(self.burst, |tokens| tokens.min(self.burst));
+        self.filled = now;
+        let missing = size.checked_sub(self.tokens).filter(|&n| n > 0)?;
+        let wait = (u128::from(missing) * round).div_ceil(rate);
+        Some(now + Duration::from_nanos(u64::try_from(wait).unwrap_or(u64::MAX)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Instant = Instant::from_millis;
+
+    #[test]
+    fn a_window_answers_once_a_round_to_loss() {
+        let mut congestion = Congestion::new(CcKind::Reno, 10, 1_200, false);
+        assert!(congestion.on_congestion(MS(100), MS(50)));
+        assert_eq!(congestion.window.cwnd, 5);
+        assert!(!congestion.on_congestion(MS(120), MS(100)));
+        assert!(congestion.on_congestion(MS(130), MS(101)));
+        assert_eq!(congestion.window.cwnd, 2);
+        assert!(congestion.on_congestion(MS(150), MS(140)));
+        assert_eq!(congestion.window.cwnd, 2, "kMinimumWindow");
+    }
+
+    #[test]
+    fn pacing_sends_five_quarters_of_a_window_a_round_after_a_burst() {
+        let mut congestion = Congestion::new(CcKind::Reno, 10, 1_000, true);
+        let (srtt, mut now, mut sent) = (Duration::from_millis(100), MS(1), Vec::new());
+        while now < MS(101) {
+            match congestion.paced_until(now, srtt) {
+                None => {
+                    congestion.on_sent(1_000);
+                    sent.push(now);
+                }
+                Some(at) => now = at,
+            }
+        }
+        // Ten at once, then one each 8 ms.
+        assert!(sent[..10].iter().all(|&at| at == MS(1)));
+        let gaps = sent[9..].windows(2).map(|w| w[1].since(w[0]).as_micros());
+        assert_eq!(gaps.collect::<Vec<_>>(), [8_000; 12]);
+    }
+}

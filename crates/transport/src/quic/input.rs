@@ -1,0 +1,161 @@
+//! What arrives, and how it brings the handshake forward.
+
+use sojourn_net::{Duration, Instant};
+
+use super::space::{APP, HANDSHAKE, IN_FLIGHT, INITIAL};
+use super::wire::{App, Datagram, Opening};
+use super::{AckPolicy, CLIENT_HELLO, Endpoint, FINISHED, Keys, Role, SERVER_HELLO, State};
+
+/// Packets of the handshake are acknowledged at once (RFC 9000 §13.2.1).
+const AT_ONCE: AckPolicy = AckPolicy {
+    every: 1,
+    delay: Duration::ZERO,
+    reordered: true,
+};
+
+impl Endpoint {
+    /// A datagram from the peer arrived; `ce`: with a CE mark.
+    pub fn on_datagram(
+        &mut self,
+        now: Instant,
+        datagram: &Datagram,
+        ce: bool,
+        out: &mut Vec<Datagram>,
+    ) {
+        if matches!(self.state, State::Closed | State::Aborted) {
+            return;
+        }
+        let content = datagram.content();
+        if self.state == State::Idle {
+            // A server begins with its client's Initial, and with nothing else.
+            if self.role == Role::Client || content.openings[INITIAL].is_none() {
+                return;
+            }
+            self.state = State::Connecting;
+            self.keys[INITIAL] = Keys::Ready;
+        }
+        self.bytes_received += u64::from(datagram.payload());
+        let mut understood = false;
+        for (n, opening) in content.openings.iter().enumerate() {
+            if let Some(opening) = opening {
+                understood |= self.on_opening(now, n, opening, ce);
+            }
+        }
+        if let Some(app) = &content.app {
+            understood |= self.on_app(now, app, ce);
+        }
+        if understood {
+            self.idle_from = now;
+            self.silent = true;
+            if content.close {
+                self.state = State::Closed;
+                return;
+            }
+        }
+        self.flush(now, out);
+    }
+
+    /// An Initial or Handshake packet; says whether it was new and could be read.
+    fn on_opening(&mut self, now: Instant, n: usize, opening: &Opening, ce: bool) -> bool {
+        if self.keys[n] != Keys::Ready || self.spaces[n].received.is_duplicate(opening.pn) {
+            return false;
+        }
+        if n == HANDSHAKE && self.role == Role::Server {
+            self.validated = true;
+            self.discard(INITIAL);
+        }
+        let eliciting = opening.is_eliciting();
+        let received = &mut self.spaces[n].received;
+        received.on_packet(now, opening.pn, eliciting, ce, &AT_ONCE);
+        if let Some(ack) = &opening.ack {
+            self.on_ack(now, n, ack);
+        }
+        if let Some(crypto) = opening.crypto {
+            self.spaces[n].crypto.on_arrived(crypto);
+            self.advance();
+        }
+        true
+    }
+
+    /// A 0-RTT or 1-RTT packet; says whether it was new and could be read.
+    fn on_app(&mut self, now: Instant, app: &App, ce: bool) -> bool {
+        let readable = if app.early {
+            self.params.zero_rtt && self.app_send
+        } else {
+            self.app_read
+        };
+        if !readable || self.spaces[APP].received.is_duplicate(app.pn) {
+            return false;
+        }
+        let policy = self.params.ack;
+        let eliciting = app.is_eliciting();
+        let received = &mut self.app().received;
+        received.on_packet(now, app.pn, eliciting, ce, &policy);
+        if let Some(ack) = &app.ack {
+            self.on_ack(now, APP, ack);
+        }
+        if app.done && self.role == Role::Client {
+            self.confirm();
+        }
+        self.counters.received += u64::from(!app.frames().is_empty());
+        for frame in app.frames() {
+            self.incoming.on_frame(frame);
+        }
+        true
+    }
+
+    /// Takes the steps of the handshake that what has arrived allows.
+    fn advance(&mut self) {
+        let hello = self.spaces[INITIAL].crypto.arrived();
+        let flight = self.spaces[HANDSHAKE].crypto.arrived();
+        match self.role {
+            Role::Client => {
+                if self.keys[HANDSHAKE] == Keys::None && hello >= SERVER_HELLO {
+                    self.keys[HANDSHAKE] = Keys::Ready;
+                }
+                if !self.app_send && flight >= self.params.flight() {
+                    self.spaces[HANDSHAKE].crypto.total = FINISHED;
+                    self.app_send = true;
+                    self.app_read = true;
+                    self.state = State::Established;
+                }
+            }
+            Role::Server => {
+                if self.keys[HANDSHAKE] == Keys::None && hello >= CLIENT_HELLO {
+                    self.keys[HANDSHAKE] = Keys::Ready;
+                    self.spaces[INITIAL].crypto.total = SERVER_HELLO;
+                    self.spaces[HANDSHAKE].crypto.total = self.params.flight();
+                    self.app_send = true;
+                }
+                if !self.app_read && flight >= FINISHED {
+                    self.app_read = true;
+                    self.state = State::Established;
+                    self.done_pending = true;
+                    self.confirm();
+                }
+            }
+        }
+    }
+
+    fn confirm(&mut self) {
+        if !self.confirmed {
+            self.confirmed = true;
+            self.validated = true;
+            self.discard(HANDSHAKE);
+        }
+    }
+
+    /// Forgets the keys of Initial or Handshake packets and with them all that was in flight
+    /// (RFC 9002 §6.4).
+    pub(super) fn discard(&mut self, n: usize) {
+        if self.keys[n] == Keys::Discarded {
+            return;
+        }
+        self.keys[n] = Keys::Discarded;
+        let space = std::mem::take(&mut self.spaces[n]);
+        let in_flight = space.sent.iter().filter(|sent| sent.is(IN_FLIGHT));
+        let bytes = in_flight.map(|sent| u64::from(sent.size)).sum();
+        self.congestion.on_gone(bytes);
+        self.probe_count = 0;
+    }
+}

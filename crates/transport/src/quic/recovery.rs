@@ -1,0 +1,220 @@
+//! Acknowledgements and loss detection.
+//!
+//! # Source
+//!
+//! RFC 9002 §5, §6.1, §7.6 and appendix A.
+//!
+//! # Law
+//!
+//! ```text
+//! lost       a packet sent 3 or more before an acknowledged one, or 9/8 RTT (1 ms) before now
+//!            and before an acknowledged one
+//! persistent all packets of 3 (srtt + 4 rttvar + max_ack_delay) lost, none between acknowledged
+//! ```
+//!
+//! Both conditions of loss hold for all earlier packets too, so packets are judged in order and
+//! each once, whatever the window.
+
+use sojourn_net::Instant;
+
+use super::space::{ACKED, APP, HANDSHAKE, IN_FLIGHT, Sent, TAKEN};
+use super::wire::Ack;
+use super::{Endpoint, Role};
+use crate::cc;
+
+/// kPacketThreshold.
+const PACKET_THRESHOLD: u32 = 3;
+/// kPersistentCongestionThreshold.
+const PERSISTENT_THRESHOLD: u64 = 3;
+
+/// What an acknowledgement acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    packets: u32,
+    /// Bytes that let the window grow.
+    growth: u64,
+}
+
+impl Endpoint {
+    pub(super) fn on_ack(&mut self, now: Instant, n: usize, ack: &Ack) {
+        let space = &mut self.spaces[n];
+        let largest = ack.largest();
+        if largest >= space.next() {
+            return;
+        }
+        space.largest_acked = space.largest_acked.max(Some(largest));
+        let sent = space.get(largest).filter(|sent| sent.is(IN_FLIGHT));
+        let sent_at = sent.map(|sent| sent.at);
+        let mut acked = std::mem::take(&mut space.acked);
+        let base = space.base;
+        let mut tally = Tally::default();
+        for &(start, end) in ack.ranges() {
+            let start = start.max(base);
+            if start < end {
+                acked.insert(start, end, |from, to| {
+                    for pn in from..to {
+                        self.settle_acked(n, pn, &mut tally);
+                    }
+                });
+            }
+        }
+        self.spaces[n].acked = acked;
+        if tally.packets == 0 {
+            return;
+        }
+        let rtt_micros = sent_at.map(|at| self.sample(now, n, at, ack.delay_micros));
+        if n == HANDSHAKE {
+            self.validated = true;
+        }
+        let mut congested = false;
+        if let Some(ce) = ack.ce.filter(|_| n == APP)
+            && ce > self.ce_seen
+        {
+            self.ce_seen = ce;
+            congested = sent_at.is_some_and(|at| self.congestion.on_congestion(now, at));
+        }
+        congested |= self.detect_losses(now, n);
+        if n == APP {
+            let word = cc::Ack {
+                now,
+                tick: now.as_nanos() / 1_000_000,
+                rtt_micros,
+                snd_una: largest + 1,
+                snd_nxt: self.spaces[APP].next(),
+                pacing_rate: 0,
+            };
+            let growth = if congested { 0 } else { tally.growth };
+            self.congestion.on_acked(&word, growth);
+        }
+        // A client whose address may be in doubt at the server keeps its back-off (§6.2.1).
+        if self.validated || self.role == Role::Server {
+            self.probe_count = 0;
+        }
+    }
+
+    /// Takes an RTT sample of a packet sent at `at`; returns it in µs.
+    fn sample(&mut self, now: Instant, n: usize, at: Instant, delay_micros: u32) -> u32 {
+        let latest = now.since(at);
+        let mut delay = sojourn_net::Duration::ZERO;
+        if n == APP {
+            delay = sojourn_net::Duration::from_micros(delay_micros.into());
+            if self.confirmed {
+                delay = delay.min(self.params.ack.delay);
+            }
+            self.counters.rtt_samples += 1;
+            self.counters.rtt_micros += latest.as_micros();
+        }
+        self.rtt.sample(latest, delay);
+        self.first_sample.get_or_insert(now);
+        u32::try_from(latest.as_micros()).unwrap_or(u32::MAX)
+    }
+
+    fn settle_acked(&mut self, n: usize, pn: u32, tally: &mut Tally) {
+        let Some(sent) = self.spaces[n].get_mut(pn).filter(|sent| sent.is(IN_FLIGHT)) else {
+            return;
+        };
+        sent.flags = sent.flags & !IN_FLIGHT | ACKED;
+        let sent = *sent;
+        let space = &mut self.spaces[n];
+        space.eliciting -= 1;
+        tally.packets += 1;
+        let size = u64::from(sent.size);
+        self.congestion.on_gone(size);
+        if !self.congestion.is_before_recovery(sent.at) {
+            tally.growth += size;
+        }
+        if n == APP {
+            self.confirm_content(&sent);
+        } else if let Some(ack) = sent.datagram.opening(n).and_then(|opening| opening.ack) {
+            self.spaces[n].received.forget_through(ack.largest());
+        }
+    }
+
+    /// What an application packet carried has arrived.
+    fn confirm_content(&mut self, sent: &Sent) {
+        let Some(app) = sent.datagram.app() else {
+            return;
+        };
+        if let Some(ack) = app.ack {
+            self.app().received.forget_through(ack.largest());
+        }
+        if !sent.is(TAKEN) {
+            for _ in app.frames() {
+                self.outgoing.on_acked();
+            }
+        }
+    }
+
+    /// Finds lost packets and answers them; says whether the window was reduced.
+    pub(super) fn detect_losses(&mut self, now: Instant, n: usize) -> bool {
+        let delay = self.rtt.loss_delay();
+        let persistent = (self.rtt.pto() + self.params.ack.delay).times(PERSISTENT_THRESHOLD);
+        let Some(largest) = self.spaces[n].largest_acked else {
+            return false;
+        };
+        let mut last_lost = None;
+        let mut is_persistent = false;
+        self.spaces[n].loss_time = None;
+        while self.spaces[n].base <= largest
+            && let Some(&sent) = self.spaces[n].sent.front()
+        {
+            if sent.is(IN_FLIGHT) {
+                let late = sent.at + delay;
+                if self.spaces[n].base + PACKET_THRESHOLD > largest && late > now {
+                    self.spaces[n].loss_time = Some(late);
+                    break;
+                }
+                self.settle_lost(n, &sent);
+                last_lost = Some(sent.at);
+                if self.first_sample.is_some_and(|first| sent.at > first) {
+                    let since = *self.spaces[n].lost_since.get_or_insert(sent.at);
+                    is_persistent |= sent.at.since(since) > persistent;
+                }
+            } else if sent.is(ACKED) {
+                self.spaces[n].lost_since = None;
+            }
+            self.spaces[n].sent.pop_front();
+            self.spaces[n].base += 1;
+        }
+        let space = &mut self.spaces[n];
+        space.acked.remove_below(space.base);
+        let next = space.next();
+        let Some(at) = last_lost else {
+            return false;
+        };
+        let reduced = self.congestion.on_congestion(now, at);
+        if is_persistent {
+            self.spaces[n].lost_since = None;
+            self.counters.persistent += 1;
+            self.congestion.on_persistent(now, next);
+        }
+        reduced || is_persistent
+    }
+
+    fn settle_lost(&mut self, n: usize, sent: &Sent) {
+        self.counters.lost += 1;
+        self.spaces[n].eliciting -= 1;
+        self.congestion.on_gone(sent.size.into());
+        if !sent.is(TAKEN) {
+            self.send_again(n, sent);
+        }
+    }
+
+    /// Queues what a packet held for being sent again.
+    pub(super) fn send_again(&mut self, n: usize, sent: &Sent) {
+        if n != APP {
+            let opening = sent.datagram.opening(n);
+            if let Some(crypto) = opening.and_then(|opening| opening.crypto) {
+                self.spaces[n].crypto.on_lost(crypto);
+            }
+            return;
+        }
+        let Some(app) = sent.datagram.app() else {
+            return;
+        };
+        self.done_pending |= app.done;
+        for &frame in app.frames() {
+            self.outgoing.on_lost(frame);
+        }
+    }
+}

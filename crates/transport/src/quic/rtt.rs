@@ -1,0 +1,110 @@
+//! Round-trip time.
+//!
+//! # Source
+//!
+//! RFC 9002 §5.
+//!
+//! # Law
+//!
+//! ```text
+//! adjusted = latest - min(ack delay, max_ack_delay)     unless that falls below the minimum
+//! rttvar   = 3/4 rttvar + 1/4 |smoothed - adjusted|
+//! smoothed = 7/8 smoothed + 1/8 adjusted
+//! ```
+
+use sojourn_net::Duration;
+
+/// kInitialRtt (RFC 9002 §6.2.2).
+pub(super) const INITIAL: Duration = Duration::from_millis(333);
+/// kGranularity (RFC 9002 §6.1.2).
+pub(super) const GRANULARITY: Duration = Duration::from_millis(1);
+
+/// The estimator of one path.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rtt {
+    /// The last sample; `None`: there was none.
+    latest: Option<Duration>,
+    min: Duration,
+    smoothed: Duration,
+    var: Duration,
+}
+
+const fn part(d: Duration, numerator: u64, denominator: u64) -> Duration {
+    Duration::from_nanos(d.as_nanos() / denominator * numerator)
+}
+
+impl Rtt {
+    pub(super) const fn new() -> Self {
+        Self {
+            latest: None,
+            min: Duration::ZERO,
+            smoothed: INITIAL,
+            var: part(INITIAL, 1, 2),
+        }
+    }
+
+    /// Takes a sample; `delay` is what the peer says to have waited, already limited.
+    pub(super) fn sample(&mut self, latest: Duration, delay: Duration) {
+        if self.latest.is_none() {
+            self.min = latest;
+            self.smoothed = latest;
+            self.var = part(latest, 1, 2);
+        } else {
+            self.min = self.min.min(latest);
+            let adjusted = if latest >= self.min + delay {
+                latest - delay
+            } else {
+                latest
+            };
+            let off = self.smoothed.as_nanos().abs_diff(adjusted.as_nanos());
+            let off = Duration::from_nanos(off);
+            self.var = part(self.var, 3, 4) + part(off, 1, 4);
+            self.smoothed = part(self.smoothed, 7, 8) + part(adjusted, 1, 8);
+        }
+        self.latest = Some(latest);
+    }
+
+    pub(super) const fn has_sample(&self) -> bool {
+        self.latest.is_some()
+    }
+
+    pub(super) const fn smoothed(&self) -> Duration {
+        self.smoothed
+    }
+
+    /// The smoothed RTT and four times its variation, without the peer's delay (RFC 9002 §6.2.1).
+    pub(super) fn pto(&self) -> Duration {
+        self.smoothed + self.var.times(4).max(GRANULARITY)
+    }
+
+    /// How long after a later packet's acknowledgement one is deemed lost (RFC 9002 §6.1.2).
+    pub(super) fn loss_delay(&self) -> Duration {
+        let rtt = self.latest.unwrap_or(INITIAL).max(self.smoothed);
+        part(rtt, 9, 8).max(GRANULARITY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    #[test]
+    fn the_first_probe_of_a_connection_is_due_after_999_ms() {
+        assert_eq!(Rtt::new().pto(), MS(999));
+    }
+
+    #[test]
+    fn a_delay_is_believed_as_far_as_the_minimum_allows() {
+        let mut rtt = Rtt::new();
+        rtt.sample(MS(100), MS(25));
+        assert_eq!((rtt.smoothed, rtt.var), (MS(100), MS(50)));
+        rtt.sample(MS(125), MS(25));
+        assert_eq!((rtt.smoothed, rtt.pto()), (MS(100), MS(250)));
+        // 120 - 25 would lie below the minimum.
+        rtt.sample(MS(120), MS(25));
+        assert_eq!(rtt.smoothed, Duration::from_micros(102_500));
+        assert_eq!(rtt.loss_delay(), MS(135));
+    }
+}

@@ -1,0 +1,181 @@
+//! Timers: loss by age, probes, delayed acknowledgements, pacing, silence.
+//!
+//! # Source
+//!
+//! RFC 9002 §6.2 and appendix A.8, A.9; silence: RFC 9000 §10.1.
+//!
+//! # Law
+//!
+//! ```text
+//! probe after   (srtt + max(4 rttvar, 1 ms) + max_ack_delay) 2^count    since the last packet of
+//!               the space that asks to be acknowledged; max_ack_delay in 1-RTT packets only, whose
+//!               timer waits until the handshake is confirmed
+//! deadlock      a client with no packet of the handshake in flight probes until it knows that the
+//!               server may send
+//! ```
+
+use sojourn_net::{Duration, Instant};
+
+use super::space::{APP, HANDSHAKE, INITIAL, TAKEN};
+use super::{Datagram, Endpoint, Keys, Role, State};
+
+/// Longest back-off is 2^16 times; silence ends the connection before.
+const MOST_BACKOFF: u8 = 16;
+/// Packets a probe time-out sends at most (RFC 9002 §6.2.4).
+const PROBES: u8 = 2;
+
+impl Endpoint {
+    /// When [`Endpoint::on_timer`] is next due; `None`: there is nothing to wait for.
+    pub fn next_timer(&self) -> Option<Instant> {
+        if !self.is_alive() {
+            return None;
+        }
+        let ack = if self.is_unable_to_send() {
+            None
+        } else {
+            self.spaces[APP].received.due()
+        };
+        let due = [self.recovery_due, self.pacing_due, ack];
+        let silence = Some(self.idle_end());
+        due.into_iter().chain([silence]).flatten().min()
+    }
+
+    /// The time returned by [`Endpoint::next_timer`] has come.
+    pub fn on_timer(&mut self, now: Instant, out: &mut Vec<Datagram>) {
+        if !self.is_alive() {
+            return;
+        }
+        if self.idle_end() <= now {
+            self.state = State::Aborted;
+            return;
+        }
+        if self.recovery_due.is_some_and(|due| due <= now) {
+            self.on_recovery_timer(now);
+        }
+        self.flush(now, out);
+    }
+
+    /// When silence ends the connection.
+    fn idle_end(&self) -> Instant {
+        let least = self.probe_timeout(APP).times(3);
+        self.idle_from + self.params.idle_timeout.max(least)
+    }
+
+    /// Without back-off.
+    fn probe_timeout(&self, n: usize) -> Duration {
+        let delay = if n == APP {
+            self.params.ack.delay
+        } else {
+            Duration::ZERO
+        };
+        self.rtt.pto() + delay
+    }
+
+    fn on_recovery_timer(&mut self, now: Instant) {
+        if let Some((due, n)) = self.loss_time() {
+            if due <= now {
+                self.detect_losses(now, n);
+            }
+            return;
+        }
+        let Some((due, n)) = self.next_probe() else {
+            return;
+        };
+        if due > now {
+            return;
+        }
+        self.counters.probe_timeouts += 1;
+        self.probe_count = self.probe_count.saturating_add(1);
+        for other in INITIAL..=HANDSHAKE {
+            if other != n && self.keys[other] == Keys::Ready {
+                self.probe_beside(other);
+            }
+        }
+        let in_flight = self.spaces[n].eliciting > 0;
+        let probes = if in_flight { PROBES } else { 1 };
+        self.spaces[n].probes = probes;
+        if n == APP && self.outgoing.has_pending() {
+            return;
+        }
+        for _ in 0..probes {
+            self.take_oldest(n);
+        }
+    }
+
+    /// Another space of the handshake joins a probe with what it has in flight (§6.2.4): the peer
+    /// may need that to read the rest.
+    fn probe_beside(&mut self, n: usize) {
+        let space = &mut self.spaces[n];
+        if space.crypto.has_pending() {
+            space.probes = space.probes.max(1);
+        } else if space.eliciting > 0 {
+            space.probes = space.probes.max(1);
+            self.take_oldest(n);
+        }
+    }
+
+    /// Sends again what the oldest packet in flight holds; it stays in flight itself.
+    fn take_oldest(&mut self, n: usize) {
+        let space = &mut self.spaces[n];
+        if let Some(pn) = space.oldest_to_probe()
+            && let Some(sent) = space.get_mut(pn)
+        {
+            let old = *sent;
+            sent.flags |= TAKEN;
+            self.send_again(n, &old);
+        }
+    }
+
+    /// The earliest loss by age, and its space.
+    fn loss_time(&self) -> Option<(Instant, usize)> {
+        let times = self.spaces.iter().enumerate();
+        times
+            .filter_map(|(n, space)| Some((space.loss_time?, n)))
+            .min()
+    }
+
+    /// Whether nothing may be sent before the client's address is validated (RFC 9000 §8.1).
+    pub(super) fn is_unable_to_send(&self) -> bool {
+        self.allowance() < super::output::LEAST_DATAGRAM
+    }
+
+    /// The next probe time-out, and its space; `None`: nothing is in flight, or nothing may be
+    /// sent.
+    fn next_probe(&self) -> Option<(Instant, usize)> {
+        if self.is_unable_to_send() {
+            return None;
+        }
+        let factor = 1 << self.probe_count.min(MOST_BACKOFF);
+        let due = |n: usize| {
+            let waits = n == APP && !self.confirmed;
+            let from = self.spaces[n].last_eliciting?;
+            let due = from + self.probe_timeout(n).times(factor);
+            (self.spaces[n].eliciting > 0 && !waits).then_some((due, n))
+        };
+        if let Some(probe) = (0..3).filter_map(due).min() {
+            return Some(probe);
+        }
+        // Early data may be in flight: its timer waits, and so might the peer (§6.2.2.1), or the
+        // handshake itself, for room in the window.
+        let blocked = (INITIAL..=HANDSHAKE)
+            .find(|&n| self.keys[n] == Keys::Ready && self.spaces[n].crypto.has_pending());
+        let doubtful = self.role == Role::Client && !self.validated;
+        let has_handshake_keys = self.keys[HANDSHAKE] == Keys::Ready;
+        let n = blocked.or_else(|| doubtful.then_some(usize::from(has_handshake_keys)))?;
+        // Not from now, for this is asked again and again.
+        let from = self.last_heard_or_sent();
+        Some((from + self.probe_timeout(n).times(factor), n))
+    }
+
+    /// When the last packet was sent that is to be acknowledged, or one arrived.
+    fn last_heard_or_sent(&self) -> Instant {
+        let sent = self.spaces.iter().filter_map(|space| space.last_eliciting);
+        sent.fold(self.idle_from, Instant::max)
+    }
+
+    /// Sets the timer of loss detection and probes.
+    pub(super) fn set_timer(&mut self) {
+        let loss = self.loss_time();
+        self.recovery_due = loss.or_else(|| self.next_probe()).map(|(due, _)| due);
+    }
+}

@@ -1,0 +1,483 @@
+//! A datagram as it crosses a simulated network: no larger than a TCP segment, and whole.
+//!
+//! # Layout
+//!
+//! Eleven words hold what all packets of the datagram say; nothing refers to state of the sender,
+//! so a datagram that is overtaken, repeated or late is understood as it would be on a wire.
+//!
+//! ```text
+//! word 0      which packets there are, and their flags; counts of ranges and frames
+//! Initial     packet number and largest acknowledged | bitmap of the 32 below | CRYPTO from, length
+//! Handshake   the same
+//! 0/1-RTT     packet number | ACK: largest, start of its range, delay, CE; gap and length of
+//!             older ranges | STREAM: id, FIN and length, offset in two words
+//! ```
+//!
+//! # Differences from RFC 9000
+//!
+//! | here | RFC 9000 | effect |
+//! |---|---|---|
+//! | an ACK tells up to 7 ranges, 4 beside a frame | as many as fit | none but in heavy loss: each range is told in several ACKs |
+//! | up to 3 STREAM frames in a packet, 1 beside a handshake | as many as fit | small streams share a packet less |
+//! | Initial and Handshake packet numbers have 16 bits | 62 | none: hundreds are never reached |
+
+use crate::segment::{Flags, SackBlock, Segment};
+
+const WORDS: usize = 11;
+/// Ranges an ACK of application data tells at most.
+pub(super) const MOST_RANGES: usize = 7;
+/// Frames a packet carries at most.
+const MOST_FRAMES: usize = 3;
+
+/// A UDP datagram of QUIC packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    words: [u32; WORDS],
+    payload: u16,
+    ect: bool,
+}
+
+const _: () = assert!(size_of::<Datagram>() <= size_of::<Segment>());
+
+// Word 0.
+const INITIAL: u32 = 1;
+const HANDSHAKE: u32 = 1 << 1;
+const APP: u32 = 1 << 2;
+const EARLY: u32 = 1 << 3;
+const INITIAL_PING: u32 = 1 << 4;
+const HANDSHAKE_PING: u32 = 1 << 5;
+const PING: u32 = 1 << 6;
+const DONE: u32 = 1 << 7;
+const CLOSE: u32 = 1 << 8;
+const ACK: u32 = 1 << 9;
+const ACK_ECN: u32 = 1 << 10;
+const INITIAL_ACK: u32 = 1 << 11;
+const HANDSHAKE_ACK: u32 = 1 << 12;
+const FRAMES_AT: u32 = 16;
+const RANGES_AT: u32 = 20;
+const COUNT: u32 = 7;
+
+/// A STREAM frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Frame {
+    pub(super) id: u16,
+    pub(super) len: u16,
+    pub(super) fin: bool,
+    pub(super) offset: u64,
+}
+
+/// An ACK frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ack {
+    ranges: [(u32, u32); MOST_RANGES],
+    count: u8,
+    pub(super) delay_micros: u32,
+    /// CE marks counted; `None`: the path is not ECN-capable.
+    pub(super) ce: Option<u32>,
+}
+
+impl Ack {
+    /// One that tells no range yet.
+    pub(super) fn new(delay_micros: u32, ce: Option<u32>) -> Self {
+        Self {
+            delay_micros,
+            ce,
+            ..Self::default()
+        }
+    }
+
+    /// Half-open runs of packet numbers, the newest first.
+    pub(super) fn ranges(&self) -> &[(u32, u32)] {
+        &self.ranges[..usize::from(self.count)]
+    }
+
+    /// The largest packet number acknowledged.
+    pub(super) const fn largest(&self) -> u32 {
+        self.ranges[0].1 - 1
+    }
+
+    /// Tells one range more, if there is room.
+    pub(super) fn push(&mut self, range: (u32, u32)) {
+        if let Some(place) = self.ranges.get_mut(usize::from(self.count)) {
+            *place = range;
+            self.count += 1;
+        }
+    }
+
+    /// Words it takes.
+    fn words(&self) -> usize {
+        2 + usize::from(self.count) + usize::from(self.ce.is_some())
+    }
+}
+
+/// An Initial or Handshake packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Opening {
+    pub(super) pn: u32,
+    pub(super) ack: Option<Ack>,
+    /// Bytes of the handshake, from and to.
+    pub(super) crypto: Option<(u32, u32)>,
+    pub(super) ping: bool,
+}
+
+/// A 0-RTT or 1-RTT packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct App {
+    pub(super) pn: u32,
+    /// 0-RTT.
+    pub(super) early: bool,
+    pub(super) ping: bool,
+    /// `HANDSHAKE_DONE`.
+    pub(super) done: bool,
+    pub(super) ack: Option<Ack>,
+    frames: [Frame; MOST_FRAMES],
+    count: u8,
+}
+
+impl App {
+    /// An empty packet; `early`: 0-RTT.
+    pub(super) fn new(pn: u32, early: bool) -> Self {
+        Self {
+            pn,
+            early,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn frames(&self) -> &[Frame] {
+        &self.frames[..usize::from(self.count)]
+    }
+
+    pub(super) fn push(&mut self, frame: Frame) {
+        if let Some(place) = self.frames.get_mut(usize::from(self.count)) {
+            *place = frame;
+            self.count += 1;
+        }
+    }
+
+    /// Whether the peer acknowledges it.
+    pub(super) const fn is_eliciting(&self) -> bool {
+        self.ping || self.done || self.count > 0
+    }
+}
+
+impl Opening {
+    /// Whether the peer acknowledges it.
+    pub(super) const fn is_eliciting(&self) -> bool {
+        self.ping || self.crypto.is_some()
+    }
+}
+
+/// What a datagram says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Content {
+    /// The Initial and the Handshake packet.
+    pub(super) openings: [Option<Opening>; 2],
+    pub(super) app: Option<App>,
+    /// `CONNECTION_CLOSE`.
+    pub(super) close: bool,
+}
+
+impl Content {
+    /// Words not taken yet; an application packet that is not there takes none.
+    pub(super) fn room(&self) -> usize {
+        let openings = self.openings.iter().flatten().count();
+        let app = self.app.map_or(0, |app| {
+            1 + app.ack.map_or(0, |ack| ack.words()) + 3 * usize::from(app.count)
+        });
+        WORDS - 1 - 3 * openings - app
+    }
+
+    /// Ranges that an ACK may tell here if `frames` STREAM frames are to stand beside it; `None`:
+    /// there is no room for any.
+    pub(super) fn ranges(&self, ecn: bool, frames: usize) -> Option<usize> {
+        let most = self.room().checked_sub(2 + usize::from(ecn) + 3 * frames)?;
+        (most > 0).then_some(most.min(MOST_RANGES))
+    }
+
+    /// Whether one STREAM frame more has room.
+    pub(super) fn has_room_for_frame(&self) -> bool {
+        self.room() >= 3
+            && self
+                .app
+                .is_some_and(|app| usize::from(app.count) < MOST_FRAMES)
+    }
+
+    pub(super) fn encode(&self, payload: u16, ect: bool) -> Datagram {
+        let mut writer = Writer {
+            words: [0; WORDS],
+            next: 1,
+        };
+        let mut bits = 0;
+        let flags = [
+            (INITIAL, INITIAL_ACK, INITIAL_PING),
+            (HANDSHAKE, HANDSHAKE_ACK, HANDSHAKE_PING),
+        ];
+        for (opening, (here, ack, ping)) in self.openings.iter().zip(flags) {
+            let Some(opening) = opening else { continue };
+            bits |= here;
+            bits |= if opening.ack.is_some() { ack } else { 0 };
+            bits |= if opening.ping { ping } else { 0 };
+            writer.opening(opening);
+        }
+        if let Some(app) = &self.app {
+            bits |= APP | u32::from(app.count) << FRAMES_AT;
+            bits |= if app.early { EARLY } else { 0 };
+            bits |= if app.ping { PING } else { 0 };
+            bits |= if app.done { DONE } else { 0 };
+            if let Some(ack) = &app.ack {
+                bits |= ACK | u32::from(ack.count) << RANGES_AT;
+                bits |= if ack.ce.is_some() { ACK_ECN } else { 0 };
+            }
+            writer.app(app);
+        }
+        if self.close {
+            bits |= CLOSE;
+        }
+        writer.words[0] = bits;
+        Datagram {
+            words: writer.words,
+            payload,
+            ect,
+        }
+    }
+}
+
+impl Datagram {
+    /// Bytes of UDP payload.
+    #[inline]
+    pub const fn payload(&self) -> u16 {
+        self.payload
+    }
+
+    /// Whether its first byte is that of a long header (RFC 9000 §17.2): a connection is being
+    /// set up.
+    #[inline]
+    pub const fn is_long(&self) -> bool {
+        self.words[0] & (INITIAL | HANDSHAKE | EARLY) != 0
+    }
+
+    /// Whether it carries data of streams.
+    #[inline]
+    pub const fn has_data(&self) -> bool {
+        (self.words[0] >> FRAMES_AT) & COUNT != 0
+    }
+
+    /// The packet number of its 0-RTT or 1-RTT packet, if it has one.
+    pub fn app_number(&self) -> Option<u32> {
+        let has = self.words[0] & APP != 0;
+        has.then(|| self.words[self.app_at()])
+    }
+
+    /// The same in the form of a segment, as a simulated packet holds it.
+    #[inline]
+    pub const fn to_segment(&self) -> Segment {
+        let [seq, ack, ts_val, ts_ecr, window, sacks @ ..] = self.words;
+        Segment {
+            seq,
+            ack,
+            ts_val,
+            ts_ecr,
+            window,
+            sacks: [
+                block(sacks[0], sacks[1]),
+                block(sacks[2], sacks[3]),
+                block(sacks[4], sacks[5]),
+            ],
+            len: self.payload,
+            flags: if self.ect { Flags::ECT } else { Flags::NONE },
+            sack_count: 0,
+        }
+    }
+
+    /// The datagram that [`Datagram::to_segment`] was asked of.
+    #[inline]
+    pub const fn from_segment(segment: &Segment) -> Self {
+        let [s, t, u] = segment.sacks;
+        Self {
+            words: [
+                segment.seq,
+                segment.ack,
+                segment.ts_val,
+                segment.ts_ecr,
+                segment.window,
+                s.start,
+                s.end,
+                t.start,
+                t.end,
+                u.start,
+                u.end,
+            ],
+            payload: segment.len,
+            ect: segment.flags.has(Flags::ECT),
+        }
+    }
+
+    const fn app_at(&self) -> usize {
+        let openings = (self.words[0] & (INITIAL | HANDSHAKE)).count_ones();
+        1 + 3 * openings as usize
+    }
+
+    pub(super) fn content(&self) -> Content {
+        let bits = self.words[0];
+        Content {
+            openings: [self.opening(0), self.opening(1)],
+            app: self.app(),
+            close: bits & CLOSE != 0,
+        }
+    }
+
+    /// Its Initial (0) or Handshake (1) packet.
+    pub(super) fn opening(&self, n: usize) -> Option<Opening> {
+        let bits = self.words[0];
+        let (here, has_ack, ping) = match n {
+            0 => (INITIAL, INITIAL_ACK, INITIAL_PING),
+            _ => (HANDSHAKE, HANDSHAKE_ACK, HANDSHAKE_PING),
+        };
+        if bits & here == 0 {
+            return None;
+        }
+        let at = if n == 1 && bits & INITIAL != 0 { 4 } else { 1 };
+        let [numbers, bitmap, crypto] = [self.words[at], self.words[at + 1], self.words[at + 2]];
+        let (from, len) = (crypto & 0xFFFF, crypto >> 16);
+        Some(Opening {
+            pn: numbers & 0xFFFF,
+            ack: (bits & has_ack != 0).then(|| unpack_bitmap(numbers >> 16, bitmap)),
+            crypto: (len > 0).then_some((from, from + len)),
+            ping: bits & ping != 0,
+        })
+    }
+
+    /// Its 0-RTT or 1-RTT packet.
+    pub(super) fn app(&self) -> Option<App> {
+        let bits = self.words[0];
+        if bits & APP == 0 {
+            return None;
+        }
+        let mut words = self.words[self.app_at()..].iter().copied();
+        let mut next = || words.next().unwrap_or_default();
+        let mut app = App {
+            pn: next(),
+            early: bits & EARLY != 0,
+            ping: bits & PING != 0,
+            done: bits & DONE != 0,
+            ..App::default()
+        };
+        if bits & ACK != 0 {
+            let mut ack = Ack::default();
+            let (largest, start) = (next(), next());
+            ack.push((start, largest + 1));
+            ack.delay_micros = next();
+            ack.ce = (bits & ACK_ECN != 0).then(&mut next);
+            let mut below = start;
+            for _ in 1..(bits >> RANGES_AT) & COUNT {
+                let word = next();
+                let end = below - (word >> 16);
+                below = end - (word & 0xFFFF);
+                ack.push((below, end));
+            }
+            app.ack = Some(ack);
+        }
+        for _ in 0..(bits >> FRAMES_AT) & COUNT {
+            let (head, low, high) = (next(), next(), next());
+            app.push(Frame {
+                id: (head >> 16) as u16,
+                len: (head & 0x7FFF) as u16,
+                fin: head & 0x8000 != 0,
+                offset: u64::from(high) << 32 | u64::from(low),
+            });
+        }
+        Some(app)
+    }
+}
+
+const fn block(start: u32, end: u32) -> SackBlock {
+    SackBlock { start, end }
+}
+
+struct Writer {
+    words: [u32; WORDS],
+    next: usize,
+}
+
+impl Writer {
+    fn word(&mut self, word: u32) {
+        self.words[self.next] = word;
+        self.next += 1;
+    }
+
+    fn opening(&mut self, opening: &Opening) {
+        let largest = opening.ack.map_or(0, |ack| ack.largest());
+        let (from, to) = opening.crypto.unwrap_or_default();
+        self.word(opening.pn | largest << 16);
+        self.word(opening.ack.map_or(0, |ack| pack_bitmap(&ack)));
+        self.word(from | (to - from) << 16);
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
+    fn app(&mut self, app: &App) {
+        self.word(app.pn);
+        if let Some(ack) = &app.ack {
+            let (start, end) = ack.ranges[0];
+            self.word(end - 1);
+            self.word(start);
+            self.word(ack.delay_micros);
+            if let Some(ce) = ack.ce {
+                self.word(ce);
+            }
+            let mut below = start;
+            for &(start, end) in &ack.ranges()[1..] {
+                self.word((below - end) << 16 | (end - start));
+                below = start;
+            }
+        }
+        for frame in app.frames() {
+            let fin = u32::from(frame.fin) << 15;
+            self.word(u32::from(frame.id) << 16 | fin | u32::from(frame.len));
+            self.word(frame.offset as u32);
+            self.word((frame.offset >> 32) as u32);
+        }
+    }
+}
+
+/// Bit k: packet `largest - 1 - k` has arrived.
+fn pack_bitmap(ack: &Ack) -> u32 {
+    let largest = ack.largest();
+    let mut bitmap = 0;
+    for &(start, end) in ack.ranges() {
+        for pn in start.max(largest.saturating_sub(32))..end.min(largest) {
+            bitmap |= 1 << (largest - 1 - pn);
+        }
+    }
+    bitmap
+}
+
+fn unpack_bitmap(largest: u32, bitmap: u32) -> Ack {
+    let mut ack = Ack::default();
+    let (mut start, mut end) = (largest, largest + 1);
+    for k in 0..32.min(largest) {
+        let pn = largest - 1 - k;
+        if bitmap & 1 << k == 0 {
+            continue;
+        }
+        if pn + 1 == start {
+            start = pn;
+        } else {
+            ack.push((start, end));
+            (start, end) = (pn, pn + 1);
+        }
+    }
+    ack.push((start, end));
+    ack
+}
+
+/// Gap and length of a range below `below` as an ACK can tell them: 16 bits each, the top of a
+/// longer range; `None`: it lies too far below.
+pub(super) fn tellable(below: u32, (start, end): (u32, u32)) -> Option<(u32, u32)> {
+    const MOST: u32 = 0xFFFF;
+    let far = below - end > MOST;
+    (!far).then(|| (start.max(end.saturating_sub(MOST)), end))
+}
+
+#[cfg(test)]
+mod tests;
