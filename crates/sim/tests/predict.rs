@@ -11,8 +11,12 @@
 
 mod transient;
 
+use sojourn_transport::OnCe;
+
 use transient::{Outcome, SIX_MEGABYTES, Transient};
 
+/// Long flows need a law for congestion avoidance too.
+const WITH_FALLBACK: &str = "predict limit 1000000 nodrop fallback";
 const PREDICT: &str = "predict limit 1000000 nodrop";
 /// Runs of each set-up.
 const SEEDS: u64 = 8;
@@ -211,6 +215,40 @@ fn with_mixed_round_trips_predict_waits_least() {
 }
 
 #[test]
+fn most_packets_wait_least_and_long_flows_hide_it() {
+    // P8, in quantiles of the distribution.
+    let quantiles = |rtt, qdisc, rounds| longer(rtt, qdisc, rounds).mean(SEEDS).sojourn_ms;
+    for (rtt, at, factor) in [(50, 0, 4.0), (50, 2, 5.0), (200, 1, 10.0), (200, 2, 4.0)] {
+        let predict = quantiles(rtt, WITH_FALLBACK, 12)[at];
+        for qdisc in [
+            "codel limit 1000000",
+            "pie limit 1000000",
+            "fq_codel limit 1000000",
+        ] {
+            let other = quantiles(rtt, qdisc, 12)[at];
+            assert!(
+                predict < other / factor,
+                "{rtt} ms, {qdisc}, quantile {at}: {other:.1}, not {predict:.1}"
+            );
+        }
+    }
+    let (codel, predict) = (
+        quantiles(200, "codel limit 1000000", 240),
+        quantiles(200, WITH_FALLBACK, 240),
+    );
+    assert!(predict[1] > codel[1] / 2.0, "{predict:?}, {codel:?}");
+}
+
+/// Four flows that carry so many bandwidth-delay products together.
+fn longer(rtt_ms: u64, qdisc: &str, rounds: u64) -> Transient {
+    let mut transient = Transient::of(rtt_ms, qdisc);
+    transient.bytes = transient.bytes / 12 * rounds;
+    // Beyond the transient marks reduce the window, or no law could hold the queue.
+    transient.on_ce = OnCe::EndSlowStart;
+    transient
+}
+
+#[test]
 #[ignore = "prints the tables of papers/predict: a minute in a release build"]
 fn the_tables_of_the_study() {
     const RUNS: u64 = 100;
@@ -234,6 +272,13 @@ fn the_tables_of_the_study() {
         println!("6 MB at 12,{qdisc},{:.1},", large.mean(RUNS).max_sojourn_ms);
         let mixed = large.mean_of_drawn(20..350, RUNS).max_sojourn_ms;
         println!("6 MB at 20 to 350,{qdisc},{mixed:.1},");
+    }
+    println!("rtt_ms,payload,queue,p50,p90,p99");
+    for (rtt, rounds) in [(50, 12), (200, 12), (200, 240)] {
+        for qdisc in queues.into_iter().chain([WITH_FALLBACK]) {
+            let [p50, p90, p99] = longer(rtt, qdisc, rounds).mean(RUNS / 5).sojourn_ms;
+            println!("{rtt},{rounds} BDP,{qdisc},{p50:.1},{p90:.1},{p99:.1}");
+        }
     }
     for (rtt, change) in [
         (200, "full 2"),

@@ -11,6 +11,8 @@ const ACCESS: Rate = Rate::mbit(100);
 const ROUNDS: u64 = 12;
 pub(crate) const SIX_MEGABYTES: u64 = 6_000_000;
 
+pub(crate) const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
+
 /// Flows that start within their first round trip.
 #[derive(Clone, Debug)]
 pub(crate) struct Transient {
@@ -19,12 +21,15 @@ pub(crate) struct Transient {
     pub(crate) bytes: u64,
     pub(crate) qdisc: String,
     pub(crate) initial_window: u32,
+    pub(crate) on_ce: OnCe,
 }
 
 /// Means over some runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
     pub(crate) max_sojourn_ms: f64,
+    /// Quantiles [`QUANTILES`] of the sojourn time of packets.
+    pub(crate) sojourn_ms: [f64; 3],
     pub(crate) fct_s: f64,
     /// From the first mark to the last one before half a round trip without any.
     pub(crate) first_signal_ms: Option<f64>,
@@ -39,6 +44,7 @@ impl Transient {
             bytes: ROUNDS * RATE.carries(rtt).0,
             qdisc: qdisc.to_owned(),
             initial_window: 3,
+            on_ce: OnCe::EndSlowStartOnly,
         }
     }
 
@@ -70,7 +76,7 @@ impl Transient {
                     params: SenderParams {
                         cc: CcKind::Reno,
                         ecn: self.qdisc.starts_with("predict"),
-                        on_ce: OnCe::EndSlowStartOnly,
+                        on_ce: self.on_ce,
                         initial_window: self.initial_window,
                     },
                 },
@@ -78,7 +84,7 @@ impl Transient {
         }
         Config {
             seed,
-            duration: Duration::from_secs(60),
+            duration: Duration::from_secs(600),
             measure_from: Duration::ZERO,
             sample: Duration::from_secs(1),
             links,
@@ -110,8 +116,10 @@ fn outcome(config: &Config) -> Outcome {
         let end = flow.completed.expect("every transfer ends within the run");
         end.since(flow.started.unwrap()).as_secs_f64()
     });
+    let sojourn = &records.links[0].sojourn;
     Outcome {
-        max_sojourn_ms: records.links[0].sojourn.max().unwrap() as f64 / 1e6,
+        max_sojourn_ms: sojourn.max().unwrap() as f64 / 1e6,
+        sojourn_ms: QUANTILES.map(|q| sojourn.quantile(q).unwrap() as f64 / 1e6),
         fct_s: fcts.sum::<f64>() / records.flows.len() as f64,
         first_signal_ms: first_signal_ms(&records, config.flows[0].start_jitter),
     }
@@ -132,6 +140,7 @@ fn mean(runs: impl Iterator<Item = Outcome>) -> Outcome {
     let signals: Vec<_> = all.iter().filter_map(|o| o.first_signal_ms).collect();
     Outcome {
         max_sojourn_ms: mean(all.iter().map(|o| o.max_sojourn_ms).collect()),
+        sojourn_ms: [0, 1, 2].map(|n| mean(all.iter().map(|o| o.sojourn_ms[n]).collect())),
         fct_s: mean(all.iter().map(|o| o.fct_s).collect()),
         first_signal_ms: (!signals.is_empty()).then(|| mean(signals)),
     }
