@@ -34,7 +34,7 @@ class Tcp:
     host
         Client that they belong to, 0 to 126, for queues that share among hosts.
     cc
-        Congestion control: ``"cubic"``, ``"reno"`` or ``"highspeed"``.
+        Congestion control: ``"cubic"``, ``"reno"``, ``"highspeed"`` or ``"bbr"``.
     bytes
         Bytes to transfer, or the distribution that each connection draws them from, such as
         ``{"distribution": "lognormal", "median": "36kb", "sigma": 1.0}``; by default there is no

@@ -318,6 +318,7 @@ fn drawn(seed: u64, most: u64) -> Transfer {
         &[1, mss, 2 * mss + 1, 10 * mss, 100_000, 1_000_000]
     };
     let pauses = [0, 0, 3, 40, 200, 1_500, 30_000];
+    let controllers: Vec<u64> = (0..CcKind::ALL.len() as u64).collect();
     let mut at = 0;
     let writes = (0..=pick(&[0, 0, 1, 5]))
         .map(|_| {
@@ -329,10 +330,12 @@ fn drawn(seed: u64, most: u64) -> Transfer {
         seed,
         network,
         params: SenderParams {
-            cc: CcKind::ALL[usize::try_from(pick(&[0, 1, 2])).unwrap()],
+            cc: CcKind::ALL[usize::try_from(pick(&controllers)).unwrap()],
             initial_window: u32::try_from(pick(&[1, 2, 10, 10, 100])).unwrap(),
             ecn: pick(&[0, 1]) == 1,
             on_ce: OnCe::ALL[usize::try_from(pick(&[0, 0, 1, 2])).unwrap()],
+            pacing: pick(&[0, 0, 1]) == 1,
+            seed,
         },
         writes,
     }

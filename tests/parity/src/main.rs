@@ -17,13 +17,11 @@ mod series;
 mod setup;
 mod truth;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use regex_lite::Regex;
 
-use crate::metric::Metric;
 use crate::report::{MissesOnly, Score};
 use crate::truth::{Scenario, Truth};
 
@@ -107,16 +105,11 @@ fn answer(options: &Options) -> Result<ExitCode, String> {
         print!("{}", series::table(&truth, scenario)?);
         return Ok(ExitCode::SUCCESS);
     }
-    let (built, lacking): (Vec<_>, Vec<_>) = truth
-        .scenarios
-        .iter()
-        .filter(named)
-        .partition(|s| setup::lacking(s).is_none());
-    let comparison = compare::compare(&built);
+    let wanted: Vec<_> = truth.scenarios.iter().filter(named).collect();
+    let comparison = compare::compare(&wanted);
     let score = Score::of(&comparison.cells);
     println!("{}", report::lines(&comparison.cells, options.misses_only));
     println!("{}", report::subtotals(&comparison.cells));
-    print!("{}", not_built(&lacking));
     for failure in &comparison.failures {
         println!("failed: {failure}");
     }
@@ -132,22 +125,4 @@ fn answer(options: &Options) -> Result<ExitCode, String> {
 fn write(path: &Path, truth: &Truth, comparison: &compare::Comparison) -> Result<(), String> {
     report::write_json(path, &truth.kernel, comparison)
         .map_err(|e| format!("{}: {e}", path.display()))
-}
-
-/// What was left out, by what it needs.
-fn not_built(scenarios: &[&Scenario]) -> String {
-    let mut cells: BTreeMap<&str, usize> = BTreeMap::new();
-    for scenario in scenarios {
-        if let Some(name) = setup::lacking(scenario) {
-            *cells.entry(name).or_default() += Metric::of(scenario).len();
-        }
-    }
-    let parts: Vec<_> = cells
-        .iter()
-        .map(|(name, n)| format!("{name} {n} cells"))
-        .collect();
-    if parts.is_empty() {
-        return String::new();
-    }
-    format!("not built yet: {}\n", parts.join(", "))
 }

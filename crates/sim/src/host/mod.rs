@@ -4,7 +4,7 @@ mod probes;
 mod tcp;
 
 use sojourn_net::{Dscp, Duration, Instant, Rng};
-use sojourn_transport::{Segment, Ticks};
+use sojourn_transport::{Segment, SenderParams, Ticks};
 
 use crate::config::{FlowConfig, Traffic};
 use crate::packet::{Kind, Owner, Packet};
@@ -83,6 +83,8 @@ impl Flow {
     ) {
         self.source = match config.traffic {
             Traffic::Tcp { bytes, params } => {
+                let seed = rng.fork("congestion control").next_u64();
+                let params = SenderParams { seed, ..params };
                 Source::Tcp(Box::new(Tcp::open(now, params, bytes, hosts, out)))
             }
             Traffic::Udp {

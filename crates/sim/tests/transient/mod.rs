@@ -78,6 +78,7 @@ impl Transient {
                         ecn: self.qdisc.starts_with("predict"),
                         on_ce: self.on_ce,
                         initial_window: self.initial_window,
+                        ..SenderParams::default()
                     },
                 },
             });

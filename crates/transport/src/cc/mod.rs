@@ -1,7 +1,9 @@
 //! Congestion control: how much may be in flight.
 
+mod bbr;
 mod cubic;
 mod highspeed;
+mod progress;
 mod reno;
 
 use std::fmt;
@@ -9,8 +11,10 @@ use std::str::FromStr;
 
 use sojourn_net::Instant;
 
+pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use highspeed::HighSpeed;
+pub use progress::{Episode, Progress, RateSample, Start};
 pub use reno::Reno;
 
 /// The window a controller steers, in segments.
@@ -105,31 +109,104 @@ pub trait CongestionControl {
 
     /// Sending resumes at tick `tick` after nothing was in flight since `last_sent`.
     fn on_resume(&mut self, _tick: u64, _last_sent: u64) {}
+
+    /// Whether it sets window and pacing rate itself ([`CongestionControl::steer`]), from a model
+    /// of the path. `grow` is not asked then, `ssthresh` only tells that congestion begins, and
+    /// neither reductions nor pauses nor undoing change the window.
+    fn steers(&self) -> bool {
+        false
+    }
+
+    /// The handshake is over.
+    fn begin(&mut self, _window: &Window, _start: &Start) {}
+
+    /// An acknowledgement, with all it told of the path. Returns whether the controller holds
+    /// sending down, so that the rates to come say nothing of the path.
+    fn steer(&mut self, _window: &mut Window, _ack: &Ack, _progress: &Progress) -> bool {
+        false
+    }
+
+    /// The last reduction turned out to be unfounded.
+    fn on_undo(&mut self) {}
+
+    /// The application has something to send again and nothing is in flight.
+    fn on_restart(&mut self, _window: &mut Window, _now: Instant, _tick: u64) {}
+
+    /// How fast to send, in bytes/s, if it says so itself.
+    fn pacing_rate(&self) -> Option<u64> {
+        None
+    }
+
+    /// How many segments are sent together at least.
+    fn least_unit(&self) -> u32 {
+        2
+    }
 }
 
-/// Which controller.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum CcKind {
-    /// RFC 5681.
-    Reno,
-    /// RFC 9438 with HyStart, Linux's default.
-    #[default]
-    Cubic,
-    /// RFC 3649.
-    HighSpeed,
-}
-
-impl CcKind {
-    /// Every controller.
-    pub const ALL: [Self; 3] = [Self::Reno, Self::Cubic, Self::HighSpeed];
-
-    /// What Linux calls it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Reno => "reno",
-            Self::Cubic => "cubic",
-            Self::HighSpeed => "highspeed",
+/// Names the controllers, one line each: variant, name, what it holds, how it begins with a seed.
+macro_rules! controllers {
+    ($($(#[$doc:meta])+ $kind:ident($name:literal, $held:ty) = $new:expr;)+) => {
+        /// Which controller.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum CcKind {
+            $($(#[$doc])+ $kind,)+
         }
+
+        impl CcKind {
+            /// Every controller.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$kind),+];
+
+            /// What Linux calls it.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)+
+                }
+            }
+        }
+
+        /// A controller, dispatched without indirection: it is asked on every acknowledgement.
+        #[derive(Clone, Debug)]
+        pub(crate) enum Controller {
+            $($kind($held),)+
+        }
+
+        impl Controller {
+            /// The controller at a connection's beginning; what it draws by lot comes from `seed`.
+            pub(crate) fn new(kind: CcKind, seed: u64) -> Self {
+                match kind {
+                    $(CcKind::$kind => {
+                        let new: fn(u64) -> $held = $new;
+                        Self::$kind(new(seed))
+                    })+
+                }
+            }
+        }
+
+        macro_rules! dispatch {
+            ($self:ident, $cc:ident => $call:expr) => {
+                match $self {
+                    $(Controller::$kind($cc) => $call,)+
+                }
+            };
+        }
+    };
+}
+
+controllers! {
+    /// RFC 5681.
+    Reno("reno", Reno) = |_| Reno;
+    /// RFC 9438 with HyStart, Linux's default.
+    Cubic("cubic", Cubic) = |_| Cubic::default();
+    /// RFC 3649.
+    HighSpeed("highspeed", HighSpeed) = |_| HighSpeed::default();
+    /// BBR, version 1.
+    Bbr("bbr", Box<Bbr>) = |seed| Box::new(Bbr::new(seed));
+}
+
+impl Default for CcKind {
+    /// Linux's.
+    fn default() -> Self {
+        Self::Cubic
     }
 }
 
@@ -165,34 +242,6 @@ impl FromStr for CcKind {
     }
 }
 
-/// A controller, dispatched without indirection: it is asked on every acknowledgement.
-#[derive(Clone, Debug)]
-pub(crate) enum Controller {
-    Reno(Reno),
-    Cubic(Cubic),
-    HighSpeed(HighSpeed),
-}
-
-impl Controller {
-    pub(crate) fn new(kind: CcKind) -> Self {
-        match kind {
-            CcKind::Reno => Self::Reno(Reno),
-            CcKind::Cubic => Self::Cubic(Cubic::default()),
-            CcKind::HighSpeed => Self::HighSpeed(HighSpeed::default()),
-        }
-    }
-}
-
-macro_rules! dispatch {
-    ($self:ident, $cc:ident => $call:expr) => {
-        match $self {
-            Controller::Reno($cc) => $call,
-            Controller::Cubic($cc) => $call,
-            Controller::HighSpeed($cc) => $call,
-        }
-    };
-}
-
 impl CongestionControl for Controller {
     #[inline]
     fn on_acked(&mut self, window: &mut Window, ack: &Ack) {
@@ -210,5 +259,28 @@ impl CongestionControl for Controller {
     }
     fn on_resume(&mut self, tick: u64, last_sent: u64) {
         dispatch!(self, cc => cc.on_resume(tick, last_sent));
+    }
+    fn steers(&self) -> bool {
+        dispatch!(self, cc => cc.steers())
+    }
+    fn begin(&mut self, window: &Window, start: &Start) {
+        dispatch!(self, cc => cc.begin(window, start));
+    }
+    fn steer(&mut self, window: &mut Window, ack: &Ack, progress: &Progress) -> bool {
+        dispatch!(self, cc => cc.steer(window, ack, progress))
+    }
+    fn on_undo(&mut self) {
+        dispatch!(self, cc => cc.on_undo());
+    }
+    fn on_restart(&mut self, window: &mut Window, now: Instant, tick: u64) {
+        dispatch!(self, cc => cc.on_restart(window, now, tick));
+    }
+    #[inline]
+    fn pacing_rate(&self) -> Option<u64> {
+        dispatch!(self, cc => cc.pacing_rate())
+    }
+    #[inline]
+    fn least_unit(&self) -> u32 {
+        dispatch!(self, cc => cc.least_unit())
     }
 }

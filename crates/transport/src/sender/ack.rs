@@ -30,6 +30,11 @@ pub(super) struct Findings {
     pub(super) resend_lost: bool,
     delivered_before: u64,
     lost_before: u64,
+    pub(super) in_flight_before: u32,
+    /// What the controller is told of the RTT, in µs.
+    pub(super) ca_rtt: Option<u32>,
+    /// The peer may have waited with this acknowledgement.
+    pub(super) maybe_delayed: bool,
     /// Send times of the oldest and newest never-resent segments newly acknowledged, and newly
     /// held.
     acked_sent: Option<(Instant, Instant)>,
@@ -54,6 +59,9 @@ impl Findings {
             resend_lost: false,
             delivered_before: 0,
             lost_before,
+            in_flight_before: 0,
+            ca_rtt: None,
+            maybe_delayed: false,
             acked_sent: None,
             sacked_sent: None,
             reordered: None,
@@ -88,6 +96,7 @@ impl Sender {
             una_advanced: seg.ack > self.board.una,
             ece: self.ecn && seg.flags.has(Flags::ECE),
             delivered_before: self.delivered,
+            in_flight_before: self.board.in_flight(),
             ..Findings::nothing(self.lost_total)
         };
         let old = seg.ack < self.board.una;
@@ -103,6 +112,9 @@ impl Sender {
             self.peer_window = seg.window;
         }
         self.rack.advanced = false;
+        if let Some(sampler) = self.sampler() {
+            sampler.begin();
+        }
         if seg.sack_count > 0 {
             self.read_sacks(now, seg, &mut found);
         }
@@ -125,7 +137,7 @@ impl Sender {
                 self.arm_after_progress(now);
             }
             self.control_congestion(now, &found);
-            self.pacing_rate = self.window_rate();
+            self.set_pacing_rate();
         }
         self.resend(now, resend, out);
         self.send_new(now, out);
@@ -190,6 +202,10 @@ impl Sender {
         }
         self.board.sacked += 1;
         self.delivered += 1;
+        let index = seq - self.board.una;
+        if let Some(sampler) = self.sampler() {
+            sampler.on_held(index, at, seq + 1);
+        }
         found.sacked = true;
         let min = self.rtt.min_micros();
         self.rack
@@ -225,6 +241,9 @@ impl Sender {
             };
             self.bytes_in_flight -= u32::from(sent.len);
             last_len = sent.len;
+            if let Some(sampler) = self.sampler() {
+                sampler.on_acked(sent.at, seq + 1, !sent.is(SACKED));
+            }
             if sent.is(EVER_RESENT) {
                 found.resent_acked = true;
             } else if !sent.is(SACKED) {
@@ -252,6 +271,8 @@ impl Sender {
         }
         let delayed = acked == 1 && last_len < crate::MSS && !held_before;
         let ca_rtt = self.take_rtt(now, seg, acked, delayed, found);
+        found.ca_rtt = ca_rtt;
+        found.maybe_delayed = delayed;
         self.note_reordering(high_before, found);
         let facts = self.facts(now, ca_rtt);
         self.cc.on_acked(&mut self.window, &facts);
@@ -330,6 +351,10 @@ impl Sender {
     /// Step 9: the window moves by reduction, by growth or not at all.
     fn control_congestion(&mut self, now: Instant, found: &Findings) {
         let delivered = u32::try_from(self.delivered - found.delivered_before).unwrap_or(u32::MAX);
+        if self.is_steered() {
+            self.steer(now, delivered, found);
+            return;
+        }
         if matches!(self.phase, Phase::Cwr | Phase::Recovery) {
             self.reduce(delivered, found);
             return;

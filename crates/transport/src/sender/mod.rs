@@ -7,23 +7,29 @@
 //! DSACK) undo, RFC 3168 and 8511 (ECN), RFC 2861 (idle restart).
 //!
 //! The order of steps on an acknowledgement is in `ack`; loss detection in `rack`; states,
-//! reductions and undo in `recovery`; what is sent when in `output`; answers to ECN in `ecn`; timers in `timers`.
+//! reductions and undo in `recovery`; what is sent when in `output`, spread over time in `pacing`;
+//! answers to ECN in `ecn`; timers in `timers`; delivery rates in `rate` and the controllers that
+//! live on them in `steering`.
 
 mod ack;
 mod ecn;
 mod output;
+mod pacing;
 mod rack;
+mod rate;
 mod recovery;
 mod scoreboard;
+mod steering;
 mod timers;
 
 use sojourn_net::{Duration, Instant};
 
-use crate::cc::{CcKind, Controller, Window};
+use crate::cc::{CcKind, CongestionControl, Controller, Window};
 use crate::clock::Ticks;
 use crate::rtt::Rtt;
 use crate::segment::{Flags, Segment};
 pub use ecn::OnCe;
+use pacing::Pacer;
 use rack::Rack;
 use scoreboard::Scoreboard;
 use timers::Timer;
@@ -39,6 +45,11 @@ pub struct SenderParams {
     pub ecn: bool,
     /// The answer to an echo of CE.
     pub on_ce: OnCe,
+    /// Spread transmissions over the round trip, as `sch_fq` would. Controllers that set a rate
+    /// are paced anyway.
+    pub pacing: bool,
+    /// What the controller draws by lot comes from this.
+    pub seed: u64,
 }
 
 impl Default for SenderParams {
@@ -48,6 +59,8 @@ impl Default for SenderParams {
             initial_window: 10,
             ecn: false,
             on_ce: OnCe::Reduce,
+            pacing: false,
+            seed: 0,
         }
     }
 }
@@ -119,6 +132,8 @@ pub struct Sender {
     board: Scoreboard,
     window: Window,
     cc: Controller,
+    /// Of a connection that is paced.
+    pacer: Option<Box<Pacer>>,
     rtt: Rtt,
     rack: Rack,
     timer: Timer,
@@ -178,6 +193,9 @@ pub struct Counters {
 impl Sender {
     /// A connection not opened yet, on a host with this tick counter.
     pub fn new(params: &SenderParams, ticks: Ticks) -> Self {
+        let cc = Controller::new(params.cc, params.seed);
+        let steers = cc.steers();
+        let pacer = (params.pacing || steers).then(|| Box::new(Pacer::new(steers)));
         Self {
             ticks,
             state: State::Closed,
@@ -198,7 +216,8 @@ impl Sender {
             unsent: 0,
             board: Scoreboard::new(),
             window: Window::new(params.initial_window),
-            cc: Controller::new(params.cc),
+            cc,
+            pacer,
             rtt: Rtt::new(),
             rack: Rack::new(),
             timer: Timer::off(),
@@ -236,6 +255,7 @@ impl Sender {
 
     /// The application has `bytes` more to send; they go out as the window allows.
     pub fn write(&mut self, now: Instant, bytes: u64, out: &mut Vec<Segment>) {
+        self.note_app_limit();
         self.unsent = self.unsent.saturating_add(bytes);
         if self.state == State::Established {
             self.restart_after_idle(now);
@@ -257,6 +277,7 @@ impl Sender {
             self.state = State::Aborted;
         }
         self.timer = Timer::off();
+        self.pacer = None;
     }
 
     /// A segment from the peer arrived.
@@ -305,7 +326,10 @@ impl Sender {
             self.initial_window
         };
         self.used_at = now;
-        self.pacing_rate = self.window_rate();
+        // The SYN was delivered.
+        self.delivered = 1;
+        self.begin_steering(now, sample);
+        self.set_pacing_rate();
         self.confirm(now, out);
         self.send_new(now, out);
     }

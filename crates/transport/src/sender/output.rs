@@ -31,7 +31,7 @@ impl Sender {
         let mut sent_any = 0;
         let mut limited = false;
         let max_segments = self.unit_segments();
-        while self.unsent > 0 {
+        while self.unsent > 0 && !self.held_back(now) {
             let in_flight = self.board.in_flight();
             let quota = self.window.cwnd.saturating_sub(in_flight);
             if quota == 0 || !self.may_send_bytes() {
@@ -106,7 +106,7 @@ impl Sender {
 
     /// A window long unused says nothing of the path.
     fn shrink_unused(&mut self) {
-        if self.phase == Phase::Open {
+        if self.phase == Phase::Open && !self.is_steered() {
             let used = self.used.max(self.initial_window.min(10));
             if used < self.window.cwnd {
                 let three_quarters = self.window.cwnd / 2 + self.window.cwnd / 4;
@@ -118,7 +118,7 @@ impl Sender {
 
     /// After a pause longer than the time-out the window starts over (RFC 2861, RFC 5681 §4.1).
     pub(super) fn restart_after_idle(&mut self, now: Instant) {
-        if self.board.outstanding() > 0 || self.counters.sent == 0 {
+        if self.board.outstanding() > 0 || self.counters.sent == 0 || self.is_steered() {
             return;
         }
         let rto = Duration::from_millis(self.current_rto_ms());
@@ -149,7 +149,7 @@ impl Sender {
 
     /// Whether a unit may go, or had better wait for the next acknowledgement to grow.
     fn defer(&self, now: Instant, in_flight: u32, max_segments: u32) -> Verdict {
-        if self.phase >= Phase::Recovery || now.since(self.last_sent) > PATIENCE {
+        if self.phase >= Phase::Recovery || now.saturating_since(self.last_departure()) > PATIENCE {
             return Verdict::Send;
         }
         let by_cwnd = self.window.cwnd - in_flight;
@@ -194,15 +194,18 @@ impl Sender {
         if shift < 32 {
             bytes = (bytes + (MAX_UNIT >> shift)).min(MAX_UNIT);
         }
-        u32::try_from(bytes / u64::from(MSS)).map_or(2, |n| n.max(2))
+        let least = self.pacer.as_ref().map_or(2, |_| self.cc.least_unit());
+        u32::try_from(bytes / u64::from(MSS)).map_or(least, |n| n.max(least))
     }
 
     fn send_unit(&mut self, now: Instant, segments: u32, out: &mut Vec<Segment>) {
         if self.board.in_flight() == 0 && self.counters.sent > 0 {
             let (tick, last) = (self.ticks.at(now), self.ticks.at(self.last_sent));
             self.cc.on_resume(tick, last);
+            self.restart_steering(now);
         }
         let was_empty = self.board.outstanding() == 0;
+        let unsent = self.unsent;
         for n in 1..=segments {
             let len = self.unsent.min(u64::from(MSS));
             self.unsent -= len;
@@ -219,6 +222,7 @@ impl Sender {
             self.send_one(now, len, push, fin, out);
         }
         self.last_sent = now;
+        self.charge(now, unsent - self.unsent);
         if was_empty || self.timer_is(Kind::Probe) {
             self.arm_rto(now);
         }
@@ -260,6 +264,10 @@ impl Sender {
             flags,
             ..self.blank(now)
         });
+        let (delivered, idle) = (self.delivered, self.board.outstanding() == 0);
+        if let Some(sampler) = self.sampler() {
+            sampler.on_sent(now, delivered, idle);
+        }
         self.board.push(Sent {
             at: now,
             len,
@@ -288,7 +296,10 @@ impl Sender {
     /// Retransmits lost segments, lowest first, as the window allows.
     pub(super) fn resend_lost(&mut self, now: Instant, out: &mut Vec<Segment>) {
         let mut first_resent = false;
-        while self.board.in_flight() < self.window.cwnd && self.board.resent < self.board.lost {
+        while self.board.in_flight() < self.window.cwnd
+            && self.board.resent < self.board.lost
+            && !self.held_back(now)
+        {
             let Some(seq) = self.board.next_to_resend() else {
                 break;
             };
@@ -332,6 +343,10 @@ impl Sender {
         sent.at = now;
         sent.flags |= EVER_RESENT;
         let (len, control) = (sent.len, sent.control);
+        let (delivered, index) = (self.delivered, seq - self.board.una);
+        if let Some(sampler) = self.sampler() {
+            sampler.on_resent(now, delivered, index);
+        }
         out.push(Segment {
             seq,
             len,
@@ -341,6 +356,7 @@ impl Sender {
         self.counters.sent += 1;
         self.counters.resent += 1;
         self.last_sent = now;
+        self.charge(now, u64::from(len));
     }
 
     /// Sends a tail loss probe: a new segment, or the last one again. Says whether it could.

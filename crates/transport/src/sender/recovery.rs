@@ -203,7 +203,7 @@ impl Sender {
 
     /// Proportional rate reduction: how many segments this acknowledgement lets go.
     pub(super) fn reduce(&mut self, delivered: u32, found: &Findings) {
-        if delivered == 0 || self.prior_cwnd == 0 {
+        if delivered == 0 || self.prior_cwnd == 0 || self.is_steered() {
             return;
         }
         self.prr_delivered += delivered;
@@ -234,6 +234,7 @@ impl Sender {
 
     pub(super) fn end_reduction(&mut self) {
         if self.window.ssthresh < Window::UNSET
+            && !self.is_steered()
             && (self.phase == Phase::Cwr || self.undo_marker.is_some())
         {
             self.window.cwnd = self.window.ssthresh;
@@ -301,7 +302,8 @@ impl Sender {
         if unmark {
             self.board.unmark_losses();
         }
-        if self.prior_ssthresh > 0 {
+        self.cc.on_undo();
+        if self.prior_ssthresh > 0 && !self.is_steered() {
             self.window.cwnd = self.window.cwnd.max(self.prior_cwnd);
             self.window.ssthresh = self.window.ssthresh.max(self.prior_ssthresh);
             self.cwr_pending = false;

@@ -1,8 +1,9 @@
-//! The one timer of a connection: SYN, retransmission, tail loss probe or reordering.
+//! The timers of a connection: one for SYN, retransmission, tail loss probe or reordering; if it is
+//! paced, one for the next departure.
 //!
 //! # Source
 //!
-//! RFC 6298 §5 and RFC 8985 §7, on the timer wheel of Linux.
+//! RFC 6298 §5 and RFC 8985 §7, on the timer wheel of Linux. Departures are exact.
 
 use sojourn_net::{Duration, Instant};
 
@@ -57,6 +58,15 @@ impl Sender {
     /// When [`Sender::on_timer`] is due; `None` if nothing is waited for.
     #[inline]
     pub fn next_timer(&self) -> Option<Instant> {
+        match (self.wheel_timer(), self.departure()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// The one on the wheel.
+    #[inline]
+    fn wheel_timer(&self) -> Option<Instant> {
         let timer = &self.timer;
         timer
             .kind
@@ -68,7 +78,7 @@ impl Sender {
     pub fn next_timer_before(&self, pending: Instant) -> Option<Instant> {
         // The wheel never fires early, so most answers need no look at it.
         let least = self.timer.set_at + Duration::from_millis(u64::from(self.timer.ticks));
-        if least >= pending {
+        if least >= pending && self.pacer.is_none() {
             return None;
         }
         self.next_timer().filter(|&at| at < pending)
@@ -76,8 +86,11 @@ impl Sender {
 
     /// The time returned by [`Sender::next_timer`] has come.
     pub fn on_timer(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        if self.departure().is_some_and(|at| at <= now) {
+            self.on_departure(now, out);
+        }
         let Some(kind) = self.timer.kind else { return };
-        if self.next_timer().is_some_and(|at| now < at) {
+        if self.wheel_timer().is_some_and(|at| now < at) {
             return;
         }
         self.timer.cancel();

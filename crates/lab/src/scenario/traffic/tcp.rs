@@ -34,6 +34,7 @@ impl Tcp {
                 choice(p, "an answer to CE", &answers).map(|n| OnCe::ALL[n])
             })?,
             initial_window: fields.or("initial_window", 10, |p| p.count(1, 100_000))?,
+            ..SenderParams::default()
         };
         Ok(Self {
             bytes: fields.option("bytes", Amount::read)?,

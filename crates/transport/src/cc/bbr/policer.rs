@@ -1,0 +1,159 @@
+//! Does a policer cap the long-term rate?
+
+use sojourn_net::Instant;
+
+use super::{UNIT, UNIT_BW_SHIFT};
+use crate::cc::Progress;
+use crate::segment::MSS;
+
+/// Rounds an interval has at least, and a quarter of those it has at most.
+const INTERVAL_ROUNDS: u32 = 4;
+/// Part of the segments lost from which an interval looks policed, in 256ths.
+const LOSS_PART: u64 = 50;
+/// Two intervals whose rates differ by less than an eighth agree.
+const AGREE_PART: u64 = 8;
+/// So do those that differ by less, in bytes/s.
+const AGREE_BYTES: u64 = 500;
+/// Rounds the found rate is used for.
+const USED_ROUNDS: u32 = 48;
+
+/// Two intervals in a row, each ended by a loss and with a fifth of it lost, that delivered at about
+/// the same rate: a policer's token bucket is empty, and sending at its rate loses nothing.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Policer {
+    sampling: bool,
+    in_use: bool,
+    rounds: u32,
+    bw: u64,
+    since: Instant,
+    delivered: u64,
+    lost: u64,
+}
+
+impl Policer {
+    /// The policed bandwidth while it is believed in.
+    pub(super) fn bw(&self) -> Option<u64> {
+        self.in_use.then_some(self.bw)
+    }
+
+    pub(super) fn reset(&mut self, p: &Progress) {
+        *self = Self::default();
+        self.begin_interval(p);
+    }
+
+    fn begin_interval(&mut self, p: &Progress) {
+        self.since = p.delivered_at;
+        self.delivered = p.delivered;
+        self.lost = p.lost;
+        self.rounds = 0;
+    }
+
+    /// One acknowledgement. Returns whether the found rate has been used long enough.
+    pub(super) fn take(&mut self, p: &Progress, lost: bool, round: bool, probing_bw: bool) -> bool {
+        if self.in_use {
+            if probing_bw && round {
+                self.rounds += 1;
+                if self.rounds >= USED_ROUNDS {
+                    self.reset(p);
+                    return true;
+                }
+            }
+            return false;
+        }
+        if !self.sampling {
+            if !lost {
+                return false;
+            }
+            self.begin_interval(p);
+            self.sampling = true;
+        }
+        if p.sample.is_some_and(|s| s.app_limited) {
+            self.reset(p);
+            return false;
+        }
+        self.rounds += u32::from(round);
+        if self.rounds < INTERVAL_ROUNDS {
+            return false;
+        }
+        if self.rounds > 4 * INTERVAL_ROUNDS {
+            self.reset(p);
+            return false;
+        }
+        if lost {
+            self.end_interval(p);
+        }
+        false
+    }
+
+    fn end_interval(&mut self, p: &Progress) {
+        let lost = p.lost - self.lost;
+        let delivered = p.delivered - self.delivered;
+        let ms = p.delivered_at.since(self.since).as_micros() / 1_000;
+        if delivered == 0 || lost * UNIT < LOSS_PART * delivered || ms == 0 {
+            return;
+        }
+        let bw = (delivered << UNIT_BW_SHIFT) / (ms * 1_000);
+        if self.bw > 0 {
+            let apart = bw.abs_diff(self.bw);
+            let bytes = (apart * u64::from(MSS) * 1_000_000) >> UNIT_BW_SHIFT;
+            if apart * AGREE_PART <= self.bw || bytes <= AGREE_BYTES {
+                self.bw = u64::midpoint(bw, self.bw);
+                self.in_use = true;
+                self.rounds = 0;
+                return;
+            }
+        }
+        self.bw = bw;
+        self.begin_interval(p);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rounds of 100 ms with `delivered` and `lost` segments each, until a rate is found.
+    fn rounds_until_found(delivered: u64, lost: u64) -> Option<u64> {
+        let mut policer = Policer::default();
+        let mut p = Progress::at(Instant::ZERO);
+        (1..=40).find(|&n| {
+            p.delivered_at = Instant::from_millis(100 * n);
+            p.delivered = delivered * n;
+            p.lost = lost * n;
+            policer.take(&p, lost > 0, true, true);
+            policer.bw().is_some()
+        })
+    }
+
+    #[test]
+    fn two_intervals_of_steady_loss_betray_a_policer() {
+        // The first loss begins an interval of four rounds, the second ends with the eighth.
+        assert_eq!(rounds_until_found(80, 20), Some(8));
+        let mut policer = Policer::default();
+        let mut p = Progress::at(Instant::ZERO);
+        for n in 1..=8 {
+            p.delivered_at = Instant::from_millis(100 * n);
+            (p.delivered, p.lost) = (80 * n, 20 * n);
+            policer.take(&p, true, true, true);
+        }
+        let found = (policer.bw().unwrap() * 1_000_000) >> UNIT_BW_SHIFT;
+        assert!(found.abs_diff(800) <= 1, "{found} segments/s");
+    }
+
+    #[test]
+    fn little_loss_is_no_policer() {
+        assert_eq!(rounds_until_found(90, 10), None);
+    }
+
+    #[test]
+    fn the_rate_is_dropped_after_48_rounds() {
+        let mut policer = Policer {
+            in_use: true,
+            ..Policer::default()
+        };
+        let p = Progress::at(Instant::ZERO);
+        let used = (1..100).find(|_| policer.take(&p, false, true, true));
+        assert_eq!(used, Some(48));
+        assert_eq!(policer.bw(), None);
+    }
+}

@@ -1,0 +1,194 @@
+use super::*;
+use crate::cc::RateSample;
+
+/// A path that delivers one segment a millisecond after 100 ms, and a sender that keeps what the
+/// controller allows in flight: one step is one round trip.
+struct Path {
+    bbr: Bbr,
+    window: Window,
+    ms: u64,
+    delivered: u64,
+    lost: u64,
+}
+
+const RTT_MS: u64 = 100;
+const CAPACITY: u64 = 100;
+
+impl Path {
+    fn new() -> Self {
+        let mut bbr = Bbr::new(1);
+        let window = Window::new(10);
+        let start = Start {
+            now: Instant::ZERO,
+            tick: 0,
+            rtt_micros: 100_000,
+            delivered: 1,
+        };
+        bbr.begin(&window, &start);
+        Self {
+            bbr,
+            window,
+            ms: 0,
+            delivered: 1,
+            lost: 0,
+        }
+    }
+
+    /// A round trip in which the whole window is delivered, as fast as the path allows.
+    fn round(&mut self) {
+        self.round_with(0, Episode::None, 0);
+    }
+
+    fn round_with(&mut self, lost: u32, episode: Episode, in_flight: u32) {
+        let cwnd = u64::from(self.window.cwnd);
+        let queued_ms = cwnd.saturating_sub(CAPACITY);
+        let took = RTT_MS + queued_ms;
+        self.ms += took;
+        let prior = self.delivered;
+        self.delivered += cwnd - u64::from(lost);
+        self.lost += u64::from(lost);
+        let now = Instant::from_millis(self.ms);
+        let p = Progress {
+            delivered: self.delivered,
+            lost: self.lost,
+            newly_delivered: self.window.cwnd - lost,
+            newly_lost: lost,
+            prior_in_flight: self.window.cwnd,
+            in_flight,
+            episode,
+            sample: Some(RateSample {
+                prior_delivered: prior,
+                delivered: cwnd - u64::from(lost),
+                interval_micros: took * 1_000,
+                app_limited: false,
+            }),
+            ..Progress::at(now)
+        };
+        let ack = Ack {
+            now,
+            tick: self.ms,
+            rtt_micros: Some(u32::try_from(took * 1_000).unwrap()),
+            snd_una: 0,
+            snd_nxt: 0,
+            pacing_rate: 0,
+        };
+        self.bbr.steer(&mut self.window, &ack, &p);
+    }
+
+    fn until(&mut self, mode: Mode) {
+        for _ in 0..300 {
+            if self.bbr.mode == mode {
+                return;
+            }
+            self.round();
+        }
+        panic!("never reached {mode:?}, but is in {:?}", self.bbr.mode);
+    }
+}
+
+#[test]
+fn the_first_rate_is_the_initial_window_a_round_trip_times_the_high_gain() {
+    let bbr = Path::new().bbr;
+    let want = 10.0 * 1_448.0 / 0.1 * 739.0 / 256.0 * 0.99;
+    let got = f64::from(u32::try_from(bbr.pacing_rate).unwrap());
+    assert!((got - want).abs() < 0.001 * want, "{got}, not {want}");
+}
+
+#[test]
+fn startup_doubles_the_window_until_three_rounds_bring_no_more_bandwidth() {
+    let mut path = Path::new();
+    for want in [20, 40, 80, 160] {
+        path.round();
+        assert_eq!(path.window.cwnd, want);
+    }
+    // 160 fill the path of 100: the fourth round without growth, counted from the first full one.
+    let mut rounds = 0;
+    while path.bbr.mode == Mode::Startup {
+        path.round();
+        rounds += 1;
+    }
+    assert_eq!(rounds, 4);
+    assert!(path.bbr.full);
+}
+
+#[test]
+fn startup_is_left_for_drain_and_drain_for_the_cycle() {
+    let mut path = Path::new();
+    path.until(Mode::Startup);
+    while path.bbr.mode == Mode::Startup {
+        // What is in flight stays above the BDP.
+        path.round_with(0, Episode::None, 300);
+    }
+    assert_eq!(path.bbr.mode, Mode::Drain);
+    assert_eq!(path.bbr.pacing_gain, DRAIN_GAIN);
+    path.round_with(0, Episode::None, 90);
+    assert_eq!(path.bbr.mode, Mode::ProbeBw);
+    assert_ne!(path.bbr.phase, 1, "not the phase that drains");
+}
+
+#[test]
+fn the_cycle_paces_at_five_fourths_three_fourths_and_six_times_the_bandwidth() {
+    let mut path = Path::new();
+    path.until(Mode::ProbeBw);
+    // One segment a ms with 1 % margin.
+    let bandwidth = 1_448_000.0 * 0.99;
+    let mut gains = Vec::new();
+    let mut last = usize::MAX;
+    while gains.len() < 9 {
+        path.round();
+        if path.bbr.phase != last {
+            last = path.bbr.phase;
+            let rate = f64::from(u32::try_from(path.bbr.pacing_rate).unwrap());
+            gains.push(format!("{:.2}", rate / bandwidth));
+        }
+    }
+    let first = gains.iter().position(|g| g == "1.25").unwrap();
+    gains.rotate_left(first);
+    assert_eq!(gains[..2], ["1.25", "0.75"]);
+    assert!(gains[2..].iter().filter(|&g| g == "1.00").count() >= 6);
+    // Twice the BDP, a BDP for the whole window coming in one lump, and the budget.
+    let cwnd = path.window.cwnd;
+    assert!((300..=312).contains(&cwnd), "{cwnd}");
+}
+
+#[test]
+fn after_ten_seconds_without_a_smaller_rtt_the_window_is_four_for_200_ms_and_a_round() {
+    let mut path = Path::new();
+    path.until(Mode::ProbeRtt);
+    // From the last time nothing was queued, in STARTUP.
+    assert!((10_000..11_500).contains(&path.ms), "{} ms", path.ms);
+    assert_eq!(path.window.cwnd, MIN_CWND);
+    let began = path.ms;
+    path.until(Mode::ProbeBw);
+    assert!((200..=500).contains(&(path.ms - began)));
+    assert!(path.window.cwnd > 190, "as before: {}", path.window.cwnd);
+}
+
+#[test]
+fn a_loss_takes_the_window_to_what_was_delivered_for_one_round() {
+    let mut path = Path::new();
+    path.until(Mode::ProbeBw);
+    for _ in 0..3 {
+        path.round();
+    }
+    let before = path.window.cwnd;
+    path.bbr.ssthresh(before);
+    path.round_with(10, Episode::Recovery, 20);
+    assert_eq!(path.window.cwnd, 20 + before - 10);
+    path.round();
+    assert!(path.window.cwnd >= before, "{}", path.window.cwnd);
+}
+
+#[test]
+fn a_time_out_keeps_the_model() {
+    let mut path = Path::new();
+    path.until(Mode::ProbeBw);
+    let before = path.window.cwnd;
+    path.bbr.ssthresh(before);
+    path.bbr.on_timeout(Instant::from_millis(path.ms), 0);
+    path.window.cwnd = 1;
+    path.round_with(0, Episode::Loss, 0);
+    assert_eq!(path.window.cwnd, MIN_CWND);
+    path.round();
+    assert!(path.window.cwnd >= before, "{}", path.window.cwnd);
+}

@@ -1,0 +1,91 @@
+//! Controllers that set window and rate from a model of the path.
+
+use sojourn_net::Instant;
+
+use super::ack::Findings;
+use super::{Phase, Sender};
+use crate::cc::{CongestionControl, Episode, Progress, Start};
+use crate::segment::MSS;
+
+impl Sender {
+    /// Whether the controller sets the window itself.
+    #[inline]
+    pub(super) fn is_steered(&self) -> bool {
+        self.pacer.as_ref().is_some_and(|p| p.sampler.is_some())
+    }
+
+    /// The handshake, a round trip of `rtt_micros`, is over.
+    pub(super) fn begin_steering(&mut self, now: Instant, rtt_micros: u32) {
+        let start = Start {
+            now,
+            tick: self.ticks.at(now),
+            rtt_micros,
+            delivered: self.delivered,
+        };
+        self.cc.begin(&self.window, &start);
+    }
+
+    /// The application writes: what was sent until now may not have filled the path.
+    pub(super) fn note_app_limit(&mut self) {
+        let in_flight = self.board.in_flight();
+        let idle = self.unsent < u64::from(MSS)
+            && in_flight < self.window.cwnd
+            && self.board.lost <= self.board.resent;
+        let delivered = self.delivered.max(1);
+        if let Some(sampler) = self.sampler()
+            && idle
+        {
+            sampler.limit_by_app(delivered, in_flight);
+        }
+    }
+
+    /// Lets the controller set window and rate.
+    pub(super) fn steer(&mut self, now: Instant, newly_delivered: u32, found: &Findings) {
+        let (delivered, min_rtt) = (self.delivered, self.rtt.min_micros());
+        let in_flight = self.board.in_flight();
+        let Some(pacer) = &mut self.pacer else { return };
+        let next_departure = pacer.next(now);
+        let Some(sampler) = &mut pacer.sampler else {
+            return;
+        };
+        let sample = sampler.finish(now, newly_delivered, delivered, min_rtt);
+        let progress = Progress {
+            delivered,
+            lost: self.lost_total,
+            delivered_at: sampler.delivered_at(),
+            newly_delivered,
+            newly_lost: u32::try_from(found.newly_lost(self.lost_total)).unwrap_or(u32::MAX),
+            prior_in_flight: found.in_flight_before,
+            in_flight,
+            next_departure,
+            episode: match self.phase {
+                Phase::Open | Phase::Disorder | Phase::Cwr => Episode::None,
+                Phase::Recovery => Episode::Recovery,
+                Phase::Loss => Episode::Loss,
+            },
+            ack_delayed: found.maybe_delayed,
+            sample,
+        };
+        let facts = self.facts(now, found.ca_rtt);
+        let held_down = self.cc.steer(&mut self.window, &facts, &progress);
+        if held_down && let Some(sampler) = self.sampler() {
+            sampler.limit_by_app(delivered, in_flight);
+        }
+    }
+
+    /// Sending resumes after nothing was in flight.
+    pub(super) fn restart_steering(&mut self, now: Instant) {
+        let tick = self.ticks.at(now);
+        if self.sampler().is_some_and(|s| s.app_limited()) {
+            self.cc.on_restart(&mut self.window, now, tick);
+            self.set_pacing_rate();
+        }
+    }
+
+    /// After each acknowledgement: the controller's own rate, or what the window makes.
+    #[inline]
+    pub(super) fn set_pacing_rate(&mut self) {
+        let own = self.pacer.as_ref().and_then(|_| self.cc.pacing_rate());
+        self.pacing_rate = own.unwrap_or_else(|| self.window_rate());
+    }
+}
