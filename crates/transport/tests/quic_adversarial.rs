@@ -75,6 +75,7 @@ fn every_byte_arrives_once_whatever_the_network_does() {
             },
             // Whatever stalls is given up all the same, and found below.
             idle_timeout: Duration::from_secs(36_000),
+            seed: 0,
         };
         let transfer = Transfer {
             request: 1 + draw(100_000),

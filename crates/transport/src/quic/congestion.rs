@@ -19,7 +19,8 @@
 
 use sojourn_net::{Duration, Instant};
 
-use crate::cc::{Ack, CcKind, CongestionControl, Controller, Window};
+use super::Params;
+use crate::cc::{Ack, CongestionControl, Controller, Window};
 
 /// kMinimumWindow, in datagrams.
 const MIN_WINDOW: u32 = 2;
@@ -42,17 +43,18 @@ pub(super) struct Congestion {
 }
 
 impl Congestion {
-    pub(super) fn new(kind: CcKind, initial_window: u32, unit: u32, paced: bool) -> Self {
-        let burst = u64::from(initial_window) * u64::from(unit);
+    pub(super) fn new(params: &Params) -> Self {
+        let unit = params.max_datagram.into();
+        let burst = u64::from(params.initial_window) * u64::from(unit);
         Self {
-            cc: Controller::new(kind),
-            window: Window::new(initial_window),
+            cc: Controller::new(params.cc, params.seed),
+            window: Window::new(params.initial_window),
             unit,
             remainder: 0,
             in_flight: 0,
             recovery: None,
             limited: false,
-            pacer: paced.then_some(Pacer {
+            pacer: params.pacing.then_some(Pacer {
                 burst,
                 tokens: burst,
                 filled: Instant::ZERO,
@@ -169,11 +171,22 @@ impl Pacer {
 mod tests {
     use super::*;
 
+    use crate::cc::CcKind;
+
     const MS: fn(u64) -> Instant = Instant::from_millis;
+
+    fn congestion(max_datagram: u16, pacing: bool) -> Congestion {
+        Congestion::new(&Params {
+            cc: CcKind::Reno,
+            max_datagram,
+            pacing,
+            ..Params::default()
+        })
+    }
 
     #[test]
     fn a_window_answers_once_a_round_to_loss() {
-        let mut congestion = Congestion::new(CcKind::Reno, 10, 1_200, false);
+        let mut congestion = congestion(1_200, false);
         assert!(congestion.on_congestion(MS(100), MS(50)));
         assert_eq!(congestion.window.cwnd, 5);
         assert!(!congestion.on_congestion(MS(120), MS(100)));
@@ -185,7 +198,7 @@ mod tests {
 
     #[test]
     fn pacing_sends_five_quarters_of_a_window_a_round_after_a_burst() {
-        let mut congestion = Congestion::new(CcKind::Reno, 10, 1_000, true);
+        let mut congestion = congestion(1_000, true);
         let (srtt, mut now, mut sent) = (Duration::from_millis(100), MS(1), Vec::new());
         while now < MS(101) {
             match congestion.paced_until(now, srtt) {

@@ -86,6 +86,8 @@ pub struct Params {
     pub pacing: bool,
     /// `max_idle_timeout`: silence of this length ends the connection.
     pub idle_timeout: Duration,
+    /// Of what the controller draws by lot.
+    pub seed: u64,
 }
 
 impl Default for Params {
@@ -100,6 +102,7 @@ impl Default for Params {
             ack: AckPolicy::default(),
             pacing: true,
             idle_timeout: Duration::from_secs(30),
+            seed: 0,
         }
     }
 }
@@ -232,12 +235,7 @@ impl Endpoint {
             probe_count: 0,
             rtt: Rtt::new(),
             first_sample: None,
-            congestion: Congestion::new(
-                params.cc,
-                params.initial_window,
-                params.max_datagram.into(),
-                params.pacing,
-            ),
+            congestion: Congestion::new(params),
             outgoing: Outgoing::default(),
             incoming: Incoming::default(),
             ce_seen: 0,
@@ -286,6 +284,11 @@ impl Endpoint {
 
     const fn is_alive(&self) -> bool {
         matches!(self.state, State::Connecting | State::Established)
+    }
+
+    /// Which end it is.
+    pub const fn role(&self) -> Role {
+        self.role
     }
 
     /// Where the connection is in its life.

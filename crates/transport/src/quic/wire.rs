@@ -257,6 +257,12 @@ impl Datagram {
         self.words[0] & (INITIAL | HANDSHAKE | EARLY) != 0
     }
 
+    /// Whether it holds an Initial or Handshake packet.
+    #[inline]
+    pub const fn is_handshake(&self) -> bool {
+        self.words[0] & (INITIAL | HANDSHAKE) != 0
+    }
+
     /// Whether it carries data of streams.
     #[inline]
     pub const fn has_data(&self) -> bool {
