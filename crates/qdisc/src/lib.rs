@@ -62,7 +62,7 @@ pub use fq::{Fq, FqParams, Turns};
 pub use fq_codel::{FqCodel, FqCodelParams};
 pub use fq_pie::{FqPie, FqPieParams};
 pub use hred::HredParams;
-pub use parameter::{ParameterError, Profile, Unit};
+pub use parameter::{ParameterError, Profile, Unit, nearest};
 pub use pie::{Pie, PieParams};
 pub use predict::{Predict, PredictParams};
 pub use prio::{PfifoFast, PfifoFastParams, Prio, PrioParams};

@@ -389,11 +389,17 @@ fn out_of_range(text: &str) -> String {
 
 /// The name nearest to `given`, or all of them if none is near.
 pub(crate) fn instead_of<'a>(given: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
-    let nearest = names.clone().min_by_key(|name| edits(given, name));
-    match nearest {
-        Some(name) if edits(given, name) <= 1 + given.len() / 3 => format!("did you mean {name}?"),
-        _ => format!("known are {}", names.collect::<Vec<_>>().join(", ")),
+    match nearest(given, names.clone()) {
+        Some(name) => format!("did you mean {name}?"),
+        None => format!("known are {}", names.collect::<Vec<_>>().join(", ")),
     }
+}
+
+/// Which of `names` somebody who wrote `given` may have meant, if one is near.
+pub fn nearest<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let distances = names.map(|name| (edits(given, name), name));
+    let (distance, name) = distances.min_by_key(|(distance, _)| *distance)?;
+    (distance <= 1 + given.chars().count() / 3).then_some(name)
 }
 
 /// How many insertions, deletions and substitutions lead from `a` to `b` (Levenshtein).
@@ -409,4 +415,23 @@ fn edits(a: &str, b: &str) -> usize {
         }
     }
     row[row.len() - 1]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_are_those_of_levenshtein() {
+        assert_eq!(edits("kitten", "sitting"), 3);
+        assert_eq!(edits("", "abc"), 3);
+        assert_eq!(edits("rate", "rate"), 0);
+    }
+
+    #[test]
+    fn only_a_near_name_is_proposed() {
+        let nearest = |given| nearest(given, ["rate", "delay"].into_iter());
+        assert_eq!(nearest("rat"), Some("rate"));
+        assert_eq!(nearest("colour"), None);
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use sojourn_qdisc::nearest;
+
 /// What is wrong with a scenario, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
@@ -40,46 +42,9 @@ impl std::error::Error for ScenarioError {}
 
 /// `did you mean "rate"?`, or all of `known` where none is near.
 pub(crate) fn instead_of(given: &str, known: &[&str]) -> String {
-    let nearest = known.iter().min_by_key(|name| edits(given, name));
-    match nearest {
-        Some(name) if edits(given, name) <= 1 + given.chars().count() / 3 => {
-            format!("did you mean \"{name}\"?")
-        }
-        Some(_) => format!("known are {}", known.join(", ")),
-        None => "none is known here".to_owned(),
-    }
-}
-
-/// How many insertions, deletions and substitutions lead from `a` to `b` (Levenshtein).
-fn edits(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = i;
-        row[0] = i + 1;
-        for (j, y) in b.chars().enumerate() {
-            let substituted = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[row.len() - 1]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn edits_are_those_of_levenshtein() {
-        assert_eq!(edits("kitten", "sitting"), 3);
-        assert_eq!(edits("", "abc"), 3);
-        assert_eq!(edits("rate", "rate"), 0);
-    }
-
-    #[test]
-    fn only_a_near_name_is_proposed() {
-        let known = ["rate", "delay"];
-        assert_eq!(instead_of("rat", &known), "did you mean \"rate\"?");
-        assert_eq!(instead_of("colour", &known), "known are rate, delay");
+    match nearest(given, known.iter().copied()) {
+        Some(name) => format!("did you mean \"{name}\"?"),
+        None if known.is_empty() => "none is known here".to_owned(),
+        None => format!("known are {}", known.join(", ")),
     }
 }
