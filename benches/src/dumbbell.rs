@@ -2,7 +2,7 @@
 
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
-use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
+use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Traffic};
 use sojourn_transport::SenderParams;
 
 /// One of the scenarios that the peers were measured with.
@@ -153,14 +153,8 @@ impl Dumbbell {
 /// # Panics
 /// If the catalogue does not know it.
 pub fn link(name: &str, rate: Rate, qdisc: &str) -> LinkConfig {
-    LinkConfig {
-        name: name.to_owned(),
-        rate,
-        shaper: Shaper::Serial,
-        overhead: 0,
-        delay: Duration::ZERO,
-        qdisc: QdiscSpec::parse(qdisc).expect("the benchmark names queues of the catalogue"),
-    }
+    let qdisc = QdiscSpec::parse(qdisc).expect("the benchmark names queues of the catalogue");
+    LinkConfig::new(name.to_owned(), rate, qdisc)
 }
 
 /// TCP without end.

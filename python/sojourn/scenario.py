@@ -28,7 +28,13 @@ class Link:
     delay
         Propagation delay of the wire, with its unit.
     overhead
-        Bytes that the link adds to each frame, with unit; may be negative.
+        Bytes that the link adds to each frame, with unit; may be negative. Or a link layer by
+        its name in ``tc``, such as ``"ethernet"`` or ``"pppoe-ptm"``, with ``"ether-vlan"``
+        behind it for a VLAN tag.
+    mpu
+        What the smallest frame counts, overhead included, with its unit.
+    framing
+        How the link packs bytes: ``"noatm"`` (as they are), ``"atm"`` or ``"ptm"``.
     burst
         Enforce the rate by a token bucket of this size, with its unit, or ``"htb"`` for the
         size that Linux's ``htb`` takes; by default by serialisation, as a wire does.
@@ -43,6 +49,8 @@ class Link:
     qdisc: Queue | str
     delay: str | None = None
     overhead: str | int | None = None
+    mpu: str | None = None
+    framing: str | None = None
     burst: str | None = None
 
 

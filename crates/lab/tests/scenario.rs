@@ -4,7 +4,8 @@
 
 use sojourn_lab::Scenario;
 use sojourn_net::{Bytes, Duration, Rate};
-use sojourn_sim::{Client, Hop, Shaper, Traffic};
+use sojourn_qdisc::Framing;
+use sojourn_sim::{Client, Encapsulation, Hop, Shaper, Traffic};
 use sojourn_transport::OnCe;
 
 /// Uses every key.
@@ -92,7 +93,13 @@ fn every_key_reaches_the_simulator() {
     assert_eq!(config.duration, Duration::from_secs(70));
     assert_eq!(config.measure_from, Duration::from_secs(15));
     let (down, up) = (&config.links[0], &config.links[1]);
-    assert_eq!((up.rate, up.overhead), (Rate::mbit(1), -4));
+    assert_eq!((up.rate, up.encapsulation.overhead), (Rate::mbit(1), -4));
+    let wan = Encapsulation {
+        overhead: 32 + 4 - 14,
+        mpu: 64,
+        framing: Framing::Ptm,
+    };
+    assert_eq!(config.links[2].encapsulation, wan);
     let bucket = |burst| Shaper::Bucket {
         burst: Bytes(burst),
     };
@@ -304,5 +311,51 @@ fn random_transfers_are_each_flows_own_and_the_same_in_all_arms() {
         let read = Scenario::from_toml(&scenario.to_toml()).unwrap();
         assert_eq!(sizes(&read, 0, 0), first);
         assert_eq!(Scenario::from_json(scenario.to_json()).unwrap(), scenario);
+    }
+}
+
+#[test]
+fn a_link_layer_by_name_is_what_it_says_in_bytes() {
+    let config = |layer: &str| {
+        let text = format!(
+            r#"
+            duration = "1s"
+            rtt = "10ms"
+            links.up = {{ rate = "1mbit", qdisc = "codel", {layer} }}
+            traffic = [{{ type = "tcp", direction = "up" }}]"#
+        );
+        let scenario = Scenario::from_toml(&text).unwrap();
+        // What was written stays, so that an arm may put another name in its place.
+        let again = Scenario::from_toml(&scenario.to_toml()).unwrap();
+        assert_eq!(scenario, again, "{layer}");
+        scenario.config(0, 0).links[0].encapsulation
+    };
+    for (name, bytes) in [
+        (
+            r#"overhead = "ethernet""#,
+            r#"overhead = "24b", mpu = "84b""#,
+        ),
+        (
+            r#"overhead = "ethernet-l2""#,
+            r#"overhead = "4b", mpu = "64b""#,
+        ),
+        (
+            r#"overhead = "docsis ether-vlan""#,
+            r#"overhead = "8b", mpu = "64b""#,
+        ),
+        (
+            r#"overhead = "ipoa-vcmux""#,
+            r#"overhead = "-6b", framing = "atm""#,
+        ),
+        (
+            r#"overhead = "pppoe-ptm""#,
+            r#"overhead = "16b", framing = "ptm""#,
+        ),
+        (
+            r#"overhead = "pppoe-llcsnap", framing = "noatm", mpu = "90b""#,
+            r#"overhead = "26b", mpu = "90b""#,
+        ),
+    ] {
+        assert_eq!(config(name), config(bytes), "{name}");
     }
 }

@@ -52,7 +52,8 @@ use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statisti
 use crate::pool::Pool;
 use diffserv::Classes;
 use longest::Longest;
-pub use options::{AckFilter, CakeParams, Diffserv, FlowMode, Framing};
+pub(crate) use options::SHORTHANDS;
+pub use options::{AckFilter, CakeParams, Diffserv, FlowMode};
 use pace::{Count, Shaper};
 use rota::FLOWS;
 use tin::{Tin, Tuning};

@@ -1,10 +1,13 @@
 //! What to simulate: links, flows and how long.
 
+mod links;
+
 use std::fmt;
 
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
-use sojourn_qdisc::QdiscSpec;
 use sojourn_transport::{MSS, SenderParams};
+
+pub use links::{Encapsulation, LinkConfig, Shaper};
 
 /// A whole simulation, as data. A run is a pure function of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,37 +26,6 @@ pub struct Config {
     pub flows: Vec<FlowConfig>,
     /// Keep every drop and mark as an event, besides counting it.
     pub keep_events: bool,
-}
-
-/// A transmitter with a queue in front and a wire behind.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LinkConfig {
-    /// What the records call it; unique, since its random streams are named after it.
-    pub name: String,
-    /// Bits per second at the layer that `overhead` brings packets to.
-    pub rate: Rate,
-    /// How the rate is enforced.
-    pub shaper: Shaper,
-    /// Bytes added to each packet's Ethernet size (14 B header, no FCS) before it is charged; may
-    /// be negative.
-    pub overhead: i16,
-    /// Propagation delay behind the transmitter.
-    pub delay: Duration,
-    /// The queue discipline.
-    pub qdisc: QdiscSpec,
-}
-
-/// How a link's rate is enforced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shaper {
-    /// A wire: a packet leaves when its last bit has been serialised.
-    Serial,
-    /// A token bucket, as Linux's `htb` and `tbf`: a packet leaves at once while there is
-    /// credit, and its serialisation time is charged afterwards.
-    Bucket {
-        /// The credit an idle link gathers.
-        burst: Bytes,
-    },
 }
 
 /// One step of a packet's way.
@@ -292,9 +264,7 @@ impl Config {
                 Shaper::Bucket { burst } => link.rate.serialise(burst),
             };
             let time = self.duration.as_nanos().saturating_add(credit.as_nanos());
-            time / serialisation(link.rate, link.overhead, FULL_FRAME)
-                .as_nanos()
-                .max(1)
+            time / link.serialisation(FULL_FRAME).as_nanos().max(1)
         });
         carried.min().unwrap_or(u64::MAX)
     }
@@ -306,7 +276,7 @@ impl Config {
                 Hop::Link(n) => {
                     let link = &self.links[n];
                     let sending = match link.shaper {
-                        Shaper::Serial => serialisation(link.rate, link.overhead, size).as_nanos(),
+                        Shaper::Serial => link.serialisation(size).as_nanos(),
                         Shaper::Bucket { .. } => 0,
                     };
                     link.delay.as_nanos().saturating_add(sending)
@@ -319,13 +289,6 @@ impl Config {
         let trips = self.duration.as_nanos().checked_div(rtt);
         trips.map_or(u64::MAX, |trips| trips.saturating_add(1))
     }
-}
-
-/// How long a link of this rate takes for a packet of this Ethernet size.
-#[inline]
-pub(crate) fn serialisation(rate: Rate, overhead: i16, size: Bytes) -> Duration {
-    let charged = size.0.saturating_add_signed(i64::from(overhead));
-    rate.serialise(Bytes(charged.max(1)))
 }
 
 /// Whether all names differ: random streams are named after them.

@@ -21,7 +21,9 @@ mod route;
 mod world;
 
 pub use agenda::{Agenda, Event};
-pub use config::{Client, Config, ConfigError, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
+pub use config::{
+    Client, Config, ConfigError, Encapsulation, FlowConfig, Hop, LinkConfig, Shaper, Traffic,
+};
 pub use histogram::Histogram;
 pub use packet::Packet;
 pub use records::{

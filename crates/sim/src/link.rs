@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use sojourn_net::{Bytes, Duration, Instant, Packet as View, Rate};
 use sojourn_qdisc::{AnyQdisc, Observer, Qdisc};
 
-use crate::config::{Shaper, serialisation};
+use crate::config::{Encapsulation, LinkConfig, Shaper};
 use crate::packet::{Owner, Packet};
 
 /// A queue and the transmitter that drains it.
@@ -13,12 +13,31 @@ use crate::packet::{Owner, Packet};
 pub(crate) struct Link {
     pub(crate) qdisc: AnyQdisc<Packet>,
     rate: Rate,
-    overhead: i16,
+    /// `None`: frames are sent as they are, always at one rate.
+    special: Option<Box<Special>>,
     transmitter: Transmitter,
     /// An event that will send the next packet is pending.
     pub(crate) awaited: bool,
     /// When the queue's own timer event is pending for.
     pub(crate) timer_at: Instant,
+}
+
+/// A link layer or rate for which bytes alone do not tell how long the link was sending.
+#[derive(Debug)]
+struct Special {
+    encapsulation: Encapsulation,
+    /// Since the warm-up ended.
+    sending: Duration,
+}
+
+impl Special {
+    fn of(config: &LinkConfig) -> Option<Self> {
+        let plain = config.encapsulation == Encapsulation::ETHERNET;
+        (!plain).then_some(Self {
+            encapsulation: config.encapsulation,
+            sending: Duration::ZERO,
+        })
+    }
 }
 
 #[derive(Debug)]
@@ -53,18 +72,18 @@ pub(crate) struct Taken {
 }
 
 impl Link {
-    pub(crate) fn new(qdisc: AnyQdisc<Packet>, rate: Rate, overhead: i16, shaper: Shaper) -> Self {
-        let transmitter = match shaper {
+    pub(crate) fn new(qdisc: AnyQdisc<Packet>, config: &LinkConfig) -> Self {
+        let transmitter = match config.shaper {
             Shaper::Serial => Transmitter::Serial { sending: None },
             Shaper::Bucket { burst } => Transmitter::Bucket {
-                depth: rate.serialise(burst),
+                depth: config.rate.serialise(burst),
                 full_at: Instant::ZERO,
             },
         };
         Self {
             qdisc,
-            rate,
-            overhead,
+            rate: config.rate,
+            special: Special::of(config).map(Box::new),
             transmitter,
             awaited: false,
             timer_at: Instant::MAX,
@@ -83,9 +102,7 @@ impl Link {
 
     fn serial_turn(&mut self, now: Instant, obs: &mut dyn Observer<Packet>) -> Turn {
         let next = self.qdisc.dequeue(now, obs);
-        let time = next
-            .as_ref()
-            .map(|pkt| serialisation(self.rate, self.overhead, pkt.size()));
+        let time = next.as_ref().map(|pkt| self.time(pkt.size()));
         let taken = next.as_ref().zip(time).map(|(p, t)| self.taken(now, p, t));
         let Transmitter::Serial { sending } = &mut self.transmitter else {
             unreachable!("the shaper of a link does not change");
@@ -116,7 +133,7 @@ impl Link {
         let Some(pkt) = self.qdisc.dequeue(now, obs) else {
             return turn;
         };
-        let time = serialisation(self.rate, self.overhead, pkt.size());
+        let time = self.time(pkt.size());
         // An idle link gathers no more than the depth of the bucket.
         let full_at = full_at.max(now) + time;
         self.transmitter = Transmitter::Bucket { depth, full_at };
@@ -126,6 +143,32 @@ impl Link {
             turn.again = Some(credit_returns(full_at, depth).max(now));
         }
         turn
+    }
+
+    /// How long a packet that is sent now occupies the link.
+    #[inline]
+    fn time(&mut self, size: Bytes) -> Duration {
+        let Some(special) = &mut self.special else {
+            return self.rate.serialise(size);
+        };
+        let time = self.rate.serialise(special.encapsulation.charged(size));
+        special.sending += time;
+        time
+    }
+
+    /// The warm-up is over.
+    pub(crate) fn begin_measuring(&mut self) {
+        if let Some(special) = &mut self.special {
+            special.sending = Duration::ZERO;
+        }
+    }
+
+    /// How long the link has been sending since then; it has sent `bytes`.
+    pub(crate) fn sending(&self, bytes: Bytes) -> Duration {
+        match &self.special {
+            None => self.rate.serialise(bytes),
+            Some(special) => special.sending,
+        }
     }
 
     fn taken(&self, now: Instant, pkt: &Packet, time: Duration) -> Taken {

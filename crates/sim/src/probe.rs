@@ -1,12 +1,12 @@
 //! Probes: what is seen at a link.
 
-use sojourn_net::{Duration, Instant, Packet as View};
-use sojourn_qdisc::{Backlog, DropReason, MarkReason, Observer, Statistic};
+use sojourn_net::{Bytes, Duration, Instant, Packet as View};
+use sojourn_qdisc::{Backlog, DropReason, MarkReason, Observer, Qdisc};
 use sojourn_transport::Flags;
 
 use crate::config::{FlowConfig, Traffic};
 use crate::histogram::Histogram;
-use crate::link::Taken;
+use crate::link::{Link, Taken};
 use crate::packet::{Kind, Packet};
 use crate::records::{InitialLosses, LinkCounters, LinkRecord, LinkSample, Signal, SignalRecord};
 
@@ -77,27 +77,24 @@ impl LinkProbe {
 
     /// The record, less what was counted in the warm-up's part of an interval.
     /// The record of link `name`; `before`: what was counted up to the end of the warm-up.
-    pub(crate) fn finish(
-        self,
-        name: String,
-        before: &LinkCounters,
-        statistics: Vec<Statistic>,
-    ) -> LinkRecord {
+    pub(crate) fn finish(self, name: String, before: &LinkCounters, link: &Link) -> LinkRecord {
         let all = sum(&self.sampled, &self.interval);
+        let totals = LinkCounters {
+            sent_packets: all.sent_packets - before.sent_packets,
+            sent_bytes: all.sent_bytes - before.sent_bytes,
+            drops_overlimit: all.drops_overlimit - before.drops_overlimit,
+            drops_aqm: all.drops_aqm - before.drops_aqm,
+            marks_aqm: all.marks_aqm - before.marks_aqm,
+            marks_ce_threshold: all.marks_ce_threshold - before.marks_ce_threshold,
+        };
         LinkRecord {
             name,
             series: self.series,
-            totals: LinkCounters {
-                sent_packets: all.sent_packets - before.sent_packets,
-                sent_bytes: all.sent_bytes - before.sent_bytes,
-                drops_overlimit: all.drops_overlimit - before.drops_overlimit,
-                drops_aqm: all.drops_aqm - before.drops_aqm,
-                marks_aqm: all.marks_aqm - before.marks_aqm,
-                marks_ce_threshold: all.marks_ce_threshold - before.marks_ce_threshold,
-            },
+            totals,
             sojourn: self.sojourn,
+            sending: link.sending(Bytes(totals.sent_bytes)),
             busy: self.busy,
-            statistics,
+            statistics: link.qdisc.statistics(),
         }
     }
 }

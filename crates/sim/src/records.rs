@@ -29,6 +29,9 @@ pub struct LinkRecord {
     pub totals: LinkCounters,
     /// Of each packet sent since the warm-up ended: its time in the queue, in nanoseconds.
     pub sojourn: Histogram,
+    /// How long the link was sending, since the warm-up ended; a packet counts whole when its
+    /// transmission begins.
+    pub sending: Duration,
     /// How long the link was sending while another packet waited, since the warm-up ended; a
     /// packet counts whole when its transmission begins.
     pub busy: Duration,

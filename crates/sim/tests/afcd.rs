@@ -5,7 +5,7 @@
 
 use sojourn_net::{Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
-use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic, run};
+use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Traffic, run};
 use sojourn_transport::{CcKind, SenderParams};
 
 fn flow(n: u32, cc: CcKind) -> FlowConfig {
@@ -46,14 +46,11 @@ fn shared(queue: &str, of_each: u32) -> Seen {
         duration: Duration::from_secs(200),
         measure_from: Duration::from_secs(20),
         sample: Duration::from_secs(1),
-        links: vec![LinkConfig {
-            name: "link".to_owned(),
-            rate: Rate::mbit(100),
-            shaper: Shaper::Serial,
-            overhead: 0,
-            delay: Duration::ZERO,
-            qdisc: QdiscSpec::parse(&format!("{queue} limit 1000")).unwrap(),
-        }],
+        links: vec![LinkConfig::new(
+            "link".to_owned(),
+            Rate::mbit(100),
+            QdiscSpec::parse(&format!("{queue} limit 1000")).unwrap(),
+        )],
         flows: cubic
             .chain((0..of_each).map(|n| flow(n, CcKind::Reno)))
             .collect(),

@@ -8,20 +8,16 @@
 
 use sojourn_net::{Dscp, Duration, Rate};
 use sojourn_qdisc::{Number, QdiscSpec};
-use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic, run};
+use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Traffic, run};
 use sojourn_transport::{CcKind, SenderParams};
 
 const MS: Duration = Duration::from_millis(1);
 const SEEDS: u64 = 10;
 
 fn config(qdisc: &str, cc: CcKind, flows: u64, seed: u64) -> Config {
-    let link = |name: &str, qdisc: &str| LinkConfig {
-        name: name.to_owned(),
-        rate: Rate::mbit(20),
-        shaper: Shaper::Serial,
-        overhead: 0,
-        delay: Duration::ZERO,
-        qdisc: QdiscSpec::parse(qdisc).unwrap(),
+    let link = |name: &str, qdisc: &str| {
+        let qdisc = QdiscSpec::parse(qdisc).unwrap();
+        LinkConfig::new(name.to_owned(), Rate::mbit(20), qdisc)
     };
     let flow = |n: u64| FlowConfig {
         name: format!("flow {n}"),

@@ -13,14 +13,8 @@ use sojourn_transport::{CcKind, SenderParams};
 const MS: Duration = Duration::from_millis(1);
 
 fn link(name: &str, mbit: u64, qdisc: &str) -> LinkConfig {
-    LinkConfig {
-        name: name.to_owned(),
-        rate: Rate::mbit(mbit),
-        shaper: Shaper::Serial,
-        overhead: 0,
-        delay: Duration::ZERO,
-        qdisc: QdiscSpec::parse(qdisc).unwrap(),
-    }
+    let qdisc = QdiscSpec::parse(qdisc).unwrap();
+    LinkConfig::new(name.to_owned(), Rate::mbit(mbit), qdisc)
 }
 
 fn flow(name: &str, traffic: Traffic) -> FlowConfig {

@@ -134,13 +134,10 @@ fn link(scenario: &Scenario, direction: Direction) -> Result<LinkConfig, String>
         let burst = rate.carries(Duration::from_millis(1)) + Bytes(1_600);
         (rate, Shaper::Bucket { burst })
     };
+    let qdisc = QdiscSpec::parse(&spec).map_err(|e| format!("{spec}: {e}"))?;
     Ok(LinkConfig {
-        name: direction.name().to_owned(),
-        rate,
         shaper,
-        overhead: 0,
-        delay: Duration::ZERO,
-        qdisc: QdiscSpec::parse(&spec).map_err(|e| format!("{spec}: {e}"))?,
+        ..LinkConfig::new(direction.name().to_owned(), rate, qdisc)
     })
 }
 

@@ -6,7 +6,8 @@ use sojourn_net::Duration;
 use sojourn_qdisc::QdiscSpec;
 
 use super::error::{ScenarioError, instead_of};
-use super::model::{Arm, Burst, Link, Spec};
+use super::link;
+use super::model::{Arm, Spec};
 use super::place::{Fields, Place};
 use super::traffic;
 use super::value::{Node, Value};
@@ -25,13 +26,8 @@ const KEYS: [&str; 11] = [
     "arms",
 ];
 
-const LINK_KEYS: [&str; 5] = ["rate", "qdisc", "delay", "overhead", "burst"];
-
 /// Rows of series a run may keep: some 6 GB.
 const MOST_ROWS: u64 = 100_000_000;
-
-/// An idle link may gather this much credit; beyond, a bucket is no shaper.
-const LARGEST_BURST: u64 = 1 << 30;
 
 /// Reads the whole tree.
 pub(crate) fn spec(root: &Node) -> Result<Spec, ScenarioError> {
@@ -45,7 +41,7 @@ pub(crate) fn spec(root: &Node) -> Result<Spec, ScenarioError> {
         let rule = format!("{} must end before the run does", place.node.shown());
         return Err(place.fail(rule));
     }
-    let links = links(&top)?;
+    let links = link::read(&top)?;
     let traffic = traffic::blocks(&top, &links, duration)?;
     let spec = Spec {
         name: top.or("name", "scenario".to_owned(), Place::name)?,
@@ -64,43 +60,8 @@ pub(crate) fn spec(root: &Node) -> Result<Spec, ScenarioError> {
     Ok(spec)
 }
 
-fn links(top: &Fields<'_>) -> Result<Vec<Link>, ScenarioError> {
-    let example = "{ up = { rate = \"10mbit\", qdisc = \"fq_codel\" } }";
-    let place = top.need("links", example)?;
-    let links: Vec<_> = place
-        .open_table()?
-        .all()
-        .map(|(name, place)| link(name, &place))
-        .collect::<Result<_, _>>()?;
-    if links.is_empty() {
-        return Err(place.fail(format!("at least one link is needed, such as {example}")));
-    }
-    Ok(links)
-}
-
-fn link(name: &str, place: &Place<'_>) -> Result<Link, ScenarioError> {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if name.is_empty() || name.len() > 64 || !name.chars().all(allowed) {
-        let rule = "the name of a link is 1 to 64 of the characters a-z, A-Z, 0-9, _ and -";
-        return Err(place.fail(rule));
-    }
-    let fields = place.fields(&LINK_KEYS)?;
-    let rate = fields.need("rate", "\"10mbit\"")?.rate()?;
-    Ok(Link {
-        name: name.to_owned(),
-        rate,
-        qdisc: qdisc(&fields.need("qdisc", "\"fq_codel\"")?)?,
-        delay: fields.or("delay", Duration::ZERO, Place::time)?,
-        overhead: fields.or("overhead", 0, Place::signed_size)?,
-        burst: fields.option("burst", |p| match &p.node.value {
-            Value::Text(text) if text == "htb" => Ok(Burst::Htb),
-            _ => p.size(1, LARGEST_BURST).map(Burst::Bytes),
-        })?,
-    })
-}
-
 /// A queue in the syntax of `tc`, or a table with its `kind` and parameters.
-fn qdisc(place: &Place<'_>) -> Result<QdiscSpec, ScenarioError> {
+pub(crate) fn qdisc(place: &Place<'_>) -> Result<QdiscSpec, ScenarioError> {
     match &place.node.value {
         Value::Text(text) => text.parse(),
         Value::Table(_) => {

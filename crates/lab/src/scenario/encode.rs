@@ -6,7 +6,7 @@
 use sojourn_net::{Bytes, Dscp, Duration};
 
 use super::amount::Amount;
-use super::model::{Arm, Block, Burst, Link, Rtt, Spec, Way};
+use super::model::{Arm, Block, Rtt, Spec, Way};
 use super::value::{Node, Table, Value};
 
 /// The canonical tree.
@@ -21,7 +21,7 @@ pub(crate) fn spec(spec: &Spec) -> Node {
 
 /// The canonical tree of the scenario that the arms begin from.
 pub(crate) fn without_arms(spec: &Spec) -> Table {
-    let links = spec.links.iter().map(|l| (l.name.clone(), link(l)));
+    let links = spec.links.iter().map(|l| (l.name.clone(), l.node()));
     table([
         ("name", spec.name.as_str().into()),
         ("duration", time(spec.duration)),
@@ -34,21 +34,6 @@ pub(crate) fn without_arms(spec: &Spec) -> Table {
         ("links", Value::Table(links.collect()).into()),
         ("traffic", list(&spec.traffic, block)),
     ])
-}
-
-fn link(link: &Link) -> Node {
-    let mut fields = table([
-        ("rate", link.rate.to_string().into()),
-        ("qdisc", link.qdisc.to_string().into()),
-        ("delay", time(link.delay)),
-        ("overhead", format!("{}b", link.overhead).into()),
-    ]);
-    let burst = link.burst.map(|burst| match burst {
-        Burst::Htb => "htb".into(),
-        Burst::Bytes(bytes) => size(bytes),
-    });
-    insert(&mut fields, "burst", burst);
-    Value::Table(fields).into()
 }
 
 fn block(block: &Block) -> Node {
@@ -120,7 +105,7 @@ fn arm(arm: &Arm) -> Node {
     .into()
 }
 
-fn table<const N: usize>(fields: [(&str, Node); N]) -> Table {
+pub(crate) fn table<const N: usize>(fields: [(&str, Node); N]) -> Table {
     fields.map(|(key, node)| (key.to_owned(), node)).into()
 }
 
@@ -130,7 +115,7 @@ pub(crate) fn insert(fields: &mut Table, key: &str, node: Option<Node>) {
     }
 }
 
-fn list<T>(items: &[T], encode: impl Fn(&T) -> Node) -> Node {
+pub(crate) fn list<T>(items: &[T], encode: impl Fn(&T) -> Node) -> Node {
     Value::List(items.iter().map(encode).collect()).into()
 }
 

@@ -9,6 +9,7 @@ mod arms;
 mod decode;
 mod encode;
 mod error;
+mod link;
 mod model;
 mod place;
 mod plan;

@@ -1,9 +1,9 @@
 //! What a scenario says, once it has been read and found valid.
 
-use sojourn_net::{Bytes, Dscp, Duration, Rate};
-use sojourn_qdisc::QdiscSpec;
+use sojourn_net::{Dscp, Duration};
 use sojourn_sim::Client;
 
+use super::link::Link;
 use super::traffic::Kind;
 use super::value::Node;
 
@@ -23,35 +23,6 @@ pub(crate) struct Spec {
     pub(crate) links: Vec<Link>,
     pub(crate) traffic: Vec<Block>,
     pub(crate) arms: Vec<Arm>,
-}
-
-/// A bottleneck.
-#[derive(Clone, Debug)]
-pub(crate) struct Link {
-    pub(crate) name: String,
-    pub(crate) rate: Rate,
-    pub(crate) qdisc: QdiscSpec,
-    pub(crate) delay: Duration,
-    pub(crate) overhead: i16,
-    pub(crate) burst: Option<Burst>,
-}
-
-/// The bucket of a link that is a shaper and no wire.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Burst {
-    /// What `tc` gives an `htb` class under a 1000 Hz clock: 1 ms of the rate and 1600 B.
-    Htb,
-    /// This much.
-    Bytes(Bytes),
-}
-
-impl Burst {
-    pub(crate) fn bytes(self, rate: Rate) -> Bytes {
-        match self {
-            Self::Htb => rate.carries(Duration::from_millis(1)) + Bytes(1_600),
-            Self::Bytes(bytes) => bytes,
-        }
-    }
 }
 
 /// Flows that differ in nothing but their names, random streams and perhaps RTTs.

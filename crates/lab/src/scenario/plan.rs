@@ -1,9 +1,10 @@
 //! From a variant of a scenario to what the simulator runs.
 
 use sojourn_net::{Duration, Rng};
-use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Shaper};
+use sojourn_sim::{Config, FlowConfig, Hop};
 
-use super::model::{Block, Direction, Link, Spec, Way};
+use super::link::Link;
+use super::model::{Block, Direction, Spec, Way};
 
 /// A run: what the simulator needs, and what the records add to its answers.
 #[derive(Clone, Debug)]
@@ -31,7 +32,7 @@ pub(crate) fn plan(spec: &Spec, replication: u32) -> Plan {
         duration: spec.duration,
         measure_from: spec.warmup,
         sample: spec.sample,
-        links: spec.links.iter().map(link).collect(),
+        links: spec.links.iter().map(Link::config).collect(),
         flows: Vec::new(),
         keep_events: spec.keep_events,
     };
@@ -87,19 +88,6 @@ fn seed(seed: i64, replication: u32) -> u64 {
     Rng::new(seed.unsigned_abs())
         .fork(&format!("replication/{replication}"))
         .next_u64()
-}
-
-fn link(link: &Link) -> LinkConfig {
-    LinkConfig {
-        name: link.name.clone(),
-        rate: link.rate,
-        shaper: link.burst.map_or(Shaper::Serial, |burst| Shaper::Bucket {
-            burst: burst.bytes(link.rate),
-        }),
-        overhead: link.overhead,
-        delay: link.delay,
-        qdisc: link.qdisc.clone(),
-    }
 }
 
 /// Flow number `n` of `block`; from `rng` comes how much it transfers.

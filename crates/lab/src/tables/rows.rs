@@ -4,8 +4,7 @@ use arrow_array::RecordBatch;
 use sojourn_net::{Duration, Instant};
 use sojourn_qdisc::{DropReason, MarkReason, Number};
 use sojourn_sim::{
-    Config, FlowKind, FlowRecord, FlowSample, LinkConfig, LinkCounters, LinkRecord, LinkSample,
-    Records, Signal,
+    Config, FlowKind, FlowRecord, FlowSample, LinkCounters, LinkRecord, LinkSample, Records, Signal,
 };
 
 use super::batch::Columns;
@@ -123,12 +122,9 @@ fn links(cell: Cell<'_>) -> RecordBatch {
         .text("qdisc", qdiscs.iter().map(String::as_str));
     // A packet counts when it leaves, so that one may reach in from before the warm-up's end.
     let busy = |r: &LinkRecord| (r.busy.as_secs_f64() / window.as_secs_f64()).min(1.0);
-    let used = configs
-        .iter()
-        .zip(records)
-        .map(|(c, r)| utilisation(c, r, window));
+    let used = |r: &LinkRecord| r.sending.as_secs_f64() / window.as_secs_f64();
     counters(columns, records.iter().map(|r| r.totals))
-        .real("utilisation", used)
+        .real("utilisation", records.iter().map(used))
         .optional_real(
             "sojourn_ms_mean",
             sojourn().map(|h| h.mean().map(ms_of_nanos_f64)),
@@ -151,14 +147,6 @@ fn links(cell: Cell<'_>) -> RecordBatch {
         )
         .real("busy_share", records.iter().map(busy))
         .finish()
-}
-
-/// The share of `window` that the link was charged for.
-fn utilisation(config: &LinkConfig, record: &LinkRecord, window: Duration) -> f64 {
-    let totals = record.totals;
-    let overhead = f64::from(config.overhead) * real(totals.sent_packets);
-    let bits = 8.0 * (real(totals.sent_bytes) + overhead);
-    bits / (real(config.rate.bits_per_sec()) * window.as_secs_f64())
 }
 
 fn counters(columns: Columns, rows: impl Iterator<Item = LinkCounters> + Clone) -> Columns {

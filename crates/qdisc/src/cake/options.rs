@@ -4,6 +4,7 @@ use sojourn_net::{Bytes, Duration, Rate, Rng};
 
 use super::Cake;
 use crate::choice::choice;
+use crate::framing::Framing;
 use crate::parameter::Field;
 use crate::registry::{Params, Shorthand};
 use crate::spec::LinkFacts;
@@ -59,18 +60,6 @@ choice! {
     }
 }
 
-choice! {
-    /// How the link packs bytes.
-    Framing {
-        /// As they are.
-        Bytes = "noatm",
-        /// In cells of 48 bytes that take 53.
-        Atm = "atm",
-        /// In blocks of 64 bytes that take 65.
-        Ptm = "ptm",
-    }
-}
-
 impl FlowMode {
     /// Whether the flows of a sending host share what is the host's.
     pub(super) const fn isolates_sources(self) -> bool {
@@ -84,7 +73,7 @@ impl FlowMode {
 }
 
 /// The presets of `tc`.
-const SHORTHANDS: &[Shorthand] = &[
+pub(crate) const SHORTHANDS: &[Shorthand] = &[
     ("unlimited", &[("bandwidth", "")]),
     ("datacentre", &[("rtt", "100us")]),
     ("lan", &[("rtt", "1ms")]),

@@ -2,7 +2,8 @@
 
 use sojourn_net::{Bytes, Duration, Instant};
 
-use super::options::{CakeParams, Framing};
+use super::options::CakeParams;
+use crate::framing::Framing;
 
 /// A rate as the time of a byte, in fixed point.
 #[derive(Clone, Copy, Debug)]
@@ -70,12 +71,7 @@ impl Count {
     #[inline]
     pub(super) fn adjusted(&self, size: Bytes) -> u64 {
         let bytes = self.network(size) + self.overhead.unwrap_or_default().0;
-        let bytes = bytes.max(self.mpu);
-        match self.framing {
-            Framing::Bytes => bytes,
-            Framing::Atm => bytes.div_ceil(48) * 53,
-            Framing::Ptm => bytes + bytes.div_ceil(64),
-        }
+        self.framing.wire(bytes.max(self.mpu))
     }
 }
 

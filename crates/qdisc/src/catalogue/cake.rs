@@ -1,7 +1,8 @@
 //! What may be set in CAKE, under the names of `tc -j`.
 
 use super::parameters::{flag, number, size, time};
-use crate::cake::{AckFilter, Diffserv, FlowMode, Framing};
+use crate::cake::{AckFilter, Diffserv, FlowMode};
+use crate::framing::Framing;
 use crate::parameter::{Parameter, Unit};
 
 /// The longest that microseconds in 32 bits tell, which is how `tc` hands a time on.

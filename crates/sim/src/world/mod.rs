@@ -122,8 +122,7 @@ impl<'a> World<'a> {
                 mtu: FRAME,
             };
             let qdisc = link.qdisc.build(&facts, rng.fork(&link.name));
-            let link = Link::new(qdisc, link.rate, link.overhead, link.shaper);
-            self.links.push(link);
+            self.links.push(Link::new(qdisc, link));
             self.probes.push(LinkProbe::new(samples));
             self.follow_queue_timer(n);
         }
@@ -247,6 +246,9 @@ impl<'a> World<'a> {
         for (probe, before) in self.probes.iter_mut().zip(&mut self.before) {
             *before = probe.begin_measuring();
         }
+        for link in &mut self.links {
+            link.begin_measuring();
+        }
         for flow in &mut self.flows {
             flow.begin_measuring();
         }
@@ -254,14 +256,13 @@ impl<'a> World<'a> {
 
     fn finish(self) -> Records {
         let config = self.config;
-        let statistics = self.links.iter().map(|link| link.qdisc.statistics());
         let named = config.links.iter().map(|link| link.name.clone());
-        let links = named.zip(statistics).zip(self.probes).zip(&self.before);
+        let links = named.zip(&self.links).zip(self.probes).zip(&self.before);
         let flows = self.flows.into_iter().zip(&config.flows);
         let flows = flows.zip(self.beginnings.finish());
         Records {
             links: links
-                .map(|(((name, numbers), probe), before)| probe.finish(name, before, numbers))
+                .map(|(((name, link), probe), before)| probe.finish(name, before, link))
                 .collect(),
             flows: flows
                 .map(|((flow, config), initial_losses)| FlowRecord {

@@ -2,7 +2,7 @@
 
 use sojourn_net::{Dscp, Duration, Instant, Rate, Rng};
 use sojourn_qdisc::QdiscSpec;
-use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Records, Shaper, Traffic, run};
+use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Records, Traffic, run};
 use sojourn_transport::{CcKind, OnCe, SenderParams};
 
 const RATE: Rate = Rate::mbit(20);
@@ -49,13 +49,8 @@ impl Transient {
     }
 
     fn config(&self, rtts: &[Duration], seed: u64) -> Config {
-        let link = |name: String, rate, qdisc: &str| LinkConfig {
-            name,
-            rate,
-            shaper: Shaper::Serial,
-            overhead: 0,
-            delay: Duration::ZERO,
-            qdisc: QdiscSpec::parse(qdisc).unwrap(),
+        let link = |name: String, rate, qdisc: &str| {
+            LinkConfig::new(name, rate, QdiscSpec::parse(qdisc).unwrap())
         };
         let mut links = vec![link("bottleneck".into(), RATE, &self.qdisc)];
         let mut flows = Vec::new();

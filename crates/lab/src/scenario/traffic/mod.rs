@@ -11,7 +11,8 @@ use sojourn_sim::{Client, Traffic};
 
 use super::decode::choice;
 use super::error::ScenarioError;
-use super::model::{Block, Link, Rtt};
+use super::link::Link;
+use super::model::{Block, Rtt};
 use super::place::{Fields, Place};
 use super::value::{Table, Value};
 use names::{check_names, name_the_nameless};

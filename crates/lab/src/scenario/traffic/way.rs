@@ -2,7 +2,8 @@
 
 use super::super::decode::choice;
 use super::super::error::ScenarioError;
-use super::super::model::{Direction, Link, Way};
+use super::super::link::Link;
+use super::super::model::{Direction, Way};
 use super::super::place::{Fields, Place};
 
 pub(super) fn way(

@@ -1,0 +1,116 @@
+//! Links: reading `[links.<name>]`, writing it back, and what the simulator makes of it.
+
+mod layer;
+
+use sojourn_net::{Bytes, Duration, Rate};
+use sojourn_qdisc::QdiscSpec;
+use sojourn_sim::{LinkConfig, Shaper};
+
+use super::decode::qdisc;
+use super::encode::{insert, size, table, time};
+use super::error::ScenarioError;
+use super::place::{Fields, Place};
+use super::value::{Node, Value};
+use layer::Layer;
+
+const KEYS: [&str; 7] = [
+    "rate", "qdisc", "delay", "overhead", "mpu", "framing", "burst",
+];
+
+/// An idle link may gather this much credit; beyond, a bucket is no shaper.
+const LARGEST_BURST: u64 = 1 << 30;
+
+/// A bottleneck.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
+    pub(crate) name: String,
+    rate: Rate,
+    pub(crate) qdisc: QdiscSpec,
+    delay: Duration,
+    layer: Layer,
+    burst: Option<Burst>,
+}
+
+/// The bucket of a link that is a shaper and no wire.
+#[derive(Clone, Copy, Debug)]
+enum Burst {
+    /// What `tc` gives an `htb` class under a 1000 Hz clock: 1 ms of the rate and 1600 B.
+    Htb,
+    /// This much.
+    Bytes(Bytes),
+}
+
+impl Burst {
+    fn bytes(self, rate: Rate) -> Bytes {
+        match self {
+            Self::Htb => rate.carries(Duration::from_millis(1)) + Bytes(1_600),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+/// Reads all links.
+pub(crate) fn read(top: &Fields<'_>) -> Result<Vec<Link>, ScenarioError> {
+    let example = "{ up = { rate = \"10mbit\", qdisc = \"fq_codel\" } }";
+    let place = top.need("links", example)?;
+    let links: Vec<_> = place
+        .open_table()?
+        .all()
+        .map(|(name, place)| Link::read(name, &place))
+        .collect::<Result<_, _>>()?;
+    if links.is_empty() {
+        return Err(place.fail(format!("at least one link is needed, such as {example}")));
+    }
+    Ok(links)
+}
+
+impl Link {
+    fn read(name: &str, place: &Place<'_>) -> Result<Self, ScenarioError> {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if name.is_empty() || name.len() > 64 || !name.chars().all(allowed) {
+            let rule = "the name of a link is 1 to 64 of the characters a-z, A-Z, 0-9, _ and -";
+            return Err(place.fail(rule));
+        }
+        let fields = place.fields(&KEYS)?;
+        let rate = fields.need("rate", "\"10mbit\"")?.rate()?;
+        Ok(Self {
+            name: name.to_owned(),
+            rate,
+            qdisc: qdisc(&fields.need("qdisc", "\"fq_codel\"")?)?,
+            delay: fields.or("delay", Duration::ZERO, Place::time)?,
+            layer: Layer::read(&fields)?,
+            burst: fields.option("burst", |p| match &p.node.value {
+                Value::Text(text) if text == "htb" => Ok(Burst::Htb),
+                _ => p.size(1, LARGEST_BURST).map(Burst::Bytes),
+            })?,
+        })
+    }
+
+    /// Its canonical table.
+    pub(crate) fn node(&self) -> Node {
+        let mut fields = table([
+            ("rate", self.rate.to_string().into()),
+            ("qdisc", self.qdisc.to_string().into()),
+            ("delay", time(self.delay)),
+        ]);
+        self.layer.write(&mut fields);
+        let burst = self.burst.map(|burst| match burst {
+            Burst::Htb => "htb".into(),
+            Burst::Bytes(bytes) => size(bytes),
+        });
+        insert(&mut fields, "burst", burst);
+        Value::Table(fields).into()
+    }
+
+    /// What the simulator calls it.
+    pub(crate) fn config(&self) -> LinkConfig {
+        LinkConfig {
+            shaper: self.burst.map_or(Shaper::Serial, |burst| Shaper::Bucket {
+                burst: burst.bytes(self.rate),
+            }),
+            encapsulation: self.layer.encapsulation(),
+            delay: self.delay,
+            ..LinkConfig::new(self.name.clone(), self.rate, self.qdisc.clone())
+        }
+    }
+}
