@@ -239,6 +239,31 @@ fn most_packets_wait_least_and_long_flows_hide_it() {
     assert!(predict[1] > codel[1] / 2.0, "{predict:?}, {codel:?}");
 }
 
+#[test]
+fn paced_flows_leave_predict_less_to_hold_and_codel_more() {
+    // P6; the prototype's longest waits with pacing, where ours paces as its did.
+    for (rtt, prototype) in [(200, 36.0), (300, 43.0), (400, 69.0), (600, 83.0)] {
+        let ours = paced(rtt, PREDICT).mean(SEEDS).max_sojourn_ms;
+        let off = (ours / prototype - 1.0_f64).abs();
+        assert!(off < 0.25, "{rtt} ms: {ours:.1} ms, prototype {prototype}");
+        assert!(ours < with(rtt, "").max_sojourn_ms, "{rtt} ms: {ours:.1}");
+    }
+    for rtt in [300, 600] {
+        let codel = "codel limit 1000000";
+        let (paced, not) = (paced(rtt, codel).mean(SEEDS), sojourn(rtt, codel));
+        assert!(
+            paced.max_sojourn_ms > 1.15 * not,
+            "{rtt} ms: {paced:?}, {not:.1}"
+        );
+    }
+}
+
+fn paced(rtt_ms: u64, qdisc: &str) -> Transient {
+    let mut transient = Transient::of(rtt_ms, qdisc);
+    transient.pacing = true;
+    transient
+}
+
 /// Four flows that carry so many bandwidth-delay products together.
 fn longer(rtt_ms: u64, qdisc: &str, rounds: u64) -> Transient {
     let mut transient = Transient::of(rtt_ms, qdisc);
@@ -272,6 +297,13 @@ fn the_tables_of_the_study() {
         println!("6 MB at 12,{qdisc},{:.1},", large.mean(RUNS).max_sojourn_ms);
         let mixed = large.mean_of_drawn(20..350, RUNS).max_sojourn_ms;
         println!("6 MB at 20 to 350,{qdisc},{mixed:.1},");
+    }
+    println!("rtt_ms,paced: queue,max_sojourn_ms,fct_s");
+    for rtt in [12, 25, 50, 75, 100, 150, 200, 300, 400, 600] {
+        for qdisc in &queues[1..] {
+            let of = paced(rtt, qdisc).mean(RUNS);
+            println!("{rtt},{qdisc},{:.1},{:.3}", of.max_sojourn_ms, of.fct_s);
+        }
     }
     println!("rtt_ms,payload,queue,p50,p90,p99");
     for (rtt, rounds) in [(50, 12), (200, 12), (200, 240)] {

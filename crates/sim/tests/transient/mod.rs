@@ -22,6 +22,7 @@ pub(crate) struct Transient {
     pub(crate) qdisc: String,
     pub(crate) initial_window: u32,
     pub(crate) on_ce: OnCe,
+    pub(crate) pacing: bool,
 }
 
 /// Means over some runs.
@@ -45,6 +46,7 @@ impl Transient {
             qdisc: qdisc.to_owned(),
             initial_window: 3,
             on_ce: OnCe::EndSlowStartOnly,
+            pacing: false,
         }
     }
 
@@ -73,6 +75,7 @@ impl Transient {
                         ecn: self.qdisc.starts_with("predict"),
                         on_ce: self.on_ce,
                         initial_window: self.initial_window,
+                        pacing: self.pacing,
                         ..SenderParams::default()
                     },
                 },
