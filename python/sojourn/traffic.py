@@ -34,7 +34,11 @@ class Tcp:
     host
         Client that they belong to, 0 to 126, for queues that share among hosts.
     cc
-        Congestion control: ``"cubic"``, ``"reno"``, ``"highspeed"`` or ``"bbr"``.
+        Congestion control: ``"cubic"``, ``"reno"``, ``"highspeed"``, ``"bbr"``, ``"vegas"`` or
+        ``"ledbat"``.
+    slow_start
+        How slow start ends besides by congestion: ``"standard"``, not at all; ``"hystart"``, for
+        ``"cubic"``; or ``"hystart++"`` (RFC 9406). By default as Linux does.
     bytes
         Bytes to transfer, or the distribution that each connection draws them from, such as
         ``{"distribution": "lognormal", "median": "36kb", "sigma": 1.0}``; by default there is no
@@ -67,6 +71,7 @@ class Tcp:
     dscp: str | int | None = None
     host: int | None = None
     cc: str | None = None
+    slow_start: str | None = None
     bytes: str | int | Mapping[str, str | float] | None = None
     ecn: bool | None = None
     on_ce: str | None = None

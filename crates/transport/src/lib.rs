@@ -28,7 +28,7 @@ mod rtt;
 mod segment;
 mod sender;
 
-pub use cc::CcKind;
+pub use cc::{CcKind, SlowStart};
 pub use clock::Ticks;
 pub use receiver::{Arrival, Receiver};
 pub use segment::{Flags, MSS, SackBlock, Segment};

@@ -25,7 +25,7 @@
 //! | β = 717/1024, C = 410/1024 | 0.7, 0.4 | 0.03 %, 0.1 % |
 //! | W_max counts the window, not the flight | flight size allowed | none when window-limited |
 //! | before the first loss at least 5 % a round | – | faster after a HyStart exit |
-//! | HyStart | HyStart++ (RFC 9406) SHOULD | an ACK train ends slow start early on fast paths |
+//! | HyStart; HyStart++ is an option ([`SlowStart`](super::SlowStart)) | HyStart++ (RFC 9406) SHOULD | an ACK train ends slow start early on fast paths |
 
 use libm::cbrt;
 use sojourn_net::{Duration, Instant};
@@ -67,6 +67,7 @@ pub struct Cubic {
 
 #[derive(Clone, Debug)]
 struct HyStart {
+    enabled: bool,
     found: bool,
     /// The round ends when this segment is acknowledged.
     end_seq: u32,
@@ -80,6 +81,7 @@ struct HyStart {
 impl Default for HyStart {
     fn default() -> Self {
         Self {
+            enabled: true,
             found: false,
             end_seq: 0,
             round_start: Instant::ZERO,
@@ -104,7 +106,7 @@ impl CongestionControl for Cubic {
         if self.delay_min == 0 || rtt < self.delay_min {
             self.delay_min = rtt;
         }
-        if !self.hystart.found && window.in_slow_start() {
+        if self.hystart.enabled && !self.hystart.found && window.in_slow_start() {
             self.hystart.on_acked(window, ack, rtt, self.delay_min);
         }
     }
@@ -133,7 +135,9 @@ impl CongestionControl for Cubic {
     }
 
     fn on_timeout(&mut self, now: Instant, snd_nxt: u32) {
+        let enabled = self.hystart.enabled;
         *self = Self::default();
+        self.hystart.enabled = enabled;
         self.hystart.begin_round(now, snd_nxt);
     }
 
@@ -145,6 +149,11 @@ impl CongestionControl for Cubic {
 }
 
 impl Cubic {
+    /// Whether slow start may end by HyStart.
+    pub(crate) const fn use_hystart(&mut self, enabled: bool) {
+        self.hystart.enabled = enabled;
+    }
+
     /// Finds `cnt`, how many acknowledged segments earn one.
     fn update(&mut self, cwnd: u32, tick: u64, acked: u32) {
         self.ack_cnt += acked;
@@ -320,6 +329,7 @@ mod tests {
                 now: Instant::from_millis(tick),
                 tick: 50_000 + tick,
                 rtt_micros: Some(100_000),
+                one_way_ms: None,
                 snd_una: 0,
                 snd_nxt: 0,
                 pacing_rate: 1_000_000,

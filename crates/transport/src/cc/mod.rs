@@ -3,8 +3,11 @@
 mod bbr;
 mod cubic;
 mod highspeed;
+mod ledbat;
 mod progress;
 mod reno;
+mod slow_start;
+mod vegas;
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,8 +17,12 @@ use sojourn_net::Instant;
 pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use highspeed::HighSpeed;
+pub use ledbat::Ledbat;
 pub use progress::{Episode, Progress, RateSample, Start};
 pub use reno::Reno;
+pub(crate) use slow_start::HyStartPlusPlus;
+pub use slow_start::SlowStart;
+pub use vegas::Vegas;
 
 /// The window a controller steers, in segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +89,9 @@ pub struct Ack {
     pub tick: u64,
     /// RTT of the newest segment it acknowledged, in µs; `None` if only retransmitted data was.
     pub rtt_micros: Option<u32>,
+    /// The peer's clock less what it echoes of this host's, in ms: the delay of the way there, and
+    /// a constant; `None` where nobody tells it.
+    pub one_way_ms: Option<u32>,
     /// First segment not acknowledged.
     pub snd_una: u32,
     /// Next segment to be sent for the first time.
@@ -201,6 +211,31 @@ controllers! {
     HighSpeed("highspeed", HighSpeed) = |_| HighSpeed::default();
     /// BBR, version 1.
     Bbr("bbr", Box<Bbr>) = |seed| Box::new(Bbr::new(seed));
+    /// Brakmo and Peterson's, as in Linux.
+    Vegas("vegas", Vegas) = |_| Vegas::default();
+    /// RFC 6817. Larger than the others, which should not pay for it.
+    Ledbat("ledbat", Box<Ledbat>) = |_| Box::default();
+}
+
+impl CcKind {
+    /// The ways in which its slow start may end, its own first; none: no other than its own.
+    pub const fn slow_starts(self) -> &'static [SlowStart] {
+        use SlowStart::{HyStart, HyStartPlusPlus, Standard};
+        match self {
+            Self::Cubic => &[HyStart, Standard, HyStartPlusPlus],
+            Self::Reno | Self::HighSpeed => &[Standard, HyStartPlusPlus],
+            Self::Bbr | Self::Vegas | Self::Ledbat => &[],
+        }
+    }
+}
+
+impl Controller {
+    /// Slow start shall end in this way, which it knows.
+    pub(crate) const fn end_slow_start_by(&mut self, way: SlowStart) {
+        if let Self::Cubic(cubic) = self {
+            cubic.use_hystart(matches!(way, SlowStart::HyStart));
+        }
+    }
 }
 
 impl Default for CcKind {

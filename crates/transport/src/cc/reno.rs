@@ -54,6 +54,7 @@ mod tests {
         now: Instant::ZERO,
         tick: 0,
         rtt_micros: None,
+        one_way_ms: None,
         snd_una: 0,
         snd_nxt: 0,
         pacing_rate: 0,

@@ -79,6 +79,7 @@ impl Endpoint {
                 now,
                 tick: now.as_nanos() / 1_000_000,
                 rtt_micros,
+                one_way_ms: None,
                 snd_una: largest + 1,
                 snd_nxt: self.spaces[APP].next(),
                 pacing_rate: 0,

@@ -5,7 +5,7 @@ use sojourn_net::Instant;
 use super::scoreboard::{EVER_RESENT, LOST, Losses, RESENT, SACKED};
 use super::timers::Kind;
 use super::{LONGEST, Phase, Sender, State, micros};
-use crate::cc::{Ack, CongestionControl};
+use crate::cc::{Ack, CongestionControl, Window};
 use crate::clock::before;
 use crate::segment::{Flags, Segment};
 
@@ -274,8 +274,15 @@ impl Sender {
         found.ca_rtt = ca_rtt;
         found.maybe_delayed = delayed;
         self.note_reordering(high_before, found);
-        let facts = self.facts(now, ca_rtt);
+        let mut facts = self.facts(now, ca_rtt);
+        facts.one_way_ms = Some(seg.ts_val.wrapping_sub(seg.ts_ecr));
         self.cc.on_acked(&mut self.window, &facts);
+        if let Some(hystart) = &mut self.hystart {
+            hystart.on_acked(&mut self.window, &facts);
+            if self.window.ssthresh != Window::UNSET {
+                self.hystart = None;
+            }
+        }
     }
 
     /// At most one sample an acknowledgement; returns what the controller is told.
@@ -342,6 +349,7 @@ impl Sender {
             now,
             tick: self.ticks.at(now),
             rtt_micros,
+            one_way_ms: None,
             snd_una: self.board.una,
             snd_nxt: self.board.next(),
             pacing_rate: self.pacing_rate,
@@ -362,7 +370,11 @@ impl Sender {
         let progress = found.una_advanced || (self.reordering > 3 && found.sacked);
         if progress && self.growth_allowed() {
             let facts = self.facts(now, None);
-            self.cc.grow(&mut self.window, &facts, delivered);
+            let counted = match &mut self.hystart {
+                Some(hystart) => hystart.counts(delivered),
+                None => delivered,
+            };
+            self.cc.grow(&mut self.window, &facts, counted);
         }
     }
 

@@ -24,7 +24,7 @@ mod timers;
 
 use sojourn_net::{Duration, Instant};
 
-use crate::cc::{CcKind, CongestionControl, Controller, Window};
+use crate::cc::{CcKind, CongestionControl, Controller, HyStartPlusPlus, SlowStart, Window};
 use crate::clock::Ticks;
 use crate::rtt::Rtt;
 use crate::segment::{Flags, Segment};
@@ -39,6 +39,9 @@ use timers::Timer;
 pub struct SenderParams {
     /// Congestion control.
     pub cc: CcKind,
+    /// How slow start ends; `None`: the controller's own way. Those it does not know
+    /// ([`CcKind::slow_starts`]) change nothing.
+    pub slow_start: Option<SlowStart>,
     /// Initial window in segments (RFC 6928: 10).
     pub initial_window: u32,
     /// Offer ECN in the SYN.
@@ -56,6 +59,7 @@ impl Default for SenderParams {
     fn default() -> Self {
         Self {
             cc: CcKind::Cubic,
+            slow_start: None,
             initial_window: 10,
             ecn: false,
             on_ce: OnCe::Reduce,
@@ -134,6 +138,8 @@ pub struct Sender {
     cc: Controller,
     /// Of a connection that is paced.
     pacer: Option<Box<Pacer>>,
+    /// HyStart++, until slow start first ends.
+    hystart: Option<Box<HyStartPlusPlus>>,
     rtt: Rtt,
     rack: Rack,
     timer: Timer,
@@ -193,7 +199,14 @@ pub struct Counters {
 impl Sender {
     /// A connection not opened yet, on a host with this tick counter.
     pub fn new(params: &SenderParams, ticks: Ticks) -> Self {
-        let cc = Controller::new(params.cc, params.seed);
+        let mut cc = Controller::new(params.cc, params.seed);
+        let known = |way: &SlowStart| params.cc.slow_starts().contains(way);
+        let slow_start = params.slow_start.filter(known);
+        if let Some(way) = slow_start {
+            cc.end_slow_start_by(way);
+        }
+        let plus_plus = slow_start == Some(SlowStart::HyStartPlusPlus);
+        let hystart = plus_plus.then(Box::default);
         let steers = cc.steers();
         let pacer = (params.pacing || steers).then(|| Box::new(Pacer::new(steers)));
         Self {
@@ -218,6 +231,7 @@ impl Sender {
             window: Window::new(params.initial_window),
             cc,
             pacer,
+            hystart,
             rtt: Rtt::new(),
             rack: Rack::new(),
             timer: Timer::off(),

@@ -2,7 +2,7 @@
 
 use sojourn_net::Rng;
 use sojourn_sim::Traffic;
-use sojourn_transport::{CcKind, OnCe, SenderParams};
+use sojourn_transport::{CcKind, OnCe, SenderParams, SlowStart};
 
 use super::super::amount::Amount;
 use super::super::decode::choice;
@@ -10,6 +10,22 @@ use super::super::encode::{amount, insert};
 use super::super::error::ScenarioError;
 use super::super::place::{Fields, Place};
 use super::super::value::Table;
+
+/// A way out of slow start that `cc` knows.
+fn slow_start(place: &Place<'_>, cc: CcKind) -> Result<SlowStart, ScenarioError> {
+    let names = SlowStart::ALL.map(SlowStart::name);
+    let chosen = SlowStart::ALL[choice(place, "a way out of slow start", &names)?];
+    let known = cc.slow_starts();
+    if known.contains(&chosen) {
+        return Ok(chosen);
+    }
+    Err(place.fail(if known.is_empty() {
+        format!("\"{cc}\" has its own way out of slow start")
+    } else {
+        let known: Vec<_> = known.iter().map(|s| format!("\"{s}\"")).collect();
+        format!("\"{cc}\" has no \"{chosen}\"; it has {}", known.join(", "))
+    }))
+}
 
 /// What connections do.
 #[derive(Clone, Copy, Debug)]
@@ -20,15 +36,24 @@ pub(crate) struct Tcp {
 }
 
 impl Tcp {
-    pub(super) const KEYS: [&str; 5] = ["cc", "bytes", "ecn", "on_ce", "initial_window"];
+    pub(super) const KEYS: [&str; 6] = [
+        "cc",
+        "slow_start",
+        "bytes",
+        "ecn",
+        "on_ce",
+        "initial_window",
+    ];
 
     pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
         let names = CcKind::ALL.map(CcKind::name);
         let answers = OnCe::ALL.map(OnCe::name);
+        let cc = fields.or("cc", CcKind::Cubic, |p| {
+            choice(p, "a congestion control", &names).map(|n| CcKind::ALL[n])
+        })?;
         let params = SenderParams {
-            cc: fields.or("cc", CcKind::Cubic, |p| {
-                choice(p, "a congestion control", &names).map(|n| CcKind::ALL[n])
-            })?,
+            cc,
+            slow_start: fields.option("slow_start", |p| slow_start(p, cc))?,
             ecn: fields.or("ecn", false, Place::flag)?,
             on_ce: fields.or("on_ce", OnCe::Reduce, |p| {
                 choice(p, "an answer to CE", &answers).map(|n| OnCe::ALL[n])
@@ -45,6 +70,11 @@ impl Tcp {
     pub(super) fn write(self, fields: &mut Table) {
         let params = self.params;
         insert(fields, "cc", Some(params.cc.name().into()));
+        insert(
+            fields,
+            "slow_start",
+            params.slow_start.map(|s| s.name().into()),
+        );
         insert(fields, "bytes", self.bytes.map(amount));
         insert(fields, "ecn", Some(params.ecn.into()));
         let own = params.on_ce != OnCe::Reduce;

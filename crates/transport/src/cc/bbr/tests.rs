@@ -68,6 +68,7 @@ impl Path {
             now,
             tick: self.ms,
             rtt_micros: Some(u32::try_from(took * 1_000).unwrap()),
+            one_way_ms: None,
             snd_una: 0,
             snd_nxt: 0,
             pacing_rate: 0,
