@@ -336,6 +336,55 @@ fn a_flag_in_a_table_is_true_or_false() {
     );
 }
 
+/// What could be written after a key, as the catalogue's range has it.
+fn values(unit: Unit, default: &str) -> Vec<String> {
+    let texts: &[&str] = match unit {
+        Unit::Time => &["7ms", "3ms", "500us", "600ms", "90s"],
+        Unit::Rate => &["8mbit", "3mbit"],
+        Unit::Size => &["4000b", "200b", "300b", "20000b", "90000b"],
+        Unit::Packets | Unit::Count => &["3", "2", "16", "700", "100"],
+        Unit::Fraction | Unit::Weight => &["0.25", "1.5", "3"],
+        Unit::Numbers => &[EVEN_AND_ODD],
+        Unit::Flag => &["on", "off"],
+        Unit::Profile => &["linux", "linux-3.14", "rfc"],
+        Unit::Choice(words) => words,
+        Unit::Leaves => &["sfq limit 9 depth 127 flows 128 divisor 1024"],
+    };
+    let others = texts.iter().filter(|&&text| text != default);
+    others.map(ToString::to_string).collect()
+}
+
+/// What some parameters need beside them.
+const COMPANY: [&str; 4] = ["", "ecn", "profile linux", "limit 60000 min 2000"];
+
+#[test]
+fn every_parameter_can_be_set_and_is_read_back() {
+    let mut lost = Vec::new();
+    for kind in catalogue() {
+        for p in &kind.parameters {
+            if p.unit == Unit::Profile && kind.profiles.len() == 1 {
+                continue;
+            }
+            let kept = |value: &String| {
+                COMPANY.iter().any(|company| {
+                    let text = match (p.unit, value.as_str()) {
+                        (Unit::Flag, "on") => format!("{} {company} {}", kind.name, p.key),
+                        (Unit::Flag, _) => format!("{} {company} no{}", kind.name, p.key),
+                        _ => format!("{} {company} {} {value}", kind.name, p.key),
+                    };
+                    QdiscSpec::parse(&text)
+                        .is_ok_and(|spec| spec.pairs().contains(&(p.key, value.clone())))
+                })
+            };
+            let values = values(p.unit, &p.default);
+            if !values.iter().any(kept) {
+                lost.push((kind.name, p.key, values));
+            }
+        }
+    }
+    assert!(lost.is_empty(), "{lost:?}");
+}
+
 #[test]
 fn a_word_of_tc_in_a_table_is_true() {
     let read = |pairs: &[(&str, &str)]| {

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 use sojourn_qdisc::testing::{Recorder, TestPacket};
 use sojourn_qdisc::{
-    AnyQdisc, Duration, Instant, LinkFacts, Number, Qdisc, QdiscSpec, Rng, catalogue,
+    AnyQdisc, Duration, Ecn, Instant, LinkFacts, Number, Qdisc, QdiscSpec, Rng, catalogue,
 };
 
 /// Offers a packet of each of 50 flows every millisecond and takes one every two.
-fn overloaded(spec: &str) -> AnyQdisc<TestPacket> {
+fn overloaded(spec: &str) -> (AnyQdisc<TestPacket>, Recorder) {
     let spec = QdiscSpec::parse(spec).unwrap();
     let mut queue = spec.build(&LinkFacts::default(), Rng::new(1));
     let mut obs = Recorder::default();
@@ -18,6 +18,7 @@ fn overloaded(spec: &str) -> AnyQdisc<TestPacket> {
     for id in 0..4_000_u32 {
         let pkt = TestPacket {
             flow: id % 50,
+            ecn: [Ecn::NotEct, Ecn::Ect0][id as usize % 2],
             ..TestPacket::mtu(id.into())
         };
         queue.enqueue(now, pkt, &mut obs);
@@ -29,20 +30,143 @@ fn overloaded(spec: &str) -> AnyQdisc<TestPacket> {
             queue.dequeue(now, &mut obs);
         }
     }
-    queue
+    (queue, obs)
 }
 
-fn numbers(spec: &str) -> BTreeMap<&'static str, f64> {
-    let statistics = overloaded(spec).statistics();
-    let number = |value| match value {
+fn number(value: Number) -> f64 {
+    match value {
         Number::Count(n) => f64::from(u32::try_from(n).unwrap()),
         Number::Real(x) => x,
         Number::Flag(flag) => f64::from(u8::from(flag)),
-    };
-    statistics
-        .iter()
-        .map(|s| (s.name, number(s.value)))
-        .collect()
+    }
+}
+
+fn numbers(spec: &str) -> BTreeMap<&'static str, f64> {
+    let statistics = overloaded(spec).0.statistics();
+    let whole = statistics.iter().filter(|s| s.part.is_none());
+    whole.map(|s| (s.name, number(s.value))).collect()
+}
+
+/// The sum of these counts over the parts of a queue and the whole.
+fn sum(queue: &AnyQdisc<TestPacket>, names: &[&str]) -> u64 {
+    let statistics = queue.statistics().into_iter();
+    let counts = statistics
+        .filter(|s| names.contains(&s.name))
+        .map(|s| match s.value {
+            Number::Count(n) => n,
+            other => panic!("{} is {other:?}", s.name),
+        });
+    counts.sum()
+}
+
+#[test]
+fn reasons_add_up_to_what_was_dropped_and_marked() {
+    let mut marking = 0;
+    for (spec, drops, marks) in [
+        (
+            "choke limit 60 min 5 max 15 burst 9 ecn",
+            "early pdrop matched",
+            "marked",
+        ),
+        (
+            "choke limit 60 min 5 max 15 burst 9",
+            "early pdrop matched",
+            "",
+        ),
+        (
+            "red_ns2 min 5 max 15 limit 40 ecn",
+            "early forced pdrop",
+            "marked",
+        ),
+        ("red_ns2 min 5 max 15 limit 40", "early forced pdrop", ""),
+        ("hred rtt 50ms limit 40", "early forced pdrop", ""),
+        (
+            "sfb max 5 increment 0.1",
+            "earlydrop penaltydrop bucketdrop queuedrop",
+            "",
+        ),
+        (
+            "sfb max 5 limit 30 increment 0.1",
+            "earlydrop penaltydrop bucketdrop queuedrop",
+            "",
+        ),
+        ("fq_pie limit 500 ecn", "dropped overlimit", "ecn_mark"),
+        (
+            "fq_pie limit 500 ecn ecn_prob 100 flows 2",
+            "dropped overlimit",
+            "ecn_mark",
+        ),
+        ("sfq_codel limit 500 flows 2 ecn", "", "ecn_mark"),
+        ("floq limit 100", "early overlimit", "marked"),
+        ("dualpi2", "", "ecn_mark"),
+        ("cake memlimit 300000b", "drops ack_drops", "ecn_mark"),
+        ("cake bandwidth 5mbit", "drops ack_drops", "ecn_mark"),
+        ("drr classes 7 leaf pfifo limit 20", "drops", ""),
+        ("prio leaf codel limit 20", "drops", ""),
+    ] {
+        let (queue, obs) = overloaded(spec);
+        let names: Vec<_> = queue.statistics().iter().map(|s| s.name).collect();
+        for (reasons, seen) in [(drops, obs.drops.len()), (marks, obs.marks.len())] {
+            let reasons: Vec<_> = reasons.split_whitespace().collect();
+            assert!(
+                reasons.iter().all(|r| names.contains(r)),
+                "{spec}: {names:?}"
+            );
+            if !reasons.is_empty() {
+                assert_eq!(sum(&queue, &reasons), seen as u64, "{spec}: {reasons:?}");
+            }
+        }
+        assert!(!obs.drops.is_empty(), "{spec} dropped nothing");
+        marking += usize::from(!obs.marks.is_empty());
+        if names.contains(&"memory_used") && !spec.starts_with("cake") {
+            assert_eq!(sum(&queue, &["memory_used"]), queue.backlog().bytes.0);
+        }
+    }
+    assert!(marking > 6, "{marking} marked");
+}
+
+#[test]
+fn every_queue_says_what_it_estimates() {
+    for (kind, names) in [
+        ("red", "average max_prob"),
+        ("choke", "early marked pdrop matched"),
+        ("blue", "prob"),
+        ("red_ns2", "marked early forced pdrop average max_p"),
+        ("hred", "marked early forced pdrop average max_p"),
+        ("codel", "count lastcount dropping ldelay maxpacket"),
+        ("cobalt", "count dropping blue_prob"),
+        ("pie", "prob delay maxq"),
+        (
+            "fq_codel",
+            "maxpacket new_flow_count memory_used new_flows_len old_flows_len",
+        ),
+        (
+            "sfq_codel",
+            "maxpacket drop_overlimit new_flow_count ecn_mark",
+        ),
+        ("fq", "flows inactive throttled flows_plimit"),
+        ("cocoa", "flows inactive throttled"),
+        (
+            "afcd",
+            "count lastcount dropping maxpacket flows fair_share",
+        ),
+        ("afd", "flows fair_share"),
+        ("floq", "marked pushed_out responsive_share"),
+        ("predict", "signals"),
+        (
+            "cake",
+            "memory_used memory_limit capacity_estimate min_network_size max_network_size \
+                  min_adj_size max_adj_size",
+        ),
+    ] {
+        let told = numbers(kind);
+        for name in names.split_whitespace() {
+            assert!(
+                told.contains_key(name),
+                "{kind} does not tell {name}: {told:?}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -78,7 +202,7 @@ fn flow_queues_count_their_flows() {
     );
     let fq = numbers("fq flow_limit 5");
     assert!(fq["flows_plimit"] > 1_000.0 && fq["flows"] > 40.0, "{fq:?}");
-    let cocoa = overloaded("cocoa flow_limit 5").statistics();
+    let cocoa = overloaded("cocoa flow_limit 5").0.statistics();
     let limits: Vec<_> = cocoa.iter().filter(|s| s.name == "limit").collect();
     assert!(limits.len() > 40 && limits.iter().all(|s| s.part.is_some()));
 }
@@ -104,7 +228,7 @@ fn red_and_its_kin_tell_averages_and_reasons() {
 #[test]
 fn names_are_told_once() {
     for kind in catalogue() {
-        let statistics = overloaded(kind.name).statistics();
+        let statistics = overloaded(kind.name).0.statistics();
         let mut names: Vec<_> = statistics.iter().map(|s| (s.part, s.name)).collect();
         names.sort_unstable();
         names.dedup();

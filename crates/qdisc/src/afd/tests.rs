@@ -190,3 +190,37 @@ fn the_module_forgets_what_its_fair_share_was_and_remembers_the_backlog_of_the_l
     assert!((q.fair_share().expect("two flows") - 979.3).abs() < 1e-9);
     assert_eq!(q.next_timer(), None);
 }
+
+#[test]
+fn a_packet_that_may_be_marked_needs_room_too() {
+    let (mut q, mut seen) = queue(&AfdParams {
+        limit: 3,
+        sample: RARELY,
+        ecn: true,
+        ..AfdParams::default()
+    });
+    sampled(&mut q, &[2_000]);
+    q.fair.restart(1e-9);
+    for id in 0..4 {
+        q.enqueue(Instant::ZERO, packet(id, 0, Ecn::Ect0), &mut seen);
+    }
+    assert_eq!(seen.marks.len(), 3);
+    assert_eq!(seen.drops[0].2, DropReason::Overlimit);
+}
+
+#[test]
+fn a_timer_that_is_not_due_changes_nothing() {
+    let (mut q, _) = queue(&AfdParams::default());
+    let due = q.next_timer().expect("it has a timer");
+    q.fair.restart(400.0);
+    q.on_timer(Instant::from_nanos(due.as_nanos() - 1));
+    assert_eq!(q.next_timer(), Some(due));
+    assert!((q.fair.value - 400.0).abs() < 1e-9);
+}
+
+#[test]
+fn the_table_of_the_module_has_100_places() {
+    let module = AfdParams::afq_kernel2012();
+    assert_eq!((module.table, module.shadow), (100, 2_000));
+    assert_eq!(AfdParams::default().table, 2_000);
+}

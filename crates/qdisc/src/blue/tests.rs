@@ -100,3 +100,25 @@ fn each_arrival_is_signalled_with_the_probability() {
         });
     }
 }
+
+#[test]
+fn what_can_be_marked_is_and_the_rest_is_dropped() {
+    let params = BlueParams {
+        ecn: true,
+        ..BlueParams::default()
+    };
+    let mut blue = Blue::new(params, Rng::new(1));
+    blue.p = 1.0;
+    let mut seen = Recorder::default();
+    for (id, ecn) in (0..).zip([Ecn::Ect0, Ecn::NotEct, Ecn::Ect1]) {
+        let pkt = TestPacket {
+            ecn,
+            ..TestPacket::mtu(id)
+        };
+        blue.enqueue(ms(0), pkt, &mut seen);
+    }
+    let marked: Vec<_> = seen.marks.iter().map(|(_, pkt, _)| pkt.id).collect();
+    let dropped: Vec<_> = seen.drops.iter().map(|(_, pkt, _)| pkt.id).collect();
+    assert_eq!((marked, dropped), (vec![0, 2], vec![1]));
+    assert_eq!(blue.backlog().packets, 2);
+}

@@ -187,3 +187,40 @@ fn every_class_has_a_codel_of_its_own() {
     assert!(seen.drops.len() > 3, "{}", seen.drops.len());
     assert!(seen.drops.iter().all(|drop| drop.1.flow == flows[0]));
 }
+
+#[test]
+fn a_round_in_which_none_may_send_leaves_the_order_as_it_was() {
+    let ms = |ms| Instant::ZERO + Duration::from_millis(ms);
+    let (mut queue, flows) = build("drr classes 3 leaf cake bandwidth 1mbit");
+    let mut seen = Recorder::default();
+    // Classes come and go before, each sending what holds it back for 12 ms.
+    for &flow in &flows {
+        queue.enqueue(ms(0), packet(0, flow, 1_514), &mut seen);
+        assert!(queue.dequeue(ms(0), &mut seen).is_some());
+    }
+    for (id, class) in [(1, 0), (2, 1), (3, 2)] {
+        queue.enqueue(ms(1), packet(id, flows[class], 1_514), &mut seen);
+    }
+    for _ in 0..4 {
+        assert_eq!(queue.dequeue(ms(2), &mut seen), None);
+    }
+    let left = std::iter::from_fn(|| queue.dequeue(ms(100), &mut seen));
+    assert_eq!(left.map(|pkt| pkt.id).collect::<Vec<_>>(), [1, 2, 3]);
+}
+
+#[test]
+fn timers_are_those_of_the_leaves() {
+    let ms = |ms| Instant::ZERO + Duration::from_millis(ms);
+    let (mut queue, flows) = build("drr classes 2 leaf fq maxrate 1mbit");
+    let mut seen = Recorder::default();
+    assert_eq!(queue.next_timer(), None);
+    for id in 0..12 {
+        queue.enqueue(ms(0), packet(id, flows[0], 1_514), &mut seen);
+    }
+    while queue.dequeue(ms(0), &mut seen).is_some() {}
+    // A packet takes 12.112 ms at 1 Mbit/s.
+    let due = queue.next_timer().expect("packets wait");
+    assert!(due > ms(12), "{due:?}");
+    queue.on_timer(due);
+    assert!(queue.dequeue(due, &mut seen).is_some());
+}
