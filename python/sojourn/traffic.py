@@ -50,6 +50,9 @@ class Tcp:
         without reduction, then reduce to 0.8 (RFC 8511); or ``"end-slow-start-only"``.
     initial_window
         Initial window in segments.
+    after_idle
+        What becomes of the window in a pause: ``"decay"``, it halves each time-out, as in Linux;
+        ``"restart"``, it is the initial window after one (RFC 5681); or ``"keep"``.
 
     Examples
     --------
@@ -76,6 +79,7 @@ class Tcp:
     ecn: bool | None = None
     on_ce: str | None = None
     initial_window: int | None = None
+    after_idle: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ use sojourn_lab::Scenario;
 use sojourn_net::{Bytes, Duration, Rate};
 use sojourn_qdisc::Framing;
 use sojourn_sim::{Client, Encapsulation, Hop, Shaper, Traffic};
-use sojourn_transport::{OnCe, SlowStart};
+use sojourn_transport::{AfterIdle, OnCe, SlowStart};
 
 /// Uses every key.
 const FULL: &str = include_str!("full.toml");
@@ -121,6 +121,7 @@ fn every_key_reaches_the_simulator() {
     assert_eq!(bytes, Some(10 << 20));
     assert_eq!((params.ecn, params.initial_window), (true, 4));
     assert_eq!(params.on_ce, OnCe::EndSlowStart);
+    assert_eq!(params.after_idle, AfterIdle::Restart);
     assert_eq!(params.slow_start, Some(SlowStart::HyStartPlusPlus));
 }
 

@@ -32,4 +32,4 @@ pub use cc::{CcKind, SlowStart};
 pub use clock::Ticks;
 pub use receiver::{Arrival, Receiver};
 pub use segment::{Flags, MSS, SackBlock, Segment};
-pub use sender::{OnCe, Sender, SenderParams, State};
+pub use sender::{AfterIdle, OnCe, Sender, SenderParams, State};

@@ -7,7 +7,8 @@ mod network;
 use network::{Counters, End, Network, Transfer, World};
 use sojourn_net::{Duration, Instant, Rate, Rng};
 use sojourn_transport::{
-    Arrival, CcKind, Flags, MSS, OnCe, Receiver, Segment, Sender, SenderParams, State, Ticks,
+    AfterIdle, Arrival, CcKind, Flags, MSS, OnCe, Receiver, Segment, Sender, SenderParams, State,
+    Ticks,
 };
 
 /// A transfer drawn from everything at once, over a network that loses up to `most` of a thousand.
@@ -56,6 +57,7 @@ fn drawn(seed: u64, most: u64) -> Transfer {
             initial_window: u32::try_from(pick(&[1, 2, 10, 10, 100])).unwrap(),
             ecn: pick(&[0, 1]) == 1,
             on_ce: OnCe::ALL[usize::try_from(pick(&[0, 0, 1, 2])).unwrap()],
+            after_idle: AfterIdle::ALL[usize::try_from(pick(&[0, 0, 1, 2])).unwrap()],
             pacing: pick(&[0, 0, 1]) == 1,
             seed,
         },

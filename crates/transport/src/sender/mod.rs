@@ -13,6 +13,7 @@
 
 mod ack;
 mod ecn;
+mod idle;
 mod output;
 mod pacing;
 mod rack;
@@ -29,6 +30,7 @@ use crate::clock::Ticks;
 use crate::rtt::Rtt;
 use crate::segment::{Flags, Segment};
 pub use ecn::OnCe;
+pub use idle::AfterIdle;
 use pacing::Pacer;
 use rack::Rack;
 use scoreboard::Scoreboard;
@@ -48,6 +50,8 @@ pub struct SenderParams {
     pub ecn: bool,
     /// The answer to an echo of CE.
     pub on_ce: OnCe,
+    /// What becomes of the window in a pause.
+    pub after_idle: AfterIdle,
     /// Spread transmissions over the round trip, as `sch_fq` would. Controllers that set a rate
     /// are paced anyway.
     pub pacing: bool,
@@ -63,6 +67,7 @@ impl Default for SenderParams {
             initial_window: 10,
             ecn: false,
             on_ce: OnCe::Reduce,
+            after_idle: AfterIdle::Decay,
             pacing: false,
             seed: 0,
         }
@@ -112,6 +117,7 @@ pub struct Sender {
     /// ECN was negotiated.
     ecn: bool,
     on_ce: OnCe,
+    after_idle: AfterIdle,
     /// Echoes of CE up to the acknowledgement of this have been answered.
     ce_answered: u32,
     /// The next new segment is to carry CWR.
@@ -215,6 +221,7 @@ impl Sender {
             phase: Phase::Open,
             ecn: params.ecn,
             on_ce: params.on_ce,
+            after_idle: params.after_idle,
             ce_answered: 0,
             cwr_pending: false,
             fin_wanted: false,

@@ -104,40 +104,6 @@ impl Sender {
         }
     }
 
-    /// A window long unused says nothing of the path.
-    fn shrink_unused(&mut self) {
-        if self.phase == Phase::Open && !self.is_steered() {
-            let used = self.used.max(self.initial_window.min(10));
-            if used < self.window.cwnd {
-                let three_quarters = self.window.cwnd / 2 + self.window.cwnd / 4;
-                self.window.ssthresh = self.window.ssthresh.max(three_quarters);
-                self.window.cwnd = u32::midpoint(self.window.cwnd, used);
-            }
-        }
-    }
-
-    /// After a pause longer than the time-out the window starts over (RFC 2861, RFC 5681 §4.1).
-    pub(super) fn restart_after_idle(&mut self, now: Instant) {
-        if self.board.outstanding() > 0 || self.counters.sent == 0 || self.is_steered() {
-            return;
-        }
-        let rto = Duration::from_millis(self.current_rto_ms());
-        let mut idle = now.since(self.last_sent);
-        if idle <= rto {
-            return;
-        }
-        let three_quarters = self.window.cwnd / 2 + self.window.cwnd / 4;
-        self.window.ssthresh = self.window.ssthresh.max(three_quarters);
-        let floor = self.initial_window.min(self.window.cwnd);
-        while idle > rto && self.window.cwnd > floor {
-            self.window.cwnd /= 2;
-            idle -= rto;
-        }
-        self.window.cwnd = self.window.cwnd.max(floor);
-        self.used_at = now;
-        self.used = 0;
-    }
-
     /// Whether the peer's window has room for a full segment.
     pub(super) fn may_send_bytes(&self) -> bool {
         self.unsent > 0 && self.segments_peer_allows() > 0

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use sojourn_net::{Duration, Instant, Rate};
 use sojourn_transport::{
-    Arrival, CcKind, Flags, OnCe, Receiver, Segment, Sender, SenderParams, Ticks,
+    AfterIdle, Arrival, CcKind, Flags, OnCe, Receiver, Segment, Sender, SenderParams, Ticks,
 };
 
 /// A frame as both logs tell it.
@@ -71,6 +71,7 @@ pub(crate) struct Scenario {
     pub cc: CcKind,
     pub ecn: bool,
     pub on_ce: OnCe,
+    pub after_idle: AfterIdle,
     /// Propagation each way.
     pub one_way: Duration,
     /// Packets leave the shaper when their service begins, as from a token bucket.
@@ -99,6 +100,7 @@ impl Scenario {
             cc: CcKind::Cubic,
             ecn: false,
             on_ce: OnCe::Reduce,
+            after_idle: AfterIdle::Decay,
             one_way: ONE_WAY,
             departs_early: false,
             seconds: 3,
@@ -148,6 +150,7 @@ impl<'a> Lab<'a> {
             cc: scenario.cc,
             ecn: scenario.ecn,
             on_ce: scenario.on_ce,
+            after_idle: scenario.after_idle,
             ..SenderParams::default()
         };
         let ticks = Ticks::new(Duration::from_millis(scenario.phase_ms));

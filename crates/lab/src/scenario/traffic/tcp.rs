@@ -2,7 +2,7 @@
 
 use sojourn_net::Rng;
 use sojourn_sim::Traffic;
-use sojourn_transport::{CcKind, OnCe, SenderParams, SlowStart};
+use sojourn_transport::{AfterIdle, CcKind, OnCe, SenderParams, SlowStart};
 
 use super::super::amount::Amount;
 use super::super::decode::choice;
@@ -36,17 +36,19 @@ pub(crate) struct Tcp {
 }
 
 impl Tcp {
-    pub(super) const KEYS: [&str; 6] = [
+    pub(super) const KEYS: [&str; 7] = [
         "cc",
         "slow_start",
         "bytes",
         "ecn",
         "on_ce",
         "initial_window",
+        "after_idle",
     ];
 
     pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
         let names = CcKind::ALL.map(CcKind::name);
+        let fates = AfterIdle::ALL.map(AfterIdle::name);
         let answers = OnCe::ALL.map(OnCe::name);
         let cc = fields.or("cc", CcKind::Cubic, |p| {
             choice(p, "a congestion control", &names).map(|n| CcKind::ALL[n])
@@ -59,6 +61,9 @@ impl Tcp {
                 choice(p, "an answer to CE", &answers).map(|n| OnCe::ALL[n])
             })?,
             initial_window: fields.or("initial_window", 10, |p| p.count(1, 100_000))?,
+            after_idle: fields.or("after_idle", AfterIdle::Decay, |p| {
+                choice(p, "a fate of a window", &fates).map(|n| AfterIdle::ALL[n])
+            })?,
             ..SenderParams::default()
         };
         Ok(Self {
@@ -80,6 +85,9 @@ impl Tcp {
         let own = params.on_ce != OnCe::Reduce;
         insert(fields, "on_ce", own.then(|| params.on_ce.name().into()));
         insert(fields, "initial_window", Some(params.initial_window.into()));
+        let own = params.after_idle != AfterIdle::Decay;
+        let after_idle = own.then(|| params.after_idle.name().into());
+        insert(fields, "after_idle", after_idle);
     }
 
     /// What the simulator runs; from `rng` comes how much is transferred.
