@@ -37,7 +37,7 @@ impl Tcp {
         sender.connect(now, out);
         Self {
             sender,
-            receiver: Receiver::new(hosts.far, params.ecn),
+            receiver: Receiver::answering(&params, hosts.far),
             started: now,
             connected: None,
             completed: None,

@@ -2,6 +2,7 @@
 
 mod bbr;
 mod cubic;
+mod dctcp;
 mod highspeed;
 mod ledbat;
 mod progress;
@@ -16,6 +17,7 @@ use sojourn_net::Instant;
 
 pub use bbr::Bbr;
 pub use cubic::Cubic;
+pub use dctcp::Dctcp;
 pub use highspeed::HighSpeed;
 pub use ledbat::Ledbat;
 pub use progress::{Episode, Progress, RateSample, Start};
@@ -114,6 +116,15 @@ pub trait CongestionControl {
     /// The threshold after congestion met at `cwnd`.
     fn ssthresh(&mut self, cwnd: u32) -> u32;
 
+    /// With ECN, each acknowledgement before anything else changes: how many segments it delivered
+    /// and whether it echoes CE.
+    fn on_echo(&mut self, _snd_una: u32, _snd_nxt: u32, _delivered: u32, _ce: bool) {}
+
+    /// The threshold after a loss met at `cwnd`, if a loss is not answered as a mark is.
+    fn ssthresh_of_loss(&mut self, _cwnd: u32) -> Option<u32> {
+        None
+    }
+
     /// The retransmission timer expired; `ssthresh` has been asked before.
     fn on_timeout(&mut self, _now: Instant, _snd_nxt: u32) {}
 
@@ -209,6 +220,8 @@ controllers! {
     Cubic("cubic", Cubic) = |_| Cubic::default();
     /// RFC 3649.
     HighSpeed("highspeed", HighSpeed) = |_| HighSpeed::default();
+    /// RFC 8257; both ends are ECN-capable throughout.
+    Dctcp("dctcp", Dctcp) = |_| Dctcp::default();
     /// BBR, version 1.
     Bbr("bbr", Box<Bbr>) = |seed| Box::new(Bbr::new(seed));
     /// Brakmo and Peterson's, as in Linux.
@@ -223,9 +236,14 @@ impl CcKind {
         use SlowStart::{HyStart, HyStartPlusPlus, Standard};
         match self {
             Self::Cubic => &[HyStart, Standard, HyStartPlusPlus],
-            Self::Reno | Self::HighSpeed => &[Standard, HyStartPlusPlus],
+            Self::Reno | Self::HighSpeed | Self::Dctcp => &[Standard, HyStartPlusPlus],
             Self::Bbr | Self::Vegas | Self::Ledbat => &[],
         }
+    }
+
+    /// Whether it lives on marks: it negotiates ECN unasked, and its peer echoes each CE.
+    pub const fn needs_ecn(self) -> bool {
+        matches!(self, Self::Dctcp)
     }
 }
 
@@ -288,6 +306,12 @@ impl CongestionControl for Controller {
     }
     fn ssthresh(&mut self, cwnd: u32) -> u32 {
         dispatch!(self, cc => cc.ssthresh(cwnd))
+    }
+    fn on_echo(&mut self, snd_una: u32, snd_nxt: u32, delivered: u32, ce: bool) {
+        dispatch!(self, cc => cc.on_echo(snd_una, snd_nxt, delivered, ce));
+    }
+    fn ssthresh_of_loss(&mut self, cwnd: u32) -> Option<u32> {
+        dispatch!(self, cc => cc.ssthresh_of_loss(cwnd))
     }
     fn on_timeout(&mut self, now: Instant, snd_nxt: u32) {
         dispatch!(self, cc => cc.on_timeout(now, snd_nxt));

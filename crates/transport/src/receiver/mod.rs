@@ -13,6 +13,7 @@
 //! it fills the last hole; otherwise after 40 ms. Out of order the first three duplicates are
 //! answered at once, later ones together after 1 ms or a twentieth of a round trip.
 
+mod ecn;
 mod sacks;
 mod window;
 
@@ -23,6 +24,7 @@ use sojourn_net::{Duration, Instant};
 use crate::clock::{Ticks, before};
 use crate::rtt::MAX_SAMPLE;
 use crate::segment::{Flags, MSS, SackBlock, Segment};
+use crate::sender::SenderParams;
 use sacks::OutOfOrder;
 use window::AdvertisedWindow;
 
@@ -85,6 +87,8 @@ pub struct Receiver {
     /// Bytes up to the end of the first of them: the window is adjusted when that is read.
     first_unread: u64,
     ecn: bool,
+    /// Echo CE packet by packet (RFC 8257), not until CWR.
+    mirrors: bool,
     fin_received: bool,
     syn_acks: u8,
     /// How often the timer, not a SYN, had a SYN-ACK sent again.
@@ -133,6 +137,7 @@ impl Receiver {
             unread: 0,
             first_unread: 0,
             ecn,
+            mirrors: false,
             fin_received: false,
             syn_acks: 0,
             syn_ack_timeouts: 0,
@@ -147,6 +152,15 @@ impl Receiver {
             rto_ms: 1_000,
             received: 0,
         }
+    }
+
+    /// The listener a sender of these parameters needs: where DCTCP sends it accepts ECN, tells of
+    /// each packet whether it was marked and has its acknowledgements be ECN-capable.
+    #[must_use]
+    pub const fn answering(params: &SenderParams, ticks: Ticks) -> Self {
+        let mut receiver = Self::new(ticks, params.offers_ecn());
+        receiver.mirrors = params.cc.needs_ecn();
+        receiver
     }
 
     /// Bytes handed to the application, in order, each once.
@@ -189,7 +203,7 @@ impl Receiver {
             self.echo = seg.ts_val;
         }
         self.read_waits = arrival.more;
-        self.hear_congestion(seg, arrival.ce);
+        self.hear_congestion(now, seg, arrival.ce, out);
         match seg.seq.cmp(&self.next) {
             Ordering::Equal => self.take_in_order(now, seg, out),
             Ordering::Less => {
@@ -241,23 +255,6 @@ impl Receiver {
             let rtt = crate::sender::micros(now.since(self.syn_ack_sent)).min(MAX_SAMPLE);
             self.window.first_rtt(rtt);
             self.rto_ms = (rtt + (2 * rtt).max(200_000)).div_ceil(1_000);
-        }
-    }
-
-    /// RFC 3168 §6.1.3: echo CE on every ACK until the sender says that it has reacted.
-    fn hear_congestion(&mut self, seg: &Segment, ce: bool) {
-        if !self.ecn {
-            return;
-        }
-        if seg.flags.has(Flags::CWR) {
-            self.ece = false;
-            self.ack_now = true;
-        }
-        if ce {
-            if !self.ece {
-                self.quick = self.quick.max(2);
-            }
-            self.ece = true;
         }
     }
 
@@ -406,7 +403,7 @@ impl Receiver {
         }
     }
 
-    fn send_ack(&mut self, now: Instant, out: &mut Vec<Segment>) {
+    fn acknowledgement(&mut self, now: Instant) -> Segment {
         let mut seg = Segment {
             ack: self.next,
             ts_val: self.ticks.stamp(now),
@@ -418,9 +415,17 @@ impl Receiver {
         if self.ece {
             seg.flags |= Flags::ECE;
         }
+        if self.ecn && self.mirrors {
+            seg.flags |= Flags::ECT;
+        }
         if let Some(held) = &mut self.held {
             held.report(&mut seg);
         }
+        seg
+    }
+
+    fn send_ack(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        let seg = self.acknowledgement(now);
         out.push(seg);
         self.acked = self.next;
         self.since_ack = 0;

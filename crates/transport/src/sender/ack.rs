@@ -126,6 +126,11 @@ impl Sender {
         } else {
             self.take_acknowledged(now, seg, &mut found);
             self.adapt_reordering_window(&found);
+            if self.ecn {
+                let delivered = self.newly_delivered(&found);
+                let (una, next) = (self.board.una, self.board.next());
+                self.cc.on_echo(una, next, delivered, found.ece);
+            }
             self.check_probe(seg.ack, &found);
             let quiet = self.phase == Phase::Open
                 && (found.una_advanced || found.window_changed)
@@ -358,7 +363,7 @@ impl Sender {
 
     /// Step 9: the window moves by reduction, by growth or not at all.
     fn control_congestion(&mut self, now: Instant, found: &Findings) {
-        let delivered = u32::try_from(self.delivered - found.delivered_before).unwrap_or(u32::MAX);
+        let delivered = self.newly_delivered(found);
         if self.is_steered() {
             self.steer(now, delivered, found);
             return;
@@ -376,6 +381,10 @@ impl Sender {
             };
             self.cc.grow(&mut self.window, &facts, counted);
         }
+    }
+
+    fn newly_delivered(&self, found: &Findings) -> u32 {
+        u32::try_from(self.delivered - found.delivered_before).unwrap_or(u32::MAX)
     }
 
     fn growth_allowed(&self) -> bool {

@@ -59,6 +59,13 @@ pub struct SenderParams {
     pub seed: u64,
 }
 
+impl SenderParams {
+    /// Whether ECN is offered: when asked for, or when the controller cannot do without.
+    pub const fn offers_ecn(&self) -> bool {
+        self.ecn || self.cc.needs_ecn()
+    }
+}
+
 impl Default for SenderParams {
     fn default() -> Self {
         Self {
@@ -116,6 +123,8 @@ pub struct Sender {
     phase: Phase,
     /// ECN was negotiated.
     ecn: bool,
+    /// Everything is ECN-capable, not new data alone.
+    ect_always: bool,
     on_ce: OnCe,
     after_idle: AfterIdle,
     /// Echoes of CE up to the acknowledgement of this have been answered.
@@ -219,7 +228,8 @@ impl Sender {
             ticks,
             state: State::Closed,
             phase: Phase::Open,
-            ecn: params.ecn,
+            ecn: params.offers_ecn(),
+            ect_always: params.cc.needs_ecn(),
             on_ce: params.on_ce,
             after_idle: params.after_idle,
             ce_answered: 0,
@@ -316,6 +326,9 @@ impl Sender {
         if self.ecn && first {
             flags |= Flags::ECE | Flags::CWR;
         }
+        if self.ecn && self.ect_always {
+            flags |= Flags::ECT;
+        }
         out.push(Segment {
             ts_val: self.ticks.stamp(now),
             window: 64_240,
@@ -358,7 +371,7 @@ impl Sender {
     /// Acknowledges the peer's SYN.
     fn confirm(&self, now: Instant, out: &mut Vec<Segment>) {
         out.push(Segment {
-            flags: Flags::ACK,
+            flags: Flags::ACK | self.ect_if_always(),
             ..self.blank(now)
         });
     }
@@ -366,6 +379,15 @@ impl Sender {
     /// Whether only SYN-ACKs were lost: then the peer echoes the SYN it saw first.
     fn first_syn_was_echoed(&self, seg: &Segment) -> bool {
         seg.ts_ecr == self.ticks.stamp(self.opened)
+    }
+
+    /// ECT for what is not new data.
+    const fn ect_if_always(&self) -> Flags {
+        if self.ecn && self.ect_always {
+            Flags::ECT
+        } else {
+            Flags::NONE
+        }
     }
 
     /// A segment with everything but its purpose filled in.

@@ -218,7 +218,7 @@ impl Sender {
         if push == Push::EndOfUnit {
             flags |= Flags::PSH;
         }
-        if self.ecn && len > 0 {
+        if self.ecn && (len > 0 || self.ect_always) {
             flags |= Flags::ECT;
             if self.cwr_pending {
                 flags |= Flags::CWR;
@@ -316,7 +316,7 @@ impl Sender {
         out.push(Segment {
             seq,
             len,
-            flags: Flags::ACK | control,
+            flags: Flags::ACK | control | self.ect_if_always(),
             ..self.blank(now)
         });
         self.counters.sent += 1;

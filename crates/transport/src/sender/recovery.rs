@@ -153,6 +153,7 @@ impl Sender {
             }
             self.begin_reduction();
         }
+        self.answer_loss();
         self.phase = Phase::Recovery;
     }
 
@@ -177,6 +178,7 @@ impl Sender {
             self.window.ssthresh = self.cc.ssthresh(self.window.cwnd);
             self.begin_undo();
         }
+        self.answer_loss();
         self.window.cwnd = self.board.in_flight() + 1;
         self.window.cnt = 0;
         if self.phase <= Phase::Disorder && self.board.sacked >= 3 {
@@ -188,6 +190,13 @@ impl Sender {
         self.tlp_high_seq = None;
         self.cwr_pending = self.ecn;
         self.frto = new_episode || self.timeouts_in_row > 0;
+    }
+
+    /// A loss may count for more than a mark.
+    fn answer_loss(&mut self) {
+        if let Some(ssthresh) = self.cc.ssthresh_of_loss(self.window.cwnd) {
+            self.window.ssthresh = ssthresh;
+        }
     }
 
     pub(super) fn begin_reduction(&mut self) {

@@ -161,7 +161,7 @@ impl<'a> Lab<'a> {
             scheduled: 0,
             in_flight: Vec::new(),
             client: Sender::new(&params, ticks),
-            server: Receiver::new(ticks, scenario.ecn),
+            server: Receiver::answering(&params, ticks),
             out: Vec::new(),
             offsets: vec![0],
             shaper_free: Instant::ZERO,

@@ -93,7 +93,7 @@ impl World {
         let (near, far) = (ticks(), ticks());
         Self {
             client: Sender::new(&transfer.params, near),
-            server: Receiver::new(far, transfer.params.ecn),
+            server: Receiver::answering(&transfer.params, far),
             transfer,
             rng,
             now: Instant::ZERO,
@@ -154,7 +154,10 @@ impl World {
             Event::ToServer(n) => {
                 let (seg, ce) = self.packets[n];
                 self.note_arrival(&seg);
-                let more = self.rng.below(4) == 0;
+                // A burst that is said to go on and does not would leave its end unread.
+                let next = self.agenda.peek();
+                let follows = next.is_some_and(|n| matches!(n.0.2, Event::ToServer(_)));
+                let more = follows && self.rng.below(4) == 0;
                 self.server.on_segment(now, &seg, Arrival { ce, more }, out);
                 self.server_sends(out);
             }
@@ -239,8 +242,14 @@ impl World {
 
     fn server_sends(&mut self, out: &mut Vec<Segment>) {
         assert_eq!(self.server.delivered_bytes(), self.in_order_bytes);
+        let mut left = out.len();
         for seg in out.drain(..) {
+            left -= 1;
             if !seg.flags.has(Flags::SYN) {
+                // RFC 8257: when marking changes, what came before is acknowledged first.
+                let of_before = left > 0 && self.transfer.params.cc.needs_ecn();
+                let all = if of_before { seg.ack } else { self.in_order };
+                assert!(seg.ack == all && all <= self.in_order, "{seg:?}");
                 self.check_acknowledgement(&seg);
             }
             let loss = self.transfer.network.ack_loss;
@@ -253,7 +262,6 @@ impl World {
 
     /// An acknowledgement claims what arrived, and nothing else.
     fn check_acknowledgement(&mut self, seg: &Segment) {
-        assert_eq!(seg.ack, self.in_order);
         self.counters.echoes += u64::from(seg.flags.has(Flags::ECE));
         let dsack = usize::from(seg.flags.has(Flags::DSACK));
         self.counters.dsacks += u64::from(seg.flags.has(Flags::DSACK));
