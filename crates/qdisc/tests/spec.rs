@@ -343,7 +343,7 @@ fn values(unit: Unit, default: &str) -> Vec<String> {
         Unit::Rate => &["8mbit", "3mbit"],
         Unit::Size => &["4000b", "200b", "300b", "20000b", "90000b"],
         Unit::Packets | Unit::Count => &["3", "2", "16", "700", "100"],
-        Unit::Fraction | Unit::Weight => &["0.25", "1.5", "3"],
+        Unit::Fraction | Unit::Weight | Unit::Percent => &["0.25", "1.5", "3", "25%"],
         Unit::Numbers => &[EVEN_AND_ODD],
         Unit::Flag => &["on", "off"],
         Unit::Profile => &["linux", "linux-3.14", "rfc"],
