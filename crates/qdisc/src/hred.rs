@@ -137,6 +137,14 @@ mod tests {
         assert_eq!(red.limit, 667);
         assert_eq!((red.q_weight, red.probability), (Some(0.05), 0.5));
         assert!(red.gentle && !red.wait && !red.bytes && !red.nonlinear);
+        assert_eq!(red.mean_pktsize, Bytes(1_500));
+        assert_eq!(red.bandwidth, Some(Rate::mbit(20)));
+        assert!(!red.ecn);
+        let marking = HredParams {
+            ecn: true,
+            ..params
+        };
+        assert!(marking.derive(None, Bytes(1_500)).ecn);
     }
 
     #[test]

@@ -5,8 +5,10 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use sojourn_qdisc::testing::{Op, TestPacket, check_qdisc};
-use sojourn_qdisc::{AnyQdisc, Duration, Ecn, LinkFacts, QdiscSpec, Rate, Rng, catalogue};
+use sojourn_qdisc::testing::{Op, Recorder, TestPacket, check_qdisc};
+use sojourn_qdisc::{
+    AnyQdisc, Duration, Ecn, Instant, LinkFacts, Qdisc, QdiscSpec, Rate, Rng, Unit, catalogue,
+};
 
 /// Every way to ask for a queue: kind, profile, switches; small limits, so that they bind.
 #[expect(clippy::too_many_lines, reason = "it is a table")]
@@ -291,5 +293,35 @@ fn the_suite_exercises_what_it_checks() {
             !text.contains(" ecn") || silent || marks > 0,
             "{text} marked nothing"
         );
+    }
+}
+
+#[test]
+fn no_queue_holds_more_packets_than_its_limit() {
+    const LIMIT: usize = 40;
+    for kind in catalogue() {
+        let limit = kind.parameters.iter().find(|p| p.key == "limit");
+        if limit.is_none_or(|p| !matches!(p.unit, Unit::Packets | Unit::Count)) {
+            continue;
+        }
+        for profile in kind.profiles {
+            let text = format!("{} profile {profile} limit {LIMIT}", kind.name);
+            let mut queue = build(&QdiscSpec::parse(&text).unwrap(), 1);
+            let (mut seen, mut most) = (Recorder::default(), 0);
+            for id in 0..200 {
+                let pkt = TestPacket {
+                    flow: u32::try_from(id % 7).unwrap(),
+                    size: 700,
+                    ..TestPacket::mtu(id)
+                };
+                queue.enqueue(Instant::ZERO, pkt, &mut seen);
+                most = most.max(queue.backlog().packets);
+            }
+            assert!(most <= LIMIT, "{text} held {most}");
+            // Those that drop at random or in batches need not come to it.
+            let early = ["choke", "floq", "nlred", "red_ns2", "hred", "afq", "sfb"];
+            let early = early.iter().any(|name| kind.name.contains(name));
+            assert!(early || most >= LIMIT - 1, "{text} held {most} at most");
+        }
     }
 }

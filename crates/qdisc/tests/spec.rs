@@ -305,6 +305,45 @@ fn a_contradiction_is_told_with_its_values() {
 }
 
 #[test]
+fn what_contradicts_itself_is_refused_and_what_only_comes_near_is_not() {
+    for (wrong, why, right) in [
+        (
+            "predict rtt_min 101ms rtt_max 100ms",
+            "predict: rtt_min 101ms must not exceed rtt_max 100ms",
+            "predict rtt_min 100ms rtt_max 100ms",
+        ),
+        (
+            "predict growth_min 2.3 growth_max 2.3",
+            "predict: growth_min 2.3 must be below growth_max 2.3",
+            "predict growth_min 2.2 growth_max 2.3",
+        ),
+        (
+            "predict slot 9ms rtt_min 8ms",
+            "predict: rtt_min 8ms must not be shorter than slot 9ms",
+            "predict slot 8ms rtt_min 8ms",
+        ),
+        (
+            "hred min 0.5 max 0.5",
+            "hred: min 0.5 must be below max 0.5",
+            "hred min 0.5 max 0.6",
+        ),
+        (
+            "pie profile linux nocap",
+            "pie: nocap and noderandomise belong to the profile rfc",
+            "pie profile rfc nocap noderandomise",
+        ),
+        (
+            "pie profile linux noderandomise",
+            "pie: nocap and noderandomise belong to the profile rfc",
+            "pie profile linux bytemode dq_rate_estimator",
+        ),
+    ] {
+        assert_eq!(refusal(wrong), why);
+        assert!(QdiscSpec::parse(right).is_ok(), "{right}");
+    }
+}
+
+#[test]
 fn typed_values_pass_the_same_checks() {
     let wrong = QdiscSpec::Codel(CodelParams {
         target: Duration::ZERO,

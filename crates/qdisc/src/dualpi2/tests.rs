@@ -1,4 +1,5 @@
 use super::*;
+use crate::contract::Number::{Count, Real};
 use crate::testing::{Recorder, TestPacket};
 
 const MTU: Bytes = Bytes(1_514);
@@ -285,4 +286,90 @@ fn what_the_kernel_does_not_know_is_refused_in_its_profile() {
     }
     let both = crate::QdiscSpec::parse("dualpi2 tshift 50ms classic_protection 10");
     assert!(both.is_err());
+}
+
+#[test]
+fn the_buffer_holds_250_ms_of_the_link_or_two_packets_and_in_the_kernel_two_mtu_for_each() {
+    let rfc = params(Profile::Rfc);
+    let slow = Rate::from_bits_per_sec(8_000).expect("a rate");
+    assert_eq!(rfc.memlimit(Some(slow), MTU), Bytes(2 * 1_514));
+    assert_eq!(rfc.memlimit(None, MTU), Bytes(u64::MAX));
+    let linux = params(Profile::Linux);
+    assert_eq!(linux.memlimit(Some(slow), MTU), Bytes(2_000_000 * 1_514));
+}
+
+#[test]
+fn overload_begins_where_certainty_is_passed() {
+    let (mut q, mut seen) = queue(&DualPi2Params {
+        coupling_factor: 1,
+        ..params(Profile::Linux)
+    });
+    // Certain for both queues, so Classic is signalled but still by marks.
+    set_p(&mut q, 1.0);
+    for id in 0..10 {
+        q.enqueue(us(0), packet(id, Ecn::Ect0), &mut seen);
+    }
+    q.dequeue(us(0), &mut seen);
+    assert_eq!((seen.drops.len(), seen.marks.len()), (0, 1));
+}
+
+#[test]
+fn an_error_below_the_kernels_precision_leaves_its_probability() {
+    let mut law = Linux::new(&params(Profile::Linux), MTU);
+    law.update(Duration::from_millis(25));
+    let target = Duration::from_millis(15);
+    law.update(target);
+    let p = law.prob();
+    assert!(p > 0 && p < u32::MAX);
+    // 44 and 0 sixty-fourths of a step.
+    law.update(target + Duration::from_nanos(1));
+    law.set_for_test(p);
+    law.update(target + Duration::from_nanos(1));
+    assert_eq!(law.prob(), p);
+    law.update(target);
+    law.set_for_test(p);
+    law.update(target);
+    assert_eq!(law.prob(), p);
+}
+
+#[test]
+fn it_counts_what_each_queue_took_and_why_it_marked() {
+    let (mut q, mut seen) = queue(&DualPi2Params {
+        limit: 5,
+        ..params(Profile::Linux)
+    });
+    for (id, ecn) in (0..).zip([
+        Ecn::Ect1,
+        Ecn::Ce,
+        Ecn::NotEct,
+        Ecn::Ect0,
+        Ecn::Ect1,
+        Ecn::Ect1,
+    ]) {
+        q.enqueue(us(0), packet(id, ecn), &mut seen);
+    }
+    assert_eq!(seen.drops.len(), 1);
+    set_p(&mut q, 0.0);
+    while q.dequeue(us(2_000), &mut seen).is_some() {}
+    let count = |name| {
+        let all = q.statistics();
+        let found = all.iter().find(|s| s.name == name);
+        found.map(|s| s.value)
+    };
+    assert_eq!(count("pkts_in_l"), Some(Count(3)));
+    assert_eq!(count("pkts_in_c"), Some(Count(2)));
+    assert_eq!(count("step_mark"), Some(Count(3)));
+    assert_eq!(count("ecn_mark"), Some(Count(3)));
+    assert!(seen.marks.iter().all(|m| m.2 == MarkReason::CeThreshold));
+    // Idle: a packet of L4S, then one of Classic, in bytes times per cent.
+    let (mut q, mut seen) = queue(&params(Profile::Linux));
+    q.dequeue(us(0), &mut seen);
+    let credit = q.statistics().pop().map(|s| s.value);
+    assert_eq!(credit, Some(Real(1_514.0 * (10.0 - 90.0))));
+}
+
+#[test]
+fn a_length_beyond_any_packet_is_cut_so_that_weights_do_not_overflow() {
+    assert_eq!(signed(Bytes(u64::MAX)), 1 << 40);
+    assert_eq!(signed(Bytes(1_514)), 1_514);
 }

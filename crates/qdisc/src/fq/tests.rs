@@ -332,3 +332,86 @@ fn the_threshold_for_marks_counts_from_when_a_packet_was_due_and_spares_the_box(
     q.dequeue(at_ms(6_006), &mut seen);
     assert_eq!(seen.marks.len(), 1);
 }
+
+#[test]
+fn flows_are_many_from_2048_on_if_more_than_half_are_away() {
+    // How many of `others` wait again when flow 1 comes back, and whether it is a new one then.
+    let forgotten = |others: u32, waiting: u32| {
+        let (mut q, mut seen) = queue(FqParams {
+            turns: Turns {
+                orphan_mask: 65_535,
+                ..Turns::default()
+            },
+            ..FqParams::default()
+        });
+        let mut flow = 0;
+        while q.scheduler.seen < others as usize {
+            q.enqueue(at_ms(0), packet(0, flow, 1_514), &mut seen);
+            flow += 1;
+        }
+        while q.dequeue(at_ms(0), &mut seen).is_some() {}
+        let mut flow = 2;
+        while q.scheduler.detached > (others - waiting) as usize {
+            q.enqueue(at_ms(1), packet(0, flow, 1_514), &mut seen);
+            flow += 1;
+        }
+        q.enqueue(at_ms(3_001), packet(0, 1, 1_514), &mut seen);
+        let (seen, detached) = (q.scheduler.seen, q.scheduler.detached);
+        assert_eq!(seen, others as usize, "it is seen anew");
+        assert_eq!(detached, (others - waiting) as usize - 1);
+        credit(&q, 1) == 15_140
+    };
+    assert!(!forgotten(2_047, 0));
+    assert!(forgotten(2_048, 0));
+    assert!(forgotten(3_000, 1_499));
+    assert!(!forgotten(3_000, 1_500));
+}
+
+#[test]
+fn a_flow_is_paced_from_the_byte_on_that_spends_its_credit() {
+    let paced = |initial| {
+        let (mut q, mut seen) = queue(FqParams {
+            maxrate: Some(Rate::mbit(10)),
+            turns: Turns {
+                initial_quantum: Some(Bytes(initial)),
+                ..Turns::default()
+            },
+            ..FqParams::default()
+        });
+        q.enqueue(at_ms(0), packet(0, 1, 1_514), &mut seen);
+        q.dequeue(at_ms(0), &mut seen);
+        let id = q.scheduler.classify(&packet(0, 1, 64));
+        q.scheduler.flows[id.index()].due > at_ms(0)
+    };
+    assert!(paced(1_514));
+    assert!(!paced(1_515));
+}
+
+#[test]
+fn nobody_needs_to_be_told_the_time_while_another_flow_can_send() {
+    let (mut q, mut seen) = queue(FqParams {
+        maxrate: Some(kbit(500)),
+        ..FqParams::default()
+    });
+    for id in 0..3 {
+        q.enqueue(at_ms(0), packet(id, 1, 1_514), &mut seen);
+    }
+    while q.dequeue(at_ms(0), &mut seen).is_some() {}
+    let due = q.next_timer().expect("flow 1 waits");
+    // A new flow, then an old one, then the box itself.
+    q.enqueue(at_ms(1), packet(10, 2, 1_514), &mut seen);
+    q.enqueue(at_ms(1), packet(11, 2, 1_514), &mut seen);
+    assert_eq!(q.next_timer(), None);
+    while q.dequeue(at_ms(1), &mut seen).is_some() {}
+    assert_eq!(q.next_timer(), Some(due));
+    let own = TestPacket {
+        dscp: Dscp::new(48).unwrap(),
+        ..packet(12, 7, 64)
+    };
+    q.enqueue(at_ms(2), own, &mut seen);
+    assert_eq!(q.next_timer(), None);
+    q.dequeue(at_ms(2), &mut seen);
+    q.on_timer(due);
+    assert_eq!(q.next_timer(), None, "flow 1 may send");
+    assert_eq!(q.dequeue(due, &mut seen).map(|pkt| pkt.flow), Some(1));
+}

@@ -190,6 +190,9 @@ fn linux_spares_bursts_short_queues_and_light_congestion() {
         (0.21, low, none, 3_028, true),
         (0.19, low, none, 3_028, false),
         (0.19, high, none, 3_028, true),
+        // Half the target of 234375 ticks.
+        (0.19, 117_186, none, 3_028, false),
+        (0.19, 117_187, none, 3_028, true),
     ] {
         let mut law = Linux::new(&linux(Profile::Linux), MTU);
         let mut rng = Rng::new(1);

@@ -120,3 +120,42 @@ fn only_a_packet_with_an_acknowledgement_filters_and_only_in_its_flow() {
     }
     assert!(seen.drops.is_empty());
 }
+
+#[test]
+fn a_block_is_covered_from_its_start_to_its_end() {
+    let with = |n, block| TcpHeader {
+        sacks: [block, (0, 0), (0, 0)],
+        ..ack(n)
+    };
+    // The newest has to say all that the older one said.
+    let filtered = |newest| {
+        let headers = [with(1, (100, 200)), with(2, newest)];
+        left("ack-filter-aggressive", &headers) == [1]
+    };
+    assert!(filtered((100, 200)));
+    assert!(filtered((50, 300)));
+    assert!(!filtered((150, 300)), "its start is missing");
+    assert!(!filtered((50, 150)), "its end is missing");
+}
+
+#[test]
+fn what_is_filtered_no_longer_waits() {
+    let (mut q, mut seen) = (cake("ack-filter-aggressive"), Recorder::default());
+    for (id, n) in (0..).zip(1..6) {
+        let pkt = TestPacket {
+            size: 66,
+            transport: Transport::Tcp(ack(n)),
+            ..TestPacket::mtu(id)
+        };
+        q.enqueue(ms(0), pkt, &mut seen);
+    }
+    assert_eq!(seen.drops.len(), 4);
+    assert_eq!(number(&q, 1, "backlog_bytes"), 66);
+    assert_eq!(
+        q.backlog(),
+        Backlog {
+            packets: 1,
+            bytes: Bytes(66)
+        }
+    );
+}

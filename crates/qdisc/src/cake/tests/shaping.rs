@@ -214,3 +214,16 @@ fn washing_clears_the_class_after_it_chose_the_tin() {
         assert_eq!(sent.ecn, sojourn_net::Ecn::Ect0);
     }
 }
+
+#[test]
+fn each_of_eight_tins_gets_seven_eighths_of_the_one_before() {
+    for mode in [Diffserv::Diffserv8, Diffserv::Precedence] {
+        let shares = Classes::of(mode, 8_388_608).shares;
+        assert_eq!(
+            shares[..3],
+            [(8_388_608, 256), (7_340_032, 224), (6_422_528, 196)]
+        );
+        assert_eq!(shares.len(), 8);
+        assert_eq!(shares[7], (3_294_172, 98));
+    }
+}

@@ -186,3 +186,64 @@ fn a_full_buffer_wakes_blue_and_empty_looks_calm_it() {
     // The first two packets are sent before the turn of the flow that owes two of them.
     assert_eq!(calm_after, Some(2 + 16 * 16 - 1));
 }
+
+#[test]
+fn memory_is_taken_from_the_longest_queue_whatever_its_tin() {
+    let (mut q, mut seen) = (cake("diffserv3 memlimit 100000b"), Recorder::default());
+    // One flow, in bulk and in best effort: two queues of the same place.
+    for id in 0..50 {
+        q.enqueue(ms(0), of_class(8, id), &mut seen);
+    }
+    for id in 50..60 {
+        q.enqueue(ms(0), of_class(0, id), &mut seen);
+    }
+    // 66 packets fit.
+    assert!(seen.drops.is_empty());
+    for id in 60..66 {
+        q.enqueue(ms(0), of_class(0, id), &mut seen);
+    }
+    assert!(seen.drops.is_empty());
+    for id in 66..76 {
+        q.enqueue(ms(0), of_class(0, id), &mut seen);
+    }
+    assert_eq!(seen.drops.len(), 10);
+    assert!(seen.drops.iter().all(|drop| drop.1.dscp.number() == 8));
+}
+
+#[test]
+fn memory_may_be_used_to_the_last_byte() {
+    let (mut q, mut seen) = (cake("memlimit 9084b"), Recorder::default());
+    for id in 0..6 {
+        q.enqueue(ms(0), of_flow(1, id), &mut seen);
+    }
+    assert_eq!(q.backlog().packets, 6);
+    q.enqueue(ms(0), of_flow(1, 6), &mut seen);
+    assert_eq!(q.backlog().packets, 6);
+}
+
+#[test]
+fn without_a_limit_four_round_trips_are_held_but_at_least_4_mb() {
+    let limit = |text| {
+        let all = cake(text).statistics();
+        let found = all.iter().find(|s| s.name == "memory_limit");
+        found.map(|s| s.value)
+    };
+    assert_eq!(limit("bandwidth 200mbit"), Some(Number::Count(10_000_000)));
+    assert_eq!(limit("bandwidth 10mbit"), Some(Number::Count(4 << 20)));
+    assert_eq!(
+        limit("bandwidth 400mbit rtt 50ms"),
+        Some(Number::Count(10_000_000))
+    );
+}
+
+#[test]
+fn pairs_of_hosts_find_places_of_their_own() {
+    let mut q = cake("besteffort hosts");
+    let mut seen = Recorder::default();
+    for pair in 0..200 {
+        let flow = flow(pair % 16, pair / 16, 7);
+        q.enqueue(ms(0), of_flow(flow, pair.into()), &mut seen);
+    }
+    assert_eq!(number(&q, 0, "way_collisions"), 0);
+    assert_eq!(number(&q, 0, "sparse_flows"), 200);
+}
