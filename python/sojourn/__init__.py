@@ -64,7 +64,7 @@ from sojourn.reconstructions import (
 )
 from sojourn.result import Result, run
 from sojourn.scenario import Arm, Link, Scenario
-from sojourn.traffic import Ping, Tcp, Traffic, Udp
+from sojourn.traffic import Ping, Quic, Tcp, Traffic, Udp
 from sojourn.units import gbit, kbit, mbit, ms, s, us
 from sojourn.validity import Finding, Severity, Validity
 
@@ -121,6 +121,7 @@ __all__ = [
     "Predict",
     "Prio",
     "Queue",
+    "Quic",
     "Red",
     "Result",
     "ResultError",

@@ -7,10 +7,10 @@ The tables of an :class:`Outcome`, all of which begin with the columns ``arm`` (
 ``replication`` (u32, from 0), are listed below. What was not measured is null, never 0.
 
 ``flows``
-    One row a flow: ``flow``, ``group`` (the name of its traffic block), ``kind`` (tcp, udp,
-    ping), ``direction`` (up, down; null where the scenario gives paths), ``cc``, ``rtt_ms``
-    (base), ``started_s``, ``connected_s``, ``fct_s`` (flow completion time of finite TCP, from
-    its first SYN), ``bytes`` (to transfer; null: no end), ``delivered_bytes``,
+    One row a flow: ``flow``, ``group`` (the name of its traffic block), ``kind`` (tcp, quic,
+    udp, ping), ``direction`` (up, down; null where the scenario gives paths), ``cc``, ``rtt_ms``
+    (base), ``started_s``, ``connected_s``, ``fct_s`` (flow completion time of finite TCP and
+    QUIC, from the first packet), ``bytes`` (to transfer; null: no end), ``delivered_bytes``,
     ``goodput_mbit_per_s`` (payload over max(warm-up, start) to min(end, stop, completion)),
     ``sent_packets``, ``received_packets``,
     ``retransmits``, ``timeouts``, ``syn_retransmits``, ``handshake_losses`` (dropped SYNs and

@@ -5,7 +5,7 @@
 
 import polars as pl
 
-from sojourn.metrics import KEYS, Metric, mean_and_interval
+from sojourn.metrics import CONNECTIONS, KEYS, Metric, mean_and_interval
 
 METRICS = (
     Metric(column="goodput_mbit_per_s_mean", label="goodput", unit="Mbit/s", digits=2),
@@ -35,7 +35,7 @@ def per_group(flows: pl.DataFrame, *, warmup_s: float) -> pl.DataFrame:
         One row a run and group: ``arm``, ``replication``, ``group``, ``flows`` (how many were
         measured) and one column a metric, null where the group cannot have it.
     """
-    tcp = pl.col("kind") == "tcp"
+    tcp = pl.col("kind").is_in(CONNECTIONS)
     finite = pl.col("bytes").is_not_null()
     # Connections whose whole beginning was measured; all, in a group without end.
     measured = (pl.col("started_s") >= warmup_s) | ~finite

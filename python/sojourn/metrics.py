@@ -11,6 +11,9 @@ import polars as pl
 from sojourn import _core
 
 KEYS = ("arm", "replication")
+
+CONNECTIONS = ("tcp", "quic")
+"""Kinds of flows that have a connection, with a window."""
 LEVEL = 0.95
 # What a link counts of each packet before its IP header, in bytes.
 ETHERNET_HEADER = 14
@@ -145,7 +148,7 @@ def transport_metrics(
         )
         for name in names
     )
-    tcp = _data_flows(flows).filter(pl.col("kind") == "tcp")
+    tcp = _data_flows(flows).filter(pl.col("kind").is_in(CONNECTIONS))
     if tcp.is_empty():
         return runs
     rtts = tcp.group_by(KEYS, maintain_order=True).agg(
@@ -227,7 +230,7 @@ def _signals(links: pl.DataFrame) -> pl.DataFrame:
 
 
 def _jain(flows: pl.DataFrame) -> pl.DataFrame | None:
-    tcp = _data_flows(flows).filter(pl.col("kind") == "tcp")
+    tcp = _data_flows(flows).filter(pl.col("kind").is_in(CONNECTIONS))
     # Transfers end when they are done: among flows without end their rates say nothing.
     endless = tcp.filter(pl.col("bytes").is_null())
     tcp = tcp if endless.is_empty() else endless

@@ -12,7 +12,7 @@ from typing import Any
 
 from sojourn import _core
 from sojourn.qdiscs import Queue
-from sojourn.traffic import Ping, Tcp, Traffic, Udp
+from sojourn.traffic import Ping, Quic, Tcp, Traffic, Udp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,5 +361,10 @@ def _scenario(document: dict[str, Any]) -> Scenario:
 def _traffic(document: dict[str, Any]) -> Traffic:
     kind = document.pop("type")
     renamed = {_FIELD_NAMES.get(key, key): value for key, value in document.items()}
-    kinds: dict[str, type[Tcp | Udp | Ping]] = {"tcp": Tcp, "udp": Udp, "ping": Ping}
+    kinds: dict[str, type[Tcp | Quic | Udp | Ping]] = {
+        "tcp": Tcp,
+        "quic": Quic,
+        "udp": Udp,
+        "ping": Ping,
+    }
     return kinds[kind](**renamed)

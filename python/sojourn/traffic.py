@@ -1,4 +1,4 @@
-"""What crosses the links: TCP connections, UDP streams and pings."""
+"""What crosses the links: TCP and QUIC connections, UDP streams and pings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -80,6 +80,99 @@ class Tcp:
     on_ce: str | None = None
     initial_window: int | None = None
     after_idle: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quic:
+    """QUIC connections, after RFC 9000 and RFC 9002.
+
+    Parameters
+    ----------
+    direction
+        ``"up"`` or ``"down"``: data crosses the link of that name, acknowledgements the other.
+    path
+        The links that data crosses, in order; instead of `direction`.
+    reverse
+        The links that acknowledgements cross, in order; with `path`.
+    name
+        Name of the group; its connections are numbered.
+    count
+        Number of connections.
+    start
+        When they start, with its unit.
+    start_jitter
+        Each start is moved by a random part of this, with its unit.
+    stop
+        When they are aborted, with its unit; by default they last as long as the run.
+    rtt
+        Round-trip time with empty queues, or one for each connection, with units.
+    dscp
+        Class of all packets, in both directions: ``"EF"``, ``"AF42"``, ``"LE"``, 0 to 63.
+    host
+        Client that they belong to, 0 to 126, for queues that share among hosts.
+    cc
+        Congestion control: ``"cubic"``, ``"reno"`` (the NewReno of RFC 9002), ``"highspeed"``,
+        ``"vegas"`` or ``"ledbat"``.
+    bytes
+        Bytes to transfer, or the distribution that each connection draws them from, see `Tcp`; by
+        default there is no end.
+    ecn
+        Packets are ECN-capable, and marks are answered as losses.
+    initial_window
+        Initial window in datagrams.
+    client
+        Which end of the data opens the connection: the ``"receiver"``, which asks for the data, or
+        the ``"sender"``, which sends it at once.
+    request
+        Size of the receiver's request, with its unit.
+    zero_rtt
+        The client resumes a session: data follows its hello at once, and the server sends no
+        certificates.
+    certificate
+        Size of what the server sends in Handshake packets, mostly its certificates, with its unit.
+    max_datagram
+        UDP payload of a full datagram once the handshake is confirmed: 1200 to 1472 bytes.
+    pacing
+        Spread packets over the round trip (RFC 9002).
+    ack_every
+        How many packets are acknowledged together.
+    max_ack_delay
+        How long fewer wait to be acknowledged, with its unit.
+    idle_timeout
+        Silence of this length ends the connection, with its unit.
+
+    Examples
+    --------
+    >>> Quic(direction="down", bytes="100kb", zero_rtt=True).zero_rtt
+    True
+    """
+
+    kind: ClassVar[str] = "quic"
+
+    direction: str | None = None
+    path: Sequence[str] | None = None
+    reverse: Sequence[str] | None = None
+    name: str | None = None
+    count: int | None = None
+    start: str | None = None
+    start_jitter: str | None = None
+    stop: str | None = None
+    rtt: str | Sequence[str] | None = None
+    dscp: str | int | None = None
+    host: int | None = None
+    cc: str | None = None
+    bytes: str | int | Mapping[str, str | float] | None = None
+    ecn: bool | None = None
+    initial_window: int | None = None
+    client: str | None = None
+    request: str | int | None = None
+    zero_rtt: bool | None = None
+    certificate: str | int | None = None
+    max_datagram: str | int | None = None
+    pacing: bool | None = None
+    ack_every: int | None = None
+    max_ack_delay: str | None = None
+    idle_timeout: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,4 +287,4 @@ class Ping:
     interval: str | None = None
 
 
-Traffic = Tcp | Udp | Ping
+Traffic = Tcp | Quic | Udp | Ping

@@ -10,6 +10,8 @@ from enum import StrEnum
 
 import polars as pl
 
+from sojourn.metrics import CONNECTIONS
+
 # A queue that holds more than one packet for less of the time than this decides nothing.
 BUSY_SHARE = 0.05
 # Below this, a mean over the run still shows how it began.
@@ -162,11 +164,11 @@ def _idle_links(means: pl.DataFrame) -> list[Finding]:
 
 
 def _connections(flows: pl.DataFrame) -> list[Finding]:
-    tcp = flows.filter(pl.col("kind") == "tcp")
+    tcp = flows.filter(pl.col("kind").is_in(CONNECTIONS))
     return [
         Finding(
             severity=Severity.WARNING,
-            text=f"{row['arm']}: {row['lost']} of {row['flows']} TCP connections never opened.",
+            text=f"{row['arm']}: {row['lost']} of {row['flows']} connections never opened.",
         )
         for row in tcp.group_by("arm", maintain_order=True)
         .agg(lost=pl.col("connected_s").null_count(), flows=pl.len())

@@ -41,6 +41,16 @@ def test_a_typed_queue_and_its_text_are_the_same_scenario(scenario: sj.Scenario)
     assert scenario.replace(arms=arms).hash == scenario.hash
 
 
+def test_quic_survives_the_file() -> None:
+    quic = sj.Quic(direction="down", bytes="100kb", zero_rtt=True, certificate="4kb", ack_every=10)
+    built = sj.Scenario(links=link(), traffic=[quic], rtt="30ms", duration="5s")
+    read = sj.Scenario.from_toml(built.to_toml())
+    assert read.hash == built.hash
+    group = read.traffic[0]
+    assert isinstance(group, sj.Quic)
+    assert (group.zero_rtt, group.ack_every, group.client) == (True, 10, "receiver")
+
+
 def test_rtts_may_differ_between_the_flows_of_a_group() -> None:
     built = sj.Scenario(
         links=link(),

@@ -151,7 +151,7 @@ fn an_arm_changes_what_it_names_and_nothing_else() {
         "codel ecn".parse_canonically()
     );
     let names: Vec<_> = config.flows.iter().map(|f| f.name.as_str()).collect();
-    assert_eq!(names, ["up BE/1", "up BE/2", "udp", "ping down"]);
+    assert_eq!(names, ["up BE/1", "up BE/2", "udp", "ping down", "quic up"]);
     assert!(
         config
             .flows

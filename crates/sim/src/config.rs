@@ -1,11 +1,12 @@
 //! What to simulate: links, flows and how long.
 
 mod links;
+mod quic_rules;
 
 use std::fmt;
 
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
-use sojourn_transport::{MSS, SenderParams};
+use sojourn_transport::{MSS, SenderParams, quic};
 
 pub use links::{Encapsulation, LinkConfig, Shaper};
 
@@ -83,6 +84,16 @@ pub enum Traffic {
         bytes: Option<u64>,
         /// What the connection is opened with.
         params: SenderParams,
+    },
+    /// QUIC.
+    Quic {
+        /// Bytes to transfer; `None`: without end.
+        bytes: Option<u64>,
+        /// The receiver of the data opens the connection and asks for them with so many bytes;
+        /// `None`: the sender opens it.
+        request: Option<u64>,
+        /// What the connection is opened with.
+        params: quic::Params,
     },
     /// Datagrams at a constant bit rate.
     Udp {
@@ -222,18 +233,28 @@ impl Config {
                     format!("must be at most {MAX_INITIAL_WINDOW} segments"),
                 ),
             },
+            Traffic::Quic {
+                bytes,
+                request,
+                ref params,
+            } => quic_rules::check(bytes, request, params).map_err(|(key, rule)| ConfigError {
+                place: format!("flows[{n}].{key}"),
+                rule,
+            }),
             _ => Ok(()),
         }
     }
 
-    /// Whether the segments of a TCP flow can be numbered. On a path that takes no time there
+    /// Whether the segments of a TCP flow, or the packets of a QUIC flow, can be numbered. On a path that takes no time there
     /// would be no end of them at the first instant.
     fn check_length(&self, n: usize, flow: &FlowConfig) -> Result<(), ConfigError> {
-        let Traffic::Tcp { bytes, .. } = flow.traffic else {
-            return Ok(());
+        let (bytes, unit) = match flow.traffic {
+            Traffic::Tcp { bytes, .. } => (bytes, MSS),
+            Traffic::Quic { bytes, .. } => (bytes, quic::SMALLEST_DATAGRAM),
+            Traffic::Udp { .. } | Traffic::Ping { .. } => return Ok(()),
         };
-        let by_bytes = bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(u64::from(MSS)));
-        let per_window = MAX_WINDOW / u64::from(MSS);
+        let by_bytes = bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(u64::from(unit)));
+        let per_window = MAX_WINDOW / u64::from(unit);
         let most = by_bytes
             .min(self.carried(&flow.forward))
             .min(self.round_trips(flow).saturating_mul(per_window));
@@ -246,7 +267,7 @@ impl Config {
             rule: if most == u64::MAX {
                 "a transfer without end needs a way that takes time: a delay or a link".to_owned()
             } else {
-                "a connection numbers 2^32 segments, and this way carries more within the run"
+                "a connection numbers 2^32 packets, and this way carries more within the run"
                     .to_owned()
             },
         })

@@ -1,6 +1,7 @@
 //! A simulated packet.
 
 use sojourn_net::{Bytes, Dscp, Ecn, FlowKey, Instant, Packet as View, TcpHeader, Transport};
+use sojourn_transport::quic::Datagram;
 use sojourn_transport::{Flags, Segment};
 
 use crate::config::Client;
@@ -12,6 +13,10 @@ pub(crate) enum Kind {
     Data,
     /// TCP, back.
     Ack,
+    /// QUIC, from the side that has data to send.
+    QuicData,
+    /// QUIC, back.
+    QuicBack,
     /// A UDP datagram.
     Udp,
     /// An echo request.
@@ -75,7 +80,7 @@ const PING_SIZE: u64 = 98;
 impl Packet {
     /// A TCP segment of `owner` at the first `step` of its way.
     #[inline]
-    pub(crate) fn tcp(owner: Owner, kind: Kind, step: u16, segment: &Segment) -> Self {
+    pub(crate) const fn tcp(owner: Owner, kind: Kind, step: u16, segment: &Segment) -> Self {
         let ecn = if segment.flags.has(Flags::ECT) {
             Ecn::Ect0
         } else {
@@ -89,6 +94,12 @@ impl Packet {
             kind,
             tos: ecn.bits(),
         }
+    }
+
+    /// A datagram of QUIC of `owner` at the first `step` of its way.
+    #[inline]
+    pub(crate) const fn quic(owner: Owner, kind: Kind, step: u16, datagram: &Datagram) -> Self {
+        Self::tcp(owner, kind, step, &datagram.to_segment())
     }
 
     /// The same packet in another class.
@@ -153,7 +164,9 @@ impl View for Packet {
     fn size(&self) -> Bytes {
         Bytes(match self.kind {
             Kind::Data | Kind::Ack => self.segment.wire_size(),
-            Kind::Udp => UDP_HEADERS + u64::from(self.segment.len),
+            Kind::Udp | Kind::QuicData | Kind::QuicBack => {
+                UDP_HEADERS + u64::from(self.segment.len)
+            }
             Kind::Ping | Kind::Pong => PING_SIZE,
         })
     }
@@ -181,7 +194,10 @@ impl View for Packet {
     fn transport(&self) -> Transport {
         match self.kind {
             Kind::Data | Kind::Ack => Transport::Tcp(header(&self.segment)),
-            Kind::Udp => Transport::Udp,
+            Kind::QuicData | Kind::QuicBack if Datagram::from_segment(&self.segment).is_long() => {
+                Transport::QuicLong
+            }
+            Kind::Udp | Kind::QuicData | Kind::QuicBack => Transport::Udp,
             Kind::Ping | Kind::Pong => Transport::Other,
         }
     }
@@ -193,7 +209,8 @@ impl View for Packet {
         let (source, destination, protocol) = match self.kind {
             Kind::Data => (there, back, 6),
             Kind::Ack => (back, there, 6),
-            Kind::Udp => (there, back, 17),
+            Kind::Udp | Kind::QuicData => (there, back, 17),
+            Kind::QuicBack => (back, there, 17),
             Kind::Ping => (there, back, 1),
             Kind::Pong => (back, there, 1),
         };

@@ -3,6 +3,7 @@
 use sojourn_net::{Bytes, Duration, Instant, Packet as View};
 use sojourn_qdisc::{Backlog, DropReason, MarkReason, Observer, Qdisc};
 use sojourn_transport::Flags;
+use sojourn_transport::quic::Datagram;
 
 use crate::config::{FlowConfig, Traffic};
 use crate::histogram::Histogram;
@@ -113,7 +114,7 @@ fn sum(a: &LinkCounters, b: &LinkCounters) -> LinkCounters {
 /// What queues drop of the beginnings of connections.
 #[derive(Debug)]
 pub(crate) struct Beginnings {
-    /// The initial window of each flow, in segments; 0 for what is not TCP.
+    /// The initial window of each flow, in segments or datagrams; 0 for what has none.
     windows: Vec<u32>,
     losses: Vec<InitialLosses>,
 }
@@ -122,6 +123,7 @@ impl Beginnings {
     pub(crate) fn new(flows: &[FlowConfig]) -> Self {
         let window = |flow: &FlowConfig| match flow.traffic {
             Traffic::Tcp { params, .. } => params.initial_window,
+            Traffic::Quic { params, .. } => params.initial_window,
             Traffic::Udp { .. } | Traffic::Ping { .. } => 0,
         };
         Self {
@@ -133,10 +135,21 @@ impl Beginnings {
     fn on_drop(&mut self, pkt: &Packet) {
         let flow = pkt.owner.flow() as usize;
         let losses = &mut self.losses[flow];
+        let window = self.windows[flow];
         let segment = &pkt.segment;
+        if let Kind::QuicData | Kind::QuicBack = pkt.kind {
+            let datagram = Datagram::from_segment(segment);
+            let first = datagram.has_data() && datagram.app_number() < Some(window);
+            if datagram.is_handshake() {
+                losses.handshake += 1;
+            } else if pkt.kind == Kind::QuicData && first {
+                losses.window += 1;
+            }
+            return;
+        }
         if segment.flags.has(Flags::SYN) {
             losses.handshake += 1;
-        } else if pkt.kind == Kind::Data && segment.len > 0 && segment.seq < self.windows[flow] {
+        } else if pkt.kind == Kind::Data && segment.len > 0 && segment.seq < window {
             losses.window += 1;
         }
     }

@@ -78,10 +78,19 @@ pub struct LinkSample {
 pub enum FlowKind {
     /// A TCP connection.
     Tcp,
+    /// A QUIC connection.
+    Quic,
     /// A UDP stream.
     Udp,
     /// Echo requests.
     Ping,
+}
+
+impl FlowKind {
+    /// Whether it has a connection, with a window.
+    pub const fn is_connection(self) -> bool {
+        matches!(self, Self::Tcp | Self::Quic)
+    }
 }
 
 /// What happened to one flow.
@@ -93,13 +102,13 @@ pub struct FlowRecord {
     pub kind: FlowKind,
     /// When it sent its first packet; `None`: not within the run.
     pub started: Option<Instant>,
-    /// When its connection was established (TCP).
+    /// When its connection was established (TCP, QUIC).
     pub connected: Option<Instant>,
-    /// When its last byte reached the receiving application (finite TCP).
+    /// When its last byte reached the receiving application (finite TCP and QUIC).
     pub completed: Option<Instant>,
-    /// What queues dropped of its beginning (TCP), whenever that was.
+    /// What queues dropped of its beginning (TCP, QUIC), whenever that was.
     pub initial_losses: InitialLosses,
-    /// One entry for each interval in which it was at work, by the time that ended (TCP and UDP).
+    /// One entry for each interval in which it was at work, by the time that ended (TCP, QUIC, UDP).
     pub series: Vec<FlowSample>,
     /// Since the warm-up ended.
     pub totals: FlowCounters,
@@ -112,9 +121,10 @@ pub struct FlowRecord {
 /// Packets without which a connection does not get under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InitialLosses {
-    /// Dropped SYNs, of either side.
+    /// Dropped SYNs, or datagrams with Initial or Handshake packets, of either side.
     pub handshake: u32,
-    /// Dropped segments of the initial window, sent for the first time or again.
+    /// Dropped segments of the initial window, sent for the first time or again; of QUIC, data in
+    /// as many packets, counted from the first.
     pub window: u32,
 }
 
@@ -127,11 +137,11 @@ pub struct FlowCounters {
     pub sent_packets: u64,
     /// Data packets that reached the receiver, duplicates included.
     pub received_packets: u64,
-    /// Retransmitted segments.
+    /// Retransmitted segments; of QUIC, packets with data that was sent before.
     pub retransmits: u64,
-    /// Retransmission time-outs.
+    /// Retransmission time-outs; of QUIC, probe time-outs of the sender of data.
     pub timeouts: u64,
-    /// Retransmitted SYNs.
+    /// Retransmitted SYNs; of QUIC, packets with a part of the handshake that was sent before.
     pub syn_retransmits: u64,
     /// Acknowledgements that told a round-trip time: of data sent once, acknowledged in order.
     pub rtt_samples: u64,

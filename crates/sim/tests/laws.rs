@@ -377,7 +377,7 @@ fn a_connection_without_time_or_end_is_refused() {
     config.flows = vec![flow("tcp", bulk(CcKind::Cubic, None, false))];
     config.links[0].rate = Rate::mbit(10_000);
     config.duration = Duration::from_secs(36_000);
-    assert!(refused(&config).contains("2^32 segments"));
+    assert!(refused(&config).contains("2^32 packets"));
     config.duration = Duration::from_secs(3_600);
     assert!(config.check().is_ok());
 }

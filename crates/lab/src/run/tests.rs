@@ -36,6 +36,7 @@ fn invented(config: &Config) -> Records {
     let mut rng = Rng::new(config.seed);
     let kind = |traffic: &Traffic| match traffic {
         Traffic::Tcp { .. } => FlowKind::Tcp,
+        Traffic::Quic { .. } => FlowKind::Quic,
         Traffic::Udp { .. } => FlowKind::Udp,
         Traffic::Ping { .. } => FlowKind::Ping,
     };

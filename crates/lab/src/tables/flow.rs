@@ -47,17 +47,14 @@ impl<'a> FlowRow<'a> {
         let srtts: Vec<_> = alive()
             .filter_map(|s| s.srtt.map(Duration::as_millis_f64))
             .collect();
-        let (cc, windows): (_, Vec<_>) = match flow.traffic {
-            Traffic::Tcp { params, .. } => (
-                Some(params.cc.name()),
-                alive().map(|s| f64::from(s.cwnd)).collect(),
-            ),
-            _ => (None, Vec::new()),
+        let (cc, bytes) = match flow.traffic {
+            Traffic::Tcp { params, bytes } => (Some(params.cc.name()), bytes),
+            Traffic::Quic { params, bytes, .. } => (Some(params.cc.name()), bytes),
+            Traffic::Udp { .. } | Traffic::Ping { .. } => (None, None),
         };
-        let bytes = match flow.traffic {
-            Traffic::Tcp { bytes, .. } => bytes,
-            _ => None,
-        };
+        let has_window = record.kind.is_connection();
+        let windows = alive().filter(|_| has_window).map(|s| f64::from(s.cwnd));
+        let windows: Vec<_> = windows.collect();
         let owd = record.one_way_delay.as_deref();
         Self {
             label,
@@ -84,12 +81,12 @@ impl<'a> FlowRow<'a> {
     /// Drops of the handshake and of the initial window.
     pub(crate) fn initial_losses(&self) -> Option<u64> {
         let lost = self.record.initial_losses;
-        self.tcp(u64::from(lost.handshake) + u64::from(lost.window))
+        self.of_connection(u64::from(lost.handshake) + u64::from(lost.window))
     }
 
-    /// A number that only TCP has.
-    pub(crate) fn tcp(&self, n: u64) -> Option<u64> {
-        (self.record.kind == FlowKind::Tcp).then_some(n)
+    /// A number that only connections have: TCP and QUIC.
+    pub(crate) fn of_connection(&self, n: u64) -> Option<u64> {
+        self.record.kind.is_connection().then_some(n)
     }
 }
 
@@ -103,6 +100,7 @@ fn ack_rtt_ms(totals: &FlowCounters) -> Option<f64> {
 pub(crate) const fn kind_name(kind: FlowKind) -> &'static str {
     match kind {
         FlowKind::Tcp => "tcp",
+        FlowKind::Quic => "quic",
         FlowKind::Udp => "udp",
         FlowKind::Ping => "ping",
     }

@@ -76,16 +76,19 @@ fn flows(cell: Cell<'_>) -> RecordBatch {
         .count("received_packets", totals().map(|t| t.received_packets))
         .optional_count(
             "retransmits",
-            all().map(|r| r.tcp(r.record.totals.retransmits)),
+            all().map(|r| r.of_connection(r.record.totals.retransmits)),
         )
-        .optional_count("timeouts", all().map(|r| r.tcp(r.record.totals.timeouts)))
+        .optional_count(
+            "timeouts",
+            all().map(|r| r.of_connection(r.record.totals.timeouts)),
+        )
         .optional_count(
             "syn_retransmits",
-            all().map(|r| r.tcp(r.record.totals.syn_retransmits)),
+            all().map(|r| r.of_connection(r.record.totals.syn_retransmits)),
         )
         .optional_count(
             "handshake_losses",
-            all().map(|r| r.tcp(r.record.initial_losses.handshake.into())),
+            all().map(|r| r.of_connection(r.record.initial_losses.handshake.into())),
         )
         .optional_count("initial_losses", all().map(FlowRow::initial_losses))
         .optional_real("srtt_ms_mean", all().map(|r| r.srtt_ms_mean))
@@ -169,7 +172,7 @@ fn flow_series(cell: Cell<'_>) -> RecordBatch {
         })
         .collect();
     let samples = || rows.iter().map(|(_, _, sample, _)| *sample);
-    let window = |record: &FlowRecord, n: u32| (record.kind == FlowKind::Tcp).then_some(n.into());
+    let window = |record: &FlowRecord, n: u32| record.kind.is_connection().then_some(n.into());
     cell.columns(rows.len())
         .real("t_s", samples().map(|s| s.at.as_secs_f64()))
         .text("flow", rows.iter().map(|(record, ..)| record.name.as_str()))

@@ -1,15 +1,18 @@
 //! Flows: a source of traffic, its peer, and what is recorded of them.
 
 mod probes;
+mod quic;
 mod tcp;
 
 use sojourn_net::{Dscp, Duration, Instant, Rng};
-use sojourn_transport::{Segment, SenderParams, Ticks};
+use sojourn_transport::quic::Datagram;
+use sojourn_transport::{Segment, SenderParams, Ticks, quic as transport};
 
 use crate::config::{FlowConfig, Traffic};
 use crate::packet::{Kind, Owner, Packet};
 use crate::records::{FlowCounters, FlowKind, FlowRecord, InitialLosses};
 use probes::{Ping, Udp};
+pub(crate) use quic::{End, Quic};
 pub(crate) use tcp::Tcp;
 
 /// A flow at work. While it waits for its start and after its end it is a few dozen bytes, so
@@ -34,10 +37,18 @@ pub(crate) enum Source {
     /// It has not started.
     Waiting,
     Tcp(Box<Tcp>),
+    Quic(Box<Quic>),
     Udp(Box<Udp>),
     Ping(Box<Ping>),
     /// It has nothing more to say.
     Over(Box<FlowRecord>),
+}
+
+/// What endpoints want sent; empty between events.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    pub(crate) segments: Vec<Segment>,
+    pub(crate) datagrams: Vec<Datagram>,
 }
 
 /// The two hosts' tick counters: where data comes from, and where it goes.
@@ -68,24 +79,37 @@ impl Flow {
         let start = Instant::ZERO + config.start + scale(config.start_jitter, rng.uniform());
         match config.traffic {
             Traffic::Ping { interval } => start + scale(interval, rng.uniform()),
-            Traffic::Tcp { .. } | Traffic::Udp { .. } => start,
+            Traffic::Tcp { .. } | Traffic::Quic { .. } | Traffic::Udp { .. } => start,
         }
     }
 
-    /// Begins. TCP's first segment goes to `out`; the others' first packet is due now.
+    /// Begins. The first packets of TCP and QUIC go to `out`, the others' is due now. Returns which
+    /// end of a QUIC connection speaks first.
     pub(crate) fn start(
         &mut self,
         now: Instant,
         config: &FlowConfig,
         hosts: Hosts,
         rng: &Rng,
-        out: &mut Vec<Segment>,
-    ) {
+        out: &mut Outbox,
+    ) -> Option<End> {
         self.source = match config.traffic {
             Traffic::Tcp { bytes, params } => {
                 let seed = rng.fork("congestion control").next_u64();
                 let params = SenderParams { seed, ..params };
+                let out = &mut out.segments;
                 Source::Tcp(Box::new(Tcp::open(now, params, bytes, hosts, out)))
+            }
+            Traffic::Quic {
+                bytes,
+                request,
+                params,
+            } => {
+                let seed = rng.fork("congestion control").next_u64();
+                let params = transport::Params { seed, ..params };
+                let (quic, end) = Quic::open(now, &params, bytes, request, &mut out.datagrams);
+                self.source = Source::Quic(Box::new(quic));
+                return Some(end);
             }
             Traffic::Udp {
                 rate,
@@ -97,6 +121,7 @@ impl Flow {
             }
             Traffic::Ping { interval } => Source::Ping(Box::new(Ping::new(now, interval))),
         };
+        None
     }
 
     /// Aborts the flow: its packets still under way are nobody's.
@@ -104,6 +129,9 @@ impl Flow {
         self.stopped = true;
         if let Source::Tcp(tcp) = &mut self.source {
             tcp.sender.abort();
+        }
+        if let Source::Quic(quic) = &mut self.source {
+            quic.near.abort();
         }
         self.settle();
     }
@@ -116,6 +144,12 @@ impl Flow {
             self.stopped = true;
             self.source = Source::Over(Box::new(tcp.record()));
         }
+        if let Source::Quic(quic) = &mut self.source
+            && quic.is_over()
+        {
+            self.stopped = true;
+            self.source = Source::Over(Box::new(quic.record()));
+        }
     }
 
     /// The next datagram or request of a flow paced by the clock, and when one follows.
@@ -123,7 +157,7 @@ impl Flow {
         match &mut self.source {
             Source::Udp(udp) => Some(udp.next(self.owner, now)),
             Source::Ping(ping) => Some(ping.next(self.owner, now)),
-            Source::Waiting | Source::Tcp(_) | Source::Over(_) => None,
+            Source::Waiting | Source::Tcp(_) | Source::Quic(_) | Source::Over(_) => None,
         }
     }
 
@@ -148,6 +182,7 @@ impl Flow {
     pub(crate) fn sample(&mut self, at: Instant) {
         match &mut self.source {
             Source::Tcp(tcp) => tcp.sample(at),
+            Source::Quic(quic) => quic.sample(at),
             Source::Udp(udp) => udp.sample(at),
             Source::Over(record) => tcp::sample_remainder(record, at),
             Source::Waiting | Source::Ping(_) => {}
@@ -158,6 +193,7 @@ impl Flow {
     pub(crate) fn begin_measuring(&mut self) {
         match &mut self.source {
             Source::Tcp(tcp) => tcp.begin_measuring(),
+            Source::Quic(quic) => quic.begin_measuring(),
             Source::Udp(udp) => udp.begin_measuring(),
             Source::Ping(ping) => ping.begin_measuring(),
             Source::Over(record) => record.totals = FlowCounters::default(),
@@ -169,11 +205,13 @@ impl Flow {
     pub(crate) fn finish(self, config: &FlowConfig) -> FlowRecord {
         let mut record = match self.source {
             Source::Tcp(mut tcp) => tcp.record(),
+            Source::Quic(mut quic) => quic.record(),
             Source::Udp(udp) => udp.record(),
             Source::Ping(ping) => ping.record(),
             Source::Over(record) => *record,
             Source::Waiting => blank(match config.traffic {
                 Traffic::Tcp { .. } => FlowKind::Tcp,
+                Traffic::Quic { .. } => FlowKind::Quic,
                 Traffic::Udp { .. } => FlowKind::Udp,
                 Traffic::Ping { .. } => FlowKind::Ping,
             }),

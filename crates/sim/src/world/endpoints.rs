@@ -5,7 +5,7 @@ use sojourn_transport::Arrival;
 
 use super::World;
 use crate::agenda::Event;
-use crate::host::{Flow, Source};
+use crate::host::{End, Flow, Source};
 use crate::packet::{Kind, Packet};
 
 impl World<'_> {
@@ -16,7 +16,12 @@ impl World<'_> {
         }
         let config = &self.config.flows[id as usize];
         let rng = self.flow_rng.fork(&config.name);
-        flow.start(self.now, config, self.hosts, &rng, &mut self.outbox);
+        let first = flow.start(self.now, config, self.hosts, &rng, &mut self.outbox);
+        if let Some(end) = first {
+            self.send_quic(id, end);
+            self.follow_quic(id, end);
+            return;
+        }
         let way = flow.forward;
         if let Source::Tcp(_) = flow.source {
             self.send(id, Kind::Data, way);
@@ -41,9 +46,10 @@ impl World<'_> {
         if flow.stopped {
             return;
         }
-        let Source::Tcp(tcp) = &mut flow.source else {
-            self.on_probe(id);
-            return;
+        let tcp = match &mut flow.source {
+            Source::Tcp(tcp) => tcp,
+            Source::Quic(_) => return self.on_quic_timer(id, End::Near),
+            _ => return self.on_probe(id),
         };
         // A later event stands for this one.
         if flow.sender_due != self.now {
@@ -51,7 +57,7 @@ impl World<'_> {
         }
         flow.sender_due = Instant::MAX;
         if tcp.sender.next_timer().is_some_and(|due| due <= self.now) {
-            tcp.sender.on_timer(self.now, &mut self.outbox);
+            tcp.sender.on_timer(self.now, &mut self.outbox.segments);
             let way = flow.forward;
             flow.settle();
             self.send(id, Kind::Data, way);
@@ -61,15 +67,17 @@ impl World<'_> {
 
     pub(super) fn on_receiver(&mut self, id: u32) {
         let flow = &mut self.flows[id as usize];
-        let Source::Tcp(tcp) = &mut flow.source else {
-            return;
+        let tcp = match &mut flow.source {
+            Source::Tcp(tcp) => tcp,
+            Source::Quic(_) => return self.on_quic_timer(id, End::Far),
+            _ => return,
         };
         if flow.receiver_due != self.now {
             return;
         }
         flow.receiver_due = Instant::MAX;
         if tcp.receiver.next_timer().is_some_and(|due| due <= self.now) {
-            tcp.receiver.on_timer(self.now, &mut self.outbox);
+            tcp.receiver.on_timer(self.now, &mut self.outbox.segments);
             let way = flow.reverse;
             self.send(id, Kind::Ack, way);
         }
@@ -120,13 +128,13 @@ impl World<'_> {
                     ce: pkt.ecn() == Ecn::Ce,
                     more: follows,
                 };
-                tcp.on_data(self.now, &pkt.segment, arrival, &mut self.outbox);
+                tcp.on_data(self.now, &pkt.segment, arrival, &mut self.outbox.segments);
                 let way = flow.reverse;
                 self.send(id, Kind::Ack, way);
                 self.follow_receiver(id);
             }
             (Source::Tcp(tcp), Kind::Ack) => {
-                let over = tcp.on_ack(self.now, &pkt.segment, &mut self.outbox);
+                let over = tcp.on_ack(self.now, &pkt.segment, &mut self.outbox.segments);
                 let way = flow.forward;
                 if over {
                     flow.settle();
@@ -134,6 +142,8 @@ impl World<'_> {
                 self.send(id, Kind::Data, way);
                 self.follow_sender(id);
             }
+            (Source::Quic(_), Kind::QuicData) => self.deliver_quic(id, End::Far, pkt),
+            (Source::Quic(_), Kind::QuicBack) => self.deliver_quic(id, End::Near, pkt),
             _ => {
                 if let Some(reply) = flow.deliver_probe(self.now, pkt) {
                     self.forward(&reply);
@@ -146,10 +156,10 @@ impl World<'_> {
     #[inline]
     fn send(&mut self, id: u32, kind: Kind, way: u16) {
         let Flow { class, owner, .. } = self.flows[id as usize];
-        for n in 0..self.outbox.len() {
-            let pkt = Packet::tcp(owner, kind, way, &self.outbox[n]).in_class(class);
+        for n in 0..self.outbox.segments.len() {
+            let pkt = Packet::tcp(owner, kind, way, &self.outbox.segments[n]).in_class(class);
             self.forward(&pkt);
         }
-        self.outbox.clear();
+        self.outbox.segments.clear();
     }
 }

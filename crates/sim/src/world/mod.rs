@@ -2,16 +2,17 @@
 
 mod endpoints;
 mod links;
+mod quic;
 
 use std::collections::VecDeque;
 
 use sojourn_net::{Bytes, Duration, Instant, Rng};
 use sojourn_qdisc::{LinkFacts, Qdisc};
-use sojourn_transport::{Segment, Ticks};
+use sojourn_transport::Ticks;
 
 use crate::agenda::{Agenda, Event, MAX_INDEX};
 use crate::config::{Config, ConfigError};
-use crate::host::{Flow, Hosts};
+use crate::host::{Flow, Hosts, Outbox};
 use crate::link::{Link, Wire};
 use crate::packet::{Owner, Packet};
 use crate::probe::{Beginnings, LinkProbe};
@@ -59,8 +60,7 @@ struct World<'a> {
     events: Option<Vec<SignalRecord>>,
     /// Packets at the end of their way, to be handed over before anything else happens.
     arrivals: VecDeque<Packet>,
-    /// What an endpoint wants sent; empty between events.
-    outbox: Vec<Segment>,
+    outbox: Outbox,
     before: Vec<LinkCounters>,
     handled: u64,
 }
@@ -93,7 +93,7 @@ impl<'a> World<'a> {
             flows: Vec::with_capacity(config.flows.len()),
             events: config.keep_events.then(Vec::new),
             arrivals: VecDeque::new(),
-            outbox: Vec::new(),
+            outbox: Outbox::default(),
             before: vec![LinkCounters::default(); config.links.len()],
             handled: 0,
         };

@@ -25,6 +25,9 @@ use crate::cc::{Ack, CongestionControl, Controller, Window};
 /// kMinimumWindow, in datagrams.
 const MIN_WINDOW: u32 = 2;
 
+/// The peer's flow-control window, in bytes: as much as TCP can have.
+const FLOW_CONTROL: u64 = 1 << 30;
+
 /// The window and what fills it.
 #[derive(Clone, Debug)]
 pub(super) struct Congestion {
@@ -78,7 +81,7 @@ impl Congestion {
 
     /// Whether the window has no room for a full-sized datagram.
     pub(super) fn is_full(&self) -> bool {
-        self.in_flight + u64::from(self.unit) > self.bytes()
+        self.in_flight + u64::from(self.unit) > self.bytes().min(FLOW_CONTROL)
     }
 
     /// When pacing next lets a datagram out; `None`: now.

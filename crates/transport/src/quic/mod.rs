@@ -22,7 +22,7 @@
 //!
 //! | here | RFC | effect |
 //! |---|---|---|
-//! | flow control never limits | windows in bytes | as with windows above what is in flight |
+//! | flow control limits at 1 GiB in flight | windows in bytes | as with windows above what is in flight |
 //! | no Retry, version negotiation, migration, key update, path MTU discovery, stateless reset | there | datagrams have 1200 B until the handshake is confirmed, then a given size |
 //! | no `NEW_CONNECTION_ID`, `NEW_TOKEN`, session ticket | sent after the handshake | one or two packets fewer |
 //! | ACK policy agreed beforehand | `ACK_FREQUENCY` frames | none once the first has arrived |
@@ -41,7 +41,7 @@ mod wire;
 
 use sojourn_net::{Duration, Instant};
 
-use crate::cc::{CcKind, Window};
+use crate::cc::{CcKind, CongestionControl, Controller, Window};
 use congestion::Congestion;
 pub use received::AckPolicy;
 use rtt::Rtt;
@@ -56,6 +56,9 @@ pub const LARGEST_DATAGRAM: u16 = 1_472;
 /// Most bytes of a certificate flight.
 pub const LARGEST_CERTIFICATE: u16 = 60_000;
 
+/// The longest `max_ack_delay` that can be agreed on (RFC 9000 §18.2).
+pub const LONGEST_ACK_DELAY: Duration = Duration::from_millis((1 << 14) - 1);
+
 /// `ClientHello` with one key share of X25519 and the usual extensions.
 const CLIENT_HELLO: u32 = 300;
 /// `ServerHello` with a key share of X25519.
@@ -64,6 +67,12 @@ const SERVER_HELLO: u32 = 90;
 const FINISHED: u32 = 36;
 /// The server's flight when a session is resumed: `EncryptedExtensions` and `Finished`.
 const RESUMED: u32 = 136;
+
+/// The controllers that QUIC can use: those whose window follows acknowledgements and losses.
+pub fn controllers() -> impl Iterator<Item = CcKind> {
+    let follows = |kind: &CcKind| !Controller::new(*kind, 0).steers() && !kind.needs_ecn();
+    CcKind::ALL.into_iter().filter(follows)
+}
 
 /// What a connection is opened with; both ends are to have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Data of streams: what is to be sent, and what has arrived.
 //!
 //! Streams are numbered from 0 in the order in which they were opened; one number means both
-//! directions. Flow control never limits: the windows are taken to be large enough.
+//! directions. One flow-control window serves all, see `congestion`.
 
 use std::collections::VecDeque;
 

@@ -2,6 +2,7 @@
 
 mod names;
 mod ping;
+mod quic;
 mod tcp;
 mod udp;
 mod way;
@@ -17,6 +18,7 @@ use super::place::{Fields, Place};
 use super::value::{Table, Value};
 use names::{check_names, name_the_nameless};
 use ping::Ping;
+use quic::Quic;
 use tcp::Tcp;
 use udp::Udp;
 use way::way;
@@ -46,16 +48,18 @@ pub(crate) enum Kind {
     Tcp(Tcp),
     Udp(Udp),
     Ping(Ping),
+    Quic(Quic),
 }
 
 impl Kind {
-    const NAMES: [&str; 3] = ["tcp", "udp", "ping"];
+    const NAMES: [&str; 4] = ["tcp", "udp", "ping", "quic"];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Tcp(_) => Self::NAMES[0],
             Self::Udp(_) => Self::NAMES[1],
             Self::Ping(_) => Self::NAMES[2],
+            Self::Quic(_) => Self::NAMES[3],
         }
     }
 
@@ -65,6 +69,7 @@ impl Kind {
             Self::Tcp(tcp) => tcp.write(fields),
             Self::Udp(udp) => udp.write(fields),
             Self::Ping(ping) => ping.write(fields),
+            Self::Quic(quic) => quic.write(fields),
         }
     }
 
@@ -74,6 +79,7 @@ impl Kind {
             Self::Tcp(tcp) => tcp.plan(rng),
             Self::Udp(udp) => udp.plan(),
             Self::Ping(ping) => ping.plan(),
+            Self::Quic(quic) => quic.plan(rng),
         }
     }
 }
@@ -106,7 +112,8 @@ fn block(place: &Place<'_>, links: &[Link], duration: Duration) -> Result<Block,
     let own: &[&str] = match chosen {
         0 => &Tcp::KEYS,
         1 => &Udp::KEYS,
-        _ => &Ping::KEYS,
+        2 => &Ping::KEYS,
+        _ => &Quic::KEYS,
     };
     let known: Vec<_> = COMMON.iter().chain(own).copied().collect();
     let fields = place.fields(&known)?;
@@ -124,7 +131,8 @@ fn block(place: &Place<'_>, links: &[Link], duration: Duration) -> Result<Block,
         kind: match chosen {
             0 => Kind::Tcp(Tcp::read(&fields)?),
             1 => Kind::Udp(Udp::read(&fields)?),
-            _ => Kind::Ping(Ping::read(&fields, count, duration)?),
+            2 => Kind::Ping(Ping::read(&fields, count, duration)?),
+            _ => Kind::Quic(Quic::read(&fields)?),
         },
     };
     check_times(&block, &fields, duration)?;
