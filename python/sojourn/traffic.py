@@ -53,6 +53,9 @@ class Tcp:
     after_idle
         What becomes of the window in a pause: ``"decay"``, it halves each time-out, as in Linux;
         ``"restart"``, it is the initial window after one (RFC 5681); or ``"keep"``.
+    pacing
+        Spread transmissions over the round trip, as the queue ``fq`` at a Linux sender does: two
+        windows a round trip in slow start, 1.2 later. ``"bbr"`` is paced anyway.
 
     Examples
     --------
@@ -80,6 +83,7 @@ class Tcp:
     on_ce: str | None = None
     initial_window: int | None = None
     after_idle: str | None = None
+    pacing: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

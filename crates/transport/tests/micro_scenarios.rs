@@ -15,7 +15,8 @@ mod middlebox;
 use std::collections::BTreeMap;
 
 use middlebox::{Frame, Lab, Rule, Scenario, What};
-use sojourn_transport::MSS;
+use sojourn_net::Duration;
+use sojourn_transport::{CcKind, MSS};
 
 /// Segments after which the kernel's send buffer has cut a unit in two, which the model's never
 /// does: the units from there on, and so the pushes, are others.
@@ -365,5 +366,18 @@ fn m16_single_writes() {
     check(&Scenario {
         seconds: 10,
         ..Scenario::new("delack", &WRITES, &[])
+    });
+}
+
+#[test]
+fn m18_bbr() {
+    check(&Scenario {
+        mbit: Some(10),
+        cc: CcKind::Bbr,
+        // Then the window of STARTUP is full, and a segment waits for company there; an ACK before
+        // that one goes singly there and in a pair here.
+        frames: (210, 131),
+        one_way: Duration::from_micros(25_050),
+        ..Scenario::new("bbr", &[(0, 20_000_000)], &[])
     });
 }

@@ -6,6 +6,7 @@ mod middlebox;
 
 use middlebox::{Lab, Scenario, What};
 use sojourn_net::Duration;
+use sojourn_transport::CcKind;
 
 /// Data that outlasts every test here.
 const ENDLESS: [(u64, u64); 1] = [(0, 1 << 40)];
@@ -85,4 +86,58 @@ fn m17_a_slow_flow_sends_two_at_a_time() {
     let sizes = groups(&path(10, 50, 10));
     assert!(share(&sizes, 2..=2) > 0.6, "{sizes:?}");
     assert!(share(&sizes, 1..=3) > 0.98, "{sizes:?}");
+}
+
+/// BBR over 10 Mbit/s and 50 ms with a queue that never overflows.
+fn bbr(seconds: u64) -> Scenario {
+    let mut scenario = path(10, 50, seconds);
+    scenario.cc = CcKind::Bbr;
+    scenario.departs_early = false;
+    scenario
+}
+
+#[test]
+fn m18_bbr_settles_where_the_kernel_does() {
+    // Linux 6.1.192: 126 at the end of STARTUP, 92 from about 1 s on, 92 to 98 after PROBE_RTT.
+    let cwnd = |seconds| Lab::run(&bbr(seconds)).1.cwnd();
+    assert_eq!((cwnd(2), cwnd(9)), (92, 92));
+    assert!((92..=98).contains(&cwnd(12)), "{}", cwnd(12));
+}
+
+#[test]
+fn m18_bbr_asks_for_the_minimum_rtt_ten_seconds_after_the_handshake() {
+    let (log, _) = Lab::run(&bbr(11));
+    let sent = |from: f64, to: f64| {
+        let data = log.iter().filter(|f| matches!(f.what, What::Data { .. }));
+        data.filter(|f| (from..to).contains(&f.ms)).count()
+    };
+    // 10 Mbit/s are 124 segments in 150 ms; 4 a round trip are 12.
+    assert!((100..140).contains(&sent(9_800.0, 9_950.0)));
+    assert!(
+        sent(10_120.0, 10_270.0) <= 16,
+        "{}",
+        sent(10_120.0, 10_270.0)
+    );
+    assert!((100..140).contains(&sent(10_450.0, 10_600.0)));
+}
+
+/// How long the second window, of 20 segments, takes to leave; in ms.
+fn second_window_takes(pacing: bool, cc: CcKind) -> f64 {
+    let mut scenario = path(100, 100, 1);
+    (scenario.pacing, scenario.cc) = (pacing, cc);
+    let (log, _) = Lab::run(&scenario);
+    let data = log.iter().filter(|f| matches!(f.what, What::Data { .. }));
+    let times: Vec<f64> = data.map(|f| f.ms).collect();
+    times[29] - times[10]
+}
+
+#[test]
+fn pacing_spreads_a_window_of_slow_start_over_half_a_round_trip() {
+    for cc in [CcKind::Cubic, CcKind::Reno] {
+        // Unpaced it goes as the acknowledgements come, ten in 1.2 ms.
+        assert!(second_window_takes(false, cc) < 1.5, "{cc}");
+        let paced = second_window_takes(true, cc);
+        // Two windows of 20 a round trip: nine gaps of 5 ms between ten pairs.
+        assert!((40.0..50.0).contains(&paced), "{cc}: {paced}");
+    }
 }

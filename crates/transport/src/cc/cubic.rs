@@ -14,7 +14,7 @@
 //!                     one segment for each cwnd / (W(t + RTT) - cwnd) acknowledged
 //!                     never slower than Reno with the same average: 0.53 segments a round
 //! slow start ends     when ACKs of one round have come, 2 ms apart at most, for more than half
-//!                     (minimum RTT + 1 ms), or when the smallest of 8 RTTs of a round exceeds
+//!                     (minimum RTT + 1 ms), with pacing the whole of it, or when the smallest of 8 RTTs of a round exceeds
 //!                     the minimum RTT by an eighth (4 to 16 ms)
 //! ```
 //!
@@ -69,6 +69,8 @@ pub struct Cubic {
 struct HyStart {
     enabled: bool,
     found: bool,
+    /// Transmissions are spread, and so are their acknowledgements, over half a round trip.
+    paced: bool,
     /// The round ends when this segment is acknowledged.
     end_seq: u32,
     round_start: Instant,
@@ -83,6 +85,7 @@ impl Default for HyStart {
         Self {
             enabled: true,
             found: false,
+            paced: false,
             end_seq: 0,
             round_start: Instant::ZERO,
             last_ack: Instant::ZERO,
@@ -135,9 +138,10 @@ impl CongestionControl for Cubic {
     }
 
     fn on_timeout(&mut self, now: Instant, snd_nxt: u32) {
-        let enabled = self.hystart.enabled;
+        let HyStart { enabled, paced, .. } = self.hystart;
         *self = Self::default();
         self.hystart.enabled = enabled;
+        self.hystart.paced = paced;
         self.hystart.begin_round(now, snd_nxt);
     }
 
@@ -149,6 +153,11 @@ impl CongestionControl for Cubic {
 }
 
 impl Cubic {
+    /// Transmissions are paced: a train counts as long from the whole of the threshold on.
+    pub(crate) const fn expect_pacing(&mut self) {
+        self.hystart.paced = true;
+    }
+
     /// Whether slow start may end by HyStart.
     pub(crate) const fn use_hystart(&mut self, enabled: bool) {
         self.hystart.enabled = enabled;
@@ -285,7 +294,8 @@ impl HyStart {
         let slack = (4 * 65_536 * 1_000_000_u64)
             .checked_div(ack.pacing_rate)
             .map_or(1_000, |micros| micros.min(1_000));
-        let threshold = u64::midpoint(u64::from(delay_min), slack);
+        let whole = u64::from(delay_min) + slack;
+        let threshold = if self.paced { whole } else { whole / 2 };
         ack.now.since(self.round_start).as_micros() > threshold
     }
 

@@ -248,6 +248,13 @@ impl CcKind {
 }
 
 impl Controller {
+    /// Transmissions will be paced.
+    pub(crate) const fn expect_pacing(&mut self) {
+        if let Self::Cubic(cubic) = self {
+            cubic.expect_pacing();
+        }
+    }
+
     /// Slow start shall end in this way, which it knows.
     pub(crate) const fn end_slow_start_by(&mut self, way: SlowStart) {
         if let Self::Cubic(cubic) = self {

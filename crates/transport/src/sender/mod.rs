@@ -222,6 +222,9 @@ impl Sender {
         }
         let plus_plus = slow_start == Some(SlowStart::HyStartPlusPlus);
         let hystart = plus_plus.then(Box::default);
+        if params.pacing {
+            cc.expect_pacing();
+        }
         let steers = cc.steers();
         let pacer = (params.pacing || steers).then(|| Box::new(Pacer::new(steers)));
         Self {

@@ -62,6 +62,7 @@ pub(crate) enum Rule {
     MarkCe(u64),
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "independent settings")]
 pub(crate) struct Scenario {
     pub name: &'static str,
     pub mbit: Option<u64>,
@@ -71,6 +72,7 @@ pub(crate) struct Scenario {
     pub cc: CcKind,
     pub ecn: bool,
     pub on_ce: OnCe,
+    pub pacing: bool,
     pub after_idle: AfterIdle,
     /// Propagation each way.
     pub one_way: Duration,
@@ -100,6 +102,7 @@ impl Scenario {
             cc: CcKind::Cubic,
             ecn: false,
             on_ce: OnCe::Reduce,
+            pacing: false,
             after_idle: AfterIdle::Decay,
             one_way: ONE_WAY,
             departs_early: false,
@@ -150,6 +153,7 @@ impl<'a> Lab<'a> {
             cc: scenario.cc,
             ecn: scenario.ecn,
             on_ce: scenario.on_ce,
+            pacing: scenario.pacing,
             after_idle: scenario.after_idle,
             ..SenderParams::default()
         };

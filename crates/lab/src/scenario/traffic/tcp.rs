@@ -36,7 +36,7 @@ pub(crate) struct Tcp {
 }
 
 impl Tcp {
-    pub(super) const KEYS: [&str; 7] = [
+    pub(super) const KEYS: [&str; 8] = [
         "cc",
         "slow_start",
         "bytes",
@@ -44,6 +44,7 @@ impl Tcp {
         "on_ce",
         "initial_window",
         "after_idle",
+        "pacing",
     ];
 
     pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
@@ -64,6 +65,7 @@ impl Tcp {
             after_idle: fields.or("after_idle", AfterIdle::Decay, |p| {
                 choice(p, "a fate of a window", &fates).map(|n| AfterIdle::ALL[n])
             })?,
+            pacing: fields.or("pacing", false, Place::flag)?,
             ..SenderParams::default()
         };
         Ok(Self {
@@ -88,6 +90,7 @@ impl Tcp {
         let own = params.after_idle != AfterIdle::Decay;
         let after_idle = own.then(|| params.after_idle.name().into());
         insert(fields, "after_idle", after_idle);
+        insert(fields, "pacing", params.pacing.then(|| true.into()));
     }
 
     /// What the simulator runs; from `rng` comes how much is transferred.
