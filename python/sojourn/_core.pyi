@@ -13,8 +13,8 @@ The tables of an :class:`Outcome`, all of which begin with the columns ``arm`` (
     QUIC, from the first packet), ``bytes`` (to transfer; null: no end), ``delivered_bytes``,
     ``goodput_mbit_per_s`` (payload over max(warm-up, start) to min(end, stop, completion)),
     ``sent_packets``, ``received_packets``,
-    ``retransmits``, ``timeouts``, ``syn_retransmits``, ``handshake_losses`` (dropped SYNs and
-    SYN-ACKs), ``initial_losses`` (these, and drops of the initial window's segments; both from
+    ``retransmits``, ``timeouts``, ``syn_retransmits``, ``handshake_losses`` (dropped or lost SYNs
+    and SYN-ACKs), ``initial_losses`` (these, and drops of the initial window's segments; both from
     the start of the flow, warm-up or not), ``srtt_ms_mean``, ``ack_rtt_ms_mean`` (over the
     acknowledgements that told one), ``cwnd_packets_mean``,
     ``owd_ms_mean``, ``owd_ms_p95``, ``owd_ms_max`` (one-way delay),
@@ -23,6 +23,7 @@ The tables of an :class:`Outcome`, all of which begin with the columns ``arm`` (
 ``links``
     One row a link: ``link``, ``rate_mbit_per_s``, ``qdisc``, ``sent_packets``, ``sent_bytes``,
     ``utilisation``, ``drops_overlimit``, ``drops_aqm``, ``marks_aqm``, ``marks_ce_threshold``,
+    ``lost_packets`` (on the wire, after they were sent), ``duplicated_packets``,
     ``sojourn_ms_mean``, ``sojourn_ms_p50``, ``sojourn_ms_p95``, ``sojourn_ms_p99``,
     ``sojourn_ms_max``, ``busy_share`` (of time with more than one packet waiting).
 ``flow_series``
@@ -32,7 +33,8 @@ The tables of an :class:`Outcome`, all of which begin with the columns ``arm`` (
 ``link_series``
     One row a link and interval: ``t_s``, ``link``, ``backlog_packets``, ``backlog_bytes``,
     ``sojourn_ms_mean``, ``sojourn_ms_max``, ``sent_packets``, ``sent_bytes``,
-    ``drops_overlimit``, ``drops_aqm``, ``marks_aqm``, ``marks_ce_threshold``.
+    ``drops_overlimit``, ``drops_aqm``, ``marks_aqm``, ``marks_ce_threshold``,
+    ``lost_packets``, ``duplicated_packets``.
 ``pings``
     One row an echo request: ``t_s`` (sent), ``flow``, ``rtt_ms`` (null: no reply).
 ``sojourn``
@@ -43,7 +45,7 @@ The tables of an :class:`Outcome`, all of which begin with the columns ``arm`` (
     ``type`` (count, real, flag), ``value``.
 ``events``
     One row a drop or mark, if the scenario keeps events: ``t_s``, ``link``, ``flow``,
-    ``action`` (drop, mark), ``reason`` (overlimit, aqm, ce_threshold).
+    ``action`` (drop, mark, loss), ``reason`` (overlimit, aqm, ce_threshold, wire).
 """
 
 from collections.abc import Callable, Iterable
@@ -86,7 +88,7 @@ class Scenario:
     """
 
     @staticmethod
-    def from_toml(text: str) -> Scenario:
+    def from_toml(text: str, folder: str | PathLike[str] | None = None) -> Scenario:
         """Read TOML; a :class:`ScenarioError` names the key, what was given and what is right."""
 
     @staticmethod

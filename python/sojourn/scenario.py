@@ -14,6 +14,9 @@ from sojourn import _core
 from sojourn.qdiscs import Queue
 from sojourn.traffic import Ping, Quic, Tcp, Traffic, Udp
 
+# What may leave at each time of a trace: 1504 B.
+_OPPORTUNITY_BITS = 12032
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
@@ -35,9 +38,22 @@ class Link:
         What the smallest frame counts, overhead included, with its unit.
     framing
         How the link packs bytes: ``"noatm"`` (as they are), ``"atm"`` or ``"ptm"``.
+    trace
+        Instead of `rate`: the file of a capacity trace of Mahimahi, each line of which is a time
+        in milliseconds at which 1504 B may leave. A scenario keeps what the file holds.
     burst
         Enforce the rate by a token bucket of this size, with its unit, or ``"htb"`` for the
         size that Linux's ``htb`` takes; by default by serialisation, as a wire does.
+    loss
+        Share of packets lost on the wire, such as ``"1%"``, or a Gilbert-Elliott chain:
+        ``{"model": "gilbert-elliott", "to_bad": "1%", "to_good": "25%"}``.
+    duplicate
+        Share of packets that arrive twice, such as ``"0.1%"``.
+    jitter
+        How far the delay of the wire deviates, uniformly and without reordering, with its unit;
+        or ``{"spread": "5ms", "distribution": "normal", "order": "free"}``.
+    changes
+        What becomes of rate and delay later: ``[{"at": "10s", "rate": "5mbit"}]``.
 
     Examples
     --------
@@ -45,13 +61,30 @@ class Link:
     '10mbit'
     """
 
-    rate: str
+    rate: str | None = None
+    trace: str | Mapping[str, str] | None = None
     qdisc: Queue | str
     delay: str | None = None
     overhead: str | int | None = None
     mpu: str | None = None
     framing: str | None = None
     burst: str | None = None
+    loss: str | Mapping[str, str] | None = None
+    duplicate: str | None = None
+    jitter: str | Mapping[str, str] | None = None
+    changes: Sequence[Mapping[str, str]] | None = None
+
+    @property
+    def bits_per_s(self) -> float:
+        """The highest rate the link has, or the mean of its trace, once that has been read."""
+        if isinstance(self.trace, Mapping):
+            gaps = [gap.partition("x") for gap in self.trace["gaps_ms"].split()]
+            times = [int(times or 1) for _, _, times in gaps]
+            last_ms = sum(int(gap) * n for (gap, _, _), n in zip(gaps, times, strict=True))
+            return sum(times) * _OPPORTUNITY_BITS * 1000 / last_ms
+        later = [change["rate"] for change in self.changes or () if "rate" in change]
+        rates = later if self.rate is None else [self.rate, *later]
+        return float(max((_core.parse_rate_bits_per_s(rate) for rate in rates), default=0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,13 +214,15 @@ class Scenario:
         return self._checked.to_toml()
 
     @staticmethod
-    def from_toml(text: str) -> "Scenario":
+    def from_toml(text: str, folder: str | Path | None = None) -> "Scenario":
         """Read a scenario from TOML.
 
         Parameters
         ----------
         text
             The TOML.
+        folder
+            What the names of files in it are relative to; by default the working directory.
 
         Returns
         -------
@@ -211,7 +246,7 @@ class Scenario:
         ... ''').links["up"].rate
         '10mbit'
         """
-        return _scenario(json.loads(_core.Scenario.from_toml(text).to_json()))
+        return _scenario(json.loads(_core.Scenario.from_toml(text, folder).to_json()))
 
     @staticmethod
     def from_json(text: str) -> "Scenario":
@@ -261,7 +296,7 @@ class Scenario:
             message = f"{path}: not text in UTF-8 (byte {error.start})"
             raise _core.ScenarioError(message) from None
         try:
-            return Scenario.from_toml(text)
+            return Scenario.from_toml(text, Path(path).parent)
         except _core.ScenarioError as error:
             message = f"{path}: {error}"
             raise _core.ScenarioError(message) from None

@@ -111,3 +111,48 @@ def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
     file.write_bytes(b"name = '\xff'")
     with pytest.raises(sj.ScenarioError, match=r"binary\.toml: not text in UTF-8"):
         sj.Scenario.from_file(file)
+
+
+def test_a_link_with_a_trace_keeps_what_the_file_holds(tmp_path: Path) -> None:
+    (tmp_path / "cell.trace").write_text("0\n2\n2\n5\n")
+    (tmp_path / "cell.toml").write_text(
+        """
+        duration = "2s"
+        rtt = "20ms"
+        links.up = { trace = "cell.trace", qdisc = "codel", loss = "1%", jitter = "2ms" }
+        traffic = [{ type = "tcp", direction = "up" }]
+        """
+    )
+    read = sj.Scenario.from_file(tmp_path / "cell.toml")
+    (tmp_path / "cell.trace").unlink()
+    assert read.links["up"].trace == {"file": "cell.trace", "gaps_ms": "0 2 0 3"}
+    assert read.links["up"].bits_per_s == 4 * 1504 * 8 * 200
+    assert sj.run(read).links["lost_packets"].sum() > 0
+    with pytest.raises(sj.ScenarioError, match=r"links\.up\.trace: cannot read"):
+        sj.Scenario.from_toml(
+            "duration = '1s'\nlinks.up = { trace = 'no', qdisc = 'codel' }\n"
+            "traffic = [{ type = 'ping', direction = 'up' }]"
+        )
+
+
+def test_a_link_that_changes_is_the_same_in_python_and_in_toml() -> None:
+    built = sj.Scenario(
+        links={
+            "up": sj.Link(
+                rate="5mbit",
+                qdisc="codel",
+                overhead="pppoe-ptm",
+                loss={"model": "gilbert-elliott", "to_bad": "1%", "to_good": "20%"},
+                duplicate="1%",
+                jitter={"spread": "1ms", "order": "free"},
+                changes=[{"at": "1s", "rate": "8mbit", "delay": "3ms"}],
+            )
+        },
+        traffic=[sj.Tcp(direction="up")],
+        rtt="30ms",
+        duration="5s",
+    )
+    assert sj.Scenario.from_toml(built.to_toml()).hash == built.hash
+    assert built.links["up"].bits_per_s == 8e6
+    with pytest.raises(sj.ScenarioError, match=r"loss: \"101%\" is out of range"):
+        built.replace(links={"up": sj.Link(rate="5mbit", qdisc="codel", loss="101%")})

@@ -5,7 +5,10 @@
 use sojourn_lab::Scenario;
 use sojourn_net::{Bytes, Duration, Rate};
 use sojourn_qdisc::Framing;
-use sojourn_sim::{Client, Encapsulation, Hop, Shaper, Traffic};
+use sojourn_sim::{
+    Change, Client, Distribution, Encapsulation, GilbertElliott, Hop, Jitter, LineConfig, Loss,
+    Order, Shaper, Traffic,
+};
 use sojourn_transport::{AfterIdle, OnCe, SlowStart};
 
 /// Uses every key.
@@ -100,6 +103,34 @@ fn every_key_reaches_the_simulator() {
         framing: Framing::Ptm,
     };
     assert_eq!(config.links[2].encapsulation, wan);
+    let line = LineConfig {
+        loss: Loss::GilbertElliott(GilbertElliott {
+            to_bad: 0.01,
+            to_good: 0.25,
+            in_bad: 0.5,
+            in_good: 0.001,
+        }),
+        duplicate: 0.005,
+        jitter: Some(Jitter {
+            spread: Duration::from_millis(2),
+            distribution: Distribution::Normal,
+            order: Order::Free,
+        }),
+    };
+    assert_eq!(config.links[2].line, line);
+    let change = |secs, rate, delay| Change {
+        at: Duration::from_secs(secs),
+        rate,
+        delay,
+    };
+    let later = Some(Duration::from_millis(30));
+    assert_eq!(
+        config.links[2].changes,
+        [
+            change(10, Some(Rate::mbit(20)), None),
+            change(20, None, later)
+        ]
+    );
     let bucket = |burst| Shaper::Bucket {
         burst: Bytes(burst),
     };
@@ -361,4 +392,56 @@ fn a_link_layer_by_name_is_what_it_says_in_bytes() {
     ] {
         assert_eq!(config(name), config(bytes), "{name}");
     }
+}
+
+#[test]
+fn a_trace_is_read_from_its_file_and_kept_in_the_scenario() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("cell.trace", "0\n2\n2\n5\n7\n9\n");
+    write("back.trace", "1\n3\n2\n");
+    write("words.trace", "1\n\n2\n");
+    let text = |trace: &str| {
+        format!(
+            r#"
+            duration = "1s"
+            rtt = "10ms"
+            links.up = {{ trace = "cell.trace", qdisc = "codel" }}
+            traffic = [{{ type = "tcp", direction = "up" }}]
+            [[arms]]
+            name = "other"
+            set = {{ "links.up.trace" = "{trace}" }}"#
+        )
+    };
+    let read = |trace| Scenario::from_toml_in(&text(trace), folder.path());
+    let scenario = read("cell.trace").unwrap();
+    let link = &scenario.config(0, 0).links[0];
+    let times = link.trace.as_ref().unwrap().times_ms().to_vec();
+    assert_eq!(times, [0, 2, 2, 5, 7, 9]);
+    // 1504 B six times in 9 ms; a frame counts as an IP packet and 4 B.
+    assert_eq!(link.rate.to_string(), "8021333bit");
+    assert_eq!(link.encapsulation.overhead, -10);
+    // What was saved needs the file no longer.
+    let hash = scenario.hash().to_owned();
+    std::fs::remove_file(folder.path().join("cell.trace")).unwrap();
+    for again in [
+        Scenario::from_toml(&scenario.to_toml()).unwrap(),
+        Scenario::from_json(scenario.to_json()).unwrap(),
+    ] {
+        assert_eq!(again.config(0, 0), scenario.config(0, 0));
+        assert_eq!(again.hash(), hash);
+    }
+    write("cell.trace", "0\n2\n2\n5\n7\n8\n");
+    assert_ne!(read("cell.trace").unwrap().hash(), hash);
+    let refused = |trace| read(trace).unwrap_err().to_string();
+    let at = "arms[0].set.links.up.trace: ";
+    assert_eq!(
+        refused("back.trace"),
+        format!("{at}back.trace, line 3: 2 comes after 3: times never decrease (line 8)")
+    );
+    let words = refused("words.trace");
+    assert!(
+        words.starts_with(&format!("{at}words.trace, line 2: \"\" is not a time")),
+        "{words}"
+    );
 }

@@ -1,5 +1,7 @@
 //! Scenarios, seen from Python.
 
+use std::path::PathBuf;
+
 use pyo3::prelude::*;
 use sojourn_lab::Scenario;
 
@@ -15,9 +17,13 @@ pub(crate) struct PyScenario(pub(crate) Scenario);
 #[pymethods]
 impl PyScenario {
     /// Read TOML; a `ScenarioError` names the key, what was given and what is right.
+    ///
+    /// Names of files in it are relative to `folder`, by default the working directory.
     #[staticmethod]
-    fn from_toml(py: Python<'_>, text: &str) -> Result<Self, Failure> {
-        Ok(Self(py.detach(|| Scenario::from_toml(text))?))
+    #[pyo3(signature = (text, folder=None))]
+    fn from_toml(py: Python<'_>, text: &str, folder: Option<PathBuf>) -> Result<Self, Failure> {
+        let folder = folder.unwrap_or_else(|| PathBuf::from("."));
+        Ok(Self(py.detach(|| Scenario::from_toml_in(text, &folder))?))
     }
 
     /// Read JSON of the same shape as the TOML.

@@ -9,6 +9,10 @@ pub enum Event {
     Link(u32),
     /// The oldest packet on a wire reaches its end.
     Wire(u32),
+    /// The next packet on a wire that is not perfect reaches its end.
+    Line(u32),
+    /// A link changes its rate or delay.
+    Change(u32),
     /// A queue's own timer may be due.
     Queue(u32),
     /// A flow begins.
@@ -35,8 +39,9 @@ pub struct Agenda {
     busy: Tournament,
     quiet: Heap,
     scheduled: u64,
-    /// Slots of links; those of wires follow.
+    /// Slots of links; those of wires follow, then those of lines.
     links: usize,
+    wires: usize,
     /// What [`Agenda::next_until`] has just returned.
     first: Key,
 }
@@ -53,13 +58,14 @@ const ORDER_BITS: u32 = u64::BITS - INDEX_BITS - KIND_BITS;
 pub(crate) const MAX_INDEX: u32 = (1 << INDEX_BITS) - 1;
 
 impl Agenda {
-    /// An empty agenda for a network of so many links and wires.
-    pub fn new(links: usize, wires: usize) -> Self {
+    /// An empty agenda for a network of so many links, wires and `uneven` wires.
+    pub fn new(links: usize, wires: usize, uneven: usize) -> Self {
         Self {
-            busy: Tournament::new(links + wires),
+            busy: Tournament::new(links + wires + uneven),
             quiet: Heap::default(),
             scheduled: 0,
             links,
+            wires,
             first: NOTHING,
         }
     }
@@ -143,6 +149,7 @@ impl Agenda {
         match event {
             Event::Link(n) => Some(n as usize),
             Event::Wire(n) => Some(self.links + n as usize),
+            Event::Line(n) => Some(self.links + self.wires + n as usize),
             _ => None,
         }
     }
@@ -265,6 +272,8 @@ const fn pack(event: Event) -> u64 {
         Event::Receiver(n) => (6, n),
         Event::Sample => (7, 0),
         Event::Measure => (8, 0),
+        Event::Line(n) => (9, n),
+        Event::Change(n) => (10, n),
     };
     (kind << INDEX_BITS) | index as u64
 }
@@ -282,7 +291,9 @@ const fn unpack(key: Key) -> Event {
         5 => Event::Sender(index),
         6 => Event::Receiver(index),
         7 => Event::Sample,
-        _ => Event::Measure,
+        8 => Event::Measure,
+        9 => Event::Line(index),
+        _ => Event::Change(index),
     }
 }
 
@@ -296,15 +307,17 @@ mod tests {
     #[test]
     fn events_come_in_the_order_of_time_then_of_scheduling() {
         const LINKS: u32 = 3;
-        const WIRES: u32 = 8;
+        const WIRES: u32 = 6;
+        const LINES: u32 = 2;
         let mut rng = Rng::new(1);
         let mut draw = |n| rng.below(n);
-        let mut agenda = Agenda::new(LINKS as usize, WIRES as usize);
+        let mut agenda = Agenda::new(LINKS as usize, WIRES as usize, LINES as usize);
         // The numbers run out on the way.
         agenda.scheduled = (1 << ORDER_BITS) - 10_000;
         let mut want = BinaryHeap::new();
         let mut idle: Vec<Event> = (0..LINKS).map(Event::Link).collect();
         idle.extend((0..WIRES).map(Event::Wire));
+        idle.extend((0..LINES).map(Event::Line));
         let (mut nth, mut flow) = (0_u32, 0);
         for _ in 0..50_000 {
             let at = Instant::from_nanos(draw(50));
@@ -364,6 +377,8 @@ mod tests {
             Event::Receiver(5),
             Event::Sample,
             Event::Measure,
+            Event::Line(6),
+            Event::Change(7),
         ] {
             assert_eq!(unpack(Key::from(pack(event)) | 7 << 28), event);
         }

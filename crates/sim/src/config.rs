@@ -1,14 +1,19 @@
 //! What to simulate: links, flows and how long.
 
+mod line;
 mod links;
 mod quic_rules;
+mod trace;
 
 use std::fmt;
 
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_transport::{MSS, SenderParams, quic};
 
-pub use links::{Encapsulation, LinkConfig, Shaper};
+pub use line::{Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order};
+pub use links::{Change, Encapsulation, LinkConfig, Shaper};
+pub use trace::Trace;
+pub(crate) use trace::share;
 
 /// A whole simulation, as data. A run is a pure function of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -166,8 +171,8 @@ impl Config {
         let flows: Vec<&str> = self.flows.iter().map(|flow| &*flow.name).collect();
         check_names("flows", flows)?;
         for (n, link) in self.links.iter().enumerate() {
-            if link.delay > LONGEST {
-                return fail(&format!("links[{n}].delay"), "at most a year");
+            if let Some((key, rule)) = link.fault() {
+                return fail(&format!("links[{n}].{key}"), &rule);
             }
         }
         for (n, flow) in self.flows.iter().enumerate() {
@@ -279,14 +284,7 @@ impl Config {
             Hop::Link(n) => Some(&self.links[n]),
             Hop::Delay(_) => None,
         });
-        let carried = links.map(|link| {
-            let credit = match link.shaper {
-                Shaper::Serial => Duration::ZERO,
-                Shaper::Bucket { burst } => link.rate.serialise(burst),
-            };
-            let time = self.duration.as_nanos().saturating_add(credit.as_nanos());
-            time / link.serialisation(FULL_FRAME).as_nanos().max(1)
-        });
+        let carried = links.map(|link| link.carries(self.duration, FULL_FRAME));
         carried.min().unwrap_or(u64::MAX)
     }
 
@@ -294,14 +292,7 @@ impl Config {
     fn round_trips(&self, flow: &FlowConfig) -> u64 {
         let times = |way: &[Hop], size| {
             let times = way.iter().map(|hop| match *hop {
-                Hop::Link(n) => {
-                    let link = &self.links[n];
-                    let sending = match link.shaper {
-                        Shaper::Serial => link.serialisation(size).as_nanos(),
-                        Shaper::Bucket { .. } => 0,
-                    };
-                    link.delay.as_nanos().saturating_add(sending)
-                }
+                Hop::Link(n) => self.links[n].least_time(size).as_nanos(),
                 Hop::Delay(delay) => delay.as_nanos(),
             });
             times.fold(0, u64::saturating_add)

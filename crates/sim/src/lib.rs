@@ -13,16 +13,19 @@ mod agenda;
 mod config;
 mod histogram;
 mod host;
+mod line;
 mod link;
 mod packet;
 mod probe;
 mod records;
 mod route;
+mod traced;
 mod world;
 
 pub use agenda::{Agenda, Event};
 pub use config::{
-    Client, Config, ConfigError, Encapsulation, FlowConfig, Hop, LinkConfig, Shaper, Traffic,
+    Change, Client, Config, ConfigError, Distribution, Encapsulation, FlowConfig, GilbertElliott,
+    Hop, Jitter, LineConfig, LinkConfig, Loss, Order, Shaper, Trace, Traffic,
 };
 pub use histogram::Histogram;
 pub use packet::Packet;

@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use sojourn_net::{Bytes, Duration, Instant, Packet as View, Rate};
 use sojourn_qdisc::{AnyQdisc, Observer, Qdisc};
 
-use crate::config::{Encapsulation, LinkConfig, Shaper};
+use crate::config::{Encapsulation, LinkConfig, Shaper, share};
 use crate::packet::{Owner, Packet};
+use crate::traced::{Step, Traced};
 
 /// A queue and the transmitter that drains it.
 #[derive(Debug)]
@@ -28,14 +29,16 @@ struct Special {
     encapsulation: Encapsulation,
     /// Since the warm-up ended.
     sending: Duration,
+    /// What packets counted since then.
+    charged: Bytes,
 }
 
 impl Special {
     fn of(config: &LinkConfig) -> Option<Self> {
-        let plain = config.encapsulation == Encapsulation::ETHERNET;
-        (!plain).then_some(Self {
+        (!config.is_plain()).then_some(Self {
             encapsulation: config.encapsulation,
             sending: Duration::ZERO,
+            charged: Bytes::default(),
         })
     }
 }
@@ -51,6 +54,7 @@ enum Transmitter {
         /// When it is, or was, full; a depth earlier the credit is nothing.
         full_at: Instant,
     },
+    Traced(Box<Traced>),
 }
 
 /// What a link did when it was its turn.
@@ -73,9 +77,10 @@ pub(crate) struct Taken {
 
 impl Link {
     pub(crate) fn new(qdisc: AnyQdisc<Packet>, config: &LinkConfig) -> Self {
-        let transmitter = match config.shaper {
-            Shaper::Serial => Transmitter::Serial { sending: None },
-            Shaper::Bucket { burst } => Transmitter::Bucket {
+        let transmitter = match (&config.trace, config.shaper) {
+            (Some(trace), _) => Transmitter::Traced(Box::new(Traced::new(trace.clone()))),
+            (None, Shaper::Serial) => Transmitter::Serial { sending: None },
+            (None, Shaper::Bucket { burst }) => Transmitter::Bucket {
                 depth: config.rate.serialise(burst),
                 full_at: Instant::ZERO,
             },
@@ -97,6 +102,7 @@ impl Link {
         match self.transmitter {
             Transmitter::Serial { .. } => self.serial_turn(now, obs),
             Transmitter::Bucket { depth, full_at } => self.bucket_turn(now, depth, full_at, obs),
+            Transmitter::Traced(_) => self.traced_turn(now, obs),
         }
     }
 
@@ -145,29 +151,81 @@ impl Link {
         turn
     }
 
-    /// How long a packet that is sent now occupies the link.
+    fn traced_turn(&mut self, now: Instant, obs: &mut dyn Observer<Packet>) -> Turn {
+        let mut turn = Turn {
+            left: None,
+            taken: None,
+            again: Some(now),
+        };
+        let Transmitter::Traced(traced) = &mut self.transmitter else {
+            unreachable!("the shaper of a link does not change");
+        };
+        match traced.step(now) {
+            Step::Wait(at) => turn.again = Some(at),
+            Step::Leave(pkt) => turn.left = Some(pkt),
+            Step::Take => match self.qdisc.dequeue(now, obs) {
+                None => {
+                    traced.idle();
+                    turn.again = None;
+                }
+                Some(pkt) => {
+                    let layer = self.special.as_ref().map(|s| s.encapsulation);
+                    traced.begin(pkt, layer.unwrap_or_default().charged(pkt.size()));
+                    let time = self.time(pkt.size());
+                    turn.taken = Some(self.taken(now, &pkt, time));
+                }
+            },
+        }
+        turn
+    }
+
+    /// How long a packet that is sent now occupies the link; in the mean, if that follows a trace.
     #[inline]
     fn time(&mut self, size: Bytes) -> Duration {
         let Some(special) = &mut self.special else {
             return self.rate.serialise(size);
         };
-        let time = self.rate.serialise(special.encapsulation.charged(size));
+        let charged = special.encapsulation.charged(size);
+        let time = self.rate.serialise(charged);
         special.sending += time;
+        special.charged += charged;
         time
+    }
+
+    /// From `now` on packets are sent at `rate`; the one that is being sent ends as it began.
+    /// Returns when a link that waits for credit is to have its turn instead.
+    pub(crate) fn change_rate(&mut self, now: Instant, rate: Rate) -> Option<Instant> {
+        let before = std::mem::replace(&mut self.rate, rate);
+        let Transmitter::Bucket { depth, full_at } = &mut self.transmitter else {
+            return None;
+        };
+        // Bytes of burst and of debt stay; what they last is another time.
+        let same = |time: Duration| rate.serialise(before.carries(time));
+        *depth = same(*depth);
+        *full_at = now + same(full_at.saturating_since(now));
+        let at = credit_returns(*full_at, *depth).max(now);
+        self.awaited.then_some(at)
     }
 
     /// The warm-up is over.
     pub(crate) fn begin_measuring(&mut self) {
         if let Some(special) = &mut self.special {
             special.sending = Duration::ZERO;
+            special.charged = Bytes::default();
         }
     }
 
-    /// How long the link has been sending since then; it has sent `bytes`.
-    pub(crate) fn sending(&self, bytes: Bytes) -> Duration {
-        match &self.special {
-            None => self.rate.serialise(bytes),
-            Some(special) => special.sending,
+    /// How long the link has been sending in the time that was measured, in which `bytes` went.
+    pub(crate) fn sending(&self, bytes: Bytes, (from, to): (Instant, Instant)) -> Duration {
+        match (&self.special, &self.transmitter) {
+            (None, _) => self.rate.serialise(bytes),
+            // The share of what was offered that packets used.
+            (Some(special), Transmitter::Traced(traced)) => share(
+                special.charged,
+                traced.trace.offered(from, to),
+                to.since(from),
+            ),
+            (Some(special), _) => special.sending,
         }
     }
 

@@ -37,6 +37,11 @@ impl LinkProbe {
         }
     }
 
+    /// The wire delivers a packet twice.
+    pub(crate) const fn on_duplicated(&mut self) {
+        self.interval.duplicated_packets += 1;
+    }
+
     #[inline]
     pub(crate) fn on_taken(&mut self, taken: &Taken) {
         self.interval.sent_packets += 1;
@@ -78,7 +83,13 @@ impl LinkProbe {
 
     /// The record, less what was counted in the warm-up's part of an interval.
     /// The record of link `name`; `before`: what was counted up to the end of the warm-up.
-    pub(crate) fn finish(self, name: String, before: &LinkCounters, link: &Link) -> LinkRecord {
+    pub(crate) fn finish(
+        self,
+        name: String,
+        before: &LinkCounters,
+        link: &Link,
+        measured: (Instant, Instant),
+    ) -> LinkRecord {
         let all = sum(&self.sampled, &self.interval);
         let totals = LinkCounters {
             sent_packets: all.sent_packets - before.sent_packets,
@@ -87,13 +98,15 @@ impl LinkProbe {
             drops_aqm: all.drops_aqm - before.drops_aqm,
             marks_aqm: all.marks_aqm - before.marks_aqm,
             marks_ce_threshold: all.marks_ce_threshold - before.marks_ce_threshold,
+            lost_packets: all.lost_packets - before.lost_packets,
+            duplicated_packets: all.duplicated_packets - before.duplicated_packets,
         };
         LinkRecord {
             name,
             series: self.series,
             totals,
             sojourn: self.sojourn,
-            sending: link.sending(Bytes(totals.sent_bytes)),
+            sending: link.sending(Bytes(totals.sent_bytes), measured),
             busy: self.busy,
             statistics: link.qdisc.statistics(),
         }
@@ -108,10 +121,12 @@ fn sum(a: &LinkCounters, b: &LinkCounters) -> LinkCounters {
         drops_aqm: a.drops_aqm + b.drops_aqm,
         marks_aqm: a.marks_aqm + b.marks_aqm,
         marks_ce_threshold: a.marks_ce_threshold + b.marks_ce_threshold,
+        lost_packets: a.lost_packets + b.lost_packets,
+        duplicated_packets: a.duplicated_packets + b.duplicated_packets,
     }
 }
 
-/// What queues drop of the beginnings of connections.
+/// What queues drop and wires lose of the beginnings of connections.
 #[derive(Debug)]
 pub(crate) struct Beginnings {
     /// The initial window of each flow, in segments or datagrams; 0 for what has none.
@@ -169,6 +184,13 @@ pub(crate) struct Watch<'a> {
 }
 
 impl Watch<'_> {
+    /// The wire behind the link lost a packet.
+    pub(crate) fn on_lost(&mut self, now: Instant, pkt: &Packet) {
+        self.probe.interval.lost_packets += 1;
+        self.beginnings.on_drop(pkt);
+        self.note(now, pkt.owner.flow(), Signal::Lost);
+    }
+
     fn note(&mut self, at: Instant, flow: u32, signal: Signal) {
         if let Some(events) = &mut self.events {
             events.push(SignalRecord {

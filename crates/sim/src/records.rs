@@ -54,6 +54,10 @@ pub struct LinkCounters {
     pub marks_aqm: u64,
     /// Marks at the shallow threshold.
     pub marks_ce_threshold: u64,
+    /// Packets lost on the wire, after they were sent.
+    pub lost_packets: u64,
+    /// Packets that the wire delivered twice.
+    pub duplicated_packets: u64,
 }
 
 /// One interval at a link.
@@ -106,7 +110,7 @@ pub struct FlowRecord {
     pub connected: Option<Instant>,
     /// When its last byte reached the receiving application (finite TCP and QUIC).
     pub completed: Option<Instant>,
-    /// What queues dropped of its beginning (TCP, QUIC), whenever that was.
+    /// What queues dropped and wires lost of its beginning (TCP, QUIC), whenever that was.
     pub initial_losses: InitialLosses,
     /// One entry for each interval in which it was at work, by the time that ended (TCP, QUIC, UDP).
     pub series: Vec<FlowSample>,
@@ -121,9 +125,9 @@ pub struct FlowRecord {
 /// Packets without which a connection does not get under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InitialLosses {
-    /// Dropped SYNs, or datagrams with Initial or Handshake packets, of either side.
+    /// Dropped or lost SYNs, or datagrams with Initial or Handshake packets, of either side.
     pub handshake: u32,
-    /// Dropped segments of the initial window, sent for the first time or again; of QUIC, data in
+    /// Dropped or lost segments of the initial window, sent for the first time or again; of QUIC, data in
     /// as many packets, counted from the first.
     pub window: u32,
 }
@@ -188,11 +192,13 @@ pub struct SignalRecord {
     pub signal: Signal,
 }
 
-/// What a queue did to a packet.
+/// What a queue or wire did to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// It was discarded.
     Drop(DropReason),
     /// It was CE-marked.
     Mark(MarkReason),
+    /// The wire behind the link lost it.
+    Lost,
 }

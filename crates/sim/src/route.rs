@@ -13,8 +13,19 @@ pub(crate) enum Step {
     Link(u32),
     /// It is put on a wire.
     Wire(u32),
+    /// It is put on a wire that is not perfect.
+    Line(u32),
     /// It has arrived.
     End,
+}
+
+/// What is behind a link's transmitter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Behind {
+    /// Nothing but a delay.
+    Wire(Duration),
+    /// The imperfect wire of this number.
+    Line(u32),
 }
 
 /// Every way of a run, one after another; a packet holds the index of its next step.
@@ -27,19 +38,18 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    /// Adds a way, or finds it; `link_delays` are the propagation delays behind the links.
-    pub(crate) fn add(
-        &mut self,
-        way: &[Hop],
-        link_delays: &[Duration],
-    ) -> Result<u16, ConfigError> {
+    /// Adds a way, or finds it; `behind` tells what is behind the links.
+    pub(crate) fn add(&mut self, way: &[Hop], behind: &[Behind]) -> Result<u16, ConfigError> {
         let mut steps = Vec::new();
         for hop in way {
             match *hop {
                 Hop::Link(n) => {
                     let n32 = u32::try_from(n).map_err(|_| too_many())?;
                     steps.push(Step::Link(n32));
-                    self.push_delay(&mut steps, link_delays[n]);
+                    match behind[n] {
+                        Behind::Wire(delay) => self.push_delay(&mut steps, delay),
+                        Behind::Line(line) => steps.push(Step::Line(line)),
+                    }
                 }
                 Hop::Delay(delay) => self.push_delay(&mut steps, delay),
             }
@@ -50,6 +60,7 @@ impl Routes {
                 Step::Link(n) => (0, u64::from(n)),
                 Step::Wire(n) => (1, u64::from(n)),
                 Step::End => (2, 0),
+                Step::Line(n) => (3, u64::from(n)),
             })
             .collect();
         if let Some(&at) = self.known.get(&key) {

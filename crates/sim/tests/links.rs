@@ -2,11 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use sojourn_net::{Bytes, Dscp, Duration, Rate};
+use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
 use sojourn_qdisc::{Framing, QdiscSpec};
 use sojourn_sim::{
-    Config, Encapsulation, FlowConfig, Hop, LinkConfig, Records, Shaper, Traffic, run,
+    Change, Config, Distribution, Encapsulation, FlowConfig, Hop, Jitter, LineConfig, LinkConfig,
+    Loss, Order, Records, Shaper, Signal, Trace, Traffic, run,
 };
+use sojourn_transport::SenderParams;
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -75,5 +77,162 @@ fn a_packet_takes_as_long_as_its_cells() {
         for ping in &records.flows[0].pings[..1_900] {
             assert_eq!(ping.rtt, Some(MS.times(20) + wire));
         }
+    }
+}
+
+/// Full-sized datagrams at `mbit`.
+const fn stream(mbit: u64) -> Traffic {
+    Traffic::Udp {
+        rate: Rate::mbit(mbit),
+        payload: Bytes(1_472),
+        spread: 0.0,
+    }
+}
+
+#[test]
+fn what_a_wire_loses_is_told_apart_from_what_a_queue_drops() {
+    let mut config = over(
+        LinkConfig {
+            delay: MS.times(5),
+            line: LineConfig {
+                loss: Loss::Random(0.1),
+                ..LineConfig::PERFECT
+            },
+            ..link("lossy", 10)
+        },
+        stream(20),
+    );
+    config.keep_events = true;
+    let all = records(&config);
+    let totals = all.links[0].totals;
+    assert!(totals.drops_overlimit > 10_000, "{totals:?}");
+    let share = ratio(totals.lost_packets, totals.sent_packets);
+    assert!((share - 0.1).abs() < 0.01, "{share}");
+    let lost = all.events.iter().filter(|e| e.signal == Signal::Lost);
+    assert_eq!(lost.count() as u64, totals.lost_packets);
+    // What is still on its way are the packets of 5 ms, and one is being sent.
+    let arrived = all.flows[0].totals.received_packets;
+    let missing = totals.sent_packets - totals.lost_packets - arrived;
+    assert!(missing <= 6, "{missing}");
+    // Losses have a stream of their own: those of another link differ.
+    config.links[0].name = "other".to_owned();
+    assert_ne!(
+        records(&config).links[0].totals.lost_packets,
+        totals.lost_packets
+    );
+    config.links[0].line.loss = Loss::Random(1.5);
+    assert_eq!(config.check().unwrap_err().place, "links[0].loss");
+}
+
+#[expect(clippy::cast_precision_loss, reason = "some thousands")]
+fn ratio(a: u64, b: u64) -> f64 {
+    a as f64 / b as f64
+}
+
+#[test]
+fn a_connection_survives_a_wire_that_loses_doubles_and_reorders() {
+    let mut config = over(
+        LinkConfig {
+            delay: MS.times(20),
+            line: LineConfig {
+                loss: Loss::Random(0.02),
+                duplicate: 0.05,
+                jitter: Some(Jitter {
+                    spread: MS.times(5),
+                    distribution: Distribution::Pareto,
+                    order: Order::Free,
+                }),
+            },
+            ..link("bad", 10)
+        },
+        Traffic::Tcp {
+            bytes: Some(1_000_000),
+            params: SenderParams::default(),
+        },
+    );
+    config.duration = Duration::from_secs(120);
+    let all = records(&config);
+    assert_eq!(all.flows[0].totals.delivered_bytes, 1_000_000);
+    assert!(all.flows[0].completed.is_some());
+    assert!(all.links[0].totals.duplicated_packets > 10);
+}
+
+#[test]
+fn a_link_changes_when_it_is_told_to() {
+    for shaper in [
+        Shaper::Serial,
+        Shaper::Bucket {
+            burst: Bytes(15_140),
+        },
+    ] {
+        let change = |secs, rate, delay| Change {
+            at: Duration::from_secs(secs),
+            rate,
+            delay,
+        };
+        let changes = vec![
+            change(5, Some(Rate::mbit(2)), None),
+            change(10, Some(Rate::mbit(20)), Some(MS.times(30))),
+        ];
+        let changing = LinkConfig {
+            shaper,
+            delay: MS.times(10),
+            changes,
+            ..link("changing", 10)
+        };
+        let all = records(&over(changing.clone(), stream(40)));
+        for (n, sample) in all.links[0].series.iter().enumerate() {
+            let mbit = match n {
+                0..=49 => 10,
+                50..=99 => 2,
+                _ => 20,
+            };
+            // 100 ms of it, and a packet that began before; the bucket has its burst at first.
+            let (got, want) = (sample.counters.sent_bytes, mbit * 12_500);
+            // Or a packet whose 6 ms at the old rate are 15,140 B at the new one.
+            let burst = if n == 0 || n == 100 { 15_140 } else { 0 };
+            assert!(
+                got.abs_diff(want) <= 1_514 + burst,
+                "{shaper:?} {n}: {got} of {want}"
+            );
+        }
+        let used = all.links[0].sending.as_secs_f64() / 20.0;
+        assert!((used - 1.0).abs() < 0.001, "{used}");
+        let all = records(&over(changing, PINGS));
+        for ping in &all.flows[0].pings[..1_900] {
+            let there = if ping.sent < Instant::ZERO + Duration::from_secs(10) {
+                10
+            } else {
+                30
+            };
+            let rtt = ping.rtt.unwrap().saturating_sub(MS.times(20 + there));
+            assert!(rtt < MS, "{ping:?}");
+        }
+    }
+}
+
+#[test]
+fn a_trace_lets_bytes_pass_when_it_says_so() {
+    let trace = Trace::new(vec![0, 10, 10, 30]).unwrap();
+    let traced = LinkConfig {
+        encapsulation: Encapsulation {
+            overhead: -10,
+            ..Encapsulation::ETHERNET
+        },
+        rate: trace.mean_rate(),
+        trace: Some(trace),
+        ..link("cell", 1)
+    };
+    let all = records(&over(traced.clone(), stream(10)));
+    // A packet each opportunity: four in 30 ms for 20 s, but for the one at zero.
+    assert_eq!(all.links[0].totals.sent_packets, 4 * 666 + 3 - 1);
+    assert!(all.links[0].sending >= Duration::from_millis(19_990));
+    // Small packets share one: those that come within a gap leave together at its end.
+    let all = records(&over(traced, PINGS));
+    for ping in &all.flows[0].pings[..1_900] {
+        let arrived = (ping.sent + ping.rtt.unwrap()).as_nanos() - 20_000_000;
+        let within = arrived % 30_000_000;
+        assert!(within == 0 || within == 10_000_000, "{ping:?}");
+        assert!(ping.rtt.unwrap() <= MS.times(40));
     }
 }

@@ -58,7 +58,7 @@ def warn_of_bytes(text: str) -> None:
 def describe(plan: Plan) -> int:
     """Say what would be run; the scenario has been checked by being built."""
     checked = plan.scenario.checked
-    rates = [_core.parse_rate_bits_per_s(link.rate) for link in plan.scenario.links.values()]
+    rates = [link.bits_per_s for link in Scenario.from_json(checked.to_json()).links.values()]
     packets = sum(rates) * checked.duration_s * plan.scenario.runs / FRAME_BITS
     print(
         f"{checked.name}: {len(checked.arms)} arms x {checked.replications} replications = "

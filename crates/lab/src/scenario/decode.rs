@@ -10,7 +10,7 @@ use super::link;
 use super::model::{Arm, Spec};
 use super::place::{Fields, Place};
 use super::traffic;
-use super::value::{Node, Value};
+use super::value::{Node, Table, Value};
 
 const KEYS: [&str; 11] = [
     "name",
@@ -148,6 +148,13 @@ fn arms(top: &Fields<'_>) -> Result<Vec<Arm>, ScenarioError> {
     Ok(arms)
 }
 
+/// Whether a table is a value and not a nest of keys.
+fn is_whole(key: &str, table: &Table) -> bool {
+    let marks = ["kind", "distribution", "model", "gaps_ms"];
+    let jitter = key.ends_with(".jitter") && table.contains_key("spread");
+    jitter || marks.iter().any(|&mark| table.contains_key(mark))
+}
+
 /// Collects dotted keys; `links.up.qdisc = …` without quotes around it is a nest of tables.
 fn flatten(
     prefix: &str,
@@ -157,7 +164,7 @@ fn flatten(
     for (key, place) in place.open_table()?.all() {
         let key = super::value::joined(prefix, key);
         match &place.node.value {
-            Value::Table(table) if !table.contains_key("kind") => flatten(&key, &place, set)?,
+            Value::Table(table) if !is_whole(&key, table) => flatten(&key, &place, set)?,
             _ => set.push((key, place.node.clone())),
         }
     }

@@ -1,10 +1,13 @@
 //! Links: reading `[links.<name>]`, writing it back, and what the simulator makes of it.
 
+mod changes;
 mod layer;
+mod line;
+mod trace;
 
 use sojourn_net::{Bytes, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
-use sojourn_sim::{LinkConfig, Shaper};
+use sojourn_sim::{Change, LinkConfig, Shaper};
 
 use super::decode::qdisc;
 use super::encode::{insert, size, table, time};
@@ -12,9 +15,23 @@ use super::error::ScenarioError;
 use super::place::{Fields, Place};
 use super::value::{Node, Value};
 use layer::Layer;
+use line::Line;
+use trace::Traced;
+pub(crate) use trace::embed;
 
-const KEYS: [&str; 7] = [
-    "rate", "qdisc", "delay", "overhead", "mpu", "framing", "burst",
+const KEYS: [&str; 12] = [
+    "rate",
+    "trace",
+    "qdisc",
+    "delay",
+    "overhead",
+    "mpu",
+    "framing",
+    "burst",
+    "loss",
+    "duplicate",
+    "jitter",
+    "changes",
 ];
 
 /// An idle link may gather this much credit; beyond, a bucket is no shaper.
@@ -24,11 +41,20 @@ const LARGEST_BURST: u64 = 1 << 30;
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
     pub(crate) name: String,
-    rate: Rate,
+    pace: Pace,
     pub(crate) qdisc: QdiscSpec,
     delay: Duration,
     layer: Layer,
     burst: Option<Burst>,
+    line: Line,
+    changes: Vec<Change>,
+}
+
+/// How fast a link is.
+#[derive(Clone, Debug)]
+enum Pace {
+    Rate(Rate),
+    Trace(Traced),
 }
 
 /// The bucket of a link that is a shaper and no wire.
@@ -72,24 +98,26 @@ impl Link {
             return Err(place.fail(rule));
         }
         let fields = place.fields(&KEYS)?;
-        let rate = fields.need("rate", "\"10mbit\"")?.rate()?;
+        let speed = Pace::read(&fields)?;
         Ok(Self {
             name: name.to_owned(),
-            rate,
             qdisc: qdisc(&fields.need("qdisc", "\"fq_codel\"")?)?,
             delay: fields.or("delay", Duration::ZERO, Place::time)?,
-            layer: Layer::read(&fields)?,
+            layer: Layer::read(&fields, matches!(speed, Pace::Trace(_)))?,
+            pace: speed,
             burst: fields.option("burst", |p| match &p.node.value {
                 Value::Text(text) if text == "htb" => Ok(Burst::Htb),
                 _ => p.size(1, LARGEST_BURST).map(Burst::Bytes),
             })?,
+            line: Line::read(&fields)?,
+            changes: fields.or("changes", Vec::new(), changes::read)?,
         })
     }
 
     /// Its canonical table.
     pub(crate) fn node(&self) -> Node {
         let mut fields = table([
-            ("rate", self.rate.to_string().into()),
+            self.pace.entry(),
             ("qdisc", self.qdisc.to_string().into()),
             ("delay", time(self.delay)),
         ]);
@@ -99,18 +127,52 @@ impl Link {
             Burst::Bytes(bytes) => size(bytes),
         });
         insert(&mut fields, "burst", burst);
+        self.line.write(&mut fields);
+        if !self.changes.is_empty() {
+            insert(&mut fields, "changes", Some(changes::node(&self.changes)));
+        }
         Value::Table(fields).into()
     }
 
     /// What the simulator calls it.
     pub(crate) fn config(&self) -> LinkConfig {
+        let (rate, trace) = match &self.pace {
+            Pace::Rate(rate) => (*rate, None),
+            Pace::Trace(traced) => (traced.trace.mean_rate(), Some(traced.trace.clone())),
+        };
         LinkConfig {
             shaper: self.burst.map_or(Shaper::Serial, |burst| Shaper::Bucket {
-                burst: burst.bytes(self.rate),
+                burst: burst.bytes(rate),
             }),
             encapsulation: self.layer.encapsulation(),
             delay: self.delay,
-            ..LinkConfig::new(self.name.clone(), self.rate, self.qdisc.clone())
+            line: self.line.config(),
+            changes: self.changes.clone(),
+            trace,
+            ..LinkConfig::new(self.name.clone(), rate, self.qdisc.clone())
+        }
+    }
+}
+
+impl Pace {
+    fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
+        let Some(trace) = fields.get("trace") else {
+            let rate = fields.need("rate", "\"10mbit\"")?.rate()?;
+            return Ok(Self::Rate(rate));
+        };
+        for key in ["rate", "burst"] {
+            if let Some(place) = fields.get(key) {
+                let rule = format!("a link with a trace has no {key} of its own");
+                return Err(place.fail(rule));
+            }
+        }
+        Traced::read(&trace).map(Self::Trace)
+    }
+
+    fn entry(&self) -> (&'static str, Node) {
+        match self {
+            Self::Rate(rate) => ("rate", rate.to_string().into()),
+            Self::Trace(traced) => ("trace", traced.node()),
         }
     }
 }

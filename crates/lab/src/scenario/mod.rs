@@ -18,6 +18,7 @@ mod traffic;
 mod value;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use sojourn_net::Duration;
 use sojourn_sim::Config;
@@ -56,7 +57,15 @@ impl Scenario {
     /// # Errors
     /// The first thing that is wrong, and where.
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
-        Self::from_tree(&Node::from_toml(text)?)
+        Self::from_toml_in(text, Path::new("."))
+    }
+
+    /// Reads TOML in which names of files, such as those of traces, are relative to `folder`.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, and where.
+    pub fn from_toml_in(text: &str, folder: &Path) -> Result<Self, ScenarioError> {
+        Self::from_tree(Node::from_toml(text)?, folder)
     }
 
     /// Reads JSON of the same shape.
@@ -64,11 +73,12 @@ impl Scenario {
     /// # Errors
     /// The first thing that is wrong, and where.
     pub fn from_json(text: &str) -> Result<Self, ScenarioError> {
-        Self::from_tree(&Node::from_json(text)?)
+        Self::from_tree(Node::from_json(text)?, Path::new("."))
     }
 
-    fn from_tree(tree: &Node) -> Result<Self, ScenarioError> {
-        let mut base = decode::spec(tree)?;
+    fn from_tree(mut tree: Node, folder: &Path) -> Result<Self, ScenarioError> {
+        link::embed(&mut tree, folder)?;
+        let mut base = decode::spec(&tree)?;
         let variants = if base.arms.is_empty() {
             vec![(SOLE_ARM.to_owned(), base.clone())]
         } else {

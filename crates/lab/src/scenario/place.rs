@@ -163,6 +163,20 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// A share of all: the number before the `%`, 0 to 100.
+    pub(crate) fn percent(&self) -> Result<f64, ScenarioError> {
+        const RIGHT: &str = "0% to 100% are allowed";
+        let number = match &self.node.value {
+            Value::Text(text) => text.trim().strip_suffix('%').map(str::trim),
+            _ => None,
+        };
+        match number.and_then(|number| number.parse::<f64>().ok()) {
+            Some(share) if (0.0..=100.0).contains(&share) => Ok(share + 0.0),
+            Some(_) => Err(self.fail(format!("{} is out of range: {RIGHT}", self.node.shown()))),
+            None => Err(self.not("a share", "a text such as \"1%\" is needed")),
+        }
+    }
+
     pub(crate) fn rate(&self) -> Result<Rate, ScenarioError> {
         self.quantity("a rate", "mbit")
     }

@@ -159,7 +159,12 @@ fn counters(columns: Columns, rows: impl Iterator<Item = LinkCounters> + Clone) 
         .count("drops_overlimit", rows.clone().map(|c| c.drops_overlimit))
         .count("drops_aqm", rows.clone().map(|c| c.drops_aqm))
         .count("marks_aqm", rows.clone().map(|c| c.marks_aqm))
-        .count("marks_ce_threshold", rows.map(|c| c.marks_ce_threshold))
+        .count(
+            "marks_ce_threshold",
+            rows.clone().map(|c| c.marks_ce_threshold),
+        )
+        .count("lost_packets", rows.clone().map(|c| c.lost_packets))
+        .count("duplicated_packets", rows.map(|c| c.duplicated_packets))
 }
 
 fn flow_series(cell: Cell<'_>) -> RecordBatch {
@@ -312,6 +317,7 @@ const fn signal_names(signal: Signal) -> (&'static str, &'static str) {
         Signal::Drop(DropReason::Aqm) => ("drop", "aqm"),
         Signal::Mark(MarkReason::Aqm) => ("mark", "aqm"),
         Signal::Mark(MarkReason::CeThreshold) => ("mark", "ce_threshold"),
+        Signal::Lost => ("loss", "wire"),
     }
 }
 

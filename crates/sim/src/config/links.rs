@@ -1,7 +1,11 @@
 //! Links: rate, shaper, what a packet counts, delay and queue.
 
-use sojourn_net::{Bytes, Duration, Rate};
+use sojourn_net::{Bytes, Duration, Instant, Rate};
 use sojourn_qdisc::{Framing, QdiscSpec};
+
+use super::LONGEST;
+use super::line::{Distribution, LineConfig};
+use super::trace::Trace;
 
 /// A transmitter with a queue in front and a wire behind.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,8 +20,25 @@ pub struct LinkConfig {
     pub encapsulation: Encapsulation,
     /// Propagation delay behind the transmitter.
     pub delay: Duration,
+    /// What befalls packets meanwhile.
+    pub line: LineConfig,
+    /// What becomes of rate and delay later; by time.
+    pub changes: Vec<Change>,
+    /// Opportunities to send instead of a rate and shaper; `rate` is their mean.
+    pub trace: Option<Trace>,
     /// The queue discipline.
     pub qdisc: QdiscSpec,
+}
+
+/// A link from some time on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// From when on.
+    pub at: Duration,
+    /// Its rate; `None`: as before.
+    pub rate: Option<Rate>,
+    /// Its delay; `None`: as before.
+    pub delay: Option<Duration>,
 }
 
 impl LinkConfig {
@@ -29,13 +50,110 @@ impl LinkConfig {
             shaper: Shaper::Serial,
             encapsulation: Encapsulation::ETHERNET,
             delay: Duration::ZERO,
+            line: LineConfig::PERFECT,
+            changes: Vec::new(),
+            trace: None,
             qdisc,
         }
     }
 
-    /// How long the link takes for a packet of this Ethernet size.
-    pub(super) fn serialisation(&self, size: Bytes) -> Duration {
-        self.rate.serialise(self.encapsulation.charged(size))
+    /// Whether packets take anything but a constant delay behind the transmitter.
+    pub(crate) fn is_uneven(&self) -> bool {
+        self.line != LineConfig::PERFECT || self.changes.iter().any(|c| c.delay.is_some())
+    }
+
+    /// Whether the link sends frames as they are, always at one rate.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.encapsulation == Encapsulation::ETHERNET
+            && self.trace.is_none()
+            && self.changes.iter().all(|c| c.rate.is_none())
+    }
+
+    /// The highest rate it ever has.
+    fn fastest(&self) -> Rate {
+        let later = self.changes.iter().filter_map(|c| c.rate);
+        later.fold(self.rate, |a, b| {
+            if a.bits_per_sec() < b.bits_per_sec() {
+                b
+            } else {
+                a
+            }
+        })
+    }
+
+    /// No packet takes less.
+    pub(super) fn least_delay(&self) -> Duration {
+        let later = self.changes.iter().filter_map(|c| c.delay);
+        let least = later.fold(self.delay, Duration::min);
+        let earlier = self.line.jitter.map_or(0, |jitter| {
+            let scale = match jitter.distribution {
+                Distribution::Uniform | Distribution::Pareto => 1,
+                Distribution::Normal | Distribution::ParetoNormal => 4,
+            };
+            scale * jitter.spread.as_nanos()
+        });
+        least.saturating_sub(Duration::from_nanos(earlier))
+    }
+
+    /// Full-sized frames that it lets pass in `time`.
+    pub(super) fn carries(&self, time: Duration, frame: Bytes) -> u64 {
+        if let Some(trace) = &self.trace {
+            let offered = trace.offered(Instant::ZERO, Instant::ZERO + time).0;
+            return offered / self.encapsulation.charged(frame).0;
+        }
+        let credit = match self.shaper {
+            Shaper::Serial => Duration::ZERO,
+            Shaper::Bucket { burst } => self.rate.serialise(burst),
+        };
+        let time = time.as_nanos().saturating_add(credit.as_nanos());
+        time / self.serialisation(frame).as_nanos().max(1)
+    }
+
+    /// The key that is at fault, and the rule.
+    pub(super) fn fault(&self) -> Option<(String, String)> {
+        let fail = |key: &str, rule: &str| Some((key.to_owned(), rule.to_owned()));
+        if self.delay > LONGEST {
+            return fail("delay", "at most a year");
+        }
+        if let Some((key, rule)) = self.line.fault() {
+            return fail(key, &rule);
+        }
+        if self.line.jitter.is_some_and(|j| j.spread > LONGEST) {
+            return fail("jitter", "at most a year");
+        }
+        let mut before = None;
+        for (n, change) in self.changes.iter().enumerate() {
+            if before.is_some_and(|before| before >= change.at) {
+                return fail(
+                    &format!("changes[{n}].at"),
+                    "must come after the one before",
+                );
+            }
+            if change.delay.is_some_and(|delay| delay > LONGEST) {
+                return fail(&format!("changes[{n}].delay"), "at most a year");
+            }
+            if change.rate.is_some() && self.trace.is_some() {
+                let rule = "a link with a trace has no rate that could change";
+                return fail(&format!("changes[{n}].rate"), rule);
+            }
+            before = Some(change.at);
+        }
+        None
+    }
+
+    /// How long the link takes at least for a packet of this Ethernet size.
+    fn serialisation(&self, size: Bytes) -> Duration {
+        self.fastest().serialise(self.encapsulation.charged(size))
+    }
+
+    /// How long such a packet is at least under way.
+    pub(super) fn least_time(&self, size: Bytes) -> Duration {
+        let sending = match self.shaper {
+            Shaper::Serial if self.trace.is_none() => self.serialisation(size),
+            Shaper::Serial | Shaper::Bucket { .. } => Duration::ZERO,
+        };
+        let nanos = self.least_delay().as_nanos();
+        Duration::from_nanos(nanos.saturating_add(sending.as_nanos()))
     }
 }
 

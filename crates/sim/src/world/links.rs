@@ -24,6 +24,7 @@ impl World<'_> {
                     self.agenda.schedule(at, Event::Wire(id));
                 }
             }
+            Step::Line(id) => self.put_on_line(id, pkt),
             Step::End => self.arrivals.push_back(*pkt),
         }
     }

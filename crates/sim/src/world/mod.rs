@@ -1,6 +1,7 @@
 //! The event loop: one clock, one agenda, one `match`.
 
 mod endpoints;
+mod lines;
 mod links;
 mod quic;
 
@@ -13,6 +14,7 @@ use sojourn_transport::Ticks;
 use crate::agenda::{Agenda, Event, MAX_INDEX};
 use crate::config::{Config, ConfigError};
 use crate::host::{Flow, Hosts, Outbox};
+use crate::line::Line;
 use crate::link::{Link, Wire};
 use crate::packet::{Owner, Packet};
 use crate::probe::{Beginnings, LinkProbe};
@@ -56,6 +58,7 @@ struct World<'a> {
     probes: Vec<LinkProbe>,
     beginnings: Beginnings,
     wires: Vec<Wire>,
+    lines: Vec<Line>,
     flows: Vec<Flow>,
     events: Option<Vec<SignalRecord>>,
     /// Packets at the end of their way, to be handed over before anything else happens.
@@ -84,12 +87,13 @@ impl<'a> World<'a> {
             now: Instant::ZERO,
             end: Instant::ZERO + config.duration,
             sample: config.sample,
-            agenda: Agenda::new(config.links.len(), 0),
+            agenda: Agenda::new(0, 0, 0),
             routes: Routes::default(),
             links: Vec::new(),
             probes: Vec::new(),
             beginnings: Beginnings::new(&config.flows),
             wires: Vec::new(),
+            lines: Vec::new(),
             flows: Vec::with_capacity(config.flows.len()),
             events: config.keep_events.then(Vec::new),
             arrivals: VecDeque::new(),
@@ -98,7 +102,8 @@ impl<'a> World<'a> {
             handled: 0,
         };
         let ways = world.find_ways(config)?;
-        world.agenda = Agenda::new(config.links.len(), world.wires.len());
+        let (wires, uneven) = (world.wires.len(), world.lines.len());
+        world.agenda = Agenda::new(config.links.len(), wires, uneven);
         world.add_links(config, &root.fork("link"), samples);
         world.add_flows(&ways);
         let measure_from = Instant::ZERO + config.measure_from;
@@ -118,13 +123,15 @@ impl<'a> World<'a> {
     fn add_links(&mut self, config: &Config, rng: &Rng, samples: usize) {
         for (n, link) in (0..).zip(&config.links) {
             let facts = LinkFacts {
-                rate: Some(link.rate),
+                // Nobody can tell a queue what a trace will be.
+                rate: link.trace.is_none().then_some(link.rate),
                 mtu: FRAME,
             };
             let qdisc = link.qdisc.build(&facts, rng.fork(&link.name));
             self.links.push(Link::new(qdisc, link));
             self.probes.push(LinkProbe::new(samples));
             self.follow_queue_timer(n);
+            self.await_change(n, 0);
         }
     }
 
@@ -136,11 +143,11 @@ impl<'a> World<'a> {
                 rule: format!("at most {MAX_INDEX} flows"),
             });
         }
-        let delays: Vec<Duration> = config.links.iter().map(|link| link.delay).collect();
+        let behind = self.add_lines();
         let mut ways = Vec::with_capacity(config.flows.len());
         for flow in &config.flows {
-            let forward = self.routes.add(&flow.forward, &delays)?;
-            ways.push((forward, self.routes.add(&flow.reverse, &delays)?));
+            let forward = self.routes.add(&flow.forward, &behind)?;
+            ways.push((forward, self.routes.add(&flow.reverse, &behind)?));
         }
         for &delay in self.routes.wire_delays() {
             self.wires.push(Wire::new(delay));
@@ -210,6 +217,8 @@ impl<'a> World<'a> {
                 }
                 return next;
             }
+            Event::Line(id) => self.on_line(id),
+            Event::Change(id) => self.on_change(id),
             Event::Queue(id) => self.on_queue_timer(id),
             Event::Start(id) => self.on_start(id),
             Event::Stop(id) => self.flows[id as usize].stop(),
@@ -256,13 +265,14 @@ impl<'a> World<'a> {
 
     fn finish(self) -> Records {
         let config = self.config;
+        let measured = (Instant::ZERO + config.measure_from, self.end);
         let named = config.links.iter().map(|link| link.name.clone());
         let links = named.zip(&self.links).zip(self.probes).zip(&self.before);
         let flows = self.flows.into_iter().zip(&config.flows);
         let flows = flows.zip(self.beginnings.finish());
         Records {
             links: links
-                .map(|(((name, link), probe), before)| probe.finish(name, before, link))
+                .map(|(((name, link), probe), before)| probe.finish(name, before, link, measured))
                 .collect(),
             flows: flows
                 .map(|((flow, config), initial_losses)| FlowRecord {

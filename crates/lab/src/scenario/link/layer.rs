@@ -13,6 +13,8 @@ use crate::scenario::value::{Table, Value};
 const ETHERNET_HEADER: i16 = 14;
 /// A VLAN tag of IEEE 802.1Q, which may follow the name of a link layer.
 const VLAN: (&str, i16) = ("ether-vlan", 4);
+/// What Mahimahi counts of a frame: an IP packet and the 4 B that precede it on its device.
+const MAHIMAHI: i16 = 4 - ETHERNET_HEADER;
 /// The largest `mpu`: a full frame.
 const LARGEST_MPU: u64 = 1_514;
 
@@ -37,9 +39,10 @@ enum Overhead {
 }
 
 impl Layer {
-    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
+    pub(super) fn read(fields: &Fields<'_>, traced: bool) -> Result<Self, ScenarioError> {
+        let usual = if traced { MAHIMAHI } else { 0 };
         Ok(Self {
-            overhead: fields.or("overhead", Overhead::Bytes(0), Overhead::read)?,
+            overhead: fields.or("overhead", Overhead::Bytes(usual), Overhead::read)?,
             mpu: fields.option("mpu", |p| {
                 let size = p.size(0, LARGEST_MPU)?;
                 u16::try_from(size.0).map_err(|_| p.fail("is out of range"))

@@ -1,0 +1,145 @@
+//! What befalls packets on the wire behind a link: loss, duplicates and jitter.
+
+use sojourn_net::Duration;
+
+/// A wire that is not perfect.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LineConfig {
+    /// Which packets do not arrive.
+    pub loss: Loss,
+    /// The share of packets that arrive twice, 0 to 1.
+    pub duplicate: f64,
+    /// How the delay varies.
+    pub jitter: Option<Jitter>,
+}
+
+impl LineConfig {
+    /// All packets arrive, once, after the same delay.
+    pub const PERFECT: Self = Self {
+        loss: Loss::None,
+        duplicate: 0.0,
+        jitter: None,
+    };
+
+    /// The key that is out of its range, and the rule.
+    pub(super) fn fault(&self) -> Option<(&'static str, String)> {
+        let share = |x: &f64| (0.0..=1.0).contains(x);
+        let losses = match &self.loss {
+            Loss::None => true,
+            Loss::Random(p) => share(p),
+            Loss::GilbertElliott(chain) => {
+                let GilbertElliott {
+                    to_bad,
+                    to_good,
+                    in_bad,
+                    in_good,
+                } = chain;
+                [to_bad, to_good, in_bad, in_good].into_iter().all(share)
+            }
+        };
+        if !losses {
+            return Some(("loss", "a probability lies between 0 and 1".to_owned()));
+        }
+        if !share(&self.duplicate) {
+            return Some(("duplicate", "must lie between 0 and 1".to_owned()));
+        }
+        None
+    }
+}
+
+impl Default for LineConfig {
+    fn default() -> Self {
+        Self::PERFECT
+    }
+}
+
+/// Which packets a wire loses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Loss {
+    /// None.
+    None,
+    /// Each with this probability, whatever became of the others.
+    Random(f64),
+    /// In bursts.
+    GilbertElliott(GilbertElliott),
+}
+
+/// The chain of two states of Gilbert (1960) and Elliott (1963), as `netem` has it: a packet is lost
+/// by the state that it finds, then the state may change.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GilbertElliott {
+    /// Probability that the good state ends with a packet (*p*).
+    pub to_bad: f64,
+    /// Probability that the bad state ends with a packet (*r*).
+    pub to_good: f64,
+    /// Probability of loss in the bad state (1 − *h*).
+    pub in_bad: f64,
+    /// Probability of loss in the good state (1 − *k*).
+    pub in_good: f64,
+}
+
+/// How the delay of a wire varies from packet to packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Jitter {
+    /// The scale of the distribution.
+    pub spread: Duration,
+    /// Of the deviations from the delay of the wire.
+    pub distribution: Distribution,
+    /// Whether a packet may overtake another.
+    pub order: Order,
+}
+
+/// Deviations in units of the spread, as the tables of `netem` have them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distribution {
+    /// From −1 to 1, all alike.
+    Uniform,
+    /// Of standard deviation 1, cut at ±4.
+    Normal,
+    /// 4/3 (*x* − 3/2) where *x* is Pareto's of shape 3, cut at 4: mean 0, seldom but far above.
+    Pareto,
+    /// A quarter of the normal one and three quarters of Pareto's.
+    ParetoNormal,
+}
+
+impl Distribution {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::Uniform,
+        Self::Normal,
+        Self::Pareto,
+        Self::ParetoNormal,
+    ];
+
+    /// What `tc` calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::Normal => "normal",
+            Self::Pareto => "pareto",
+            Self::ParetoNormal => "paretonormal",
+        }
+    }
+}
+
+/// What becomes of a packet that would overtake the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// It waits, and arrives together with that one.
+    Kept,
+    /// It overtakes.
+    Free,
+}
+
+impl Order {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Kept, Self::Free];
+
+    /// What scenarios call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Free => "free",
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! Wires that lose, double, delay unevenly or change.
+//!
+//! # Source
+//!
+//! The behaviour of Linux's `netem`, from `tc-netem(8)` and its tables of distributions: loss and
+//! duplicates are decided first, then the delay is drawn. A Gilbert-Elliott chain loses a packet by
+//! the state it finds and moves afterwards.
+//!
+//! # Order
+//!
+//! Where order is kept, packets wait in a ring and one that would overtake arrives together with
+//! the one before it. Where it is free they wait in a heap. Either way only the first of them
+//! has an event in the agenda.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, VecDeque};
+
+use sojourn_net::{Duration, Instant, Rng};
+
+use crate::config::{Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order};
+use crate::packet::{Owner, Packet};
+
+/// What is cut off the distributions, as the 16 bits of `netem`'s tables do.
+const FARTHEST: f64 = 4.0;
+
+/// A wire that is not perfect, behind link number `link`.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) link: u32,
+    pub(crate) delay: Duration,
+    losses: Losses,
+    duplicate: f64,
+    jitter: Option<Jitter>,
+    loss_rng: Rng,
+    duplicate_rng: Rng,
+    jitter_rng: Rng,
+    /// When the last packet that was put on it arrives.
+    last: Instant,
+    under_way: UnderWay,
+}
+
+#[derive(Debug)]
+enum Losses {
+    None,
+    Random(f64),
+    Chain { chain: GilbertElliott, bad: bool },
+}
+
+#[derive(Debug)]
+enum UnderWay {
+    InOrder(VecDeque<(Instant, Packet)>),
+    Any {
+        heap: BinaryHeap<Reverse<Due>>,
+        sent: u64,
+    },
+}
+
+/// A packet on a wire without order: by arrival, those at one instant as they were sent.
+#[derive(Debug)]
+struct Due {
+    at: Instant,
+    nth: u64,
+    pkt: Packet,
+}
+
+/// What a wire did with a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Lost,
+    /// It arrives so many times.
+    Arrives(u32),
+}
+
+impl Line {
+    /// A wire behind link number `link`; `rng` is its own.
+    pub(crate) fn new(link: u32, delay: Duration, config: &LineConfig, rng: &Rng) -> Self {
+        Self {
+            link,
+            delay,
+            losses: match config.loss {
+                Loss::None => Losses::None,
+                Loss::Random(p) => Losses::Random(p),
+                Loss::GilbertElliott(chain) => Losses::Chain { chain, bad: false },
+            },
+            duplicate: config.duplicate,
+            jitter: config.jitter,
+            loss_rng: rng.fork("loss"),
+            duplicate_rng: rng.fork("duplicate"),
+            jitter_rng: rng.fork("jitter"),
+            last: Instant::ZERO,
+            under_way: match config.jitter {
+                Some(Jitter {
+                    order: Order::Free, ..
+                }) => UnderWay::Any {
+                    heap: BinaryHeap::new(),
+                    sent: 0,
+                },
+                _ => UnderWay::InOrder(VecDeque::new()),
+            },
+        }
+    }
+
+    /// Puts a packet on the wire. Afterwards [`Line::next`] may be earlier than before.
+    pub(crate) fn push(&mut self, now: Instant, pkt: Packet) -> Fate {
+        if self.losses.strike(&mut self.loss_rng) {
+            return Fate::Lost;
+        }
+        let twice = self.duplicate > 0.0 && self.duplicate_rng.uniform() < self.duplicate;
+        let copies = 1 + u32::from(twice);
+        for _ in 0..copies {
+            let at = self.arrival(now);
+            match &mut self.under_way {
+                UnderWay::InOrder(ring) => {
+                    self.last = self.last.max(at);
+                    ring.push_back((self.last, pkt));
+                }
+                UnderWay::Any { heap, sent } => {
+                    heap.push(Reverse(Due {
+                        at,
+                        nth: *sent,
+                        pkt,
+                    }));
+                    *sent += 1;
+                }
+            }
+        }
+        Fate::Arrives(copies)
+    }
+
+    fn arrival(&mut self, now: Instant) -> Instant {
+        let Some(jitter) = self.jitter else {
+            return now + self.delay;
+        };
+        let deviation = jitter.distribution.draw(&mut self.jitter_rng);
+        let by = scaled(jitter.spread, deviation.abs());
+        if deviation < 0.0 {
+            now + self.delay.saturating_sub(by)
+        } else {
+            now + self.delay + by
+        }
+    }
+
+    /// When the next packet arrives.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        match &self.under_way {
+            UnderWay::InOrder(ring) => ring.front().map(|&(at, _)| at),
+            UnderWay::Any { heap, .. } => heap.peek().map(|Reverse(due)| due.at),
+        }
+    }
+
+    /// Whose packet arrives next.
+    pub(crate) fn next_owner(&self) -> Option<Owner> {
+        match &self.under_way {
+            UnderWay::InOrder(ring) => ring.front().map(|(_, pkt)| pkt.owner),
+            UnderWay::Any { heap, .. } => heap.peek().map(|Reverse(due)| due.pkt.owner),
+        }
+    }
+
+    /// Takes the packet that arrives now.
+    pub(crate) fn pop(&mut self) -> Option<Packet> {
+        match &mut self.under_way {
+            UnderWay::InOrder(ring) => ring.pop_front().map(|(_, pkt)| pkt),
+            UnderWay::Any { heap, .. } => heap.pop().map(|Reverse(due)| due.pkt),
+        }
+    }
+}
+
+impl Losses {
+    /// Whether this packet is lost.
+    fn strike(&mut self, rng: &mut Rng) -> bool {
+        match self {
+            Self::None => false,
+            Self::Random(p) => rng.uniform() < *p,
+            Self::Chain { chain, bad } => {
+                let (risk, leave) = if *bad {
+                    (chain.in_bad, chain.to_good)
+                } else {
+                    (chain.in_good, chain.to_bad)
+                };
+                let lost = rng.uniform() < risk;
+                *bad ^= rng.uniform() < leave;
+                lost
+            }
+        }
+    }
+}
+
+impl Distribution {
+    /// A deviation in units of the spread.
+    fn draw(self, rng: &mut Rng) -> f64 {
+        match self {
+            Self::Uniform => 2.0 * rng.uniform() - 1.0,
+            Self::Normal => normal(rng),
+            Self::Pareto => pareto(rng),
+            Self::ParetoNormal => 0.25 * normal(rng) + 0.75 * pareto(rng),
+        }
+    }
+}
+
+/// Box and Muller's, cut; the uniform numbers are in (0, 1], so that the logarithm is finite.
+fn normal(rng: &mut Rng) -> f64 {
+    let radius = (-2.0 * libm::log(1.0 - rng.uniform())).sqrt();
+    let x = radius * libm::cos(std::f64::consts::TAU * rng.uniform());
+    x.clamp(-FARTHEST, FARTHEST)
+}
+
+fn pareto(rng: &mut Rng) -> f64 {
+    let x = libm::pow(1.0 - rng.uniform(), -1.0 / 3.0);
+    (4.0 / 3.0 * (x - 1.5)).min(FARTHEST)
+}
+
+/// `factor`, at most 4, of `time`, which is at most a year.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "four years in nanoseconds are below 2^63"
+)]
+fn scaled(time: Duration, factor: f64) -> Duration {
+    Duration::from_nanos((time.as_nanos() as f64 * factor) as u64)
+}
+
+impl Due {
+    const fn key(&self) -> (Instant, u64) {
+        (self.at, self.nth)
+    }
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Due {}
+
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Due {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Mean and standard deviation of 100,000 draws, and the extremes.
+    fn drawn(distribution: Distribution) -> (f64, f64, f64, f64) {
+        const DRAWS: u32 = 100_000;
+        let mut rng = Rng::new(1);
+        let all: Vec<_> = (0..DRAWS).map(|_| distribution.draw(&mut rng)).collect();
+        let n = f64::from(DRAWS);
+        let mean = all.iter().sum::<f64>() / n;
+        let square = all.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n;
+        let least = all.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        (mean, square.sqrt(), least, most)
+    }
+
+    #[test]
+    fn deviations_have_the_moments_of_their_distribution() {
+        let near = |got: f64, want: f64| assert!((got - want).abs() < 0.01, "{got}, not {want}");
+        let (mean, deviation, least, most) = drawn(Distribution::Uniform);
+        near(mean, 0.0);
+        near(deviation, 1.0 / 3.0_f64.sqrt());
+        near(least, -1.0);
+        near(most, 1.0);
+        let (mean, deviation, least, most) = drawn(Distribution::Normal);
+        near(mean, 0.0);
+        near(deviation, 1.0);
+        assert!(least >= -4.0 && most <= 4.0);
+        // Cut where x = 4.5, which one packet in 91 exceeds: the mean falls by
+        // 4/3 · 4.5^-2 / 2, which is 0.0329.
+        let (mean, _, least, most) = drawn(Distribution::Pareto);
+        near(mean, -0.0329);
+        near(least, -2.0 / 3.0);
+        near(most, 4.0);
+        let (mean, ..) = drawn(Distribution::ParetoNormal);
+        near(mean, 0.75 * -0.0329);
+    }
+
+    #[test]
+    fn bursts_of_losses_are_as_long_and_as_frequent_as_the_chain_says() {
+        let chain = GilbertElliott {
+            to_bad: 0.01,
+            to_good: 0.25,
+            in_bad: 1.0,
+            in_good: 0.0,
+        };
+        let mut losses = Losses::Chain { chain, bad: false };
+        let mut rng = Rng::new(1);
+        let lost: Vec<_> = (0..1_000_000).map(|_| losses.strike(&mut rng)).collect();
+        let count = |hits: usize| f64::from(u32::try_from(hits).expect("a million"));
+        let all = count(lost.iter().filter(|&&l| l).count());
+        let bursts = count(lost.windows(2).filter(|w| !w[0] && w[1]).count());
+        // p / (p + r) of the packets, 1 / r at a time.
+        assert!((all / 1e6 / (0.01 / 0.26) - 1.0).abs() < 0.03, "{all}");
+        assert!((all / bursts / 4.0 - 1.0).abs() < 0.03, "{bursts}");
+    }
+
+    /// The numbers of 1,000 packets, sent one a microsecond, as they arrive, and when.
+    fn arrivals(config: &LineConfig) -> Vec<(Instant, u32)> {
+        use crate::packet::Kind;
+        let delay = Duration::from_millis(10);
+        let mut line = Line::new(0, delay, config, &Rng::new(1));
+        for number in 0..1_000 {
+            let now = Instant::from_nanos(u64::from(number) * 1_000);
+            let owner = Owner::new(0, None);
+            line.push(now, Packet::probe(owner, Kind::Udp, now, number, 100));
+        }
+        std::iter::from_fn(|| Some((line.next()?, line.pop()?.segment.seq))).collect()
+    }
+
+    #[test]
+    fn packets_overtake_only_where_order_is_free() {
+        let jitter = |order| LineConfig {
+            jitter: Some(Jitter {
+                spread: Duration::from_millis(1),
+                distribution: Distribution::Uniform,
+                order,
+            }),
+            ..LineConfig::PERFECT
+        };
+        let free = arrivals(&jitter(Order::Free));
+        let kept = arrivals(&jitter(Order::Kept));
+        for all in [&free, &kept] {
+            assert!(all.is_sorted_by_key(|&(at, _)| at));
+        }
+        // The draws are the same; none is early by more than the spread or late by more.
+        let bounds = 9_000_000..=11_000_000;
+        for &(at, number) in &free {
+            let after = at.as_nanos() - u64::from(number) * 1_000;
+            assert!(bounds.contains(&after), "{after}");
+            let in_order = kept[number as usize].0;
+            assert!(in_order >= at, "{number}");
+        }
+        assert!(kept.is_sorted_by_key(|&(_, number)| number));
+        let mut numbers: Vec<_> = free.iter().map(|&(_, number)| number).collect();
+        assert!(!numbers.is_sorted());
+        numbers.sort_unstable();
+        assert!(numbers.into_iter().eq(0..1_000));
+    }
+
+    #[test]
+    fn a_packet_may_arrive_twice() {
+        let all = arrivals(&LineConfig {
+            duplicate: 0.5,
+            ..LineConfig::PERFECT
+        });
+        let mut numbers: Vec<_> = all.iter().map(|&(_, number)| number).collect();
+        assert!(numbers.is_sorted());
+        assert!((1_400..1_600).contains(&numbers.len()), "{}", numbers.len());
+        numbers.dedup();
+        assert_eq!(numbers.len(), 1_000);
+    }
+}

@@ -1,0 +1,110 @@
+//! Wires that are not perfect, and links that change.
+
+use sojourn_net::{Instant, Rng};
+
+use super::World;
+use crate::agenda::Event;
+use crate::line::{Fate, Line};
+use crate::packet::Packet;
+use crate::probe::Watch;
+use crate::route::{Behind, Step};
+
+impl World<'_> {
+    /// What is behind each link.
+    pub(super) fn add_lines(&mut self) -> Vec<Behind> {
+        let root = Rng::new(self.config.seed).fork("line");
+        let mut behind = Vec::new();
+        for (n, link) in (0..).zip(&self.config.links) {
+            behind.push(if link.is_uneven() {
+                let id = u32::try_from(self.lines.len()).unwrap_or(u32::MAX);
+                let rng = root.fork(&link.name);
+                self.lines.push(Line::new(n, link.delay, &link.line, &rng));
+                Behind::Line(id)
+            } else {
+                Behind::Wire(link.delay)
+            });
+        }
+        behind
+    }
+
+    pub(super) fn put_on_line(&mut self, id: u32, pkt: &Packet) {
+        let line = &mut self.lines[id as usize];
+        let on_line = Packet {
+            step: pkt.step + 1,
+            ..*pkt
+        };
+        let (n, before) = (line.link, line.next());
+        match line.push(self.now, on_line) {
+            Fate::Lost => {
+                let mut watch = Watch {
+                    probe: &mut self.probes[n as usize],
+                    events: self.events.as_mut(),
+                    beginnings: &mut self.beginnings,
+                    link: n,
+                };
+                watch.on_lost(self.now, pkt);
+            }
+            Fate::Arrives(copies) => {
+                if copies > 1 {
+                    self.probes[n as usize].on_duplicated();
+                }
+                // A packet that overtakes moves the event that is pending.
+                let next = self.lines[id as usize].next();
+                if let Some(at) = next
+                    && next != before
+                {
+                    self.agenda.schedule(at, Event::Line(id));
+                }
+            }
+        }
+    }
+
+    pub(super) fn on_line(&mut self, id: u32) {
+        let line = &mut self.lines[id as usize];
+        let Some(pkt) = line.pop() else {
+            debug_assert!(false, "an arrival follows a packet");
+            return;
+        };
+        let (next, owner) = (line.next(), line.next_owner());
+        // Before the packet goes on: what follows from it may be put on this wire and overtake.
+        if let Some(at) = next {
+            self.agenda.schedule(at, Event::Line(id));
+        }
+        if self.routes.step(pkt.step) == Step::End {
+            let follows = next == Some(self.now) && owner == Some(pkt.owner);
+            self.deliver(&pkt, follows);
+        } else {
+            self.forward(&pkt);
+        }
+    }
+
+    /// Sees to change number `n` of a link.
+    pub(super) fn await_change(&mut self, link: u32, n: usize) {
+        let changes = &self.config.links[link as usize].changes;
+        if let Some(change) = changes.get(n) {
+            let at = Instant::ZERO + change.at;
+            self.agenda.schedule(at, Event::Change(link));
+        }
+    }
+
+    pub(super) fn on_change(&mut self, link: u32) {
+        let changes = &self.config.links[link as usize].changes;
+        let due = |at| Instant::ZERO + at == self.now;
+        let Some(n) = changes.iter().position(|c| due(c.at)) else {
+            debug_assert!(false, "the event follows a change");
+            return;
+        };
+        let change = changes[n];
+        if let Some(rate) = change.rate
+            && let Some(at) = self.links[link as usize].change_rate(self.now, rate)
+        {
+            self.agenda.schedule(at, Event::Link(link));
+        }
+        if let Some(delay) = change.delay {
+            for line in self.lines.iter_mut().filter(|line| line.link == link) {
+                line.delay = delay;
+            }
+        }
+        self.await_change(link, n + 1);
+    }
+}
