@@ -1,20 +1,28 @@
 """``sojourn reproduce`` on a study that has claims but no numbers."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from rich.console import Console
 
+from sojourn import audit, wording
 from sojourn import claims as claiming
 from sojourn.cli import scenarios
 from sojourn.cli.tables import print_table
+from sojourn.metrics import Metric
 from sojourn.result import Result
 
 _NOTE = (
-    "measured: means over the runs, with the smallest and the largest; a claim that names another "
-    "arm is on the ratio to it"
+    "measured: mean ±half the 95 % bootstrap interval of the mean over the runs; below: the two "
+    "intervals do not overlap; over an arm: the ratio of the means; on the side of a number: the "
+    "ratio and the number are both above 1, or both below"
 )
+_WORDS = {"at_least": "at least", "at_most": "at most", "same_side": "on the side of"}
+_OF_RUNS = {metric.column: metric for metric in claiming.RUN_METRICS}
+_OF_GROUPS = {metric.column: metric for metric in claiming.GROUP_METRICS}
 
 
 def execute(
@@ -23,59 +31,122 @@ def execute(
     """Run every scenario of the study in `folder`, check its claims, save results and reports."""
     study = claiming.load(folder)
     kept = out or Path("results") / study.name
-    told = {}
+    measured, checked = {}, []
     runs = scenarios.results(study.scenarios, kept, replications=replications, jobs=jobs)
     for key, result in runs:
-        measured = claiming.quantities(result)
-        told[key] = (measured, claiming.checked(study.claims, key, measured))
+        measured[key] = claiming.quantities(result)
+        checked.append(claiming.checked(study.claims, key, measured[key]))
         if not as_json:
-            _show(result, *told[key])
+            _show(result, measured[key])
+    claims = pl.concat(checked)
+    percentages = audit.audited(audit.load(folder))
     if as_json:
-        print(json.dumps({key: _as_dicts(*tables) for key, tables in told.items()}, indent=2))
+        document = {
+            "measured": {key: table.to_dicts() for key, table in measured.items()},
+            "claims": claims.to_dicts(),
+            "audit": percentages.to_dicts(),
+        }
+        print(json.dumps(document, indent=2))
     else:
+        _show_claims(claims)
+        _show_audit(percentages)
         print(_NOTE)
-        print(verdict(study.name, pl.concat([claims for _, claims in told.values()])))
+        print(verdict(study.name, claims))
     said = Console(stderr=True, soft_wrap=True, highlight=False)
-    for key in told:
+    for key in measured:
         said.print(f"report in {kept / key / 'report.html'}", markup=False)
     return 0
 
 
-def _as_dicts(measured: pl.DataFrame, claims: pl.DataFrame) -> dict[str, list[dict[str, object]]]:
-    return {"measured": measured.to_dicts(), "claims": claims.to_dicts()}
+def _show(result: Result, measured: pl.DataFrame) -> None:
+    title = result.scenario.checked.name
+    whole = measured.filter(pl.col("group").is_null())
+    _show_quantities(title, result.arms, whole, list(_OF_RUNS.values()))
+    for group in measured["group"].drop_nulls().unique(maintain_order=True):
+        of_group = measured.filter(group=group)
+        metrics = list(_OF_GROUPS.values())
+        _show_quantities(f"{title}: {group}", result.arms, of_group, metrics)
 
 
-def _show(result: Result, measured: pl.DataFrame, claims: pl.DataFrame) -> None:
-    names = measured["quantity"].unique(maintain_order=True).to_list()
-    rows = []
-    for arm in result.arms:
-        of_arm = {row["quantity"]: row for row in measured.filter(arm=arm).to_dicts()}
-        rows.append([arm, *(_spread(of_arm[name]) for name in names)])
-    print_table(["arm", *names], rows, title=result.scenario.checked.name, words=1)
-    for row in claims.iter_rows(named=True):
-        print(f"{'holds' if row['holds'] else 'MISSED'}: {sentence(row)}")
-    print()
+def _show_quantities(
+    title: str, arms: Sequence[str], measured: pl.DataFrame, metrics: Sequence[Metric]
+) -> None:
+    present = [metric for metric in metrics if metric.column in measured["quantity"]]
+    found = {(row["arm"], row["quantity"]): row for row in measured.iter_rows(named=True)}
+    rows = [
+        [arm, *(_cell(found.get((arm, metric.column)), metric) for metric in present)]
+        for arm in arms
+    ]
+    print_table(["arm", *(metric.heading for metric in present)], rows, title=title)
 
 
-def _spread(row: dict[str, float]) -> str:
-    return f"{row['mean']:.4g} ({row['low']:.4g} to {row['high']:.4g})"
+def _cell(row: dict[str, float | None] | None, metric: Metric) -> str:
+    if row is None:
+        return "–"
+    return wording.estimate(row["mean"], row["low"], row["high"], metric)
 
 
-def sentence(row: dict[str, object]) -> str:
-    """Write a claim and what was measured."""
-    of = f"{row['arm']} {row['quantity']}"
-    if row["than"] is not None:
-        of += f" / {row['than']}'s"
-    bounds = [f"at least {row['least']:g}"] if row["least"] is not None else []
-    bounds += [f"at most {row['most']:g}"] if row["most"] is not None else []
-    return f"{of} {row['value']:.4g}, claimed {' and '.join(bounds)} ({row['origin']})"
+def _show_claims(claims: pl.DataFrame) -> None:
+    rows = [_claim(row) for row in claims.iter_rows(named=True)]
+    head = ["target", "load", "arm", "quantity", "claim", "measured", "reference", "met"]
+    print_table(head, rows, title="claims", words=5)
+
+
+def _claim(row: dict[str, Any]) -> list[str]:
+    """Write a claim beside what was measured, as a line of the table."""
+    metric = (_OF_RUNS if row["group"] is None else _OF_GROUPS)[row["quantity"]]
+    own = wording.estimate(row["mean"], row["low"], row["high"], metric)
+    reference, mean, other = row["reference"], row["mean"], row["reference_mean"]
+    against = ""
+    if row["relation"] == "below":
+        bounds = (row["reference_low"], row["reference_high"])
+        against = wording.estimate(other, *bounds, metric)
+        told = f"below {reference}"
+    else:
+        told = f"{_WORDS[row['relation']]} {row['value']:g}"
+        if reference is not None:
+            told = f"over {reference} {told}"
+            ratio = mean / other if mean is not None and other else None
+            own = "–" if ratio is None else f"{ratio:.3g}"
+    name = metric.heading if row["group"] is None else f"{row['group']}: {metric.heading}"
+    met = {None: "–", True: "yes", False: "no"}[row["met"]]
+    return [
+        row["target"],
+        row["scenario"],
+        row["arm"],
+        name,
+        told,
+        own,
+        against,
+        met,
+    ]
+
+
+def _show_audit(percentages: pl.DataFrame) -> None:
+    if percentages.is_empty():
+        return
+    rows = [
+        [
+            row["load"],
+            row["metric"],
+            f"{row['printed']:+.2f} %",
+            row["against"] or "none",
+            *(f"{row[f'change_{name}']:+.1f} %" for name in ("codel", "pie", "fifo")),
+        ]
+        for row in percentages.iter_rows(named=True)
+    ]
+    head = ["load", "metric", "printed", "is the change from", "codel", "pie", "fifo"]
+    print_table(head, rows, title="printed percentages, and changes in percent of each", words=4)
 
 
 def verdict(name: str, claims: pl.DataFrame) -> str:
-    """Say how many claims hold, arm by arm."""
-    parts = [
-        f"{arm} {rows['holds'].sum()} of {rows.height}"
-        for (arm,), rows in claims.group_by("arm", maintain_order=True)
+    """Say how many claims are met, by target and by arm."""
+    by = [
+        ", ".join(
+            f"{key} {rows['met'].sum()} of {rows.height}"
+            for (key,), rows in claims.group_by(column, maintain_order=True)
+        )
+        for column in ("target", "arm")
     ]
-    held = f"{claims['holds'].sum()} of {claims.height} claims hold"
-    return f"verdict on {name}: {held}: {', '.join(parts)}"
+    met = f"{claims['met'].sum()} of {claims.height} claims are met"
+    return f"verdict on {name}: {met}; by target: {by[0]}; by arm: {by[1]}"

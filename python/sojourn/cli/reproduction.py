@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 from rich.console import Console
 
-from sojourn import _core, claims, targets, wording
+from sojourn import _core, claims, wording
 from sojourn import study as studies
-from sojourn.cli import claimed, scenarios, targeted
+from sojourn.cli import claimed, scenarios
 from sojourn.cli.session import INTERRUPTED
 from sojourn.cli.tables import print_table
 from sojourn.metrics import metrics_of
@@ -41,8 +41,6 @@ def execute(
     source = studies.studies_folder(papers) / name
     if (source / claims.FILE).is_file():
         chosen = partial(claimed.execute, source)
-    elif (source / targets.FILE).is_file():
-        chosen = partial(targeted.execute, source)
     else:
         chosen = partial(_numbers, _study(name, papers))
     try:
@@ -86,10 +84,12 @@ def _numbers(
 def _study(name: str, papers: Path | None) -> Study:
     folder = studies.studies_folder(papers)
     if not (folder / name / "published.csv").is_file():
-        tables = ("published.csv", claims.FILE, targets.FILE)
+        tables = ("published.csv", claims.FILE)
         known = sorted({path.parent.name for table in tables for path in folder.glob(f"*/{table}")})
         if not known:
-            message = f"no studies in {folder}: no folder in it holds a published.csv"
+            message = (
+                f"no studies in {folder}: no folder in it holds a published.csv or a claims.csv"
+            )
             raise _core.ResultError(message)
         message = f"there is no study {name!r}; there are: {', '.join(known)}"
         raise _core.ScenarioError(message)
