@@ -84,6 +84,7 @@ figures: setup ## Draw the figures of the documentation again.
 	cp results/residential/rrul_10_1/ellipse.png docs/figures/residential_10_1.png
 	$(BIN)/sojourn reproduce cocoa --out results/cocoa
 	cp results/cocoa/trajectory/series.png docs/figures/cocoa_trajectory.png
+	$(BIN)/python tests/parity/draw.py docs/figures
 
 docs: setup ## Documentation of the Rust crates, in target/doc.
 	cargo doc --workspace --no-deps

@@ -14,7 +14,9 @@ import statistics
 import sys
 from pathlib import Path
 
-SUITES = ("R1", "R2", "R4", "R6", "R7", "V")
+SUITES = ("R1", "R2", "R4", "R6", "R7", "R8", "V")
+DCTCP = "net.ipv4.tcp_congestion_control=dctcp"
+"""The one setting a scenario may have: what the listener runs, which DCTCP needs at both ends."""
 STEP = 0.5
 """Spacing of the diagnostic series, in seconds."""
 
@@ -68,6 +70,11 @@ def counted(run: dict) -> tuple[float, float]:
     return math.ceil(run["params"]["warm"] / step) * step, (len(queue["dropped_cum"]) - 1) * step
 
 
+def marks(statistics: str) -> int:
+    """Packets marked, for whatever reason, in what `tc -s` said at the end."""
+    return sum(map(int, re.findall(r"(?:ecn_mark|ce_mark|marked) (\d+)", statistics)))
+
+
 def repetition(run: dict) -> dict:
     out = {"rep": run["rep"], "starts": [f["start"] for f in run["flows"]]}
     long_flows = [f for f in run["flows"] if "bytes" not in f]
@@ -88,6 +95,8 @@ def repetition(run: dict) -> dict:
     if "ping_windows" in run:
         out["windows"] = {key: value["mean"] for key, value in run["ping_windows"].items()}
     out["drops"] = {direction: queue["dropped_steady"] for direction, queue in run["qdisc_stats"].items()}
+    if run["params"]["ecn"]:
+        out["marks"] = {direction: marks(queue["raw_end"]) for direction, queue in run["qdisc_stats"].items()}
     out["udp"] = [
         {"goodput_mbps": u["goodput_mbps"], "loss": u["loss"], "owd_mean_ms": u["owd_ms"]["mean"], "owd_p95_ms": u["owd_ms"]["p95"]}
         for u in run.get("udp", [])
@@ -100,7 +109,8 @@ def scenario(runs: list[dict]) -> dict:
     params = {key: value for key, value in first["params"].items() if key not in ("ecn", "sysctl")}
     if any(run["params"] != first["params"] for run in runs):
         raise ValueError(f"{first['name']}: parameters differ between repetitions")
-    if first["params"]["ecn"] or first["params"]["sysctl"]:
+    ecn = bool(first["params"]["ecn"])
+    if first["params"]["sysctl"] not in ([], [DCTCP]):
         raise ValueError(f"{first['name']}: settings this file has no place for")
     bounds = {
         name: [float(bound) for bound in re.findall(r"_(\d+)", name)] for name in first.get("ping_windows", {})
@@ -111,6 +121,7 @@ def scenario(runs: list[dict]) -> dict:
         "suite": first["suite"],
         "label": first["label"],
         **params,
+        **({"ecn": True} if ecn else {}),
         "ping_stop": 16 if first["suite"] == "R6" else params["duration"],
         "drops_from": drops_from,
         "drops_to": drops_to,

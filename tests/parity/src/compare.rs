@@ -18,6 +18,8 @@ pub(crate) struct Cell {
     pub(crate) suite: String,
     pub(crate) scenario: String,
     pub(crate) title: String,
+    /// Whom it measures, where TCP flows run.
+    pub(crate) cc: Option<String>,
     pub(crate) metric: &'static str,
     /// Mean over our runs; `None`: no run yielded it.
     pub(crate) ours: Option<f64>,
@@ -129,6 +131,7 @@ fn rows(scenario: &Scenario, runs: &[Vec<Option<f64>>]) -> Vec<Cell> {
             suite: scenario.suite.clone(),
             scenario: scenario.name.clone(),
             title: scenario.title(),
+            cc: scenario.controller().map(str::to_owned),
             metric: metric.name(),
             ours: mean(&ours),
             ours_deviation: deviation(&ours),
@@ -150,6 +153,7 @@ mod tests {
             suite: String::new(),
             scenario: String::new(),
             title: String::new(),
+            cc: None,
             metric: "drops",
             ours,
             ours_deviation: 0.0,

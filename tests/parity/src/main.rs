@@ -110,6 +110,7 @@ fn answer(options: &Options) -> Result<ExitCode, String> {
     let score = Score::of(&comparison.cells);
     println!("{}", report::lines(&comparison.cells, options.misses_only));
     println!("{}", report::subtotals(&comparison.cells));
+    println!("{}", report::by_controller(&comparison.cells));
     for failure in &comparison.failures {
         println!("failed: {failure}");
     }

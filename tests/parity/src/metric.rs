@@ -7,8 +7,8 @@ use crate::truth::Direction::{self, Down, Up};
 use crate::truth::{Repetition, Scenario};
 
 use Metric::{
-    Completion, Drops, Goodput, OwdMean, OwdP95, PingLater, PingMean, PingP95, PingStart, SrttMean,
-    SrttP95, UdpGoodput,
+    Completion, Drops, Goodput, Marks, OwdMean, OwdP95, PingLater, PingMean, PingP95, PingStart,
+    SrttMean, SrttP95, UdpGoodput,
 };
 
 /// One quantity of a run.
@@ -32,6 +32,8 @@ pub(crate) enum Metric {
     Completion,
     /// Packets the queue of one direction dropped in the steady window.
     Drops(Direction),
+    /// Packets the queue of one direction marked in the whole run.
+    Marks(Direction),
     /// Payload of datagrams delivered, Mbit/s.
     UdpGoodput,
     /// Mean one-way delay of datagrams, ms.
@@ -58,6 +60,15 @@ impl Metric {
             "R7" => &[UdpGoodput, OwdMean, OwdP95, Drops(Up)],
             "V" if scenario.udp.is_empty() => &[PingMean, PingP95],
             "V" => &[PingMean, UdpGoodput, OwdMean, OwdP95, Drops(Up)],
+            _ if scenario.ecn => &[
+                Goodput(Up),
+                SrttMean(Up),
+                SrttP95,
+                PingMean,
+                PingP95,
+                Drops(Up),
+                Marks(Up),
+            ],
             _ => &[
                 Goodput(Up),
                 SrttMean(Up),
@@ -83,6 +94,8 @@ impl Metric {
             Completion => "fct",
             Drops(Up) => "drops",
             Drops(Down) => "drops down",
+            Marks(Up) => "marks",
+            Marks(Down) => "marks down",
             UdpGoodput => "udp goodput",
             OwdMean => "owd mean",
             OwdP95 => "owd p95",
@@ -96,7 +109,7 @@ impl Metric {
             Completion => (0.05, 0.0),
             SrttMean(_) | PingMean | PingStart | PingLater | OwdMean => (0.05, 1.0),
             SrttP95 | PingP95 | OwdP95 => (0.10, 2.0),
-            Drops(_) => (0.25, 5.0),
+            Drops(_) | Marks(_) => (0.25, 5.0),
         };
         (part * linux).max(least)
     }
@@ -122,6 +135,7 @@ impl Metric {
             PingLater => rep.windows.get("later_10_15").copied(),
             Completion => mean(&rep.fct_s.iter().copied().flatten().collect::<Vec<_>>()),
             Drops(way) => rep.drops.get(way.name()).copied(),
+            Marks(way) => rep.marks.get(way.name()).copied(),
             UdpGoodput => udp.map(|u| u.goodput_mbps),
             OwdMean => udp.map(|u| u.owd_mean_ms),
             OwdP95 => udp.map(|u| u.owd_p95_ms),
@@ -175,6 +189,11 @@ impl Metric {
                 let link = records.links.iter().find(|l| l.name == name)?;
                 Some(drops(&link.series, scenario.drops_from, scenario.drops_to))
             }
+            Marks(way) => {
+                let name = way.name();
+                let link = records.links.iter().find(|l| l.name == name)?;
+                Some(marks(&link.series))
+            }
             UdpGoodput => udp().map(|(u, r)| goodput(r, scenario.warm, u.stop)),
             OwdMean => udp().and_then(|(_, r)| Some(r.one_way_delay.as_ref()?.mean()? / 1e6)),
             OwdP95 => udp()
@@ -227,6 +246,14 @@ fn drops(series: &[LinkSample], from: f64, to: f64) -> f64 {
         .map(|s| s.counters.drops_aqm + s.counters.drops_overlimit)
         .sum();
     drops as f64
+}
+
+fn marks(series: &[LinkSample]) -> f64 {
+    let marks: u64 = series
+        .iter()
+        .map(|s| s.counters.marks_aqm + s.counters.marks_ce_threshold)
+        .sum();
+    marks as f64
 }
 
 /// `None` of nothing.

@@ -108,6 +108,22 @@ pub(crate) fn subtotals(cells: &[Cell]) -> String {
     text
 }
 
+/// A line for each congestion control.
+pub(crate) fn by_controller(cells: &[Cell]) -> String {
+    let mut scores: BTreeMap<&str, Score> = BTreeMap::new();
+    for cell in cells {
+        if let Some(cc) = &cell.cc {
+            scores.entry(cc).or_default().count(cell);
+        }
+    }
+    let mut text = String::new();
+    for (cc, score) in scores {
+        let percent = 100.0 * score.share();
+        let _ = writeln!(text, "{cc:16}{:>10}{percent:>7.1} %", share(score));
+    }
+    text
+}
+
 fn share(score: Score) -> String {
     match score.cells {
         0 => String::new(),

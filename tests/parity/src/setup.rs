@@ -72,7 +72,7 @@ pub(crate) fn config(scenario: &Scenario, draw: &Draw) -> Result<Config, String>
             stop: Some(seconds(flow.stop)),
             dscp: Dscp::DEFAULT,
             client: None,
-            traffic: tcp(flow)?,
+            traffic: tcp(scenario, flow)?,
         });
     }
     for (n, udp) in scenario.udp.iter().enumerate() {
@@ -145,10 +145,29 @@ fn link(scenario: &Scenario, direction: Direction) -> Result<LinkConfig, String>
 /// RED that adapts only where the kernel's did.
 fn kernel_spec(tc: &str, label: &str) -> String {
     let told = match label {
-        "red_asis" => tc.trim_end_matches(" adaptive"),
-        _ => tc,
+        "red_asis" => tc.trim_end_matches(" adaptive").to_owned(),
+        "red_step" => with_highest_probability(tc),
+        _ => tc.to_owned(),
     };
     format!("{told} profile linux")
+}
+
+/// `tc` 6.1 has no room for a probability of 1 and writes 0, which the kernel reads as the largest
+/// `(max - min) / 2^n` below 1 (`tc -d qdisc` shows 0.61035 for 30000 and 35000).
+fn with_highest_probability(tc: &str) -> String {
+    let words: Vec<&str> = tc.split(' ').collect();
+    let value = |name: &str| -> Option<u32> {
+        let at = words.iter().position(|word| *word == name)?;
+        words.get(at + 1)?.parse().ok()
+    };
+    match (value("min"), value("max")) {
+        (Some(min), Some(max)) if max > min => {
+            let range = max - min;
+            let part = f64::from(range) / f64::from(range.next_power_of_two());
+            tc.replace("probability 1 ", &format!("probability {part} "))
+        }
+        _ => tc.to_owned(),
+    }
 }
 
 /// The bottleneck comes first on the way up and last on the way down: it stands next to the client.
@@ -165,12 +184,13 @@ fn ways(scenario: &Scenario, direction: Direction, rtt_ms: f64) -> (Vec<Hop>, Ve
     }
 }
 
-fn tcp(flow: &Flow) -> Result<Traffic, String> {
+fn tcp(scenario: &Scenario, flow: &Flow) -> Result<Traffic, String> {
     let cc = flow.cc.parse::<CcKind>().map_err(|e| e.to_string())?;
     Ok(Traffic::Tcp {
         bytes: flow.bytes,
         params: SenderParams {
             cc,
+            ecn: scenario.ecn,
             ..SenderParams::default()
         },
     })
@@ -205,6 +225,13 @@ mod tests {
         let tc = "red limit 192278 min 12500 avpkt 1000 bandwidth 10Mbit adaptive";
         assert!(kernel_spec(tc, "ared").contains(" adaptive"));
         assert!(!kernel_spec(tc, "red_asis").contains("adaptive"));
+    }
+
+    #[test]
+    fn a_probability_of_1_is_what_the_kernel_reads() {
+        let tc = "red limit 1514000 min 30000 max 35000 avpkt 1000 probability 1 ecn";
+        let spec = kernel_spec(tc, "red_step");
+        assert!(spec.contains("probability 0.61035"), "{spec}");
     }
 
     #[test]

@@ -37,6 +37,9 @@ pub(crate) struct Scenario {
     pub(crate) qdisc: String,
     /// The same for the way down; empty: as up.
     pub(crate) qdisc_down: String,
+    /// ECN was negotiated.
+    #[serde(default)]
+    pub(crate) ecn: bool,
     /// Base RTT in milliseconds, of pings and datagrams.
     pub(crate) rtt: f64,
     /// Seconds.
@@ -59,6 +62,11 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
+    /// Whom the scenario measures, where it has TCP flows.
+    pub(crate) fn controller(&self) -> Option<&str> {
+        self.flows.first().map(|flow| flow.cc.as_str())
+    }
+
     /// The name as the report prints it: `R1 10m 100ms codel`.
     pub(crate) fn title(&self) -> String {
         match self.name.strip_suffix(&self.label) {
@@ -133,6 +141,9 @@ pub(crate) struct Repetition {
     pub(crate) windows: BTreeMap<String, f64>,
     /// By direction.
     pub(crate) drops: BTreeMap<String, f64>,
+    /// Packets marked in the whole run, by direction.
+    #[serde(default)]
+    pub(crate) marks: BTreeMap<String, f64>,
     pub(crate) udp: Vec<UdpMeasured>,
     #[serde(default)]
     pub(crate) cwnd: Vec<Series>,
@@ -170,7 +181,7 @@ mod tests {
     #[test]
     fn every_repetition_has_what_its_flows_promise() {
         let truth = Truth::load();
-        assert_eq!(truth.scenarios.len(), 123);
+        assert_eq!(truth.scenarios.len(), 159);
         for s in &truth.scenarios {
             let finite = s.flows.iter().filter(|f| f.bytes.is_some()).count();
             assert_eq!(s.reps.len(), 3, "{}", s.name);
