@@ -36,6 +36,10 @@ FAMILIES = {
     "hred": "red",
 }
 
+# Where queues with others inside keep the numbers of these.
+LEAVES = {"prio": "bands", "drr": "classes", "red": "leaf", "ared": "leaf", "sfb": "leaf"}
+_COUNTED = ("bytes", "packets", "drops")
+
 MICROS_PER_S = 1e6
 BITS = 8
 
@@ -60,7 +64,9 @@ def queues(result: Result, *, arm: str, replication: int = 0) -> list[dict[str, 
     list of dict
         One a link: ``kind``, ``handle``, ``root``, ``dev`` (the link), ``refcnt``, ``options``,
         ``bytes``, ``packets``, ``drops``, ``overlimits`` (signals of the AQM, drops and marks),
-        ``requeues``, ``backlog`` (bytes), ``qlen`` (packets) and the queue's own numbers.
+        ``requeues``, ``backlog`` (bytes), ``qlen`` (packets) and the queue's own numbers. A queue
+        with others inside is followed by them, which have ``parent`` for ``root`` and no
+        ``overlimits``.
 
     Raises
     ------
@@ -75,14 +81,59 @@ def queues(result: Result, *, arm: str, replication: int = 0) -> list[dict[str, 
     series = result.link_series.filter(of_run)
     numbers = result.queue_statistics.filter(of_run)
     return [
-        _queue(
-            link["link"],
-            link["qdisc"],
-            series.filter(pl.col("link") == link["link"]),
-            numbers.filter(pl.col("link") == link["link"]),
-        )
+        queue
         for link in links.iter_rows(named=True)
+        for queue in _with_leaves(
+            _queue(
+                link["link"],
+                link["qdisc"],
+                series.filter(pl.col("link") == link["link"]),
+                numbers.filter(pl.col("link") == link["link"]),
+            )
+        )
     ]
+
+
+def _with_leaves(queue: dict[str, Any]) -> list[dict[str, Any]]:
+    """Give the queues inside a classful one entries of their own."""
+    parts = queue.pop(LEAVES.get(queue["kind"], ""), [])
+    given = _leaves(queue["options"].get("leaf", ""))
+    leaves = []
+    for number, part in enumerate(parts):
+        kind, *words = _leaf_of(given, number).split()
+        leaves.append(
+            {
+                "kind": kind,
+                "handle": f"{number + 1:x}0:",
+                "parent": f"1:{number + 1:x}",
+                "dev": queue["dev"],
+                "options": _options(kind, words),
+                **{name: part[name] for name in ("bytes", "packets", "drops")},
+                "requeues": 0,
+                **{name: value for name, value in part.items() if name not in _COUNTED},
+            }
+        )
+    return [queue, *leaves]
+
+
+def _leaf_of(given: list[str], number: int) -> str:
+    """Name the queue of a class: one stands for all; where none is left there is a FIFO."""
+    if len(given) == 1:
+        return given[0]
+    return given[number] if number < len(given) else "pfifo"
+
+
+def _leaves(text: str) -> list[str]:
+    """Split the queues inside another at the slashes that no parentheses enclose."""
+    parts, depth = [""], 0
+    for mark in text:
+        depth += {"(": 1, ")": -1}.get(mark, 0)
+        if mark == "/" and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += mark
+    bare = [part.strip().removeprefix("(").removesuffix(")") for part in parts]
+    return [part for part in bare if part]
 
 
 def _queue(link: str, spec: str, series: pl.DataFrame, numbers: pl.DataFrame) -> dict[str, Any]:
@@ -161,7 +212,7 @@ def _value(unit: str, text: str) -> float | str:
             return int(_core.parse_size_bytes(text))
         case "packets" | "count":
             return int(text)
-        case "fraction":
+        case "fraction" | "weight" | "percent":
             return float(text)
         case _:
             return text

@@ -46,6 +46,29 @@ def test_counters_are_of_the_whole_run(result: sj.Result) -> None:
     assert up["overlimits"] == 0
 
 
+def test_a_leaf_has_an_entry_of_its_own() -> None:
+    scenario = sj.Scenario(
+        links={"up": sj.Link(rate="5mbit", qdisc="prio leaf codel target 9ms / (drr leaf pie)")},
+        traffic=[
+            sj.Tcp(path=["up"], rtt="20ms"),
+            sj.Udp(path=["up"], rate="1mbit", dscp="af11"),
+            sj.Ping(path=["up"], dscp="af12"),
+        ],
+        duration="3s",
+    )
+    root, *leaves = tc.queues(sj.run(scenario), arm="default")
+    assert root["kind"] == "prio"
+    assert "bands" not in root
+    assert [(leaf["kind"], leaf["parent"], leaf["handle"]) for leaf in leaves] == [
+        ("codel", "1:1", "10:"),
+        ("drr", "1:2", "20:"),
+        ("pfifo", "1:3", "30:"),
+    ]
+    assert leaves[0]["options"]["target"] == 9_000
+    assert all(leaf["packets"] > 0 for leaf in leaves)
+    assert sum(leaf["bytes"] for leaf in leaves) == root["bytes"]
+
+
 def test_a_run_that_is_not_there_is_named(result: sj.Result) -> None:
     with pytest.raises(sj.ResultError, match="no finished run 0 of an arm 'pie'"):
         tc.queues(result, arm="pie")

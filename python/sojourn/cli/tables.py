@@ -38,14 +38,18 @@ def show(result: Result, *, as_json: bool) -> None:
 def show_queues(queues: list[dict[str, Any]], *, run: str, as_json: bool) -> None:
     """Print the state of queues after a run, as :func:`sojourn.tc.queues` describes it.
 
-    Parts of a queue in which nothing happened are left out of the tables.
+    Parts of a queue, and queues inside one, in which nothing happened are left out of the tables.
     """
     if as_json:
         print(json.dumps(queues, indent=2))
         return
     for queue in queues:
+        inner = queue.get("parent")
+        if inner is not None and not queue["packets"] + queue["drops"] + queue["qlen"]:
+            continue
         rows = [[name, _shown(value)] for name, value in _flat(queue) if name != "options"]
-        print_table(["number", "value"], rows, title=f"{queue['dev']}: {queue['kind']} ({run})")
+        kind = queue["kind"] if inner is None else f"{queue['kind']} in {inner}"
+        print_table(["number", "value"], rows, title=f"{queue['dev']}: {kind} ({run})")
 
 
 def _flat(queue: dict[str, Any]) -> list[tuple[str, Any]]:
