@@ -34,8 +34,8 @@ class Tcp:
     host
         Client that they belong to, 0 to 126, for queues that share among hosts.
     cc
-        Congestion control: ``"cubic"``, ``"reno"``, ``"highspeed"``, ``"dctcp"``, ``"bbr"``,
-        ``"vegas"`` or ``"ledbat"``.
+        Congestion control: ``"cubic"``, ``"reno"``, ``"highspeed"``, ``"dctcp"``,
+        ``"prague"``, ``"bbr"``, ``"vegas"`` or ``"ledbat"``.
     slow_start
         How slow start ends besides by congestion: ``"standard"``, not at all; ``"hystart"``, for
         ``"cubic"``; or ``"hystart++"`` (RFC 9406). By default as Linux does.

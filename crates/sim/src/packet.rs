@@ -82,7 +82,11 @@ impl Packet {
     #[inline]
     pub(crate) const fn tcp(owner: Owner, kind: Kind, step: u16, segment: &Segment) -> Self {
         let ecn = if segment.flags.has(Flags::ECT) {
-            Ecn::Ect0
+            if segment.flags.has(Flags::ECT1) {
+                Ecn::Ect1
+            } else {
+                Ecn::Ect0
+            }
         } else {
             Ecn::NotEct
         };

@@ -77,11 +77,9 @@ impl Dctcp {
 impl CongestionControl for Dctcp {
     fn on_acked(&mut self, _window: &mut Window, _ack: &Ack) {}
 
-    fn on_echo(&mut self, snd_una: u32, snd_nxt: u32, delivered: u32, ce: bool) {
+    fn on_echo(&mut self, snd_una: u32, snd_nxt: u32, delivered: u32, marked: u32) {
         self.delivered += delivered;
-        if ce {
-            self.marked += delivered;
-        }
+        self.marked += marked;
         if snd_una >= self.end {
             self.end_window();
             self.end = snd_nxt;
@@ -114,11 +112,11 @@ mod tests {
         let mut cc = Dctcp::default();
         let mut una = 0;
         // The first acknowledgement ends a window that has hardly begun.
-        cc.on_echo(una, 100, 0, false);
+        cc.on_echo(una, 100, 0, 0);
         for &m in marked {
             for n in 0..100 {
                 una += 1;
-                cc.on_echo(una, una + 100, 1, n < m);
+                cc.on_echo(una, una + 100, 1, u32::from(n < m));
             }
         }
         cc.alpha

@@ -5,6 +5,7 @@ mod cubic;
 mod dctcp;
 mod highspeed;
 mod ledbat;
+mod prague;
 mod progress;
 mod reno;
 mod slow_start;
@@ -20,6 +21,7 @@ pub use cubic::Cubic;
 pub use dctcp::Dctcp;
 pub use highspeed::HighSpeed;
 pub use ledbat::Ledbat;
+pub use prague::Prague;
 pub use progress::{Episode, Progress, RateSample, Start};
 pub use reno::Reno;
 pub(crate) use slow_start::HyStartPlusPlus;
@@ -117,8 +119,8 @@ pub trait CongestionControl {
     fn ssthresh(&mut self, cwnd: u32) -> u32;
 
     /// With ECN, each acknowledgement before anything else changes: how many segments it delivered
-    /// and whether it echoes CE.
-    fn on_echo(&mut self, _snd_una: u32, _snd_nxt: u32, _delivered: u32, _ce: bool) {}
+    /// and how many of them it says were marked.
+    fn on_echo(&mut self, _snd_una: u32, _snd_nxt: u32, _delivered: u32, _marked: u32) {}
 
     /// The threshold after a loss met at `cwnd`, if a loss is not answered as a mark is.
     fn ssthresh_of_loss(&mut self, _cwnd: u32) -> Option<u32> {
@@ -156,6 +158,11 @@ pub trait CongestionControl {
     /// How fast to send, in bytes/s, if it says so itself.
     fn pacing_rate(&self) -> Option<u64> {
         None
+    }
+
+    /// What is sent together takes 2^-n s at the pacing rate.
+    fn unit_shift(&self) -> u32 {
+        10
     }
 
     /// How many segments are sent together at least.
@@ -222,6 +229,8 @@ controllers! {
     HighSpeed("highspeed", HighSpeed) = |_| HighSpeed::default();
     /// RFC 8257; both ends are ECN-capable throughout.
     Dctcp("dctcp", Dctcp) = |_| Dctcp::default();
+    /// The L4S control of draft-briscoe-iccrg-prague-congestion-control.
+    Prague("prague", Box<Prague>) = |_| Box::default();
     /// BBR, version 1.
     Bbr("bbr", Box<Bbr>) = |seed| Box::new(Bbr::new(seed));
     /// Brakmo and Peterson's, as in Linux.
@@ -237,13 +246,18 @@ impl CcKind {
         match self {
             Self::Cubic => &[HyStart, Standard, HyStartPlusPlus],
             Self::Reno | Self::HighSpeed | Self::Dctcp => &[Standard, HyStartPlusPlus],
-            Self::Bbr | Self::Vegas | Self::Ledbat => &[],
+            Self::Bbr | Self::Prague | Self::Vegas | Self::Ledbat => &[],
         }
     }
 
     /// Whether it lives on marks: it negotiates ECN unasked, and its peer echoes each CE.
     pub const fn needs_ecn(self) -> bool {
-        matches!(self, Self::Dctcp)
+        matches!(self, Self::Dctcp | Self::Prague)
+    }
+
+    /// Whether it must hear how many packets were marked (RFC 9768), and asks for L4S (RFC 9331).
+    pub const fn needs_accurate_ecn(self) -> bool {
+        matches!(self, Self::Prague)
     }
 }
 
@@ -314,8 +328,8 @@ impl CongestionControl for Controller {
     fn ssthresh(&mut self, cwnd: u32) -> u32 {
         dispatch!(self, cc => cc.ssthresh(cwnd))
     }
-    fn on_echo(&mut self, snd_una: u32, snd_nxt: u32, delivered: u32, ce: bool) {
-        dispatch!(self, cc => cc.on_echo(snd_una, snd_nxt, delivered, ce));
+    fn on_echo(&mut self, snd_una: u32, snd_nxt: u32, delivered: u32, marked: u32) {
+        dispatch!(self, cc => cc.on_echo(snd_una, snd_nxt, delivered, marked));
     }
     fn ssthresh_of_loss(&mut self, cwnd: u32) -> Option<u32> {
         dispatch!(self, cc => cc.ssthresh_of_loss(cwnd))
@@ -344,6 +358,10 @@ impl CongestionControl for Controller {
     #[inline]
     fn pacing_rate(&self) -> Option<u64> {
         dispatch!(self, cc => cc.pacing_rate())
+    }
+    #[inline]
+    fn unit_shift(&self) -> u32 {
+        dispatch!(self, cc => cc.unit_shift())
     }
     #[inline]
     fn least_unit(&self) -> u32 {

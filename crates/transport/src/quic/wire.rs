@@ -292,7 +292,6 @@ impl Datagram {
             ],
             len: self.payload,
             flags: if self.ect { Flags::ECT } else { Flags::NONE },
-            sack_count: 0,
         }
     }
 

@@ -2,16 +2,72 @@
 //!
 //! # Source
 //!
-//! RFC 3168 §6.1.3; RFC 8257 §3.2 as Linux 6.1.
+//! RFC 3168 §6.1.3; RFC 8257 §3.2 as Linux 6.1; RFC 9768 §3.1 to §3.2 (AccECN).
+//!
+//! # Law of AccECN
+//!
+//! ```text
+//! SYN            offers it with AE, CWR and ECE; the SYN-ACK tells the SYN's ECN field with them:
+//!                CWR Not-ECT, CWR ECE ECT(1), AE ECT(0), AE CWR CE; ECE alone: RFC 3168
+//! CE arrives     r.cep += 1, r.ceb += payload;  r.cep starts at 5
+//! every ACK      r.cep modulo 8 in AE, CWR, ECE; r.ceb modulo 2^24 in an option of 8 bytes, if three
+//!                SACK blocks leave room
+//! an ACK at once when CE follows what was not marked; at the second mark since the last one
+//! ```
+//!
+//! # Differences from RFC 9768
+//!
+//! | here | RFC 9768 | effect |
+//! |---|---|---|
+//! | counters of CE alone | an option tells ECT(0) and ECT(1) too | mangling of the field goes unnoticed |
+//! | the option on every ACK with room | when a counter changed, and a few times more | 8 bytes more of an ACK |
+//! | two marks, whatever is unacknowledged | two, or three if nothing is | – |
 
 use sojourn_net::Instant;
 
 use super::Receiver;
 use crate::segment::{Flags, Segment};
 
+/// How a receiver tells of CE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Feedback {
+    /// On every ACK until the sender says that it has reacted (RFC 3168).
+    Latched,
+    /// Whether the last packet was marked; when that changes, what came before is acknowledged
+    /// first (RFC 8257).
+    Mirrored,
+    /// How many packets and bytes were (RFC 9768).
+    Counted(Counters),
+}
+
+/// What AccECN counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Counters {
+    /// Packets marked, modulo 8.
+    cep: u8,
+    /// Bytes of payload marked.
+    ceb: u32,
+    /// Packets marked since the last ACK.
+    since_ack: u8,
+    /// The last packet was.
+    marked: bool,
+}
+
+impl Counters {
+    pub(super) const START: Self = Self {
+        cep: 5,
+        ceb: 0,
+        since_ack: 0,
+        marked: false,
+    };
+}
+
+/// So many marks are acknowledged at once.
+const MARKS_AT_ONCE: u8 = 2;
+
 impl Receiver {
-    /// RFC 3168: echo CE on every ACK until the sender says that it has reacted. RFC 8257: echo
-    /// whether the last packet was marked; when that changes, first acknowledge what came before.
+    /// A data segment arrived, marked or not.
+    #[inline]
     pub(super) fn hear_congestion(
         &mut self,
         now: Instant,
@@ -22,29 +78,85 @@ impl Receiver {
         if !self.ecn {
             return;
         }
-        if self.mirrors {
-            self.ack_now |= seg.flags.has(Flags::CWR);
-            if ce != self.ece && seg.seq >= self.next {
-                if self.delayed_ack_at.is_some() {
-                    let ack = self.acknowledgement(now);
-                    out.push(ack);
-                    self.acked = self.next;
-                    self.since_ack = 0;
+        match &mut self.feedback {
+            Feedback::Counted(counters) => {
+                if ce {
+                    counters.cep = (counters.cep + 1) % 8;
+                    counters.ceb = counters.ceb.wrapping_add(u32::from(seg.len));
+                    counters.since_ack = counters.since_ack.saturating_add(1);
+                    self.ack_now |= !counters.marked || counters.since_ack >= MARKS_AT_ONCE;
                 }
-                self.ack_now = true;
-                self.ece = ce;
+                counters.marked = ce;
             }
+            Feedback::Mirrored => {
+                self.ack_now |= seg.flags.has(Flags::CWR);
+                if ce != self.ece && seg.seq >= self.next {
+                    if self.delayed_ack_at.is_some() {
+                        let ack = self.acknowledgement(now);
+                        out.push(ack);
+                        self.acked = self.next;
+                        self.since_ack = 0;
+                    }
+                    self.ack_now = true;
+                    self.ece = ce;
+                }
+            }
+            Feedback::Latched => {
+                if seg.flags.has(Flags::CWR) {
+                    self.ece = false;
+                    self.ack_now = true;
+                }
+                if ce {
+                    if !self.ece {
+                        self.quick = self.quick.max(2);
+                    }
+                    self.ece = true;
+                }
+            }
+        }
+    }
+
+    /// What the peer's SYN offers and this end can.
+    pub(super) fn negotiate(&mut self, syn: &Segment) {
+        self.ecn &= syn.flags.has(Flags::ECE | Flags::CWR);
+        if matches!(self.feedback, Feedback::Counted(_)) && !syn.flags.has(Flags::AE) {
+            self.feedback = Feedback::Latched;
+        }
+    }
+
+    /// Control bits of the SYN-ACK to a SYN with this ECN field.
+    pub(super) fn accepted(&self, syn: Flags, ce: bool) -> Flags {
+        match self.feedback {
+            _ if !self.ecn => Flags::NONE,
+            Feedback::Latched | Feedback::Mirrored => Flags::ECE,
+            Feedback::Counted(_) if ce => Flags::AE | Flags::CWR | self.ect,
+            Feedback::Counted(_) if syn.has(Flags::ECT1) => Flags::CWR | Flags::ECE | self.ect,
+            Feedback::Counted(_) if syn.has(Flags::ECT) => Flags::AE | self.ect,
+            Feedback::Counted(_) => Flags::CWR | self.ect,
+        }
+    }
+
+    /// Writes what an acknowledgement says of CE, its SACK blocks being in place.
+    #[inline]
+    pub(super) fn tell(&mut self, ack: &mut Segment) {
+        if !self.ecn {
             return;
         }
-        if seg.flags.has(Flags::CWR) {
-            self.ece = false;
-            self.ack_now = true;
-        }
-        if ce {
-            if !self.ece {
-                self.quick = self.quick.max(2);
+        ack.flags |= self.ect;
+        match &mut self.feedback {
+            Feedback::Counted(counters) => {
+                ack.flags |= Flags::of_ace(counters.cep);
+                if ack.sack_count() < ack.sacks.len() {
+                    ack.flags |= Flags::ACE_OPTION;
+                    ack.seq = counters.ceb % (1 << 24);
+                }
+                counters.since_ack = 0;
             }
-            self.ece = true;
+            Feedback::Latched | Feedback::Mirrored => {
+                if self.ece {
+                    ack.flags |= Flags::ECE;
+                }
+            }
         }
     }
 }

@@ -25,6 +25,7 @@ use crate::clock::{Ticks, before};
 use crate::rtt::MAX_SAMPLE;
 use crate::segment::{Flags, MSS, SackBlock, Segment};
 use crate::sender::SenderParams;
+use ecn::{Counters, Feedback};
 use sacks::OutOfOrder;
 use window::AdvertisedWindow;
 
@@ -87,8 +88,11 @@ pub struct Receiver {
     /// Bytes up to the end of the first of them: the window is adjusted when that is read.
     first_unread: u64,
     ecn: bool,
-    /// Echo CE packet by packet (RFC 8257), not until CWR.
-    mirrors: bool,
+    feedback: Feedback,
+    /// The ECN field of acknowledgements.
+    ect: Flags,
+    /// ECN field and marking of the SYN.
+    syn_ecn: (Flags, bool),
     fin_received: bool,
     syn_acks: u8,
     /// How often the timer, not a SYN, had a SYN-ACK sent again.
@@ -137,7 +141,9 @@ impl Receiver {
             unread: 0,
             first_unread: 0,
             ecn,
-            mirrors: false,
+            feedback: Feedback::Latched,
+            ect: Flags::NONE,
+            syn_ecn: (Flags::NONE, false),
             fin_received: false,
             syn_acks: 0,
             syn_ack_timeouts: 0,
@@ -154,12 +160,19 @@ impl Receiver {
         }
     }
 
-    /// The listener a sender of these parameters needs: where DCTCP sends it accepts ECN, tells of
-    /// each packet whether it was marked and has its acknowledgements be ECN-capable.
+    /// The listener a sender of these parameters needs: where DCTCP or Prague send it accepts ECN,
+    /// tells of each packet whether it was marked, or of how many, and has its acknowledgements be
+    /// ECN-capable.
     #[must_use]
     pub const fn answering(params: &SenderParams, ticks: Ticks) -> Self {
         let mut receiver = Self::new(ticks, params.offers_ecn());
-        receiver.mirrors = params.cc.needs_ecn();
+        if params.cc.needs_ecn() {
+            receiver.feedback = Feedback::Mirrored;
+            receiver.ect = params.ect();
+        }
+        if params.cc.needs_accurate_ecn() {
+            receiver.feedback = Feedback::Counted(Counters::START);
+        }
         receiver
     }
 
@@ -187,6 +200,7 @@ impl Receiver {
         out: &mut Vec<Segment>,
     ) {
         if seg.flags.has(Flags::SYN) {
+            self.syn_ecn = (seg.flags, arrival.ce);
             self.on_syn(now, seg, out);
             return;
         }
@@ -220,7 +234,7 @@ impl Receiver {
             State::Listen => {
                 self.state = State::SynReceived;
                 self.echo = seg.ts_val;
-                self.ecn = self.ecn && seg.flags.has(Flags::ECE | Flags::CWR);
+                self.negotiate(seg);
                 self.send_syn_ack(now, out);
             }
             // The answer was lost; the echo stays that of the first SYN seen.
@@ -231,10 +245,8 @@ impl Receiver {
 
     fn send_syn_ack(&mut self, now: Instant, out: &mut Vec<Segment>) {
         self.syn_ack_sent = now;
-        let mut flags = Flags::SYN | Flags::ACK;
-        if self.ecn {
-            flags |= Flags::ECE;
-        }
+        let (syn, ce) = self.syn_ecn;
+        let flags = Flags::SYN | Flags::ACK | self.accepted(syn, ce);
         out.push(Segment {
             ts_val: self.ticks.stamp(now),
             ts_ecr: self.echo,
@@ -412,15 +424,10 @@ impl Receiver {
             flags: Flags::ACK,
             ..Segment::EMPTY
         };
-        if self.ece {
-            seg.flags |= Flags::ECE;
-        }
-        if self.ecn && self.mirrors {
-            seg.flags |= Flags::ECT;
-        }
         if let Some(held) = &mut self.held {
             held.report(&mut seg);
         }
+        self.tell(&mut seg);
         seg
     }
 

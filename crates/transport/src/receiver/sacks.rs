@@ -111,6 +111,6 @@ impl OutOfOrder {
             seg.sacks[usize::from(count)] = *block;
             count += 1;
         }
-        seg.sack_count = count;
+        seg.set_sack_count(count);
     }
 }

@@ -92,14 +92,19 @@ impl Sender {
             self.confirm(now, out);
             return;
         }
+        let old = seg.ack < self.board.una;
+        let (mut ece, mut marked) = (false, 0);
+        if self.ecn {
+            marked = self.newly_marked(seg, old);
+            ece = marked > 0 || self.accurate.is_none() && seg.flags.has(Flags::ECE);
+        }
         let mut found = Findings {
             una_advanced: seg.ack > self.board.una,
-            ece: self.ecn && seg.flags.has(Flags::ECE),
+            ece,
             delivered_before: self.delivered,
             in_flight_before: self.board.in_flight(),
             ..Findings::nothing(self.lost_total)
         };
-        let old = seg.ack < self.board.una;
         // A timestamp never goes back (RFC 7323 §4.3), though an overtaken segment carries one.
         if !before(seg.ts_val, self.peer_stamp) {
             self.peer_stamp = seg.ts_val;
@@ -115,7 +120,7 @@ impl Sender {
         if let Some(sampler) = self.sampler() {
             sampler.begin();
         }
-        if seg.sack_count > 0 {
+        if seg.sack_count() > 0 {
             self.read_sacks(now, seg, &mut found);
         }
         let mut resend = Resend::Nothing;
@@ -129,7 +134,11 @@ impl Sender {
             if self.ecn {
                 let delivered = self.newly_delivered(&found);
                 let (una, next) = (self.board.una, self.board.next());
-                self.cc.on_echo(una, next, delivered, found.ece);
+                let marked = self.surely_marked(seg, delivered, marked);
+                if self.accurate.is_some() {
+                    self.counters.marked += u64::from(marked);
+                }
+                self.cc.on_echo(una, next, delivered, marked);
             }
             self.check_probe(seg.ack, &found);
             let quiet = self.phase == Phase::Open

@@ -11,6 +11,7 @@
 //! answers to ECN in `ecn`; timers in `timers`; delivery rates in `rate` and the controllers that
 //! live on them in `steering`.
 
+mod accurate;
 mod ack;
 mod ecn;
 mod idle;
@@ -29,6 +30,7 @@ use crate::cc::{CcKind, CongestionControl, Controller, HyStartPlusPlus, SlowStar
 use crate::clock::Ticks;
 use crate::rtt::Rtt;
 use crate::segment::{Flags, Segment};
+use accurate::Heard;
 pub use ecn::OnCe;
 pub use idle::AfterIdle;
 use pacing::Pacer;
@@ -63,6 +65,15 @@ impl SenderParams {
     /// Whether ECN is offered: when asked for, or when the controller cannot do without.
     pub const fn offers_ecn(&self) -> bool {
         self.ecn || self.cc.needs_ecn()
+    }
+
+    /// The ECN field of what is ECN-capable.
+    pub(crate) const fn ect(&self) -> Flags {
+        if self.cc.needs_accurate_ecn() {
+            Flags::ECT.with(Flags::ECT1)
+        } else {
+            Flags::ECT
+        }
     }
 }
 
@@ -125,6 +136,14 @@ pub struct Sender {
     ecn: bool,
     /// Everything is ECN-capable, not new data alone.
     ect_always: bool,
+    /// AccECN is offered.
+    wants_accurate: bool,
+    /// What the peer counted, if it accepted.
+    accurate: Option<Heard>,
+    /// The ECN field of what is ECN-capable.
+    ect: Flags,
+    /// What this end counted, in all that it sends after the handshake.
+    own_count: Flags,
     on_ce: OnCe,
     after_idle: AfterIdle,
     /// Echoes of CE up to the acknowledgement of this have been answered.
@@ -203,6 +222,8 @@ pub struct Counters {
     pub resent: u64,
     /// Retransmission time-outs.
     pub timeouts: u32,
+    /// Segments that the peer said were CE-marked, where it counts them (RFC 9768).
+    pub marked: u64,
     /// SYNs sent again.
     pub syn_resent: u32,
     /// Acknowledgements that told a round-trip time: of data sent once, acknowledged in order.
@@ -233,6 +254,10 @@ impl Sender {
             phase: Phase::Open,
             ecn: params.offers_ecn(),
             ect_always: params.cc.needs_ecn(),
+            wants_accurate: params.cc.needs_accurate_ecn(),
+            accurate: None,
+            ect: params.ect(),
+            own_count: Flags::NONE,
             on_ce: params.on_ce,
             after_idle: params.after_idle,
             ce_answered: 0,
@@ -324,13 +349,13 @@ impl Sender {
     }
 
     fn send_syn(&mut self, now: Instant, out: &mut Vec<Segment>) {
-        let first = self.counters.syn_resent == 0;
-        let mut flags = Flags::SYN;
-        if self.ecn && first {
+        let offered = self.counters.syn_resent <= u32::from(self.wants_accurate);
+        let mut flags = Flags::SYN | self.ect_if_always();
+        if self.ecn && offered {
             flags |= Flags::ECE | Flags::CWR;
-        }
-        if self.ecn && self.ect_always {
-            flags |= Flags::ECT;
+            if self.wants_accurate {
+                flags |= Flags::AE;
+            }
         }
         out.push(Segment {
             ts_val: self.ticks.stamp(now),
@@ -347,7 +372,7 @@ impl Sender {
         self.backoff = 0;
         self.peer_stamp = seg.ts_val;
         self.peer_window = seg.window;
-        self.ecn = self.ecn && seg.flags.has(Flags::ECE) && self.counters.syn_resent == 0;
+        self.conclude_ecn(seg.flags);
         let sample = if self.counters.syn_resent == 0 {
             micros(now.since(self.opened))
         } else {
@@ -374,7 +399,7 @@ impl Sender {
     /// Acknowledges the peer's SYN.
     fn confirm(&self, now: Instant, out: &mut Vec<Segment>) {
         out.push(Segment {
-            flags: Flags::ACK | self.ect_if_always(),
+            flags: Flags::ACK | self.ect_if_always() | self.own_count,
             ..self.blank(now)
         });
     }
@@ -387,7 +412,7 @@ impl Sender {
     /// ECT for what is not new data.
     const fn ect_if_always(&self) -> Flags {
         if self.ecn && self.ect_always {
-            Flags::ECT
+            self.ect
         } else {
             Flags::NONE
         }

@@ -155,9 +155,10 @@ impl Sender {
 
     /// Segments of a unit: 1 ms at the pacing rate, more on very short paths, at least 2.
     fn unit_segments(&self) -> u32 {
-        let mut bytes = (self.pacing_rate >> 10).min(MAX_UNIT);
+        let unit_shift = self.pacer.as_ref().map_or(10, |_| self.cc.unit_shift());
+        let mut bytes = (self.pacing_rate >> unit_shift).min(MAX_UNIT);
         let shift = self.rtt.min_micros() >> 9;
-        if shift < 32 {
+        if shift < 32 && unit_shift == 10 {
             bytes = (bytes + (MAX_UNIT >> shift)).min(MAX_UNIT);
         }
         let least = self.pacer.as_ref().map_or(2, |_| self.cc.least_unit());
@@ -214,13 +215,13 @@ impl Sender {
             control |= Flags::FIN;
             self.fin_sent = true;
         }
-        let mut flags = Flags::ACK | control;
+        let mut flags = Flags::ACK | control | self.own_count;
         if push == Push::EndOfUnit {
             flags |= Flags::PSH;
         }
         if self.ecn && (len > 0 || self.ect_always) {
-            flags |= Flags::ECT;
-            if self.cwr_pending {
+            flags |= self.ect;
+            if self.cwr_pending && self.accurate.is_none() {
                 flags |= Flags::CWR;
                 self.cwr_pending = false;
             }
@@ -316,7 +317,7 @@ impl Sender {
         out.push(Segment {
             seq,
             len,
-            flags: Flags::ACK | control | self.ect_if_always(),
+            flags: Flags::ACK | control | self.ect_if_always() | self.own_count,
             ..self.blank(now)
         });
         self.counters.sent += 1;

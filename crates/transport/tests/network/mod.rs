@@ -4,6 +4,8 @@
 //! The test keeps its own account of what reached the receiver, as a set of numbers, and holds
 //! every acknowledgement against it.
 
+#![allow(dead_code, reason = "no test uses all of it")]
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -61,6 +63,9 @@ pub(crate) struct Counters {
     pub sack_blocks: u64,
     pub echoes: u64,
     pub overtaken: u64,
+    /// Marked segments that reached the receiver, and what the sender heard of them.
+    pub marked: u64,
+    pub marks_heard: u64,
 }
 
 pub(crate) struct World {
@@ -135,6 +140,7 @@ impl World {
         }
         let sent = self.client.counters();
         self.counters.resent = sent.resent;
+        self.counters.marks_heard = sent.marked;
         self.counters.timeouts = u64::from(sent.timeouts.max(sent.syn_resent));
         End {
             state: self.client.state(),
@@ -153,7 +159,7 @@ impl World {
         match event {
             Event::ToServer(n) => {
                 let (seg, ce) = self.packets[n];
-                self.note_arrival(&seg);
+                self.note_arrival(&seg, ce);
                 // A burst that is said to go on and does not would leave its end unread.
                 let next = self.agenda.peek();
                 let follows = next.is_some_and(|n| matches!(n.0.2, Event::ToServer(_)));
@@ -189,10 +195,11 @@ impl World {
     }
 
     /// Keeps the account of what the receiver has.
-    fn note_arrival(&mut self, seg: &Segment) {
+    fn note_arrival(&mut self, seg: &Segment, ce: bool) {
         if seg.flags.has(Flags::SYN) || (seg.len == 0 && !seg.flags.has(Flags::FIN)) {
             return;
         }
+        self.counters.marked += u64::from(ce);
         self.counters.overtaken += u64::from(seg.seq < self.highest);
         self.highest = self.highest.max(seg.seq);
         *self.arrived.entry(seg.seq).or_default() += 1;

@@ -1,0 +1,351 @@
+//! Prague: as DCTCP, for paths of the Internet and the queues of L4S.
+//!
+//! # Source
+//!
+//! draft-briscoe-iccrg-prague-congestion-control; RFC 9331 §4 (what L4S asks of a sender).
+//!
+//! # Law
+//!
+//! ```text
+//! RTT_virt = max(srtt, 25 ms)              shorter round trips behave as one of 25 ms
+//! once an RTT_virt, from the first mark on:
+//!              alpha += (marked / delivered - alpha) / 16                      alpha starts at 1
+//! mark         cwnd = cwnd (1 - alpha / 2)     once an RTT_virt
+//! growth       cwnd += (delivered - marked) (srtt / RTT_virt)^2 / cwnd         in segments
+//!              slow start: cwnd += delivered - marked, until the first mark or loss
+//! loss         cwnd = cwnd / 2                 time-out: 1 segment and slow start to half
+//! pacing       cwnd / srtt, in slow start twice that; units of 0.25 ms
+//! ```
+//!
+//! Packets of both ends are ECT(1); the peer counts marks (RFC 9768). A peer that cannot gets no
+//! ECN at all, since ECT(1) says that each mark is answered a little.
+//!
+//! # Differences from the draft
+//!
+//! | here | draft, Linux | effect |
+//! |---|---|---|
+//! | independence of the RTT from the start | after 500 round trips | shorter flows on short paths are slower |
+//! | a loss halves | as CUBIC or Reno, less what a mark just took | – |
+//! | a classic AQM is not told from one for L4S | told, in the draft as future work | yields too little where one marks ECT(1) |
+//! | the window changes at once | spread over a round trip | pacing spreads it |
+
+use sojourn_net::Instant;
+
+use super::{Ack, CongestionControl, Progress, Start, Window};
+use crate::segment::MSS;
+
+/// The round trip that shorter ones behave as, in µs.
+const RTT_VIRT_MIN: u32 = 25_000;
+/// Gain of the moving average.
+const GAIN: f64 = 1.0 / 16.0;
+/// The window falls no lower.
+const MIN_CWND: f64 = 2.0;
+
+/// The Prague congestion controller. Windows are in segments, with their fraction.
+#[derive(Clone, Debug)]
+pub struct Prague {
+    cwnd: f64,
+    ssthresh: f64,
+    /// The window before the last loss.
+    prior_cwnd: f64,
+    /// Part of the segments marked.
+    alpha: f64,
+    /// Marks were seen: the path has an AQM, and alpha a meaning.
+    saw_ce: bool,
+    /// Delivered and marked in this virtual round trip.
+    delivered: u32,
+    marked: u32,
+    /// What the acknowledgement under way told.
+    heard: Option<(u32, u32)>,
+    round_end: Instant,
+    /// Marks before this have been answered.
+    answered_until: Instant,
+    /// In µs; 8 times the smoothed one, 0 before the first sample.
+    srtt8: u32,
+}
+
+impl Default for Prague {
+    fn default() -> Self {
+        Self {
+            cwnd: MIN_CWND,
+            ssthresh: f64::INFINITY,
+            prior_cwnd: 0.0,
+            alpha: 1.0,
+            saw_ce: false,
+            delivered: 0,
+            marked: 0,
+            heard: None,
+            round_end: Instant::ZERO,
+            answered_until: Instant::ZERO,
+            srtt8: 0,
+        }
+    }
+}
+
+impl Prague {
+    const fn srtt(&self) -> u32 {
+        self.srtt8 / 8
+    }
+
+    fn rtt_virt(&self) -> sojourn_net::Duration {
+        sojourn_net::Duration::from_micros(self.srtt().max(RTT_VIRT_MIN).into())
+    }
+
+    fn sample(&mut self, rtt: u32) {
+        if self.srtt8 == 0 {
+            self.srtt8 = rtt.saturating_mul(8);
+        } else {
+            self.srtt8 = self.srtt8 - self.srtt8 / 8 + rtt;
+        }
+    }
+
+    /// The average of a virtual round trip that is over.
+    fn end_round(&mut self, now: Instant) {
+        if self.saw_ce && self.delivered > 0 {
+            let part = f64::from(self.marked) / f64::from(self.delivered);
+            self.alpha += (part.min(1.0) - self.alpha) * GAIN;
+        }
+        self.delivered = 0;
+        self.marked = 0;
+        self.round_end = now + self.rtt_virt();
+    }
+
+    fn grow_by(&mut self, unmarked: u32) {
+        let unmarked = f64::from(unmarked);
+        if self.cwnd < self.ssthresh {
+            self.cwnd = (self.cwnd + unmarked).min(self.ssthresh.max(self.cwnd));
+            return;
+        }
+        let slow = f64::from(self.srtt()) / f64::from(self.srtt().max(RTT_VIRT_MIN));
+        self.cwnd += unmarked * slow * slow / self.cwnd;
+    }
+
+    fn reduce_to(&mut self, cwnd: f64, now: Instant) {
+        self.cwnd = cwnd.max(MIN_CWND);
+        self.ssthresh = self.cwnd;
+        self.answered_until = now + self.rtt_virt();
+    }
+
+    fn whole(&self) -> u32 {
+        whole(self.cwnd)
+    }
+}
+
+/// Whole segments of a window.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a window is positive, and capped"
+)]
+fn whole(window: f64) -> u32 {
+    window.min(1e9) as u32
+}
+
+impl CongestionControl for Prague {
+    fn on_acked(&mut self, _window: &mut Window, ack: &Ack) {
+        if let Some(rtt) = ack.rtt_micros {
+            self.sample(rtt.clamp(1, 60_000_000));
+        }
+    }
+
+    fn grow(&mut self, _window: &mut Window, _ack: &Ack, _acked: u32) {}
+
+    fn on_echo(&mut self, _snd_una: u32, _snd_nxt: u32, delivered: u32, marked: u32) {
+        self.heard = Some((delivered, marked));
+    }
+
+    fn ssthresh(&mut self, _cwnd: u32) -> u32 {
+        // Marks are answered in `steer`, losses in `ssthresh_of_loss`.
+        self.whole().max(2)
+    }
+
+    fn ssthresh_of_loss(&mut self, _cwnd: u32) -> Option<u32> {
+        self.prior_cwnd = self.cwnd;
+        self.cwnd = (self.cwnd / 2.0).max(MIN_CWND);
+        self.ssthresh = self.cwnd;
+        Some(self.whole())
+    }
+
+    fn on_timeout(&mut self, _now: Instant, _snd_nxt: u32) {
+        self.cwnd = 1.0;
+    }
+
+    fn on_undo(&mut self) {
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        self.ssthresh = self.ssthresh.max(self.cwnd);
+    }
+
+    fn steers(&self) -> bool {
+        true
+    }
+
+    fn begin(&mut self, window: &Window, start: &Start) {
+        self.cwnd = f64::from(window.cwnd);
+        self.sample(start.rtt_micros);
+        self.round_end = start.now + self.rtt_virt();
+    }
+
+    fn steer(&mut self, window: &mut Window, ack: &Ack, progress: &Progress) -> bool {
+        let unheard = (progress.newly_delivered, 0);
+        let (delivered, marked) = self.heard.take().unwrap_or(unheard);
+        self.delivered += delivered;
+        self.marked += marked;
+        self.saw_ce |= marked > 0;
+        if ack.now >= self.round_end {
+            self.end_round(ack.now);
+        }
+        // What does not fill half of the window shows nothing of a larger one.
+        if 2 * progress.prior_in_flight > window.cwnd {
+            self.grow_by(delivered.saturating_sub(marked));
+        }
+        if marked > 0 && ack.now >= self.answered_until {
+            self.reduce_to(self.cwnd * (1.0 - self.alpha / 2.0), ack.now);
+        }
+        window.cwnd = self.whole();
+        if self.ssthresh.is_finite() {
+            window.ssthresh = whole(self.ssthresh);
+        }
+        false
+    }
+
+    fn pacing_rate(&self) -> Option<u64> {
+        if self.srtt8 == 0 {
+            return None;
+        }
+        let doubling = if self.cwnd < self.ssthresh { 2 } else { 1 };
+        let per_second = u64::from(self.whole()) * u64::from(MSS) * 1_000_000 * doubling;
+        Some(per_second / u64::from(self.srtt().max(1)))
+    }
+
+    fn unit_shift(&self) -> u32 {
+        12
+    }
+
+    fn least_unit(&self) -> u32 {
+        1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cc::Ack;
+
+    /// A connection whose window of segments is acknowledged each round trip.
+    struct Rounds {
+        cc: Prague,
+        window: Window,
+        now: Instant,
+        rtt_micros: u32,
+    }
+
+    impl Rounds {
+        fn new(cwnd: u32, rtt_micros: u32) -> Self {
+            let (mut cc, window) = (Prague::default(), Window::new(cwnd));
+            cc.begin(
+                &window,
+                &Start {
+                    now: Instant::ZERO,
+                    tick: 0,
+                    rtt_micros,
+                    delivered: 1,
+                },
+            );
+            Self {
+                cc,
+                window,
+                now: Instant::ZERO,
+                rtt_micros,
+            }
+        }
+
+        /// A round trip, in which each segment is acknowledged and `marked` were marked.
+        fn round(&mut self, marked: u32) {
+            let flight = self.window.cwnd;
+            for n in 0..flight {
+                let gap = u64::from(self.rtt_micros) * 1_000 / u64::from(flight);
+                self.now += sojourn_net::Duration::from_nanos(gap);
+                let ack = Ack {
+                    now: self.now,
+                    tick: 0,
+                    rtt_micros: Some(self.rtt_micros),
+                    one_way_ms: None,
+                    snd_una: 0,
+                    snd_nxt: 0,
+                    pacing_rate: 0,
+                };
+                self.cc.on_acked(&mut self.window, &ack);
+                self.cc.on_echo(0, 0, 1, u32::from(n < marked));
+                let progress = Progress {
+                    newly_delivered: 1,
+                    prior_in_flight: flight,
+                    ..Progress::at(self.now)
+                };
+                self.cc.steer(&mut self.window, &ack, &progress);
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_mark_ends_slow_start_and_halves() {
+        let mut rounds = Rounds::new(10, 50_000);
+        rounds.round(0);
+        rounds.round(0);
+        assert_eq!(
+            (rounds.window.cwnd, rounds.window.ssthresh),
+            (40, Window::UNSET)
+        );
+        rounds.round(1);
+        // Half, and what the 39 unmarked segments of the round add to it.
+        let grown = rounds.window.cwnd;
+        assert!((20..=22).contains(&grown), "{grown}");
+        assert_eq!(rounds.window.ssthresh, 20);
+    }
+
+    #[test]
+    fn alpha_settles_at_the_part_marked_and_marks_cost_half_of_it() {
+        let mut rounds = Rounds::new(100, 50_000);
+        rounds.cc.ssthresh = 100.0;
+        for _ in 0..200 {
+            rounds.cc.cwnd = 100.0;
+            rounds.window.cwnd = 100;
+            rounds.round(10);
+        }
+        assert!((rounds.cc.alpha - 0.1).abs() < 0.01, "{}", rounds.cc.alpha);
+        // A cut of 5 and growth of 0.9 a round trip, begun at 100.
+        rounds.cc.cwnd = 100.0;
+        rounds.window.cwnd = 100;
+        rounds.round(10);
+        assert!((rounds.cc.cwnd - 95.9).abs() < 0.5, "{}", rounds.cc.cwnd);
+    }
+
+    #[test]
+    fn short_round_trips_grow_as_slowly_as_one_of_25_ms() {
+        // Segments of growth in a second, from 100 of a window in avoidance.
+        let growth = |rtt_micros: u32| {
+            let mut rounds = Rounds::new(100, rtt_micros);
+            rounds.cc.ssthresh = 50.0;
+            for _ in 0..1_000_000 / rtt_micros {
+                rounds.round(0);
+            }
+            rounds.cc.cwnd - 100.0
+        };
+        // 40 in a second of 25 ms, of which the rate is to grow as fast: a window of a fifth of the
+        // rate's round trip needs a fifth of it.
+        let [slow, same, fast] = [50_000, 25_000, 5_000].map(growth);
+        assert!((slow - 20.0).abs() < 1.0, "{slow}");
+        assert!((same - 40.0).abs() < 1.0, "{same}");
+        assert!((fast - 8.0).abs() < 1.0, "{fast}");
+    }
+
+    #[test]
+    fn a_loss_halves_and_undoing_takes_that_back() {
+        let mut rounds = Rounds::new(100, 50_000);
+        assert_eq!(rounds.cc.ssthresh_of_loss(100), Some(50));
+        rounds.cc.on_undo();
+        assert_eq!(rounds.cc.whole(), 100);
+        rounds.cc.ssthresh_of_loss(100);
+        rounds.cc.on_timeout(rounds.now, 0);
+        assert_eq!((rounds.cc.whole(), rounds.cc.ssthresh), (1, 50.0));
+    }
+}

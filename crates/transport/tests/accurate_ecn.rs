@@ -1,0 +1,113 @@
+//! Accurate ECN from end to end: who agrees on it, and that every mark is heard.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod network;
+
+use network::{Network, Transfer, World};
+use sojourn_net::{Duration, Instant, Rate};
+use sojourn_transport::{
+    Arrival, CcKind, Flags, MSS, Receiver, Segment, Sender, SenderParams, State, Ticks,
+};
+
+fn prague() -> SenderParams {
+    params(CcKind::Prague)
+}
+
+fn params(cc: CcKind) -> SenderParams {
+    SenderParams {
+        cc,
+        ..SenderParams::default()
+    }
+}
+
+/// What the sender of `client` sends first to the listener that one of `server` would need, and
+/// the SYN-ACK between, when the SYN arrives so.
+fn handshake(client: SenderParams, server: Receiver, ce: bool) -> (Segment, Segment, Segment) {
+    let (mut client, mut server) = (Sender::new(&client, Ticks::default()), server);
+    let mut out = Vec::new();
+    client.write(Instant::ZERO, 1 << 20, &mut out);
+    client.connect(Instant::ZERO, &mut out);
+    let syn = out.pop().unwrap();
+    server.on_segment(Instant::ZERO, &syn, Arrival { ce, more: false }, &mut out);
+    let syn_ack = out.pop().unwrap();
+    client.on_segment(Instant::from_millis(20), &syn_ack, &mut out);
+    let data = out.into_iter().find(|seg| seg.len > 0).unwrap();
+    (syn, syn_ack, data)
+}
+
+fn ace(seg: &Segment) -> [bool; 3] {
+    [Flags::AE, Flags::CWR, Flags::ECE].map(|flag| seg.flags.has(flag))
+}
+
+#[test]
+fn two_ends_that_count_agree_and_tell_how_the_syn_arrived() {
+    let listener = || Receiver::answering(&prague(), Ticks::default());
+    let (syn, syn_ack, data) = handshake(prague(), listener(), false);
+    assert_eq!(ace(&syn), [true; 3]);
+    // The SYN was ECT(1).
+    assert_eq!(ace(&syn_ack), [false, true, true]);
+    assert!(data.flags.has(Flags::ECT) && data.flags.has(Flags::ECT1));
+    // The counter of what came back stands at 5.
+    assert_eq!(ace(&data), [true, false, true]);
+    let (_, syn_ack, _) = handshake(prague(), listener(), true);
+    assert_eq!(ace(&syn_ack), [true, true, false]);
+}
+
+#[test]
+fn a_peer_that_does_not_count_gets_no_ect1() {
+    for listener in [
+        Receiver::new(Ticks::default(), true),
+        Receiver::new(Ticks::default(), false),
+        Receiver::answering(&params(CcKind::Dctcp), Ticks::default()),
+    ] {
+        let (_, syn_ack, data) = handshake(prague(), listener, false);
+        assert!(!syn_ack.flags.has(Flags::AE) && !syn_ack.flags.has(Flags::CWR));
+        assert!(!data.flags.has(Flags::ECT), "{data:?}");
+        assert_eq!(ace(&data), [false; 3]);
+    }
+    // And one that counts takes what others offer.
+    let listener = Receiver::answering(&prague(), Ticks::default());
+    let classic = SenderParams {
+        ecn: true,
+        ..params(CcKind::Reno)
+    };
+    let (_, syn_ack, data) = handshake(classic, listener, false);
+    assert_eq!(ace(&syn_ack), [false, false, true]);
+    assert!(data.flags.has(Flags::ECT) && !data.flags.has(Flags::ECT1));
+}
+
+#[test]
+fn every_mark_is_heard() {
+    let (mut marked, mut surplus) = (0, 0);
+    for seed in 0..120 {
+        let part = |of: &[u64]| of[usize::try_from(seed).unwrap() % of.len()];
+        let room = part(&[1_000, 1_000, 1_000, 1_000, 1_000, 20, 100]);
+        let network = Network {
+            marking: part(&[3, 30, 300, 1_000]),
+            ack_loss: part(&[0, 0, 0, 0, 0, 200, 200, 200, 500]),
+            delay: Duration::from_millis(10),
+            bottleneck: Some((Rate::mbit(20), room)),
+            ..Network::default()
+        };
+        let end = World::new(Transfer {
+            seed,
+            network,
+            params: prague(),
+            writes: vec![(Duration::ZERO, 400 * u64::from(MSS))],
+        })
+        .run();
+        assert_eq!(end.state, State::Done);
+        let (arrived, heard) = (end.counters.marked, end.counters.marks_heard);
+        // Where three SACK blocks leave no room for the option, eights may be heard too many.
+        let lossy = room < 1_000;
+        assert!(
+            heard == arrived || lossy && heard > arrived,
+            "{network:?} {end:?}"
+        );
+        marked += arrived;
+        surplus += heard - arrived;
+    }
+    assert!(marked > 10_000, "only {marked}");
+    assert!(8 * surplus < marked, "{surplus} of {marked}");
+}
