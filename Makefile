@@ -59,8 +59,9 @@ bench: ## Cost of the simulator on the scenarios of docs/performance.md.
 bench-peers: ## The same scenarios in ns-3 and ns-2, side by side.
 	benches/peers/run.sh
 
-parity: ## Agreement with the Linux kernel, scenario by scenario.
+parity: ## Agreement with the Linux kernel and, for QUIC, with quinn-proto, scenario by scenario.
 	cargo run --release -p sojourn-parity
+	cargo run --quiet -p sojourn-quic-parity
 
 formulae: ## Congestion controls against the formulae they are known by.
 	cargo test --release --quiet -p sojourn-transport --test formulae -- --nocapture --test-threads 1

@@ -34,7 +34,7 @@ const EDGES: [(&str, &[&str]); 6] = [
 ];
 
 /// Members that measure the others and may depend on any.
-const MEASURING: [&str; 2] = ["sojourn-bench", "sojourn-parity"];
+const MEASURING: [&str; 3] = ["sojourn-bench", "sojourn-parity", "sojourn-quic-parity"];
 
 /// A file longer than this does not fit a head.
 const MOST_LINES: usize = 600;

@@ -131,10 +131,13 @@ impl Congestion {
             return false;
         }
         self.recovery = Some(now);
-        self.window.ssthresh = self.cc.ssthresh(self.window.cwnd);
+        let before = self.window.cwnd;
+        self.window.ssthresh = self.cc.ssthresh(before);
         self.window.cwnd = self.window.ssthresh.max(MIN_WINDOW);
-        self.window.cnt = 0;
-        self.remainder = 0;
+        // RFC 9002 counts bytes: what was earned of the next datagram is not lost.
+        let earned = u64::from(self.window.cnt) * u64::from(self.window.cwnd);
+        let earned = earned / u64::from(before.max(1));
+        self.window.cnt = u32::try_from(earned).unwrap_or(u32::MAX);
         true
     }
 

@@ -1,0 +1,149 @@
+//! Runs both and sets their numbers side by side.
+
+use std::fmt;
+
+use sojourn_net::{Duration, Instant};
+use sojourn_transport::CcKind;
+use sojourn_transport::quic::Params;
+
+use crate::outcome::{Outcome, Sent};
+use crate::quic_path::connection::Connection;
+use crate::quic_path::{Path, To};
+use crate::scenarios::{Off, Scenario};
+use crate::theirs;
+
+/// A number of both.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    scenario: &'static str,
+    what: String,
+    ours: f64,
+    theirs: f64,
+    /// What the RFC asks for, where it does not ask for what theirs does.
+    by_rfc: Option<f64>,
+    tolerance: f64,
+}
+
+impl Row {
+    pub(crate) fn agrees(&self) -> bool {
+        let right = self.by_rfc.unwrap_or(self.theirs);
+        (self.ours - right).abs() <= self.tolerance
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            scenario,
+            what,
+            ours,
+            theirs,
+            by_rfc,
+            tolerance,
+        } = self;
+        let verdict = match (self.agrees(), by_rfc) {
+            (false, _) => " off".to_owned(),
+            (true, None) => String::new(),
+            (true, Some(right)) => format!(" by the RFC {right:.1}"),
+        };
+        write!(
+            f,
+            "| {scenario} | {what} | {ours:.1} | {theirs:.1} | {tolerance:.1} |{verdict}"
+        )
+    }
+}
+
+const LIMIT: Duration = Duration::from_secs(600);
+
+fn ours(params: &Params, scenario: &Scenario, path: Path) -> Outcome {
+    let mut connection = Connection::open(params, scenario.transfer, path);
+    connection.run(LIMIT);
+    let sent = connection.log.iter().map(|entry| Sent {
+        at: entry.at,
+        to: entry.to,
+    });
+    let mut outcome = Outcome {
+        connected: connection.connected,
+        completed: connection.completed,
+        sent: sent.collect(),
+        lost: connection.server.counters().lost,
+        ..Outcome::default()
+    };
+    for &(at, window) in &connection.windows {
+        outcome.note_window(at, window.into());
+    }
+    outcome
+}
+
+/// The runs of both.
+fn run(scenario: &Scenario) -> (Vec<Outcome>, Vec<Outcome>) {
+    let params = Params {
+        cc: CcKind::Reno,
+        max_datagram: 1_200,
+        ..Params::default()
+    };
+    let path = |seed| Path::new(scenario.to_server.clone(), scenario.to_client.clone(), seed);
+    let transfer = scenario.transfer;
+    let here = (0..scenario.runs).map(|seed| ours(&params, scenario, path(seed)));
+    let there =
+        (0..scenario.runs).map(|seed| theirs::run(params.certificate, transfer, path(seed), LIMIT));
+    (here.collect(), there.collect())
+}
+
+fn ms(at: Option<Instant>) -> f64 {
+    at.map_or(f64::INFINITY, |at| at.as_secs_f64() * 1e3)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "some dozens")]
+fn mean(outcomes: &[Outcome], of: impl Fn(&Outcome) -> f64) -> f64 {
+    outcomes.iter().map(of).sum::<f64>() / outcomes.len() as f64
+}
+
+/// Every number of a scenario.
+pub(crate) fn rows(scenario: &Scenario) -> Vec<Row> {
+    let (here, there) = run(scenario);
+    let row = |what: &str, of: &dyn Fn(&Outcome) -> f64, tolerance: &dyn Fn(f64) -> f64| {
+        let (ours, theirs) = (mean(&here, of), mean(&there, of));
+        Row {
+            scenario: scenario.name,
+            what: what.to_owned(),
+            ours,
+            theirs,
+            by_rfc: None,
+            tolerance: tolerance(theirs),
+        }
+    };
+    let round = scenario.rtt.as_millis_f64();
+    let time = move |theirs: f64| match scenario.completion {
+        Off::Rounds(rounds) => rounds * round,
+        Off::Part(part) => part * theirs,
+    };
+    let mut completed = row("completed, ms", &|o| ms(o.completed), &time);
+    completed.by_rfc = scenario.by_rfc;
+    let mut rows = vec![
+        row("connected, ms", &|o| ms(o.connected), &time),
+        completed,
+        row("datagrams of the server", &|o| o.count(To::Client), &|n| {
+            0.03 * n + 6.0
+        }),
+    ];
+    for &(to, after, part) in &scenario.instants {
+        let of = move |o: &Outcome| {
+            o.first_after(to, Duration::from_millis(after))
+                .unwrap_or(f64::INFINITY)
+        };
+        let tolerance = move |at: f64| if part > 0.0 { part * at } else { 1.0 };
+        let sender = if to == To::Server { "client" } else { "server" };
+        rows.push(row(
+            &format!("{sender} sends after {after} ms, ms"),
+            &of,
+            &tolerance,
+        ));
+    }
+    if scenario.bulk {
+        #[expect(clippy::cast_precision_loss, reason = "thousands")]
+        rows.push(row("deemed lost", &|o| o.lost as f64, &|n| 0.25 * n + 10.0));
+        rows.push(row("mean window", &Outcome::mean_window, &|w| 0.1 * w));
+    }
+    rows
+}

@@ -1,0 +1,323 @@
+//! A connection of quinn-proto, whole, in virtual time over a scripted path.
+
+#![expect(clippy::unwrap_used, reason = "this is a test")]
+#![expect(
+    clippy::disallowed_types,
+    reason = "quinn-proto counts in these, from any origin"
+)]
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use quinn_proto::congestion::NewRenoConfig;
+use quinn_proto::{
+    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig,
+    Event as Told, ServerConfig, StreamEvent, StreamId, TransportConfig, VarInt,
+};
+use sojourn_net::{Duration, Instant};
+
+use crate::outcome::{Outcome, Sent};
+use crate::quic_path::connection::Transfer;
+use crate::quic_path::{Path, To};
+use crate::stand_in::StandIn;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Arrives(To, usize),
+    Timer(To),
+}
+
+struct End {
+    endpoint: Endpoint,
+    connection: Option<(ConnectionHandle, Connection)>,
+    due: Option<Instant>,
+    stream: Option<StreamId>,
+    /// Bytes read, and whether all.
+    read: (u64, bool),
+    /// All that was written is acknowledged.
+    acknowledged: bool,
+}
+
+struct Run {
+    origin: std::time::Instant,
+    now: Instant,
+    client: End,
+    server: End,
+    path: Path,
+    transfer: Transfer,
+    agenda: BinaryHeap<Reverse<(Instant, u64, Event)>>,
+    scheduled: u64,
+    flying: Vec<Vec<u8>>,
+    outcome: Outcome,
+}
+
+fn address(end: To) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, 1_000 + end as u16))
+}
+
+const fn peer(end: To) -> To {
+    match end {
+        To::Client => To::Server,
+        To::Server => To::Client,
+    }
+}
+
+fn transport() -> Arc<TransportConfig> {
+    let large = VarInt::from_u64(1 << 40).unwrap();
+    let mut config = TransportConfig::default();
+    config
+        .initial_mtu(1_200)
+        .mtu_discovery_config(None)
+        .stream_receive_window(large)
+        .receive_window(large)
+        .send_window(1 << 40)
+        .congestion_controller_factory(Arc::new(NewRenoConfig::default()))
+        .enable_segmentation_offload(false);
+    Arc::new(config)
+}
+
+fn end(server: bool, stand_in: StandIn) -> End {
+    let mut config = EndpointConfig::new(Arc::new(stand_in));
+    config.grease_quic_bit(false);
+    let server = server.then(|| {
+        let mut config = ServerConfig::new(Arc::new(stand_in), Arc::new(stand_in));
+        config.transport_config(transport());
+        Arc::new(config)
+    });
+    End {
+        endpoint: Endpoint::new(Arc::new(config), server, true, Some([7; 32])),
+        connection: None,
+        due: None,
+        stream: None,
+        read: (0, false),
+        acknowledged: false,
+    }
+}
+
+/// Runs a transfer until it is complete and acknowledged, or `limit`.
+pub(crate) fn run(certificate: u16, transfer: Transfer, path: Path, limit: Duration) -> Outcome {
+    let stand_in = StandIn {
+        certificate: certificate.into(),
+    };
+    let mut run = Run {
+        #[expect(clippy::disallowed_methods, reason = "the origin of virtual time")]
+        origin: std::time::Instant::now(),
+        now: Instant::ZERO,
+        client: end(false, stand_in),
+        server: end(true, stand_in),
+        path,
+        transfer,
+        agenda: BinaryHeap::new(),
+        scheduled: 0,
+        flying: Vec::new(),
+        outcome: Outcome::default(),
+    };
+    let mut config = ClientConfig::new(Arc::new(stand_in));
+    config.transport_config(transport());
+    let (at, to) = (run.std_now(), address(To::Server));
+    let opened = run.client.endpoint.connect(at, config, to, "server");
+    run.client.connection = Some(opened.unwrap());
+    run.turn(To::Client);
+    let end = Instant::ZERO + limit;
+    while let Some(Reverse((at, _, event))) = run.agenda.pop() {
+        if at > end || run.is_over() {
+            break;
+        }
+        run.now = at;
+        run.handle(event);
+    }
+    let connection = run.server.connection.as_ref();
+    run.outcome.lost = connection.map_or(0, |(_, c)| c.stats().path.lost_packets);
+    run.outcome
+}
+
+impl Run {
+    fn std_now(&self) -> std::time::Instant {
+        self.origin + std::time::Duration::from_nanos(self.now.as_nanos())
+    }
+
+    fn end(&mut self, end: To) -> &mut End {
+        match end {
+            To::Client => &mut self.client,
+            To::Server => &mut self.server,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.client.read.1 && self.server.acknowledged && self.client.acknowledged
+    }
+
+    fn schedule(&mut self, at: Instant, event: Event) {
+        self.scheduled += 1;
+        self.agenda.push(Reverse((at, self.scheduled, event)));
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Arrives(to, n) => self.deliver(to, n),
+            Event::Timer(of) => {
+                let (now, at) = (self.now, self.std_now());
+                let end = self.end(of);
+                if end.due != Some(now) {
+                    return;
+                }
+                end.due = None;
+                if let Some((_, connection)) = &mut end.connection
+                    && connection.poll_timeout().is_some_and(|due| due <= at)
+                {
+                    connection.handle_timeout(at);
+                }
+                self.turn(of);
+            }
+        }
+    }
+
+    fn deliver(&mut self, to: To, n: usize) {
+        let data = BytesMut::from(&self.flying[n][..]);
+        let now = self.std_now();
+        let mut out = Vec::new();
+        let end = self.end(to);
+        let from = address(peer(to));
+        let event = end.endpoint.handle(now, from, None, None, data, &mut out);
+        match event {
+            Some(DatagramEvent::NewConnection(incoming)) => {
+                let accepted = end.endpoint.accept(incoming, now, &mut out, None);
+                end.connection = Some(accepted.map_err(|error| error.cause).unwrap());
+            }
+            Some(DatagramEvent::ConnectionEvent(_, event)) => {
+                if let Some((_, connection)) = &mut end.connection {
+                    connection.handle_event(event);
+                }
+            }
+            // Answers to what belongs to no connection.
+            Some(DatagramEvent::Response(_)) | None => {}
+        }
+        self.turn(to);
+    }
+
+    /// Lets the application of an end act, and sends.
+    fn turn(&mut self, of: To) {
+        let now = self.std_now();
+        loop {
+            self.pass_events(of);
+            self.act(of);
+            let mut data = Vec::new();
+            let end = self.end(of);
+            let Some((_, connection)) = &mut end.connection else {
+                return;
+            };
+            if connection.poll_transmit(now, 1, &mut data).is_none() {
+                break;
+            }
+            self.send(peer(of), &data);
+        }
+        self.follow(of);
+        if of == To::Server
+            && let Some((_, connection)) = &self.server.connection
+        {
+            #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
+            let window = connection.congestion_state().window() as f64 / 1_200.0;
+            self.outcome.note_window(self.now, window);
+        }
+    }
+
+    fn pass_events(&mut self, of: To) {
+        let end = self.end(of);
+        if let Some((handle, connection)) = &mut end.connection {
+            while let Some(event) = connection.poll_endpoint_events() {
+                if let Some(event) = end.endpoint.handle_event(*handle, event) {
+                    connection.handle_event(event);
+                }
+            }
+        }
+    }
+
+    fn act(&mut self, of: To) {
+        let Transfer { request, response } = self.transfer;
+        let now = self.now;
+        let end = self.end(of);
+        let Some((_, connection)) = &mut end.connection else {
+            return;
+        };
+        let mut connected = false;
+        while let Some(event) = connection.poll() {
+            match event {
+                Told::Connected => connected = true,
+                Told::Stream(StreamEvent::Finished { .. }) => end.acknowledged = true,
+                _ => {}
+            }
+        }
+        let write = |connection: &mut Connection, id, bytes: u64| {
+            let data = vec![0; usize::try_from(bytes).unwrap()];
+            let written = connection.send_stream(id).write(&data).unwrap();
+            assert_eq!(written, data.len(), "flow control limits");
+            connection.send_stream(id).finish().unwrap();
+        };
+        if connected && of == To::Client {
+            let id = connection.streams().open(Dir::Bi).unwrap();
+            end.stream = Some(id);
+            write(connection, id, request);
+            self.outcome.connected = Some(now);
+            return;
+        }
+        if end.stream.is_none() {
+            end.stream = connection.streams().accept(Dir::Bi);
+        }
+        let Some(id) = end.stream else { return };
+        if end.read.1 {
+            return;
+        }
+        let mut stream = connection.recv_stream(id);
+        let Ok(mut chunks) = stream.read(true) else {
+            return;
+        };
+        loop {
+            match chunks.next(usize::MAX) {
+                Ok(Some(chunk)) => end.read.0 += chunk.bytes.len() as u64,
+                Ok(None) => {
+                    end.read.1 = true;
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+        let _ = chunks.finalize();
+        if end.read.1 && of == To::Server {
+            assert_eq!(end.read.0, request);
+            write(connection, id, response);
+        } else if end.read.1 {
+            assert_eq!(end.read.0, response);
+            self.outcome.completed = Some(now);
+        }
+    }
+
+    fn send(&mut self, to: To, data: &[u8]) {
+        let (arrivals, _) = self.path.carry(self.now, to, data.len() as u64);
+        self.outcome.sent.push(Sent { at: self.now, to });
+        for at in arrivals.into_iter().flatten() {
+            self.flying.push(data.to_vec());
+            let n = self.flying.len() - 1;
+            self.schedule(at, Event::Arrives(to, n));
+        }
+    }
+
+    fn follow(&mut self, of: To) {
+        let (origin, now) = (self.origin, self.now);
+        let end = self.end(of);
+        let Some((_, connection)) = &mut end.connection else {
+            return;
+        };
+        let Some(due) = connection.poll_timeout() else {
+            return;
+        };
+        let nanos = due.saturating_duration_since(origin).as_nanos();
+        let due = Instant::from_nanos(u64::try_from(nanos).unwrap()).max(now);
+        if end.due.is_none_or(|pending| due < pending) {
+            end.due = Some(due);
+            self.schedule(due, Event::Timer(of));
+        }
+    }
+}
