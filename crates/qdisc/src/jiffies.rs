@@ -46,6 +46,13 @@ mod tests {
     #[test]
     fn a_long_timer_ends_with_a_slot() {
         assert_eq!(fires(0, 63), 64);
+        assert_eq!(fires(1, 62), 64);
+        assert_eq!(fires(1, 63), 72);
+        assert_eq!(fires(1, 64), 72);
+        // The last level has slots of 2^24 ticks, however long the delay.
+        assert_eq!(fires(0, 62 << 24), 63 << 24);
+        assert_eq!(fires(0, 64 << 24), 65 << 24);
+        assert_eq!(fires(0, 600 << 24), 601 << 24);
         assert_eq!(fires(0, 500), 504);
         assert_eq!(fires(3, 500), 504);
         assert_eq!(fires(4, 500), 512);

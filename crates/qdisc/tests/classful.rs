@@ -98,3 +98,47 @@ fn queues_do_not_stand_too_deep_in_each_other() {
     let wide = "prio bands 16 leaf ".repeat(4) + "pfifo";
     assert!(refusal(&wide).ends_with("leaf makes 69904 queues, at most are 65536"));
 }
+
+#[test]
+fn what_is_reconstructed_of_a_leaf_is_of_the_whole() {
+    for text in [
+        "red min 3000 max 9000 leaf",
+        "sfb leaf",
+        "drr leaf",
+        "prio leaf",
+    ] {
+        let told = |leaf: &str| {
+            let spec = QdiscSpec::parse(&format!("{text} {leaf}")).unwrap();
+            spec.reconstructions()
+        };
+        assert!(told("pfifo").is_empty(), "{text}");
+        let of_leaf = told("floq");
+        assert_eq!(of_leaf.len(), 1, "{text}");
+        assert!(of_leaf[0].starts_with("floq: "), "{of_leaf:?}");
+    }
+    let twice = QdiscSpec::parse("prio leaf floq / (drr leaf blue) / pfifo").unwrap();
+    let all = twice.reconstructions();
+    assert!(
+        all[0].starts_with("floq: ") && all[1].starts_with("blue: "),
+        "{all:?}"
+    );
+    assert_eq!(all.len(), 2);
+}
+
+#[test]
+fn a_queue_with_a_leaf_counts_as_two() {
+    for of in ["red min 3000 max 9000", "sfb"] {
+        let queues = |classes: u32, leaf: &str| {
+            let text = format!("prio bands 16 leaf (drr classes {classes} leaf {of}{leaf})");
+            QdiscSpec::parse(&text)
+        };
+        // 16 (1 + 4000) and 16 (1 + 2 * 2047), then one more.
+        assert!(queues(4_000, "").is_ok(), "{of}");
+        assert!(queues(2_047, " leaf pfifo").is_ok(), "{of}");
+        assert!(queues(2_048, " leaf pfifo").is_err(), "{of}");
+    }
+    assert_eq!(
+        refusal("sfb leaf codel / pfifo"),
+        "sfb: leaf has 2 queues, at most 1 find a place; allowed: queues, / between them"
+    );
+}

@@ -185,6 +185,7 @@ fn the_presets_and_words_of_tc_are_read() {
 fn an_alias_is_what_it_stands_for() {
     let parse = |text| QdiscSpec::parse(text).unwrap();
     assert_eq!(parse("ared"), parse("red adaptive"));
+    assert_eq!(parse("nlred"), parse("red_ns2 nonlinear"));
     assert_eq!(
         parse("fq_nocodel limit 127"),
         parse("fq_codel limit 127 target 100s noecn")
@@ -326,6 +327,16 @@ fn what_contradicts_itself_is_refused_and_what_only_comes_near_is_not() {
             "hred min 0.5 max 0.5",
             "hred: min 0.5 must be below max 0.5",
             "hred min 0.5 max 0.6",
+        ),
+        (
+            "red_ns2 min 9 max 9",
+            "red_ns2: min 9 must be below max 9",
+            "red_ns2 min 9 max 10",
+        ),
+        (
+            "choke limit 20 max 21",
+            "choke: max 21 must not be above limit 20",
+            "choke limit 20 max 20",
         ),
         (
             "pie profile linux nocap",

@@ -224,3 +224,17 @@ fn the_table_of_the_module_has_100_places() {
     assert_eq!((module.table, module.shadow), (100, 2_000));
     assert_eq!(AfdParams::default().table, 2_000);
 }
+
+#[test]
+fn a_flow_alone_has_no_fair_share_in_the_module() {
+    let (mut q, mut seen) = queue(&AfdParams {
+        limit: 100,
+        sample: RARELY,
+        ..AfdParams::afq_kernel2012()
+    });
+    sampled(&mut q, &[2_000]);
+    for id in 0..90 {
+        q.enqueue(Instant::ZERO, packet(id, 0, Ecn::NotEct), &mut seen);
+    }
+    assert_eq!(q.fair_share(), None);
+}

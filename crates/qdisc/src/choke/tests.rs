@@ -169,3 +169,41 @@ fn a_heavy_flow_gets_less_than_it_sends() {
     );
     assert!(choke.counts.matched > 1_000);
 }
+
+#[test]
+fn its_average_is_that_of_a_red_with_as_many_bytes() {
+    let params = ChokeParams {
+        avpkt: Bytes(500),
+        burst: None,
+        probability: 0.25,
+        ..params()
+    };
+    let red = params.as_red();
+    assert_eq!(
+        (red.min, red.max),
+        (Some(Bytes(2_500)), Some(Bytes(15_000)))
+    );
+    assert_eq!((red.avpkt, red.burst), (Bytes(500), Some(13)));
+    assert!((red.probability - 0.25).abs() < 1e-12);
+    let given = ChokeParams {
+        burst: Some(7),
+        ..params
+    };
+    assert_eq!(given.as_red().burst, Some(7));
+}
+
+#[test]
+fn the_choke_of_a_full_buffer_counts_its_bytes() {
+    let mut choke = queue(params(), 1);
+    let mut seen = Recorder::default();
+    for (id, size) in [(0, 100), (1, 200), (2, 300)] {
+        let pkt = TestPacket {
+            size,
+            ..packet(id, 1)
+        };
+        choke.enqueue(Instant::ZERO, pkt, &mut seen);
+    }
+    assert_eq!(choke.backlog().bytes, Bytes(600));
+    choke.dequeue(Instant::ZERO, &mut seen);
+    assert_eq!(choke.backlog().bytes, Bytes(500));
+}

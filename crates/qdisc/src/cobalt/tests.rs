@@ -141,3 +141,46 @@ fn an_empty_buffer_lowers_it_as_rarely_and_by_less() {
         assert_eq!(q.control.p_drop, (1 << 24) - steps * step, "at {at} ms");
     }
 }
+
+#[test]
+fn a_delay_of_as_many_transmissions_as_flows_ask_for_is_no_standing_queue() {
+    let rate = Some(Rate::mbit(1));
+    let q: Cobalt<TestPacket> = Cobalt::new(&CobaltParams::default(), rate, MTU, Rng::new(1));
+    // 12.112 ms each: four alone, two for each of eight flows.
+    for (flows, most) in [(0, 48_448), (1, 48_448), (8, 193_792)] {
+        for (more, stands) in [(0, false), (1, true)] {
+            let mut control = Control::default();
+            let sojourn = Duration::from_micros(most + more);
+            control.next_signal(&q.law, sojourn, flows, ms(1_000));
+            assert_eq!(control.dropping, stands, "{flows} flows, {sojourn}");
+        }
+    }
+}
+
+#[test]
+fn what_no_mark_could_carry_is_dropped_whatever_blue_says() {
+    let (q, _) = queue(CobaltParams::default());
+    for p_drop in [0, u32::MAX] {
+        let mut control = Control {
+            p_drop,
+            ..Control::default()
+        };
+        assert!(control.settle(&q.law, true, ms(1), &mut Rng::new(1)));
+    }
+    assert!(!Control::default().settle(&q.law, false, ms(1), &mut Rng::new(1)));
+}
+
+#[test]
+fn an_empty_buffer_ends_a_state_and_takes_a_step_back() {
+    let (q, _) = queue(CobaltParams::default());
+    let mut control = Control {
+        count: 2,
+        drop_next: ms(10),
+        dropping: true,
+        ..Control::default()
+    };
+    control.on_empty(&q.law, ms(9));
+    assert_eq!((control.count, control.dropping), (2, false));
+    control.on_empty(&q.law, ms(10));
+    assert_eq!(control.count, 1);
+}

@@ -145,3 +145,21 @@ fn overload_before_the_first_signal_does_not_look_like_recent_congestion() {
     assert_eq!(control.signals.count, 1);
     assert!(control.signals.gap(&law) > Duration::from_millis(99));
 }
+
+#[test]
+fn the_rate_is_taken_up_again_within_16_intervals() {
+    let params = CodelParams::default();
+    let law = Law::new(&params);
+    for (at, count) in [(1_599, 4), (1_600, 1)] {
+        let mut signals = Signals {
+            count: 5,
+            lastcount: 1,
+            ..Signals::default()
+        };
+        signals.start(&law, at_ms(at));
+        assert_eq!(
+            signals.count, count,
+            "{at} ms after the last signal was due"
+        );
+    }
+}

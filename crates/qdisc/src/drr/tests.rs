@@ -193,16 +193,16 @@ fn a_round_in_which_none_may_send_leaves_the_order_as_it_was() {
     let ms = |ms| Instant::ZERO + Duration::from_millis(ms);
     let (mut queue, flows) = build("drr classes 3 leaf cake bandwidth 1mbit");
     let mut seen = Recorder::default();
-    // Classes come and go before, each sending what holds it back for 12 ms.
-    for &flow in &flows {
-        queue.enqueue(ms(0), packet(0, flow, 1_514), &mut seen);
-        assert!(queue.dequeue(ms(0), &mut seen).is_some());
+    // Four times a class comes and goes before; the last three are held back for 12 ms then.
+    for (at, class) in [(0, 0), (20, 0), (20, 1), (20, 2)] {
+        queue.enqueue(ms(at), packet(0, flows[class], 1_514), &mut seen);
+        assert!(queue.dequeue(ms(at), &mut seen).is_some());
     }
     for (id, class) in [(1, 0), (2, 1), (3, 2)] {
-        queue.enqueue(ms(1), packet(id, flows[class], 1_514), &mut seen);
+        queue.enqueue(ms(21), packet(id, flows[class], 1_514), &mut seen);
     }
     for _ in 0..4 {
-        assert_eq!(queue.dequeue(ms(2), &mut seen), None);
+        assert_eq!(queue.dequeue(ms(22), &mut seen), None);
     }
     let left = std::iter::from_fn(|| queue.dequeue(ms(100), &mut seen));
     assert_eq!(left.map(|pkt| pkt.id).collect::<Vec<_>>(), [1, 2, 3]);

@@ -164,3 +164,17 @@ fn a_queue_costs_as_many_bytes_as_documented() {
     let turn = size_of::<FlowId>() + size_of::<i64>();
     assert_eq!(size_of::<Flow>() + size_of::<u64>() + turn, 84);
 }
+
+#[test]
+fn memory_may_be_used_to_the_last_byte() {
+    let (mut q, mut seen) = queue(FqCodelParams {
+        memory_limit: Bytes(3 * 1_514),
+        ..FqCodelParams::default()
+    });
+    for id in 0..3 {
+        q.enqueue(at_ms(0), packet(id, 1, 1_514), &mut seen);
+    }
+    assert!(seen.drops.is_empty());
+    q.enqueue(at_ms(0), packet(3, 1, 1_514), &mut seen);
+    assert!(!seen.drops.is_empty());
+}

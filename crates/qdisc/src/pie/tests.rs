@@ -241,3 +241,81 @@ fn drops_are_spaced_by_the_accumulated_probability() {
     assert!(gaps.iter().all(|g| (17..=171).contains(g)));
     assert!((2_600..2_900).contains(&drops.len()), "{}", drops.len());
 }
+
+/// What an update makes of probability `p` at a delay that stays, while `backlog` bytes wait.
+fn updated(params: &PieParams, p: f64, qdelay: u64, backlog: u64) -> f64 {
+    let mut law = Linux::new(params, MTU);
+    law.set_for_test(p, qdelay, Duration::ZERO);
+    law.calculate_probability(Bytes(backlog));
+    law.probability()
+}
+
+#[test]
+fn a_rise_is_cut_to_two_percent_from_a_tenth_on() {
+    let steep = PieParams {
+        alpha: 32,
+        ..linux(Profile::Linux)
+    };
+    // 2 Hz times 200 ms are 40 %, halved below a tenth.
+    let below = updated(&steep, 0.05, ticks_of(215), 100_000) - 0.05;
+    assert!(below > 0.1, "{below}");
+    let above = updated(&steep, 0.15, ticks_of(215), 100_000) - 0.15;
+    assert!((above - 0.02).abs() < 1e-6, "{above}");
+}
+
+#[test]
+fn a_quarter_second_itself_is_not_above_it() {
+    let rise = |qdelay| updated(&linux(Profile::Linux), 0.0, qdelay, 100_000);
+    let (at, above) = (rise(ticks_of(250)), rise(ticks_of(250) + 1));
+    assert!(at < 0.001 && above > 0.02, "{at} {above}");
+}
+
+#[test]
+fn no_delay_says_nothing_while_packets_wait() {
+    let of = |backlog| updated(&linux(Profile::Linux), 0.5, 0, backlog);
+    let (waiting, empty) = (of(100), of(0));
+    assert!((empty / waiting - 63.0 / 64.0).abs() < 1e-3, "{empty}");
+}
+
+#[test]
+fn a_burst_is_allowed_again_below_half_the_target() {
+    for (ms, again) in [(0, true), (7, true), (8, false), (20, false)] {
+        let mut law = Linux::new(&linux(Profile::Linux), MTU);
+        law.set_for_test(0.0, ticks_of(ms), Duration::from_millis(1));
+        law.calculate_probability(Bytes(100_000));
+        // Twice, so that the delay before is the same.
+        law.set_for_test(0.0, ticks_of(ms), Duration::from_millis(1));
+        law.calculate_probability(Bytes(100_000));
+        assert_eq!(law.burst_time() > ticks_of(1), again, "{ms} ms");
+    }
+}
+
+fn estimated(law: &Linux) -> f64 {
+    let all = law.statistics();
+    let found = all.iter().find(|s| s.name == "avg_dq_rate");
+    match found.map(|s| s.value) {
+        Some(crate::contract::Number::Count(n)) => f64::from(u32::try_from(n).unwrap_or(0)),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_departure_rate_is_measured_without_gaps_while_enough_waits() {
+    let size = Bytes(65_536);
+    let mut law = Linux::new(&linux(Profile::Linux314), MTU);
+    for n in 0..400 {
+        law.on_dequeue(at_ms(n), at_ms(0), Bytes(1 << 20), size);
+    }
+    let rate = estimated(&law);
+    assert!((rate / 65_536_000.0 - 1.0).abs() < 0.02, "{rate}");
+    // The measurement under way ends; none begins while little waits.
+    for n in 400..420 {
+        law.on_dequeue(at_ms(n), at_ms(0), Bytes(100), size);
+    }
+    let rate = estimated(&law);
+    for n in 0..1_000 {
+        let now = at_ms(420) + Duration::from_micros(n);
+        law.on_dequeue(now, at_ms(0), Bytes(100), size);
+    }
+    assert!((estimated(&law) - rate).abs() < 0.5);
+}

@@ -5,6 +5,8 @@
     reason = "small numbers"
 )]
 
+mod growth;
+
 use super::*;
 use crate::testing::{Recorder, TestPacket};
 use proptest::prelude::*;

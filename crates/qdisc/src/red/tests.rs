@@ -98,11 +98,24 @@ fn gentle_raises_the_probability_from_max_p_to_1() {
         gentle: true,
         ..params()
     };
-    // At 1.5 max: 0.1 + 0.9 / 2 = 0.55, a gap of 1 or 2 arrivals.
+    // At 1.1 max p_b is 0.1 + 0.9 / 10 = 0.19, at 1.2 max 0.28. The first arrival after a signal is
+    // the count of 1: signalled with p_b / (1 - p_b), as are the next until nothing is left.
     let mut law = law(&gentle);
-    law.qavg = 135_000 << law.wlog;
-    let gaps = gaps(&mut law, 1_000);
-    assert!(gaps.iter().all(|g| (1..=2).contains(g)));
+    for (average, shares) in [
+        (99_000, [0.234_6, 0.234_6, 0.234_6, 0.234_6, 0.061_7]),
+        (108_000, [0.388_9, 0.388_9, 0.222_2, 0.0, 0.0]),
+    ] {
+        law.qavg = average << law.wlog;
+        law.qcount = None;
+        let gaps = gaps(&mut law, 20_000);
+        for (gap, share) in (1..).zip(shares) {
+            let count = gaps.iter().filter(|&&g| g == gap).count();
+            let share: f64 = share;
+            // Four standard deviations are at most 0.015.
+            let got = f64::from(u32::try_from(count).unwrap()) / 20_000.0;
+            assert!((got - share).abs() < 0.015, "{got} of {gap} at {average}");
+        }
+    }
     law.qavg = 180_000 << law.wlog;
     let fate = law.on_arrival(Instant::ZERO, Bytes(180_000), &mut Rng::new(1));
     assert_eq!(fate, Fate::HardSignal);
@@ -151,7 +164,13 @@ fn adaptation_moves_max_p_towards_the_middle_fifth() {
     let mut law = law(&params());
     assert_eq!((law.target_min, law.target_max), (54_000, 66_000));
     let start = law.max_p;
-    for (average, factor) in [(60_000, 1.0), (67_000, 1.1), (53_000, 0.9)] {
+    for (average, factor) in [
+        (60_000, 1.0),
+        (66_000, 1.0),
+        (67_000, 1.1),
+        (54_000, 1.0),
+        (53_000, 0.9),
+    ] {
         law.max_p = start;
         law.qavg = average << law.wlog;
         law.adapt(Instant::ZERO);
@@ -238,4 +257,70 @@ fn the_average_is_of_the_leaf_whose_limits_hold() {
     assert!(seen.drops.iter().any(|drop| drop.2 == DropReason::Aqm));
     let qlen = Statistic::count("qlen", 20).within("leaf", 0);
     assert!(red.statistics().contains(&qlen));
+}
+
+#[test]
+fn a_lot_is_the_kernels_rounded_part_of_32_random_bits() {
+    for (max, part) in [(90_000, 7_158), (91_000, 7_041)] {
+        let law = law(&RedParams {
+            max: Some(Bytes(max)),
+            ..params()
+        });
+        // 2^32 / 10 is 7158.28 times 60000 and 7040.93 times 61000.
+        let drawn = u64::from(Rng::new(5).next_u32());
+        assert_eq!(law.lot(&mut Rng::new(5)), drawn / part);
+    }
+}
+
+#[test]
+fn min_itself_is_between_the_thresholds_and_max_itself_is_not_above_for_choke() {
+    let mut law = law(&params());
+    let mut rng = Rng::new(1);
+    law.qavg = 30_000 << law.wlog;
+    law.on_arrival(Instant::ZERO, Bytes(30_000), &mut rng);
+    assert_eq!(law.qcount, Some(0), "a lot is drawn");
+    // Below it the next between the thresholds is the first again.
+    law.on_arrival(Instant::ZERO, Bytes(0), &mut rng);
+    assert_eq!(law.qcount, None);
+    law.qavg = law.qth_max;
+    assert!(!law.is_above_max());
+    law.qavg += 1;
+    assert!(law.is_above_max());
+}
+
+#[test]
+fn the_buffer_holds_limit_bytes_to_the_last() {
+    let mut red = Red::new(
+        &RedParams {
+            limit: Bytes(4 * 1_514),
+            min: Some(Bytes(3_000)),
+            max: Some(Bytes(6_000)),
+            burst: Some(4),
+            ..params()
+        },
+        None,
+        Rng::new(1),
+    );
+    let mut seen = Recorder::default();
+    for id in 0..5 {
+        red.enqueue(Instant::ZERO, TestPacket::mtu(id), &mut seen);
+    }
+    assert_eq!(red.backlog().packets, 4);
+    assert_eq!(seen.drops[0].2, DropReason::Overlimit);
+}
+
+#[test]
+fn a_timer_that_is_not_due_or_not_wanted_changes_nothing() {
+    for adaptive in [false, true] {
+        let params = RedParams {
+            adaptive,
+            ..params()
+        };
+        let mut red = Red::<TestPacket>::new(&params, None, Rng::new(1));
+        let (due, max_p) = (red.next_timer(), red.law.max_p);
+        let at = if adaptive { 499 } else { 1_000 };
+        red.law.qavg = 89_000 << red.law.wlog;
+        red.on_timer(Instant::from_millis(at));
+        assert_eq!((red.next_timer(), red.law.max_p), (due, max_p));
+    }
 }

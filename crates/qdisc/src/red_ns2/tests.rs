@@ -212,3 +212,62 @@ fn a_full_buffer_costs_the_arrival_and_a_mark_serves_as_a_signal() {
     assert_eq!(q.marked, seen.marks.len() as u64);
     assert!(q.marked > 20 && q.forced > 20 && q.early == 0, "{q:?}");
 }
+
+#[test]
+fn a_max_that_lies_not_above_the_derived_min_sets_min_to_a_third() {
+    // 2500 packets a second and 5 ms: 6.25 packets.
+    let min = |max| {
+        let params = Ns2RedParams {
+            max: Some(max),
+            ..Ns2RedParams::default()
+        };
+        params.thresholds(2_500.0).0
+    };
+    assert_near(min(10.0), 6.25);
+    assert_near(min(6.25), 6.25 / 3.0);
+    assert_near(min(6.0), 2.0);
+}
+
+#[test]
+fn what_is_overdue_is_certain_and_stays_so_for_small_packets() {
+    for (wait, bytes) in [(true, false), (true, true), (false, false), (false, true)] {
+        let mut law = law(&Ns2RedParams {
+            bytes,
+            wait,
+            ..params()
+        });
+        law.average = f64::midpoint(law.min, law.max);
+        // Half of the probability of 0.1 at max: 40 packets and more are two gaps and more.
+        (law.count, law.count_bytes) = (50, 50_000);
+        assert_near(law.probability(Bytes(100)), 1.0);
+        // In packets the size does not count.
+        (law.count, law.count_bytes) = (0, 0);
+        let small = law.probability(Bytes(100));
+        let large = law.probability(Bytes(1_000));
+        assert_near(large, if wait { 0.0 } else { 0.05 });
+        assert_near(small, if bytes { large / 10.0 } else { large });
+    }
+}
+
+#[test]
+fn a_low_max_p_rises_by_a_quarter() {
+    let mut law = law(&Ns2RedParams {
+        adaptive: true,
+        ..params()
+    });
+    law.average = 0.99 * law.max;
+    law.max_p = 0.02;
+    law.adapt(Instant::ZERO);
+    assert_near(law.max_p, 0.025);
+}
+
+#[test]
+fn min_itself_is_between_the_thresholds() {
+    let mut law = law(&params());
+    (law.idle_since, law.average) = (None, 30.0);
+    law.on_arrival(Instant::ZERO, 30.0, SIZE, &mut Rng::new(1));
+    assert!(law.above);
+    law.average = 29.9;
+    law.on_arrival(Instant::ZERO, 29.9, SIZE, &mut Rng::new(1));
+    assert!(!law.above);
+}

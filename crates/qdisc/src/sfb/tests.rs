@@ -195,6 +195,12 @@ fn before_a_change_penalised_flows_enter_the_other_set() {
         q.enqueue(ms(at), packet(0, 1), &mut seen);
         let packets: u32 = q.sets[1].bins.iter().flatten().map(|bin| bin.packets).sum();
         assert_eq!(packets, 8 * counted, "at {at} ms");
+        // And the other way round, when the other set decides.
+        (q.active, q.rehashed) = (1, ms(at));
+        set_p(&mut q, p);
+        q.enqueue(ms(2 * at), packet(0, 1), &mut seen);
+        let packets: u32 = q.sets[0].bins.iter().flatten().map(|bin| bin.packets).sum();
+        assert_eq!(packets, 8 + 8 * counted, "at {at} ms");
     }
 }
 
@@ -220,4 +226,52 @@ fn what_a_leaf_drops_leaves_its_bins() {
     assert_eq!((seen.drops.len(), longest(&q)), (7, Some(3)));
     while q.dequeue(ms(1), &mut seen).is_some() {}
     assert_eq!(longest(&q), Some(0));
+}
+
+#[test]
+fn the_sets_take_turns() {
+    let (mut q, mut seen) = queue(&SfbParams::default());
+    for (turn, active) in [1, 0, 1, 0].into_iter().enumerate() {
+        let now = ms(601_000 * (turn as u64 + 1));
+        q.enqueue(now, packet(0, 1), &mut seen);
+        q.dequeue(now, &mut seen);
+        assert_eq!(q.active, active);
+    }
+}
+
+#[test]
+fn what_it_tells_of_its_bins_is_of_the_set_that_decides() {
+    let (mut q, mut seen) = queue(&SfbParams::default());
+    set_p(&mut q, CERTAIN / 4);
+    for bin in q.sets[1].bins.iter_mut().flatten() {
+        bin.p = CERTAIN;
+    }
+    q.enqueue(ms(0), packet(0, 1), &mut seen);
+    let told = |name| {
+        let all = q.statistics();
+        let found = all.iter().find(|s| s.name == name);
+        found.map(|s| s.value)
+    };
+    assert_eq!(told("maxqlen"), Some(crate::contract::Number::Count(1)));
+    assert_eq!(
+        told("maxprob"),
+        Some(crate::contract::Number::Real(
+            f64::from(CERTAIN / 4) / f64::from(CERTAIN)
+        ))
+    );
+}
+
+#[test]
+fn timers_are_those_of_the_leaf() {
+    let spec = QdiscSpec::parse("sfb leaf fq maxrate 1mbit").expect("a queue");
+    let mut queue = spec.build(&LinkFacts::default(), Rng::new(1));
+    let mut seen = Recorder::default();
+    assert_eq!(queue.next_timer(), None);
+    for id in 0..12 {
+        queue.enqueue(ms(0), packet(id, 1), &mut seen);
+    }
+    while queue.dequeue(ms(0), &mut seen).is_some() {}
+    let due = queue.next_timer().expect("packets wait");
+    queue.on_timer(due);
+    assert!(queue.dequeue(due, &mut seen).is_some());
 }

@@ -188,3 +188,32 @@ fn what_waited_longer_than_the_threshold_is_marked() {
     let marked: Vec<_> = seen.marks.iter().map(|mark| (mark.1.id, mark.2)).collect();
     assert_eq!(marked, [(1, MarkReason::CeThreshold)]);
 }
+
+#[test]
+fn what_does_not_fit_its_slot_after_a_new_hash_is_dropped() {
+    let (mut q, mut seen) = queue(SfqParams {
+        flows: 8,
+        divisor: 2,
+        depth: 1,
+        perturb: Some(Duration::from_secs(1)),
+        ..SfqParams::default()
+    });
+    let mut moved = 0;
+    for n in 0..50 {
+        let now = Instant::from_millis(1_001 * n);
+        q.dequeue(now, &mut seen);
+        let before = seen.drops.len();
+        for flow in [1, 2] {
+            q.enqueue(now, packet(n, flow, 64), &mut seen);
+        }
+        // At once the same again: each slot is full, so each is lost.
+        let full = seen.drops.len();
+        for flow in [1, 2] {
+            q.enqueue(now, packet(n, flow, 64), &mut seen);
+        }
+        assert_eq!(seen.drops.len(), full + 2);
+        moved += full - before;
+        assert!(q.slots.iter().all(|slot| slot.list.packets() <= 1));
+    }
+    assert!(moved > 0);
+}

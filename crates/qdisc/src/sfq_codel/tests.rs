@@ -177,3 +177,57 @@ fn the_last_packet_of_a_bin_is_never_signalled() {
 fn a_bin_costs_as_many_bytes_as_documented() {
     assert_eq!(size_of::<Bin>(), 80);
 }
+
+#[test]
+fn less_than_a_packet_in_all_is_no_standing_queue() {
+    let (mut q, mut seen) = queue(SfqCodelParams::default());
+    // The largest packet seen has 1514 bytes; 20 of 64 bytes are less.
+    q.enqueue(ms(0), packet(0, 1, 1_514), &mut seen);
+    q.dequeue(ms(0), &mut seen);
+    for id in 1..21 {
+        q.enqueue(ms(0), packet(id, 1, 64), &mut seen);
+    }
+    for n in 1..2_000 {
+        q.enqueue(ms(n), packet(100 + n, 1, 64), &mut seen);
+        q.dequeue(ms(n), &mut seen);
+    }
+    assert_eq!(seen, Recorder::default());
+}
+
+#[test]
+fn a_delay_below_target_is_never_signalled_and_target_itself_is() {
+    for (waits, signals) in [(4, false), (5, true)] {
+        let (mut q, mut seen) = queue(SfqCodelParams {
+            target: Duration::from_millis(5),
+            ..SfqCodelParams::default()
+        });
+        for n in 0..1_000 {
+            q.enqueue(ms(n), packet(n, 1, 1_514), &mut seen);
+            if n >= waits {
+                q.dequeue(ms(n), &mut seen);
+            }
+        }
+        assert_eq!(seen != Recorder::default(), signals, "{waits} ms");
+    }
+}
+
+#[test]
+fn among_bins_as_full_another_loses_than_the_last_time() {
+    let (mut q, mut seen) = queue(SfqCodelParams {
+        limit: 6,
+        ..SfqCodelParams::default()
+    });
+    for id in 0..3 {
+        q.enqueue(ms(0), packet(id, 1, 1_514), &mut seen);
+        q.enqueue(ms(0), packet(10 + id, 2, 64), &mut seen);
+    }
+    // Room is made first: of three and three the one, then of four and two the fuller; of three and
+    // three again the other.
+    for (id, flow) in [(20, 1), (21, 2), (22, 1), (23, 2)] {
+        q.enqueue(ms(0), packet(id, flow, 64), &mut seen);
+    }
+    let lost: Vec<_> = seen.drops.iter().map(|drop| drop.1.id).collect();
+    assert_eq!(lost, [12, 20, 21, 22]);
+    assert_eq!(q.counters.overlimit, 4);
+    assert_eq!(q.backlog().packets, 6);
+}
