@@ -39,7 +39,7 @@ pub fn config(n: usize, why: Idle) -> Config {
         stop: None,
         dscp: Dscp::DEFAULT,
         client: None,
-        traffic,
+        traffic: traffic.clone(),
     });
     let duration = Duration::from_secs(12);
     Config {

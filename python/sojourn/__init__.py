@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn import _core
 from sojourn._core import ResultError, ScenarioError, SojournError
+from sojourn.applications import Application, Page, PageObject, Web
 from sojourn.cake import Cake, Cobalt
 from sojourn.classful import Drr, PfifoFast, Prio
 from sojourn.controllers import DualPi2, FqPie, Nlred, Ns2Red, Pie, SfqCodel
@@ -89,6 +90,7 @@ __all__ = [
     "AfcdKernel2012",
     "Afd",
     "AfqKernel2012",
+    "Application",
     "Ared",
     "Arm",
     "Bfifo",
@@ -113,6 +115,8 @@ __all__ = [
     "Link",
     "Nlred",
     "Ns2Red",
+    "Page",
+    "PageObject",
     "Pfifo",
     "PfifoFast",
     "PfifoHeadDrop",
@@ -136,6 +140,7 @@ __all__ = [
     "Traffic",
     "Udp",
     "Validity",
+    "Web",
     "gbit",
     "kbit",
     "mbit",

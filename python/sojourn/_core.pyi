@@ -8,9 +8,10 @@ The tables of an :class:`Outcome`, all of which begin with the columns ``arm`` (
 
 ``flows``
     One row a flow: ``flow``, ``group`` (the name of its traffic block), ``kind`` (tcp, quic,
-    udp, ping), ``direction`` (up, down; null where the scenario gives paths), ``cc``, ``rtt_ms``
-    (base), ``started_s``, ``connected_s``, ``fct_s`` (flow completion time of finite TCP and
-    QUIC, from the first packet), ``bytes`` (to transfer; null: no end), ``delivered_bytes``,
+    udp, ping, web), ``direction`` (up, down; null where the scenario gives paths), ``cc``,
+    ``rtt_ms`` (base), ``started_s``, ``connected_s``, ``fct_s`` (flow completion time of finite
+    TCP and QUIC, from the first packet), ``bytes`` (to transfer; null: no end),
+    ``delivered_bytes``,
     ``goodput_mbit_per_s`` (payload over max(warm-up, start) to min(end, stop, completion)),
     ``sent_packets``, ``received_packets``,
     ``retransmits``, ``timeouts``, ``syn_retransmits``, ``handshake_losses`` (dropped or lost SYNs
@@ -46,6 +47,16 @@ The tables of an :class:`Outcome`, all of which begin with the columns ``arm`` (
 ``events``
     One row a drop or mark, if the scenario keeps events: ``t_s``, ``link``, ``flow``,
     ``action`` (drop, mark, loss), ``reason`` (overlimit, aqm, ce_threshold, wire).
+``transactions``
+    One row a thing that the user of an application waited for: ``flow``, ``group``, ``kind``,
+    ``started_s``, ``completed_s`` and ``duration_s`` (null: not whole within the run), ``bytes``
+    (of the responses). Of ``web``: a page.
+``applications``
+    One row an application: ``flow``, ``group``, ``kind``, ``connections`` (opened), ``failed``
+    (given up by TCP), ``handshake_hit`` (of which a queue dropped a SYN of either side),
+    ``initial_hit`` (these, and those that lost a segment of the server's initial window), all
+    from its start, warm-up or not; ``transactions``, ``completed``, ``duration_s_mean``,
+    ``duration_s_p50``, ``duration_s_p95`` of those begun after the warm-up.
 """
 
 from collections.abc import Callable, Iterable

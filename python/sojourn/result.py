@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import polars as pl
 
-from sojourn import _core, groups, metrics, validity
+from sojourn import _core, groups, metrics, validity, waiting
 from sojourn.scenario import Scenario
 
 
@@ -69,6 +69,16 @@ class Result:
         return self._frame("events")
 
     @cached_property
+    def transactions(self) -> pl.DataFrame:
+        """One row a thing that the user of an application waited for, such as a web page."""
+        return self._frame("transactions")
+
+    @cached_property
+    def applications(self) -> pl.DataFrame:
+        """One row an application and run: its connections, and how long its user waited."""
+        return self._frame("applications")
+
+    @cached_property
     def provenance(self) -> dict[str, Any]:
         """Version, commit, scenario, its hash and the seed: what it takes to run it again."""
         manifest: dict[str, Any] = json.loads(self._outcome.manifest)
@@ -122,6 +132,12 @@ class Result:
     def per_group(self) -> pl.DataFrame:
         """One row a run and group of TCP or UDP flows: losses, fairness, completion times."""
         return groups.per_group(self.flows, warmup_s=self.scenario.checked.warmup_s)
+
+    @cached_property
+    def per_application(self) -> pl.DataFrame:
+        """One row a run and group of applications: how long their users waited."""
+        warmup_s = self.scenario.checked.warmup_s
+        return waiting.per_application(self.applications, self.transactions, warmup_s=warmup_s)
 
     @cached_property
     def validity(self) -> validity.Validity:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sojourn import _core
+from sojourn.applications import Page, PageObject, Web
 from sojourn.qdiscs import Queue
 from sojourn.traffic import Ping, Quic, Tcp, Traffic, Udp
 
@@ -144,6 +145,8 @@ class Scenario:
         What reports call the scenario.
     keep_events
         Keep every drop and mark as an event, besides counting it.
+    pages
+        Web pages by name, for :class:`Web` to look at.
 
     Raises
     ------
@@ -177,6 +180,7 @@ class Scenario:
     rtt: str | None = None
     name: str | None = None
     keep_events: bool | None = None
+    pages: Mapping[str, Page] | None = None
     _checked: _core.Scenario = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -315,6 +319,7 @@ class Scenario:
         rtt: str | None = None,
         name: str | None = None,
         keep_events: bool | None = None,
+        pages: Mapping[str, Page] | None = None,
     ) -> "Scenario":
         """Return a copy with some fields changed; ``None`` keeps a field as it is.
 
@@ -335,6 +340,7 @@ class Scenario:
             rtt=self.rtt if rtt is None else rtt,
             name=self.name if name is None else name,
             keep_events=self.keep_events if keep_events is None else keep_events,
+            pages=self.pages if pages is None else pages,
         )
 
 
@@ -343,7 +349,7 @@ _FILE_NAMES = {"reverse": "return"}
 _FIELD_NAMES = {value: key for key, value in _FILE_NAMES.items()}
 
 
-def _document(part: Link | Traffic) -> dict[str, Any]:
+def _document(part: Link | Traffic | PageObject) -> dict[str, Any]:
     """Write the fields that were given."""
     document: dict[str, Any] = {}
     for item in fields(part):
@@ -382,6 +388,11 @@ def _scenario_document(scenario: Scenario) -> dict[str, Any]:
         value = getattr(scenario, name)
         if value is not None:
             document[name] = value
+    if scenario.pages is not None:
+        document["pages"] = {
+            name: {"objects": [_document(item) for item in page.objects]}
+            for name, page in scenario.pages.items()
+        }
     return document
 
 
@@ -390,16 +401,21 @@ def _scenario(document: dict[str, Any]) -> Scenario:
     links = {name: Link(**link) for name, link in document.pop("links").items()}
     traffic = [_traffic(group) for group in document.pop("traffic")]
     arms = [Arm(**arm) for arm in document.pop("arms", [])]
-    return Scenario(links=links, traffic=traffic, arms=arms, **document)
+    pages = {
+        name: Page(objects=[PageObject(**item) for item in page["objects"]])
+        for name, page in document.pop("pages", {}).items()
+    }
+    return Scenario(links=links, traffic=traffic, arms=arms, pages=pages or None, **document)
 
 
 def _traffic(document: dict[str, Any]) -> Traffic:
     kind = document.pop("type")
     renamed = {_FIELD_NAMES.get(key, key): value for key, value in document.items()}
-    kinds: dict[str, type[Tcp | Quic | Udp | Ping]] = {
+    kinds: dict[str, type[Traffic]] = {
         "tcp": Tcp,
         "quic": Quic,
         "udp": Udp,
         "ping": Ping,
+        "web": Web,
     }
     return kinds[kind](**renamed)

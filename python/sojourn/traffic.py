@@ -1,8 +1,10 @@
-"""What crosses the links: TCP and QUIC connections, UDP streams and pings."""
+"""What crosses the links: TCP and QUIC connections, UDP, pings and applications."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
+
+from sojourn.applications import Web
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,4 +293,4 @@ class Ping:
     interval: str | None = None
 
 
-Traffic = Tcp | Quic | Udp | Ping
+Traffic = Tcp | Quic | Udp | Ping | Web

@@ -9,7 +9,7 @@ use crate::scenario::Scenario;
 const FORMAT: &str = "sojourn-result";
 
 /// Grows when a reader of this version could not read what is written.
-const FORMAT_VERSION: u64 = 2;
+const FORMAT_VERSION: u64 = 3;
 
 /// Grows when a column changes its meaning: numbers of different versions do not compare.
 const METRIC_DEFINITIONS: u64 = 1;

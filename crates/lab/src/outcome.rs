@@ -4,7 +4,7 @@ use arrow_array::RecordBatch;
 
 use crate::manifest::Manifest;
 use crate::scenario::Scenario;
-use crate::tables::{Table, TableKind, empty_batches};
+use crate::tables::{TABLES, Table, TableKind, empty_batches};
 
 /// The tables of a scenario's runs, and where they come from.
 #[derive(Clone, Debug)]
@@ -16,7 +16,11 @@ pub struct Outcome {
 
 impl Outcome {
     /// Of the pieces that the runs finished so far have added, in the order of the runs.
-    pub(crate) fn of(scenario: Scenario, finished: Vec<[RecordBatch; 8]>, total: usize) -> Self {
+    pub(crate) fn of(
+        scenario: Scenario,
+        finished: Vec<[RecordBatch; TABLES]>,
+        total: usize,
+    ) -> Self {
         let manifest = Manifest::of(scenario, finished.len(), total);
         let mut tables = empty_batches().map(|batch| (batch.schema(), Vec::new()));
         for piece in finished {

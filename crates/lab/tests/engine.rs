@@ -65,10 +65,25 @@ fn column(outcome: &Outcome, kind: TableKind, name: &str) -> Vec<(String, f64)> 
     values
 }
 
+/// Users of the web beside that, in a link of their own.
+const WEB: &str = r#"
+    [links.web]
+    rate = "5mbit"
+    qdisc = "fq_codel"
+    [[traffic]]
+    type = "web"
+    path = ["web"]
+    page = "small"
+    count = 20
+    start_jitter = "2s"
+    think = { distribution = "exponential", mean = "500ms" }
+"#;
+
 #[test]
 fn records_do_not_depend_on_the_number_of_threads() {
-    let one = run_with(SCENARIO, 1, &AtomicBool::new(false), usize::MAX);
-    let two = run_with(SCENARIO, 2, &AtomicBool::new(false), usize::MAX);
+    let scenario = format!("{SCENARIO}{WEB}");
+    let one = run_with(&scenario, 1, &AtomicBool::new(false), usize::MAX);
+    let two = run_with(&scenario, 2, &AtomicBool::new(false), usize::MAX);
     assert!(one.is_complete() && two.is_complete());
     for kind in TableKind::ALL {
         let (one, two) = (one.table(kind), two.table(kind));

@@ -10,6 +10,7 @@ use std::fmt;
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_transport::{MSS, SenderParams, quic};
 
+use crate::workload::AppConfig;
 pub use line::{Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order};
 pub use links::{Change, Encapsulation, LinkConfig, Shaper};
 pub use trace::Trace;
@@ -48,9 +49,9 @@ pub enum Hop {
 pub struct FlowConfig {
     /// What the records call it; unique, since its random streams are named after it.
     pub name: String,
-    /// The way of data, UDP packets and ping requests.
+    /// The way of data, UDP packets, ping requests and responses to the requests of applications.
     pub forward: Vec<Hop>,
-    /// The way of acknowledgements and ping replies.
+    /// The way of acknowledgements, ping replies and the requests of applications.
     pub reverse: Vec<Hop>,
     /// When it starts, before jitter.
     pub start: Duration,
@@ -81,7 +82,7 @@ impl Client {
 }
 
 /// What a flow sends.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Traffic {
     /// TCP as Linux has it.
     Tcp {
@@ -114,6 +115,8 @@ pub enum Traffic {
         /// Time between requests; the first is sent at a random point of the first interval.
         interval: Duration,
     },
+    /// An application, whose connections are opened as it goes.
+    App(AppConfig),
 }
 
 /// Longest time that is simulated or waited for: sums of several stay far from 2^64 ns.
@@ -246,6 +249,13 @@ impl Config {
                 place: format!("flows[{n}].{key}"),
                 rule,
             }),
+            Traffic::App(_) if self.round_trips(flow) == u64::MAX => fail(
+                "forward",
+                "an application needs a way that takes time: a delay or a link".to_owned(),
+            ),
+            Traffic::App(ref app) => app
+                .check()
+                .map_or(Ok(()), |(key, rule)| fail(key, rule.to_owned())),
             _ => Ok(()),
         }
     }
@@ -256,7 +266,7 @@ impl Config {
         let (bytes, unit) = match flow.traffic {
             Traffic::Tcp { bytes, .. } => (bytes, MSS),
             Traffic::Quic { bytes, .. } => (bytes, quic::SMALLEST_DATAGRAM),
-            Traffic::Udp { .. } | Traffic::Ping { .. } => return Ok(()),
+            Traffic::Udp { .. } | Traffic::Ping { .. } | Traffic::App(_) => return Ok(()),
         };
         let by_bytes = bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(u64::from(unit)));
         let per_window = MAX_WINDOW / u64::from(unit);

@@ -10,6 +10,7 @@
 //! anyway never enters the agenda. A packet is 64 bytes and moves by value.
 
 mod agenda;
+mod beginnings;
 mod config;
 mod histogram;
 mod host;
@@ -20,6 +21,7 @@ mod probe;
 mod records;
 mod route;
 mod traced;
+mod workload;
 mod world;
 
 pub use agenda::{Agenda, Event};
@@ -30,7 +32,10 @@ pub use config::{
 pub use histogram::Histogram;
 pub use packet::Packet;
 pub use records::{
-    FlowCounters, FlowKind, FlowRecord, FlowSample, InitialLosses, LinkCounters, LinkRecord,
-    LinkSample, PingSample, Records, Signal, SignalRecord,
+    AppKind, AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, InitialLosses,
+    LinkCounters, LinkRecord, LinkSample, PingSample, Records, Signal, SignalRecord,
+};
+pub use workload::{
+    Amount, AppConfig, Http, Object, Page, PageError, Transaction, Wait, WebConfig,
 };
 pub use world::run;

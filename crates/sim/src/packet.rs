@@ -13,6 +13,10 @@ pub(crate) enum Kind {
     Data,
     /// TCP, back.
     Ack,
+    /// TCP, from the side that asks for the data, of a connection that carries data both ways.
+    Request,
+    /// TCP, back.
+    RequestAck,
     /// QUIC, from the side that has data to send.
     QuicData,
     /// QUIC, back.
@@ -37,6 +41,11 @@ impl Owner {
             Some(client) => 1 + 2 * client.number as u32 + client.receives as u32,
         };
         Self(flow << 8 | code)
+    }
+
+    /// The same client's, but of flow number `flow`.
+    pub(crate) const fn with_flow(self, flow: u32) -> Self {
+        Self(flow << 8 | self.0 & 0xFF)
     }
 
     /// The number of the flow.
@@ -167,7 +176,7 @@ impl View for Packet {
     #[inline]
     fn size(&self) -> Bytes {
         Bytes(match self.kind {
-            Kind::Data | Kind::Ack => self.segment.wire_size(),
+            Kind::Data | Kind::Ack | Kind::Request | Kind::RequestAck => self.segment.wire_size(),
             Kind::Udp | Kind::QuicData | Kind::QuicBack => {
                 UDP_HEADERS + u64::from(self.segment.len)
             }
@@ -197,7 +206,9 @@ impl View for Packet {
 
     fn transport(&self) -> Transport {
         match self.kind {
-            Kind::Data | Kind::Ack => Transport::Tcp(header(&self.segment)),
+            Kind::Data | Kind::Ack | Kind::Request | Kind::RequestAck => {
+                Transport::Tcp(header(&self.segment))
+            }
             Kind::QuicData | Kind::QuicBack if Datagram::from_segment(&self.segment).is_long() => {
                 Transport::QuicLong
             }
@@ -211,8 +222,8 @@ impl View for Packet {
     fn flow(&self) -> FlowKey {
         let (there, back) = self.owner.hosts();
         let (source, destination, protocol) = match self.kind {
-            Kind::Data => (there, back, 6),
-            Kind::Ack => (back, there, 6),
+            Kind::Data | Kind::RequestAck => (there, back, 6),
+            Kind::Ack | Kind::Request => (back, there, 6),
             Kind::Udp | Kind::QuicData => (there, back, 17),
             Kind::QuicBack => (back, there, 17),
             Kind::Ping => (there, back, 1),

@@ -2,14 +2,12 @@
 
 use sojourn_net::{Bytes, Duration, Instant, Packet as View};
 use sojourn_qdisc::{Backlog, DropReason, MarkReason, Observer, Qdisc};
-use sojourn_transport::Flags;
-use sojourn_transport::quic::Datagram;
 
-use crate::config::{FlowConfig, Traffic};
+use crate::beginnings::Beginnings;
 use crate::histogram::Histogram;
 use crate::link::{Link, Taken};
-use crate::packet::{Kind, Packet};
-use crate::records::{InitialLosses, LinkCounters, LinkRecord, LinkSample, Signal, SignalRecord};
+use crate::packet::Packet;
+use crate::records::{LinkCounters, LinkRecord, LinkSample, Signal, SignalRecord};
 
 /// Everything seen at one link.
 #[derive(Debug)]
@@ -126,55 +124,6 @@ fn sum(a: &LinkCounters, b: &LinkCounters) -> LinkCounters {
     }
 }
 
-/// What queues drop and wires lose of the beginnings of connections.
-#[derive(Debug)]
-pub(crate) struct Beginnings {
-    /// The initial window of each flow, in segments or datagrams; 0 for what has none.
-    windows: Vec<u32>,
-    losses: Vec<InitialLosses>,
-}
-
-impl Beginnings {
-    pub(crate) fn new(flows: &[FlowConfig]) -> Self {
-        let window = |flow: &FlowConfig| match flow.traffic {
-            Traffic::Tcp { params, .. } => params.initial_window,
-            Traffic::Quic { params, .. } => params.initial_window,
-            Traffic::Udp { .. } | Traffic::Ping { .. } => 0,
-        };
-        Self {
-            windows: flows.iter().map(window).collect(),
-            losses: vec![InitialLosses::default(); flows.len()],
-        }
-    }
-
-    fn on_drop(&mut self, pkt: &Packet) {
-        let flow = pkt.owner.flow() as usize;
-        let losses = &mut self.losses[flow];
-        let window = self.windows[flow];
-        let segment = &pkt.segment;
-        if let Kind::QuicData | Kind::QuicBack = pkt.kind {
-            let datagram = Datagram::from_segment(segment);
-            let first = datagram.has_data() && datagram.app_number() < Some(window);
-            if datagram.is_handshake() {
-                losses.handshake += 1;
-            } else if pkt.kind == Kind::QuicData && first {
-                losses.window += 1;
-            }
-            return;
-        }
-        if segment.flags.has(Flags::SYN) {
-            losses.handshake += 1;
-        } else if pkt.kind == Kind::Data && segment.len > 0 && segment.seq < window {
-            losses.window += 1;
-        }
-    }
-
-    /// One for each flow, in order.
-    pub(crate) fn finish(self) -> Vec<InitialLosses> {
-        self.losses
-    }
-}
-
 /// Tells a link's probe what its queue does.
 pub(crate) struct Watch<'a> {
     pub(crate) probe: &'a mut LinkProbe,
@@ -196,7 +145,7 @@ impl Watch<'_> {
             events.push(SignalRecord {
                 at,
                 link: self.link,
-                flow,
+                flow: self.beginnings.flow_of(flow),
                 signal,
             });
         }

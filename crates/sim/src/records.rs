@@ -4,6 +4,7 @@ use sojourn_net::{Duration, Instant};
 use sojourn_qdisc::{DropReason, MarkReason, Statistic};
 
 use crate::histogram::Histogram;
+use crate::workload::Transaction;
 
 /// Everything a run measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,6 +13,11 @@ pub struct Records {
     pub links: Vec<LinkRecord>,
     /// One for each flow of the configuration, in its order.
     pub flows: Vec<FlowRecord>,
+    /// One for each application of the configuration that has begun, in its order.
+    pub apps: Vec<AppRecord>,
+    /// What the users of applications waited for, in the order in which it ended; what did not
+    /// end within the run comes last.
+    pub transactions: Vec<Transaction>,
     /// Every drop and mark, if the configuration asked for them.
     pub events: Vec<SignalRecord>,
     /// Events the agenda processed; the work a run cost.
@@ -88,6 +94,24 @@ pub enum FlowKind {
     Udp,
     /// Echo requests.
     Ping,
+    /// An application, with all its connections.
+    App(AppKind),
+}
+
+/// Which application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AppKind {
+    /// Web pages.
+    Web,
+}
+
+impl AppKind {
+    /// What it is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Web => "web",
+        }
+    }
 }
 
 impl FlowKind {
@@ -120,6 +144,21 @@ pub struct FlowRecord {
     pub one_way_delay: Option<Box<Histogram>>,
     /// Each request, in order (ping).
     pub pings: Vec<PingSample>,
+}
+
+/// What happened to the connections of an application, whenever that was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AppRecord {
+    /// Whose, by the flow's place in the configuration.
+    pub flow: u32,
+    /// Connections opened.
+    pub connections: u64,
+    /// Those given up by TCP.
+    pub failed: u64,
+    /// Those of which a queue dropped a SYN of either side.
+    pub handshake_hit: u64,
+    /// The same, or a segment of the server's initial window.
+    pub initial_hit: u64,
 }
 
 /// Packets without which a connection does not get under way.

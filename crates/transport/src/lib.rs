@@ -17,7 +17,7 @@
 //! | segments never change their boundaries | a retransmission may merge or split | none while only the last segment of a write is short |
 //! | 64-bit nanoseconds, 1 ms ticks where Linux counts jiffies | µs and jiffies | below 1 µs |
 //! | the send buffer never limits, nor cuts a unit | auto-tuned, refilled at once, in pieces of 22 to 45 segments | a unit split in two now and then |
-//! | one-way data | both ways | request-response traffic needs two connections |
+//! | an end that sends and receives is a sender and a receiver | one connection | no acknowledgement rides on data: where data flows both ways at once, pure ones are more |
 
 pub mod cc;
 mod clock;
@@ -30,6 +30,6 @@ mod sender;
 
 pub use cc::{CcKind, SlowStart};
 pub use clock::Ticks;
-pub use receiver::{Arrival, Receiver};
+pub use receiver::{Arrival, Handshake, Receiver};
 pub use segment::{Flags, MSS, SackBlock, Segment};
 pub use sender::{AfterIdle, OnCe, Sender, SenderParams, State};

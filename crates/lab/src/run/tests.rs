@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 use sojourn_net::{Duration, Rng};
 use sojourn_qdisc::Statistic;
 use sojourn_sim::{
-    FlowCounters, FlowKind, FlowRecord, FlowSample, Histogram, InitialLosses, LinkCounters,
-    LinkRecord, LinkSample, PingSample, SignalRecord, Traffic,
+    AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, Histogram, InitialLosses,
+    LinkCounters, LinkRecord, LinkSample, PingSample, SignalRecord, Traffic, Transaction,
 };
 
 use super::*;
@@ -39,6 +39,7 @@ fn invented(config: &Config) -> Records {
         Traffic::Quic { .. } => FlowKind::Quic,
         Traffic::Udp { .. } => FlowKind::Udp,
         Traffic::Ping { .. } => FlowKind::Ping,
+        Traffic::App(app) => FlowKind::App(app.kind()),
     };
     let mut sojourn = Histogram::default();
     for _ in 0..1_000 {
@@ -114,6 +115,16 @@ fn invented(config: &Config) -> Records {
                 },
             })
             .collect(),
+        apps: vec![AppRecord::default()],
+        transactions: vec![
+            Transaction {
+                flow: 0,
+                started: Instant::from_millis(3_000),
+                completed: Some(Instant::from_millis(3_250)),
+                bytes: 9,
+            };
+            3
+        ],
         events: vec![SignalRecord {
             at: Instant::from_millis(1),
             link: 0,
@@ -160,7 +171,7 @@ fn every_run_has_its_rows_in_order() {
     assert_eq!((outcome.finished(), outcome.total()), (8, 8));
     let rows = TableKind::ALL.map(|kind| outcome.table(kind).rows() / 8);
     assert_eq!(rows[..5], [4, 1, 40, 10, 1]);
-    assert_eq!(rows[6..], [2, 1]);
+    assert_eq!(rows[6..], [2, 1, 3, 1]);
     let flows = outcome.table(TableKind::Flows);
     let of = |n: usize| {
         let batch = &flows.batches()[n];

@@ -1,6 +1,6 @@
 //! How much a connection transfers: the same for all of a block, or drawn for each.
 
-use sojourn_net::{Bytes, Rng};
+use sojourn_sim::Amount;
 
 use super::decode::choice;
 use super::error::ScenarioError;
@@ -9,160 +9,46 @@ use super::value::Value;
 
 /// The largest transfer that may be asked for.
 const MOST: u64 = 1 << 50;
-/// The largest that is drawn: whatever the distribution, a run can number its segments.
-const MOST_DRAWN: f64 = 1_099_511_627_776.0;
 
-/// What `bytes` of TCP says.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Amount {
-    /// This much.
-    Fixed(Bytes),
-    /// Half of the transfers are smaller than `median`; `sigma` is that of the logarithm.
-    Lognormal {
-        median: Bytes,
-        sigma: f64,
-    },
-    Exponential {
-        mean: Bytes,
-    },
-    /// One in `(x / least)^shape` is larger than x.
-    Pareto {
-        least: Bytes,
-        shape: f64,
-    },
-}
+const NAMES: [&str; 3] = ["lognormal", "exponential", "pareto"];
 
-impl Amount {
-    const NAMES: [&str; 3] = ["lognormal", "exponential", "pareto"];
-
-    /// A size, or a table that names a distribution.
-    pub(crate) fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
-        let size = |place: &Place<'_>| place.size(1, MOST);
-        if !matches!(place.node.value, Value::Table(_)) {
-            return size(place).map(Self::Fixed);
+/// A size, or a table that names a distribution.
+pub(crate) fn read(place: &Place<'_>) -> Result<Amount, ScenarioError> {
+    let size = |place: &Place<'_>| place.size(1, MOST);
+    if !matches!(place.node.value, Value::Table(_)) {
+        return size(place).map(Amount::Fixed);
+    }
+    let named = place.open_table()?.need("distribution", "\"lognormal\"")?;
+    Ok(match choice(&named, "a distribution", &NAMES)? {
+        0 => {
+            let fields = place.fields(&["distribution", "median", "sigma"])?;
+            Amount::Lognormal {
+                median: size(&fields.need("median", "\"36kb\"")?)?,
+                sigma: fields.need("sigma", "1.0")?.number(0.0..=5.0)?,
+            }
         }
-        let named = place.open_table()?.need("distribution", "\"lognormal\"")?;
-        Ok(match choice(&named, "a distribution", &Self::NAMES)? {
-            0 => {
-                let fields = place.fields(&["distribution", "median", "sigma"])?;
-                Self::Lognormal {
-                    median: size(&fields.need("median", "\"36kb\"")?)?,
-                    sigma: fields.need("sigma", "1.0")?.number(0.0..=5.0)?,
-                }
+        1 => {
+            let fields = place.fields(&["distribution", "mean"])?;
+            Amount::Exponential {
+                mean: size(&fields.need("mean", "\"36kb\"")?)?,
             }
-            1 => {
-                let fields = place.fields(&["distribution", "mean"])?;
-                Self::Exponential {
-                    mean: size(&fields.need("mean", "\"36kb\"")?)?,
-                }
-            }
-            _ => {
-                let fields = place.fields(&["distribution", "least", "shape"])?;
-                Self::Pareto {
-                    least: size(&fields.need("least", "\"4kb\"")?)?,
-                    shape: fields.need("shape", "1.2")?.number(0.1..=100.0)?,
-                }
-            }
-        })
-    }
-
-    pub(crate) const fn name(self) -> Option<&'static str> {
-        match self {
-            Self::Fixed(_) => None,
-            Self::Lognormal { .. } => Some(Self::NAMES[0]),
-            Self::Exponential { .. } => Some(Self::NAMES[1]),
-            Self::Pareto { .. } => Some(Self::NAMES[2]),
         }
-    }
-
-    /// A transfer; `rng` is the connection's own.
-    pub(crate) fn draw(self, mut rng: Rng) -> u64 {
-        // In (0, 1], so that its logarithm is finite. `libm` is the same on every machine.
-        let mut positive = || 1.0 - rng.uniform();
-        let drawn = match self {
-            Self::Fixed(bytes) => return bytes.0,
-            Self::Lognormal { median, sigma } => {
-                let radius = (-2.0 * libm::log(positive())).sqrt();
-                let normal = radius * libm::cos(std::f64::consts::TAU * positive());
-                real(median) * libm::exp(sigma * normal)
-            }
-            Self::Exponential { mean } => -real(mean) * libm::log(positive()),
-            Self::Pareto { least, shape } => real(least) * libm::pow(positive(), -1.0 / shape),
-        };
-        whole(drawn.round().clamp(1.0, MOST_DRAWN))
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "exact below 2^53")]
-const fn real(bytes: Bytes) -> f64 {
-    bytes.0 as f64
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "between 1 and 2^40"
-)]
-const fn whole(bytes: f64) -> u64 {
-    bytes as u64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// 10,000 transfers in order.
-    fn drawn(amount: Amount) -> Vec<u64> {
-        let root = Rng::new(1);
-        let mut all: Vec<_> = (0..10_000)
-            .map(|n| amount.draw(root.fork(&n.to_string())))
-            .collect();
-        all.sort_unstable();
-        all
-    }
-
-    /// Whether the value below which `share` of `all` lie is as wanted within 5 %.
-    fn near(all: &[u64], share: f64, wanted: f64) {
-        let rank = whole(share * 10_000.0);
-        let got = real(Bytes(all[usize::try_from(rank).unwrap()]));
-        assert!((got / wanted - 1.0).abs() < 0.05, "{share}: {got}");
-    }
-
-    #[test]
-    fn quantiles_are_those_of_the_distributions() {
-        let lognormal = drawn(Amount::Lognormal {
-            median: Bytes(36_000),
-            sigma: 1.0,
-        });
-        near(&lognormal, 0.5, 36_000.0);
-        // One standard deviation: 84.13 % and 15.87 %.
-        near(&lognormal, 0.8413, 36_000.0 * std::f64::consts::E);
-        near(&lognormal, 0.1587, 36_000.0 / std::f64::consts::E);
-        let exponential = drawn(Amount::Exponential {
-            mean: Bytes(36_000),
-        });
-        near(&exponential, 0.5, 36_000.0 * std::f64::consts::LN_2);
-        near(&exponential, 0.9, 36_000.0 * std::f64::consts::LN_10);
-        let pareto = drawn(Amount::Pareto {
-            least: Bytes(4_000),
-            shape: 1.2,
-        });
-        assert!(pareto[0] >= 4_000);
-        near(&pareto, 0.5, 4_000.0 * 1.781_797);
-        near(&pareto, 0.9, 4_000.0 * 6.812_921);
-    }
-
-    #[test]
-    fn a_transfer_is_a_byte_at_least_and_can_be_numbered() {
-        for amount in [
-            Amount::Exponential { mean: Bytes(1) },
+        _ => {
+            let fields = place.fields(&["distribution", "least", "shape"])?;
             Amount::Pareto {
-                least: Bytes(MOST),
-                shape: 0.1,
-            },
-        ] {
-            let all = drawn(amount);
-            assert!(all[0] >= 1 && all[9_999] <= 1 << 40, "{amount:?}");
+                least: size(&fields.need("least", "\"4kb\"")?)?,
+                shape: fields.need("shape", "1.2")?.number(0.1..=100.0)?,
+            }
         }
+    })
+}
+
+/// The distribution's name, where there is one.
+pub(crate) const fn name(amount: Amount) -> Option<&'static str> {
+    match amount {
+        Amount::Fixed(_) => None,
+        Amount::Lognormal { .. } => Some(NAMES[0]),
+        Amount::Exponential { .. } => Some(NAMES[1]),
+        Amount::Pareto { .. } => Some(NAMES[2]),
     }
 }

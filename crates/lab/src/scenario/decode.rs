@@ -8,11 +8,12 @@ use sojourn_qdisc::QdiscSpec;
 use super::error::{ScenarioError, instead_of};
 use super::link;
 use super::model::{Arm, Spec};
+use super::page;
 use super::place::{Fields, Place};
 use super::traffic;
 use super::value::{Node, Table, Value};
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "name",
     "duration",
     "warmup",
@@ -22,6 +23,7 @@ const KEYS: [&str; 11] = [
     "rtt",
     "keep_events",
     "links",
+    "pages",
     "traffic",
     "arms",
 ];
@@ -42,7 +44,8 @@ pub(crate) fn spec(root: &Node) -> Result<Spec, ScenarioError> {
         return Err(place.fail(rule));
     }
     let links = link::read(&top)?;
-    let traffic = traffic::blocks(&top, &links, duration)?;
+    let pages = page::pages(&top)?;
+    let traffic = traffic::blocks(&top, &links, &pages, duration)?;
     let spec = Spec {
         name: top.or("name", "scenario".to_owned(), Place::name)?,
         duration,
@@ -53,6 +56,7 @@ pub(crate) fn spec(root: &Node) -> Result<Spec, ScenarioError> {
         rtt: top.or("rtt", Duration::ZERO, Place::time)?,
         keep_events: top.or("keep_events", false, Place::flag)?,
         links,
+        pages,
         traffic,
         arms: arms(&top)?,
     };

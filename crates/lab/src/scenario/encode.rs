@@ -4,8 +4,9 @@
 //! sets the common value still reaches it.
 
 use sojourn_net::{Bytes, Dscp, Duration};
+use sojourn_sim::Amount;
 
-use super::amount::Amount;
+use super::amount;
 use super::model::{Arm, Block, Rtt, Spec, Way};
 use super::value::{Node, Table, Value};
 
@@ -22,7 +23,7 @@ pub(crate) fn spec(spec: &Spec) -> Node {
 /// The canonical tree of the scenario that the arms begin from.
 pub(crate) fn without_arms(spec: &Spec) -> Table {
     let links = spec.links.iter().map(|l| (l.name.clone(), l.node()));
-    table([
+    let mut top = table([
         ("name", spec.name.as_str().into()),
         ("duration", time(spec.duration)),
         ("warmup", time(spec.warmup)),
@@ -33,7 +34,14 @@ pub(crate) fn without_arms(spec: &Spec) -> Table {
         ("keep_events", spec.keep_events.into()),
         ("links", Value::Table(links.collect()).into()),
         ("traffic", list(&spec.traffic, block)),
-    ])
+    ]);
+    let pages = spec.pages.iter();
+    let pages: Table = pages
+        .map(|(name, page)| (name.clone(), page.tree.clone()))
+        .collect();
+    let any = !pages.is_empty();
+    insert(&mut top, "pages", any.then(|| Value::Table(pages).into()));
+    top
 }
 
 fn block(block: &Block) -> Node {
@@ -73,7 +81,7 @@ fn block(block: &Block) -> Node {
 }
 
 pub(crate) fn amount(amount: Amount) -> Node {
-    let named = amount.name().map(|name| ("distribution", name.into()));
+    let named = amount::name(amount).map(|name| ("distribution", name.into()));
     let fields: Vec<(&str, Node)> = match amount {
         Amount::Fixed(bytes) => return size(bytes),
         Amount::Lognormal { median, sigma } => {

@@ -11,11 +11,13 @@ mod encode;
 mod error;
 mod link;
 mod model;
+mod page;
 mod place;
 mod plan;
 mod text;
 mod traffic;
 mod value;
+mod wait;
 
 use std::collections::BTreeSet;
 use std::path::Path;

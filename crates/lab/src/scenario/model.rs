@@ -4,6 +4,7 @@ use sojourn_net::{Dscp, Duration};
 use sojourn_sim::Client;
 
 use super::link::Link;
+use super::page::Pages;
 use super::traffic::Kind;
 use super::value::Node;
 
@@ -21,6 +22,7 @@ pub(crate) struct Spec {
     pub(crate) keep_events: bool,
     /// In the order of their names.
     pub(crate) links: Vec<Link>,
+    pub(crate) pages: Pages,
     pub(crate) traffic: Vec<Block>,
     pub(crate) arms: Vec<Arm>,
 }

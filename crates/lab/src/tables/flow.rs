@@ -50,6 +50,7 @@ impl<'a> FlowRow<'a> {
         let (cc, bytes) = match flow.traffic {
             Traffic::Tcp { params, bytes } => (Some(params.cc.name()), bytes),
             Traffic::Quic { params, bytes, .. } => (Some(params.cc.name()), bytes),
+            Traffic::App(ref app) => (Some(app.tcp().cc.name()), None),
             Traffic::Udp { .. } | Traffic::Ping { .. } => (None, None),
         };
         let has_window = record.kind.is_connection();
@@ -84,9 +85,10 @@ impl<'a> FlowRow<'a> {
         self.of_connection(u64::from(lost.handshake) + u64::from(lost.window))
     }
 
-    /// A number that only connections have: TCP and QUIC.
+    /// A number that only connections have: TCP, QUIC, and an application of all its own.
     pub(crate) fn of_connection(&self, n: u64) -> Option<u64> {
-        self.record.kind.is_connection().then_some(n)
+        let kind = self.record.kind;
+        (kind.is_connection() || matches!(kind, FlowKind::App(_))).then_some(n)
     }
 }
 
@@ -103,6 +105,7 @@ pub(crate) const fn kind_name(kind: FlowKind) -> &'static str {
         FlowKind::Quic => "quic",
         FlowKind::Udp => "udp",
         FlowKind::Ping => "ping",
+        FlowKind::App(kind) => kind.name(),
     }
 }
 

@@ -3,6 +3,7 @@
 //! Each row begins with the arm and the replication it belongs to; the unit of a column is the
 //! last word of its name; what was not measured is null, never 0.
 
+mod applications;
 mod batch;
 mod flow;
 mod ping;
@@ -39,11 +40,18 @@ pub enum TableKind {
     QueueStatistics,
     /// One row a drop or mark, where the scenario keeps them.
     Events,
+    /// One row a thing that the user of an application waited for.
+    Transactions,
+    /// One row an application.
+    Applications,
 }
+
+/// How many tables there are.
+pub(crate) const TABLES: usize = TableKind::ALL.len();
 
 impl TableKind {
     /// Every table.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Flows,
         Self::Links,
         Self::FlowSeries,
@@ -52,6 +60,8 @@ impl TableKind {
         Self::Sojourn,
         Self::QueueStatistics,
         Self::Events,
+        Self::Transactions,
+        Self::Applications,
     ];
 
     /// What it is called, in files too.
@@ -65,6 +75,8 @@ impl TableKind {
             Self::Sojourn => "sojourn",
             Self::QueueStatistics => "queue_statistics",
             Self::Events => "events",
+            Self::Transactions => "transactions",
+            Self::Applications => "applications",
         }
     }
 
@@ -110,7 +122,7 @@ impl Table {
 }
 
 /// A piece of each table that has all its columns and no rows.
-pub(crate) fn empty_batches() -> [RecordBatch; 8] {
+pub(crate) fn empty_batches() -> [RecordBatch; TABLES] {
     let config = Config {
         seed: 0,
         duration: Duration::ZERO,
@@ -123,6 +135,8 @@ pub(crate) fn empty_batches() -> [RecordBatch; 8] {
     let records = Records {
         links: Vec::new(),
         flows: Vec::new(),
+        apps: Vec::new(),
+        transactions: Vec::new(),
         events: Vec::new(),
         agenda_events: 0,
     };

@@ -7,6 +7,8 @@ use sojourn_sim::{
     Config, FlowKind, FlowRecord, FlowSample, LinkCounters, LinkRecord, LinkSample, Records, Signal,
 };
 
+use super::TABLES;
+use super::applications::{applications, transactions};
 use super::batch::Columns;
 use super::flow::{FlowRow, kind_name};
 use crate::scenario::Plan;
@@ -21,7 +23,7 @@ pub(crate) struct Cell<'a> {
 }
 
 /// The piece of each table that a run adds, in the order of [`super::TableKind::ALL`].
-pub(crate) fn batches(cell: Cell<'_>) -> [RecordBatch; 8] {
+pub(crate) fn batches(cell: Cell<'_>) -> [RecordBatch; TABLES] {
     [
         flows(cell),
         links(cell),
@@ -31,15 +33,17 @@ pub(crate) fn batches(cell: Cell<'_>) -> [RecordBatch; 8] {
         sojourn(cell),
         queue_statistics(cell),
         events(cell),
+        transactions(cell),
+        applications(cell),
     ]
 }
 
 impl Cell<'_> {
-    fn columns(&self, rows: usize) -> Columns {
+    pub(super) fn columns(&self, rows: usize) -> Columns {
         Columns::of(self.arm, self.replication, rows)
     }
 
-    fn config(&self) -> &Config {
+    pub(super) fn config(&self) -> &Config {
         &self.plan.config
     }
 }

@@ -1,5 +1,7 @@
 //! Flows: a source of traffic, its peer, and what is recorded of them.
 
+mod application;
+mod duplex;
 mod probes;
 mod quic;
 mod tcp;
@@ -10,7 +12,9 @@ use sojourn_transport::{Segment, SenderParams, Ticks, quic as transport};
 
 use crate::config::{FlowConfig, Traffic};
 use crate::packet::{Kind, Owner, Packet};
-use crate::records::{FlowCounters, FlowKind, FlowRecord, InitialLosses};
+use crate::records::{AppRecord, FlowCounters, FlowKind, FlowRecord, InitialLosses};
+pub(crate) use application::Application;
+pub(crate) use duplex::Duplex;
 use probes::{Ping, Udp};
 pub(crate) use quic::{End, Quic};
 pub(crate) use tcp::Tcp;
@@ -34,12 +38,15 @@ pub(crate) struct Flow {
 /// What a flow is made of.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// It has not started.
+    /// It has not started, or it is a slot that no connection has.
     Waiting,
     Tcp(Box<Tcp>),
     Quic(Box<Quic>),
     Udp(Box<Udp>),
     Ping(Box<Ping>),
+    App(Box<Application>),
+    /// In a slot: one of an application's.
+    Connection(Box<Duplex>),
     /// It has nothing more to say.
     Over(Box<FlowRecord>),
 }
@@ -79,7 +86,9 @@ impl Flow {
         let start = Instant::ZERO + config.start + scale(config.start_jitter, rng.uniform());
         match config.traffic {
             Traffic::Ping { interval } => start + scale(interval, rng.uniform()),
-            Traffic::Tcp { .. } | Traffic::Quic { .. } | Traffic::Udp { .. } => start,
+            Traffic::Tcp { .. } | Traffic::Quic { .. } | Traffic::Udp { .. } | Traffic::App(_) => {
+                start
+            }
         }
     }
 
@@ -120,6 +129,10 @@ impl Flow {
                 Source::Udp(Box::new(Udp::new(now, rate, payload, spread, rng)))
             }
             Traffic::Ping { interval } => Source::Ping(Box::new(Ping::new(now, interval))),
+            Traffic::App(ref app) => {
+                let application = Application::new(now, self.owner.flow(), app, rng);
+                Source::App(Box::new(application))
+            }
         };
         None
     }
@@ -157,7 +170,7 @@ impl Flow {
         match &mut self.source {
             Source::Udp(udp) => Some(udp.next(self.owner, now)),
             Source::Ping(ping) => Some(ping.next(self.owner, now)),
-            Source::Waiting | Source::Tcp(_) | Source::Quic(_) | Source::Over(_) => None,
+            _ => None,
         }
     }
 
@@ -185,7 +198,8 @@ impl Flow {
             Source::Quic(quic) => quic.sample(at),
             Source::Udp(udp) => udp.sample(at),
             Source::Over(record) => tcp::sample_remainder(record, at),
-            Source::Waiting | Source::Ping(_) => {}
+            Source::App(application) => application.sample(at),
+            Source::Waiting | Source::Ping(_) | Source::Connection(_) => {}
         }
     }
 
@@ -196,8 +210,17 @@ impl Flow {
             Source::Quic(quic) => quic.begin_measuring(),
             Source::Udp(udp) => udp.begin_measuring(),
             Source::Ping(ping) => ping.begin_measuring(),
+            Source::App(application) => application.begin_measuring(),
             Source::Over(record) => record.totals = FlowCounters::default(),
-            Source::Waiting => {}
+            Source::Waiting | Source::Connection(_) => {}
+        }
+    }
+
+    /// What is to be said of the connections of an application.
+    pub(crate) fn application_record(&self) -> Option<AppRecord> {
+        match &self.source {
+            Source::App(application) => Some(application.record),
+            _ => None,
         }
     }
 
@@ -208,12 +231,14 @@ impl Flow {
             Source::Quic(mut quic) => quic.record(),
             Source::Udp(udp) => udp.record(),
             Source::Ping(ping) => ping.record(),
+            Source::App(application) => application.record(),
             Source::Over(record) => *record,
-            Source::Waiting => blank(match config.traffic {
+            Source::Waiting | Source::Connection(_) => blank(match config.traffic {
                 Traffic::Tcp { .. } => FlowKind::Tcp,
                 Traffic::Quic { .. } => FlowKind::Quic,
                 Traffic::Udp { .. } => FlowKind::Udp,
                 Traffic::Ping { .. } => FlowKind::Ping,
+                Traffic::App(ref app) => FlowKind::App(app.kind()),
             }),
         };
         tcp::drop_remainder(&mut record);
@@ -235,6 +260,19 @@ fn blank(kind: FlowKind) -> FlowRecord {
         totals: FlowCounters::default(),
         one_way_delay: None,
         pings: Vec::new(),
+    }
+}
+
+impl FlowCounters {
+    pub(crate) const fn add(&mut self, more: &Self) {
+        self.delivered_bytes += more.delivered_bytes;
+        self.sent_packets += more.sent_packets;
+        self.received_packets += more.received_packets;
+        self.retransmits += more.retransmits;
+        self.timeouts += more.timeouts;
+        self.syn_retransmits += more.syn_retransmits;
+        self.rtt_samples += more.rtt_samples;
+        self.rtt_micros += more.rtt_micros;
     }
 }
 

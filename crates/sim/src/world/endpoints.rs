@@ -7,6 +7,7 @@ use super::World;
 use crate::agenda::Event;
 use crate::host::{End, Flow, Source};
 use crate::packet::{Kind, Packet};
+use crate::workload::Happening;
 
 impl World<'_> {
     pub(super) fn on_start(&mut self, id: u32) {
@@ -23,12 +24,19 @@ impl World<'_> {
             return;
         }
         let way = flow.forward;
-        if let Source::Tcp(_) = flow.source {
-            self.send(id, Kind::Data, way);
-            self.follow_sender(id);
-        } else {
-            self.on_probe(id);
+        match flow.source {
+            Source::Tcp(_) => {
+                self.send(id, Kind::Data, way);
+                self.follow_sender(id);
+            }
+            Source::App(_) => self.tell(id, Happening::Started),
+            _ => self.on_probe(id),
         }
+    }
+
+    pub(super) fn on_stop(&mut self, id: u32) {
+        self.stop_application(id);
+        self.flows[id as usize].stop();
     }
 
     fn on_probe(&mut self, id: u32) {
@@ -46,16 +54,22 @@ impl World<'_> {
         if flow.stopped {
             return;
         }
-        let tcp = match &mut flow.source {
-            Source::Tcp(tcp) => tcp,
+        match flow.source {
+            Source::Udp(_) | Source::Ping(_) => return self.on_probe(id),
             Source::Quic(_) => return self.on_quic_timer(id, End::Near),
-            _ => return self.on_probe(id),
-        };
+            _ => {}
+        }
         // A later event stands for this one.
         if flow.sender_due != self.now {
             return;
         }
         flow.sender_due = Instant::MAX;
+        let tcp = match &mut flow.source {
+            Source::Tcp(tcp) => tcp,
+            Source::App(_) => return self.on_application_timer(id),
+            Source::Connection(_) => return self.on_connection_sender(id),
+            _ => return,
+        };
         if tcp.sender.next_timer().is_some_and(|due| due <= self.now) {
             tcp.sender.on_timer(self.now, &mut self.outbox.segments);
             let way = flow.forward;
@@ -67,15 +81,18 @@ impl World<'_> {
 
     pub(super) fn on_receiver(&mut self, id: u32) {
         let flow = &mut self.flows[id as usize];
-        let tcp = match &mut flow.source {
-            Source::Tcp(tcp) => tcp,
-            Source::Quic(_) => return self.on_quic_timer(id, End::Far),
-            _ => return,
-        };
+        if let Source::Quic(_) = flow.source {
+            return self.on_quic_timer(id, End::Far);
+        }
         if flow.receiver_due != self.now {
             return;
         }
         flow.receiver_due = Instant::MAX;
+        let tcp = match &mut flow.source {
+            Source::Tcp(tcp) => tcp,
+            Source::Connection(_) => return self.on_connection_receiver(id),
+            _ => return,
+        };
         if tcp.receiver.next_timer().is_some_and(|due| due <= self.now) {
             tcp.receiver.on_timer(self.now, &mut self.outbox.segments);
             let way = flow.reverse;
@@ -144,6 +161,9 @@ impl World<'_> {
             }
             (Source::Quic(_), Kind::QuicData) => self.deliver_quic(id, End::Far, pkt),
             (Source::Quic(_), Kind::QuicBack) => self.deliver_quic(id, End::Near, pkt),
+            _ if id as usize >= self.config.flows.len() => {
+                self.deliver_to_connection(id, pkt, follows);
+            }
             _ => {
                 if let Some(reply) = flow.deliver_probe(self.now, pkt) {
                     self.forward(&reply);
@@ -154,7 +174,7 @@ impl World<'_> {
 
     /// Puts what an endpoint wants sent on its way.
     #[inline]
-    fn send(&mut self, id: u32, kind: Kind, way: u16) {
+    pub(super) fn send(&mut self, id: u32, kind: Kind, way: u16) {
         let Flow { class, owner, .. } = self.flows[id as usize];
         for n in 0..self.outbox.segments.len() {
             let pkt = Packet::tcp(owner, kind, way, &self.outbox.segments[n]).in_class(class);

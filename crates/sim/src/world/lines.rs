@@ -47,6 +47,7 @@ impl World<'_> {
             Fate::Arrives(copies) => {
                 if copies > 1 {
                     self.probes[n as usize].on_duplicated();
+                    self.beginnings.on_sending(pkt.owner.flow(), 1);
                 }
                 // A packet that overtakes moves the event that is pending.
                 let next = self.lines[id as usize].next();

@@ -1,5 +1,6 @@
 //! The event loop: one clock, one agenda, one `match`.
 
+mod applications;
 mod endpoints;
 mod lines;
 mod links;
@@ -11,14 +12,17 @@ use sojourn_net::{Bytes, Duration, Instant, Rng};
 use sojourn_qdisc::{LinkFacts, Qdisc};
 use sojourn_transport::Ticks;
 
+use applications::{Applications, Gather};
+
 use crate::agenda::{Agenda, Event, MAX_INDEX};
+use crate::beginnings::Beginnings;
 use crate::config::{Config, ConfigError};
 use crate::host::{Flow, Hosts, Outbox};
 use crate::line::Line;
 use crate::link::{Link, Wire};
 use crate::packet::{Owner, Packet};
-use crate::probe::{Beginnings, LinkProbe};
-use crate::records::{FlowRecord, LinkCounters, Records, SignalRecord};
+use crate::probe::LinkProbe;
+use crate::records::{FlowKind, LinkCounters, Records, SignalRecord};
 use crate::route::{Routes, Step};
 
 /// The largest granularity of the timer wheel: two hosts' tick counters differ by less, as far
@@ -59,7 +63,9 @@ struct World<'a> {
     beginnings: Beginnings,
     wires: Vec<Wire>,
     lines: Vec<Line>,
+    /// Those of the configuration, then slots for connections of applications.
     flows: Vec<Flow>,
+    applications: Applications,
     events: Option<Vec<SignalRecord>>,
     /// Packets at the end of their way, to be handed over before anything else happens.
     arrivals: VecDeque<Packet>,
@@ -95,6 +101,7 @@ impl<'a> World<'a> {
             wires: Vec::new(),
             lines: Vec::new(),
             flows: Vec::with_capacity(config.flows.len()),
+            applications: Applications::default(),
             events: config.keep_events.then(Vec::new),
             arrivals: VecDeque::new(),
             outbox: Outbox::default(),
@@ -221,7 +228,7 @@ impl<'a> World<'a> {
             Event::Change(id) => self.on_change(id),
             Event::Queue(id) => self.on_queue_timer(id),
             Event::Start(id) => self.on_start(id),
-            Event::Stop(id) => self.flows[id as usize].stop(),
+            Event::Stop(id) => self.on_stop(id),
             Event::Sender(id) => self.on_sender(id),
             Event::Receiver(id) => self.on_receiver(id),
             Event::Sample => return self.on_sample(),
@@ -241,7 +248,8 @@ impl<'a> World<'a> {
         for (probe, link) in self.probes.iter_mut().zip(&self.links) {
             probe.sample(self.now, link.qdisc.backlog());
         }
-        for flow in &mut self.flows {
+        self.gather_connections(Gather::Interval);
+        for flow in &mut self.flows[..self.config.flows.len()] {
             flow.sample(self.now);
         }
         if self.now == Instant::ZERO + self.config.measure_from {
@@ -258,12 +266,17 @@ impl<'a> World<'a> {
         for link in &mut self.links {
             link.begin_measuring();
         }
-        for flow in &mut self.flows {
+        self.gather_connections(Gather::Totals);
+        for flow in &mut self.flows[..self.config.flows.len()] {
             flow.begin_measuring();
         }
     }
 
-    fn finish(self) -> Records {
+    fn finish(mut self) -> Records {
+        self.gather_connections(Gather::Totals);
+        let net = self.finish_applications();
+        let apps = self.flows.iter().filter_map(Flow::application_record);
+        let apps = apps.collect();
         let config = self.config;
         let measured = (Instant::ZERO + config.measure_from, self.end);
         let named = config.links.iter().map(|link| link.name.clone());
@@ -275,11 +288,16 @@ impl<'a> World<'a> {
                 .map(|(((name, link), probe), before)| probe.finish(name, before, link, measured))
                 .collect(),
             flows: flows
-                .map(|((flow, config), initial_losses)| FlowRecord {
-                    initial_losses,
-                    ..flow.finish(config)
+                .map(|((flow, config), initial_losses)| {
+                    let mut record = flow.finish(config);
+                    if !matches!(record.kind, FlowKind::App(_)) {
+                        record.initial_losses = initial_losses;
+                    }
+                    record
                 })
                 .collect(),
+            apps,
+            transactions: net.transactions,
             events: self.events.unwrap_or_default(),
             agenda_events: self.handled,
         }

@@ -14,6 +14,7 @@
 //! answered at once, later ones together after 1 ms or a twentieth of a round trip.
 
 mod ecn;
+mod join;
 mod sacks;
 mod window;
 
@@ -26,6 +27,7 @@ use crate::rtt::MAX_SAMPLE;
 use crate::segment::{Flags, MSS, SackBlock, Segment};
 use crate::sender::SenderParams;
 use ecn::{Counters, Feedback};
+pub use join::Handshake;
 use sacks::OutOfOrder;
 use window::AdvertisedWindow;
 
@@ -191,6 +193,11 @@ impl Receiver {
         self.fin_received
     }
 
+    /// Whether the handshake is over.
+    pub fn is_established(&self) -> bool {
+        self.state == State::Established
+    }
+
     /// A segment from the peer arrived in `arrival`.
     pub fn on_segment(
         &mut self,
@@ -265,8 +272,7 @@ impl Receiver {
         self.window.begin(now);
         if self.syn_acks == 1 {
             let rtt = crate::sender::micros(now.since(self.syn_ack_sent)).min(MAX_SAMPLE);
-            self.window.first_rtt(rtt);
-            self.rto_ms = (rtt + (2 * rtt).max(200_000)).div_ceil(1_000);
+            self.begin_with(rtt);
         }
     }
 

@@ -63,6 +63,15 @@ impl Sender {
         }
     }
 
+    /// What the other half of this end has negotiated holds for this one: both have the same peer.
+    pub(super) fn join_ecn(&mut self, negotiated: bool) {
+        self.ecn = negotiated;
+        if negotiated && self.wants_accurate {
+            self.accurate = Some(Heard::START);
+            self.own_count = Flags::of_ace(5);
+        }
+    }
+
     /// How many packets the peer says were marked since the last acknowledgement.
     #[inline]
     pub(super) fn newly_marked(&mut self, seg: &Segment, old: bool) -> u32 {

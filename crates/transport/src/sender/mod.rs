@@ -15,6 +15,7 @@ mod accurate;
 mod ack;
 mod ecn;
 mod idle;
+mod join;
 mod output;
 mod pacing;
 mod rack;
@@ -312,6 +313,11 @@ impl Sender {
         self.send_syn(now, out);
     }
 
+    /// Bytes written and not yet sent for the first time.
+    pub const fn unsent_bytes(&self) -> u64 {
+        self.unsent
+    }
+
     /// The application has `bytes` more to send; they go out as the window allows.
     pub fn write(&mut self, now: Instant, bytes: u64, out: &mut Vec<Segment>) {
         self.note_app_limit();
@@ -359,7 +365,7 @@ impl Sender {
         }
         out.push(Segment {
             ts_val: self.ticks.stamp(now),
-            window: 64_240,
+            window: SYN_WINDOW,
             flags,
             ..Segment::EMPTY
         });
@@ -464,6 +470,9 @@ impl Sender {
         self.counters
     }
 }
+
+/// What a SYN advertises.
+const SYN_WINDOW: u32 = 64_240;
 
 /// The longest time the estimators can tell, in µs: 35 minutes, so that two make no overflow.
 const LONGEST: u32 = u32::MAX / 2;

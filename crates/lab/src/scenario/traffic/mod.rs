@@ -6,6 +6,7 @@ mod quic;
 mod tcp;
 mod udp;
 mod way;
+mod web;
 
 use sojourn_net::{Dscp, DscpError, Duration, Rng};
 use sojourn_sim::{Client, Traffic};
@@ -14,14 +15,16 @@ use super::decode::choice;
 use super::error::ScenarioError;
 use super::link::Link;
 use super::model::{Block, Rtt};
+use super::page::Pages;
 use super::place::{Fields, Place};
 use super::value::{Table, Value};
 use names::{check_names, name_the_nameless};
 use ping::Ping;
 use quic::Quic;
-use tcp::Tcp;
+use tcp::{PARAMS, Tcp};
 use udp::Udp;
 use way::way;
+use web::Web;
 
 /// Keys that any traffic has.
 const COMMON: [&str; 12] = [
@@ -43,43 +46,58 @@ const COMMON: [&str; 12] = [
 const MOST_FLOWS: u32 = 10_000_000;
 
 /// What a flow sends: a file a kind.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Tcp(Tcp),
     Udp(Udp),
     Ping(Ping),
     Quic(Quic),
+    Web(Web),
 }
 
 impl Kind {
-    const NAMES: [&str; 4] = ["tcp", "udp", "ping", "quic"];
+    const NAMES: [&str; 5] = ["tcp", "udp", "ping", "quic", "web"];
 
-    pub(crate) const fn name(self) -> &'static str {
+    pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Tcp(_) => Self::NAMES[0],
             Self::Udp(_) => Self::NAMES[1],
             Self::Ping(_) => Self::NAMES[2],
             Self::Quic(_) => Self::NAMES[3],
+            Self::Web(_) => Self::NAMES[4],
+        }
+    }
+
+    /// The keys of the kind that [`Kind::NAMES`] has at `chosen`.
+    fn keys(chosen: usize) -> Vec<&'static str> {
+        match chosen {
+            0 => [&Tcp::KEYS[..], &PARAMS].concat(),
+            1 => Udp::KEYS.to_vec(),
+            2 => Ping::KEYS.to_vec(),
+            3 => Quic::KEYS.to_vec(),
+            _ => [&Web::KEYS[..], &PARAMS].concat(),
         }
     }
 
     /// Writes its keys, in canonical units.
-    pub(crate) fn write(self, fields: &mut Table) {
+    pub(crate) fn write(&self, fields: &mut Table) {
         match self {
             Self::Tcp(tcp) => tcp.write(fields),
             Self::Udp(udp) => udp.write(fields),
             Self::Ping(ping) => ping.write(fields),
             Self::Quic(quic) => quic.write(fields),
+            Self::Web(web) => web.write(fields),
         }
     }
 
     /// What the simulator runs; `rng` is the flow's own.
-    pub(crate) fn plan(self, rng: Rng) -> Traffic {
+    pub(crate) fn plan(&self, rng: Rng) -> Traffic {
         match self {
             Self::Tcp(tcp) => tcp.plan(rng),
             Self::Udp(udp) => udp.plan(),
             Self::Ping(ping) => ping.plan(),
             Self::Quic(quic) => quic.plan(rng),
+            Self::Web(web) => web.plan(),
         }
     }
 }
@@ -88,6 +106,7 @@ impl Kind {
 pub(crate) fn blocks(
     top: &Fields<'_>,
     links: &[Link],
+    pages: &Pages,
     duration: Duration,
 ) -> Result<Vec<Block>, ScenarioError> {
     let example = "[{ type = \"tcp\", direction = \"up\" }]";
@@ -98,7 +117,7 @@ pub(crate) fn blocks(
     }
     let mut blocks: Vec<_> = places
         .iter()
-        .map(|place| block(place, links, duration))
+        .map(|place| block(place, links, pages, duration))
         .collect::<Result<_, _>>()?;
     name_the_nameless(&mut blocks);
     check_names(&blocks, &places)?;
@@ -106,16 +125,15 @@ pub(crate) fn blocks(
 }
 
 /// A block whose name is empty if none was given.
-fn block(place: &Place<'_>, links: &[Link], duration: Duration) -> Result<Block, ScenarioError> {
+fn block(
+    place: &Place<'_>,
+    links: &[Link],
+    pages: &Pages,
+    duration: Duration,
+) -> Result<Block, ScenarioError> {
     let type_place = place.open_table()?.need("type", "\"tcp\"")?;
     let chosen = choice(&type_place, "a type of traffic", &Kind::NAMES)?;
-    let own: &[&str] = match chosen {
-        0 => &Tcp::KEYS,
-        1 => &Udp::KEYS,
-        2 => &Ping::KEYS,
-        _ => &Quic::KEYS,
-    };
-    let known: Vec<_> = COMMON.iter().chain(own).copied().collect();
+    let known = [&COMMON[..], &Kind::keys(chosen)].concat();
     let fields = place.fields(&known)?;
     let count = fields.or("count", 1, |p| p.count(1, MOST_FLOWS))?;
     let block = Block {
@@ -132,7 +150,8 @@ fn block(place: &Place<'_>, links: &[Link], duration: Duration) -> Result<Block,
             0 => Kind::Tcp(Tcp::read(&fields)?),
             1 => Kind::Udp(Udp::read(&fields)?),
             2 => Kind::Ping(Ping::read(&fields, count, duration)?),
-            _ => Kind::Quic(Quic::read(&fields)?),
+            3 => Kind::Quic(Quic::read(&fields)?),
+            _ => Kind::Web(Web::read(&fields, pages)?),
         },
     };
     check_times(&block, &fields, duration)?;

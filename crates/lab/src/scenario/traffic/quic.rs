@@ -1,14 +1,14 @@
 //! QUIC connections: `type = "quic"`.
 
 use sojourn_net::{Bytes, Rng};
-use sojourn_sim::Traffic;
+use sojourn_sim::{Amount, Traffic};
 use sojourn_transport::CcKind;
 use sojourn_transport::quic::{
     AckPolicy, LARGEST_CERTIFICATE, LARGEST_DATAGRAM, LONGEST_ACK_DELAY, Params, SMALLEST_DATAGRAM,
     controllers,
 };
 
-use super::super::amount::Amount;
+use super::super::amount as amounts;
 use super::super::decode::choice;
 use super::super::encode::{amount, insert, size, time};
 use super::super::error::ScenarioError;
@@ -80,7 +80,7 @@ impl Quic {
             ..usual
         };
         Ok(Self {
-            bytes: fields.option("bytes", Amount::read)?,
+            bytes: fields.option("bytes", amounts::read)?,
             request: request(fields)?,
             params,
         })
@@ -106,9 +106,9 @@ impl Quic {
     }
 
     /// What the simulator runs; from `rng` comes how much is transferred.
-    pub(super) fn plan(self, rng: Rng) -> Traffic {
+    pub(super) fn plan(self, mut rng: Rng) -> Traffic {
         Traffic::Quic {
-            bytes: self.bytes.map(|amount| amount.draw(rng)),
+            bytes: self.bytes.map(|amount| amount.draw(&mut rng)),
             request: self.request.map(|request| request.0),
             params: self.params,
         }

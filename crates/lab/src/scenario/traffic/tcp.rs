@@ -1,10 +1,10 @@
 //! TCP connections: `type = "tcp"`.
 
 use sojourn_net::Rng;
-use sojourn_sim::Traffic;
+use sojourn_sim::{Amount, Traffic};
 use sojourn_transport::{AfterIdle, CcKind, OnCe, SenderParams, SlowStart};
 
-use super::super::amount::Amount;
+use super::super::amount as amounts;
 use super::super::decode::choice;
 use super::super::encode::{amount, insert};
 use super::super::error::ScenarioError;
@@ -35,68 +35,79 @@ pub(crate) struct Tcp {
     pub(crate) params: SenderParams,
 }
 
-impl Tcp {
-    pub(super) const KEYS: [&str; 8] = [
-        "cc",
+/// Keys of whatever uses TCP.
+pub(super) const PARAMS: [&str; 7] = [
+    "cc",
+    "slow_start",
+    "ecn",
+    "on_ce",
+    "initial_window",
+    "after_idle",
+    "pacing",
+];
+
+/// What senders are opened with.
+pub(super) fn read_params(fields: &Fields<'_>) -> Result<SenderParams, ScenarioError> {
+    let names = CcKind::ALL.map(CcKind::name);
+    let fates = AfterIdle::ALL.map(AfterIdle::name);
+    let answers = OnCe::ALL.map(OnCe::name);
+    let cc = fields.or("cc", CcKind::Cubic, |p| {
+        choice(p, "a congestion control", &names).map(|n| CcKind::ALL[n])
+    })?;
+    Ok(SenderParams {
+        cc,
+        slow_start: fields.option("slow_start", |p| slow_start(p, cc))?,
+        ecn: fields.or("ecn", false, Place::flag)?,
+        on_ce: fields.or("on_ce", OnCe::Reduce, |p| {
+            choice(p, "an answer to CE", &answers).map(|n| OnCe::ALL[n])
+        })?,
+        initial_window: fields.or("initial_window", 10, |p| p.count(1, 100_000))?,
+        after_idle: fields.or("after_idle", AfterIdle::Decay, |p| {
+            choice(p, "a fate of a window", &fates).map(|n| AfterIdle::ALL[n])
+        })?,
+        pacing: fields.or("pacing", false, Place::flag)?,
+        ..SenderParams::default()
+    })
+}
+
+/// Writes the keys of whatever uses TCP.
+pub(super) fn write_params(params: SenderParams, fields: &mut Table) {
+    insert(fields, "cc", Some(params.cc.name().into()));
+    insert(
+        fields,
         "slow_start",
-        "bytes",
-        "ecn",
-        "on_ce",
-        "initial_window",
-        "after_idle",
-        "pacing",
-    ];
+        params.slow_start.map(|s| s.name().into()),
+    );
+    insert(fields, "ecn", Some(params.ecn.into()));
+    let own = params.on_ce != OnCe::Reduce;
+    insert(fields, "on_ce", own.then(|| params.on_ce.name().into()));
+    insert(fields, "initial_window", Some(params.initial_window.into()));
+    let own = params.after_idle != AfterIdle::Decay;
+    let after_idle = own.then(|| params.after_idle.name().into());
+    insert(fields, "after_idle", after_idle);
+    insert(fields, "pacing", params.pacing.then(|| true.into()));
+}
+
+impl Tcp {
+    pub(super) const KEYS: [&str; 1] = ["bytes"];
 
     pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
-        let names = CcKind::ALL.map(CcKind::name);
-        let fates = AfterIdle::ALL.map(AfterIdle::name);
-        let answers = OnCe::ALL.map(OnCe::name);
-        let cc = fields.or("cc", CcKind::Cubic, |p| {
-            choice(p, "a congestion control", &names).map(|n| CcKind::ALL[n])
-        })?;
-        let params = SenderParams {
-            cc,
-            slow_start: fields.option("slow_start", |p| slow_start(p, cc))?,
-            ecn: fields.or("ecn", false, Place::flag)?,
-            on_ce: fields.or("on_ce", OnCe::Reduce, |p| {
-                choice(p, "an answer to CE", &answers).map(|n| OnCe::ALL[n])
-            })?,
-            initial_window: fields.or("initial_window", 10, |p| p.count(1, 100_000))?,
-            after_idle: fields.or("after_idle", AfterIdle::Decay, |p| {
-                choice(p, "a fate of a window", &fates).map(|n| AfterIdle::ALL[n])
-            })?,
-            pacing: fields.or("pacing", false, Place::flag)?,
-            ..SenderParams::default()
-        };
+        let params = read_params(fields)?;
         Ok(Self {
-            bytes: fields.option("bytes", Amount::read)?,
+            bytes: fields.option("bytes", amounts::read)?,
             params,
         })
     }
 
     pub(super) fn write(self, fields: &mut Table) {
-        let params = self.params;
-        insert(fields, "cc", Some(params.cc.name().into()));
-        insert(
-            fields,
-            "slow_start",
-            params.slow_start.map(|s| s.name().into()),
-        );
+        write_params(self.params, fields);
         insert(fields, "bytes", self.bytes.map(amount));
-        insert(fields, "ecn", Some(params.ecn.into()));
-        let own = params.on_ce != OnCe::Reduce;
-        insert(fields, "on_ce", own.then(|| params.on_ce.name().into()));
-        insert(fields, "initial_window", Some(params.initial_window.into()));
-        let own = params.after_idle != AfterIdle::Decay;
-        let after_idle = own.then(|| params.after_idle.name().into());
-        insert(fields, "after_idle", after_idle);
-        insert(fields, "pacing", params.pacing.then(|| true.into()));
     }
 
     /// What the simulator runs; from `rng` comes how much is transferred.
-    pub(super) fn plan(self, rng: Rng) -> Traffic {
+    pub(super) fn plan(self, mut rng: Rng) -> Traffic {
         Traffic::Tcp {
-            bytes: self.bytes.map(|amount| amount.draw(rng)),
+            bytes: self.bytes.map(|amount| amount.draw(&mut rng)),
             params: self.params,
         }
     }

@@ -1,0 +1,35 @@
+//! How long somebody waits: always the same, or drawn.
+
+use sojourn_sim::Wait;
+
+use super::decode::choice;
+use super::encode::{insert, time};
+use super::error::ScenarioError;
+use super::place::Place;
+use super::value::{Node, Table, Value};
+
+/// A time, or a table that names a distribution.
+pub(crate) fn read(place: &Place<'_>) -> Result<Wait, ScenarioError> {
+    if !matches!(place.node.value, Value::Table(_)) {
+        return place.time().map(Wait::Fixed);
+    }
+    let named = place
+        .open_table()?
+        .need("distribution", "\"exponential\"")?;
+    choice(&named, "a distribution of times", &["exponential"])?;
+    let fields = place.fields(&["distribution", "mean"])?;
+    let mean = fields.need("mean", "\"5s\"")?.positive_time()?;
+    Ok(Wait::Exponential { mean })
+}
+
+pub(crate) fn write(wait: Wait) -> Node {
+    match wait {
+        Wait::Fixed(fixed) => time(fixed),
+        Wait::Exponential { mean } => {
+            let mut table = Table::new();
+            insert(&mut table, "distribution", Some("exponential".into()));
+            insert(&mut table, "mean", Some(time(mean)));
+            Value::Table(table).into()
+        }
+    }
+}

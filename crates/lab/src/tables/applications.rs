@@ -1,0 +1,93 @@
+//! Applications and what their users waited for.
+
+use arrow_array::RecordBatch;
+use sojourn_net::Instant;
+use sojourn_sim::{AppRecord, Transaction};
+
+use super::flow::kind_name;
+use super::rows::Cell;
+use crate::stats::{mean, quantile_of_sorted};
+
+/// How long it took, in seconds; `None`: it was not whole within the run.
+fn duration_s(transaction: &Transaction) -> Option<f64> {
+    let completed = transaction.completed?;
+    let took = completed.saturating_since(transaction.started);
+    Some(took.as_secs_f64())
+}
+
+pub(super) fn transactions(cell: Cell<'_>) -> RecordBatch {
+    let rows = &cell.records.transactions;
+    let flow = |t: &Transaction| &cell.records.flows[t.flow as usize];
+    let group = |t: &Transaction| cell.plan.flows[t.flow as usize].group.as_str();
+    cell.columns(rows.len())
+        .text("flow", rows.iter().map(|t| flow(t).name.as_str()))
+        .text("group", rows.iter().map(group))
+        .text("kind", rows.iter().map(|t| kind_name(flow(t).kind)))
+        .real("started_s", rows.iter().map(|t| t.started.as_secs_f64()))
+        .optional_real(
+            "completed_s",
+            rows.iter().map(|t| t.completed.map(Instant::as_secs_f64)),
+        )
+        .optional_real("duration_s", rows.iter().map(duration_s))
+        .count("bytes", rows.iter().map(|t| t.bytes))
+        .finish()
+}
+
+/// One row of `applications`.
+struct Row<'a> {
+    record: &'a AppRecord,
+    /// Of the transactions that began after the warm-up.
+    begun: u64,
+    whole: u64,
+    durations: Vec<f64>,
+}
+
+pub(super) fn applications(cell: Cell<'_>) -> RecordBatch {
+    let warm = Instant::ZERO + cell.config().measure_from;
+    let mut rows: Vec<Row<'_>> = Vec::new();
+    let mut places = vec![None; cell.records.flows.len()];
+    for record in &cell.records.apps {
+        places[record.flow as usize] = Some(rows.len());
+        rows.push(Row {
+            record,
+            begun: 0,
+            whole: 0,
+            durations: Vec::new(),
+        });
+    }
+    for transaction in &cell.records.transactions {
+        if let Some(place) = places[transaction.flow as usize]
+            && transaction.started >= warm
+        {
+            let row = &mut rows[place];
+            row.begun += 1;
+            row.whole += u64::from(transaction.completed.is_some());
+            row.durations.extend(duration_s(transaction));
+        }
+    }
+    for row in &mut rows {
+        row.durations.sort_by(f64::total_cmp);
+    }
+    let flow = |r: &Row<'_>| &cell.records.flows[r.record.flow as usize];
+    let label = |r: &Row<'_>| &cell.plan.flows[r.record.flow as usize];
+    cell.columns(rows.len())
+        .text("flow", rows.iter().map(|r| flow(r).name.as_str()))
+        .text("group", rows.iter().map(|r| label(r).group.as_str()))
+        .text("kind", rows.iter().map(|r| kind_name(flow(r).kind)))
+        .count("connections", rows.iter().map(|r| r.record.connections))
+        .count("failed", rows.iter().map(|r| r.record.failed))
+        .count("handshake_hit", rows.iter().map(|r| r.record.handshake_hit))
+        .count("initial_hit", rows.iter().map(|r| r.record.initial_hit))
+        .count("transactions", rows.iter().map(|r| r.begun))
+        .count("completed", rows.iter().map(|r| r.whole))
+        .optional_real("duration_s_mean", rows.iter().map(|r| mean(&r.durations)))
+        .optional_real(
+            "duration_s_p50",
+            rows.iter().map(|r| quantile_of_sorted(&r.durations, 0.5)),
+        )
+        .optional_real(
+            "duration_s_p95",
+            rows.iter().map(|r| quantile_of_sorted(&r.durations, 0.95)),
+        )
+        .finish()
+}

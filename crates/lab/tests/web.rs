@@ -1,0 +1,131 @@
+//! Web pages in scenarios: what is written is what is run, and what is wrong is told.
+
+use std::sync::atomic::AtomicBool;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt64Type};
+use sojourn_lab::{RunOptions, Scenario, TableKind, run};
+
+fn scenario(pages: &str, traffic: &str) -> String {
+    format!(
+        r#"
+        duration = "20s"
+        rtt = "100ms"
+        links.up = {{ rate = "100mbit", qdisc = "pfifo" }}
+        links.down = {{ rate = "100mbit", qdisc = "pfifo" }}
+        {pages}
+        [[traffic]]
+        type = "web"
+        direction = "down"
+        {traffic}
+        "#
+    )
+}
+
+const SHOP: &str = r#"
+    [[pages.shop.objects]]
+    name = "document"
+    bytes = "1kb"
+    [[pages.shop.objects]]
+    name = "picture"
+    bytes = { distribution = "exponential", mean = "2kb" }
+    count = 3
+    after = ["document"]
+    origin = "images"
+"#;
+
+#[test]
+fn a_scenario_with_pages_reads_back_as_itself() {
+    let text = scenario(
+        SHOP,
+        "page = \"shop\"\nhttp = \"1.1\"\ntls = false\ncount = 2\nvisits = 4\n\
+         think = { distribution = \"exponential\", mean = \"2s\" }\n",
+    );
+    let read = Scenario::from_toml(&text).unwrap();
+    assert_eq!(Scenario::from_toml(&read.to_toml()).unwrap(), read);
+    assert_eq!(Scenario::from_json(read.to_json()).unwrap(), read);
+    assert!(
+        read.to_json()
+            .contains("\"think\":{\"distribution\":\"exponential\",\"mean\":\"2s\"}")
+    );
+}
+
+#[test]
+fn visits_are_transactions_of_their_user() {
+    let text = scenario(
+        SHOP,
+        "page = \"shop\"\ntls = false\ncount = 2\nvisits = 4\n",
+    );
+    let scenario = Scenario::from_toml(&text).unwrap();
+    let options = RunOptions {
+        jobs: None,
+        cancel: &AtomicBool::new(false),
+        progress: &|_, _| {},
+    };
+    let outcome = run(&scenario, options).unwrap();
+    let transactions = outcome.table(TableKind::Transactions);
+    assert_eq!(transactions.rows(), 8);
+    let batch = &transactions.batches()[0];
+    let durations = batch.column_by_name("duration_s").unwrap();
+    // The document after two round trips; the pictures are on another server: two more.
+    for took in durations.as_primitive::<Float64Type>() {
+        let took = took.unwrap();
+        assert!((0.4..0.41).contains(&took), "{took}");
+    }
+    let batch = &outcome.table(TableKind::Applications).batches()[0];
+    let count = |name| {
+        let column = batch.column_by_name(name).unwrap();
+        column.as_primitive::<UInt64Type>().values().to_vec()
+    };
+    assert_eq!(count("connections"), [8, 8]);
+    assert_eq!(count("completed"), [4, 4]);
+    let kinds = batch.column_by_name("kind").unwrap();
+    assert_eq!(kinds.as_string::<i32>().value(0), "web");
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    for (pages, traffic, wanted) in [
+        ("", "", "traffic[0].page: is missing; give page = \"large\""),
+        (
+            "",
+            "page = \"lage\"",
+            "traffic[0].page: \"lage\" is not a page; did you mean \"large\"? (pages of your own",
+        ),
+        (
+            "[[pages.small.objects]]\nname = \"a\"\nbytes = \"1kb\"",
+            "page = \"small\"",
+            "pages.small: \"small\" comes with Sojourn; use another name",
+        ),
+        (
+            "[[pages.shop.objects]]\nname = \"a\"\nbytes = \"1kb\"\nafter = [\"b\"]\n\
+             [[pages.shop.objects]]\nname = \"b\"\nbytes = \"1kb\"\nafter = [\"a\"]",
+            "page = \"shop\"",
+            "pages.shop.objects[0].after: objects wait for each other: \"a\" after \"b\" after \"a\"",
+        ),
+        (
+            "",
+            "page = \"large\"\nhttp = \"3\"",
+            "traffic[0].http: \"3\" is not a version of HTTP",
+        ),
+        (
+            "",
+            "page = \"large\"\nrequest = \"0b\"",
+            "traffic[0].request: \"0b\" is out of range",
+        ),
+        (
+            "",
+            "page = \"large\"\nvisits = 0",
+            "traffic[0].visits: 0 is out of range",
+        ),
+        (
+            "",
+            "page = \"large\"\nbytes = \"1kb\"",
+            "traffic[0].bytes: unknown key",
+        ),
+    ] {
+        let error = Scenario::from_toml(&scenario(pages, traffic)).unwrap_err();
+        let error = error.to_string();
+        assert!(error.starts_with(wanted), "{error}\nnot {wanted}");
+    }
+}

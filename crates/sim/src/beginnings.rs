@@ -1,0 +1,124 @@
+//! The beginnings of connections, and whose packets are still under way.
+
+use sojourn_transport::Flags;
+use sojourn_transport::quic::Datagram;
+
+use crate::config::{FlowConfig, Traffic};
+use crate::packet::{Kind, Packet};
+use crate::records::InitialLosses;
+
+/// What queues drop of the beginnings of connections: one entry a flow of the configuration, then
+/// one a slot for connections of applications.
+#[derive(Debug)]
+pub(crate) struct Beginnings {
+    /// The initial window of each, in segments or datagrams; 0 for what has none.
+    windows: Vec<u32>,
+    losses: Vec<InitialLosses>,
+    slots: Vec<Slot>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    /// The flow of the application whose connection it holds.
+    app: u32,
+    /// Packets of its connections in the network.
+    under_way: i32,
+}
+
+impl Beginnings {
+    pub(crate) fn new(flows: &[FlowConfig]) -> Self {
+        let window = |flow: &FlowConfig| match flow.traffic {
+            Traffic::Tcp { params, .. } => params.initial_window,
+            Traffic::Quic { params, .. } => params.initial_window,
+            Traffic::Udp { .. } | Traffic::Ping { .. } | Traffic::App(_) => 0,
+        };
+        Self {
+            windows: flows.iter().map(window).collect(),
+            losses: vec![InitialLosses::default(); flows.len()],
+            slots: Vec::new(),
+        }
+    }
+
+    pub(crate) fn on_drop(&mut self, pkt: &Packet) {
+        self.on_leaving(pkt.owner.flow());
+        let flow = pkt.owner.flow() as usize;
+        let losses = &mut self.losses[flow];
+        let window = self.windows[flow];
+        let segment = &pkt.segment;
+        if let Kind::QuicData | Kind::QuicBack = pkt.kind {
+            let datagram = Datagram::from_segment(segment);
+            let first = datagram.has_data() && datagram.app_number() < Some(window);
+            if datagram.is_handshake() {
+                losses.handshake += 1;
+            } else if pkt.kind == Kind::QuicData && first {
+                losses.window += 1;
+            }
+            return;
+        }
+        if segment.flags.has(Flags::SYN) {
+            losses.handshake += 1;
+        } else if pkt.kind == Kind::Data && segment.len > 0 && segment.seq < window {
+            losses.window += 1;
+        }
+    }
+
+    /// The slot of that number; `None`: it is a flow of the configuration.
+    fn slot(&mut self, id: u32) -> Option<&mut Slot> {
+        let declared = self.losses.len() - self.slots.len();
+        let n = (id as usize).checked_sub(declared)?;
+        self.slots.get_mut(n)
+    }
+
+    /// There is a slot more.
+    pub(crate) fn add_slot(&mut self) {
+        self.windows.push(0);
+        self.losses.push(InitialLosses::default());
+        self.slots.push(Slot {
+            app: 0,
+            under_way: 0,
+        });
+    }
+
+    /// A connection of application `app` takes the slot.
+    pub(crate) fn open_slot(&mut self, id: u32, app: u32, initial_window: u32) {
+        self.windows[id as usize] = initial_window;
+        self.losses[id as usize] = InitialLosses::default();
+        if let Some(slot) = self.slot(id) {
+            slot.app = app;
+        }
+    }
+
+    /// Whether no packet of an earlier connection in the slot is left in the network.
+    pub(crate) fn is_clear(&mut self, id: u32) -> bool {
+        self.slot(id).is_some_and(|slot| slot.under_way == 0)
+    }
+
+    /// The connection in the slot sends so many packets.
+    pub(crate) fn on_sending(&mut self, id: u32, packets: usize) {
+        if let Some(slot) = self.slot(id) {
+            slot.under_way += i32::try_from(packets).unwrap_or(i32::MAX);
+        }
+    }
+
+    /// A packet of a connection in the slot has left the network.
+    pub(crate) fn on_leaving(&mut self, id: u32) {
+        if let Some(slot) = self.slot(id) {
+            slot.under_way -= 1;
+        }
+    }
+
+    /// What the connection in the slot has lost of its beginning.
+    pub(crate) fn losses_of(&self, id: u32) -> InitialLosses {
+        self.losses[id as usize]
+    }
+
+    /// The flow of the configuration that `id` belongs to.
+    pub(crate) fn flow_of(&mut self, id: u32) -> u32 {
+        self.slot(id).map_or(id, |slot| slot.app)
+    }
+
+    /// One for each flow of the configuration, in order, and then others.
+    pub(crate) fn finish(self) -> Vec<InitialLosses> {
+        self.losses
+    }
+}

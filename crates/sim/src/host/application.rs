@@ -1,0 +1,128 @@
+//! An application's place in the world: its connections and its record.
+
+use sojourn_net::{Instant, Rng};
+use sojourn_transport::SenderParams;
+
+use super::{blank, since};
+use crate::records::{AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, InitialLosses};
+use crate::workload::{App, AppConfig};
+
+/// An application and what is recorded of it.
+#[derive(Debug)]
+pub(crate) struct Application {
+    pub(crate) app: App,
+    config: AppConfig,
+    /// Seeds of the congestion controls of its connections.
+    seeds: Rng,
+    /// Its connections that have not ended: what it calls them, and their slot; ascending.
+    live: Vec<(u32, u32)>,
+    started: Instant,
+    /// Of the connections that have ended, and of those under way when last asked.
+    ended: FlowCounters,
+    pub(crate) under_way: FlowCounters,
+    before: FlowCounters,
+    pub(crate) losses: InitialLosses,
+    pub(crate) record: AppRecord,
+    /// Bytes of responses in this interval.
+    pub(crate) interval_bytes: u64,
+    series: Vec<FlowSample>,
+}
+
+impl Application {
+    pub(crate) fn new(now: Instant, flow: u32, config: &AppConfig, rng: &Rng) -> Self {
+        Self {
+            app: App::new(config, rng),
+            config: config.clone(),
+            seeds: rng.fork("congestion control"),
+            live: Vec::new(),
+            started: now,
+            ended: FlowCounters::default(),
+            under_way: FlowCounters::default(),
+            before: FlowCounters::default(),
+            losses: InitialLosses::default(),
+            record: AppRecord {
+                flow,
+                ..AppRecord::default()
+            },
+            interval_bytes: 0,
+            series: Vec::new(),
+        }
+    }
+
+    /// What the next connection is opened with, at both ends.
+    pub(crate) fn tcp(&mut self) -> SenderParams {
+        SenderParams {
+            seed: self.seeds.next_u64(),
+            ..self.config.tcp()
+        }
+    }
+
+    /// Connection `number`, the newest, is in `slot`.
+    pub(crate) fn opened(&mut self, number: u32, slot: u32) {
+        debug_assert!(self.live.last().is_none_or(|&(last, _)| last < number));
+        self.live.push((number, slot));
+        self.record.connections += 1;
+    }
+
+    pub(crate) fn slot(&self, number: u32) -> Option<u32> {
+        let at = self.live.binary_search_by_key(&number, |&(n, _)| n).ok()?;
+        Some(self.live[at].1)
+    }
+
+    /// The slots of all its connections, which it has no longer.
+    pub(crate) fn take_slots(&mut self) -> Vec<u32> {
+        let live = std::mem::take(&mut self.live);
+        live.into_iter().map(|(_, slot)| slot).collect()
+    }
+
+    /// A connection is over.
+    pub(crate) fn closed(&mut self, number: u32, counters: &FlowCounters, lost: InitialLosses) {
+        if let Ok(at) = self.live.binary_search_by_key(&number, |&(n, _)| n) {
+            self.live.remove(at);
+        }
+        if self.live.is_empty() {
+            self.live.shrink_to_fit();
+        }
+        self.ended.add(counters);
+        self.count_losses(lost);
+    }
+
+    pub(crate) const fn count_losses(&mut self, lost: InitialLosses) {
+        self.losses.handshake += lost.handshake;
+        self.losses.window += lost.window;
+        self.record.handshake_hit += (lost.handshake > 0) as u64;
+        self.record.initial_hit += (lost.handshake + lost.window > 0) as u64;
+    }
+
+    pub(crate) fn sample(&mut self, at: Instant) {
+        let delivered_bytes = std::mem::take(&mut self.interval_bytes);
+        self.series.push(FlowSample {
+            at,
+            delivered_bytes,
+            cwnd: 0,
+            ssthresh: None,
+            srtt: None,
+            in_flight: 0,
+        });
+    }
+
+    fn counters(&self) -> FlowCounters {
+        let mut all = self.ended;
+        all.add(&self.under_way);
+        all
+    }
+
+    pub(crate) fn begin_measuring(&mut self) {
+        self.before = self.counters();
+    }
+
+    pub(crate) fn record(self) -> FlowRecord {
+        FlowRecord {
+            started: Some(self.started),
+            initial_losses: self.losses,
+            totals: since(&self.counters(), &self.before),
+            series: self.series,
+            ..blank(FlowKind::App(self.config.kind()))
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Applications: state machines that open connections and talk over them.
+//!
+//! An [`App`] is sans-IO, as the transports are: it is told what happens and when, and pushes what
+//! it wants done to a [`Net`]. One application is one user, with a client and the servers it talks
+//! to; the server's part of it acts on nothing but what has reached the server.
+
+mod amount;
+mod page;
+mod timers;
+mod wait;
+mod web;
+
+use std::sync::Arc;
+
+use sojourn_net::{Instant, Rng};
+use sojourn_transport::SenderParams;
+
+use crate::records::AppKind;
+pub use amount::Amount;
+pub use page::{Object, Page, PageError};
+pub use wait::Wait;
+pub use web::{Http, WebConfig};
+
+/// Who of the two ends of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Client,
+    Server,
+}
+
+/// What happened, as an application is told. A connection goes by the number it was opened under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Happening {
+    /// It begins.
+    Started,
+    /// The time that [`App::next_timer`] returned has come.
+    Timer,
+    /// The client may write.
+    Connected(u32),
+    /// The server got as many bytes in all, no fewer than it had asked to be told of.
+    Asked(u32, u64),
+    /// The client did.
+    Answered(u32, u64),
+    /// The server has no more unsent than it had asked to be told of.
+    Room(u32),
+    /// The connection was given up.
+    Failed(u32),
+}
+
+/// What an application wants done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// Open connection number `.0`, which has had no other before.
+    Open(u32),
+    /// Send so many bytes.
+    Write(u32, Side, u64),
+    /// Tell when this end got so many bytes in all.
+    Expect(u32, Side, u64),
+    /// Tell when the server has no more than so many bytes unsent.
+    Room(u32, u64),
+    /// Close in order; nothing more will be told of it.
+    Close(u32),
+}
+
+/// One thing a user waited for, from its beginning to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transaction {
+    /// Whose it is, by the flow's place in the configuration.
+    pub flow: u32,
+    /// When it began.
+    pub started: Instant,
+    /// When it was whole; `None`: not within the run.
+    pub completed: Option<Instant>,
+    /// What it was to bring, in bytes of responses.
+    pub bytes: u64,
+}
+
+/// What applications want done, and what they report.
+#[derive(Debug, Default)]
+pub(crate) struct Net {
+    pub(crate) commands: Vec<Command>,
+    pub(crate) transactions: Vec<Transaction>,
+    /// Whose turn it is.
+    pub(crate) flow: u32,
+}
+
+impl Net {
+    fn push(&mut self, command: Command) {
+        self.commands.push(command);
+    }
+
+    /// Sends so many bytes; what one end of a connection writes in a turn leaves as one piece.
+    fn write(&mut self, n: u32, side: Side, bytes: u64) {
+        let same = |command: &&mut Command| match command {
+            Command::Write(other, end, _) => (*other, *end) == (n, side),
+            _ => false,
+        };
+        match self.commands.iter_mut().rev().find(same) {
+            Some(Command::Write(.., all)) => *all += bytes,
+            _ => self.commands.push(Command::Write(n, side, bytes)),
+        }
+    }
+
+    fn record(&mut self, started: Instant, completed: Option<Instant>, bytes: u64) {
+        self.transactions.push(Transaction {
+            flow: self.flow,
+            started,
+            completed,
+            bytes,
+        });
+    }
+}
+
+/// What an application does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AppConfig {
+    /// Web pages.
+    Web(Arc<WebConfig>),
+}
+
+impl AppConfig {
+    /// Which application it is.
+    pub fn kind(&self) -> AppKind {
+        match self {
+            Self::Web(_) => AppKind::Web,
+        }
+    }
+
+    /// What its connections are opened with.
+    pub fn tcp(&self) -> SenderParams {
+        match self {
+            Self::Web(web) => web.tcp,
+        }
+    }
+
+    /// The first rule that is broken, and of which key.
+    pub(crate) fn check(&self) -> Option<(&'static str, &'static str)> {
+        let request = match self {
+            Self::Web(web) => web.request,
+        };
+        match (request.0, self.tcp().initial_window) {
+            (0, _) => Some(("request", "must be positive")),
+            (_, 0) => Some(("initial_window", "must be at least 1")),
+            _ => None,
+        }
+    }
+}
+
+/// An application at work.
+#[derive(Debug)]
+pub(crate) enum App {
+    Web(web::Web),
+}
+
+impl App {
+    /// The application that `config` tells of; `rng` is its own.
+    pub(crate) fn new(config: &AppConfig, rng: &Rng) -> Self {
+        match config {
+            AppConfig::Web(config) => Self::Web(web::Web::new(Arc::clone(config), rng)),
+        }
+    }
+
+    pub(crate) fn on(&mut self, now: Instant, what: Happening, net: &mut Net) {
+        match self {
+            Self::Web(web) => web.on(now, what, net),
+        }
+    }
+
+    /// When [`Happening::Timer`] is due; `None` if nothing is waited for.
+    pub(crate) fn next_timer(&self) -> Option<Instant> {
+        match self {
+            Self::Web(web) => web.next_timer(),
+        }
+    }
+
+    /// The run ends, or the application is stopped: what is not whole is reported as such.
+    pub(crate) fn finish(&mut self, net: &mut Net) {
+        match self {
+            Self::Web(web) => web.finish(net),
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! A user who looks at web pages, one after another.
+//!
+//! # Source
+//!
+//! RFC 9112 (HTTP/1.1: one request at a time on a connection; browsers open six to a server),
+//! RFC 9113 (HTTP/2: one connection, frames of 16,384 B with a header of 9 B, taken from the
+//! responses in turn), RFC 8446 (TLS 1.3: one round trip before the first request).
+//!
+//! # Law
+//!
+//! An object is asked for once all it depends on are whole and the client's own work is done. An
+//! object waits for a free connection, not for a certain one. A server sends what it has in turn
+//! and no more than a little ahead of TCP, so that a response which becomes ready shares the
+//! connection at once. The page is loaded when its last object is whole; its connections are then
+//! closed, and the next visit opens new ones.
+//!
+//! # Differences from browsers
+//!
+//! No DNS, no cache, no priorities among objects, no speculative connections. The flights of TLS
+//! have sizes assumed here: [`HELLO`], [`FLIGHT`] and [`FINISHED`].
+
+mod server;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use sojourn_net::{Bytes, Instant, Rng};
+use sojourn_transport::SenderParams;
+
+use super::page::Page;
+use super::timers::Timers;
+use super::wait::Wait;
+use super::{Command, Happening, Net, Side};
+use server::Serving;
+
+/// Connections to a server that browsers open for HTTP/1.1.
+const PARALLEL: usize = 6;
+/// A client's first flight, which browsers pad to this (RFC 7685 gives the means).
+const HELLO: u64 = 517;
+/// A server's: its part of the key, and a chain of two certificates of usual size; assumed.
+const FLIGHT: u64 = 3_500;
+/// A client's last: its Finished and a change of cipher for old middleboxes.
+const FINISHED: u64 = 64;
+
+/// Which HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Http {
+    /// HTTP/1.1 over up to six connections to a server.
+    One,
+    /// HTTP/2 over one.
+    Two,
+}
+
+impl Http {
+    /// Every version.
+    pub const ALL: [Self; 2] = [Self::One, Self::Two];
+
+    /// Its number.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::One => "1.1",
+            Self::Two => "2",
+        }
+    }
+}
+
+/// What a user does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WebConfig {
+    /// Of every connection, at both ends.
+    pub tcp: SenderParams,
+    /// Which HTTP.
+    pub http: Http,
+    /// Connections begin with the handshake of TLS 1.3.
+    pub tls: bool,
+    /// Bytes of a request.
+    pub request: Bytes,
+    /// What is looked at.
+    pub page: Page,
+    /// From one page to the next.
+    pub think: Wait,
+    /// How many pages are looked at; `None`: as many as the run lasts.
+    pub visits: Option<u32>,
+}
+
+/// What a user waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    /// The next visit.
+    Visit,
+    /// The client has done its work for an object.
+    Ready(u32),
+    /// The server has done its work: connection and object.
+    Respond(u32, u32),
+}
+
+/// A user at work.
+#[derive(Debug)]
+pub(crate) struct Web {
+    config: Arc<WebConfig>,
+    rng: Rng,
+    timers: Timers<Due>,
+    visits: u32,
+    /// When the visit under way began.
+    since: Option<Instant>,
+    /// Of each object: its size in this visit, and how many it still waits for.
+    sizes: Vec<u64>,
+    waits: Vec<u32>,
+    missing: u32,
+    origins: Vec<Origin>,
+    conns: Vec<Conn>,
+    /// The number of the first connection of this visit.
+    base: u32,
+}
+
+/// A server, as the client sees it.
+#[derive(Clone, Debug, Default)]
+struct Origin {
+    /// Objects to ask it for.
+    queue: VecDeque<u32>,
+    conns: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Conn {
+    origin: u32,
+    stage: Stage,
+    /// Bytes that the client has written.
+    asked: u64,
+    /// Objects asked for that are not whole.
+    open: Vec<u32>,
+    /// Requests under way: where each ends, and what it asks for.
+    requests: VecDeque<(u64, u32)>,
+    serving: Serving,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Connecting,
+    Greeting,
+    Open,
+    Dead,
+}
+
+impl Web {
+    pub(super) fn new(config: Arc<WebConfig>, rng: &Rng) -> Self {
+        Self {
+            config,
+            rng: rng.fork("web"),
+            timers: Timers::new(),
+            visits: 0,
+            since: None,
+            sizes: Vec::new(),
+            waits: Vec::new(),
+            missing: 0,
+            origins: Vec::new(),
+            conns: Vec::new(),
+            base: 0,
+        }
+    }
+
+    pub(super) fn next_timer(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    pub(super) fn finish(&mut self, net: &mut Net) {
+        if let Some(since) = self.since.take() {
+            net.record(since, None, self.sizes.iter().sum());
+        }
+    }
+
+    pub(super) fn on(&mut self, now: Instant, what: Happening, net: &mut Net) {
+        match what {
+            Happening::Started => self.begin(now, net),
+            Happening::Timer => {
+                while let Some(due) = self.timers.pop(now) {
+                    match due {
+                        Due::Visit => self.begin(now, net),
+                        Due::Ready(object) => self.ask(object, net),
+                        Due::Respond(conn, object) => self.respond(conn, object, net),
+                    }
+                }
+            }
+            Happening::Connected(n) => self.on_connected(n, net),
+            Happening::Asked(n, bytes) => self.on_asked(now, n, bytes, net),
+            Happening::Answered(n, bytes) => self.on_answered(now, n, bytes, net),
+            Happening::Room(n) => {
+                if let Some(conn) = self.conn(n) {
+                    conn.serving.on_room();
+                    conn.serving.send(n, net);
+                }
+            }
+            Happening::Failed(n) => self.on_failed(n, net),
+        }
+    }
+
+    /// A connection of this visit.
+    fn conn(&mut self, n: u32) -> Option<&mut Conn> {
+        let place = n.checked_sub(self.base)?;
+        self.conns.get_mut(place as usize)
+    }
+
+    fn begin(&mut self, now: Instant, net: &mut Net) {
+        self.visits += 1;
+        self.since = Some(now);
+        let page = &self.config.page;
+        let objects = page.objects();
+        self.sizes = objects
+            .iter()
+            .map(|o| o.bytes.draw(&mut self.rng))
+            .collect();
+        self.waits = page.waits();
+        self.missing = u32::try_from(objects.len()).unwrap_or(u32::MAX);
+        self.origins = vec![Origin::default(); page.origins() as usize];
+        for n in 0..self.missing {
+            if self.waits[n as usize] == 0 {
+                self.prepare(now, n, net);
+            }
+        }
+    }
+
+    /// Everything that `object` waits for is there.
+    fn prepare(&mut self, now: Instant, object: u32, net: &mut Net) {
+        let delay = self.config.page.objects()[object as usize].delay;
+        if delay.as_nanos() == 0 {
+            self.ask(object, net);
+        } else {
+            self.timers.add(now + delay, Due::Ready(object));
+        }
+    }
+
+    fn ask(&mut self, object: u32, net: &mut Net) {
+        let origin = self.config.page.objects()[object as usize].origin;
+        self.origins[origin as usize].queue.push_back(object);
+        self.use_connections(origin, net);
+    }
+
+    /// Sends what waits for `origin` over connections that are free, and opens more if it may.
+    fn use_connections(&mut self, origin: u32, net: &mut Net) {
+        let base = self.base;
+        let (most, streams) = match self.config.http {
+            Http::One => (PARALLEL, 1),
+            Http::Two => (1, usize::MAX),
+        };
+        let server = &mut self.origins[origin as usize];
+        for &n in &server.conns {
+            let conn = &mut self.conns[(n - base) as usize];
+            while conn.stage == Stage::Open && conn.open.len() < streams {
+                let Some(object) = server.queue.pop_front() else {
+                    return;
+                };
+                conn.ask(n, object, self.config.request.0, net);
+            }
+        }
+        let on_their_way = |conn: &&Conn| {
+            conn.origin == origin && matches!(conn.stage, Stage::Connecting | Stage::Greeting)
+        };
+        let mut coming = self.conns.iter().filter(on_their_way).count();
+        while server.conns.len() < most && coming < server.queue.len() {
+            let n = base + u32::try_from(self.conns.len()).unwrap_or(u32::MAX);
+            server.conns.push(n);
+            self.conns.push(Conn::new(origin, self.config.http));
+            net.push(Command::Open(n));
+            coming += 1;
+        }
+    }
+
+    fn on_connected(&mut self, n: u32, net: &mut Net) {
+        let tls = self.config.tls;
+        let Some(conn) = self.conn(n) else { return };
+        if tls {
+            conn.stage = Stage::Greeting;
+            conn.asked = HELLO;
+            net.write(n, Side::Client, HELLO);
+            net.push(Command::Expect(n, Side::Server, HELLO));
+        } else {
+            conn.stage = Stage::Open;
+            let origin = conn.origin;
+            self.use_connections(origin, net);
+        }
+    }
+
+    /// Requests have reached the server.
+    fn on_asked(&mut self, now: Instant, n: u32, bytes: u64, net: &mut Net) {
+        let Some(conn) = self.conn(n) else { return };
+        if conn.stage == Stage::Greeting {
+            conn.serving.greet(n, FLIGHT, net);
+            return;
+        }
+        while let Some(object) = self.conn(n).and_then(|c| c.next_request(bytes)) {
+            let think = self.config.page.objects()[object as usize].think;
+            if think.as_nanos() == 0 {
+                self.respond(n, object, net);
+            } else {
+                self.timers.add(now + think, Due::Respond(n, object));
+            }
+        }
+        if let Some(&(end, _)) = self.conn(n).and_then(|c| c.requests.front()) {
+            net.push(Command::Expect(n, Side::Server, end));
+        }
+    }
+
+    fn respond(&mut self, n: u32, object: u32, net: &mut Net) {
+        let bytes = self.sizes[object as usize];
+        if let Some(conn) = self.conn(n)
+            && conn.stage == Stage::Open
+        {
+            conn.serving.add(object, bytes);
+            conn.serving.send(n, net);
+        }
+    }
+
+    /// Responses have reached the client.
+    fn on_answered(&mut self, now: Instant, n: u32, bytes: u64, net: &mut Net) {
+        let Some(conn) = self.conn(n) else { return };
+        if conn.stage == Stage::Greeting {
+            conn.stage = Stage::Open;
+            conn.asked += FINISHED;
+            net.write(n, Side::Client, FINISHED);
+        }
+        while let Some(object) = self.conn(n).and_then(|c| c.serving.next_whole(bytes)) {
+            if let Some(conn) = self.conn(n) {
+                conn.open.retain(|&open| open != object);
+            }
+            self.on_whole(now, object, net);
+        }
+        if let Some(conn) = self.conn(n) {
+            let origin = conn.origin;
+            conn.serving.expect(n, net);
+            self.use_connections(origin, net);
+        }
+    }
+
+    /// An object is whole.
+    fn on_whole(&mut self, now: Instant, object: u32, net: &mut Net) {
+        self.missing -= 1;
+        if self.missing == 0 {
+            self.end(now, net);
+            return;
+        }
+        let config = Arc::clone(&self.config);
+        for &waiting in config.page.dependents(object) {
+            let waits = &mut self.waits[waiting as usize];
+            *waits -= 1;
+            if *waits == 0 {
+                self.prepare(now, waiting, net);
+            }
+        }
+    }
+
+    /// The page is there.
+    fn end(&mut self, now: Instant, net: &mut Net) {
+        if let Some(since) = self.since.take() {
+            net.record(since, Some(now), self.sizes.iter().sum());
+        }
+        for (n, conn) in (self.base..).zip(&self.conns) {
+            if conn.stage != Stage::Dead {
+                net.push(Command::Close(n));
+            }
+        }
+        self.base += u32::try_from(self.conns.len()).unwrap_or(u32::MAX);
+        self.conns = Vec::new();
+        self.origins = Vec::new();
+        self.sizes = Vec::new();
+        self.waits = Vec::new();
+        self.timers.clear();
+        if self.config.visits.is_none_or(|most| self.visits < most) {
+            let think = self.config.think.draw(&mut self.rng);
+            self.timers.add(now + think, Due::Visit);
+        }
+    }
+
+    /// A connection was given up: what it was to bring is asked for again.
+    fn on_failed(&mut self, n: u32, net: &mut Net) {
+        let Some(conn) = self.conn(n) else { return };
+        conn.stage = Stage::Dead;
+        let (origin, lost) = (conn.origin, std::mem::take(&mut conn.open));
+        let server = &mut self.origins[origin as usize];
+        server.conns.retain(|&other| other != n);
+        server.queue.extend(lost);
+        self.use_connections(origin, net);
+    }
+}
+
+impl Conn {
+    fn new(origin: u32, http: Http) -> Self {
+        Self {
+            origin,
+            stage: Stage::Connecting,
+            asked: 0,
+            open: Vec::new(),
+            requests: VecDeque::new(),
+            serving: Serving::new(http),
+        }
+    }
+
+    fn ask(&mut self, n: u32, object: u32, request: u64, net: &mut Net) {
+        self.asked += request;
+        self.open.push(object);
+        self.requests.push_back((self.asked, object));
+        net.write(n, Side::Client, request);
+        if self.requests.len() == 1 {
+            net.push(Command::Expect(n, Side::Server, self.asked));
+        }
+    }
+
+    /// The next request within the first `bytes`.
+    fn next_request(&mut self, bytes: u64) -> Option<u32> {
+        let &(end, object) = self.requests.front()?;
+        (end <= bytes).then(|| {
+            self.requests.pop_front();
+            object
+        })
+    }
+}

@@ -1,0 +1,155 @@
+"""Applications: users that open connections and wait for what comes over them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Application:
+    """What all applications have.
+
+    Parameters
+    ----------
+    direction
+        ``"up"`` or ``"down"``: responses cross the link of that name, requests the other.
+    path
+        The links that responses cross, in order; instead of `direction`.
+    reverse
+        The links that requests cross, in order; with `path`.
+    name
+        Name of the group; its users are numbered.
+    count
+        Number of users.
+    start
+        When they start, with its unit.
+    start_jitter
+        Each start is moved by a random part of this, with its unit.
+    stop
+        When they stop, with its unit; by default with the run.
+    rtt
+        Round-trip time with empty queues, or one for each user, with units.
+    dscp
+        Class of all packets, in both directions: ``"EF"``, ``"AF42"``, ``"LE"``, 0 to 63.
+    host
+        Client that they belong to, 0 to 126, for queues that share among hosts.
+    cc
+        Congestion control of their connections, at both ends.
+    ecn
+        Negotiate ECN (RFC 3168).
+    on_ce
+        The answer to an echo of CE, as of :class:`Tcp`.
+    initial_window
+        Initial window in segments.
+    """
+
+    kind: ClassVar[str] = ""
+
+    direction: str | None = None
+    path: Sequence[str] | None = None
+    reverse: Sequence[str] | None = None
+    name: str | None = None
+    count: int | None = None
+    start: str | None = None
+    start_jitter: str | None = None
+    stop: str | None = None
+    rtt: str | Sequence[str] | None = None
+    dscp: str | int | None = None
+    host: int | None = None
+    cc: str | None = None
+    ecn: bool | None = None
+    on_ce: str | None = None
+    initial_window: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Web(Application):
+    """Users who look at web pages, one after another.
+
+    The remaining parameters are those of :class:`Application`.
+
+    Parameters
+    ----------
+    page
+        What they look at: ``"small"``, ``"large"``, ``"objects50"``, or a name in the scenario's
+        `pages`.
+    http
+        ``"2"``, one connection to a server, or ``"1.1"``, up to six.
+    tls
+        Connections begin with the handshake of TLS 1.3; by default they do.
+    request
+        Size of a request, with its unit.
+    think
+        From one page to the next: a time with its unit, or ``{"distribution": "exponential",
+        "mean": "5s"}``.
+    visits
+        How many pages each looks at; by default as many as the run lasts.
+
+    Examples
+    --------
+    >>> Web(direction="down", page="large", http="1.1").page
+    'large'
+    """
+
+    kind: ClassVar[str] = "web"
+
+    page: str
+    http: str | None = None
+    tls: bool | None = None
+    request: str | int | None = None
+    think: str | Mapping[str, str] | None = None
+    visits: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageObject:
+    """One object of a web page, or several alike.
+
+    Parameters
+    ----------
+    name
+        What others that wait for it call it.
+    bytes
+        Size of the response, or a distribution, as of :class:`Tcp`.
+    count
+        How many there are; what waits for them waits for all.
+    after
+        The objects that must be whole before it is asked for.
+    delay
+        How long the client works on those first, with its unit.
+    think
+        How long the server works on the response, with its unit.
+    origin
+        The server that has it, where that is not the page's; each has connections of its own.
+
+    Examples
+    --------
+    >>> PageObject(name="picture", bytes="20kb", count=12, after=["document"]).count
+    12
+    """
+
+    name: str
+    bytes: str | int | Mapping[str, str | float]
+    count: int | None = None
+    after: Sequence[str] | None = None
+    delay: str | None = None
+    think: str | None = None
+    origin: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A web page.
+
+    Parameters
+    ----------
+    objects
+        What it consists of; those that wait for none come first.
+
+    Examples
+    --------
+    >>> Page(objects=[PageObject(name="document", bytes="15kb")]).objects[0].name
+    'document'
+    """
+
+    objects: Sequence[PageObject]

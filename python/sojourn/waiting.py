@@ -1,0 +1,65 @@
+"""How long users of applications waited: of each run, then means over runs.
+
+``docs/metrics.md`` defines each column.
+"""
+
+import polars as pl
+
+from sojourn.metrics import KEYS
+
+
+def per_application(
+    applications: pl.DataFrame, transactions: pl.DataFrame, *, warmup_s: float
+) -> pl.DataFrame:
+    """Compute what each group of applications did in each run.
+
+    Parameters
+    ----------
+    applications, transactions
+        The tables of an outcome.
+    warmup_s
+        Transactions that started before do not count, in seconds.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a run and group: ``arm``, ``replication``, ``group``, ``kind``, ``transactions``,
+        ``completed_percent``, ``duration_s_mean``, ``duration_s_p50``, ``duration_s_p95``,
+        ``connections``, ``handshake_hit_percent`` and ``initial_hit_percent``.
+    """
+    keys = [*KEYS, "group"]
+    duration = pl.col("duration_s")
+    waited = (
+        transactions.filter(pl.col("started_s") >= warmup_s)
+        .group_by(keys, maintain_order=True)
+        .agg(
+            transactions=pl.len(),
+            completed_percent=duration.is_not_null().mean() * 100,
+            duration_s_mean=duration.mean(),
+            duration_s_p50=duration.quantile(0.5, "linear"),
+            duration_s_p95=duration.quantile(0.95, "linear"),
+        )
+    )
+    opened = pl.col("connections").sum()
+
+    def share(column: str) -> pl.Expr:
+        return (pl.col(column).sum() / opened * 100).fill_nan(None)
+
+    connected = applications.group_by([*keys, "kind"], maintain_order=True).agg(
+        connections=opened,
+        handshake_hit_percent=share("handshake_hit"),
+        initial_hit_percent=share("initial_hit"),
+    )
+    joined = connected.join(waited, on=keys, how="left", maintain_order="left")
+    return joined.select(
+        *keys,
+        "kind",
+        pl.col("transactions").fill_null(0),
+        "completed_percent",
+        "duration_s_mean",
+        "duration_s_p50",
+        "duration_s_p95",
+        "connections",
+        "handshake_hit_percent",
+        "initial_hit_percent",
+    )
