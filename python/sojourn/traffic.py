@@ -118,7 +118,7 @@ class Quic:
         Client that they belong to, 0 to 126, for queues that share among hosts.
     cc
         Congestion control: ``"cubic"``, ``"reno"`` (the NewReno of RFC 9002), ``"highspeed"``,
-        ``"vegas"`` or ``"ledbat"``.
+        ``"bbr"``, ``"vegas"`` or ``"ledbat"``.
     bytes
         Bytes to transfer, or the distribution that each connection draws them from, see `Tcp`; by
         default there is no end.

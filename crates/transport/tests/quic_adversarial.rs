@@ -6,7 +6,7 @@ use quic_path::connection::{Connection, Transfer};
 use quic_path::{Path, To, Way};
 use sojourn_net::{Duration, Instant, Rate, Rng};
 use sojourn_transport::CcKind;
-use sojourn_transport::quic::{AckPolicy, Params, State};
+use sojourn_transport::quic::{AckPolicy, Params, State, controllers};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 /// Longer than any back-off that is not a stall.
@@ -48,6 +48,7 @@ fn both(way: &Way) -> (Way, Way) {
 fn every_byte_arrives_once_whatever_the_network_does() {
     let mut resent = 0;
     let mut reordered_losses = 0;
+    let all: Vec<CcKind> = controllers().collect();
     for seed in 0..300 {
         let mut rng = Rng::new(seed);
         let mut draw = |n| rng.below(n);
@@ -61,7 +62,7 @@ fn every_byte_arrives_once_whatever_the_network_does() {
         }
         way.marking = [0, 20][usize::try_from(draw(2)).unwrap()];
         let params = Params {
-            cc: CcKind::ALL[usize::try_from(draw(2)).unwrap()],
+            cc: all[usize::try_from(draw(all.len() as u64)).unwrap()],
             zero_rtt: draw(2) == 0,
             ecn: draw(2) == 0,
             pacing: draw(2) == 0,
@@ -128,6 +129,34 @@ fn a_queue_for_one_packet_carries_a_transfer() {
         assert!(end < Instant::from_millis(10_000), "{cc}: {end:?}");
         assert!(connection.server.counters().lost > 0);
     }
+}
+
+#[test]
+fn bbr_fills_a_link_and_not_its_queue() {
+    let mut way = Way::of_delay(MS(20));
+    way.rate = Some(Rate::mbit(10));
+    way.limit = 1_000;
+    let transfer = Transfer {
+        response: 10_000_000,
+        ..FETCH
+    };
+    let end_and_delay = |cc| {
+        let params = Params {
+            cc,
+            ..Params::default()
+        };
+        let ways = (Way::of_delay(MS(20)), way.clone());
+        let connection = run(&params, transfer, ways, 1);
+        let counters = connection.server.counters();
+        let mean_ms = counters.rtt_micros / counters.rtt_samples / 1_000;
+        (connection.completed.unwrap(), mean_ms)
+    };
+    let (bbr, delay) = end_and_delay(CcKind::Bbr);
+    // 10 MB and headers take 8.3 s.
+    assert!(bbr < Instant::from_millis(9_000), "{bbr:?}");
+    assert!(delay < 70, "{delay} ms");
+    let (_, queued) = end_and_delay(CcKind::Reno);
+    assert!(queued > 5 * delay, "{queued} ms");
 }
 
 #[test]

@@ -14,13 +14,21 @@
 //!                                                    most the initial window
 //! ```
 //!
+//! A controller that models the path (`bbr`) sets window and rate itself, and is paced in any case.
+//!
 //! The window grows by what is acknowledged of packets sent after recovery began, while it, and
 //! not the application, limits sending (§7.8).
 
 use sojourn_net::{Duration, Instant};
 
 use super::Params;
-use crate::cc::{Ack, CongestionControl, Controller, Window};
+use crate::cc::{Ack, CongestionControl, Controller, Progress, Start, Window};
+use crate::segment::MSS;
+
+/// In nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+/// A controller's own rate is paced in bursts of so many datagrams.
+const OWN_BURST: u64 = 2;
 
 /// kMinimumWindow, in datagrams.
 const MIN_WINDOW: u32 = 2;
@@ -48,21 +56,48 @@ pub(super) struct Congestion {
 impl Congestion {
     pub(super) fn new(params: &Params) -> Self {
         let unit = params.max_datagram.into();
-        let burst = u64::from(params.initial_window) * u64::from(unit);
+        let cc = Controller::new(params.cc, params.seed);
+        let burst = if cc.steers() {
+            OWN_BURST
+        } else {
+            params.initial_window.into()
+        };
+        let burst = burst * u64::from(unit);
+        let paced = params.pacing || cc.steers();
         Self {
-            cc: Controller::new(params.cc, params.seed),
+            cc,
             window: Window::new(params.initial_window),
             unit,
             remainder: 0,
             in_flight: 0,
             recovery: None,
             limited: false,
-            pacer: params.pacing.then_some(Pacer {
+            pacer: paced.then_some(Pacer {
                 burst,
                 tokens: burst,
                 filled: Instant::ZERO,
             }),
         }
+    }
+
+    /// Whether the controller sets window and rate itself, from a model of the path.
+    pub(super) fn is_steered(&self) -> bool {
+        self.cc.steers()
+    }
+
+    /// The first data is about to be sent.
+    pub(super) fn begin(&mut self, start: &Start) {
+        self.cc.begin(&self.window, start);
+    }
+
+    /// Data is sent again after a pause.
+    pub(super) fn on_restart(&mut self, now: Instant) {
+        self.cc.on_restart(&mut self.window, now, tick(now));
+    }
+
+    /// Lets the controller set window and rate; says whether it holds sending down.
+    pub(super) fn steer(&mut self, ack: &Ack, progress: &Progress) -> bool {
+        self.cc.steer(&mut self.window, ack, progress)
     }
 
     pub(super) const fn window(&self) -> &Window {
@@ -86,9 +121,13 @@ impl Congestion {
 
     /// When pacing next lets a datagram out; `None`: now.
     pub(super) fn paced_until(&mut self, now: Instant, srtt: Duration) -> Option<Instant> {
-        let bytes = self.bytes();
-        let unit = self.unit.into();
-        self.pacer.as_mut()?.wait(now, bytes, srtt, unit)
+        let unit = u64::from(self.unit);
+        // Its own rate is that of TCP's segments.
+        let own = self.cc.pacing_rate().filter(|&rate| rate > 0);
+        let own = own.map(|rate| (rate * unit / u64::from(MSS), SECOND));
+        // 5/4 windows a round trip.
+        let (bytes, time) = own.unwrap_or((5 * self.bytes(), 4 * srtt.as_nanos().max(1)));
+        self.pacer.as_mut()?.wait(now, bytes, time, unit)
     }
 
     /// So many bytes that are to be acknowledged have been sent.
@@ -112,7 +151,7 @@ impl Congestion {
     /// An acknowledgement covered `bytes` of packets that let the window grow.
     pub(super) fn on_acked(&mut self, ack: &Ack, bytes: u64) {
         self.cc.on_acked(&mut self.window, ack);
-        if !self.limited || bytes == 0 {
+        if self.is_steered() || !self.limited || bytes == 0 {
             return;
         }
         self.remainder += bytes;
@@ -132,6 +171,10 @@ impl Congestion {
         }
         self.recovery = Some(now);
         let before = self.window.cwnd;
+        if self.is_steered() {
+            self.cc.ssthresh(before);
+            return true;
+        }
         self.window.ssthresh = self.cc.ssthresh(before);
         self.window.cwnd = self.window.ssthresh.max(MIN_WINDOW);
         // RFC 9002 counts bytes: what was earned of the next datagram is not lost.
@@ -149,6 +192,11 @@ impl Congestion {
     }
 }
 
+/// The 1 ms tick of controllers.
+pub(super) const fn tick(now: Instant) -> u64 {
+    now.as_nanos() / 1_000_000
+}
+
 /// A token bucket (RFC 9002 §7.7).
 #[derive(Clone, Debug)]
 struct Pacer {
@@ -158,11 +206,10 @@ struct Pacer {
 }
 
 impl Pacer {
-    /// When there are `size` tokens; `None`: now.
-    fn wait(&mut self, now: Instant, cwnd: u64, srtt: Duration, size: u64) -> Option<Instant> {
-        // 5/4 windows a round trip.
-        let rate = u128::from(5 * cwnd);
-        let round = u128::from(4 * srtt.as_nanos().max(1));
+    /// When there are `size` tokens at `bytes` each `nanos`; `None`: now.
+    fn wait(&mut self, now: Instant, bytes: u64, nanos: u64, size: u64) -> Option<Instant> {
+        let rate = u128::from(bytes);
+        let round = u128::from(nanos);
         let passed = now.since(self.filled).as_nanos();
         let tokens = u128::from(passed) * rate / round + u128::from(self.tokens);
         self.tokens = u64::try_from(tokens).map_or(self.burst, |tokens| tokens.min(self.burst));

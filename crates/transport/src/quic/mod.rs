@@ -8,7 +8,7 @@
 //! see `docs/quic.md`.
 //!
 //! Assembly of packets is in `output`, what arrives in `input`, acknowledgements and loss
-//! detection in `recovery`, timers in `timers`, the window and pacing in `congestion`, streams in
+//! detection in `recovery`, timers in `timers`, the window and pacing in `congestion`, delivery rates in `rate`, streams in
 //! `streams`, the form of a datagram in `wire`.
 //!
 //! # Model
@@ -31,6 +31,7 @@
 mod congestion;
 mod input;
 mod output;
+mod rate;
 mod received;
 mod recovery;
 mod rtt;
@@ -41,8 +42,9 @@ mod wire;
 
 use sojourn_net::{Duration, Instant};
 
-use crate::cc::{CcKind, CongestionControl, Controller, Window};
+use crate::cc::{CcKind, Window};
 use congestion::Congestion;
+use rate::Rates;
 pub use received::AckPolicy;
 use rtt::Rtt;
 use space::{APP, Space};
@@ -68,10 +70,9 @@ const FINISHED: u32 = 36;
 /// The server's flight when a session is resumed: `EncryptedExtensions` and `Finished`.
 const RESUMED: u32 = 136;
 
-/// The controllers that QUIC can use: those whose window follows acknowledgements and losses.
+/// The controllers that QUIC can use: those that do not ask how ECN is echoed.
 pub fn controllers() -> impl Iterator<Item = CcKind> {
-    let follows = |kind: &CcKind| !Controller::new(*kind, 0).steers() && !kind.needs_ecn();
-    CcKind::ALL.into_iter().filter(follows)
+    CcKind::ALL.into_iter().filter(|kind| !kind.needs_ecn())
 }
 
 /// What a connection is opened with; both ends are to have the same.
@@ -214,6 +215,8 @@ pub struct Endpoint {
     /// When the first RTT sample was taken.
     first_sample: Option<Instant>,
     congestion: Congestion,
+    /// For a controller that models the path.
+    rates: Option<Box<Rates>>,
     outgoing: Outgoing,
     incoming: Incoming,
     ce_seen: u32,
@@ -229,7 +232,7 @@ pub struct Endpoint {
 impl Endpoint {
     /// An end that has sent nothing; a server waits for its client.
     pub fn new(role: Role, params: &Params) -> Self {
-        Self {
+        let mut endpoint = Self {
             params: *params,
             role,
             state: State::Idle,
@@ -245,6 +248,7 @@ impl Endpoint {
             rtt: Rtt::new(),
             first_sample: None,
             congestion: Congestion::new(params),
+            rates: None,
             outgoing: Outgoing::default(),
             incoming: Incoming::default(),
             ce_seen: 0,
@@ -254,7 +258,11 @@ impl Endpoint {
             pacing_due: None,
             idle_from: Instant::ZERO,
             counters: Counters::default(),
+        };
+        if endpoint.congestion.is_steered() {
+            endpoint.rates = Some(Box::default());
         }
+        endpoint
     }
 
     /// A client sends its first flight.

@@ -2,10 +2,12 @@
 
 use sojourn_net::Instant;
 
+use super::congestion::tick;
 use super::space::{APP, HANDSHAKE, IN_FLIGHT, INITIAL, Sent};
 use super::streams::{LENGTH_FIELD, stream_header, varint};
 use super::wire::{Ack, App, Content, Datagram, Frame, Opening};
 use super::{Endpoint, Keys, Role, SMALLEST_DATAGRAM};
+use crate::cc::Start;
 
 /// Connection IDs have 8 bytes, as in most stacks.
 const CONNECTION_ID: usize = 8;
@@ -47,6 +49,12 @@ impl Endpoint {
         self.pacing_due = None;
         while let Some(datagram) = self.next_datagram(now) {
             out.push(datagram);
+        }
+        if !self.outgoing.has_pending() && !self.congestion.is_full() {
+            let in_flight = self.packets_in_flight();
+            if let Some(rates) = &mut self.rates {
+                rates.limit_by_app(in_flight);
+            }
         }
         let ready = self.app_send && !self.is_unable_to_send();
         self.congestion.limited = ready && self.outgoing.has_pending();
@@ -281,7 +289,29 @@ impl Endpoint {
         datagram
     }
 
+    /// Data is about to be sent: for the first time, or after a pause.
+    fn note_rate(&mut self, now: Instant) {
+        let first = self.spaces[APP].eliciting == 0;
+        let Some(rates) = &mut self.rates else { return };
+        if self.spaces[APP].last_eliciting.is_none() {
+            let rtt = self.rtt.smoothed().as_micros();
+            self.congestion.begin(&Start {
+                now,
+                tick: tick(now),
+                rtt_micros: u32::try_from(rtt).unwrap_or(u32::MAX),
+                delivered: rates.delivered,
+            });
+        } else if first && rates.is_app_limited() {
+            self.congestion.on_restart(now);
+        }
+        rates.on_sent(now, first);
+    }
+
     fn remember(&mut self, now: Instant, n: usize, eliciting: bool, datagram: Datagram, size: u16) {
+        // What is not remembered needs no stamp.
+        if n == APP && (eliciting || !self.spaces[APP].sent.is_empty()) {
+            self.note_rate(now);
+        }
         let space = &mut self.spaces[n];
         space.push(Sent {
             at: now,

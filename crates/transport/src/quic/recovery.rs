@@ -15,12 +15,14 @@
 //! Both conditions of loss hold for all earlier packets too, so packets are judged in order and
 //! each once, whatever the window.
 
-use sojourn_net::Instant;
+use sojourn_net::{Duration, Instant};
 
+use super::congestion::tick;
+use super::rtt::GRANULARITY;
 use super::space::{ACKED, APP, HANDSHAKE, IN_FLIGHT, Sent, TAKEN};
 use super::wire::Ack;
 use super::{Endpoint, Role};
-use crate::cc;
+use crate::cc::{self, Episode, Progress};
 
 /// kPacketThreshold.
 const PACKET_THRESHOLD: u32 = 3;
@@ -35,8 +37,16 @@ struct Tally {
     growth: u64,
 }
 
+/// How things stood before an acknowledgement.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    in_flight: u32,
+    lost: u64,
+}
+
 impl Endpoint {
     pub(super) fn on_ack(&mut self, now: Instant, n: usize, ack: &Ack) {
+        let (in_flight, lost) = (self.packets_in_flight(), self.counters.lost);
         let space = &mut self.spaces[n];
         let largest = ack.largest();
         if largest >= space.next() {
@@ -53,7 +63,7 @@ impl Endpoint {
             if start < end {
                 acked.insert(start, end, |from, to| {
                     for pn in from..to {
-                        self.settle_acked(n, pn, &mut tally);
+                        self.settle_acked(now, n, pn, &mut tally);
                     }
                 });
             }
@@ -77,7 +87,7 @@ impl Endpoint {
         if n == APP {
             let word = cc::Ack {
                 now,
-                tick: now.as_nanos() / 1_000_000,
+                tick: tick(now),
                 rtt_micros,
                 one_way_ms: None,
                 snd_una: largest + 1,
@@ -86,6 +96,8 @@ impl Endpoint {
             };
             let growth = if congested { 0 } else { tally.growth };
             self.congestion.on_acked(&word, growth);
+            let before = Before { in_flight, lost };
+            self.steer(&word, before, sent_at, ack.delay_micros);
         }
         // A client whose address may be in doubt at the server keeps its back-off (§6.2.1).
         if self.validated || self.role == Role::Server {
@@ -93,12 +105,45 @@ impl Endpoint {
         }
     }
 
+    /// Packets that ask to be acknowledged and have had no answer.
+    pub(super) fn packets_in_flight(&self) -> u32 {
+        self.spaces.iter().map(|space| space.eliciting).sum()
+    }
+
+    /// Tells a controller that models the path what an acknowledgement told of it.
+    fn steer(&mut self, ack: &cc::Ack, before: Before, sent: Option<Instant>, delay_micros: u32) {
+        let in_flight = self.packets_in_flight();
+        let recovers = sent.is_some_and(|at| self.congestion.is_before_recovery(at));
+        let Some(rates) = &mut self.rates else { return };
+        let newly_lost = self.counters.lost - before.lost;
+        let progress = Progress {
+            newly_delivered: std::mem::take(&mut rates.newly),
+            sample: rates.finish(self.rtt.min()),
+            delivered: rates.delivered,
+            lost: self.counters.lost,
+            delivered_at: rates.delivered_at,
+            newly_lost: u32::try_from(newly_lost).unwrap_or(u32::MAX),
+            prior_in_flight: before.in_flight,
+            in_flight,
+            next_departure: ack.now,
+            episode: if recovers {
+                Episode::Recovery
+            } else {
+                Episode::None
+            },
+            ack_delayed: Duration::from_micros(delay_micros.into()) > GRANULARITY,
+        };
+        if self.congestion.steer(ack, &progress) {
+            rates.limit_by_app(in_flight);
+        }
+    }
+
     /// Takes an RTT sample of a packet sent at `at`; returns it in µs.
     fn sample(&mut self, now: Instant, n: usize, at: Instant, delay_micros: u32) -> u32 {
         let latest = now.since(at);
-        let mut delay = sojourn_net::Duration::ZERO;
+        let mut delay = Duration::ZERO;
         if n == APP {
-            delay = sojourn_net::Duration::from_micros(delay_micros.into());
+            delay = Duration::from_micros(delay_micros.into());
             if self.confirmed {
                 delay = delay.min(self.params.ack.delay);
             }
@@ -110,7 +155,7 @@ impl Endpoint {
         u32::try_from(latest.as_micros()).unwrap_or(u32::MAX)
     }
 
-    fn settle_acked(&mut self, n: usize, pn: u32, tally: &mut Tally) {
+    fn settle_acked(&mut self, now: Instant, n: usize, pn: u32, tally: &mut Tally) {
         let Some(sent) = self.spaces[n].get_mut(pn).filter(|sent| sent.is(IN_FLIGHT)) else {
             return;
         };
@@ -125,6 +170,10 @@ impl Endpoint {
             tally.growth += size;
         }
         if n == APP {
+            let place = pn - self.spaces[n].base;
+            if let Some(rates) = &mut self.rates {
+                rates.on_acked(now, place as usize, sent.at);
+            }
             self.confirm_content(&sent);
         } else if let Some(ack) = sent.datagram.opening(n).and_then(|opening| opening.ack) {
             self.spaces[n].received.forget_through(ack.largest());
@@ -176,6 +225,11 @@ impl Endpoint {
             }
             self.spaces[n].sent.pop_front();
             self.spaces[n].base += 1;
+            if let Some(rates) = &mut self.rates
+                && n == APP
+            {
+                rates.on_forgotten();
+            }
         }
         let space = &mut self.spaces[n];
         space.acked.remove_below(space.base);

@@ -72,6 +72,11 @@ impl Rtt {
         self.smoothed
     }
 
+    /// The smallest RTT; zero before the first sample.
+    pub(super) const fn min(&self) -> Duration {
+        self.min
+    }
+
     /// The smoothed RTT and four times its variation, without the peer's delay (RFC 9002 §6.2.1).
     pub(super) fn pto(&self) -> Duration {
         self.smoothed + self.var.times(4).max(GRANULARITY)
