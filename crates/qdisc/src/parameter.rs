@@ -425,6 +425,7 @@ mod tests {
     fn edits_are_those_of_levenshtein() {
         assert_eq!(edits("kitten", "sitting"), 3);
         assert_eq!(edits("", "abc"), 3);
+        assert_eq!(edits("abc", ""), 3);
         assert_eq!(edits("rate", "rate"), 0);
     }
 
@@ -433,5 +434,11 @@ mod tests {
         let nearest = |given| nearest(given, ["rate", "delay"].into_iter());
         assert_eq!(nearest("rat"), Some("rate"));
         assert_eq!(nearest("colour"), None);
+        // One edit for two letters, three for six.
+        assert_eq!(nearest("ra"), None);
+        assert_eq!(nearest("rt"), None);
+        assert_eq!(nearest("ray"), Some("rate"));
+        assert_eq!(nearest("relays"), Some("delay"));
+        assert_eq!(nearest("raters"), Some("rate"));
     }
 }

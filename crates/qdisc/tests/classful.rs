@@ -142,3 +142,20 @@ fn a_queue_with_a_leaf_counts_as_two() {
         "sfb: leaf has 2 queues, at most 1 find a place; allowed: queues, / between them"
     );
 }
+
+#[test]
+fn as_many_leaves_and_queues_as_allowed_are_taken() {
+    // 64 leaves that have leaves themselves.
+    let many = |n: usize| {
+        format!(
+            "drr classes 99 leaf {}pfifo",
+            "(drr classes 2 leaf pfifo) / ".repeat(n)
+        )
+    };
+    assert!(QdiscSpec::parse(&many(64)).is_ok());
+    assert!(QdiscSpec::parse(&many(65)).is_err());
+    // 16 (1 + 4095) are 65536.
+    let queues = |classes: u32| format!("prio bands 16 leaf drr classes {classes} leaf pfifo");
+    assert!(QdiscSpec::parse(&queues(4_095)).is_ok());
+    assert!(QdiscSpec::parse(&queues(4_096)).is_err());
+}

@@ -226,6 +226,25 @@ fn red_and_its_kin_tell_averages_and_reasons() {
 }
 
 #[test]
+fn bands_are_told_apart() {
+    for kind in ["pfifo_fast", "prio"] {
+        let statistics = overloaded(kind).0.statistics();
+        let bands = (0..3).map(|band| {
+            let packets = statistics
+                .iter()
+                .find(|s| s.part == Some(("bands", band)) && s.name == "packets");
+            packets.map(|s| s.value)
+        });
+        // All are of one class, which goes to the middle band.
+        let zero = Some(Number::Count(0));
+        assert_eq!(
+            bands.collect::<Vec<_>>(),
+            [zero, Some(Number::Count(2_000)), zero]
+        );
+    }
+}
+
+#[test]
 fn names_are_told_once() {
     for kind in catalogue() {
         let statistics = overloaded(kind.name).0.statistics();

@@ -238,3 +238,12 @@ fn a_flow_alone_has_no_fair_share_in_the_module() {
     }
     assert_eq!(q.fair_share(), None);
 }
+
+#[test]
+fn samples_span_1200_ms_of_the_link_rounded_to_the_nearest() {
+    let one_in = |mbits| sample_for(Some(Rate::mbit(mbits)), 2_000);
+    // One of 50 at 1 Gbit/s, of 50.5 at 1.01.
+    assert_eq!([1_000, 1_009, 1_010].map(one_in), [50, 50, 51]);
+    assert_eq!(one_in(1), 1);
+    assert_eq!(sample_for(None, 2_000), 500);
+}

@@ -275,3 +275,19 @@ fn timers_are_those_of_the_leaf() {
     queue.on_timer(due);
     assert!(queue.dequeue(due, &mut seen).is_some());
 }
+
+#[test]
+fn what_a_leaf_marks_is_told() {
+    let spec = QdiscSpec::parse("sfb leaf codel ecn").expect("a queue");
+    let mut queue = spec.build(&LinkFacts::default(), Rng::new(1));
+    let mut seen = Recorder::default();
+    for n in 0..2_000 {
+        for id in [2 * n, 2 * n + 1] {
+            // Many flows, so that no bin is full.
+            let flow = u32::try_from(id % 97).unwrap_or(0);
+            queue.enqueue(ms(n), packet(id, flow), &mut seen);
+        }
+        queue.dequeue(ms(n), &mut seen);
+    }
+    assert!(seen.marks.iter().any(|mark| mark.2 == MarkReason::Aqm));
+}

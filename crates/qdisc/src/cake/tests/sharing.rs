@@ -247,3 +247,27 @@ fn pairs_of_hosts_find_places_of_their_own() {
     assert_eq!(number(&q, 0, "way_collisions"), 0);
     assert_eq!(number(&q, 0, "sparse_flows"), 200);
 }
+
+#[test]
+fn flows_in_the_last_places_of_the_table_are_served_too() {
+    let mut q = cake("besteffort flows");
+    // The heads of the rounds lie behind the flows.
+    let places = [1_021, 1_022, 1_023];
+    let flows = places.map(|place| {
+        let perturbation = Rng::new(1).next_u64();
+        let at = |flow: &u32| of_flow(*flow, 0).flow().digest(perturbation) % 1_024 == place;
+        (0..100_000).find(at).expect("a flow for each place")
+    });
+    let mut seen = Recorder::default();
+    for id in 0..30 {
+        for &flow in flows.iter().chain(&[7, 8]) {
+            q.enqueue(ms(0), of_flow(flow, id), &mut seen);
+        }
+    }
+    let sent = drain(&mut q, ms(0), MICROSECOND, 1_000);
+    assert_eq!(sent.len(), 150);
+    for flow in flows {
+        let of_one = sent[..50].iter().filter(|pkt| pkt.flow == flow).count();
+        assert!((9..=11).contains(&of_one), "{of_one} of the first 50");
+    }
+}
