@@ -27,6 +27,7 @@ fn drawn(seed: u64, most: u64) -> Transfer {
             0 => None,
             mbit => Some((Rate::mbit(mbit), pick(&[0, 1, 3, 20, 300]))),
         },
+        ..Network::default()
     };
     let mss = u64::from(MSS);
     let lossy = network.data_loss + network.ack_loss > 200;

@@ -214,7 +214,14 @@ impl Receiver {
         if self.state == State::SynReceived {
             self.establish(now);
         }
-        if self.state == State::Listen || (seg.len == 0 && !seg.flags.has(Flags::FIN)) {
+        if self.state == State::Listen {
+            return;
+        }
+        if seg.len == 0 && !seg.flags.has(Flags::FIN) {
+            // What has been acknowledged already asks for the window (RFC 9293 §3.10.7.4).
+            if seg.seq.wrapping_sub(self.acked).cast_signed() < 0 {
+                self.send_ack(now, out);
+            }
             return;
         }
         self.received += 1;

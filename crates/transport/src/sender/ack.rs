@@ -153,8 +153,14 @@ impl Sender {
             self.control_congestion(now, &found);
             self.set_pacing_rate();
         }
+        if self.timer_is(Kind::Persist) {
+            self.on_window_answer();
+        }
         self.resend(now, resend, out);
         self.send_new(now, out);
+        if self.timer.kind().is_none() {
+            self.watch_closed_window(now);
+        }
         if self.board.outstanding() == 0 && self.fin_sent {
             self.state = State::Done;
             self.timer.cancel();

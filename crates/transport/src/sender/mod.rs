@@ -18,6 +18,7 @@ mod idle;
 mod join;
 mod output;
 mod pacing;
+mod persist;
 mod rack;
 mod rate;
 mod recovery;
@@ -325,6 +326,9 @@ impl Sender {
         if self.state == State::Established {
             self.restart_after_idle(now);
             self.send_new(now, out);
+            if self.timer.kind().is_none() {
+                self.watch_closed_window(now);
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use crate::clock::ticks_of_micros;
 use crate::segment::Segment;
 
 /// Time-outs without progress until the connection is given up (`tcp_retries2`).
-const MAX_TIMEOUTS: u8 = 15;
+pub(super) const MAX_TIMEOUTS: u8 = 15;
 /// SYN retransmissions until the connection is given up (`tcp_syn_retries`).
 const MAX_SYN_RESENT: u32 = 6;
 /// Longest time-out, in ms.
@@ -25,6 +25,8 @@ pub(super) enum Kind {
     Rto,
     Probe,
     Reordering,
+    /// The peer's window is closed.
+    Persist,
 }
 
 /// A timer, set or not. Setting it is frequent and cheap; where the wheel puts it is worked out
@@ -99,6 +101,7 @@ impl Sender {
             Kind::Rto => self.on_rto(now, out),
             Kind::Probe => self.on_probe_timer(now, out),
             Kind::Reordering => self.on_reordering(now, out),
+            Kind::Persist => self.on_persist_timer(now, out),
         }
     }
 

@@ -24,6 +24,9 @@ pub(crate) struct Network {
     pub delay: Duration,
     /// Each packet waits up to this longer, on its own: they overtake one another.
     pub jitter: Duration,
+    /// The peer's window is closed in acknowledgements of this time, and it dies at this one.
+    pub window_closed: Option<(Duration, Duration)>,
+    pub peer_dies: Option<Duration>,
     /// A bottleneck for data, and the packets that may wait for it.
     pub bottleneck: Option<(Rate, u64)>,
 }
@@ -85,6 +88,13 @@ pub(crate) struct World {
     in_order_bytes: u64,
     highest: u32,
     link_free: Instant,
+    /// How far the sender has heard, and when it last did anything or heard.
+    acked: u32,
+    last_activity: Instant,
+    /// How long it may be silent from then on: the longest time-out since it last heard of
+    /// progress, since one that has become shorter does not set the timer anew.
+    may_wait: Duration,
+    written: u64,
     counters: Counters,
 }
 
@@ -111,6 +121,10 @@ impl World {
             in_order_bytes: 0,
             highest: 0,
             link_free: Instant::ZERO,
+            acked: 0,
+            last_activity: Instant::ZERO,
+            may_wait: Duration::ZERO,
+            written: 0,
             counters: Counters::default(),
         }
     }
@@ -159,12 +173,20 @@ impl World {
         match event {
             Event::ToServer(n) => {
                 let (seg, ce) = self.packets[n];
-                self.note_arrival(&seg, ce);
+                let dead = self.transfer.network.peer_dies;
+                if dead.is_some_and(|at| now >= Instant::ZERO + at) {
+                    return;
+                }
                 // A burst that is said to go on and does not would leave its end unread.
                 let next = self.agenda.peek();
                 let follows = next.is_some_and(|n| matches!(n.0.2, Event::ToServer(_)));
                 let more = follows && self.rng.below(4) == 0;
+                let before = self.server.received_segments();
                 self.server.on_segment(now, &seg, Arrival { ce, more }, out);
+                // A peer that gave up the handshake takes nothing.
+                if self.server.received_segments() > before {
+                    self.note_arrival(&seg, ce);
+                }
                 self.server_sends(out);
             }
             Event::ServerTimer => {
@@ -174,17 +196,31 @@ impl World {
                 self.server_sends(out);
             }
             Event::ToClient(n) => {
-                let (seg, _) = self.packets[n];
+                let (mut seg, _) = self.packets[n];
+                if let Some((from, to)) = self.transfer.network.window_closed
+                    && (Instant::ZERO + from..Instant::ZERO + to).contains(&now)
+                    && !seg.flags.has(Flags::SYN)
+                {
+                    seg.window = 0;
+                }
+                self.check_silence();
+                if seg.ack > self.acked {
+                    self.acked = seg.ack;
+                    self.may_wait = Duration::ZERO;
+                }
                 self.client.on_segment(now, &seg, out);
                 self.client_sends(out);
             }
             Event::ClientTimer => {
+                self.check_silence();
                 self.client.on_timer(now, out);
                 let next = self.client.next_timer();
                 assert!(next.is_none_or(|at| at > now), "it stays due");
                 self.client_sends(out);
             }
             Event::Write(n) => {
+                self.written += self.transfer.writes[n].1;
+                self.last_activity = now;
                 self.client.write(now, self.transfer.writes[n].1, out);
                 if n + 1 == self.transfer.writes.len() {
                     self.client.close(now, out);
@@ -209,7 +245,37 @@ impl World {
         }
     }
 
+    /// Whether something written has not been acknowledged.
+    fn pending(&self) -> bool {
+        let sent: u64 = self.lengths.iter().map(|&len| u64::from(len)).sum();
+        (self.acked as usize) < self.lengths.len() || sent < self.written
+    }
+
+    /// A sender with something to do is silent for a time-out at most, as long as the wheel has it.
+    fn check_silence(&self) {
+        let silent = self.now.saturating_since(self.last_activity);
+        let stalled = self.client.state() == State::Established && silent > self.may_wait;
+        assert!(
+            !stalled || !self.pending(),
+            "silent for {silent}, not {}",
+            self.may_wait
+        );
+    }
+
     fn client_sends(&mut self, out: &mut Vec<Segment>) {
+        self.last_activity = self.now;
+        let rto = self.client.rto_ms();
+        let mut may_wait = Duration::from_millis(rto + rto / 8 + 10);
+        if self.transfer.params.pacing {
+            // Two segments at 1.2 windows of one segment a round trip.
+            may_wait += self.client.srtt().unwrap_or_default().times(2);
+        }
+        self.may_wait = self.may_wait.max(may_wait);
+        if self.client.state() == State::Established {
+            let waits = self.client.next_timer().is_some();
+            let news = !out.is_empty();
+            assert!(waits || news || !self.pending(), "nothing will happen");
+        }
         for seg in out.drain(..) {
             if seg.len > 0 || seg.flags.has(Flags::FIN) {
                 let n = seg.seq as usize;
