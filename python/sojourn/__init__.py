@@ -30,7 +30,16 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn import _core
 from sojourn._core import ResultError, ScenarioError, SojournError
-from sojourn.applications import Application, Page, PageObject, Web
+from sojourn.applications import (
+    Application,
+    Dash,
+    Incast,
+    Page,
+    PageObject,
+    Request,
+    Sessions,
+    Web,
+)
 from sojourn.cake import Cake, Cobalt
 from sojourn.classful import Drr, PfifoFast, Prio
 from sojourn.controllers import DualPi2, FqPie, Nlred, Ns2Red, Pie, SfqCodel
@@ -100,6 +109,7 @@ __all__ = [
     "CoDel",
     "Cobalt",
     "Cocoa",
+    "Dash",
     "Drr",
     "DualPi2",
     "Finding",
@@ -112,6 +122,7 @@ __all__ = [
     "FqNoCoDel",
     "FqPie",
     "Hred",
+    "Incast",
     "Link",
     "Nlred",
     "Ns2Red",
@@ -127,10 +138,12 @@ __all__ = [
     "Queue",
     "Quic",
     "Red",
+    "Request",
     "Result",
     "ResultError",
     "Scenario",
     "ScenarioError",
+    "Sessions",
     "Severity",
     "Sfb",
     "Sfq",

@@ -8,7 +8,8 @@ The tables of an :class:`Outcome`, all of which begin with the columns ``arm`` (
 
 ``flows``
     One row a flow: ``flow``, ``group`` (the name of its traffic block), ``kind`` (tcp, quic,
-    udp, ping, web), ``direction`` (up, down; null where the scenario gives paths), ``cc``,
+    udp, ping, or an application: web, sessions, request, incast, dash), ``direction`` (up, down;
+    null where the scenario gives paths), ``cc``,
     ``rtt_ms`` (base), ``started_s``, ``connected_s``, ``fct_s`` (flow completion time of finite
     TCP and QUIC, from the first packet), ``bytes`` (to transfer; null: no end),
     ``delivered_bytes``,
@@ -50,13 +51,16 @@ The tables of an :class:`Outcome`, all of which begin with the columns ``arm`` (
 ``transactions``
     One row a thing that the user of an application waited for: ``flow``, ``group``, ``kind``,
     ``started_s``, ``completed_s`` and ``duration_s`` (null: not whole within the run), ``bytes``
-    (of the responses). Of ``web``: a page.
+    (of the responses). Of ``web`` a page, of ``sessions`` a connection, of ``request`` a
+    response, of ``incast`` a round, of ``dash`` a segment.
 ``applications``
     One row an application: ``flow``, ``group``, ``kind``, ``connections`` (opened), ``failed``
     (given up by TCP), ``handshake_hit`` (of which a queue dropped a SYN of either side),
     ``initial_hit`` (these, and those that lost a segment of the server's initial window), all
     from its start, warm-up or not; ``transactions``, ``completed``, ``duration_s_mean``,
-    ``duration_s_p50``, ``duration_s_p95`` of those begun after the warm-up.
+    ``duration_s_p50``, ``duration_s_p95`` of those begun after the warm-up; of ``dash``, from
+    its start: ``startup_s``, ``stalls``, ``stalled_s``, ``bitrate_mbit_per_s_mean``,
+    ``switches``.
 """
 
 from collections.abc import Callable, Iterable

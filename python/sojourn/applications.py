@@ -102,6 +102,142 @@ class Web(Application):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sessions(Application):
+    """Connections that come at random times, get one response each and close (Harpoon's model).
+
+    They come whether or not earlier ones have ended. The remaining parameters are those of
+    :class:`Application`.
+
+    Parameters
+    ----------
+    every
+        From one to the next: ``{"distribution": "exponential", "mean": "200ms"}``, or a time with
+        its unit.
+    bytes
+        Size of a response, or a distribution, as of :class:`Tcp`.
+    request
+        Size of a request, with its unit.
+
+    Examples
+    --------
+    >>> Sessions(direction="down", every="50ms", bytes="20kb").every
+    '50ms'
+    """
+
+    kind: ClassVar[str] = "sessions"
+
+    every: str | Mapping[str, str]
+    bytes: str | int | Mapping[str, str | float]
+    request: str | int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request(Application):
+    """Clients that ask a server again and again over a connection that stays.
+
+    The remaining parameters are those of :class:`Application`.
+
+    Parameters
+    ----------
+    bytes
+        Size of a response, or a distribution, as of :class:`Tcp`.
+    request
+        Size of a request, with its unit.
+    work
+        How long the server works on a response, with its unit.
+    think
+        From a response to the next request: a time with its unit, or a distribution as of
+        :class:`Web`; by default the next request goes at once.
+    rounds
+        How many are asked for; by default as many as the run lasts.
+
+    Examples
+    --------
+    >>> Request(direction="down", bytes="32kb", think="100ms").bytes
+    '32kb'
+    """
+
+    kind: ClassVar[str] = "request"
+
+    bytes: str | int | Mapping[str, str | float]
+    request: str | int | None = None
+    work: str | None = None
+    think: str | Mapping[str, str] | None = None
+    rounds: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incast(Application):
+    """Clients that ask many servers at once and wait for the last response.
+
+    The remaining parameters are those of :class:`Application`.
+
+    Parameters
+    ----------
+    servers
+        How many are asked, from 2 on, each over a connection that stays.
+    bytes
+        Size of a response, or a distribution, as of :class:`Tcp`.
+    request
+        Size of a request, with its unit.
+    work
+        How long a server works on a response, with its unit.
+    think
+        From the last response to the next round, as of :class:`Request`.
+    rounds
+        How many rounds; by default as many as the run lasts.
+
+    Examples
+    --------
+    >>> Incast(direction="down", servers=32, bytes="32kb").servers
+    32
+    """
+
+    kind: ClassVar[str] = "incast"
+
+    servers: int
+    bytes: str | int | Mapping[str, str | float]
+    request: str | int | None = None
+    work: str | None = None
+    think: str | Mapping[str, str] | None = None
+    rounds: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dash(Application):
+    """Players of adaptive video, whose traffic is on and off.
+
+    The remaining parameters are those of :class:`Application`.
+
+    Parameters
+    ----------
+    ladder
+        Bit rates to choose from, ascending, with units; by default 300 kbit/s, doubled four times.
+    segment
+        How long a segment plays, with its unit.
+    buffer
+        How much the buffer holds, with its unit.
+    begin
+        What must be in it before playing begins, with its unit; by default a segment.
+    request
+        Size of a request, with its unit.
+
+    Examples
+    --------
+    >>> Dash(direction="down", ladder=["1mbit", "4mbit"]).segment is None
+    True
+    """
+
+    kind: ClassVar[str] = "dash"
+
+    ladder: Sequence[str] | None = None
+    segment: str | None = None
+    buffer: str | None = None
+    begin: str | None = None
+    request: str | int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PageObject:
     """One object of a web page, or several alike.
 

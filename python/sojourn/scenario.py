@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sojourn import _core
-from sojourn.applications import Page, PageObject, Web
+from sojourn.applications import Dash, Incast, Page, PageObject, Request, Sessions, Web
 from sojourn.qdiscs import Queue
 from sojourn.traffic import Ping, Quic, Tcp, Traffic, Udp
 
@@ -417,5 +417,9 @@ def _traffic(document: dict[str, Any]) -> Traffic:
         "udp": Udp,
         "ping": Ping,
         "web": Web,
+        "sessions": Sessions,
+        "request": Request,
+        "incast": Incast,
+        "dash": Dash,
     }
     return kinds[kind](**renamed)

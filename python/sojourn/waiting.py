@@ -25,7 +25,9 @@ def per_application(
     polars.DataFrame
         One row a run and group: ``arm``, ``replication``, ``group``, ``kind``, ``transactions``,
         ``completed_percent``, ``duration_s_mean``, ``duration_s_p50``, ``duration_s_p95``,
-        ``connections``, ``handshake_hit_percent`` and ``initial_hit_percent``.
+        ``connections``, ``handshake_hit_percent`` and ``initial_hit_percent``; of video also
+        ``startup_s_mean``, ``stalls_mean``, ``stalled_s_mean``, ``bitrate_mbit_per_s_mean`` and
+        ``switches_mean``, over the players.
     """
     keys = [*KEYS, "group"]
     duration = pl.col("duration_s")
@@ -49,6 +51,11 @@ def per_application(
         connections=opened,
         handshake_hit_percent=share("handshake_hit"),
         initial_hit_percent=share("initial_hit"),
+        startup_s_mean=pl.col("startup_s").mean(),
+        stalls_mean=pl.col("stalls").mean(),
+        stalled_s_mean=pl.col("stalled_s").mean(),
+        bitrate_mbit_per_s_mean=pl.col("bitrate_mbit_per_s_mean").mean(),
+        switches_mean=pl.col("switches").mean(),
     )
     joined = connected.join(waited, on=keys, how="left", maintain_order="left")
     return joined.select(
@@ -62,4 +69,9 @@ def per_application(
         "connections",
         "handshake_hit_percent",
         "initial_hit_percent",
+        "startup_s_mean",
+        "stalls_mean",
+        "stalled_s_mean",
+        "bitrate_mbit_per_s_mean",
+        "switches_mean",
     )

@@ -33,9 +33,10 @@ pub use histogram::Histogram;
 pub use packet::Packet;
 pub use records::{
     AppKind, AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, InitialLosses,
-    LinkCounters, LinkRecord, LinkSample, PingSample, Records, Signal, SignalRecord,
+    LinkCounters, LinkRecord, LinkSample, PingSample, PlayerRecord, Records, Signal, SignalRecord,
 };
 pub use workload::{
-    Amount, AppConfig, Http, Object, Page, PageError, Transaction, Wait, WebConfig,
+    Amount, AppConfig, DashConfig, Http, Object, Page, PageError, RoundsConfig, SessionsConfig,
+    Transaction, Wait, WebConfig,
 };
 pub use world::run;

@@ -103,6 +103,14 @@ pub enum FlowKind {
 pub enum AppKind {
     /// Web pages.
     Web,
+    /// Connections that come at random.
+    Sessions,
+    /// Requests to one server.
+    Request,
+    /// Requests to many servers at once.
+    Incast,
+    /// Adaptive video.
+    Dash,
 }
 
 impl AppKind {
@@ -110,6 +118,10 @@ impl AppKind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Web => "web",
+            Self::Sessions => "sessions",
+            Self::Request => "request",
+            Self::Incast => "incast",
+            Self::Dash => "dash",
         }
     }
 }
@@ -159,6 +171,25 @@ pub struct AppRecord {
     pub handshake_hit: u64,
     /// The same, or a segment of the server's initial window.
     pub initial_hit: u64,
+    /// What its player did, if it has one.
+    pub player: Option<PlayerRecord>,
+}
+
+/// What a video player did, from its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlayerRecord {
+    /// From the request of the first segment until it played; `None`: not within the run.
+    pub startup: Option<Duration>,
+    /// How often it ran dry after that, and for how long in all.
+    pub stalls: u32,
+    /// Time for which it had nothing to play after it had begun.
+    pub stalled: Duration,
+    /// Segments fetched.
+    pub segments: u64,
+    /// Sum of their bit rates.
+    pub bits_per_s_sum: u64,
+    /// Segments of another quality than the one before.
+    pub switches: u64,
 }
 
 /// Packets without which a connection does not get under way.

@@ -2,7 +2,7 @@
 
 use arrow_array::RecordBatch;
 use sojourn_net::Instant;
-use sojourn_sim::{AppRecord, Transaction};
+use sojourn_sim::{AppRecord, PlayerRecord, Transaction};
 
 use super::flow::kind_name;
 use super::rows::Cell;
@@ -31,6 +31,13 @@ pub(super) fn transactions(cell: Cell<'_>) -> RecordBatch {
         .optional_real("duration_s", rows.iter().map(duration_s))
         .count("bytes", rows.iter().map(|t| t.bytes))
         .finish()
+}
+
+/// Mean bit rate of the segments fetched.
+#[expect(clippy::cast_precision_loss, reason = "exact below 2^53 bit/s")]
+fn bitrate(player: &PlayerRecord) -> Option<f64> {
+    let any = player.segments > 0;
+    any.then(|| player.bits_per_s_sum as f64 / player.segments as f64 / 1e6)
 }
 
 /// One row of `applications`.
@@ -70,6 +77,7 @@ pub(super) fn applications(cell: Cell<'_>) -> RecordBatch {
     }
     let flow = |r: &Row<'_>| &cell.records.flows[r.record.flow as usize];
     let label = |r: &Row<'_>| &cell.plan.flows[r.record.flow as usize];
+    let players = || rows.iter().map(|r| r.record.player);
     cell.columns(rows.len())
         .text("flow", rows.iter().map(|r| flow(r).name.as_str()))
         .text("group", rows.iter().map(|r| label(r).group.as_str()))
@@ -89,5 +97,16 @@ pub(super) fn applications(cell: Cell<'_>) -> RecordBatch {
             "duration_s_p95",
             rows.iter().map(|r| quantile_of_sorted(&r.durations, 0.95)),
         )
+        .optional_real(
+            "startup_s",
+            players().map(|p| Some(p?.startup?.as_secs_f64())),
+        )
+        .optional_count("stalls", players().map(|p| Some(p?.stalls.into())))
+        .optional_real(
+            "stalled_s",
+            players().map(|p| Some(p?.stalled.as_secs_f64())),
+        )
+        .optional_real("bitrate_mbit_per_s_mean", players().map(|p| bitrate(&p?)))
+        .optional_count("switches", players().map(|p| Some(p?.switches)))
         .finish()
 }

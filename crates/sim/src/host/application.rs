@@ -57,10 +57,10 @@ impl Application {
         }
     }
 
-    /// Connection `number`, the newest, is in `slot`.
+    /// Connection `number` is in `slot`.
     pub(crate) fn opened(&mut self, number: u32, slot: u32) {
-        debug_assert!(self.live.last().is_none_or(|&(last, _)| last < number));
-        self.live.push((number, slot));
+        let at = self.live.partition_point(|&(other, _)| other < number);
+        self.live.insert(at, (number, slot));
         self.record.connections += 1;
     }
 

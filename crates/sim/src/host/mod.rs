@@ -219,7 +219,10 @@ impl Flow {
     /// What is to be said of the connections of an application.
     pub(crate) fn application_record(&self) -> Option<AppRecord> {
         match &self.source {
-            Source::App(application) => Some(application.record),
+            Source::App(application) => Some(AppRecord {
+                player: application.app.player(),
+                ..application.record
+            }),
             _ => None,
         }
     }

@@ -5,19 +5,25 @@
 //! to; the server's part of it acts on nothing but what has reached the server.
 
 mod amount;
+mod dash;
 mod page;
+mod rounds;
+mod sessions;
 mod timers;
 mod wait;
 mod web;
 
 use std::sync::Arc;
 
-use sojourn_net::{Instant, Rng};
+use sojourn_net::{Duration, Instant, Rng};
 use sojourn_transport::SenderParams;
 
-use crate::records::AppKind;
+use crate::records::{AppKind, PlayerRecord};
 pub use amount::Amount;
+pub use dash::DashConfig;
 pub use page::{Object, Page, PageError};
+pub use rounds::RoundsConfig;
+pub use sessions::SessionsConfig;
 pub use wait::Wait;
 pub use web::{Http, WebConfig};
 
@@ -116,6 +122,12 @@ impl Net {
 pub enum AppConfig {
     /// Web pages.
     Web(Arc<WebConfig>),
+    /// Connections that come at random.
+    Sessions(Arc<SessionsConfig>),
+    /// Requests over connections that stay.
+    Rounds(Arc<RoundsConfig>),
+    /// Adaptive video.
+    Dash(Arc<DashConfig>),
 }
 
 impl AppConfig {
@@ -123,6 +135,10 @@ impl AppConfig {
     pub fn kind(&self) -> AppKind {
         match self {
             Self::Web(_) => AppKind::Web,
+            Self::Sessions(_) => AppKind::Sessions,
+            Self::Rounds(rounds) if rounds.servers > 1 => AppKind::Incast,
+            Self::Rounds(_) => AppKind::Request,
+            Self::Dash(_) => AppKind::Dash,
         }
     }
 
@@ -130,6 +146,9 @@ impl AppConfig {
     pub fn tcp(&self) -> SenderParams {
         match self {
             Self::Web(web) => web.tcp,
+            Self::Sessions(sessions) => sessions.tcp,
+            Self::Rounds(rounds) => rounds.tcp,
+            Self::Dash(dash) => dash.tcp,
         }
     }
 
@@ -137,7 +156,24 @@ impl AppConfig {
     pub(crate) fn check(&self) -> Option<(&'static str, &'static str)> {
         let request = match self {
             Self::Web(web) => web.request,
+            Self::Sessions(sessions) => sessions.request,
+            Self::Rounds(rounds) => rounds.request,
+            Self::Dash(dash) => dash.request,
         };
+        match self {
+            Self::Sessions(sessions) if sessions.every == Wait::Fixed(Duration::ZERO) => {
+                return Some(("every", "must be longer than nothing"));
+            }
+            Self::Rounds(rounds) if rounds.servers == 0 => {
+                return Some(("servers", "must be at least 1"));
+            }
+            Self::Dash(dash) => {
+                if let Some(broken) = dash.check() {
+                    return Some(broken);
+                }
+            }
+            _ => {}
+        }
         match (request.0, self.tcp().initial_window) {
             (0, _) => Some(("request", "must be positive")),
             (_, 0) => Some(("initial_window", "must be at least 1")),
@@ -150,6 +186,9 @@ impl AppConfig {
 #[derive(Debug)]
 pub(crate) enum App {
     Web(web::Web),
+    Sessions(sessions::Sessions),
+    Rounds(rounds::Rounds),
+    Dash(dash::Dash),
 }
 
 impl App {
@@ -157,12 +196,20 @@ impl App {
     pub(crate) fn new(config: &AppConfig, rng: &Rng) -> Self {
         match config {
             AppConfig::Web(config) => Self::Web(web::Web::new(Arc::clone(config), rng)),
+            AppConfig::Sessions(config) => {
+                Self::Sessions(sessions::Sessions::new(Arc::clone(config), rng))
+            }
+            AppConfig::Rounds(config) => Self::Rounds(rounds::Rounds::new(Arc::clone(config), rng)),
+            AppConfig::Dash(config) => Self::Dash(dash::Dash::new(Arc::clone(config))),
         }
     }
 
     pub(crate) fn on(&mut self, now: Instant, what: Happening, net: &mut Net) {
         match self {
             Self::Web(web) => web.on(now, what, net),
+            Self::Sessions(sessions) => sessions.on(now, what, net),
+            Self::Rounds(rounds) => rounds.on(now, what, net),
+            Self::Dash(dash) => dash.on(now, what, net),
         }
     }
 
@@ -170,13 +217,27 @@ impl App {
     pub(crate) fn next_timer(&self) -> Option<Instant> {
         match self {
             Self::Web(web) => web.next_timer(),
+            Self::Sessions(sessions) => sessions.next_timer(),
+            Self::Rounds(rounds) => rounds.next_timer(),
+            Self::Dash(dash) => dash.next_timer(),
+        }
+    }
+
+    /// What a player has to say.
+    pub(crate) const fn player(&self) -> Option<PlayerRecord> {
+        match self {
+            Self::Dash(dash) => Some(dash.record()),
+            Self::Web(_) | Self::Sessions(_) | Self::Rounds(_) => None,
         }
     }
 
     /// The run ends, or the application is stopped: what is not whole is reported as such.
-    pub(crate) fn finish(&mut self, net: &mut Net) {
+    pub(crate) fn finish(&mut self, now: Instant, net: &mut Net) {
         match self {
             Self::Web(web) => web.finish(net),
+            Self::Sessions(sessions) => sessions.finish(net),
+            Self::Rounds(rounds) => rounds.finish(net),
+            Self::Dash(dash) => dash.finish(now, net),
         }
     }
 }

@@ -300,7 +300,7 @@ impl World<'_> {
             return;
         };
         self.applications.net.flow = id;
-        application.app.finish(&mut self.applications.net);
+        application.app.finish(self.now, &mut self.applications.net);
         for slot in application.take_slots() {
             self.end_connection(slot);
         }
@@ -346,7 +346,7 @@ impl World<'_> {
         for (id, flow) in (0..).zip(&mut self.flows) {
             if let Source::App(application) = &mut flow.source {
                 net.flow = id;
-                application.app.finish(&mut net);
+                application.app.finish(self.now, &mut net);
             }
         }
         net

@@ -1,8 +1,11 @@
 //! Reading `[[traffic]]`.
 
+mod dash;
 mod names;
 mod ping;
 mod quic;
+mod rounds;
+mod sessions;
 mod tcp;
 mod udp;
 mod way;
@@ -18,9 +21,12 @@ use super::model::{Block, Rtt};
 use super::page::Pages;
 use super::place::{Fields, Place};
 use super::value::{Table, Value};
+use dash::Dash;
 use names::{check_names, name_the_nameless};
 use ping::Ping;
 use quic::Quic;
+use rounds::Rounds;
+use sessions::Sessions;
 use tcp::{PARAMS, Tcp};
 use udp::Udp;
 use way::way;
@@ -53,18 +59,27 @@ pub(crate) enum Kind {
     Ping(Ping),
     Quic(Quic),
     Web(Web),
+    Sessions(Sessions),
+    Rounds(Rounds),
+    Dash(Dash),
 }
 
 impl Kind {
-    const NAMES: [&str; 5] = ["tcp", "udp", "ping", "quic", "web"];
+    const NAMES: [&str; 9] = [
+        "tcp", "udp", "ping", "quic", "web", "sessions", "request", "incast", "dash",
+    ];
 
-    pub(crate) const fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Tcp(_) => Self::NAMES[0],
             Self::Udp(_) => Self::NAMES[1],
             Self::Ping(_) => Self::NAMES[2],
             Self::Quic(_) => Self::NAMES[3],
             Self::Web(_) => Self::NAMES[4],
+            Self::Sessions(_) => Self::NAMES[5],
+            Self::Rounds(rounds) if rounds.is_incast() => Self::NAMES[7],
+            Self::Rounds(_) => Self::NAMES[6],
+            Self::Dash(_) => Self::NAMES[8],
         }
     }
 
@@ -75,7 +90,11 @@ impl Kind {
             1 => Udp::KEYS.to_vec(),
             2 => Ping::KEYS.to_vec(),
             3 => Quic::KEYS.to_vec(),
-            _ => [&Web::KEYS[..], &PARAMS].concat(),
+            4 => [&Web::KEYS[..], &PARAMS].concat(),
+            5 => [&Sessions::KEYS[..], &PARAMS].concat(),
+            6 => [&Rounds::KEYS[..], &PARAMS].concat(),
+            7 => [&Rounds::KEYS[..], &PARAMS, &[Rounds::SERVERS]].concat(),
+            _ => [&Dash::KEYS[..], &PARAMS].concat(),
         }
     }
 
@@ -87,6 +106,9 @@ impl Kind {
             Self::Ping(ping) => ping.write(fields),
             Self::Quic(quic) => quic.write(fields),
             Self::Web(web) => web.write(fields),
+            Self::Sessions(sessions) => sessions.write(fields),
+            Self::Rounds(rounds) => rounds.write(fields),
+            Self::Dash(dash) => dash.write(fields),
         }
     }
 
@@ -98,6 +120,9 @@ impl Kind {
             Self::Ping(ping) => ping.plan(),
             Self::Quic(quic) => quic.plan(rng),
             Self::Web(web) => web.plan(),
+            Self::Sessions(sessions) => sessions.plan(),
+            Self::Rounds(rounds) => rounds.plan(),
+            Self::Dash(dash) => dash.plan(),
         }
     }
 }
@@ -151,7 +176,11 @@ fn block(
             1 => Kind::Udp(Udp::read(&fields)?),
             2 => Kind::Ping(Ping::read(&fields, count, duration)?),
             3 => Kind::Quic(Quic::read(&fields)?),
-            _ => Kind::Web(Web::read(&fields, pages)?),
+            4 => Kind::Web(Web::read(&fields, pages)?),
+            5 => Kind::Sessions(Sessions::read(&fields)?),
+            6 => Kind::Rounds(Rounds::read(&fields)?),
+            7 => Kind::Rounds(Rounds::read_incast(&fields)?),
+            _ => Kind::Dash(Dash::read(&fields)?),
         },
     };
     check_times(&block, &fields, duration)?;

@@ -1,0 +1,213 @@
+//! Requests over connections that stay: one server, or many who answer at once.
+//!
+//! # Source
+//!
+//! Vasudevan et al., "Safe and Effective Fine-grained TCP Retransmissions for Datacenter
+//! Communication" (SIGCOMM 2009): a client asks N servers for a part of a block each and asks for
+//! the next block when the last part is there (incast). With one server it is request and response.
+//!
+//! # Law
+//!
+//! The connections are opened at the start; the first round includes their handshakes. A round is
+//! completed when the last response is whole.
+
+use std::sync::Arc;
+
+use sojourn_net::{Bytes, Duration, Instant, Rng};
+use sojourn_transport::SenderParams;
+
+use super::amount::Amount;
+use super::timers::Timers;
+use super::wait::Wait;
+use super::{Command, Happening, Net, Side};
+
+/// What is asked for, of whom and how often.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RoundsConfig {
+    /// Of every connection, at both ends.
+    pub tcp: SenderParams,
+    /// How many are asked at once.
+    pub servers: u32,
+    /// Bytes of a request.
+    pub request: Bytes,
+    /// Bytes of a response; drawn for each.
+    pub response: Amount,
+    /// How long a server works on it.
+    pub work: Duration,
+    /// From one round to the next.
+    pub think: Wait,
+    /// How many rounds; `None`: as many as the run lasts.
+    pub rounds: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    Round,
+    /// A server has done its work: connection.
+    Respond(u32),
+}
+
+/// A client and its servers at work.
+#[derive(Debug)]
+pub(crate) struct Rounds {
+    config: Arc<RoundsConfig>,
+    rng: Rng,
+    timers: Timers<Due>,
+    begun: u32,
+    since: Option<Instant>,
+    /// Bytes of this round, and responses that are not whole.
+    bytes: u64,
+    missing: u32,
+    servers: Vec<Server>,
+}
+
+/// A server and the connection to it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Server {
+    /// The number of its connection is its place plus so many times the number of servers.
+    generation: u32,
+    connected: bool,
+    /// A response is due that is not whole.
+    owes: bool,
+    size: u64,
+    /// Bytes written over the connection, there and back.
+    asked: u64,
+    answered: u64,
+}
+
+impl Rounds {
+    pub(super) fn new(config: Arc<RoundsConfig>, rng: &Rng) -> Self {
+        Self {
+            rng: rng.fork("rounds"),
+            timers: Timers::new(),
+            begun: 0,
+            since: None,
+            bytes: 0,
+            missing: 0,
+            servers: vec![Server::default(); config.servers as usize],
+            config,
+        }
+    }
+
+    pub(super) fn next_timer(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    pub(super) fn finish(&mut self, net: &mut Net) {
+        if let Some(since) = self.since.take() {
+            net.record(since, None, self.bytes);
+        }
+    }
+
+    pub(super) fn on(&mut self, now: Instant, what: Happening, net: &mut Net) {
+        match what {
+            Happening::Started => {
+                self.begin(now, net);
+                for n in 0..self.config.servers {
+                    net.push(Command::Open(n));
+                }
+            }
+            Happening::Timer => {
+                while let Some(due) = self.timers.pop(now) {
+                    match due {
+                        Due::Round => self.begin(now, net),
+                        Due::Respond(n) => self.respond(n, net),
+                    }
+                }
+            }
+            Happening::Connected(n) => {
+                if let Some(at) = self.place(n) {
+                    self.servers[at].connected = true;
+                    self.ask(at, net);
+                }
+            }
+            Happening::Asked(n, _) => {
+                let work = self.config.work;
+                if work == Duration::ZERO {
+                    self.respond(n, net);
+                } else {
+                    self.timers.add(now + work, Due::Respond(n));
+                }
+            }
+            Happening::Answered(n, _) => self.on_answered(now, n, net),
+            Happening::Failed(n) => self.on_failed(n, net),
+            Happening::Room(_) => {}
+        }
+    }
+
+    /// The server that the connection now leads to.
+    fn place(&self, n: u32) -> Option<usize> {
+        let at = (n % self.config.servers) as usize;
+        (self.servers[at].generation == n / self.config.servers).then_some(at)
+    }
+
+    fn number(&self, at: usize) -> u32 {
+        let place = u32::try_from(at).unwrap_or(u32::MAX);
+        self.servers[at].generation * self.config.servers + place
+    }
+
+    fn begin(&mut self, now: Instant, net: &mut Net) {
+        self.begun += 1;
+        self.since = Some(now);
+        self.bytes = 0;
+        self.missing = self.config.servers;
+        for at in 0..self.servers.len() {
+            let size = self.config.response.draw(&mut self.rng);
+            self.bytes += size;
+            self.servers[at].size = size;
+            self.servers[at].owes = true;
+            self.ask(at, net);
+        }
+    }
+
+    fn ask(&mut self, at: usize, net: &mut Net) {
+        let (n, request) = (self.number(at), self.config.request.0);
+        let server = &mut self.servers[at];
+        if server.connected && server.owes {
+            server.asked += request;
+            net.write(n, Side::Client, request);
+            net.push(Command::Expect(n, Side::Server, server.asked));
+        }
+    }
+
+    fn respond(&mut self, n: u32, net: &mut Net) {
+        let Some(at) = self.place(n) else { return };
+        let server = &mut self.servers[at];
+        server.answered += server.size;
+        net.write(n, Side::Server, server.size);
+        net.push(Command::Expect(n, Side::Client, server.answered));
+    }
+
+    fn on_answered(&mut self, now: Instant, n: u32, net: &mut Net) {
+        let Some(at) = self.place(n) else { return };
+        self.servers[at].owes = false;
+        self.missing -= 1;
+        if self.missing > 0 {
+            return;
+        }
+        if let Some(since) = self.since.take() {
+            net.record(since, Some(now), self.bytes);
+        }
+        if self.config.rounds.is_none_or(|most| self.begun < most) {
+            let think = self.config.think.draw(&mut self.rng);
+            self.timers.add(now + think, Due::Round);
+        } else {
+            for at in 0..self.servers.len() {
+                net.push(Command::Close(self.number(at)));
+            }
+        }
+    }
+
+    /// A connection was given up: another is opened, over which what is owed is asked for again.
+    fn on_failed(&mut self, n: u32, net: &mut Net) {
+        let Some(at) = self.place(n) else { return };
+        let server = &mut self.servers[at];
+        *server = Server {
+            generation: server.generation + 1,
+            owes: server.owes,
+            size: server.size,
+            ..Server::default()
+        };
+        net.push(Command::Open(self.number(at)));
+    }
+}
