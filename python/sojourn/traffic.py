@@ -54,7 +54,8 @@ class Tcp:
         Initial window in segments.
     after_idle
         What becomes of the window in a pause: ``"decay"``, it halves each time-out, as in Linux;
-        ``"restart"``, it is the initial window after one (RFC 5681); or ``"keep"``.
+        ``"restart"``, it is the initial window after one (RFC 5681); ``"keep"``; or
+        ``"validate"`` (RFC 7661).
     pacing
         Spread transmissions over the round trip, as the queue ``fq`` at a Linux sender does: two
         windows a round trip in slow start, 1.2 later. ``"bbr"`` is paced anyway.

@@ -23,12 +23,14 @@ fn resumed(after_idle: AfterIdle, rules: &'static [Rule]) -> (usize, Sender) {
 
 #[test]
 fn a_window_decays_restarts_or_stays() {
-    let [decayed, restarted, kept] = AfterIdle::ALL.map(|after| resumed(after, &[]));
+    let [decayed, restarted, kept, validated] = AfterIdle::ALL.map(|after| resumed(after, &[]));
     // Eight time-outs of 0.3 s have passed.
     assert_eq!((decayed.0, restarted.0), (10, 10));
     assert!(kept.0 >= 100, "{}", kept.0);
+    // The end of the first transfer, which does not fill the window, no longer lets it grow.
+    assert!((180..=kept.0).contains(&validated.0), "{}", validated.0);
     // Nothing was lost: there is no threshold to slow start.
-    for (_, client) in [decayed, restarted, kept] {
+    for (_, client) in [decayed, restarted, kept, validated] {
         assert_eq!(client.ssthresh(), None);
         assert!(client.cwnd() > 150, "{}", client.cwnd());
     }
@@ -42,15 +44,61 @@ fn no_pause_lowers_the_threshold() {
         to: 60,
         times: 1,
     }];
-    let before = Lab::run(&Scenario {
-        cc: CcKind::Reno,
-        ..Scenario::new("no pause", &[(0, 289_600)], loss)
-    })
-    .1;
-    let threshold = before.ssthresh().unwrap();
     for after_idle in AfterIdle::ALL {
+        let before = Lab::run(&Scenario {
+            cc: CcKind::Reno,
+            after_idle,
+            ..Scenario::new("no pause", &[(0, 289_600)], loss)
+        })
+        .1;
+        let threshold = before.ssthresh().unwrap();
         let (_, client) = resumed(after_idle, loss);
         assert!(client.ssthresh().unwrap() >= threshold, "{after_idle}");
         assert!(client.cwnd() >= threshold, "{after_idle}");
     }
+}
+
+/// 200 segments, a pause, 20 more of which one may be lost; the sender after each.
+fn short_resumption(after_idle: AfterIdle, pause: u64, rules: &'static [Rule]) -> (Sender, Sender) {
+    let run = |seconds| {
+        let writes: &'static [(u64, u64)] = match pause {
+            3 => &[(0, 289_600), (3_000, 28_960)],
+            _ => &[(0, 289_600), (400_000, 28_960)],
+        };
+        let scenario = Scenario {
+            cc: CcKind::Reno,
+            after_idle,
+            seconds,
+            ..Scenario::new("short", writes, rules)
+        };
+        Lab::run(&scenario).1
+    };
+    (run(pause - 1), run(pause + 3))
+}
+
+#[test]
+fn a_window_that_is_not_believed_gives_what_was_used() {
+    // Segment 210 is the eleventh after the pause.
+    let loss = &[Rule::Drop {
+        from: 210,
+        to: 210,
+        times: 1,
+    }];
+    let (before, kept) = short_resumption(AfterIdle::Keep, 3, loss);
+    assert!(kept.cwnd() >= before.cwnd() / 2, "{}", kept.cwnd());
+    let (before, validated) = short_resumption(AfterIdle::Validate, 3, loss);
+    assert!(before.cwnd() > 150);
+    // Ten were acknowledged and ten in flight, one lost: (10 - 1) / 2.
+    assert_eq!(validated.ssthresh(), Some(4));
+}
+
+#[test]
+fn a_window_that_is_not_believed_neither_grows_nor_lasts() {
+    let (before, after) = short_resumption(AfterIdle::Validate, 3, &[]);
+    assert_eq!(after.cwnd(), before.cwnd());
+    // 400 s hold one period of five minutes.
+    let (before, after) = short_resumption(AfterIdle::Validate, 400, &[]);
+    assert_eq!(after.cwnd(), before.cwnd() / 2);
+    // There was no threshold to keep three quarters in.
+    assert_eq!(after.ssthresh(), None);
 }

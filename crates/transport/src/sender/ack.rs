@@ -289,6 +289,9 @@ impl Sender {
             self.board.trim();
             found.rearm = true;
         }
+        if acked > 0 {
+            self.measure_pipe(now, acked);
+        }
         let delayed = acked == 1 && last_len < crate::MSS && !held_before;
         let ca_rtt = self.take_rtt(now, seg, acked, delayed, found);
         found.ca_rtt = ca_rtt;
@@ -404,7 +407,9 @@ impl Sender {
 
     fn growth_allowed(&self) -> bool {
         self.cwnd_limited
-            || (self.window.in_slow_start() && self.window.cwnd < 2 * self.max_outstanding)
+            || (self.window.in_slow_start()
+                && self.window.cwnd < 2 * self.max_outstanding
+                && self.is_validated())
     }
 
     /// Ends the episode of a tail loss probe when it is answered.

@@ -12,6 +12,7 @@
 //!           ssthresh = max(ssthresh, 3/4 cwnd)
 //! restart   nothing in flight for longer than the time-out: cwnd = min(cwnd, initial window)
 //! keep      cwnd stays
+//! validate  cwnd stays for five minutes, and is not believed: `validate`
 //! ```
 //!
 //! None of them lowers the threshold: a connection that had found its share before the pause returns
@@ -35,11 +36,13 @@ pub enum AfterIdle {
     Restart,
     /// It stays, as in Linux with `tcp_slow_start_after_idle` off.
     Keep,
+    /// It stays for five minutes, and is not believed (RFC 7661).
+    Validate,
 }
 
 impl AfterIdle {
     /// Every way.
-    pub const ALL: [Self; 3] = [Self::Decay, Self::Restart, Self::Keep];
+    pub const ALL: [Self; 4] = [Self::Decay, Self::Restart, Self::Keep, Self::Validate];
 
     /// What a scenario calls it.
     pub const fn name(self) -> &'static str {
@@ -47,6 +50,7 @@ impl AfterIdle {
             Self::Decay => "decay",
             Self::Restart => "restart",
             Self::Keep => "keep",
+            Self::Validate => "validate",
         }
     }
 }
@@ -93,6 +97,7 @@ impl Sender {
             }
             AfterIdle::Restart => self.window.cwnd = floor,
             AfterIdle::Keep => {}
+            AfterIdle::Validate => self.give_up_unvalidated(now),
         }
         self.used_at = now;
         self.used = 0;

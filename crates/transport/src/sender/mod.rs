@@ -25,6 +25,7 @@ mod recovery;
 mod scoreboard;
 mod steering;
 mod timers;
+mod validate;
 
 use sojourn_net::{Duration, Instant};
 
@@ -39,6 +40,7 @@ use pacing::Pacer;
 use rack::Rack;
 use scoreboard::Scoreboard;
 use timers::Timer;
+use validate::Validation;
 
 /// What a connection is opened with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,6 +150,7 @@ pub struct Sender {
     own_count: Flags,
     on_ce: OnCe,
     after_idle: AfterIdle,
+    validation: Option<Box<Validation>>,
     /// Echoes of CE up to the acknowledgement of this have been answered.
     ce_answered: u32,
     /// The next new segment is to carry CWR.
@@ -262,6 +265,7 @@ impl Sender {
             own_count: Flags::NONE,
             on_ce: params.on_ce,
             after_idle: params.after_idle,
+            validation: Self::validation_of(params.after_idle),
             ce_answered: 0,
             cwr_pending: false,
             fin_wanted: false,

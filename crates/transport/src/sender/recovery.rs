@@ -207,6 +207,7 @@ impl Sender {
         self.prr_delivered = 0;
         self.prr_out = 0;
         self.window.ssthresh = self.cc.ssthresh(self.window.cwnd);
+        self.note_unvalidated_congestion();
         self.cwr_pending = self.ecn;
     }
 
@@ -246,6 +247,7 @@ impl Sender {
             && !self.is_steered()
             && (self.phase == Phase::Cwr || self.undo_marker.is_some())
         {
+            self.end_unvalidated_congestion();
             self.window.cwnd = self.window.ssthresh;
         }
     }
