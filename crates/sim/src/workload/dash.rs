@@ -306,9 +306,11 @@ mod tests {
         segment(&mut dash, &mut net, 0, 1);
         segment(&mut dash, &mut net, 1, 2);
         assert_eq!((dash.quality, dash.record().switches), (1, 1));
-        // 8 Mbit in 10 s: the harmonic mean of 4, 8 and 0.8 Mbit/s is 1.8.
+        // 8 Mbit in 1 s: the harmonic mean of 4 and 8 Mbit/s is 5.3, of which 0.8 carry 4; but
+        // these 16 Mbit take 10 s, and the harmonic mean of 4, 8 and 1.6 is 3.
         segment(&mut dash, &mut net, 2, 12);
+        assert_eq!((dash.quality, dash.record().switches), (2, 2));
         segment(&mut dash, &mut net, 12, 13);
-        assert_eq!((dash.quality, dash.record().switches), (0, 2));
+        assert_eq!((dash.quality, dash.record().switches), (1, 3));
     }
 }
