@@ -38,6 +38,7 @@ from sojourn.applications import (
     PageObject,
     Request,
     Sessions,
+    Voip,
     Web,
 )
 from sojourn.cake import Cake, Cobalt
@@ -153,6 +154,7 @@ __all__ = [
     "Traffic",
     "Udp",
     "Validity",
+    "Voip",
     "Web",
     "gbit",
     "kbit",

@@ -8,8 +8,8 @@ The tables of an :class:`Outcome`, all of which begin with the columns ``arm`` (
 
 ``flows``
     One row a flow: ``flow``, ``group`` (the name of its traffic block), ``kind`` (tcp, quic,
-    udp, ping, or an application: web, sessions, request, incast, dash), ``direction`` (up, down;
-    null where the scenario gives paths), ``cc``,
+    udp, ping, or an application: web, sessions, request, incast, dash, voip), ``direction`` (up,
+    down; null where the scenario gives paths), ``cc``,
     ``rtt_ms`` (base), ``started_s``, ``connected_s``, ``fct_s`` (flow completion time of finite
     TCP and QUIC, from the first packet), ``bytes`` (to transfer; null: no end),
     ``delivered_bytes``,
@@ -60,7 +60,9 @@ The tables of an :class:`Outcome`, all of which begin with the columns ``arm`` (
     from its start, warm-up or not; ``transactions``, ``completed``, ``duration_s_mean``,
     ``duration_s_p50``, ``duration_s_p95`` of those begun after the warm-up; of ``dash``, from
     its start: ``startup_s``, ``stalls``, ``stalled_s``, ``bitrate_mbit_per_s_mean``,
-    ``switches``.
+    ``switches``; of ``voip``, after the warm-up: ``mos`` (E-model), ``mouth_to_ear_ms``,
+    ``voice_loss_percent`` (lost or late), ``loss_runs``, ``loss_run_packets_max``,
+    ``loss_interval_packets_mean``.
 """
 
 from collections.abc import Callable, Iterable

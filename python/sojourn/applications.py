@@ -238,6 +238,59 @@ class Dash(Application):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Voip:
+    """Voices: G.711 in datagrams of 172 B each 20 ms, rated by the E-model.
+
+    Parameters
+    ----------
+    direction
+        ``"up"`` or ``"down"``: the link of that name is crossed.
+    path
+        The links that are crossed, in order; instead of `direction`.
+    reverse
+        The links of the way back, in order; with `path`.
+    name
+        Name of the group; its voices are numbered.
+    count
+        Number of voices.
+    start
+        When they start, with its unit.
+    start_jitter
+        Each start is moved by a random part of this, with its unit.
+    stop
+        When they end, with its unit; by default with the run.
+    rtt
+        Round-trip time with empty queues, or one for each voice, with units.
+    dscp
+        Class of all packets: ``"EF"``, ``"AF42"``, ``"LE"``, 0 to 63.
+    host
+        Client that they belong to, 0 to 126, for queues that share among hosts.
+    jitter_buffer
+        How much longer than the shortest delay the listener waits for a packet, with its unit.
+
+    Examples
+    --------
+    >>> Voip(direction="up", dscp="EF").dscp
+    'EF'
+    """
+
+    kind: ClassVar[str] = "voip"
+
+    direction: str | None = None
+    path: Sequence[str] | None = None
+    reverse: Sequence[str] | None = None
+    name: str | None = None
+    count: int | None = None
+    start: str | None = None
+    start_jitter: str | None = None
+    stop: str | None = None
+    rtt: str | Sequence[str] | None = None
+    dscp: str | int | None = None
+    host: int | None = None
+    jitter_buffer: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PageObject:
     """One object of a web page, or several alike.
 

@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from sojourn import _core
-from sojourn.applications import Dash, Incast, Page, PageObject, Request, Sessions, Web
+from sojourn.applications import (
+    Dash,
+    Incast,
+    Page,
+    PageObject,
+    Request,
+    Sessions,
+    Voip,
+    Web,
+)
 from sojourn.qdiscs import Queue
 from sojourn.traffic import Ping, Quic, Tcp, Traffic, Udp
 
@@ -421,5 +430,6 @@ def _traffic(document: dict[str, Any]) -> Traffic:
         "request": Request,
         "incast": Incast,
         "dash": Dash,
+        "voip": Voip,
     }
     return kinds[kind](**renamed)

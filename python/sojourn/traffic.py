@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sojourn.applications import Dash, Incast, Request, Sessions, Web
+from sojourn.applications import Dash, Incast, Request, Sessions, Voip, Web
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,4 +294,4 @@ class Ping:
     interval: str | None = None
 
 
-Traffic = Tcp | Quic | Udp | Ping | Web | Sessions | Request | Incast | Dash
+Traffic = Tcp | Quic | Udp | Ping | Web | Sessions | Request | Incast | Dash | Voip

@@ -27,7 +27,8 @@ def per_application(
         ``completed_percent``, ``duration_s_mean``, ``duration_s_p50``, ``duration_s_p95``,
         ``connections``, ``handshake_hit_percent`` and ``initial_hit_percent``; of video also
         ``startup_s_mean``, ``stalls_mean``, ``stalled_s_mean``, ``bitrate_mbit_per_s_mean`` and
-        ``switches_mean``, over the players.
+        ``switches_mean``, over the players; of voices ``mos_mean``, ``mos_min``,
+        ``voice_loss_percent_mean`` and ``loss_interval_packets_mean``.
     """
     keys = [*KEYS, "group"]
     duration = pl.col("duration_s")
@@ -56,6 +57,10 @@ def per_application(
         stalled_s_mean=pl.col("stalled_s").mean(),
         bitrate_mbit_per_s_mean=pl.col("bitrate_mbit_per_s_mean").mean(),
         switches_mean=pl.col("switches").mean(),
+        mos_mean=pl.col("mos").mean(),
+        mos_min=pl.col("mos").min(),
+        voice_loss_percent_mean=pl.col("voice_loss_percent").mean(),
+        loss_interval_packets_mean=pl.col("loss_interval_packets_mean").mean(),
     )
     joined = connected.join(waited, on=keys, how="left", maintain_order="left")
     return joined.select(
@@ -74,4 +79,8 @@ def per_application(
         "stalled_s_mean",
         "bitrate_mbit_per_s_mean",
         "switches_mean",
+        "mos_mean",
+        "mos_min",
+        "voice_loss_percent_mean",
+        "loss_interval_packets_mean",
     )

@@ -25,6 +25,7 @@ fn every_application_reads_back_as_itself() {
         "type = \"incast\"\nservers = 16\nbytes = \"32kb\"",
         "type = \"dash\"\nladder = [\"1mbit\", \"2mbit\"]\nsegment = \"2s\"\nbuffer = \"10s\"",
         "type = \"dash\"",
+        "type = \"voip\"\ndscp = \"EF\"\njitter_buffer = \"40ms\"",
     ] {
         let read = Scenario::from_toml(&scenario(traffic)).unwrap();
         assert_eq!(Scenario::from_toml(&read.to_toml()).unwrap(), read);

@@ -30,7 +30,9 @@ impl Beginnings {
         let window = |flow: &FlowConfig| match flow.traffic {
             Traffic::Tcp { params, .. } => params.initial_window,
             Traffic::Quic { params, .. } => params.initial_window,
-            Traffic::Udp { .. } | Traffic::Ping { .. } | Traffic::App(_) => 0,
+            Traffic::Udp { .. } | Traffic::Ping { .. } | Traffic::Voip { .. } | Traffic::App(_) => {
+                0
+            }
         };
         Self {
             windows: flows.iter().map(window).collect(),

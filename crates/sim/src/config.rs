@@ -115,6 +115,11 @@ pub enum Traffic {
         /// Time between requests; the first is sent at a random point of the first interval.
         interval: Duration,
     },
+    /// A voice in datagrams: G.711, 20 ms each.
+    Voip {
+        /// How much longer than the shortest delay the listener waits for a packet.
+        jitter_buffer: Duration,
+    },
     /// An application, whose connections are opened as it goes.
     App(AppConfig),
 }
@@ -249,6 +254,9 @@ impl Config {
                 place: format!("flows[{n}].{key}"),
                 rule,
             }),
+            Traffic::Voip { jitter_buffer } if jitter_buffer > LONGEST => {
+                fail("jitter_buffer", "at most a year".to_owned())
+            }
             Traffic::App(_) if self.round_trips(flow) == u64::MAX => fail(
                 "forward",
                 "an application needs a way that takes time: a delay or a link".to_owned(),
@@ -266,7 +274,9 @@ impl Config {
         let (bytes, unit) = match flow.traffic {
             Traffic::Tcp { bytes, .. } => (bytes, MSS),
             Traffic::Quic { bytes, .. } => (bytes, quic::SMALLEST_DATAGRAM),
-            Traffic::Udp { .. } | Traffic::Ping { .. } | Traffic::App(_) => return Ok(()),
+            Traffic::Udp { .. } | Traffic::Ping { .. } | Traffic::Voip { .. } | Traffic::App(_) => {
+                return Ok(());
+            }
         };
         let by_bytes = bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(u64::from(unit)));
         let per_window = MAX_WINDOW / u64::from(unit);

@@ -32,7 +32,7 @@ pub use config::{
 pub use histogram::Histogram;
 pub use packet::Packet;
 pub use records::{
-    AppKind, AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, InitialLosses,
+    AppKind, AppRecord, CallRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, InitialLosses,
     LinkCounters, LinkRecord, LinkSample, PingSample, PlayerRecord, Records, Signal, SignalRecord,
 };
 pub use workload::{

@@ -111,6 +111,8 @@ pub enum AppKind {
     Incast,
     /// Adaptive video.
     Dash,
+    /// A voice in datagrams.
+    Voip,
 }
 
 impl AppKind {
@@ -122,6 +124,7 @@ impl AppKind {
             Self::Request => "request",
             Self::Incast => "incast",
             Self::Dash => "dash",
+            Self::Voip => "voip",
         }
     }
 }
@@ -173,6 +176,26 @@ pub struct AppRecord {
     pub initial_hit: u64,
     /// What its player did, if it has one.
     pub player: Option<PlayerRecord>,
+    /// What its listener got, if it has one.
+    pub call: Option<CallRecord>,
+}
+
+/// What a listener got of a call after the warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallRecord {
+    /// Packets whose time to be played came within the run.
+    pub spoken: u64,
+    /// Those that never arrived, by the end of the run.
+    pub lost: u64,
+    /// Those that arrived after their time.
+    pub late: u64,
+    /// Runs of packets that were lost or late, one after another.
+    pub runs: u64,
+    /// Packets in the longest of them.
+    pub longest_run: u64,
+    /// From mouth to ear: the packet, the shortest delay and the jitter buffer; `None`: nothing
+    /// arrived.
+    pub delay: Option<Duration>,
 }
 
 /// What a video player did, from its start.

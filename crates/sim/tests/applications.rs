@@ -182,3 +182,35 @@ fn a_link_slower_than_the_lowest_quality_stalls_the_video() {
     let stalled = player.stalled.as_secs_f64();
     assert!((95.0..110.0).contains(&stalled), "{stalled}");
 }
+
+#[test]
+fn a_voice_hears_delay_and_loss() {
+    let call = |flood_mbit: u64| {
+        let app = AppConfig::Rounds(Arc::new(rounds(1, 1_000, 1)));
+        // 4 packets of the flood take 48 ms, less than the jitter buffer.
+        let mut config = config(1, 4, 60, app);
+        config.flows[0].traffic = Traffic::Voip {
+            jitter_buffer: Duration::from_millis(60),
+        };
+        if flood_mbit > 0 {
+            let mut flood = config.flows[0].clone();
+            flood.name = "flood".to_owned();
+            flood.traffic = Traffic::Udp {
+                rate: Rate::mbit(flood_mbit),
+                payload: Bytes(1_448),
+                spread: 0.5,
+            };
+            config.flows.push(flood);
+        }
+        records(&config).apps[0].call.unwrap()
+    };
+    let alone = call(0);
+    // 60 s of packets each 20 ms, less what could not be played; 214 B take 1.712 ms.
+    assert!((2_990..=3_000).contains(&alone.spoken), "{}", alone.spoken);
+    assert_eq!((alone.lost, alone.late, alone.runs), (0, 0, 0));
+    let delay = alone.delay.unwrap().as_millis_f64();
+    assert!((delay - 131.712).abs() < 0.01, "{delay}");
+    let flooded = call(2);
+    assert!(flooded.lost > 800 && flooded.runs > 400, "{flooded:?}");
+    assert!(flooded.runs <= flooded.lost + flooded.late && flooded.longest_run >= 2);
+}

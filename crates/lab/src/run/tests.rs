@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use sojourn_net::{Duration, Rng};
 use sojourn_qdisc::Statistic;
 use sojourn_sim::{
-    AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, Histogram, InitialLosses,
+    AppKind, AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, Histogram, InitialLosses,
     LinkCounters, LinkRecord, LinkSample, PingSample, SignalRecord, Traffic, Transaction,
 };
 
@@ -39,7 +39,7 @@ fn invented(config: &Config) -> Records {
         Traffic::Quic { .. } => FlowKind::Quic,
         Traffic::Udp { .. } => FlowKind::Udp,
         Traffic::Ping { .. } => FlowKind::Ping,
-        Traffic::App(app) => FlowKind::App(app.kind()),
+        Traffic::Voip { .. } | Traffic::App(_) => FlowKind::App(AppKind::Voip),
     };
     let mut sojourn = Histogram::default();
     for _ in 0..1_000 {

@@ -6,6 +6,7 @@ use sojourn_sim::{AppRecord, PlayerRecord, Transaction};
 
 use super::flow::kind_name;
 use super::rows::Cell;
+use super::voice::Voice;
 use crate::stats::{mean, quantile_of_sorted};
 
 /// How long it took, in seconds; `None`: it was not whole within the run.
@@ -77,6 +78,7 @@ pub(super) fn applications(cell: Cell<'_>) -> RecordBatch {
     }
     let flow = |r: &Row<'_>| &cell.records.flows[r.record.flow as usize];
     let label = |r: &Row<'_>| &cell.plan.flows[r.record.flow as usize];
+    let voices = || rows.iter().map(|r| r.record.call.as_ref().map(Voice::of));
     let players = || rows.iter().map(|r| r.record.player);
     cell.columns(rows.len())
         .text("flow", rows.iter().map(|r| flow(r).name.as_str()))
@@ -108,5 +110,14 @@ pub(super) fn applications(cell: Cell<'_>) -> RecordBatch {
         )
         .optional_real("bitrate_mbit_per_s_mean", players().map(|p| bitrate(&p?)))
         .optional_count("switches", players().map(|p| Some(p?.switches)))
+        .optional_real("mos", voices().map(|v| v?.mos))
+        .optional_real("mouth_to_ear_ms", voices().map(|v| v?.delay_ms))
+        .optional_real("voice_loss_percent", voices().map(|v| v?.loss_percent))
+        .optional_count("loss_runs", voices().map(|v| Some(v?.runs)))
+        .optional_count(
+            "loss_run_packets_max",
+            voices().map(|v| Some(v?.longest_run)),
+        )
+        .optional_real("loss_interval_packets_mean", voices().map(|v| v?.interval))
         .finish()
 }

@@ -51,7 +51,7 @@ impl<'a> FlowRow<'a> {
             Traffic::Tcp { params, bytes } => (Some(params.cc.name()), bytes),
             Traffic::Quic { params, bytes, .. } => (Some(params.cc.name()), bytes),
             Traffic::App(ref app) => (Some(app.tcp().cc.name()), None),
-            Traffic::Udp { .. } | Traffic::Ping { .. } => (None, None),
+            Traffic::Udp { .. } | Traffic::Ping { .. } | Traffic::Voip { .. } => (None, None),
         };
         let has_window = record.kind.is_connection();
         let windows = alive().filter(|_| has_window).map(|s| f64::from(s.cwnd));
@@ -88,7 +88,8 @@ impl<'a> FlowRow<'a> {
     /// A number that only connections have: TCP, QUIC, and an application of all its own.
     pub(crate) fn of_connection(&self, n: u64) -> Option<u64> {
         let kind = self.record.kind;
-        (kind.is_connection() || matches!(kind, FlowKind::App(_))).then_some(n)
+        (kind.is_connection() || (matches!(kind, FlowKind::App(_)) && self.cc.is_some()))
+            .then_some(n)
     }
 }
 

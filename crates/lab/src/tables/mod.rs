@@ -8,6 +8,7 @@ mod batch;
 mod flow;
 mod ping;
 mod rows;
+mod voice;
 
 use std::fmt;
 use std::sync::Arc;

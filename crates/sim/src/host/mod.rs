@@ -5,6 +5,7 @@ mod duplex;
 mod probes;
 mod quic;
 mod tcp;
+mod voip;
 
 use sojourn_net::{Dscp, Duration, Instant, Rng};
 use sojourn_transport::quic::Datagram;
@@ -12,12 +13,13 @@ use sojourn_transport::{Segment, SenderParams, Ticks, quic as transport};
 
 use crate::config::{FlowConfig, Traffic};
 use crate::packet::{Kind, Owner, Packet};
-use crate::records::{AppRecord, FlowCounters, FlowKind, FlowRecord, InitialLosses};
+use crate::records::{AppKind, AppRecord, FlowCounters, FlowKind, FlowRecord, InitialLosses};
 pub(crate) use application::Application;
 pub(crate) use duplex::Duplex;
 use probes::{Ping, Udp};
 pub(crate) use quic::{End, Quic};
 pub(crate) use tcp::Tcp;
+use voip::Voip;
 
 /// A flow at work. While it waits for its start and after its end it is a few dozen bytes, so
 /// that a million fit.
@@ -44,6 +46,7 @@ pub(crate) enum Source {
     Quic(Box<Quic>),
     Udp(Box<Udp>),
     Ping(Box<Ping>),
+    Voip(Box<Voip>),
     App(Box<Application>),
     /// In a slot: one of an application's.
     Connection(Box<Duplex>),
@@ -86,9 +89,11 @@ impl Flow {
         let start = Instant::ZERO + config.start + scale(config.start_jitter, rng.uniform());
         match config.traffic {
             Traffic::Ping { interval } => start + scale(interval, rng.uniform()),
-            Traffic::Tcp { .. } | Traffic::Quic { .. } | Traffic::Udp { .. } | Traffic::App(_) => {
-                start
-            }
+            Traffic::Tcp { .. }
+            | Traffic::Quic { .. }
+            | Traffic::Udp { .. }
+            | Traffic::Voip { .. }
+            | Traffic::App(_) => start,
         }
     }
 
@@ -129,6 +134,9 @@ impl Flow {
                 Source::Udp(Box::new(Udp::new(now, rate, payload, spread, rng)))
             }
             Traffic::Ping { interval } => Source::Ping(Box::new(Ping::new(now, interval))),
+            Traffic::Voip { jitter_buffer } => {
+                Source::Voip(Box::new(Voip::new(now, jitter_buffer)))
+            }
             Traffic::App(ref app) => {
                 let application = Application::new(now, self.owner.flow(), app, rng);
                 Source::App(Box::new(application))
@@ -170,6 +178,7 @@ impl Flow {
         match &mut self.source {
             Source::Udp(udp) => Some(udp.next(self.owner, now)),
             Source::Ping(ping) => Some(ping.next(self.owner, now)),
+            Source::Voip(voip) => Some(voip.next(self.owner, now)),
             _ => None,
         }
     }
@@ -178,6 +187,7 @@ impl Flow {
     pub(crate) fn deliver_probe(&mut self, now: Instant, pkt: &Packet) -> Option<Packet> {
         match (&mut self.source, pkt.kind) {
             (Source::Udp(udp), Kind::Udp) => udp.on_arrival(now, pkt),
+            (Source::Voip(voip), Kind::Udp) => voip.on_arrival(now, pkt),
             (Source::Ping(_), Kind::Ping) => {
                 return Some(Packet {
                     kind: Kind::Pong,
@@ -197,6 +207,7 @@ impl Flow {
             Source::Tcp(tcp) => tcp.sample(at),
             Source::Quic(quic) => quic.sample(at),
             Source::Udp(udp) => udp.sample(at),
+            Source::Voip(voip) => voip.sample(at),
             Source::Over(record) => tcp::sample_remainder(record, at),
             Source::App(application) => application.sample(at),
             Source::Waiting | Source::Ping(_) | Source::Connection(_) => {}
@@ -209,6 +220,7 @@ impl Flow {
             Source::Tcp(tcp) => tcp.begin_measuring(),
             Source::Quic(quic) => quic.begin_measuring(),
             Source::Udp(udp) => udp.begin_measuring(),
+            Source::Voip(voip) => voip.begin_measuring(),
             Source::Ping(ping) => ping.begin_measuring(),
             Source::App(application) => application.begin_measuring(),
             Source::Over(record) => record.totals = FlowCounters::default(),
@@ -217,11 +229,16 @@ impl Flow {
     }
 
     /// What is to be said of the connections of an application.
-    pub(crate) fn application_record(&self) -> Option<AppRecord> {
+    pub(crate) fn application_record(&self, end: Instant) -> Option<AppRecord> {
         match &self.source {
             Source::App(application) => Some(AppRecord {
                 player: application.app.player(),
                 ..application.record
+            }),
+            Source::Voip(voip) => Some(AppRecord {
+                flow: self.owner.flow(),
+                call: Some(voip.call(end)),
+                ..AppRecord::default()
             }),
             _ => None,
         }
@@ -233,6 +250,7 @@ impl Flow {
             Source::Tcp(mut tcp) => tcp.record(),
             Source::Quic(mut quic) => quic.record(),
             Source::Udp(udp) => udp.record(),
+            Source::Voip(voip) => voip.record(),
             Source::Ping(ping) => ping.record(),
             Source::App(application) => application.record(),
             Source::Over(record) => *record,
@@ -241,6 +259,7 @@ impl Flow {
                 Traffic::Quic { .. } => FlowKind::Quic,
                 Traffic::Udp { .. } => FlowKind::Udp,
                 Traffic::Ping { .. } => FlowKind::Ping,
+                Traffic::Voip { .. } => FlowKind::App(AppKind::Voip),
                 Traffic::App(ref app) => FlowKind::App(app.kind()),
             }),
         };

@@ -55,7 +55,7 @@ impl World<'_> {
             return;
         }
         match flow.source {
-            Source::Udp(_) | Source::Ping(_) => return self.on_probe(id),
+            Source::Udp(_) | Source::Ping(_) | Source::Voip(_) => return self.on_probe(id),
             Source::Quic(_) => return self.on_quic_timer(id, End::Near),
             _ => {}
         }

@@ -275,7 +275,8 @@ impl<'a> World<'a> {
     fn finish(mut self) -> Records {
         self.gather_connections(Gather::Totals);
         let net = self.finish_applications();
-        let apps = self.flows.iter().filter_map(Flow::application_record);
+        let apps = self.flows.iter();
+        let apps = apps.filter_map(|flow| flow.application_record(self.end));
         let apps = apps.collect();
         let config = self.config;
         let measured = (Instant::ZERO + config.measure_from, self.end);

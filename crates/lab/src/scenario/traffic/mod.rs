@@ -8,6 +8,7 @@ mod rounds;
 mod sessions;
 mod tcp;
 mod udp;
+mod voip;
 mod way;
 mod web;
 
@@ -29,6 +30,7 @@ use rounds::Rounds;
 use sessions::Sessions;
 use tcp::{PARAMS, Tcp};
 use udp::Udp;
+use voip::Voip;
 use way::way;
 use web::Web;
 
@@ -62,11 +64,12 @@ pub(crate) enum Kind {
     Sessions(Sessions),
     Rounds(Rounds),
     Dash(Dash),
+    Voip(Voip),
 }
 
 impl Kind {
-    const NAMES: [&str; 9] = [
-        "tcp", "udp", "ping", "quic", "web", "sessions", "request", "incast", "dash",
+    const NAMES: [&str; 10] = [
+        "tcp", "udp", "ping", "quic", "web", "sessions", "request", "incast", "dash", "voip",
     ];
 
     pub(crate) fn name(&self) -> &'static str {
@@ -80,6 +83,7 @@ impl Kind {
             Self::Rounds(rounds) if rounds.is_incast() => Self::NAMES[7],
             Self::Rounds(_) => Self::NAMES[6],
             Self::Dash(_) => Self::NAMES[8],
+            Self::Voip(_) => Self::NAMES[9],
         }
     }
 
@@ -94,7 +98,8 @@ impl Kind {
             5 => [&Sessions::KEYS[..], &PARAMS].concat(),
             6 => [&Rounds::KEYS[..], &PARAMS].concat(),
             7 => [&Rounds::KEYS[..], &PARAMS, &[Rounds::SERVERS]].concat(),
-            _ => [&Dash::KEYS[..], &PARAMS].concat(),
+            8 => [&Dash::KEYS[..], &PARAMS].concat(),
+            _ => Voip::KEYS.to_vec(),
         }
     }
 
@@ -109,6 +114,7 @@ impl Kind {
             Self::Sessions(sessions) => sessions.write(fields),
             Self::Rounds(rounds) => rounds.write(fields),
             Self::Dash(dash) => dash.write(fields),
+            Self::Voip(voip) => voip.write(fields),
         }
     }
 
@@ -123,6 +129,7 @@ impl Kind {
             Self::Sessions(sessions) => sessions.plan(),
             Self::Rounds(rounds) => rounds.plan(),
             Self::Dash(dash) => dash.plan(),
+            Self::Voip(voip) => voip.plan(),
         }
     }
 }
@@ -180,7 +187,8 @@ fn block(
             5 => Kind::Sessions(Sessions::read(&fields)?),
             6 => Kind::Rounds(Rounds::read(&fields)?),
             7 => Kind::Rounds(Rounds::read_incast(&fields)?),
-            _ => Kind::Dash(Dash::read(&fields)?),
+            8 => Kind::Dash(Dash::read(&fields)?),
+            _ => Kind::Voip(Voip::read(&fields)?),
         },
     };
     check_times(&block, &fields, duration)?;
