@@ -74,7 +74,7 @@ class Web(Application):
         What they look at: ``"small"``, ``"large"``, ``"objects50"``, or a name in the scenario's
         `pages`.
     http
-        ``"2"``, one connection to a server, or ``"1.1"``, up to six.
+        ``"2"``, one connection to a server, ``"1.1"``, up to six, or ``"3"``, one of QUIC.
     tls
         Connections begin with the handshake of TLS 1.3; by default they do.
     request

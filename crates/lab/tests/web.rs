@@ -51,6 +51,17 @@ fn a_scenario_with_pages_reads_back_as_itself() {
 }
 
 #[test]
+fn http_3_reads_back_as_itself() {
+    let text = scenario(
+        "",
+        "page = \"large\"\nhttp = \"3\"\ncc = \"reno\"\necn = true\n",
+    );
+    let read = Scenario::from_toml(&text).unwrap();
+    assert_eq!(Scenario::from_toml(&read.to_toml()).unwrap(), read);
+    assert!(read.to_json().contains("\"http\":\"3\""));
+}
+
+#[test]
 fn visits_are_transactions_of_their_user() {
     let text = scenario(
         SHOP,
@@ -105,8 +116,23 @@ fn what_is_wrong_is_told_with_its_place() {
         ),
         (
             "",
-            "page = \"large\"\nhttp = \"3\"",
-            "traffic[0].http: \"3\" is not a version of HTTP",
+            "page = \"large\"\nhttp = \"4\"",
+            "traffic[0].http: \"4\" is not a version of HTTP",
+        ),
+        (
+            "",
+            "page = \"large\"\nhttp = \"3\"\ncc = \"dctcp\"",
+            "traffic[0].cc: QUIC, and so HTTP/3, has no \"dctcp\" here",
+        ),
+        (
+            "",
+            "page = \"large\"\nhttp = \"3\"\npacing = true",
+            "traffic[0].pacing: is of TCP, and HTTP/3 runs over QUIC",
+        ),
+        (
+            "",
+            "page = \"large\"\nhttp = \"3\"\ntls = false",
+            "traffic[0].tls: QUIC, and so HTTP/3, is never without TLS",
         ),
         (
             "",

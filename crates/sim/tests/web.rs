@@ -108,6 +108,29 @@ fn tls_takes_one_round_trip_more() {
 }
 
 #[test]
+fn http_3_takes_one_round_trip_less_than_http_2_with_tls() {
+    let page = vec![object("html", 1_000, &[])];
+    let config = WebConfig {
+        tls: true,
+        ..web(Http::Three, page.clone())
+    };
+    near(round_trips(config), 2.0);
+    let chain = vec![
+        page[0].clone(),
+        object("a", 500, &[0]),
+        object("b", 500, &[1]),
+    ];
+    near(round_trips(web(Http::Three, chain)), 4.0);
+}
+
+#[test]
+fn streams_of_http_3_bring_all_objects_at_once() {
+    let mut page = vec![object("html", 500, &[])];
+    page.extend((0..13).map(|k| object(&format!("leaf {k}"), 500, &[0])));
+    near(round_trips(web(Http::Three, page)), 3.0);
+}
+
+#[test]
 fn a_large_object_takes_the_round_trips_of_slow_start() {
     // Windows of 10, 20, 40 and 80 segments hold 14,480, 43,440, 101,360 and 217,200 B in all.
     for (bytes, rounds) in [(14_480, 1.0), (14_481, 2.0), (43_440, 2.0), (101_360, 3.0)] {

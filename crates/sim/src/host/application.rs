@@ -1,7 +1,7 @@
 //! An application's place in the world: its connections and its record.
 
 use sojourn_net::{Instant, Rng};
-use sojourn_transport::SenderParams;
+use sojourn_transport::{SenderParams, quic};
 
 use super::{blank, since};
 use crate::records::{AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, InitialLosses};
@@ -55,6 +55,15 @@ impl Application {
             seed: self.seeds.next_u64(),
             ..self.config.tcp()
         }
+    }
+
+    /// The same of connections that are QUIC's; `None`: they are TCP's.
+    pub(crate) fn quic(&mut self) -> Option<quic::Params> {
+        let params = self.config.quic()?;
+        Some(quic::Params {
+            seed: self.seeds.next_u64(),
+            ..params
+        })
     }
 
     /// Connection `number` is in `slot`.

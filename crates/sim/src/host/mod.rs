@@ -4,11 +4,12 @@ mod application;
 mod duplex;
 mod probes;
 mod quic;
+mod talk;
 mod tcp;
 mod voip;
 
 use sojourn_net::{Dscp, Duration, Instant, Rng};
-use sojourn_transport::quic::Datagram;
+use sojourn_transport::quic::{Datagram, Endpoint};
 use sojourn_transport::{Segment, SenderParams, Ticks, quic as transport};
 
 use crate::config::{FlowConfig, Traffic};
@@ -18,6 +19,7 @@ pub(crate) use application::Application;
 pub(crate) use duplex::Duplex;
 use probes::{Ping, Udp};
 pub(crate) use quic::{End, Quic};
+pub(crate) use talk::Talk;
 pub(crate) use tcp::Tcp;
 use voip::Voip;
 
@@ -50,6 +52,7 @@ pub(crate) enum Source {
     App(Box<Application>),
     /// In a slot: one of an application's.
     Connection(Box<Duplex>),
+    Talk(Box<Talk>),
     /// It has nothing more to say.
     Over(Box<FlowRecord>),
 }
@@ -201,6 +204,15 @@ impl Flow {
         None
     }
 
+    /// An end of its QUIC connection, if it has one.
+    pub(crate) const fn quic_end(&mut self, end: End) -> Option<&mut Endpoint> {
+        match &mut self.source {
+            Source::Quic(quic) => Some(quic.end(end)),
+            Source::Talk(talk) => Some(talk.end(end)),
+            _ => None,
+        }
+    }
+
     /// An interval of the series ends.
     pub(crate) fn sample(&mut self, at: Instant) {
         match &mut self.source {
@@ -210,7 +222,7 @@ impl Flow {
             Source::Voip(voip) => voip.sample(at),
             Source::Over(record) => tcp::sample_remainder(record, at),
             Source::App(application) => application.sample(at),
-            Source::Waiting | Source::Ping(_) | Source::Connection(_) => {}
+            Source::Waiting | Source::Ping(_) | Source::Connection(_) | Source::Talk(_) => {}
         }
     }
 
@@ -224,7 +236,7 @@ impl Flow {
             Source::Ping(ping) => ping.begin_measuring(),
             Source::App(application) => application.begin_measuring(),
             Source::Over(record) => record.totals = FlowCounters::default(),
-            Source::Waiting | Source::Connection(_) => {}
+            Source::Waiting | Source::Connection(_) | Source::Talk(_) => {}
         }
     }
 
@@ -254,14 +266,16 @@ impl Flow {
             Source::Ping(ping) => ping.record(),
             Source::App(application) => application.record(),
             Source::Over(record) => *record,
-            Source::Waiting | Source::Connection(_) => blank(match config.traffic {
-                Traffic::Tcp { .. } => FlowKind::Tcp,
-                Traffic::Quic { .. } => FlowKind::Quic,
-                Traffic::Udp { .. } => FlowKind::Udp,
-                Traffic::Ping { .. } => FlowKind::Ping,
-                Traffic::Voip { .. } => FlowKind::App(AppKind::Voip),
-                Traffic::App(ref app) => FlowKind::App(app.kind()),
-            }),
+            Source::Waiting | Source::Connection(_) | Source::Talk(_) => {
+                blank(match config.traffic {
+                    Traffic::Tcp { .. } => FlowKind::Tcp,
+                    Traffic::Quic { .. } => FlowKind::Quic,
+                    Traffic::Udp { .. } => FlowKind::Udp,
+                    Traffic::Ping { .. } => FlowKind::Ping,
+                    Traffic::Voip { .. } => FlowKind::App(AppKind::Voip),
+                    Traffic::App(ref app) => FlowKind::App(app.kind()),
+                })
+            }
         };
         tcp::drop_remainder(&mut record);
         record.name.clone_from(&config.name);

@@ -153,7 +153,7 @@ impl Dash {
                 (self.asked, self.answered) = (0, 0);
                 net.push(Command::Open(self.connection));
             }
-            Happening::Room(_) => {}
+            Happening::Room(_) | Happening::Requested(..) | Happening::Responded(..) => {}
         }
     }
 

@@ -16,7 +16,7 @@ mod web;
 use std::sync::Arc;
 
 use sojourn_net::{Duration, Instant, Rng};
-use sojourn_transport::SenderParams;
+use sojourn_transport::{SenderParams, quic};
 
 use crate::records::{AppKind, PlayerRecord};
 pub use amount::Amount;
@@ -49,6 +49,10 @@ pub(crate) enum Happening {
     Answered(u32, u64),
     /// The server has no more unsent than it had asked to be told of.
     Room(u32),
+    /// The server got all that the client wrote on a stream.
+    Requested(u32, u16),
+    /// The client got all that the server wrote on it.
+    Responded(u32, u16),
     /// The connection was given up.
     Failed(u32),
 }
@@ -60,6 +64,8 @@ pub(crate) enum Command {
     Open(u32),
     /// Send so many bytes.
     Write(u32, Side, u64),
+    /// Send so many bytes, and no more, on a stream.
+    Stream(u32, Side, u16, u64),
     /// Tell when this end got so many bytes in all.
     Expect(u32, Side, u64),
     /// Tell when the server has no more than so many bytes unsent.
@@ -152,6 +158,14 @@ impl AppConfig {
         }
     }
 
+    /// What connections that are QUIC's are opened with; `None`: they are TCP's.
+    pub(crate) fn quic(&self) -> Option<quic::Params> {
+        match self {
+            Self::Web(web) => web.quic(),
+            Self::Sessions(_) | Self::Rounds(_) | Self::Dash(_) => None,
+        }
+    }
+
     /// The first rule that is broken, and of which key.
     pub(crate) fn check(&self) -> Option<(&'static str, &'static str)> {
         let request = match self {
@@ -177,6 +191,9 @@ impl AppConfig {
         match (request.0, self.tcp().initial_window) {
             (0, _) => Some(("request", "must be positive")),
             (_, 0) => Some(("initial_window", "must be at least 1")),
+            _ if self.quic().is_some_and(|quic| quic.cc.needs_ecn()) => {
+                Some(("cc", "must be one that QUIC has"))
+            }
             _ => None,
         }
     }

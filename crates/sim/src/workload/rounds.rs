@@ -131,7 +131,7 @@ impl Rounds {
             }
             Happening::Answered(n, _) => self.on_answered(now, n, net),
             Happening::Failed(n) => self.on_failed(n, net),
-            Happening::Room(_) => {}
+            Happening::Room(_) | Happening::Requested(..) | Happening::Responded(..) => {}
         }
     }
 

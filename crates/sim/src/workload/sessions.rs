@@ -94,7 +94,7 @@ impl Sessions {
                 net.push(Command::Close(n));
             }
             Happening::Failed(n) => self.end(n, None, net),
-            Happening::Room(_) => {}
+            Happening::Room(_) | Happening::Requested(..) | Happening::Responded(..) => {}
         }
     }
 

@@ -4,7 +4,10 @@
 //!
 //! RFC 9112 (HTTP/1.1: one request at a time on a connection; browsers open six to a server),
 //! RFC 9113 (HTTP/2: one connection, frames of 16,384 B with a header of 9 B, taken from the
-//! responses in turn), RFC 8446 (TLS 1.3: one round trip before the first request).
+//! responses in turn), RFC 8446 (TLS 1.3: one round trip before the first request), RFC 9114
+//! (HTTP/3: one QUIC connection, whose handshake holds that of TLS, a stream for each request and its
+//! response; of its frames and of QPACK nothing is counted; the certificates are those of QUIC's default,
+//! which fit the three datagrams that a server may send unasked).
 //!
 //! # Law
 //!
@@ -25,7 +28,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use sojourn_net::{Bytes, Instant, Rng};
-use sojourn_transport::SenderParams;
+use sojourn_transport::{SenderParams, quic};
 
 use super::page::Page;
 use super::timers::Timers;
@@ -49,17 +52,20 @@ pub enum Http {
     One,
     /// HTTP/2 over one.
     Two,
+    /// HTTP/3 over one of QUIC.
+    Three,
 }
 
 impl Http {
     /// Every version.
-    pub const ALL: [Self; 2] = [Self::One, Self::Two];
+    pub const ALL: [Self; 3] = [Self::One, Self::Two, Self::Three];
 
     /// Its number.
     pub const fn name(self) -> &'static str {
         match self {
             Self::One => "1.1",
             Self::Two => "2",
+            Self::Three => "3",
         }
     }
 }
@@ -81,6 +87,18 @@ pub struct WebConfig {
     pub think: Wait,
     /// How many pages are looked at; `None`: as many as the run lasts.
     pub visits: Option<u32>,
+}
+
+impl WebConfig {
+    /// What connections of HTTP/3 are opened with: of TCP's parameters, those that QUIC has too.
+    pub(super) fn quic(&self) -> Option<quic::Params> {
+        (self.http == Http::Three).then(|| quic::Params {
+            cc: self.tcp.cc,
+            initial_window: self.tcp.initial_window,
+            ecn: self.tcp.ecn,
+            ..quic::Params::default()
+        })
+    }
 }
 
 /// What a user waits for.
@@ -132,6 +150,8 @@ struct Conn {
     /// Requests under way: where each ends, and what it asks for.
     requests: VecDeque<(u64, u32)>,
     serving: Serving,
+    /// The object of each stream of HTTP/3; `None`: it has none.
+    streams: Option<Vec<u32>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,6 +210,12 @@ impl Web {
                     conn.serving.send(n, net);
                 }
             }
+            Happening::Requested(n, stream) => {
+                if let Some(object) = self.conn(n).and_then(|conn| conn.object_of(stream)) {
+                    self.think(now, n, object, net);
+                }
+            }
+            Happening::Responded(n, stream) => self.on_responded(now, n, stream, net),
             Happening::Failed(n) => self.on_failed(n, net),
         }
     }
@@ -240,7 +266,7 @@ impl Web {
         let base = self.base;
         let (most, streams) = match self.config.http {
             Http::One => (PARALLEL, 1),
-            Http::Two => (1, usize::MAX),
+            Http::Two | Http::Three => (1, usize::MAX),
         };
         let server = &mut self.origins[origin as usize];
         for &n in &server.conns {
@@ -266,7 +292,8 @@ impl Web {
     }
 
     fn on_connected(&mut self, n: u32, net: &mut Net) {
-        let tls = self.config.tls;
+        // QUIC has it in its own handshake.
+        let tls = self.config.tls && self.config.http != Http::Three;
         let Some(conn) = self.conn(n) else { return };
         if tls {
             conn.stage = Stage::Greeting;
@@ -288,15 +315,20 @@ impl Web {
             return;
         }
         while let Some(object) = self.conn(n).and_then(|c| c.next_request(bytes)) {
-            let think = self.config.page.objects()[object as usize].think;
-            if think.as_nanos() == 0 {
-                self.respond(n, object, net);
-            } else {
-                self.timers.add(now + think, Due::Respond(n, object));
-            }
+            self.think(now, n, object, net);
         }
         if let Some(&(end, _)) = self.conn(n).and_then(|c| c.requests.front()) {
             net.push(Command::Expect(n, Side::Server, end));
+        }
+    }
+
+    /// A server has a request, and works for the response.
+    fn think(&mut self, now: Instant, n: u32, object: u32, net: &mut Net) {
+        let think = self.config.page.objects()[object as usize].think;
+        if think.as_nanos() == 0 {
+            self.respond(n, object, net);
+        } else {
+            self.timers.add(now + think, Due::Respond(n, object));
         }
     }
 
@@ -305,9 +337,23 @@ impl Web {
         if let Some(conn) = self.conn(n)
             && conn.stage == Stage::Open
         {
+            if let Some(stream) = conn.stream_of(object) {
+                net.push(Command::Stream(n, Side::Server, stream, bytes));
+                return;
+            }
             conn.serving.add(object, bytes);
             conn.serving.send(n, net);
         }
+    }
+
+    /// A response on a stream of its own has reached the client.
+    fn on_responded(&mut self, now: Instant, n: u32, stream: u16, net: &mut Net) {
+        let Some(conn) = self.conn(n) else { return };
+        let Some(object) = conn.object_of(stream) else {
+            return;
+        };
+        conn.open.retain(|&open| open != object);
+        self.on_whole(now, object, net);
     }
 
     /// Responses have reached the client.
@@ -391,12 +437,30 @@ impl Conn {
             open: Vec::new(),
             requests: VecDeque::new(),
             serving: Serving::new(http),
+            streams: (http == Http::Three).then(Vec::new),
         }
+    }
+
+    fn object_of(&self, stream: u16) -> Option<u32> {
+        self.streams.as_ref()?.get(usize::from(stream)).copied()
+    }
+
+    fn stream_of(&self, object: u32) -> Option<u16> {
+        let streams = self.streams.as_ref()?;
+        let place = streams.iter().position(|&other| other == object)?;
+        u16::try_from(place).ok()
     }
 
     fn ask(&mut self, n: u32, object: u32, request: u64, net: &mut Net) {
         self.asked += request;
         self.open.push(object);
+        if let Some(streams) = &mut self.streams {
+            streams.push(object);
+            if let Some(stream) = self.stream_of(object) {
+                net.push(Command::Stream(n, Side::Client, stream, request));
+            }
+            return;
+        }
         self.requests.push_back((self.asked, object));
         net.write(n, Side::Client, request);
         if self.requests.len() == 1 {

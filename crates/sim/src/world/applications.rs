@@ -36,7 +36,7 @@ impl World<'_> {
         self.tell_pending();
     }
 
-    fn tell_pending(&mut self) {
+    pub(super) fn tell_pending(&mut self) {
         while let Some((id, what)) = self.applications.pending.pop_front() {
             let Source::App(application) = &mut self.flows[id as usize].source else {
                 continue;
@@ -56,7 +56,9 @@ impl World<'_> {
     fn obey(&mut self, id: u32, command: Command) {
         let (number, side) = match command {
             Command::Open(number) => return self.open(id, number),
-            Command::Write(number, side, _) | Command::Expect(number, side, _) => (number, side),
+            Command::Write(number, side, _)
+            | Command::Expect(number, side, _)
+            | Command::Stream(number, side, ..) => (number, side),
             Command::Room(number, _) | Command::Close(number) => (number, Side::Client),
         };
         let Source::App(application) = &self.flows[id as usize].source else {
@@ -66,7 +68,7 @@ impl World<'_> {
             return;
         };
         let Source::Connection(connection) = &mut self.flows[slot as usize].source else {
-            return;
+            return self.obey_about_talk(slot, command);
         };
         let kind = match command {
             Command::Write(.., bytes) => {
@@ -84,7 +86,7 @@ impl World<'_> {
                 connection.want_room(below);
                 return self.gather_news(slot);
             }
-            Command::Open(_) => return,
+            Command::Open(_) | Command::Stream(..) => return,
         };
         self.send_of_connection(slot, kind);
         self.follow_connection(slot);
@@ -101,6 +103,9 @@ impl World<'_> {
             return;
         };
         application.opened(number, slot);
+        if let Some(params) = application.quic() {
+            return self.open_talk(id, number, slot, &params);
+        }
         let params = application.tcp();
         let connection = Duplex::open(
             self.now,
@@ -207,24 +212,35 @@ impl World<'_> {
         self.tell_pending();
     }
 
-    fn gather_news(&mut self, id: u32) {
+    pub(super) fn gather_news(&mut self, id: u32) {
         if let Source::Connection(connection) = &mut self.flows[id as usize].source {
             let app = connection.app;
             while let Some(what) = connection.news() {
                 self.applications.pending.push_back((app, what));
             }
         }
+        if let Source::Talk(talk) = &mut self.flows[id as usize].source {
+            let app = talk.app;
+            while let Some(what) = talk.news() {
+                self.applications.pending.push_back((app, what));
+            }
+        }
     }
 
     /// The connection in slot `id` has nothing more to send.
-    fn end_connection(&mut self, id: u32) {
+    pub(super) fn end_connection(&mut self, id: u32) {
         let flow = &mut self.flows[id as usize];
-        let Source::Connection(connection) = &mut flow.source else {
-            return;
+        let (app, number, failed, counters, new) = match &mut flow.source {
+            Source::Connection(c) => {
+                let new = c.newly_delivered();
+                (c.app, c.number, c.failed(), c.counters(), new)
+            }
+            Source::Talk(t) => {
+                let new = t.newly_delivered();
+                (t.app, t.number, t.failed(), t.counters(), new)
+            }
+            _ => return,
         };
-        let (app, number, failed) = (connection.app, connection.number, connection.failed());
-        let counters = connection.counters();
-        let new = connection.newly_delivered();
         flow.source = Source::Waiting;
         let lost = self.beginnings.losses_of(id);
         if let Source::App(application) = &mut self.flows[app as usize].source {
@@ -318,15 +334,24 @@ impl World<'_> {
             }
         }
         for slot in slots {
-            let Source::Connection(connection) = &mut slot.source else {
+            let app = match &slot.source {
+                Source::Connection(connection) => connection.app,
+                Source::Talk(talk) => talk.app,
+                _ => continue,
+            };
+            let Source::App(application) = &mut flows[app as usize].source else {
                 continue;
             };
-            let Source::App(application) = &mut flows[connection.app as usize].source else {
-                continue;
-            };
-            match what {
-                Gather::Interval => application.interval_bytes += connection.newly_delivered(),
-                Gather::Totals => application.under_way.add(&connection.counters()),
+            match (what, &mut slot.source) {
+                (Gather::Interval, Source::Connection(c)) => {
+                    application.interval_bytes += c.newly_delivered();
+                }
+                (Gather::Interval, Source::Talk(t)) => {
+                    application.interval_bytes += t.newly_delivered();
+                }
+                (Gather::Totals, Source::Connection(c)) => application.under_way.add(&c.counters()),
+                (Gather::Totals, Source::Talk(t)) => application.under_way.add(&t.counters()),
+                _ => {}
             }
         }
     }
@@ -334,8 +359,13 @@ impl World<'_> {
     /// The run is over: what applications waited for, and their records.
     pub(super) fn finish_applications(&mut self) -> Net {
         for id in 0..self.flows.len() {
-            if let Source::Connection(connection) = &self.flows[id].source {
-                let (app, slot) = (connection.app, u32::try_from(id).unwrap_or(u32::MAX));
+            let app = match &self.flows[id].source {
+                Source::Connection(connection) => Some(connection.app),
+                Source::Talk(talk) => Some(talk.app),
+                _ => None,
+            };
+            if let Some(app) = app {
+                let slot = u32::try_from(id).unwrap_or(u32::MAX);
                 let lost = self.beginnings.losses_of(slot);
                 if let Source::App(application) = &mut self.flows[app as usize].source {
                     application.count_losses(lost);

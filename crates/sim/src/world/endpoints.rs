@@ -56,7 +56,7 @@ impl World<'_> {
         }
         match flow.source {
             Source::Udp(_) | Source::Ping(_) | Source::Voip(_) => return self.on_probe(id),
-            Source::Quic(_) => return self.on_quic_timer(id, End::Near),
+            Source::Quic(_) | Source::Talk(_) => return self.on_quic_timer(id, End::Near),
             _ => {}
         }
         // A later event stands for this one.
@@ -81,7 +81,7 @@ impl World<'_> {
 
     pub(super) fn on_receiver(&mut self, id: u32) {
         let flow = &mut self.flows[id as usize];
-        if let Source::Quic(_) = flow.source {
+        if let Source::Quic(_) | Source::Talk(_) = flow.source {
             return self.on_quic_timer(id, End::Far);
         }
         if flow.receiver_due != self.now {
@@ -161,6 +161,8 @@ impl World<'_> {
             }
             (Source::Quic(_), Kind::QuicData) => self.deliver_quic(id, End::Far, pkt),
             (Source::Quic(_), Kind::QuicBack) => self.deliver_quic(id, End::Near, pkt),
+            (Source::Talk(_), Kind::QuicData) => self.deliver_to_talk(id, End::Far, pkt),
+            (Source::Talk(_), Kind::QuicBack) => self.deliver_to_talk(id, End::Near, pkt),
             _ if id as usize >= self.config.flows.len() => {
                 self.deliver_to_connection(id, pkt, follows);
             }

@@ -5,6 +5,7 @@ mod endpoints;
 mod lines;
 mod links;
 mod quic;
+mod talks;
 
 use std::collections::VecDeque;
 

@@ -28,9 +28,6 @@ impl World<'_> {
 
     pub(super) fn on_quic_timer(&mut self, id: u32, end: End) {
         let flow = &mut self.flows[id as usize];
-        let Source::Quic(quic) = &mut flow.source else {
-            return;
-        };
         let due = match end {
             End::Near => &mut flow.sender_due,
             End::Far => &mut flow.receiver_due,
@@ -40,13 +37,15 @@ impl World<'_> {
             return;
         }
         *due = Instant::MAX;
-        let endpoint = quic.end(end);
-        if endpoint.next_timer().is_some_and(|due| due <= self.now) {
+        if let Some(endpoint) = flow.quic_end(end)
+            && endpoint.next_timer().is_some_and(|due| due <= self.now)
+        {
             endpoint.on_timer(self.now, &mut self.outbox.datagrams);
-            if quic.is_over() {
-                flow.settle();
-            }
+            flow.settle();
             self.send_quic(id, end);
+            if let Source::Talk(_) = self.flows[id as usize].source {
+                return self.after_talk(id, end);
+            }
         }
         self.follow_quic(id, end);
     }
@@ -55,10 +54,7 @@ impl World<'_> {
     /// back is looked at when the event comes.
     pub(super) fn follow_quic(&mut self, id: u32, end: End) {
         let flow = &mut self.flows[id as usize];
-        let Source::Quic(quic) = &mut flow.source else {
-            return;
-        };
-        let timer = quic.end(end).next_timer();
+        let timer = flow.quic_end(end).and_then(|end| end.next_timer());
         let (due, event) = match end {
             End::Near => (&mut flow.sender_due, Event::Sender(id)),
             End::Far => (&mut flow.receiver_due, Event::Receiver(id)),
@@ -79,6 +75,7 @@ impl World<'_> {
             End::Near => (Kind::QuicData, flow.forward),
             End::Far => (Kind::QuicBack, flow.reverse),
         };
+        self.beginnings.on_sending(id, self.outbox.datagrams.len());
         for n in 0..self.outbox.datagrams.len() {
             let pkt = Packet::quic(owner, kind, way, &self.outbox.datagrams[n]).in_class(class);
             self.forward(&pkt);

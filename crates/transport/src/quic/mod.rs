@@ -343,9 +343,9 @@ impl Endpoint {
         self.incoming.is_finished(id)
     }
 
-    /// Streams that have arrived whole.
-    pub const fn finished_streams(&self) -> u32 {
-        self.incoming.finished
+    /// The next stream that has arrived whole, each told once.
+    pub fn next_finished(&mut self) -> Option<u16> {
+        self.incoming.next_finished()
     }
 
     /// Congestion window, in full-sized datagrams.

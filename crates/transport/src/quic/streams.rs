@@ -168,8 +168,8 @@ struct Sink {
 pub(super) struct Incoming {
     streams: Vec<Sink>,
     pub(super) delivered: u64,
-    /// Streams received whole.
-    pub(super) finished: u32,
+    /// Streams received whole that nobody has asked for yet.
+    finished: VecDeque<u16>,
 }
 
 impl Incoming {
@@ -200,8 +200,13 @@ impl Incoming {
             self.delivered += sink.delivered - before;
         }
         if !was_finished && sink.size == Some(sink.delivered) {
-            self.finished += 1;
+            self.finished.push_back(frame.id);
         }
+    }
+
+    /// A stream that has arrived whole, each once.
+    pub(super) fn next_finished(&mut self) -> Option<u16> {
+        self.finished.pop_front()
     }
 
     /// Bytes of a stream handed over.
@@ -266,6 +271,7 @@ mod tests {
             assert_eq!(inn.delivered(id), size);
         }
         assert_eq!(inn.delivered, sizes.iter().sum::<u64>());
-        assert_eq!(inn.finished, 6);
+        let whole = std::iter::from_fn(|| inn.next_finished());
+        assert_eq!(whole.count(), 6);
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sojourn_net::{Bytes, Duration};
 use sojourn_sim::{AppConfig, Http, Traffic, Wait, WebConfig};
+use sojourn_transport::quic::controllers;
 
 use super::super::decode::choice;
 use super::super::encode::{insert, size};
@@ -13,6 +14,28 @@ use super::super::place::{Fields, Place};
 use super::super::value::Table;
 use super::super::wait;
 use super::tcp::{read_params, write_params};
+
+/// Keys that HTTP/3, which runs over QUIC, has no use for.
+const OF_TCP: [&str; 4] = ["slow_start", "on_ce", "after_idle", "pacing"];
+
+/// Refuses what HTTP/3 cannot have.
+fn check_quic(fields: &Fields<'_>, config: &WebConfig) -> Result<(), ScenarioError> {
+    if let Some(place) = OF_TCP.iter().find_map(|key| fields.get(key)) {
+        return Err(place.fail("is of TCP, and HTTP/3 runs over QUIC"));
+    }
+    if let Some(place) = fields.get("cc")
+        && !controllers().any(|cc| cc == config.tcp.cc)
+    {
+        let cc = config.tcp.cc;
+        return Err(place.fail(format!("QUIC, and so HTTP/3, has no \"{cc}\" here")));
+    }
+    if let Some(place) = fields.get("tls")
+        && !config.tls
+    {
+        return Err(place.fail("QUIC, and so HTTP/3, is never without TLS"));
+    }
+    Ok(())
+}
 
 /// What users do.
 #[derive(Clone, Debug)]
@@ -39,6 +62,9 @@ impl Web {
             think: fields.or("think", Wait::Fixed(Duration::from_secs(1)), wait::read)?,
             visits: fields.option("visits", |p| p.count(1, u32::MAX))?,
         };
+        if config.http == Http::Three {
+            check_quic(fields, &config)?;
+        }
         Ok(Self {
             page: name,
             config: Arc::new(config),

@@ -60,7 +60,8 @@ impl Serving {
     pub(super) fn send(&mut self, n: u32, net: &mut Net) {
         let before = self.written;
         match self.http {
-            Http::One => {
+            // Streams of HTTP/3 need nobody who puts responses in turn.
+            Http::One | Http::Three => {
                 while let Some((object, bytes)) = self.turn.pop_front() {
                     self.written += bytes;
                     self.ends.push_back((self.written, object));
