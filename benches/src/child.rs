@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sojourn_bench::dumbbell::Dumbbell;
 use sojourn_bench::idle::{self, Idle};
 use sojourn_bench::queues::{self, Treadmill};
-use sojourn_bench::usage;
+use sojourn_bench::{usage, web};
 use sojourn_sim::{Config, Records};
 
 /// One run of S1 to S5.
@@ -29,6 +29,15 @@ pub(crate) struct IdleFlow {
     pub(crate) waiting_bytes: f64,
     /// One that has sent all it had.
     pub(crate) done_bytes: f64,
+}
+
+/// Many web connections at once.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct WebConnections {
+    /// Open when the run ended.
+    pub(crate) connections: u64,
+    pub(crate) peak_rss_bytes: Option<u64>,
+    pub(crate) cpu_s: f64,
 }
 
 /// The cost of a queue.
@@ -57,6 +66,7 @@ pub(crate) fn simulate(config: &Config) -> Result<Records, String> {
 /// The measurement called `name`, in this process, as JSON.
 pub(crate) fn one(name: &str, packets: Option<u64>) -> Result<String, String> {
     let json = match name.split_once(':') {
+        None if name == "web" => serde_json::to_string(&web_connections()?),
         None => serde_json::to_string(&dumbbell(name)?),
         Some(("slot", spec)) => serde_json::to_string(&ns_per_slot(spec)?),
         Some(("S6", kind)) => match packets {
@@ -79,6 +89,20 @@ pub(crate) fn one(name: &str, packets: Option<u64>) -> Result<String, String> {
         Some(_) => return Err(format!("{name}: no such measurement")),
     };
     json.map_err(|e| e.to_string())
+}
+
+fn web_connections() -> Result<WebConnections, String> {
+    let records = simulate(&web::config()?)?;
+    Ok(WebConnections {
+        connections: web::open_at_the_end(&records),
+        peak_rss_bytes: usage::peak_rss(),
+        cpu_s: usage::cpu_seconds(),
+    })
+}
+
+/// The same in a process of its own.
+pub(crate) fn web() -> Result<WebConnections, String> {
+    in_child("web")
 }
 
 fn dumbbell(name: &str) -> Result<Run, String> {

@@ -7,3 +7,4 @@ pub mod idle;
 pub mod peers;
 pub mod queues;
 pub mod usage;
+pub mod web;

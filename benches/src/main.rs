@@ -14,7 +14,7 @@ use crate::table::Report;
 
 const USAGE: &str = "\
 usage: sojourn-bench [options]
-  --only LIST            of S1 to S6, slot and idle, such as S1,S3
+  --only LIST            of S1 to S6, slot, idle and web, such as S1,S3
   --json FILE            where the figures go [target/bench.json]
   --runs N               best of so many [9]
   --profile S3           instead: only run it, for a profiler
@@ -99,6 +99,11 @@ fn run(options: &Options) -> Result<(), String> {
         let idle = child::idle()?;
         table::idle(&idle);
         report.idle_flow = Some(idle);
+    }
+    if wanted("web") {
+        let web = child::web()?;
+        table::web(&web);
+        report.web_connections = Some(web);
     }
     if wanted("S6") {
         table::queues_head();

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use sojourn_bench::dumbbell::{DUMBBELLS, Dumbbell};
 use sojourn_bench::peers::{BARS, IDLE_FLOW_BYTES, NS3_QUEUE_NS, ORIGIN, PEERS};
+use sojourn_bench::web::CONNECTIONS;
 
-use crate::child::{Cost, IdleFlow, Run};
+use crate::child::{Cost, IdleFlow, Run, WebConnections};
 
 /// Everything measured, as `bench.json` has it.
 #[derive(Debug, Default, Serialize)]
@@ -15,6 +16,8 @@ pub(crate) struct Report {
     pub(crate) dumbbells: BTreeMap<&'static str, Run>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) idle_flow: Option<IdleFlow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) web_connections: Option<WebConnections>,
     #[serde(rename = "S6", skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) queues: BTreeMap<&'static str, Cost>,
 }
@@ -70,6 +73,25 @@ pub(crate) fn idle(idle: &IdleFlow) {
         } else {
             "MISSED"
         }
+    );
+}
+
+/// The line about many web connections.
+pub(crate) fn web(web: &WebConnections) {
+    const BAR: u64 = 2 << 30;
+    let rss = web.peak_rss_bytes;
+    let enough = web.connections >= CONNECTIONS;
+    let verdict = match rss {
+        Some(bytes) if enough && bytes < BAR => "met",
+        Some(_) => "MISSED",
+        None => "not measured",
+    };
+    println!(
+        "\nweb: {} connections at once, {} MB at the peak, {:.1} CPU s; bar {CONNECTIONS} in less \
+         than 2 GiB {verdict}",
+        web.connections,
+        rss.map_or("-".to_owned(), megabytes),
+        web.cpu_s
     );
 }
 

@@ -1,0 +1,74 @@
+//! Many web connections at once.
+
+use std::sync::Arc;
+
+use sojourn_net::{Bytes, Dscp, Duration, Rate};
+use sojourn_sim::{
+    Amount, AppConfig, Config, FlowConfig, Hop, Http, Object, Page, Records, Traffic, Wait,
+    WebConfig,
+};
+use sojourn_transport::SenderParams;
+
+use crate::dumbbell::link;
+
+/// How many connections there are to be.
+pub const CONNECTIONS: u64 = 100_000;
+/// Users, each with up to six connections; some are done before the others have begun.
+const USERS: u64 = 20_000;
+
+/// Users who begin to load a page of 50 objects of 10 kB over six connections each, within two
+/// seconds, through 10 Gbit/s and 100 ms: more than the link carries before the run ends.
+///
+/// # Errors
+/// If the page is none.
+pub fn config() -> Result<Config, String> {
+    let object = |n: u32| Object {
+        name: format!("object {n}"),
+        bytes: Amount::Fixed(Bytes(10_240)),
+        after: n.min(1).checked_sub(1).into_iter().collect(),
+        delay: Duration::ZERO,
+        think: Duration::ZERO,
+        origin: 0,
+    };
+    let web = Arc::new(WebConfig {
+        tcp: SenderParams::default(),
+        http: Http::One,
+        tls: true,
+        request: Bytes(400),
+        page: Page::new((0..50).map(object).collect()).map_err(|e| e.rule)?,
+        think: Wait::Fixed(Duration::from_secs(1)),
+        visits: Some(1),
+    });
+    let one_way = Hop::Delay(Duration::from_millis(50));
+    let flows = (0..USERS).map(|n| FlowConfig {
+        name: n.to_string(),
+        forward: vec![one_way, Hop::Link(0)],
+        reverse: vec![one_way],
+        start: Duration::ZERO,
+        start_jitter: Duration::from_secs(2),
+        stop: None,
+        dscp: Dscp::DEFAULT,
+        client: None,
+        traffic: Traffic::App(AppConfig::Web(Arc::clone(&web))),
+    });
+    let duration = Duration::from_secs(4);
+    Ok(Config {
+        seed: 1,
+        duration,
+        measure_from: Duration::ZERO,
+        sample: duration,
+        links: vec![link("down", Rate::mbit(10_000), "fq_codel limit 100000")],
+        flows: flows.collect(),
+        keep_events: false,
+    })
+}
+
+/// Connections that were open when the run ended: those of users whose page was not whole.
+pub fn open_at_the_end(records: &Records) -> u64 {
+    let mut loading = vec![false; records.flows.len()];
+    for transaction in &records.transactions {
+        loading[transaction.flow as usize] = transaction.completed.is_none();
+    }
+    let apps = records.apps.iter().filter(|app| loading[app.flow as usize]);
+    apps.map(|app| app.connections - app.failed).sum()
+}
