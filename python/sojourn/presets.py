@@ -1,7 +1,8 @@
 """Named traffic and links: the tests of the field, by the names the field gives them.
 
 The traffics are those of flent (https://flent.org), as far as their parts are modelled: pings
-are ICMP, and all packets are best effort.
+are ICMP, those of ``rrul`` that flent sends by UDP too, and all packets but those of ``rrul`` are
+best effort.
 """
 
 import re
@@ -18,12 +19,23 @@ START = "5s"
 # Starts are spread over this, so that replications differ.
 JITTER = "50ms"
 PING_INTERVAL = "200ms"
+# The classes of RRUL's loads, and of its pings besides the best-effort one.
+RRUL_MARKS = ("CS0", "CS1", "CS5", "EF")
+RRUL_PING_MARKS = ("CS1", "EF")
 # The RTTs of the fairness test of "The Good, the Bad and the WiFi" (2015).
 FAIRNESS_RTTS = ("10ms", "50ms", "200ms", "500ms")
 # An unresponsive stream this much faster than the link keeps its queue full.
 FLOOD_PERCENT = 120
 
-TRAFFIC_NAMES = ("rrul_be", "rtt_fair", "udp_flood", "tcp_Nup", "tcp_Ndown", "tcp_Nup_Mdown")
+TRAFFIC_NAMES = (
+    "rrul",
+    "rrul_be",
+    "rtt_fair",
+    "udp_flood",
+    "tcp_Nup",
+    "tcp_Ndown",
+    "tcp_Nup_Mdown",
+)
 
 _TCP = re.compile(r"tcp(?:_(?P<up>[1-9]\d{0,4})up)?(?:_(?P<down>[1-9]\d{0,4})down)?")
 _LINK = re.compile(
@@ -112,6 +124,9 @@ def traffic(name: str, rates: Rates) -> list[Traffic]:
 
 
 def _load(name: str, rates: Rates) -> list[Traffic]:
+    if name == "rrul":
+        loads = [_tcp(side, 1, mark) for side in ("up", "down") for mark in RRUL_MARKS]
+        return [*loads, *(_ping(mark) for mark in RRUL_PING_MARKS)]
     if name == "rrul_be":
         return [_tcp("up", 4), _tcp("down", 4)]
     if name == "rtt_fair":
@@ -138,9 +153,14 @@ def _load(name: str, rates: Rates) -> list[Traffic]:
     return [_tcp(side, int(count)) for side, count in counts.items() if count is not None]
 
 
-def _tcp(direction: str, count: int) -> Tcp:
+def _ping(mark: str) -> Ping:
+    return Ping(name=f"ping {mark}", direction="up", interval=PING_INTERVAL, dscp=mark)
+
+
+def _tcp(direction: str, count: int, mark: str | None = None) -> Tcp:
     return Tcp(
-        name=f"tcp {direction}",
+        name=f"tcp {direction}" if mark is None else f"tcp {direction} {mark}",
+        dscp=mark,
         direction=direction,
         count=count,
         start=START,

@@ -89,7 +89,7 @@ def test_a_wrong_change(sojourn: Command, tmp_path: Path, change: str, parts: li
         (["compare", "--link", "10"], ["10/1mbit"]),
         (["compare", "--link", "10/1parsec"], ["parsec"]),
         (["compare", "--rtt", "50"], ["rtt", "unit|ms"]),
-        (["compare", "--traffic", "rrul"], ["rrul", "rrul_be"]),
+        (["compare", "--traffic", "rrul_ef"], ["rrul_ef", "rrul_be"]),
         (["compare", "--traffic", "tcp_0up"], ["tcp_0up"]),
         (["compare", "--duration", "10s"], ["warmup"]),
         (["compare", "--replications", "0"], ["replications"]),

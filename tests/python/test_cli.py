@@ -83,7 +83,16 @@ def test_a_rate_in_bytes_per_second_is_read_as_tc_does_and_warned_of(sojourn: Co
 
 @pytest.mark.parametrize(
     "traffic",
-    ["rrul_be", "tcp_1up", "tcp_1down", "tcp_4up", "tcp_2up_2down", "rtt_fair", "udp_flood"],
+    [
+        "rrul",
+        "rrul_be",
+        "tcp_1up",
+        "tcp_1down",
+        "tcp_4up",
+        "tcp_2up_2down",
+        "rtt_fair",
+        "udp_flood",
+    ],
 )
 def test_every_named_traffic_runs(sojourn: Command, traffic: str) -> None:
     done = sojourn("compare", "pfifo", "--traffic", traffic, *QUICK)

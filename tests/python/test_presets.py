@@ -38,7 +38,7 @@ def test_udp_flood_exceeds_the_uplink() -> None:
     assert flood.rate == "1200kbit"
 
 
-@pytest.mark.parametrize("name", ["", "tcp", "tcp_up", "rrul", "tcp_4up_", "TCP_1UP"])
+@pytest.mark.parametrize("name", ["", "tcp", "tcp_up", "rrul_ef", "tcp_4up_", "TCP_1UP"])
 def test_an_unknown_traffic_is_refused_with_the_known(name: str) -> None:
     with pytest.raises(sj.ScenarioError, match="rrul_be"):
         presets.traffic(name, presets.link_rates("10mbit"))

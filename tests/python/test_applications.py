@@ -1,0 +1,83 @@
+"""Applications: pages, sessions, video and voices, from scenario to metrics."""
+
+import pytest
+
+import sojourn as sj
+
+PAGE = sj.Page(
+    objects=[
+        sj.PageObject(name="document", bytes="10kb"),
+        sj.PageObject(name="picture", bytes="20kb", count=4, after=["document"]),
+    ]
+)
+
+
+def _scenario(*traffic: sj.Traffic, pages: dict[str, sj.Page] | None = None) -> sj.Scenario:
+    return sj.Scenario(
+        links={
+            "up": sj.Link(rate="50mbit", qdisc="fq_codel"),
+            "down": sj.Link(rate="50mbit", qdisc="fq_codel"),
+        },
+        traffic=traffic,
+        pages=pages,
+        rtt="40ms",
+        duration="20s",
+        warmup="2s",
+        replications=2,
+    )
+
+
+def test_a_scenario_with_pages_reads_back_as_itself() -> None:
+    built = _scenario(
+        sj.Web(direction="down", page="shop", http="1.1", think="500ms"), pages={"shop": PAGE}
+    )
+    read = sj.Scenario.from_toml(built.to_toml())
+    assert read.hash == built.hash
+    assert read.pages is not None
+    assert [item.count for item in read.pages["shop"].objects] == [1, 4]
+
+
+def test_page_load_times_are_told_by_run_and_group() -> None:
+    built = _scenario(
+        sj.Web(direction="down", name="users", page="shop", count=3, think="500ms"),
+        sj.Voip(direction="up", name="voice", dscp="EF"),
+        sj.Dash(direction="down", name="video"),
+        pages={"shop": PAGE},
+    )
+    result = sj.run(built)
+    rows = {row["group"]: row for row in result.per_application.iter_rows(named=True)}
+    users, voice, video = rows["users"], rows["voice"], rows["video"]
+    # Handshake, TLS, document and pictures: at least four round trips of 40 ms.
+    assert 0.16 < users["duration_s_p50"] < 0.4
+    assert users["transactions"] > 60
+    assert users["connections"] >= users["transactions"]
+    assert users["mos_mean"] is None
+    assert 4.2 < voice["mos_mean"] < 4.41
+    assert video["stalls_mean"] == 0
+    assert video["startup_s_mean"] < 2
+    assert set(result.transactions["kind"]) == {"web", "dash"}
+
+
+@pytest.mark.parametrize(
+    ("traffic", "words"),
+    [
+        (sj.Web(direction="down", page="shopp"), ["traffic[0].page", "shopp"]),
+        (sj.Incast(direction="down", servers=1, bytes="1kb"), ["traffic[0].servers", "2 to"]),
+        (sj.Dash(direction="down", ladder=["2mbit", "1mbit"]), ["traffic[0].ladder[1]"]),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(traffic: sj.Traffic, words: list[str]) -> None:
+    with pytest.raises(sj.ScenarioError) as refused:
+        _scenario(traffic)
+    assert all(word in str(refused.value) for word in words)
+
+
+def test_a_page_with_a_cycle_is_refused() -> None:
+    page = sj.Page(
+        objects=[
+            sj.PageObject(name="a", bytes="1kb", after=["b"]),
+            sj.PageObject(name="b", bytes="1kb", after=["a"]),
+        ]
+    )
+    with pytest.raises(sj.ScenarioError, match="objects wait for each other"):
+        _scenario(sj.Web(direction="down", page="loop"), pages={"loop": page})
