@@ -76,6 +76,10 @@ fuzz: ## Feed the queues any bytes, a minute for each target; needs nightly and 
 	cd crates/qdisc && cargo +nightly fuzz run qdisc fuzz/corpus/qdisc fuzz/seeds -- -max_total_time=60
 	cd crates/qdisc && cargo +nightly fuzz run spec -- -max_total_time=60
 
+mutants: ## Break the queues on purpose and see what the tests miss: make mutants FILE=codel.rs; needs cargo-mutants.
+	@cargo mutants --version > /dev/null 2>&1 || { echo 'make mutants: cargo install cargo-mutants'; exit 2; }
+	cargo mutants --package sojourn-qdisc $(if $(FILE),--file 'crates/qdisc/src/$(FILE)')
+
 report: setup ## HTML report on a saved result: make report DIR=results/…
 	$(BIN)/sojourn report $(DIR)
 

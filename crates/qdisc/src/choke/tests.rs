@@ -207,3 +207,31 @@ fn the_choke_of_a_full_buffer_counts_its_bytes() {
     choke.dequeue(Instant::ZERO, &mut seen);
     assert_eq!(choke.backlog().bytes, Bytes(500));
 }
+
+#[test]
+fn a_burst_that_the_average_does_not_see_is_cut_at_the_limit() {
+    let mut choke = queue(
+        ChokeParams {
+            limit: 20,
+            min: Some(2),
+            max: Some(19),
+            burst: Some(1_000),
+            ..params()
+        },
+        1,
+    );
+    let mut seen = Recorder::default();
+    for id in 0..22 {
+        choke.enqueue(
+            Instant::ZERO,
+            packet(id, u32::try_from(id).unwrap_or(0)),
+            &mut seen,
+        );
+    }
+    assert_eq!(choke.counts.pdrop, 2);
+    assert!(
+        seen.drops
+            .iter()
+            .all(|drop| drop.2 == DropReason::Overlimit)
+    );
+}

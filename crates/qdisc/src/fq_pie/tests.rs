@@ -69,6 +69,7 @@ fn alone_a_flow_meets_the_pie_of_the_kernel() {
                 assert_eq!(a, b, "step {id}");
             }
         }
+        assert_eq!(fq.counters.marks, fq_seen.marks.len() as u64);
         assert_eq!(fq_seen, pie_seen);
         assert!(fq_seen.drops.len() > 100, "{}", fq_seen.drops.len());
         assert_eq!(fq_seen.marks.is_empty(), !ecn);
@@ -211,4 +212,5 @@ fn a_packet_over_the_memory_is_counted_from_the_next_on() {
         // 3000 and its own 1514 bytes are passed by the 4542 of three packets.
         assert_eq!(q.counters.overmemory, over, "packet {id}");
     }
+    assert_eq!(q.counters.accepted, 4);
 }

@@ -324,3 +324,13 @@ fn a_timer_that_is_not_due_or_not_wanted_changes_nothing() {
         assert_eq!((red.next_timer(), red.law.max_p), (due, max_p));
     }
 }
+
+#[test]
+fn thresholds_that_do_not_fit_together_are_made_to() {
+    let derived = RedDerived::of(&RedParams {
+        min: Some(Bytes(90_000)),
+        max: Some(Bytes(30_000)),
+        ..params()
+    });
+    assert_eq!((derived.min, derived.max), (Bytes(90_000), Bytes(90_000)));
+}

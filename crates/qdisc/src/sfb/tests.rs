@@ -274,11 +274,17 @@ fn timers_are_those_of_the_leaf() {
     let due = queue.next_timer().expect("packets wait");
     queue.on_timer(due);
     assert!(queue.dequeue(due, &mut seen).is_some());
+
+    let spec = QdiscSpec::parse("sfb leaf pie").expect("a queue");
+    let mut queue: AnyQdisc<TestPacket> = spec.build(&LinkFacts::default(), Rng::new(1));
+    let due = queue.next_timer().expect("it has updates");
+    queue.on_timer(due);
+    assert!(queue.next_timer() > Some(due));
 }
 
 #[test]
 fn what_a_leaf_marks_is_told() {
-    let spec = QdiscSpec::parse("sfb leaf codel ecn").expect("a queue");
+    let spec = QdiscSpec::parse("sfb leaf codel ce_threshold 1ms").expect("a queue");
     let mut queue = spec.build(&LinkFacts::default(), Rng::new(1));
     let mut seen = Recorder::default();
     for n in 0..2_000 {
@@ -289,5 +295,6 @@ fn what_a_leaf_marks_is_told() {
         }
         queue.dequeue(ms(n), &mut seen);
     }
-    assert!(seen.marks.iter().any(|mark| mark.2 == MarkReason::Aqm));
+    let late = |mark: &(Instant, TestPacket, MarkReason)| mark.2 == MarkReason::CeThreshold;
+    assert!(seen.marks.iter().any(late));
 }

@@ -1,6 +1,7 @@
 //! The shaper, what it counts, and the tins.
 
 use super::*;
+use crate::framing::Framing;
 
 /// When each of `count` packets of `size` leaves.
 fn departures(text: &str, size: u64, count: u64) -> Vec<u64> {
@@ -226,4 +227,12 @@ fn each_of_eight_tins_gets_seven_eighths_of_the_one_before() {
         assert_eq!(shares.len(), 8);
         assert_eq!(shares[7], (3_294_172, 98));
     }
+}
+
+#[test]
+fn a_framing_is_named_as_it_is_read() {
+    for &name in Framing::NAMES {
+        assert_eq!(Framing::named(name).map(Framing::name), Some(name));
+    }
+    assert_eq!(Framing::named("cells"), None);
 }

@@ -271,3 +271,53 @@ fn flows_in_the_last_places_of_the_table_are_served_too() {
         assert!((9..=11).contains(&of_one), "{of_one} of the first 50");
     }
 }
+
+/// The place in a table of 1024 of what this key has of a flow.
+fn slot(key: FlowKey) -> u32 {
+    key.digest(Rng::new(1).next_u64()) % 1_024
+}
+
+#[test]
+fn a_host_does_not_share_the_place_of_another_while_one_is_free() {
+    let set_of = |host: u32| {
+        let source = of_flow(flow(host, 0, 0), 0).flow().source;
+        let key = FlowKey {
+            source,
+            ..FlowKey::default()
+        };
+        slot(key) / 8
+    };
+    // The first host whose places are those of host 0.
+    let other = (1..256).find(|&host| set_of(host) == set_of(0));
+    let other = other.expect("a host");
+    let mut flows = vec![flow(0, 0, 0)];
+    flows.extend((1..9).map(|port| flow(other, 0, port)));
+    let lone = shares("dual-srchost", &flows)[0];
+    assert!((570..=630).contains(&lone), "{lone} of 1200");
+}
+
+#[test]
+fn a_flow_that_is_not_in_its_own_place_counts_once_for_its_host() {
+    let key = |flow| of_flow(flow, 0).flow();
+    let own = flow(0, 0, 1);
+    let moved = (0..65_536).map(|port| flow(1, 0, port));
+    let moved = moved
+        .filter(|&flow| slot(key(flow)) == slot(key(own)))
+        .min();
+    let sent = shares("dual-srchost", &[own, moved.expect("a flow")]);
+    assert!((570..=630).contains(&sent[1]), "{sent:?} of 1200");
+}
+
+#[test]
+fn a_flow_that_is_found_empty_at_the_end_of_its_turn_is_not_bulk() {
+    let (mut q, mut seen) = (cake("besteffort"), Recorder::default());
+    q.enqueue(ms(0), of_flow(1, 0), &mut seen);
+    for id in 1..9 {
+        q.enqueue(ms(0), of_flow(2, id), &mut seen);
+    }
+    // The turn of flow 1 ends as flow 2 begins, which is bulk only when its own has ended.
+    let sent = drain(&mut q, ms(0), MICROSECOND, 2);
+    assert_eq!([sent[0].flow, sent[1].flow], [1, 2]);
+    assert_eq!(number(&q, 0, "bulk_flows"), 0);
+    assert_eq!(number(&q, 0, "sparse_flows"), 2);
+}
