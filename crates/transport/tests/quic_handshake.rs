@@ -4,7 +4,7 @@ mod quic_path;
 
 use quic_path::connection::{Connection, Entry, Transfer};
 use quic_path::{Path, To, Way};
-use sojourn_net::{Duration, Instant};
+use sojourn_net::{Bytes, Duration, Instant, Rate};
 use sojourn_transport::CcKind;
 use sojourn_transport::quic::{AckPolicy, Params, State};
 
@@ -132,6 +132,34 @@ fn a_server_that_is_gone_is_given_up() {
     let sent: Vec<_> = connection.log.iter().map(|e| e.at).collect();
     assert_eq!(sent[0], AT(0));
     assert_eq!(*sent.last().unwrap(), AT(999 * 15));
+}
+
+#[test]
+fn a_packet_is_sent_again_once_the_third_after_it_is_acknowledged() {
+    let params = Params {
+        pacing: false,
+        ..Params::default()
+    };
+    let rate = Rate::mbit(10);
+    let mut link = way();
+    link.rate = Some(rate);
+    // The fourth of nine packets with data, all of one window.
+    link.drop.push(7..8);
+    let connection = fetch(&params, 12_500, way(), link);
+    let to_client = || connection.log.iter().filter(|e| e.to == To::Client);
+    let flight = to_client().find(|e| e.data).unwrap().at;
+    let sent: Vec<_> = to_client().filter(|e| e.at == flight).collect();
+    let lost = sent.iter().position(|e| !e.arrives).unwrap();
+    // Up to the third after it, which arrives 50 ms after it has left; so does what says so.
+    let before = sent[..=lost + 3].iter().filter(|e| e.arrives);
+    let frames = before.map(|e| rate.serialise(Bytes(u64::from(e.payload) + 42)));
+    let told = frames.fold(flight + MS(100), |at, frame| at + frame);
+    let again: Vec<_> = to_client()
+        .filter(|e| e.at > flight)
+        .map(|e| e.at)
+        .collect();
+    assert_eq!(again, [told]);
+    assert_eq!(connection.server.counters().lost, 1);
 }
 
 #[test]
