@@ -2,7 +2,7 @@
 
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
-use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Traffic};
+use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Spacing, Traffic};
 use sojourn_transport::SenderParams;
 
 /// One of the scenarios that the peers were measured with.
@@ -133,7 +133,7 @@ impl Dumbbell {
             traffic: Traffic::Udp {
                 rate,
                 payload: Bytes(1_472),
-                spread: 0.0,
+                spacing: Spacing::CONSTANT,
             },
         }));
         Config {

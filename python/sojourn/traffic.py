@@ -216,6 +216,8 @@ class Udp:
         Payload of a datagram: a size with its unit.
     spread
         Each gap is scaled by a random factor within 1 ± `spread`; 0 to 1.
+    spacing
+        ``"poisson"``: gaps are exponential; ``"even"`` is the default.
 
     Examples
     --------
@@ -239,6 +241,7 @@ class Udp:
     host: int | None = None
     payload: str | int | None = None
     spread: float | None = None
+    spacing: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ fn every_application_reads_back_as_itself() {
         "type = \"incast\"\nservers = 16\nbytes = \"32kb\"",
         "type = \"dash\"\nladder = [\"1mbit\", \"2mbit\"]\nsegment = \"2s\"\nbuffer = \"10s\"",
         "type = \"dash\"",
+        "type = \"udp\"\nrate = \"1mbit\"\nspacing = \"poisson\"",
         "type = \"voip\"\ndscp = \"EF\"\njitter_buffer = \"40ms\"",
     ] {
         let read = Scenario::from_toml(&scenario(traffic)).unwrap();
@@ -58,6 +59,10 @@ fn what_is_wrong_is_told_with_its_place() {
         (
             "type = \"dash\"\nladder = [\"2mbit\", \"1mbit\"]",
             "traffic[0].ladder[1]: must be more than the rate before it",
+        ),
+        (
+            "type = \"udp\"\nrate = \"1mbit\"\nspacing = \"poisson\"\nspread = 0.1",
+            "traffic[0].spread: has no place beside spacing",
         ),
         (
             "type = \"dash\"\nladder = []",

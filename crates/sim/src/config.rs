@@ -81,6 +81,23 @@ impl Client {
     pub const MOST: u8 = 126;
 }
 
+/// How far apart the datagrams of a stream are, whose mean gap its rate decides.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Spacing {
+    /// Each gap is scaled by a uniform factor in `[1 - spread, 1 + spread]`.
+    Even {
+        /// From 0, a constant bit rate, to 1.
+        spread: f64,
+    },
+    /// Gaps are exponential: a Poisson process.
+    Poisson,
+}
+
+impl Spacing {
+    /// A constant bit rate.
+    pub const CONSTANT: Self = Self::Even { spread: 0.0 };
+}
+
 /// What a flow sends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Traffic {
@@ -107,8 +124,8 @@ pub enum Traffic {
         rate: Rate,
         /// Payload of a datagram.
         payload: Bytes,
-        /// Each gap is scaled by a uniform factor in `[1 - spread, 1 + spread]`; 0 to 1.
-        spread: f64,
+        /// How datagrams are spaced.
+        spacing: Spacing,
     },
     /// ICMP echo requests (84 B IP packets, as `ping` sends).
     Ping {
@@ -228,7 +245,10 @@ impl Config {
             Traffic::Udp { payload, .. } if payload.0 == 0 || payload.0 > 65_507 => {
                 fail("payload", "must be 1 to 65507 bytes".to_owned())
             }
-            Traffic::Udp { spread, .. } if !(0.0..=1.0).contains(&spread) => {
+            Traffic::Udp {
+                spacing: Spacing::Even { spread },
+                ..
+            } if !(0.0..=1.0).contains(&spread) => {
                 fail("spread", "must lie between 0 and 1".to_owned())
             }
             Traffic::Ping { interval } if interval == Duration::ZERO => {

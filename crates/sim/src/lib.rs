@@ -27,7 +27,7 @@ mod world;
 pub use agenda::{Agenda, Event};
 pub use config::{
     Change, Client, Config, ConfigError, Distribution, Encapsulation, FlowConfig, GilbertElliott,
-    Hop, Jitter, LineConfig, LinkConfig, Loss, Order, Shaper, Trace, Traffic,
+    Hop, Jitter, LineConfig, LinkConfig, Loss, Order, Shaper, Spacing, Trace, Traffic,
 };
 pub use histogram::Histogram;
 pub use packet::Packet;

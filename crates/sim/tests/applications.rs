@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
 use sojourn_sim::{
     Amount, AppConfig, Config, DashConfig, FlowConfig, Hop, LinkConfig, Records, RoundsConfig,
-    SessionsConfig, Traffic, Wait, run,
+    SessionsConfig, Spacing, Traffic, Wait, run,
 };
 use sojourn_transport::SenderParams;
 
@@ -198,7 +198,7 @@ fn a_voice_hears_delay_and_loss() {
             flood.traffic = Traffic::Udp {
                 rate: Rate::mbit(flood_mbit),
                 payload: Bytes(1_448),
-                spread: 0.5,
+                spacing: Spacing::Even { spread: 0.5 },
             };
             config.flows.push(flood);
         }
@@ -213,4 +213,26 @@ fn a_voice_hears_delay_and_loss() {
     let flooded = call(2);
     assert!(flooded.lost > 800 && flooded.runs > 400, "{flooded:?}");
     assert!(flooded.runs <= flooded.lost + flooded.late && flooded.longest_run >= 2);
+}
+
+#[test]
+fn datagrams_of_a_poisson_process_have_its_mean_and_its_queue() {
+    let delay = |spacing| {
+        let app = AppConfig::Rounds(Arc::new(rounds(1, 1_000, 1)));
+        let mut config = config(10, 1_000, 200, app);
+        config.flows[0].traffic = Traffic::Udp {
+            rate: Rate::mbit(5),
+            payload: Bytes(1_208),
+            spacing,
+        };
+        let records = records(&config);
+        let sent = records.flows[0].totals.sent_packets;
+        // 5 Mbit/s of 1,208 B for 200 s: 103,476, of which the deviation is 322.
+        assert!(sent.abs_diff(103_476) < 1_300, "{sent}");
+        records.links[0].sojourn.mean().unwrap()
+    };
+    assert!(delay(Spacing::CONSTANT) < 1.0);
+    // M/D/1: packets of 1,250 B take 1 ms; load 0.5174, mean wait rho / (2 (1 - rho)) ms.
+    let wait = delay(Spacing::Poisson) / 1e6;
+    assert!((wait / 0.5361 - 1.0).abs() < 0.04, "{wait} ms");
 }

@@ -6,7 +6,7 @@ use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_sim::{
     Client, Config, FlowConfig, FlowRecord, Hop, InitialLosses, LinkConfig, LinkCounters, Records,
-    Shaper, Signal, Traffic, run,
+    Shaper, Signal, Spacing, Traffic, run,
 };
 use sojourn_transport::{CcKind, SenderParams};
 
@@ -44,7 +44,7 @@ const fn cbr(mbit: u64, spread: f64) -> Traffic {
     Traffic::Udp {
         rate: Rate::mbit(mbit),
         payload: Bytes(1_000),
-        spread,
+        spacing: Spacing::Even { spread },
     }
 }
 

@@ -6,7 +6,7 @@ use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
 use sojourn_qdisc::{Framing, QdiscSpec};
 use sojourn_sim::{
     Change, Config, Distribution, Encapsulation, FlowConfig, Hop, Jitter, LineConfig, LinkConfig,
-    Loss, Order, Records, Shaper, Signal, Trace, Traffic, run,
+    Loss, Order, Records, Shaper, Signal, Spacing, Trace, Traffic, run,
 };
 use sojourn_transport::SenderParams;
 
@@ -85,7 +85,7 @@ const fn stream(mbit: u64) -> Traffic {
     Traffic::Udp {
         rate: Rate::mbit(mbit),
         payload: Bytes(1_472),
-        spread: 0.0,
+        spacing: Spacing::CONSTANT,
     }
 }
 

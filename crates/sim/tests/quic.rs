@@ -5,7 +5,7 @@
 use sojourn_net::{Dscp, Duration, Instant, Rate};
 use sojourn_qdisc::{Number, QdiscSpec};
 use sojourn_sim::{
-    Config, FlowConfig, FlowKind, FlowRecord, Hop, LinkConfig, Records, Traffic, run,
+    Config, FlowConfig, FlowKind, FlowRecord, Hop, LinkConfig, Records, Spacing, Traffic, run,
 };
 use sojourn_transport::CcKind;
 use sojourn_transport::quic::Params;
@@ -152,7 +152,7 @@ fn floq_spares_the_set_up_of_quic_and_takes_the_rest_for_responsive() {
         traffic: Traffic::Udp {
             rate: Rate::mbit(5),
             payload: sojourn_net::Bytes(1_000),
-            spread: 0.0,
+            spacing: Spacing::CONSTANT,
         },
         ..flow("udp", None, None, Params::default())
     });

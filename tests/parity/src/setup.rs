@@ -2,7 +2,7 @@
 
 use sojourn_net::{Bytes, Dscp, Duration, Rate, Rng};
 use sojourn_qdisc::QdiscSpec;
-use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
+use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Shaper, Spacing, Traffic};
 use sojourn_transport::{CcKind, SenderParams};
 
 use crate::truth::{Direction, Flow, Scenario};
@@ -89,7 +89,7 @@ pub(crate) fn config(scenario: &Scenario, draw: &Draw) -> Result<Config, String>
             traffic: Traffic::Udp {
                 rate: mbit(udp.rate_mbps)?,
                 payload: Bytes(udp.size),
-                spread: 0.0,
+                spacing: Spacing::CONSTANT,
             },
         });
     }

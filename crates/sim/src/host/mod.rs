@@ -131,10 +131,10 @@ impl Flow {
             Traffic::Udp {
                 rate,
                 payload,
-                spread,
+                spacing,
             } => {
                 let rng = rng.fork("spacing");
-                Source::Udp(Box::new(Udp::new(now, rate, payload, spread, rng)))
+                Source::Udp(Box::new(Udp::new(now, rate, payload, spacing, rng)))
             }
             Traffic::Ping { interval } => Source::Ping(Box::new(Ping::new(now, interval))),
             Traffic::Voip { jitter_buffer } => {
@@ -331,7 +331,7 @@ fn since(all: &FlowCounters, before: &FlowCounters) -> FlowCounters {
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "a factor of 0 to 2 of a duration below 104 days"
+    reason = "a factor below 38 of a duration below 104 days stays below 2^64 ns"
 )]
 fn scale(d: Duration, factor: f64) -> Duration {
     Duration::from_nanos((d.as_nanos() as f64 * factor) as u64)

@@ -3,17 +3,18 @@
 use sojourn_net::{Bytes, Duration, Instant, Rate, Rng};
 
 use super::{blank, scale, since};
+use crate::config::Spacing;
 use crate::histogram::Histogram;
 use crate::packet::{Kind, Owner, Packet};
 use crate::records::{FlowCounters, FlowKind, FlowRecord, FlowSample, PingSample};
 
-/// A stream of datagrams at a constant bit rate.
+/// A stream of datagrams of a constant mean bit rate.
 #[derive(Debug)]
 pub(crate) struct Udp {
     started: Instant,
     gap: Duration,
     payload: u16,
-    spread: f64,
+    spacing: Spacing,
     rng: Rng,
     sent: u64,
     received: u64,
@@ -24,12 +25,18 @@ pub(crate) struct Udp {
 }
 
 impl Udp {
-    pub(crate) fn new(now: Instant, rate: Rate, payload: Bytes, spread: f64, rng: Rng) -> Self {
+    pub(crate) fn new(
+        now: Instant,
+        rate: Rate,
+        payload: Bytes,
+        spacing: Spacing,
+        rng: Rng,
+    ) -> Self {
         Self {
             started: now,
             gap: rate.serialise(payload),
             payload: u16::try_from(payload.0).unwrap_or(u16::MAX),
-            spread,
+            spacing,
             rng,
             sent: 0,
             received: 0,
@@ -45,7 +52,11 @@ impl Udp {
         // Nobody asks for the number of a datagram.
         let pkt = Packet::probe(owner, Kind::Udp, now, 0, self.payload);
         self.sent += 1;
-        let factor = 1.0 + self.spread * (2.0 * self.rng.uniform() - 1.0);
+        let factor = match self.spacing {
+            Spacing::Even { spread } => 1.0 + spread * (2.0 * self.rng.uniform() - 1.0),
+            // In (0, 1], so that its logarithm is finite. `libm` is the same on every machine.
+            Spacing::Poisson => -libm::log(1.0 - self.rng.uniform()),
+        };
         (pkt, now + scale(self.gap, factor))
     }
 

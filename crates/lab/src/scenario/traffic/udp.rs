@@ -1,8 +1,9 @@
-//! Datagrams at a constant bit rate: `type = "udp"`.
+//! Datagrams at a constant mean bit rate: `type = "udp"`.
 
 use sojourn_net::{Bytes, Rate};
-use sojourn_sim::Traffic;
+use sojourn_sim::{Spacing, Traffic};
 
+use super::super::decode::choice;
 use super::super::encode::{insert, size};
 use super::super::error::ScenarioError;
 use super::super::place::Fields;
@@ -11,36 +12,56 @@ use super::super::value::{Table, Value};
 /// What UDP over IPv4 can carry.
 const LARGEST_DATAGRAM: u64 = 65_507;
 
+const SPACINGS: [&str; 2] = ["even", "poisson"];
+
+/// How datagrams are spaced: evenly, unless it says otherwise.
+fn spacing(fields: &Fields<'_>) -> Result<Spacing, ScenarioError> {
+    let chosen = fields.or("spacing", 0, |p| choice(p, "a spacing", &SPACINGS))?;
+    if chosen == 0 {
+        let spread = fields.or("spread", 0.0, |p| p.number(0.0..=1.0))?;
+        return Ok(Spacing::Even { spread });
+    }
+    match fields.get("spread") {
+        Some(place) => Err(place.fail("has no place beside spacing = \"poisson\"")),
+        None => Ok(Spacing::Poisson),
+    }
+}
+
 /// What streams do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Udp {
     pub(crate) rate: Rate,
     pub(crate) payload: Bytes,
-    pub(crate) spread: f64,
+    pub(crate) spacing: Spacing,
 }
 
 impl Udp {
-    pub(super) const KEYS: [&str; 3] = ["rate", "payload", "spread"];
+    pub(super) const KEYS: [&str; 4] = ["rate", "payload", "spread", "spacing"];
 
     pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
         Ok(Self {
             rate: fields.need("rate", "\"1mbit\"")?.rate()?,
             payload: fields.or("payload", Bytes(1_448), |p| p.size(1, LARGEST_DATAGRAM))?,
-            spread: fields.or("spread", 0.0, |p| p.number(0.0..=1.0))?,
+            spacing: spacing(fields)?,
         })
     }
 
     pub(super) fn write(self, fields: &mut Table) {
         insert(fields, "rate", Some(self.rate.to_string().into()));
         insert(fields, "payload", Some(size(self.payload)));
-        insert(fields, "spread", Some(Value::Float(self.spread).into()));
+        match self.spacing {
+            Spacing::Even { spread } => {
+                insert(fields, "spread", Some(Value::Float(spread).into()));
+            }
+            Spacing::Poisson => insert(fields, "spacing", Some(SPACINGS[1].into())),
+        }
     }
 
     pub(super) const fn plan(self) -> Traffic {
         Traffic::Udp {
             rate: self.rate,
             payload: self.payload,
-            spread: self.spread,
+            spacing: self.spacing,
         }
     }
 }
