@@ -19,6 +19,11 @@ pub struct Handshake {
 }
 
 impl Receiver {
+    /// Whether the handshake is over.
+    pub fn is_established(&self) -> bool {
+        self.state == State::Established
+    }
+
     /// What the handshake told this end; `seg` is what ended it, `now`.
     pub fn handshake(&self, now: Instant, seg: &Segment) -> Handshake {
         let rtt_micros = if self.syn_acks == 1 {

@@ -193,11 +193,6 @@ impl Receiver {
         self.fin_received
     }
 
-    /// Whether the handshake is over.
-    pub fn is_established(&self) -> bool {
-        self.state == State::Established
-    }
-
     /// A segment from the peer arrived in `arrival`.
     pub fn on_segment(
         &mut self,
