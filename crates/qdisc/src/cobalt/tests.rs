@@ -94,6 +94,7 @@ fn count_decays_while_the_delay_is_low() {
         q.dequeue(ms(at), &mut seen);
         assert_eq!(q.control.count, count);
         q.fifo.pop_newest();
+        assert_eq!(q.backlog(), Backlog::default());
     }
     q.enqueue(ms(1_180), TestPacket::mtu(2), &mut seen);
     q.enqueue(ms(1_180), TestPacket::mtu(3), &mut seen);

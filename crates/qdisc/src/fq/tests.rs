@@ -278,6 +278,7 @@ fn what_the_box_sends_itself_goes_first_beyond_any_limit_of_a_flow() {
     }
     assert_eq!(flows_sent(&mut q, 9), [7, 7, 7, 7, 7, 1]);
     assert!(seen.drops.is_empty());
+    assert_eq!(q.backlog(), Backlog::default());
 }
 
 #[test]
