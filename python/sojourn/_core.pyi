@@ -27,7 +27,9 @@ The tables of an :class:`Outcome`, all of which begin with the columns ``arm`` (
     ``utilisation``, ``drops_overlimit``, ``drops_aqm``, ``marks_aqm``, ``marks_ce_threshold``,
     ``lost_packets`` (on the wire, after they were sent), ``duplicated_packets``,
     ``sojourn_ms_mean``, ``sojourn_ms_p50``, ``sojourn_ms_p95``, ``sojourn_ms_p99``,
-    ``sojourn_ms_max``, ``busy_share`` (of time with more than one packet waiting).
+    ``sojourn_ms_max``, ``busy_share`` (of time with more than one packet waiting),
+    ``driver_ms_mean``, ``driver_ms_p95`` (time below the queue of a wireless link, with the driver
+    and on the air; null of others).
 ``flow_series``
     One row a flow and interval: ``t_s`` (end of the interval), ``flow``, ``group``,
     ``goodput_mbit_per_s``, ``cwnd_packets``, ``ssthresh_packets``, ``srtt_ms``,

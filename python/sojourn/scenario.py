@@ -64,6 +64,9 @@ class Link:
         or ``{"spread": "5ms", "distribution": "normal", "order": "free"}``.
     changes
         What becomes of rate and delay later: ``[{"at": "10s", "rate": "5mbit"}]``.
+    medium
+        Makes the link a radio that shares the air with the others of its medium:
+        ``{"type": "wifi", "name": "home", "driver": "12ms"}``. `rate` is that of its symbols.
 
     Examples
     --------
@@ -83,6 +86,7 @@ class Link:
     duplicate: str | None = None
     jitter: str | Mapping[str, str] | None = None
     changes: Sequence[Mapping[str, str]] | None = None
+    medium: Mapping[str, Any] | None = None
 
     @property
     def bits_per_s(self) -> float:

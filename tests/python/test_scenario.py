@@ -156,3 +156,30 @@ def test_a_link_that_changes_is_the_same_in_python_and_in_toml() -> None:
     assert built.links["up"].bits_per_s == 8e6
     with pytest.raises(sj.ScenarioError, match=r"loss: \"101%\" is out of range"):
         built.replace(links={"up": sj.Link(rate="5mbit", qdisc="codel", loss="101%")})
+
+
+def test_a_wireless_link_tells_what_waits_below_its_queue() -> None:
+    def radio(driver: str) -> sj.Link:
+        medium = {"type": "wifi", "driver": driver, "stations": [{"host": 1, "rate": "13mbit"}]}
+        return sj.Link(rate="130mbit", qdisc="fq_codel", medium=medium)
+
+    built = sj.Scenario(
+        links={
+            "down": radio("1000p"),
+            "up": radio("1000p"),
+            "wired": sj.Link(rate="1mbit", qdisc="pfifo"),
+        },
+        traffic=[sj.Tcp(direction="down", host=1, count=2)],
+        rtt="20ms",
+        duration="10s",
+        warmup="4s",
+        arms=[
+            sj.Arm(name="deep", set={}),
+            sj.Arm(name="limited", set={"links.down.medium.driver": "12ms"}),
+        ],
+    )
+    assert sj.Scenario.from_toml(built.to_toml()).hash == built.hash
+    links = sj.run(built).links
+    below = dict(links.filter(link="down").select("arm", "driver_ms_mean").iter_rows())
+    assert below["deep"] > 5 * below["limited"]
+    assert links.filter(link="wired")["driver_ms_mean"].null_count() == 2

@@ -6,8 +6,8 @@ use sojourn_lab::Scenario;
 use sojourn_net::{Bytes, Duration, Rate};
 use sojourn_qdisc::Framing;
 use sojourn_sim::{
-    Change, Client, Distribution, Encapsulation, GilbertElliott, Hop, Jitter, LineConfig, Loss,
-    Order, Shaper, Traffic,
+    Change, Client, Distribution, DriverLimit, Encapsulation, GilbertElliott, Hop, Jitter,
+    LineConfig, Loss, Order, RadioConfig, Shaper, Sharing, Standard, Traffic,
 };
 use sojourn_transport::{AfterIdle, OnCe, SlowStart};
 
@@ -443,5 +443,43 @@ fn a_trace_is_read_from_its_file_and_kept_in_the_scenario() {
     assert!(
         words.starts_with(&format!("{at}words.trace, line 2: \"\" is not a time")),
         "{words}"
+    );
+}
+
+#[test]
+fn a_wireless_link_survives_the_file() {
+    let text = r#"
+        duration = "1s"
+        rtt = "10ms"
+        traffic = [{ type = "tcp", direction = "down", host = 2 }]
+        [links.down]
+        rate = "300mbit"
+        qdisc = "fq_codel"
+        medium = { type = "wifi", name = "home", standard = "802.11ac", driver = "8ms", sharing = "airtime", stations = [{ host = 2, rate = "6500kbit" }] }
+        [links.up]
+        rate = "300mbit"
+        qdisc = "pfifo"
+        medium = { type = "wifi", name = "home", standard = "802.11ac" }
+        [[arms]]
+        name = "deep"
+        set = { "links.down.medium.driver" = "500p" }
+    "#;
+    let scenario = Scenario::from_toml(text).unwrap();
+    let again = Scenario::from_toml(&scenario.to_toml()).unwrap();
+    assert_eq!(again.config(0, 0), scenario.config(0, 0));
+    let radio = scenario.config(0, 0).links[0].radio.clone().unwrap();
+    let want = RadioConfig {
+        medium: "home".to_owned(),
+        standard: Standard::Ac,
+        driver: DriverLimit::Packets(500),
+        stations: vec![(2, Rate::from_bits_per_sec(6_500_000).unwrap())],
+        sharing: Sharing::Airtime,
+    };
+    assert_eq!(radio, want);
+    let mixed = text.replacen("802.11ac", "802.11n", 1);
+    let message = Scenario::from_toml(&mixed).unwrap_err().to_string();
+    assert!(
+        message.starts_with("links.up.medium.standard: has another standard than link down"),
+        "{message}"
     );
 }

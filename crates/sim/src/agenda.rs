@@ -11,6 +11,8 @@ pub enum Event {
     Wire(u32),
     /// The next packet on a wire that is not perfect reaches its end.
     Line(u32),
+    /// Something happens on a medium.
+    Medium(u32),
     /// A link changes its rate or delay.
     Change(u32),
     /// A queue's own timer may be due.
@@ -39,9 +41,10 @@ pub struct Agenda {
     busy: Tournament,
     quiet: Heap,
     scheduled: u64,
-    /// Slots of links; those of wires follow, then those of lines.
+    /// Slots of links; those of wires follow, then those of lines and of media.
     links: usize,
     wires: usize,
+    uneven: usize,
     /// What [`Agenda::next_until`] has just returned.
     first: Key,
 }
@@ -58,14 +61,15 @@ const ORDER_BITS: u32 = u64::BITS - INDEX_BITS - KIND_BITS;
 pub(crate) const MAX_INDEX: u32 = (1 << INDEX_BITS) - 1;
 
 impl Agenda {
-    /// An empty agenda for a network of so many links, wires and `uneven` wires.
-    pub fn new(links: usize, wires: usize, uneven: usize) -> Self {
+    /// An empty agenda for a network of so many links, wires, `uneven` wires and media.
+    pub fn new(links: usize, wires: usize, uneven: usize, media: usize) -> Self {
         Self {
-            busy: Tournament::new(links + wires + uneven),
+            busy: Tournament::new(links + wires + uneven + media),
             quiet: Heap::default(),
             scheduled: 0,
             links,
             wires,
+            uneven,
             first: NOTHING,
         }
     }
@@ -150,6 +154,7 @@ impl Agenda {
             Event::Link(n) => Some(n as usize),
             Event::Wire(n) => Some(self.links + n as usize),
             Event::Line(n) => Some(self.links + self.wires + n as usize),
+            Event::Medium(n) => Some(self.links + self.wires + self.uneven + n as usize),
             _ => None,
         }
     }
@@ -274,6 +279,7 @@ const fn pack(event: Event) -> u64 {
         Event::Measure => (8, 0),
         Event::Line(n) => (9, n),
         Event::Change(n) => (10, n),
+        Event::Medium(n) => (11, n),
     };
     (kind << INDEX_BITS) | index as u64
 }
@@ -293,7 +299,8 @@ const fn unpack(key: Key) -> Event {
         7 => Event::Sample,
         8 => Event::Measure,
         9 => Event::Line(index),
-        _ => Event::Change(index),
+        10 => Event::Change(index),
+        _ => Event::Medium(index),
     }
 }
 
@@ -311,13 +318,14 @@ mod tests {
         const LINES: u32 = 2;
         let mut rng = Rng::new(1);
         let mut draw = |n| rng.below(n);
-        let mut agenda = Agenda::new(LINKS as usize, WIRES as usize, LINES as usize);
+        let mut agenda = Agenda::new(LINKS as usize, WIRES as usize, LINES as usize, 1);
         // The numbers run out on the way.
         agenda.scheduled = (1 << ORDER_BITS) - 10_000;
         let mut want = BinaryHeap::new();
         let mut idle: Vec<Event> = (0..LINKS).map(Event::Link).collect();
         idle.extend((0..WIRES).map(Event::Wire));
         idle.extend((0..LINES).map(Event::Line));
+        idle.push(Event::Medium(0));
         let (mut nth, mut flow) = (0_u32, 0);
         for _ in 0..50_000 {
             let at = Instant::from_nanos(draw(50));
@@ -379,6 +387,7 @@ mod tests {
             Event::Measure,
             Event::Line(6),
             Event::Change(7),
+            Event::Medium(8),
         ] {
             assert_eq!(unpack(Key::from(pack(event)) | 7 << 28), event);
         }

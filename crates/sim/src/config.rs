@@ -3,6 +3,7 @@
 mod line;
 mod links;
 mod quic_rules;
+mod radio;
 mod trace;
 
 use std::fmt;
@@ -13,6 +14,7 @@ use sojourn_transport::{MSS, SenderParams, quic};
 use crate::workload::AppConfig;
 pub use line::{Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order};
 pub use links::{Change, Encapsulation, LinkConfig, Shaper};
+pub use radio::{DriverLimit, RadioConfig, Sharing, Standard};
 pub use trace::Trace;
 pub(crate) use trace::share;
 
@@ -196,6 +198,10 @@ impl Config {
         let flows: Vec<&str> = self.flows.iter().map(|flow| &*flow.name).collect();
         check_names("flows", flows)?;
         for (n, link) in self.links.iter().enumerate() {
+            if let Some(other) = self.links[..n].iter().find(|other| other.disagrees(link)) {
+                let rule = format!("has another standard than link {}", other.name);
+                return fail(&format!("links[{n}].medium.standard"), &rule);
+            }
             if let Some((key, rule)) = link.fault() {
                 return fail(&format!("links[{n}].{key}"), &rule);
             }
@@ -288,8 +294,8 @@ impl Config {
         }
     }
 
-    /// Whether the segments of a TCP flow, or the packets of a QUIC flow, can be numbered. On a path that takes no time there
-    /// would be no end of them at the first instant.
+    /// Whether the segments of a TCP flow, or the packets of a QUIC flow, can be numbered. On a
+    /// path that takes no time there would be no end of them at the first instant.
     fn check_length(&self, n: usize, flow: &FlowConfig) -> Result<(), ConfigError> {
         let (bytes, unit) = match flow.traffic {
             Traffic::Tcp { bytes, .. } => (bytes, MSS),

@@ -16,6 +16,7 @@ mod histogram;
 mod host;
 mod line;
 mod link;
+mod medium;
 mod packet;
 mod probe;
 mod records;
@@ -26,8 +27,9 @@ mod world;
 
 pub use agenda::{Agenda, Event};
 pub use config::{
-    Change, Client, Config, ConfigError, Distribution, Encapsulation, FlowConfig, GilbertElliott,
-    Hop, Jitter, LineConfig, LinkConfig, Loss, Order, Shaper, Spacing, Trace, Traffic,
+    Change, Client, Config, ConfigError, Distribution, DriverLimit, Encapsulation, FlowConfig,
+    GilbertElliott, Hop, Jitter, LineConfig, LinkConfig, Loss, Order, RadioConfig, Shaper, Sharing,
+    Spacing, Standard, Trace, Traffic,
 };
 pub use histogram::Histogram;
 pub use packet::Packet;

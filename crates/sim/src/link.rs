@@ -17,6 +17,8 @@ pub(crate) struct Link {
     /// `None`: frames are sent as they are, always at one rate.
     special: Option<Box<Special>>,
     transmitter: Transmitter,
+    /// Its medium and its number there, if it is wireless; then it has no turns of its own.
+    pub(crate) radio: Option<(u32, usize)>,
     /// An event that will send the next packet is pending.
     pub(crate) awaited: bool,
     /// When the queue's own timer event is pending for.
@@ -90,7 +92,8 @@ impl Link {
             rate: config.rate,
             special: Special::of(config).map(Box::new),
             transmitter,
-            awaited: false,
+            radio: None,
+            awaited: config.radio.is_some(),
             timer_at: Instant::MAX,
         }
     }

@@ -54,6 +54,14 @@ impl Owner {
         self.0 >> 8
     }
 
+    /// The number of its client.
+    pub(crate) const fn client(self) -> Option<u8> {
+        match self.0.to_le_bytes()[0] {
+            0 => None,
+            code => Some((code - 1) / 2),
+        }
+    }
+
     /// Who sends data, and who receives it: a client, and a server that only this flow talks to.
     #[inline]
     const fn hosts(self) -> (u64, u64) {
@@ -248,6 +256,7 @@ mod tests {
     fn a_client_is_the_same_host_in_both_directions() {
         let hosts = |number, receives, kind| {
             let owner = Owner::new(0xFF_FFFF, Some(Client { number, receives }));
+            assert_eq!(owner.client(), Some(number));
             assert_eq!(owner.flow(), 0xFF_FFFF);
             let key = Packet::tcp(owner, kind, 0, &Segment::EMPTY).flow();
             (key.source, key.destination)

@@ -106,6 +106,7 @@ impl LinkProbe {
             sojourn: self.sojourn,
             sending: link.sending(Bytes(totals.sent_bytes), measured),
             busy: self.busy,
+            driver: None,
             statistics: link.qdisc.statistics(),
         }
     }

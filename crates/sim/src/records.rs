@@ -41,6 +41,9 @@ pub struct LinkRecord {
     /// How long the link was sending while another packet waited, since the warm-up ended; a
     /// packet counts whole when its transmission begins.
     pub busy: Duration,
+    /// Of each packet that a radio sent since the warm-up ended: its time below the queue, with the
+    /// driver and on the air, in nanoseconds.
+    pub driver: Option<Box<Histogram>>,
     /// What the queue keeps about itself, as it stood when the run ended.
     pub statistics: Vec<Statistic>,
 }
@@ -151,7 +154,8 @@ pub struct FlowRecord {
     pub completed: Option<Instant>,
     /// What queues dropped and wires lost of its beginning (TCP, QUIC), whenever that was.
     pub initial_losses: InitialLosses,
-    /// One entry for each interval in which it was at work, by the time that ended (TCP, QUIC, UDP).
+    /// One entry for each interval in which it was at work, by the time that ended (TCP, QUIC,
+    /// UDP).
     pub series: Vec<FlowSample>,
     /// Since the warm-up ended.
     pub totals: FlowCounters,
@@ -220,8 +224,8 @@ pub struct PlayerRecord {
 pub struct InitialLosses {
     /// Dropped or lost SYNs, or datagrams with Initial or Handshake packets, of either side.
     pub handshake: u32,
-    /// Dropped or lost segments of the initial window, sent for the first time or again; of QUIC, data in
-    /// as many packets, counted from the first.
+    /// Dropped or lost segments of the initial window, sent for the first time or again; of QUIC,
+    /// data in as many packets, counted from the first.
     pub window: u32,
 }
 

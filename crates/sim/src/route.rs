@@ -11,12 +11,21 @@ use crate::config::{ConfigError, Hop};
 pub(crate) enum Step {
     /// It is offered to a link.
     Link(u32),
+    /// It is offered to a wireless link.
+    Radio(u32),
     /// It is put on a wire.
     Wire(u32),
     /// It is put on a wire that is not perfect.
     Line(u32),
     /// It has arrived.
     End,
+}
+
+/// What a link is to the ways through it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Passage {
+    pub(crate) wireless: bool,
+    pub(crate) behind: Behind,
 }
 
 /// What is behind a link's transmitter.
@@ -38,17 +47,22 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    /// Adds a way, or finds it; `behind` tells what is behind the links.
-    pub(crate) fn add(&mut self, way: &[Hop], behind: &[Behind]) -> Result<u16, ConfigError> {
+    /// Adds a way, or finds it, through `links`.
+    pub(crate) fn add(&mut self, way: &[Hop], links: &[Passage]) -> Result<u16, ConfigError> {
         let mut steps = Vec::new();
         for hop in way {
             match *hop {
                 Hop::Link(n) => {
                     let n32 = u32::try_from(n).map_err(|_| too_many())?;
-                    steps.push(Step::Link(n32));
-                    match behind[n] {
+                    let link = if links[n].wireless {
+                        Step::Radio(n32)
+                    } else {
+                        Step::Link(n32)
+                    };
+                    steps.push(link);
+                    match links[n].behind {
                         Behind::Wire(delay) => self.push_delay(&mut steps, delay),
-                        Behind::Line(line) => steps.push(Step::Line(line)),
+                        Behind::Line(uneven) => steps.push(Step::Line(uneven)),
                     }
                 }
                 Hop::Delay(delay) => self.push_delay(&mut steps, delay),
@@ -61,6 +75,7 @@ impl Routes {
                 Step::Wire(n) => (1, u64::from(n)),
                 Step::End => (2, 0),
                 Step::Line(n) => (3, u64::from(n)),
+                Step::Radio(n) => (4, u64::from(n)),
             })
             .collect();
         if let Some(&at) = self.known.get(&key) {

@@ -1,4 +1,5 @@
-//! The transmitter that follows a trace: bytes leave at opportunities, what they do not use is lost.
+//! The transmitter that follows a trace: bytes leave at opportunities, what they do not use is
+//! lost.
 //!
 //! As in Mahimahi, a packet may begin at one opportunity and end at a later one, and several may
 //! share one; a packet that comes when an opportunity has passed waits for the next.

@@ -34,13 +34,6 @@ const SCENARIO: &str = r#"
 /// Records drawn from the seed, as a run's would be.
 fn invented(config: &Config) -> Records {
     let mut rng = Rng::new(config.seed);
-    let kind = |traffic: &Traffic| match traffic {
-        Traffic::Tcp { .. } => FlowKind::Tcp,
-        Traffic::Quic { .. } => FlowKind::Quic,
-        Traffic::Udp { .. } => FlowKind::Udp,
-        Traffic::Ping { .. } => FlowKind::Ping,
-        Traffic::Voip { .. } | Traffic::App(_) => FlowKind::App(AppKind::Voip),
-    };
     let mut sojourn = Histogram::default();
     for _ in 0..1_000 {
         sojourn.record(rng.below(100_000_000));
@@ -82,6 +75,7 @@ fn invented(config: &Config) -> Records {
                 sojourn: sojourn.clone(),
                 sending: Duration::from_secs(2),
                 busy: Duration::from_secs(4),
+                driver: None,
             })
             .collect(),
         flows: config
@@ -132,6 +126,16 @@ fn invented(config: &Config) -> Records {
             signal: sojourn_sim::Signal::Drop(sojourn_qdisc::DropReason::Aqm),
         }],
         agenda_events: 1,
+    }
+}
+
+fn kind(traffic: &Traffic) -> FlowKind {
+    match traffic {
+        Traffic::Tcp { .. } => FlowKind::Tcp,
+        Traffic::Quic { .. } => FlowKind::Quic,
+        Traffic::Udp { .. } => FlowKind::Udp,
+        Traffic::Ping { .. } => FlowKind::Ping,
+        Traffic::Voip { .. } | Traffic::App(_) => FlowKind::App(AppKind::Voip),
     }
 }
 

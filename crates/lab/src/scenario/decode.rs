@@ -155,8 +155,10 @@ fn arms(top: &Fields<'_>) -> Result<Vec<Arm>, ScenarioError> {
 /// Whether a table is a value and not a nest of keys.
 fn is_whole(key: &str, table: &Table) -> bool {
     let marks = ["kind", "distribution", "model", "gaps_ms"];
-    let jitter = key.ends_with(".jitter") && table.contains_key("spread");
-    jitter || marks.iter().any(|&mark| table.contains_key(mark))
+    let given = |name, mark| key.ends_with(name) && table.contains_key(mark);
+    given(".jitter", "spread")
+        || given(".medium", "type")
+        || marks.iter().any(|&mark| table.contains_key(mark))
 }
 
 /// Collects dotted keys; `links.up.qdisc = …` without quotes around it is a nest of tables.

@@ -3,11 +3,12 @@
 mod changes;
 mod layer;
 mod line;
+mod medium;
 mod trace;
 
 use sojourn_net::{Bytes, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
-use sojourn_sim::{Change, LinkConfig, Shaper};
+use sojourn_sim::{Change, LinkConfig, RadioConfig, Shaper};
 
 use super::decode::qdisc;
 use super::encode::{insert, size, table, time};
@@ -19,7 +20,7 @@ use line::Line;
 use trace::Traced;
 pub(crate) use trace::embed;
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "rate",
     "trace",
     "qdisc",
@@ -32,6 +33,7 @@ const KEYS: [&str; 12] = [
     "duplicate",
     "jitter",
     "changes",
+    "medium",
 ];
 
 /// An idle link may gather this much credit; beyond, a bucket is no shaper.
@@ -48,6 +50,7 @@ pub(crate) struct Link {
     burst: Option<Burst>,
     line: Line,
     changes: Vec<Change>,
+    radio: Option<RadioConfig>,
 }
 
 /// How fast a link is.
@@ -111,6 +114,7 @@ impl Link {
             })?,
             line: Line::read(&fields)?,
             changes: fields.or("changes", Vec::new(), changes::read)?,
+            radio: fields.option("medium", medium::read)?,
         })
     }
 
@@ -131,6 +135,7 @@ impl Link {
         if !self.changes.is_empty() {
             insert(&mut fields, "changes", Some(changes::node(&self.changes)));
         }
+        insert(&mut fields, "medium", self.radio.as_ref().map(medium::node));
         Value::Table(fields).into()
     }
 
@@ -149,6 +154,7 @@ impl Link {
             line: self.line.config(),
             changes: self.changes.clone(),
             trace,
+            radio: self.radio.clone(),
             ..LinkConfig::new(self.name.clone(), rate, self.qdisc.clone())
         }
     }

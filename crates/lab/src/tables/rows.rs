@@ -4,7 +4,8 @@ use arrow_array::RecordBatch;
 use sojourn_net::{Duration, Instant};
 use sojourn_qdisc::{DropReason, MarkReason, Number};
 use sojourn_sim::{
-    Config, FlowKind, FlowRecord, FlowSample, LinkCounters, LinkRecord, LinkSample, Records, Signal,
+    Config, FlowKind, FlowRecord, FlowSample, Histogram, LinkCounters, LinkRecord, LinkSample,
+    Records, Signal,
 };
 
 use super::TABLES;
@@ -118,6 +119,7 @@ fn links(cell: Cell<'_>) -> RecordBatch {
         .duration
         .saturating_sub(cell.config().measure_from);
     let sojourn = || records.iter().map(|r| &r.sojourn);
+    let driver = || records.iter().map(|r| r.driver.as_deref());
     let qdiscs: Vec<_> = configs.iter().map(|c| c.qdisc.to_string()).collect();
     let columns = cell
         .columns(records.len())
@@ -153,6 +155,14 @@ fn links(cell: Cell<'_>) -> RecordBatch {
             sojourn().map(|h| h.max().map(ms_of_nanos)),
         )
         .real("busy_share", records.iter().map(busy))
+        .optional_real(
+            "driver_ms_mean",
+            driver().map(|h| h.and_then(Histogram::mean).map(ms_of_nanos_f64)),
+        )
+        .optional_real(
+            "driver_ms_p95",
+            driver().map(|h| h.and_then(|h| h.quantile(0.95)).map(ms_of_nanos)),
+        )
         .finish()
 }
 

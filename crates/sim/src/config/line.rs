@@ -64,8 +64,8 @@ pub enum Loss {
     GilbertElliott(GilbertElliott),
 }
 
-/// The chain of two states of Gilbert (1960) and Elliott (1963), as `netem` has it: a packet is lost
-/// by the state that it finds, then the state may change.
+/// The chain of two states of Gilbert (1960) and Elliott (1963), as `netem` has it: a packet is
+/// lost by the state that it finds, then the state may change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GilbertElliott {
     /// Probability that the good state ends with a packet (*p*).

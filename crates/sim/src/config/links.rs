@@ -3,9 +3,10 @@
 use sojourn_net::{Bytes, Duration, Instant, Rate};
 use sojourn_qdisc::{Framing, QdiscSpec};
 
-use super::LONGEST;
 use super::line::{Distribution, LineConfig};
+use super::radio::RadioConfig;
 use super::trace::Trace;
+use super::{Client, LONGEST};
 
 /// A transmitter with a queue in front and a wire behind.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +27,8 @@ pub struct LinkConfig {
     pub changes: Vec<Change>,
     /// Opportunities to send instead of a rate and shaper; `rate` is their mean.
     pub trace: Option<Trace>,
+    /// The radio, if it is wireless.
+    pub radio: Option<RadioConfig>,
     /// The queue discipline.
     pub qdisc: QdiscSpec,
 }
@@ -53,6 +56,7 @@ impl LinkConfig {
             line: LineConfig::PERFECT,
             changes: Vec::new(),
             trace: None,
+            radio: None,
             qdisc,
         }
     }
@@ -71,7 +75,9 @@ impl LinkConfig {
 
     /// The highest rate it ever has.
     fn fastest(&self) -> Rate {
-        let later = self.changes.iter().filter_map(|c| c.rate);
+        let stations = self.radio.iter().flat_map(|radio| &radio.stations);
+        let stations = stations.map(|&(_, rate)| rate);
+        let later = self.changes.iter().filter_map(|c| c.rate).chain(stations);
         later.fold(self.rate, |a, b| {
             if a.bits_per_sec() < b.bits_per_sec() {
                 b
@@ -109,6 +115,35 @@ impl LinkConfig {
         time / self.serialisation(frame).as_nanos().max(1)
     }
 
+    /// Whether it shares a medium with `other` that is of another standard.
+    pub(super) fn disagrees(&self, other: &Self) -> bool {
+        let radios = self.radio.as_ref().zip(other.radio.as_ref());
+        radios.is_some_and(|(a, b)| a.medium == b.medium && a.standard != b.standard)
+    }
+
+    fn radio_fault(&self, radio: &RadioConfig) -> Option<(&'static str, &'static str)> {
+        if self.trace.is_some() {
+            return Some(("trace", "a wireless link follows no trace"));
+        }
+        if self.shaper != Shaper::Serial {
+            return Some(("burst", "a wireless link has no bucket"));
+        }
+        if self.encapsulation != Encapsulation::ETHERNET {
+            return Some((
+                "overhead",
+                "a wireless link has the overhead of its standard",
+            ));
+        }
+        if self.changes.iter().any(|c| c.rate.is_some()) {
+            return Some(("changes", "the rate of a wireless link does not change"));
+        }
+        let known = |&(client, _): &(u8, Rate)| client <= Client::MOST;
+        if !radio.stations.iter().all(known) {
+            return Some(("medium.stations", "clients have numbers up to 126"));
+        }
+        None
+    }
+
     /// The key that is at fault, and the rule.
     pub(super) fn fault(&self) -> Option<(String, String)> {
         let fail = |key: &str, rule: &str| Some((key.to_owned(), rule.to_owned()));
@@ -120,6 +155,11 @@ impl LinkConfig {
         }
         if self.line.jitter.is_some_and(|j| j.spread > LONGEST) {
             return fail("jitter", "at most a year");
+        }
+        if let Some(radio) = &self.radio
+            && let Some((key, rule)) = self.radio_fault(radio)
+        {
+            return fail(key, rule);
         }
         let mut before = None;
         for (n, change) in self.changes.iter().enumerate() {
@@ -149,7 +189,9 @@ impl LinkConfig {
     /// How long such a packet is at least under way.
     pub(super) fn least_time(&self, size: Bytes) -> Duration {
         let sending = match self.shaper {
-            Shaper::Serial if self.trace.is_none() => self.serialisation(size),
+            Shaper::Serial if self.trace.is_none() && self.radio.is_none() => {
+                self.serialisation(size)
+            }
             Shaper::Serial | Shaper::Bucket { .. } => Duration::ZERO,
         };
         let nanos = self.least_delay().as_nanos();

@@ -2,9 +2,10 @@
 //!
 //! # Source
 //!
-//! The traces of Mahimahi (Netravali et al., "Mahimahi: Accurate Record-and-Replay for HTTP", USENIX
-//! ATC 2015), `mm-link(1)`: each line of a file is a time in milliseconds at which so much as one packet of the
-//! largest size may leave. When the file ends it begins anew, its last time being the new zero.
+//! The traces of Mahimahi (Netravali et al., "Mahimahi: Accurate Record-and-Replay for HTTP",
+//! USENIX ATC 2015), `mm-link(1)`: each line of a file is a time in milliseconds at which so much
+//! as one packet of the largest size may leave. When the file ends it begins anew, its last time
+//! being the new zero.
 
 use std::sync::Arc;
 

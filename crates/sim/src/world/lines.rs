@@ -7,24 +7,28 @@ use crate::agenda::Event;
 use crate::line::{Fate, Line};
 use crate::packet::Packet;
 use crate::probe::Watch;
-use crate::route::{Behind, Step};
+use crate::route::{Behind, Passage, Step};
 
 impl World<'_> {
-    /// What is behind each link.
-    pub(super) fn add_lines(&mut self) -> Vec<Behind> {
+    /// What the links are to the ways through them.
+    pub(super) fn add_lines(&mut self) -> Vec<Passage> {
         let root = Rng::new(self.config.seed).fork("line");
-        let mut behind = Vec::new();
+        let mut passages = Vec::new();
         for (n, link) in (0..).zip(&self.config.links) {
-            behind.push(if link.is_uneven() {
+            let behind = if link.is_uneven() {
                 let id = u32::try_from(self.lines.len()).unwrap_or(u32::MAX);
                 let rng = root.fork(&link.name);
                 self.lines.push(Line::new(n, link.delay, &link.line, &rng));
                 Behind::Line(id)
             } else {
                 Behind::Wire(link.delay)
+            };
+            passages.push(Passage {
+                wireless: link.radio.is_some(),
+                behind,
             });
         }
-        behind
+        passages
     }
 
     pub(super) fn put_on_line(&mut self, id: u32, pkt: &Packet) {

@@ -24,6 +24,7 @@ impl World<'_> {
                     self.agenda.schedule(at, Event::Wire(id));
                 }
             }
+            Step::Radio(id) => self.offer_to_radio(id, pkt),
             Step::Line(id) => self.put_on_line(id, pkt),
             Step::End => self.arrivals.push_back(*pkt),
         }
@@ -89,6 +90,11 @@ impl World<'_> {
         if link.qdisc.next_timer().is_some_and(|due| due <= self.now) {
             link.qdisc.on_timer(self.now);
         }
+        if self.links[id as usize].radio.is_some() {
+            self.fill_driver(id);
+            return;
+        }
+        let link = &self.links[id as usize];
         // A queue that held its packets back may let one go.
         if !link.awaited
             && link.qdisc.backlog().packets > 0

@@ -1,5 +1,6 @@
 //! The event loop: one clock, one agenda, one `match`.
 
+mod air;
 mod applications;
 mod endpoints;
 mod lines;
@@ -21,6 +22,7 @@ use crate::config::{Config, ConfigError};
 use crate::host::{Flow, Hosts, Outbox};
 use crate::line::Line;
 use crate::link::{Link, Wire};
+use crate::medium::{Medium, Sent};
 use crate::packet::{Owner, Packet};
 use crate::probe::LinkProbe;
 use crate::records::{FlowKind, LinkCounters, Records, SignalRecord};
@@ -64,6 +66,9 @@ struct World<'a> {
     beginnings: Beginnings,
     wires: Vec<Wire>,
     lines: Vec<Line>,
+    media: Vec<Medium>,
+    /// What a medium has just delivered; empty between events.
+    sent: Sent,
     /// Those of the configuration, then slots for connections of applications.
     flows: Vec<Flow>,
     applications: Applications,
@@ -94,13 +99,15 @@ impl<'a> World<'a> {
             now: Instant::ZERO,
             end: Instant::ZERO + config.duration,
             sample: config.sample,
-            agenda: Agenda::new(0, 0, 0),
+            agenda: Agenda::new(0, 0, 0, 0),
             routes: Routes::default(),
             links: Vec::new(),
             probes: Vec::new(),
             beginnings: Beginnings::new(&config.flows),
             wires: Vec::new(),
             lines: Vec::new(),
+            media: Vec::new(),
+            sent: Sent::default(),
             flows: Vec::with_capacity(config.flows.len()),
             applications: Applications::default(),
             events: config.keep_events.then(Vec::new),
@@ -111,7 +118,8 @@ impl<'a> World<'a> {
         };
         let ways = world.find_ways(config)?;
         let (wires, uneven) = (world.wires.len(), world.lines.len());
-        world.agenda = Agenda::new(config.links.len(), wires, uneven);
+        let media = world.add_media();
+        world.agenda = Agenda::new(config.links.len(), wires, uneven, media);
         world.add_links(config, &root.fork("link"), samples);
         world.add_flows(&ways);
         let measure_from = Instant::ZERO + config.measure_from;
@@ -131,12 +139,13 @@ impl<'a> World<'a> {
     fn add_links(&mut self, config: &Config, rng: &Rng, samples: usize) {
         for (n, link) in (0..).zip(&config.links) {
             let facts = LinkFacts {
-                // Nobody can tell a queue what a trace will be.
-                rate: link.trace.is_none().then_some(link.rate),
+                // Nobody can tell a queue what a trace or the air will allow.
+                rate: (link.trace.is_none() && link.radio.is_none()).then_some(link.rate),
                 mtu: FRAME,
             };
             let qdisc = link.qdisc.build(&facts, rng.fork(&link.name));
             self.links.push(Link::new(qdisc, link));
+            self.add_radio(n);
             self.probes.push(LinkProbe::new(samples));
             self.follow_queue_timer(n);
             self.await_change(n, 0);
@@ -151,11 +160,11 @@ impl<'a> World<'a> {
                 rule: format!("at most {MAX_INDEX} flows"),
             });
         }
-        let behind = self.add_lines();
+        let passages = self.add_lines();
         let mut ways = Vec::with_capacity(config.flows.len());
         for flow in &config.flows {
-            let forward = self.routes.add(&flow.forward, &behind)?;
-            ways.push((forward, self.routes.add(&flow.reverse, &behind)?));
+            let forward = self.routes.add(&flow.forward, &passages)?;
+            ways.push((forward, self.routes.add(&flow.reverse, &passages)?));
         }
         for &delay in self.routes.wire_delays() {
             self.wires.push(Wire::new(delay));
@@ -226,6 +235,7 @@ impl<'a> World<'a> {
                 return next;
             }
             Event::Line(id) => self.on_line(id),
+            Event::Medium(id) => self.on_medium(id),
             Event::Change(id) => self.on_change(id),
             Event::Queue(id) => self.on_queue_timer(id),
             Event::Start(id) => self.on_start(id),
@@ -267,6 +277,9 @@ impl<'a> World<'a> {
         for link in &mut self.links {
             link.begin_measuring();
         }
+        for radio in self.media.iter_mut().flat_map(|medium| &mut medium.radios) {
+            radio.begin_measuring();
+        }
         self.gather_connections(Gather::Totals);
         for flow in &mut self.flows[..self.config.flows.len()] {
             flow.begin_measuring();
@@ -285,9 +298,13 @@ impl<'a> World<'a> {
         let links = named.zip(&self.links).zip(self.probes).zip(&self.before);
         let flows = self.flows.into_iter().zip(&config.flows);
         let flows = flows.zip(self.beginnings.finish());
+        let media = self.media;
         Records {
             links: links
-                .map(|(((name, link), probe), before)| probe.finish(name, before, link, measured))
+                .map(|(((name, link), probe), before)| {
+                    let record = probe.finish(name, before, link, measured);
+                    air::told_by_radio(record, link, &media)
+                })
                 .collect(),
             flows: flows
                 .map(|((flow, config), initial_losses)| {

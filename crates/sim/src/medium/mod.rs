@@ -1,0 +1,229 @@
+//! The air: radios that share a medium, one at a time.
+//!
+//! # Source
+//!
+//! IEEE 802.11 as [`phy`] and [`edca`] have it; the queue of the driver below the queue discipline,
+//! its limits in packets or airtime and turns by airtime as in T. Høiland-Jørgensen et al., "Ending
+//! the Anomaly: Achieving Low Latency and Airtime Fairness in `WiFi`" (USENIX ATC 2017), and
+//! Linux's airtime queue limits.
+//!
+//! # Law
+//!
+//! Each class of each radio that has something to send waits until the air has been idle for its
+//! AIFS, then for the slots it has drawn; who waits while another sends keeps the slots that are
+//! left. The winner sends an A-MPDU of packets for one client and hears a block acknowledgement; a
+//! class with a TXOP limit goes on until that is used up. Of classes of one radio that are due at
+//! once the most urgent sends and the others draw anew. Radios that begin at once collide: all they
+//! send is lost on the air, and sent again after a longer wait, seven times at most.
+//!
+//! # Not modelled
+//!
+//! Errors of the channel (every MPDU outside a collision arrives), rate control, hidden stations
+//! and capture, RTS/CTS, A-MSDU, multi-user transmissions, power saving, beacons, legacy stations,
+//! virtual carrier sense beyond the acknowledgement.
+
+mod edca;
+mod phy;
+mod radio;
+
+use sojourn_net::{Duration, Instant, Rate, Rng};
+
+use crate::config::RadioConfig;
+use crate::packet::Packet;
+use edca::Class;
+use phy::{SIFS, acknowledgement};
+use radio::Aggregate;
+pub(crate) use radio::Radio;
+
+/// What the air is doing.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// Nobody has sent since then.
+    Idle(Instant),
+    /// A radio sends until then; what is left of its opportunity afterwards.
+    Sending {
+        radio: usize,
+        aggregate: Aggregate,
+        until: Instant,
+        room: Duration,
+    },
+    /// Several did, until then.
+    Collided { until: Instant },
+}
+
+/// A medium and its radios.
+#[derive(Debug)]
+pub(crate) struct Medium {
+    pub(crate) name: String,
+    pub(crate) radios: Vec<Radio>,
+    state: State,
+    /// Who collides.
+    colliding: Vec<(usize, Aggregate)>,
+    /// What an event is pending for.
+    pub(crate) due: Option<Instant>,
+}
+
+/// What has become of packets.
+#[derive(Debug, Default)]
+pub(crate) struct Sent {
+    /// Whose they were.
+    pub(crate) radio: usize,
+    pub(crate) arrived: Vec<Packet>,
+    /// Given up, each with its radio.
+    pub(crate) lost: Vec<(usize, Packet)>,
+}
+
+impl Medium {
+    pub(crate) fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            radios: Vec::new(),
+            state: State::Idle(Instant::ZERO),
+            colliding: Vec::new(),
+            due: None,
+        }
+    }
+
+    /// Adds the radio of link number `link`; returns its number.
+    pub(crate) fn add(&mut self, link: u32, rate: Rate, config: &RadioConfig, rng: Rng) -> usize {
+        self.radios.push(Radio::new(link, rate, config, rng));
+        self.radios.len() - 1
+    }
+
+    /// The driver of a radio takes a packet out of its queue.
+    pub(crate) fn push(&mut self, radio: usize, now: Instant, pkt: Packet) {
+        let busy = !matches!(self.state, State::Idle(_));
+        self.radios[radio].push(now, pkt, busy);
+    }
+
+    /// When something happens next, unless a packet comes before.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        match self.state {
+            State::Sending { until, .. } | State::Collided { until } => Some(until),
+            State::Idle(since) => {
+                let all = self.radios.iter().flat_map(|radio| &radio.contenders);
+                let active = all.filter(|contender| contender.active);
+                active.map(|contender| contender.start(since)).min()
+            }
+        }
+    }
+
+    /// What was due at `now` happens.
+    pub(crate) fn on_time(&mut self, now: Instant, sent: &mut Sent) {
+        match self.state {
+            State::Idle(since) => self.begin(since, now),
+            State::Sending {
+                radio,
+                aggregate,
+                room,
+                ..
+            } => self.arrive(now, radio, aggregate, room, sent),
+            State::Collided { .. } => self.part(now, sent),
+        }
+    }
+
+    /// Someone sends, or several do.
+    fn begin(&mut self, idle: Instant, now: Instant) {
+        self.colliding.clear();
+        for (n, radio) in self.radios.iter_mut().enumerate() {
+            let mut winner: Option<Class> = None;
+            for class in Class::ALL.into_iter().rev() {
+                let contender = &mut radio.contenders[class as usize];
+                let due = contender.active && contender.start(idle) <= now;
+                match (due, winner) {
+                    (true, None) => winner = Some(class),
+                    // A collision within the radio: the less urgent one draws anew.
+                    (true, Some(_)) => {
+                        contender.fail(&mut radio.rng);
+                    }
+                    (false, _) => contender.freeze(idle, now),
+                }
+            }
+            if let Some(class) = winner {
+                let limit = class.limit();
+                let room = (limit > Duration::ZERO).then_some(limit);
+                if let Some(aggregate) = radio.next_aggregate(class, room) {
+                    radio.counted.attempts += 1;
+                    self.colliding.push((n, aggregate));
+                }
+            }
+        }
+        self.state = match self.colliding.as_slice() {
+            [] => State::Idle(idle),
+            &[(radio, aggregate)] => {
+                let spent = aggregate.time + acknowledgement();
+                State::Sending {
+                    radio,
+                    aggregate,
+                    until: now + spent,
+                    room: aggregate.class.limit().saturating_sub(spent),
+                }
+            }
+            several => {
+                let longest = several.iter().map(|(_, aggregate)| aggregate.time).max();
+                // They wait for an acknowledgement in vain.
+                let spent = longest.unwrap_or(Duration::ZERO) + acknowledgement();
+                for (radio, _) in several {
+                    let counted = &mut self.radios[*radio].counted;
+                    counted.collisions += 1;
+                    counted.sending += spent;
+                }
+                State::Collided { until: now + spent }
+            }
+        };
+    }
+
+    fn arrive(
+        &mut self,
+        now: Instant,
+        n: usize,
+        aggregate: Aggregate,
+        room: Duration,
+        sent: &mut Sent,
+    ) {
+        let radio = &mut self.radios[n];
+        let took = aggregate.time + acknowledgement();
+        sent.radio = n;
+        radio.take(aggregate, took, &mut sent.arrived);
+        for pkt in &sent.arrived {
+            radio.below.record(now.since(pkt.entered).as_nanos());
+        }
+        radio.counted.aggregates += 1;
+        radio.counted.sent += sent.arrived.len() as u64;
+        radio.counted.sending += took;
+        // The opportunity goes on after SIFS, if another aggregate fits.
+        let least = SIFS + acknowledgement();
+        if room > least
+            && let Some(next) =
+                radio.next_aggregate(aggregate.class, Some(room.saturating_sub(least)))
+            && next.time + least <= room
+        {
+            let takes = SIFS + next.time + acknowledgement();
+            self.state = State::Sending {
+                radio: n,
+                aggregate: next,
+                until: now + takes,
+                room: room.saturating_sub(takes),
+            };
+            return;
+        }
+        radio.contenders[aggregate.class as usize].succeed(&mut radio.rng);
+        self.state = State::Idle(now);
+    }
+
+    /// Those who collided draw anew, or give up.
+    fn part(&mut self, now: Instant, sent: &mut Sent) {
+        for &(n, aggregate) in &self.colliding {
+            let radio = &mut self.radios[n];
+            if radio.contenders[aggregate.class as usize].fail(&mut radio.rng) {
+                let mut given_up = Vec::new();
+                radio.take(aggregate, aggregate.time, &mut given_up);
+                sent.lost.extend(given_up.into_iter().map(|pkt| (n, pkt)));
+            }
+        }
+        self.state = State::Idle(now);
+    }
+}
+
+#[cfg(test)]
+mod tests;

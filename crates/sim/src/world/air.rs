@@ -1,0 +1,153 @@
+//! Links that share a medium.
+
+use sojourn_net::{Duration, Packet as View, Rng};
+use sojourn_qdisc::{Number, Qdisc, Statistic};
+
+use super::World;
+use crate::agenda::Event;
+use crate::link::{Link, Taken};
+use crate::medium::Medium;
+use crate::packet::Packet;
+use crate::probe::Watch;
+use crate::records::LinkRecord;
+
+impl World<'_> {
+    /// The media that links name; returns how many there are.
+    pub(super) fn add_media(&mut self) -> usize {
+        for radio in self.config.links.iter().filter_map(|l| l.radio.as_ref()) {
+            if self.media.iter().all(|medium| medium.name != radio.medium) {
+                self.media.push(Medium::new(&radio.medium));
+            }
+        }
+        self.media.len()
+    }
+
+    /// Gives link `n` its radio, if it is wireless.
+    pub(super) fn add_radio(&mut self, n: u32) {
+        let config = &self.config.links[n as usize];
+        let Some(radio) = &config.radio else { return };
+        let rng = Rng::new(self.config.seed).fork("radio").fork(&config.name);
+        let mut media = (0..).zip(&mut self.media);
+        let medium = media.find(|(_, medium)| medium.name == radio.medium);
+        self.links[n as usize].radio =
+            medium.map(|(m, medium)| (m, medium.add(n, config.rate, radio, rng)));
+    }
+
+    pub(super) fn offer_to_radio(&mut self, id: u32, pkt: &Packet) {
+        let n = id as usize;
+        let queued = Packet {
+            entered: self.now,
+            step: pkt.step + 1,
+            ..*pkt
+        };
+        let mut watch = Watch {
+            probe: &mut self.probes[n],
+            events: self.events.as_mut(),
+            beginnings: &mut self.beginnings,
+            link: id,
+        };
+        self.links[n].qdisc.enqueue(self.now, queued, &mut watch);
+        self.fill_driver(id);
+    }
+
+    /// The driver takes out of the queue what it has room for.
+    pub(super) fn fill_driver(&mut self, id: u32) {
+        let n = id as usize;
+        let Some((m, radio)) = self.links[n].radio else {
+            return;
+        };
+        while self.media[m as usize].radios[radio].has_room() {
+            let mut watch = Watch {
+                probe: &mut self.probes[n],
+                events: self.events.as_mut(),
+                beginnings: &mut self.beginnings,
+                link: id,
+            };
+            let Some(pkt) = self.links[n].qdisc.dequeue(self.now, &mut watch) else {
+                break;
+            };
+            let others = self.links[n].qdisc.backlog().packets > 0;
+            let medium = &mut self.media[m as usize];
+            let busy = if others {
+                medium.radios[radio].airtime(&pkt)
+            } else {
+                Duration::ZERO
+            };
+            self.probes[n].on_taken(&Taken {
+                waited: self.now.since(pkt.entered),
+                size: pkt.size(),
+                busy,
+            });
+            medium.push(radio, self.now, pkt);
+        }
+        self.follow_queue_timer(id);
+        self.follow_medium(m);
+    }
+
+    /// Sees to it that an event is pending for what happens next on a medium.
+    fn follow_medium(&mut self, m: u32) {
+        let medium = &mut self.media[m as usize];
+        let next = medium.next();
+        if let Some(at) = next
+            && next != medium.due
+        {
+            medium.due = next;
+            self.agenda.schedule(at.max(self.now), Event::Medium(m));
+        }
+    }
+
+    pub(super) fn on_medium(&mut self, m: u32) {
+        let medium = &mut self.media[m as usize];
+        medium.due = None;
+        let mut sent = std::mem::take(&mut self.sent);
+        medium.on_time(self.now, &mut sent);
+        let (n, delivered) = (sent.radio, !sent.arrived.is_empty());
+        for pkt in sent.arrived.drain(..) {
+            self.forward(&pkt);
+        }
+        for (radio, pkt) in sent.lost.drain(..) {
+            let link = self.media[m as usize].radios[radio].link;
+            let mut watch = Watch {
+                probe: &mut self.probes[link as usize],
+                events: self.events.as_mut(),
+                beginnings: &mut self.beginnings,
+                link,
+            };
+            watch.on_lost(self.now, &pkt);
+            self.fill_driver(link);
+        }
+        self.sent = sent;
+        if delivered {
+            let link = self.media[m as usize].radios[n].link;
+            self.fill_driver(link);
+        }
+        self.follow_medium(m);
+    }
+}
+
+/// What the radio of `link`, if it has one, adds to its record.
+pub(super) fn told_by_radio(record: LinkRecord, link: &Link, media: &[Medium]) -> LinkRecord {
+    let Some((m, radio)) = link.radio else {
+        return record;
+    };
+    let radio = &media[m as usize].radios[radio];
+    let count = |name, n| Statistic {
+        part: None,
+        name,
+        value: Number::Count(n),
+    };
+    let counted = radio.counted;
+    let mut statistics = record.statistics;
+    statistics.extend([
+        count("wifi_attempts", counted.attempts),
+        count("wifi_collisions", counted.collisions),
+        count("wifi_aggregates", counted.aggregates),
+        count("wifi_packets", counted.sent),
+    ]);
+    LinkRecord {
+        sending: counted.sending,
+        driver: Some(Box::new(radio.below.clone())),
+        statistics,
+        ..record
+    }
+}
