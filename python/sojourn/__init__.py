@@ -45,6 +45,7 @@ from sojourn.cake import Cake, Cobalt
 from sojourn.classful import Drr, PfifoFast, Prio
 from sojourn.controllers import DualPi2, FqPie, Nlred, Ns2Red, Pie, SfqCodel
 from sojourn.marking import Blue, Choke
+from sojourn.presets import parking_lot
 from sojourn.qdiscs import (
     Ared,
     Bfifo,
@@ -160,6 +161,7 @@ __all__ = [
     "kbit",
     "mbit",
     "ms",
+    "parking_lot",
     "plot_cdf",
     "plot_ellipse",
     "plot_series",

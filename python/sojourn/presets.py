@@ -223,3 +223,79 @@ def access_link(
         replications=replications,
         seed=seed,
     )
+
+
+def parking_lot(
+    *,
+    rate: str,
+    queues: Mapping[str, Queue],
+    hops: int = 3,
+    rtt: str = "50ms",
+    duration: str = "70s",
+    warmup: str = "15s",
+    replications: int = 10,
+    seed: int = 1,
+) -> Scenario:
+    """Compose a parking lot: bottlenecks in series, a flow across all and one across each.
+
+    Parameters
+    ----------
+    rate
+        Of every link, with its unit.
+    queues
+        One arm each, by its name: the queue is set at every link.
+    hops
+        How many links there are, 2 or more.
+    rtt
+        Round-trip time of every flow with empty queues, with its unit.
+    duration, warmup
+        How long a run lasts, and from when on totals count, with units.
+    replications, seed
+        Runs an arm, and what their random numbers derive from.
+
+    Returns
+    -------
+    Scenario
+        The scenario, with the links ``hop1``, ``hop2`` … and the traffic ``through`` (all of
+        them) and ``cross1``, ``cross2`` … (one each).
+
+    Raises
+    ------
+    ScenarioError
+        There are fewer than two hops or no queues, or a value is not one.
+
+    Examples
+    --------
+    >>> from sojourn import Pfifo
+    >>> [group.name for group in parking_lot(rate="10mbit", queues={"a": Pfifo()}).traffic]
+    ['through', 'cross1', 'cross2', 'cross3']
+    """
+    if hops < 2:  # noqa: PLR2004 - one bottleneck is not a series
+        message = f"hops: {hops} is out of range: a parking lot has 2 or more"
+        raise _core.ScenarioError(message)
+    if not queues:
+        message = "queues: at least one is needed"
+        raise _core.ScenarioError(message)
+    names = [f"hop{number}" for number in range(1, hops + 1)]
+    first = next(iter(queues.values()))
+
+    def flow(name: str, path: list[str]) -> Tcp:
+        return Tcp(name=name, path=path, start_jitter=JITTER)
+
+    return Scenario(
+        name=f"parking lot of {hops}",
+        links={name: Link(rate=rate, qdisc=first) for name in names},
+        traffic=[
+            flow("through", names),
+            *(flow(f"cross{number}", [name]) for number, name in enumerate(names, start=1)),
+        ],
+        arms=[
+            Arm(name=arm, set={f"links.{name}.qdisc": queue for name in names})
+            for arm, queue in queues.items()
+        ],
+        rtt=rtt,
+        duration=duration,
+        warmup=warmup,
+        replications=replications,
+        seed=seed,
+    )

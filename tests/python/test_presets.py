@@ -53,3 +53,27 @@ def test_changes_reach_links_traffic_and_the_whole(scenario: sj.Scenario) -> Non
     assert isinstance(down, sj.Tcp)
     assert down.cc == "reno"
     assert changed.seed == 5
+
+
+def test_a_flow_across_a_parking_lot_competes_at_every_link() -> None:
+    scenario = presets.parking_lot(
+        rate="10mbit",
+        queues={"fifo": sj.Pfifo(limit=100), "fair": sj.FqCoDel()},
+        duration="40s",
+        warmup="10s",
+        replications=2,
+    )
+    flows = sj.run(scenario).flows
+    assert flows["flow"].unique().sort().to_list() == ["cross1", "cross2", "cross3", "through"]
+    rate = {key: value["goodput_mbit_per_s"].mean() for key, value in flows.group_by("arm", "flow")}
+    # Behind a FIFO who waits and loses at three links gets the least; max-min fair is a half.
+    for cross in ("cross1", "cross2", "cross3"):
+        assert rate["fifo", "through"] < 0.6 * rate["fifo", cross]
+        assert 0.8 < rate["fair", "through"] / rate["fair", cross] <= 1.05
+        assert 9.0 < rate["fair", "through"] + rate["fair", cross] < 9.6
+
+
+@pytest.mark.parametrize(("hops", "queues"), [(1, {"a": sj.Pfifo()}), (2, {})])
+def test_a_parking_lot_has_links_and_queues(hops: int, queues: dict[str, sj.Queue]) -> None:
+    with pytest.raises(sj.ScenarioError, match=r"^(hops|queues): "):
+        presets.parking_lot(rate="10mbit", queues=queues, hops=hops)
