@@ -37,7 +37,7 @@ class Tcp:
         Client that they belong to, 0 to 126, for queues that share among hosts.
     cc
         Congestion control: ``"cubic"``, ``"reno"``, ``"highspeed"``, ``"dctcp"``,
-        ``"prague"``, ``"bbr"``, ``"vegas"`` or ``"ledbat"``.
+        ``"prague"``, ``"bbr"``, ``"bbr3"``, ``"vegas"`` or ``"ledbat"``.
     slow_start
         How slow start ends besides by congestion: ``"standard"``, not at all; ``"hystart"``, for
         ``"cubic"``; or ``"hystart++"`` (RFC 9406). By default as Linux does.
@@ -58,7 +58,7 @@ class Tcp:
         ``"validate"`` (RFC 7661).
     pacing
         Spread transmissions over the round trip, as the queue ``fq`` at a Linux sender does: two
-        windows a round trip in slow start, 1.2 later. ``"bbr"`` is paced anyway.
+        windows a round trip in slow start, 1.2 later. ``"bbr"`` and ``"bbr3"`` are paced anyway.
 
     Examples
     --------
@@ -119,7 +119,7 @@ class Quic:
         Client that they belong to, 0 to 126, for queues that share among hosts.
     cc
         Congestion control: ``"cubic"``, ``"reno"`` (the NewReno of RFC 9002), ``"highspeed"``,
-        ``"bbr"``, ``"vegas"`` or ``"ledbat"``.
+        ``"bbr"``, ``"bbr3"``, ``"vegas"`` or ``"ledbat"``.
     bytes
         Bytes to transfer, or the distribution that each connection draws them from, see `Tcp`; by
         default there is no end.

@@ -152,3 +152,55 @@ fn an_early_way_out_of_slow_start_costs_fewer_packets() {
         [SlowStart::Standard, SlowStart::HyStartPlusPlus].map(|way| drops(CcKind::Reno, way));
     assert!(5 * plus_plus < 4 * standard);
 }
+
+#[test]
+fn bbr_fills_a_link_and_version_3_loses_less_in_a_shallow_queue() {
+    let seen = |cc, mbit, qdisc| {
+        let seen = Dumbbell {
+            mbit,
+            qdisc,
+            seconds: 60,
+            warm_up: 5,
+            flows: vec![plain(cc)],
+        }
+        .seen();
+        println!("{cc}, {mbit} Mbit/s, {qdisc}: {seen:?}");
+        seen
+    };
+    for cc in [CcKind::Bbr, CcKind::Bbr3] {
+        for mbit in [10, 100] {
+            let deep = seen(cc, mbit, "pfifo limit 10000");
+            // 95.64 % is payload.
+            assert!(deep.goodputs[0] > 0.85 * float(mbit), "{cc}: {deep:?}");
+            assert!(deep.sojourn_ms < 26.0, "{cc}: {deep:?}");
+            assert_eq!(deep.drops, 0, "{cc}");
+        }
+    }
+    let (one, three) = (CcKind::Bbr, CcKind::Bbr3);
+    let [one, three] = [one, three].map(|cc| seen(cc, 100, "pfifo limit 40"));
+    assert!(three.drops < one.drops / 4, "{three:?} {one:?}");
+    assert!(three.goodputs[0] > 70.0, "{three:?}");
+}
+
+#[test]
+fn bbr_shares_with_its_kind_and_with_cubic() {
+    let shares = |flows: [CcKind; 2]| {
+        let seen = Dumbbell {
+            mbit: 20,
+            qdisc: "pfifo limit 120",
+            seconds: 120,
+            warm_up: 20,
+            flows: flows.map(plain).to_vec(),
+        }
+        .seen();
+        println!("{flows:?}: {seen:?}");
+        seen.goodputs[0] / (seen.goodputs[0] + seen.goodputs[1])
+    };
+    for cc in [CcKind::Bbr, CcKind::Bbr3] {
+        let share = shares([cc, cc]);
+        assert!((0.35..0.65).contains(&share), "{cc}: {share}");
+        // A queue of 1.5 BDP leaves CUBIC its living.
+        let share = shares([cc, CcKind::Cubic]);
+        assert!((0.2..0.8).contains(&share), "{cc} and cubic: {share}");
+    }
+}

@@ -25,7 +25,7 @@
 //! Gains are in 256ths, bandwidths in segments/µs times 2^24, as in Linux.
 
 mod aggregation;
-mod filter;
+pub(super) mod filter;
 mod policer;
 
 use sojourn_net::{Instant, Rng};

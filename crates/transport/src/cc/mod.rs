@@ -1,6 +1,7 @@
 //! Congestion control: how much may be in flight.
 
 mod bbr;
+mod bbr3;
 mod cubic;
 mod dctcp;
 mod highspeed;
@@ -17,6 +18,7 @@ use std::str::FromStr;
 use sojourn_net::Instant;
 
 pub use bbr::Bbr;
+pub use bbr3::Bbr3;
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
 pub use highspeed::HighSpeed;
@@ -233,6 +235,8 @@ controllers! {
     Prague("prague", Box<Prague>) = |_| Box::default();
     /// BBR, version 1.
     Bbr("bbr", Box<Bbr>) = |seed| Box::new(Bbr::new(seed));
+    /// BBR, version 3.
+    Bbr3("bbr3", Box<Bbr3>) = |seed| Box::new(Bbr3::new(seed));
     /// Brakmo and Peterson's, as in Linux.
     Vegas("vegas", Vegas) = |_| Vegas::default();
     /// RFC 6817. Larger than the others, which should not pay for it.
@@ -246,7 +250,7 @@ impl CcKind {
         match self {
             Self::Cubic => &[HyStart, Standard, HyStartPlusPlus],
             Self::Reno | Self::HighSpeed | Self::Dctcp => &[Standard, HyStartPlusPlus],
-            Self::Bbr | Self::Prague | Self::Vegas | Self::Ledbat => &[],
+            Self::Bbr | Self::Bbr3 | Self::Prague | Self::Vegas | Self::Ledbat => &[],
         }
     }
 

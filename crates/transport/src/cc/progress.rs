@@ -13,6 +13,10 @@ pub struct RateSample {
     pub interval_micros: u64,
     /// The application, not the path, was the limit.
     pub app_limited: bool,
+    /// Segments in flight when it was sent, with it.
+    pub in_flight_then: u32,
+    /// Segments deemed lost since.
+    pub lost_since: u64,
 }
 
 /// What losses are being repaired.

@@ -14,7 +14,7 @@
 //!                                                    most the initial window
 //! ```
 //!
-//! A controller that models the path (`bbr`) sets window and rate itself, and is paced in any case.
+//! A controller that models the path (`bbr`, `bbr3`) sets window and rate itself, and is paced in any case.
 //!
 //! The window grows by what is acknowledged of packets sent after recovery began, while it, and
 //! not the application, limits sending (§7.8).

@@ -292,6 +292,7 @@ impl Endpoint {
     /// Data is about to be sent: for the first time, or after a pause.
     fn note_rate(&mut self, now: Instant) {
         let first = self.spaces[APP].eliciting == 0;
+        let in_flight = self.packets_in_flight();
         let Some(rates) = &mut self.rates else { return };
         if self.spaces[APP].last_eliciting.is_none() {
             let rtt = self.rtt.smoothed().as_micros();
@@ -304,7 +305,7 @@ impl Endpoint {
         } else if first && rates.is_app_limited() {
             self.congestion.on_restart(now);
         }
-        rates.on_sent(now, first);
+        rates.on_sent(now, first, in_flight, self.counters.lost);
     }
 
     fn remember(&mut self, now: Instant, n: usize, eliciting: bool, datagram: Datagram, size: u16) {

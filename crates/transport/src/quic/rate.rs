@@ -19,6 +19,9 @@ struct Stamp {
     delivered_at: Instant,
     first_sent: Instant,
     app_limited: bool,
+    /// Packets in flight, with it, and packets lost by then.
+    in_flight: u32,
+    lost: u64,
 }
 
 /// The sampler of one connection.
@@ -38,8 +41,9 @@ pub(super) struct Rates {
 }
 
 impl Rates {
-    /// A packet is sent; `first`: nothing is in flight.
-    pub(super) fn on_sent(&mut self, now: Instant, first: bool) {
+    /// A packet is sent while `in_flight` others are in flight, `first`: none of the data's, and
+    /// after `lost` were.
+    pub(super) fn on_sent(&mut self, now: Instant, first: bool, in_flight: u32, lost: u64) {
         if first {
             self.first_sent = now;
             self.delivered_at = now;
@@ -49,6 +53,8 @@ impl Rates {
             delivered_at: self.delivered_at,
             first_sent: self.first_sent,
             app_limited: self.is_app_limited(),
+            in_flight: in_flight + 1,
+            lost,
         });
     }
 
@@ -69,8 +75,8 @@ impl Rates {
         }
     }
 
-    /// The acknowledgement is read. A rate over less than the least round trip is none.
-    pub(super) fn finish(&mut self, least: Duration) -> Option<RateSample> {
+    /// The acknowledgement is read; `lost` have been by now. A rate over less than the least round trip is none.
+    pub(super) fn finish(&mut self, least: Duration, lost: u64) -> Option<RateSample> {
         if self.app_limited > 0 && self.delivered > self.app_limited {
             self.app_limited = 0;
         }
@@ -84,6 +90,8 @@ impl Rates {
             delivered: self.delivered - stamp.delivered,
             interval_micros: interval.as_micros().max(1),
             app_limited: stamp.app_limited,
+            in_flight_then: stamp.in_flight,
+            lost_since: lost - stamp.lost,
         })
     }
 
@@ -107,15 +115,15 @@ mod tests {
     fn the_rate_is_that_of_the_slower_of_sending_and_acknowledging() {
         let mut rates = Rates::default();
         for n in 0..4 {
-            rates.on_sent(MS(10 * n), n == 0);
+            rates.on_sent(MS(10 * n), n == 0, 0, 0);
         }
         rates.on_acked(MS(100), 0, MS(0));
-        let first = rates.finish(Duration::from_millis(100)).unwrap();
+        let first = rates.finish(Duration::from_millis(100), 0).unwrap();
         assert_eq!((first.delivered, first.interval_micros), (1, 100_000));
         for n in 1..4 {
             rates.on_acked(MS(131), n, MS(10 * n as u64));
         }
-        let rest = rates.finish(Duration::from_millis(100)).unwrap();
+        let rest = rates.finish(Duration::from_millis(100), 0).unwrap();
         assert_eq!((rest.delivered, rest.interval_micros), (4, 131_000));
         assert!(!rest.app_limited);
     }
@@ -123,13 +131,15 @@ mod tests {
     #[test]
     fn the_application_is_the_limit_until_its_last_flight_is_delivered() {
         let mut rates = Rates::default();
-        rates.on_sent(MS(0), true);
+        rates.on_sent(MS(0), true, 7, 2);
         rates.limit_by_app(1);
-        rates.on_sent(MS(1), false);
+        rates.on_sent(MS(1), false, 1, 2);
         rates.on_acked(MS(50), 0, MS(0));
-        assert!(!rates.finish(Duration::ZERO).unwrap().app_limited);
+        let first = rates.finish(Duration::ZERO, 5).unwrap();
+        assert!(!first.app_limited);
+        assert_eq!((first.in_flight_then, first.lost_since), (8, 3));
         rates.on_acked(MS(51), 1, MS(1));
-        assert!(rates.finish(Duration::ZERO).unwrap().app_limited);
+        assert!(rates.finish(Duration::ZERO, 5).unwrap().app_limited);
         assert!(!rates.is_app_limited());
     }
 }

@@ -231,9 +231,11 @@ impl Sender {
             flags,
             ..self.blank(now)
         });
-        let (delivered, idle) = (self.delivered, self.board.outstanding() == 0);
-        if let Some(sampler) = self.sampler() {
-            sampler.on_sent(now, delivered, idle);
+        if self.is_steered() {
+            let (standing, idle) = (self.standing(true), self.board.outstanding() == 0);
+            if let Some(sampler) = self.sampler() {
+                sampler.on_sent(now, standing, idle);
+            }
         }
         self.board.push(Sent {
             at: now,
@@ -310,9 +312,11 @@ impl Sender {
         sent.at = now;
         sent.flags |= EVER_RESENT;
         let (len, control) = (sent.len, sent.control);
-        let (delivered, index) = (self.delivered, seq - self.board.una);
-        if let Some(sampler) = self.sampler() {
-            sampler.on_resent(now, delivered, index);
+        if self.is_steered() {
+            let (standing, index) = (self.standing(true), seq - self.board.una);
+            if let Some(sampler) = self.sampler() {
+                sampler.on_resent(now, standing, index);
+            }
         }
         out.push(Segment {
             seq,

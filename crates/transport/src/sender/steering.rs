@@ -3,6 +3,7 @@
 use sojourn_net::Instant;
 
 use super::ack::Findings;
+use super::rate::Standing;
 use super::{Phase, Sender};
 use crate::cc::{CongestionControl, Episode, Progress, Start};
 use crate::segment::MSS;
@@ -39,16 +40,26 @@ impl Sender {
         }
     }
 
+    /// What a segment that leaves remembers; `adds`: it was not in flight before.
+    pub(super) fn standing(&self, adds: bool) -> Standing {
+        Standing {
+            delivered: self.delivered,
+            lost: self.lost_total,
+            in_flight: self.board.in_flight() + u32::from(adds),
+        }
+    }
+
     /// Lets the controller set window and rate.
     pub(super) fn steer(&mut self, now: Instant, newly_delivered: u32, found: &Findings) {
         let (delivered, min_rtt) = (self.delivered, self.rtt.min_micros());
+        let total = (delivered, self.lost_total);
         let in_flight = self.board.in_flight();
         let Some(pacer) = &mut self.pacer else { return };
         let next_departure = pacer.next(now);
         let Some(sampler) = &mut pacer.sampler else {
             return;
         };
-        let sample = sampler.finish(now, newly_delivered, delivered, min_rtt);
+        let sample = sampler.finish(now, newly_delivered, total, min_rtt);
         let progress = Progress {
             delivered,
             lost: self.lost_total,

@@ -251,7 +251,8 @@ impl World {
         (self.acked as usize) < self.lengths.len() || sent < self.written
     }
 
-    /// A sender with something to do is silent for a time-out at most, as long as the wheel has it.
+    /// A sender with something to do is silent for a time-out or a probe's wait at most, as long as
+    /// the wheel has it.
     fn check_silence(&self) {
         let silent = self.now.saturating_since(self.last_activity);
         let stalled = self.client.state() == State::Established && silent > self.may_wait;
@@ -264,11 +265,14 @@ impl World {
 
     fn client_sends(&mut self, out: &mut Vec<Segment>) {
         self.last_activity = self.now;
-        let rto = self.client.rto_ms();
-        let mut may_wait = Duration::from_millis(rto + rto / 8 + 10);
+        let srtt = self.client.srtt().unwrap_or_default();
+        // A probe is bounded by the time-out only while that is not overdue, as in Linux.
+        let probe = 2 * srtt.as_micros() / 1_000 + 202;
+        let longest = self.client.rto_ms().max(probe);
+        let mut may_wait = Duration::from_millis(longest + longest / 8 + 10);
         if self.transfer.params.pacing {
             // Two segments at 1.2 windows of one segment a round trip.
-            may_wait += self.client.srtt().unwrap_or_default().times(2);
+            may_wait += srtt.times(2);
         }
         self.may_wait = self.may_wait.max(may_wait);
         if self.client.state() == State::Established {

@@ -14,13 +14,13 @@ struct Reading {
 /// Kathleen Nichols's windowed filter, as Linux's `win_minmax` uses it: it keeps the best reading and the
 /// best of what came in later parts of the window, so that one is at hand when the best expires.
 #[derive(Clone, Debug)]
-pub(super) struct MaxFilter {
+pub(in crate::cc) struct MaxFilter {
     window: u32,
     best: [Reading; 3],
 }
 
 impl MaxFilter {
-    pub(super) const fn new(window: u32) -> Self {
+    pub(in crate::cc) const fn new(window: u32) -> Self {
         const NONE: Reading = Reading { at: 0, value: 0 };
         Self {
             window,
@@ -28,12 +28,12 @@ impl MaxFilter {
         }
     }
 
-    pub(super) const fn get(&self) -> u64 {
+    pub(in crate::cc) const fn get(&self) -> u64 {
         self.best[0].value
     }
 
     /// Takes the reading of round `at`.
-    pub(super) fn take(&mut self, at: u32, value: u64) {
+    pub(in crate::cc) fn take(&mut self, at: u32, value: u64) {
         let reading = Reading { at, value };
         let [first, second, third] = &mut self.best;
         if value >= first.value || at - third.at > self.window {

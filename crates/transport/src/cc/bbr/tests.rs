@@ -61,6 +61,8 @@ impl Path {
                 delivered: cwnd - u64::from(lost),
                 interval_micros: took * 1_000,
                 app_limited: false,
+                in_flight_then: self.window.cwnd,
+                lost_since: lost.into(),
             }),
             ..Progress::at(now)
         };

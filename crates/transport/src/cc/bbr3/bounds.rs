@@ -1,0 +1,137 @@
+//! What losses taught: the bounds of the short and of the long term.
+//!
+//! # Source
+//!
+//! draft-ietf-ccwg-bbr §5.5.10.
+
+use super::{INFINITE, MIN_CWND};
+use crate::cc::{Progress, RateSample};
+
+/// Tolerated losses are one segment in so many (2 %).
+const LOSS_PART: u64 = 50;
+
+/// Bounds of rate and flight, and the signals of one round they are set by.
+#[derive(Clone, Debug)]
+pub(super) struct Bounds {
+    pub(super) bw_shortterm: u64,
+    pub(super) inflight_shortterm: u32,
+    pub(super) inflight_longterm: u32,
+    /// The largest rate and delivered volume of the round.
+    bw_latest: u64,
+    pub(super) inflight_latest: u32,
+    /// The round ends when a segment sent after so many deliveries is delivered.
+    round_end: u64,
+    pub(super) round_ended: bool,
+    lost_in_round: bool,
+    saved: (u64, u32, u32),
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            bw_shortterm: u64::MAX,
+            inflight_shortterm: INFINITE,
+            inflight_longterm: INFINITE,
+            bw_latest: 0,
+            inflight_latest: 0,
+            round_end: 0,
+            round_ended: false,
+            lost_in_round: false,
+            saved: (u64::MAX, INFINITE, INFINITE),
+        }
+    }
+}
+
+impl Bounds {
+    /// An acknowledgement, before anything else.
+    pub(super) fn hear(&mut self, p: &Progress, bw: u64) {
+        if p.newly_lost > 0 {
+            if !self.lost_in_round {
+                self.round_end = p.delivered;
+                self.saved = (
+                    self.bw_shortterm,
+                    self.inflight_shortterm,
+                    self.inflight_longterm,
+                );
+            }
+            self.lost_in_round = true;
+        }
+        self.round_ended = false;
+        let Some(sample) = p.sample else { return };
+        let volume = u32::try_from(sample.delivered).unwrap_or(INFINITE);
+        self.bw_latest = self.bw_latest.max(bw);
+        self.inflight_latest = self.inflight_latest.max(volume);
+        if sample.prior_delivered >= self.round_end {
+            self.round_end = p.delivered;
+            self.round_ended = true;
+        }
+    }
+
+    /// An acknowledgement, after everything else.
+    pub(super) fn advance(&mut self, p: &Progress, bw: u64) {
+        if let Some(sample) = p.sample.filter(|_| self.round_ended) {
+            self.bw_latest = bw;
+            self.inflight_latest = u32::try_from(sample.delivered).unwrap_or(INFINITE);
+        }
+    }
+
+    /// Once a round: a loss while nothing was probed brings the short-term bounds down to what was
+    /// delivered, to 0.7 of what they were at most.
+    pub(super) fn adapt(&mut self, probing: bool, max_bw: u64, cwnd: u32) {
+        if self.lost_in_round && !probing {
+            let bw = self.bw_shortterm.min(max_bw);
+            self.bw_shortterm = self.bw_latest.max(bw / 10 * 7);
+            let inflight = match self.inflight_shortterm {
+                INFINITE => cwnd,
+                bound => bound,
+            };
+            self.inflight_shortterm = self.inflight_latest.max(beta(inflight));
+        }
+        self.lost_in_round = false;
+    }
+
+    pub(super) const fn forget_short_term(&mut self) {
+        self.bw_shortterm = u64::MAX;
+        self.inflight_shortterm = INFINITE;
+    }
+
+    /// A probe is over: its signals say nothing of what follows.
+    pub(super) const fn forget_signals(&mut self) {
+        self.lost_in_round = false;
+        self.bw_latest = 0;
+        self.inflight_latest = 0;
+    }
+
+    /// A probe put too much in flight: `in_flight` at the time; `target` is what is wanted at least.
+    pub(super) fn set_longterm(&mut self, in_flight: u32, target: u32) {
+        self.inflight_longterm = in_flight.max(beta(target)).max(MIN_CWND);
+    }
+
+    /// Leaves room for others: 15 % of the long-term bound.
+    pub(super) fn with_headroom(&self) -> u32 {
+        match self.inflight_longterm {
+            INFINITE => INFINITE,
+            bound => (bound - (bound / 20 * 3).max(1).min(bound)).max(MIN_CWND),
+        }
+    }
+
+    /// The last losses were none.
+    pub(super) fn restore(&mut self) {
+        let (bw, short, long) = self.saved;
+        self.bw_shortterm = self.bw_shortterm.max(bw);
+        self.inflight_shortterm = self.inflight_shortterm.max(short);
+        self.inflight_longterm = self.inflight_longterm.max(long);
+        self.lost_in_round = false;
+    }
+}
+
+/// Whether more than 2 % of what was in flight when the newest segment delivered was sent is lost.
+pub(super) fn too_much_was_lost(sample: &RateSample) -> bool {
+    sample.lost_since * LOSS_PART > u64::from(sample.in_flight_then)
+}
+
+/// 0.7 of it.
+fn beta(segments: u32) -> u32 {
+    let part = u64::from(segments) * 7 / 10;
+    u32::try_from(part).unwrap_or(INFINITE)
+}

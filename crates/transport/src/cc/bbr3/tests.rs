@@ -1,0 +1,263 @@
+use super::*;
+
+/// A path that delivers one segment a millisecond after 100 ms, and a sender that keeps in flight
+/// what window and rate allow: one step is one round trip.
+struct Path {
+    bbr: Bbr3,
+    window: Window,
+    ms: u64,
+    delivered: u64,
+    lost: u64,
+    /// Segments that fit the path and its queue; more are lost.
+    room: u64,
+}
+
+const RTT_MS: u64 = 100;
+const CAPACITY: u64 = 100;
+
+impl Path {
+    fn new(room: u64) -> Self {
+        let mut bbr = Bbr3::new(1);
+        let window = Window::new(10);
+        let start = Start {
+            now: Instant::ZERO,
+            tick: 0,
+            rtt_micros: 100_000,
+            delivered: 1,
+        };
+        bbr.begin(&window, &start);
+        Self {
+            bbr,
+            window,
+            ms: 0,
+            delivered: 1,
+            lost: 0,
+            room,
+        }
+    }
+
+    fn round(&mut self) {
+        // A paced flow has a round trip of its rate in flight, at most a window.
+        let paced = self.bbr.pacing_rate / 14_480;
+        let sent = u64::from(self.window.cwnd).min(paced.max(4));
+        let lost = sent.saturating_sub(self.room);
+        let arrived = sent - lost;
+        let took = RTT_MS.max(arrived);
+        self.ms += took;
+        let prior = self.delivered;
+        self.delivered += arrived;
+        self.lost += lost;
+        let segments = |n: u64| u32::try_from(n).unwrap();
+        let now = Instant::from_millis(self.ms);
+        let p = Progress {
+            delivered: self.delivered,
+            lost: self.lost,
+            newly_delivered: segments(arrived),
+            newly_lost: segments(lost),
+            prior_in_flight: segments(sent),
+            in_flight: segments(arrived.min(CAPACITY)),
+            episode: if lost > 0 {
+                Episode::Recovery
+            } else {
+                Episode::None
+            },
+            sample: Some(RateSample {
+                prior_delivered: prior,
+                delivered: arrived,
+                interval_micros: took * 1_000,
+                app_limited: false,
+                in_flight_then: segments(sent),
+                lost_since: lost,
+            }),
+            ..Progress::at(now)
+        };
+        let ack = Ack {
+            now,
+            tick: self.ms,
+            rtt_micros: Some(segments(took * 1_000)),
+            snd_una: 0,
+            snd_nxt: 0,
+            pacing_rate: 0,
+            one_way_ms: None,
+        };
+        self.bbr.steer(&mut self.window, &ack, &p);
+    }
+
+    fn until(&mut self, state: State) {
+        for _ in 0..1_000 {
+            if self.bbr.state == state {
+                return;
+            }
+            self.round();
+        }
+        panic!("never {state:?}, but {:?}", self.bbr.state);
+    }
+
+    /// The rate as a part of one segment a millisecond, in hundredths.
+    fn rate(&self) -> u64 {
+        (self.bbr.pacing_rate + 7_240) / 14_480
+    }
+}
+
+#[test]
+fn startup_ends_after_three_rounds_without_a_quarter_more() {
+    let mut path = Path::new(10_000);
+    let mut rounds = 0;
+    let mut full_at = None;
+    while path.bbr.state == State::Startup {
+        path.round();
+        rounds += 1;
+        if full_at.is_none() && path.bbr.max_bw() >= (1 << UNIT_BW_SHIFT) / 1_000 - 1 {
+            full_at = Some(rounds);
+        }
+    }
+    assert_eq!(rounds, full_at.unwrap() + 3);
+    assert!(path.bbr.full);
+}
+
+#[test]
+fn the_cycle_is_down_cruise_refill_up_at_the_drafts_gains() {
+    let mut path = Path::new(10_000);
+    path.until(State::Down);
+    let mut seen = vec![(State::Down, 0)];
+    for _ in 0..200 {
+        path.round();
+        if seen.last().unwrap().0 != path.bbr.state {
+            seen.push((path.bbr.state, path.rate()));
+        }
+        if seen.len() > 5 {
+            break;
+        }
+    }
+    // Of one segment a ms, less the margin of 1 %: 1, 1, 1.25, 0.9.
+    let cycle = [
+        (State::Cruise, 99),
+        (State::Refill, 99),
+        (State::Up, 124),
+        (State::Down, 89),
+    ];
+    assert_eq!(seen[1..5], cycle);
+}
+
+#[test]
+fn a_probe_comes_two_to_three_seconds_after_the_last() {
+    let mut path = Path::new(10_000);
+    let mut probes = Vec::new();
+    for _ in 0..3 {
+        path.until(State::Down);
+        let down = path.ms;
+        // This path has nothing to tell of its minimum RTT.
+        path.bbr.min_rtt_at = path.ms;
+        path.until(State::Refill);
+        probes.push(path.ms - down);
+    }
+    for wait in &probes {
+        assert!((2_000..3_200).contains(wait), "{probes:?}");
+    }
+    assert!(
+        probes[0] != probes[1] || probes[1] != probes[2],
+        "drawn by lot"
+    );
+}
+
+#[test]
+fn a_small_path_is_probed_after_as_many_rounds_as_it_holds_segments() {
+    let mut path = Path::new(10_000);
+    path.until(State::Down);
+    path.until(State::Cruise);
+    // As if a tenth of it were others'.
+    path.bbr.bw_of_cycles = [path.bbr.max_bw() / 10, 0];
+    let before = path.bbr.cycle.rounds_since_probe;
+    assert!(before < 10);
+    let p = Progress::at(Instant::from_millis(path.ms));
+    path.bbr.cycle.rounds_since_probe = 10;
+    path.bbr
+        .update_cycle(&path.window, Instant::from_millis(path.ms), &p, 0);
+    assert_eq!(path.bbr.state, State::Refill);
+}
+
+#[test]
+fn a_probe_that_loses_too_much_sets_the_long_term_bound_and_ends() {
+    let mut path = Path::new(10_000);
+    path.until(State::Refill);
+    path.room = 105;
+    path.until(State::Up);
+    path.round();
+    path.until(State::Down);
+    let bound = path.bbr.bounds.inflight_longterm;
+    assert!((105..130).contains(&bound), "{bound}");
+    // What is in flight while cruising leaves 15 % of it to others.
+    path.until(State::Cruise);
+    path.round();
+    assert!(
+        path.window.cwnd <= bound - bound * 3 / 20,
+        "{}",
+        path.window.cwnd
+    );
+}
+
+#[test]
+fn losses_while_cruising_bring_the_short_term_bounds_down_by_three_tenths_at_most() {
+    let mut path = Path::new(10_000);
+    path.until(State::Cruise);
+    path.room = 50;
+    path.round();
+    path.round();
+    let bw = path.bbr.max_bw();
+    let bound = path.bbr.bounds.bw_shortterm;
+    assert!(bound < bw && bound >= bw * 69 / 100 - 1, "{bound} of {bw}");
+    assert_ne!(path.bbr.bounds.inflight_shortterm, INFINITE);
+    // The next probe forgets them.
+    path.room = 10_000;
+    path.until(State::Refill);
+    assert_eq!(path.bbr.bounds.bw_shortterm, u64::MAX);
+}
+
+#[test]
+fn the_minimum_rtt_is_asked_for_with_half_a_bdp() {
+    let mut path = Path::new(10_000);
+    path.until(State::Cruise);
+    path.bbr.min_rtt_at = 0;
+    path.ms = MIN_RTT_MS;
+    path.round();
+    assert_eq!(path.bbr.state, State::ProbeRtt);
+    assert!(
+        (48..=51).contains(&path.window.cwnd),
+        "{}",
+        path.window.cwnd
+    );
+    let began = path.ms;
+    // In flight is what the path holds, or the window.
+    path.until_with_little_in_flight();
+    assert_eq!(path.bbr.state, State::Cruise);
+    assert!((200..=600).contains(&(path.ms - began)));
+    assert!(path.window.cwnd > 100, "{}", path.window.cwnd);
+}
+
+impl Path {
+    fn until_with_little_in_flight(&mut self) {
+        for _ in 0..10 {
+            self.round();
+            if self.bbr.state != State::ProbeRtt {
+                return;
+            }
+        }
+        panic!("it stays in PROBE_RTT");
+    }
+}
+
+#[test]
+fn an_undone_loss_restores_bounds_and_the_state_it_ended() {
+    let mut path = Path::new(10_000);
+    path.until(State::Refill);
+    path.room = 105;
+    path.until(State::Up);
+    path.round();
+    path.until(State::Down);
+    assert_ne!(path.bbr.bounds.inflight_longterm, INFINITE);
+    path.bbr.on_undo();
+    path.room = 10_000;
+    path.round();
+    assert_eq!(path.bbr.bounds.inflight_longterm, INFINITE);
+    assert_eq!(path.bbr.state, State::Refill);
+}
