@@ -3,6 +3,8 @@
 ``docs/metrics.md`` defines each column.
 """
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from sojourn.metrics import CONNECTIONS, KEYS, Metric, mean_and_interval
@@ -62,13 +64,15 @@ def per_group(flows: pl.DataFrame, *, warmup_s: float) -> pl.DataFrame:
     )
 
 
-def summary(per_group: pl.DataFrame) -> pl.DataFrame:
+def summary(per_group: pl.DataFrame, metrics: Sequence[Metric] = METRICS) -> pl.DataFrame:
     """Average every metric of every group over the runs of each arm.
 
     Parameters
     ----------
     per_group
-        What :func:`per_group` returns.
+        What :func:`per_group` or :func:`sojourn.waiting.per_application` returns.
+    metrics
+        Which of its columns.
 
     Returns
     -------
@@ -79,7 +83,7 @@ def summary(per_group: pl.DataFrame) -> pl.DataFrame:
     """
     rows = []
     for (arm, group), runs in per_group.group_by("arm", "group", maintain_order=True):
-        for metric in METRICS:
+        for metric in metrics:
             values = runs[metric.column].drop_nulls().to_list()
             if values:
                 estimate = mean_and_interval(values)

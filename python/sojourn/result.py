@@ -174,6 +174,18 @@ class Result:
         """
         return groups.summary(self.per_group)
 
+    def application_summary(self) -> pl.DataFrame:
+        """Average how long users of applications waited over the runs of each arm.
+
+        Returns
+        -------
+        polars.DataFrame
+            As that of :meth:`group_summary`, of the columns of :attr:`per_application`:
+            ``duration_s_mean`` is the load time of pages of ``web`` and the completion time of
+            other transactions.
+        """
+        return groups.summary(self.per_application, waiting.METRICS)
+
     def difference(self, baseline: str, other: str) -> pl.DataFrame:
         """Average the paired difference `other` - `baseline` of every metric.
 

@@ -5,7 +5,24 @@
 
 import polars as pl
 
-from sojourn.metrics import KEYS
+from sojourn.metrics import KEYS, Metric
+
+METRICS = (
+    Metric(column="transactions", label="transactions", unit="", digits=0),
+    Metric(column="completed_percent", label="completed", unit="%", digits=1),
+    Metric(column="duration_s_mean", label="duration", unit="s", digits=3),
+    Metric(column="duration_s_p95", label="duration p95", unit="s", digits=3),
+    Metric(column="handshake_hit_percent", label="handshake lost", unit="%", digits=2),
+    Metric(column="initial_hit_percent", label="initial loss", unit="%", digits=2),
+    Metric(column="startup_s_mean", label="start-up", unit="s", digits=2),
+    Metric(column="stalls_mean", label="stalls", unit="", digits=1),
+    Metric(column="stalled_s_mean", label="stalled", unit="s", digits=1),
+    Metric(column="bitrate_mbit_per_s_mean", label="bitrate", unit="Mbit/s", digits=2),
+    Metric(column="switches_mean", label="switches", unit="", digits=1),
+    Metric(column="mos_mean", label="MOS", unit="", digits=2),
+    Metric(column="voice_loss_percent_mean", label="voice loss", unit="%", digits=2),
+    Metric(column="loss_interval_packets_mean", label="loss interval", unit="packets", digits=0),
+)
 
 
 def per_application(

@@ -58,6 +58,26 @@ def test_page_load_times_are_told_by_run_and_group() -> None:
     assert set(result.transactions["kind"]) == {"web", "dash"}
 
 
+def test_waiting_times_are_estimated_over_runs() -> None:
+    built = _scenario(
+        sj.Web(direction="down", name="users", page="shop", count=3, think="500ms"),
+        sj.Voip(direction="up", name="voice", dscp="EF"),
+        pages={"shop": PAGE},
+    )
+    result = sj.run(built.replace(replications=3))
+    estimates = {
+        (row["group"], row["metric"]): row
+        for row in result.application_summary().iter_rows(named=True)
+    }
+    loads = result.per_application.filter(group="users")["duration_s_mean"]
+    load = estimates["users", "duration_s_mean"]
+    assert load["n"] == 3
+    assert load["mean"] == pytest.approx(loads.mean())
+    assert loads.min() <= load["low"] <= load["mean"] <= load["high"] <= loads.max()
+    assert ("users", "mos_mean") not in estimates
+    assert estimates["voice", "mos_mean"]["mean"] > 4
+
+
 @pytest.mark.parametrize(
     ("traffic", "words"),
     [

@@ -1,7 +1,6 @@
 """``sojourn reproduce`` on a study that has claims but no numbers."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,7 @@ from rich.console import Console
 from sojourn import audit, wording
 from sojourn import claims as claiming
 from sojourn.cli import scenarios
-from sojourn.cli.tables import print_table
-from sojourn.metrics import Metric
+from sojourn.cli.tables import print_estimates, print_table
 from sojourn.result import Result
 
 _NOTE = (
@@ -60,30 +58,13 @@ def execute(
 
 def _show(result: Result, measured: pl.DataFrame) -> None:
     title = result.scenario.checked.name
+    measured = measured.rename({"quantity": "metric"})
     whole = measured.filter(pl.col("group").is_null())
-    _show_quantities(title, result.arms, whole, list(_OF_RUNS.values()))
+    print_estimates(whole, claiming.RUN_METRICS, arms=result.arms, title=title)
     for group in measured["group"].drop_nulls().unique(maintain_order=True):
         of_group = measured.filter(group=group)
-        metrics = list(_OF_GROUPS.values())
-        _show_quantities(f"{title}: {group}", result.arms, of_group, metrics)
-
-
-def _show_quantities(
-    title: str, arms: Sequence[str], measured: pl.DataFrame, metrics: Sequence[Metric]
-) -> None:
-    present = [metric for metric in metrics if metric.column in measured["quantity"]]
-    found = {(row["arm"], row["quantity"]): row for row in measured.iter_rows(named=True)}
-    rows = [
-        [arm, *(_cell(found.get((arm, metric.column)), metric) for metric in present)]
-        for arm in arms
-    ]
-    print_table(["arm", *(metric.heading for metric in present)], rows, title=title)
-
-
-def _cell(row: dict[str, float | None] | None, metric: Metric) -> str:
-    if row is None:
-        return "–"
-    return wording.estimate(row["mean"], row["low"], row["high"], metric)
+        metrics = claiming.GROUP_METRICS
+        print_estimates(of_group, metrics, arms=result.arms, title=f"{title}: {group}")
 
 
 def _show_claims(claims: pl.DataFrame) -> None:

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sojourn import wording
-from sojourn.metrics import metrics_of
+from sojourn import waiting, wording
+from sojourn.metrics import Metric, metrics_of
 from sojourn.result import Result
 
 # Space between columns, and what a border takes.
@@ -26,6 +26,10 @@ def show(result: Result, *, as_json: bool) -> None:
         return
     head, rows = _summary(result)
     print_table(head, rows, title=result.scenario.checked.name)
+    waited = result.application_summary()
+    for group in waited["group"].unique(maintain_order=True):
+        title = f"{result.scenario.checked.name}: {group}"
+        print_estimates(waited.filter(group=group), waiting.METRICS, arms=result.arms, title=title)
     compared = _differences(result)
     note = "mean ±half the 95 % bootstrap interval of the mean over n runs"
     if compared is not None:
@@ -92,6 +96,7 @@ def document(result: Result) -> dict[str, Any]:
             ],
         },
         "summary": result.summary().to_dicts(),
+        "applications": result.application_summary().to_dicts(),
         "differences": [
             {"baseline": arms[0], "arm": arm, **row}
             for arm in arms[1:]
@@ -131,6 +136,25 @@ def _differences(result: Result) -> tuple[str, list[str], list[list[str]]] | Non
         cells = [wording.change(row, described[row["metric"]]) for row in compared]
         rows.append([arm, pairs, *cells])
     return first, ["arm", "n", *(metric.heading for metric in described.values())], rows
+
+
+def print_estimates(
+    summary: pl.DataFrame, metrics: Sequence[Metric], *, arms: Sequence[str], title: str
+) -> None:
+    """Print a line an arm, with those of `metrics` that `summary` has of any."""
+    present = [metric for metric in metrics if metric.column in summary["metric"]]
+    found = {(row["arm"], row["metric"]): row for row in summary.iter_rows(named=True)}
+    rows = [
+        [arm, *(_estimate(found.get((arm, metric.column)), metric) for metric in present)]
+        for arm in arms
+    ]
+    print_table(["arm", *(metric.heading for metric in present)], rows, title=title)
+
+
+def _estimate(row: dict[str, float | None] | None, metric: Metric) -> str:
+    if row is None:
+        return "–"
+    return wording.estimate(row["mean"], row["low"], row["high"], metric)
 
 
 def print_table(
