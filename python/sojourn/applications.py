@@ -41,6 +41,8 @@ class Application:
         The answer to an echo of CE, as of :class:`Tcp`.
     initial_window
         Initial window in segments.
+    slow_start, after_idle, pacing
+        As of :class:`Tcp`.
     """
 
     kind: ClassVar[str] = ""
@@ -60,6 +62,9 @@ class Application:
     ecn: bool | None = None
     on_ce: str | None = None
     initial_window: int | None = None
+    slow_start: str | None = None
+    after_idle: str | None = None
+    pacing: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,7 +41,7 @@ def per_group(flows: pl.DataFrame, *, warmup_s: float) -> pl.DataFrame:
     finite = pl.col("bytes").is_not_null()
     # Connections whose whole beginning was measured; all, in a group without end.
     measured = (pl.col("started_s") >= warmup_s) | ~finite
-    data = flows.filter(pl.col("kind").is_in(["tcp", "udp"]) & (measured | ~tcp))
+    data = flows.filter(pl.col("kind").is_in([*CONNECTIONS, "udp"]) & (measured | ~tcp))
     rate = pl.col("goodput_mbit_per_s").filter(~finite | ~tcp)
     begun = pl.col("initial_losses").filter(tcp & pl.col("started_s").is_not_null())
     shaken = pl.col("handshake_losses").filter(tcp & pl.col("started_s").is_not_null())

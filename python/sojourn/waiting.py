@@ -83,7 +83,8 @@ def per_application(
     return joined.select(
         *keys,
         "kind",
-        pl.col("transactions").fill_null(0),
+        # Nobody waits for a transaction of a voice.
+        pl.when(pl.col("kind") != "voip").then(pl.col("transactions").fill_null(0)),
         "completed_percent",
         "duration_s_mean",
         "duration_s_p50",

@@ -101,3 +101,16 @@ def test_a_page_with_a_cycle_is_refused() -> None:
     )
     with pytest.raises(sj.ScenarioError, match="objects wait for each other"):
         _scenario(sj.Web(direction="down", page="loop"), pages={"loop": page})
+
+
+@pytest.mark.parametrize(
+    "application",
+    [
+        sj.Web(direction="down", page="small", slow_start="standard", pacing=True),
+        sj.Request(direction="down", bytes="1kb", after_idle="restart"),
+        sj.Dash(direction="down", slow_start="hystart++"),
+    ],
+)
+def test_options_of_tcp_are_those_of_applications_too(application: sj.Traffic) -> None:
+    built = _scenario(application)
+    assert sj.Scenario.from_toml(built.to_toml()).to_toml() == built.to_toml()

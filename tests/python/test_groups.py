@@ -93,3 +93,22 @@ def test_a_run_with_random_transfers_has_them(scenario: sj.Scenario) -> None:
     summary = result.group_summary()
     assert set(summary["group"]) == {"long", "web"}
     assert summary.filter(pl.col("metric") == "fct_s_mean")["n"].to_list() == [2]
+
+
+def test_quic_transfers_are_a_group_as_those_of_tcp() -> None:
+    result = sj.run(
+        sj.Scenario(
+            links={"link": sj.Link(rate="10mbit", qdisc="fq_codel")},
+            traffic=[
+                sj.Quic(name="endless", path=["link"]),
+                sj.Quic(name="finite", path=["link"], bytes="100kb", start="2s"),
+            ],
+            rtt="20ms",
+            duration="5s",
+            warmup="1s",
+        )
+    )
+    groups = {row["group"]: row for row in result.per_group.iter_rows(named=True)}
+    assert groups["endless"]["goodput_mbit_per_s_mean"] > 7
+    assert 0.1 < groups["finite"]["fct_s_mean"] < 1
+    assert groups["finite"]["initial_loss_percent"] == 0

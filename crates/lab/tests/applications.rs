@@ -45,6 +45,10 @@ fn what_is_wrong_is_told_with_its_place() {
             "traffic[0].every: must be longer than nothing",
         ),
         (
+            "type = \"sessions\"\nevery = \"1ns\"\nbytes = \"1kb\"",
+            "traffic[0].every: a block of sessions opens 10000000 connections at most, so one each",
+        ),
+        (
             "type = \"sessions\"\nevery = \"1s\"\nbytes = \"0b\"",
             "traffic[0].bytes: \"0b\" is out of range",
         ),

@@ -88,14 +88,25 @@ impl Layer {
 }
 
 impl Overhead {
+    fn bytes(place: &Place<'_>) -> Result<Self, ScenarioError> {
+        let bytes = place.signed_size()?;
+        if bytes < -ETHERNET_HEADER {
+            let shown = place.node.shown();
+            return Err(place.fail(format!(
+                "{shown} is out of range: -14b leaves the IP packet"
+            )));
+        }
+        Ok(Self::Bytes(bytes))
+    }
+
     /// A size, or the name of a link layer with `ether-vlan` behind it or not.
     fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
         let Value::Text(text) = &place.node.value else {
-            return place.signed_size().map(Self::Bytes);
+            return Self::bytes(place);
         };
         let begins = |c: char| c.is_ascii_digit() || c == '-' || c == '+' || c == '.';
         if text.trim_start().starts_with(begins) {
-            return place.signed_size().map(Self::Bytes);
+            return Self::bytes(place);
         }
         let mut words = text.split_whitespace();
         let name = words.next().unwrap_or_default();

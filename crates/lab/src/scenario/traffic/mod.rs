@@ -184,7 +184,7 @@ fn block(
             2 => Kind::Ping(Ping::read(&fields, count, duration)?),
             3 => Kind::Quic(Quic::read(&fields)?),
             4 => Kind::Web(Web::read(&fields, pages)?),
-            5 => Kind::Sessions(Sessions::read(&fields)?),
+            5 => Kind::Sessions(Sessions::read(&fields, count, duration)?),
             6 => Kind::Rounds(Rounds::read(&fields)?),
             7 => Kind::Rounds(Rounds::read_incast(&fields)?),
             8 => Kind::Dash(Dash::read(&fields)?),

@@ -13,6 +13,9 @@ use super::super::value::Table;
 use super::super::wait;
 use super::tcp::{read_params, write_params};
 
+/// Connections a block may open in a run: what becomes of each is a row of a table.
+const MOST_CONNECTIONS: u64 = 10_000_000;
+
 /// What is transferred, and how often.
 #[derive(Clone, Debug)]
 pub(crate) struct Sessions(Arc<SessionsConfig>);
@@ -20,12 +23,28 @@ pub(crate) struct Sessions(Arc<SessionsConfig>);
 impl Sessions {
     pub(super) const KEYS: [&str; 3] = ["every", "bytes", "request"];
 
-    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
+    /// Every connection is kept, so their number is bounded.
+    pub(super) fn read(
+        fields: &Fields<'_>,
+        count: u32,
+        duration: Duration,
+    ) -> Result<Self, ScenarioError> {
         let example = "{ distribution = \"exponential\", mean = \"200ms\" }";
         let place = fields.need("every", example)?;
         let every = wait::read(&place)?;
         if every == Wait::Fixed(Duration::ZERO) {
             return Err(place.fail("must be longer than nothing"));
+        }
+        let mean = match every {
+            Wait::Fixed(time) | Wait::Exponential { mean: time } => time.as_nanos(),
+        };
+        let all = u128::from(duration.as_nanos()) * u128::from(count);
+        if all > u128::from(MOST_CONNECTIONS) * u128::from(mean) {
+            let least_us = all.div_ceil(u128::from(MOST_CONNECTIONS) * 1_000);
+            return Err(place.fail(format!(
+                "a block of sessions opens {MOST_CONNECTIONS} connections at most, so one each \
+                 {least_us}us or less often"
+            )));
         }
         let example = "{ distribution = \"pareto\", least = \"4kb\", shape = 1.2 }";
         Ok(Self(Arc::new(SessionsConfig {
