@@ -102,3 +102,29 @@ def test_a_result_without_pings_or_without_tcp_has_a_report(scenario: sj.Scenari
         traffic=[sj.Ping(direction="up", interval="100ms")], replications=2
     )
     assert "Ping" in report.html(sj.run(only_pings))
+
+
+def test_a_report_tells_how_long_users_waited() -> None:
+    result = sj.run(
+        sj.Scenario(
+            links={"down": sj.Link(rate="10mbit", qdisc="fq_codel")},
+            traffic=[
+                sj.Web(direction="down", name="<readers>", page="small", think="1s"),
+                sj.Voip(direction="down", name="callers"),
+            ],
+            rtt="20ms",
+            duration="6s",
+            replications=2,
+        )
+    )
+    page = report.html(result)
+    outline = Outline()
+    outline.feed(page)
+    assert outline.open == []
+    assert "<h3>&lt;readers&gt;</h3>" in page
+    assert "duration [s]" in page
+    load = result.application_summary().filter(group="<readers>", metric="duration_s_mean")
+    assert f"<td>{load['mean'].item():.3f}<small>" in page
+    voice = page[page.index("<h3>callers</h3>") :]
+    assert "MOS" in voice
+    assert "transactions" not in voice[: voice.index("</table>")]

@@ -1,13 +1,14 @@
 """The page: summary, findings, validity, figures, provenance."""
 
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib import resources
 from pathlib import Path
 
 import polars as pl
 
-from sojourn import _core, palette, wording
-from sojourn.metrics import metrics_of
+from sojourn import _core, palette, waiting, wording
+from sojourn.metrics import Metric, metrics_of
 from sojourn.report.figure import cdf_figures, ellipse_figures, series_figures, table
 from sojourn.result import Result
 
@@ -51,6 +52,7 @@ def html(result: Result) -> str:
 {_summary(result)}
 {_differences(result)}
 </section>
+{_applications(result)}
 {_legend(result)}
 {_section("Delay and goodput", ellipse_figures(result))}
 {_section("Distributions", cdf_figures(result))}
@@ -154,18 +156,38 @@ def _notices(result: Result) -> str:
 
 
 def _summary(result: Result) -> str:
-    described = metrics_of(result.per_run)
-    summary = result.summary()
-    head = "".join(f'<th scope="col">{escape(metric.heading)}</th>' for metric in described)
+    return (
+        f"{_estimates(result, result.summary(), metrics_of(result.per_run))}"
+        '<p class="note">Means over runs; below each, the 95 % bootstrap interval of the mean. '
+        "Drops and marks are counts per run over the measured time.</p>"
+    )
+
+
+def _applications(result: Result) -> str:
+    """Say how long the users of applications waited, group by group."""
+    summary = result.application_summary()
+    tables = []
+    for group in summary["group"].unique(maintain_order=True):
+        of_group = summary.filter(pl.col("group") == group)
+        present = [metric for metric in waiting.METRICS if metric.column in of_group["metric"]]
+        tables.append(f"<h3>{escape(group)}</h3>{_estimates(result, of_group, present)}")
+    if not tables:
+        return ""
+    return (
+        f"<section><h2>Applications</h2>{''.join(tables)}"
+        '<p class="note">Durations are of what users wait for: of web the load time of a page. '
+        "Means over runs, as above.</p></section>"
+    )
+
+
+def _estimates(result: Result, summary: pl.DataFrame, metrics: Sequence[Metric]) -> str:
+    """Write a table with a line an arm, each mean with its interval below."""
+    head = "".join(f'<th scope="col">{escape(metric.heading)}</th>' for metric in metrics)
     rows = []
     for arm in summary["arm"].unique(maintain_order=True):
         of_arm = summary.filter(pl.col("arm") == arm)
-        cells = []
-        for metric in described:
-            row = of_arm.row(by_predicate=pl.col("metric") == metric.column, named=True)
-            text = wording.estimate(row["mean"], row["low"], row["high"], metric).split(" ±")[0]
-            span = wording.interval(row["low"], row["high"], metric)
-            cells.append(f"<td>{escape(text)}<small>{escape(span)}</small></td>")
+        found = {row["metric"]: row for row in of_arm.iter_rows(named=True)}
+        cells = [_cell(found.get(metric.column), metric) for metric in metrics]
         hue = palette.slot(result.arms.index(arm))
         most = max(of_arm["n"].to_list())
         rows.append(
@@ -175,9 +197,15 @@ def _summary(result: Result) -> str:
     return (
         f'<div class="wide"><table class="summary"><thead><tr><th scope="col">arm</th>'
         f'<th scope="col">n</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
-        '<p class="note">Means over runs; below each, the 95 % bootstrap interval of the mean. '
-        "Drops and marks are counts per run over the measured time.</p>"
     )
+
+
+def _cell(row: Mapping[str, float | None] | None, metric: Metric) -> str:
+    if row is None:
+        return "<td>–</td>"
+    text = wording.estimate(row["mean"], row["low"], row["high"], metric).split(" ±")[0]
+    span = wording.interval(row["low"], row["high"], metric)
+    return f"<td>{escape(text)}<small>{escape(span)}</small></td>"
 
 
 def _differences(result: Result) -> str:
