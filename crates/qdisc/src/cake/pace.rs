@@ -130,3 +130,16 @@ impl Shaper {
 const fn later(at: Instant, time: Duration) -> Instant {
     Instant::from_nanos(at.as_nanos().saturating_add(time.as_nanos()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn below_64_bytes_a_second_the_pace_is_that_of_64() {
+        for slow in [1, 10, 63] {
+            assert_eq!(Pace::of(slow).time(128), Duration::from_secs(2));
+        }
+        assert_eq!(Pace::of(128).time(128), Duration::from_secs(1));
+    }
+}

@@ -410,6 +410,25 @@ fn a_full_buffer_drops_even_a_set_up_unless_it_may_push_out() {
 }
 
 #[test]
+fn set_ups_that_have_left_do_not_keep_another_from_pushing_out() {
+    let params = FloqParams {
+        limit: 4,
+        threshold: 1.0,
+        pushout: true,
+        ..FloqParams::default()
+    };
+    let (mut queue, mut seen) = (Floq::new(&params, Rng::new(1)), Recorder::default());
+    for flow in [1, 2] {
+        queue.enqueue(ms(0), syn(flow), &mut seen);
+        assert!(queue.dequeue(ms(0), &mut seen).is_some());
+    }
+    for pkt in [data(3), data(4), data(5), data(6), syn(7)] {
+        queue.enqueue(ms(0), pkt, &mut seen);
+    }
+    assert_eq!((queue.pushed_out, seen.drops.len()), (1, 1));
+}
+
+#[test]
 fn each_class_is_counted() {
     let params = FloqParams {
         limit: 2,
