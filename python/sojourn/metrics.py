@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sojourn import _core
+from sojourn import _core, induced
 
 KEYS = ("arm", "replication")
 
@@ -74,6 +74,7 @@ _FIXED = {
     metric.column: metric
     for metric in (
         Metric(column="induced_latency_ms", label="induced latency", unit="ms", digits=1),
+        Metric(column="latency_above_base_ms", label="latency above base", unit="ms", digits=1),
         Metric(column="ping_ms_p95", label="ping p95", unit="ms", digits=1),
         Metric(column="ping_ms_p99", label="ping p99", unit="ms", digits=1),
         Metric(column="drops", label="drops", unit="", digits=0),
@@ -111,7 +112,7 @@ def per_run_metrics(
     runs = links.select(KEYS).unique(maintain_order=True)
     for part in (
         _goodput(flows, measured_s),
-        _induced_latency(pings, warmup_s=warmup_s),
+        induced.latencies(flows, pings, warmup_s=warmup_s),
         _ping_percentiles(pings, warmup_s=warmup_s),
         _sojourn(links),
         _signals(links),
@@ -189,16 +190,6 @@ def _goodput(flows: pl.DataFrame, measured_s: float) -> pl.DataFrame | None:
         .alias(f"goodput_{name}_mbit_per_s")
         for name in _directions(data)
     )
-
-
-def _induced_latency(pings: pl.DataFrame, *, warmup_s: float) -> pl.DataFrame | None:
-    if pings.is_empty():
-        return None
-    loaded = pl.col("rtt_ms").filter(pl.col("t_s") >= warmup_s)
-    by_flow = pings.group_by(*KEYS, "flow", maintain_order=True).agg(
-        (loaded.mean() - pl.col("rtt_ms").min()).alias("induced_latency_ms")
-    )
-    return by_flow.group_by(KEYS, maintain_order=True).agg(pl.col("induced_latency_ms").mean())
 
 
 def _ping_percentiles(pings: pl.DataFrame, *, warmup_s: float) -> pl.DataFrame | None:

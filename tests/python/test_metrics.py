@@ -26,6 +26,7 @@ def flows(rates: dict[tuple[str, int], list[float]]) -> pl.DataFrame:
     ]
     return pl.DataFrame(rows, schema=columns, orient="row").with_columns(
         ping_loss=pl.lit(None, dtype=pl.Float64),
+        started_s=pl.lit(5.0),
         bytes=pl.lit(None, dtype=pl.UInt64),
         delivered_bytes=pl.lit(1_000_000),
     )
@@ -83,12 +84,67 @@ def test_flows_that_got_nothing_have_no_fairness_rather_than_a_wrong_one() -> No
     assert run["jain_up"] is None
 
 
-def test_induced_latency_is_the_mean_under_load_above_the_smallest_of_the_run() -> None:
-    seen = pings([(0.5, 50.0), (1.0, 60.0), (1.5, None), (2.0, 90.0)])
-    run = metrics.per_run_metrics(
-        flows({("a", 0): [1.0]}), links(0.9), seen, warmup_s=1.0, measured_s=2.0
-    ).row(0, named=True)
-    assert run["induced_latency_ms"] == pytest.approx((60.0 + 90.0) / 2 - 50.0)
+def latencies(
+    seen: pl.DataFrame, *, warmup_s: float, load_s: float = 5.0
+) -> tuple[float | None, float | None]:
+    load = flows({("a", 0): [1.0, 1.0]}).with_columns(started_s=pl.Series([load_s, 9.0]))
+    run = metrics.per_run_metrics(load, links(0.9), seen, warmup_s=warmup_s, measured_s=2.0).row(
+        0, named=True
+    )
+    return run["induced_latency_ms"], run["latency_above_base_ms"]
+
+
+def replies(values: list[tuple[float, float]], *, flow: str = "ping") -> pl.DataFrame:
+    """Pings whose replies came at the given times, in seconds, and took so many ms."""
+    sent = [(at - rtt / 1e3, rtt) for at, rtt in values]
+    return pings(list(sent)).with_columns(flow=pl.lit(flow))
+
+
+def test_induced_latency_is_the_mean_under_load_above_the_smallest_under_load() -> None:
+    # One point of the grid each; the last reply ends it.
+    series = [(0.6, 40.0), (0.8, 50.0), (1.0, 60.0), (1.2, 90.0), (1.4, 150.0), (1.59, 150.0)]
+    induced, above = latencies(replies(series), warmup_s=0.95)
+    assert induced == pytest.approx((60.0 + 90.0 + 150.0) / 3 - 60.0)
+    assert above == pytest.approx((90.0 + 150.0 + 150.0) / 3 - 40.0)
+
+
+@pytest.mark.parametrize(("load_s", "smallest"), [(1.1, 50.0), (0.9, 40.0), (1.3, 60.0)])
+def test_the_smallest_is_that_of_the_load_from_a_step_before_it_on(
+    load_s: float, smallest: float
+) -> None:
+    series = [(0.75, 40.0), (0.95, 50.0), (1.15, 60.0), (1.35, 90.0), (1.5, 90.0)]
+    induced, _ = latencies(replies(series), warmup_s=1.3, load_s=load_s)
+    assert induced == pytest.approx(90.0 - smallest)
+
+
+def test_induced_latency_interpolates_and_averages_the_series_as_flent_does() -> None:
+    first = replies([(0.0, 10.0), (0.2, 10.0), (0.4, 30.0), (0.55, 30.0)])
+    # At 0.2 s: 30, at 0.4 s: 50; none before 0.1 s, which is half a step.
+    second = replies([(0.15, 25.0), (0.25, 35.0), (0.45, 55.0), (0.55, 70.0)], flow="other")
+    induced, _ = latencies(pl.concat([first, second]), warmup_s=0.0)
+    points = [10.0, (10.0 + 30.0) / 2, (30.0 + 50.0) / 2]
+    assert induced == pytest.approx(sum(points) / 3 - 10.0)
+
+
+def test_a_gap_of_more_than_a_second_has_no_points() -> None:
+    # Grid 0.0 .. 2.2; from 0.2 on the next value is further than 1 s, until 1.2.
+    induced, _ = latencies(replies([(0.0, 10.0), (0.1, 10.0), (2.3, 120.0)]), warmup_s=0.0)
+    slope = (120.0 - 10.0) / 2.2
+    points = [10.0, *(10.0 + slope * (at / 10 - 0.1) for at in (14, 16, 18, 20, 22))]
+    assert induced == pytest.approx(sum(points) / len(points) - 10.0)
+
+
+def test_a_series_that_ends_counts_once_past_its_end() -> None:
+    first = replies([(0.0, 10.0), (0.5, 10.0), (0.99, 10.0)])
+    second = replies([(0.0, 30.0), (0.3, 30.0)], flow="other")
+    induced, _ = latencies(pl.concat([first, second]), warmup_s=0.0)
+    assert induced == pytest.approx((3 * 20.0 + 2 * 10.0) / 5 - 10.0)
+
+
+def test_a_run_without_replies_has_no_latency() -> None:
+    assert latencies(pings([(0.5, None), (1.0, None)]), warmup_s=0.0) == (None, None)
+    # Nor one whose replies all came before the load.
+    assert latencies(pings([(0.5, 50.0), (1.0, None)]), warmup_s=0.9) == (None, None)
 
 
 def test_signals_are_summed_over_links_and_reasons() -> None:

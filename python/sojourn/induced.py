@@ -1,0 +1,107 @@
+"""What load adds to the time of a ping, in two definitions.
+
+*Induced latency* is that of flent (https://flent.org), its ``mean_span``, by which its plot
+``box_combine`` and "The Good, the Bad and the WiFi" compare queues: the series of pings are brought
+to one grid of 0.2 s and averaged; of the points within the load, the mean less the smallest.
+flent's load begins when it starts netperf, whose data follow round trips later, so that the first
+point is of an idle link. Here load begins a step before its first packet, and the mean is over what
+follows the warm-up.
+
+*Latency above base* has the smallest time of the whole run in place of the smallest within the
+load. It alone sees what a queue that is never empty under load adds all the time.
+"""
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+# flent's STEP_SIZE, in seconds.
+STEP = 0.2
+# The next value must come within so many steps, or there is a gap; the first within half a step.
+LONGEST_GAP = 5
+FIRST_GAP = 0.5
+KEYS = ("arm", "replication")
+
+Floats = NDArray[np.float64]
+
+
+def latencies(flows: pl.DataFrame, pings: pl.DataFrame, *, warmup_s: float) -> pl.DataFrame | None:
+    """Compute both latencies of every run.
+
+    Parameters
+    ----------
+    flows, pings
+        Tables of an outcome.
+    warmup_s
+        From when on pings count, in seconds.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a run: ``arm``, ``replication``, ``induced_latency_ms`` and
+        ``latency_above_base_ms``; None if there are no pings.
+    """
+    if pings.is_empty():
+        return None
+    loads = flows.filter(pl.col("kind") != "ping").group_by(KEYS).agg(pl.col("started_s").min())
+    begun = {(arm, replication): at for arm, replication, at in loads.iter_rows()}
+    rows = []
+    for run, of_run in pings.group_by(KEYS, maintain_order=True):
+        begin = begun.get(run)
+        load_s = warmup_s if begin is None else min(warmup_s, begin - STEP)
+        rows.append((*run, _mean_span(of_run, warmup_s=warmup_s, load_s=load_s)))
+    schema = pl.Schema({**pings.select(KEYS).schema, "induced_latency_ms": pl.Float64()})
+    return pl.DataFrame(rows, schema=schema, orient="row").join(
+        _above_base(pings, warmup_s), on=KEYS, how="left", maintain_order="left"
+    )
+
+
+def _above_base(pings: pl.DataFrame, warmup_s: float) -> pl.DataFrame:
+    loaded = pl.col("rtt_ms").filter(pl.col("t_s") >= warmup_s)
+    by_flow = pings.group_by(*KEYS, "flow", maintain_order=True).agg(
+        latency_above_base_ms=loaded.mean() - pl.col("rtt_ms").min()
+    )
+    return by_flow.group_by(KEYS, maintain_order=True).agg(pl.col("latency_above_base_ms").mean())
+
+
+def _mean_span(pings: pl.DataFrame, *, warmup_s: float, load_s: float) -> float | None:
+    """Mean of the averaged series after the warm-up, less its minimum within the load."""
+    series = [
+        _replies(of_flow)
+        for _, of_flow in pings.drop_nulls("rtt_ms").group_by("flow", maintain_order=True)
+    ]
+    if not series:
+        return None
+    begin = min(times[0] for times, _ in series)
+    end = max(times[-1] for times, _ in series)
+    grid = begin + STEP * np.arange(int(np.ceil((end - begin) / STEP)))
+    grid = grid if grid.size else np.array([begin])
+    values = np.array([_on_grid(times, rtts, grid) for times, rtts in series])
+    there = np.isfinite(values)
+    points = there.any(axis=0)
+    average = np.where(there, values, 0.0).sum(axis=0)[points] / there.sum(axis=0)[points]
+    counted = average[grid[points] >= warmup_s]
+    if not counted.size:
+        return None
+    return float(counted.mean() - average[grid[points] >= load_s].min())
+
+
+def _replies(pings: pl.DataFrame) -> tuple[Floats, Floats]:
+    """When replies came, in order, and how long they took: flent notes the time of the reply."""
+    came = pings.select(
+        at=pl.col("t_s") + pl.col("rtt_ms") / 1e3, rtt=pl.col("rtt_ms").cast(pl.Float64)
+    ).sort("at", maintain_order=True)
+    return came["at"].to_numpy(), came["rtt"].to_numpy()
+
+
+def _on_grid(times: Floats, values: Floats, grid: Floats) -> Floats:
+    """Interpolate to the grid as flent does; NaN where there is a gap."""
+    after = np.searchsorted(times, grid, side="right")
+    following = np.minimum(after, times.size - 1)
+    allowed = np.where(after == 0, FIRST_GAP, LONGEST_GAP) * STEP
+    near = np.abs(times[following] - grid) <= allowed
+    on_grid = np.where(near, np.interp(grid, times, values), np.nan)
+    # Past its end a series has its last value once.
+    past = np.flatnonzero(after == times.size)
+    on_grid[past[1:]] = np.nan
+    return on_grid
