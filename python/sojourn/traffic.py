@@ -120,6 +120,9 @@ class Quic:
     cc
         Congestion control: ``"cubic"``, ``"reno"`` (the NewReno of RFC 9002), ``"highspeed"``,
         ``"bbr"``, ``"bbr3"``, ``"vegas"`` or ``"ledbat"``.
+    slow_start
+        How slow start ends besides by congestion, see `Tcp`; by default ``"hystart++"`` with
+        ``"cubic"``.
     bytes
         Bytes to transfer, or the distribution that each connection draws them from, see `Tcp`; by
         default there is no end.
@@ -168,6 +171,7 @@ class Quic:
     dscp: str | int | None = None
     host: int | None = None
     cc: str | None = None
+    slow_start: str | None = None
     bytes: str | int | Mapping[str, str | float] | None = None
     ecn: bool | None = None
     initial_window: int | None = None

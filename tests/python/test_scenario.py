@@ -42,7 +42,14 @@ def test_a_typed_queue_and_its_text_are_the_same_scenario(scenario: sj.Scenario)
 
 
 def test_quic_survives_the_file() -> None:
-    quic = sj.Quic(direction="down", bytes="100kb", zero_rtt=True, certificate="4kb", ack_every=10)
+    quic = sj.Quic(
+        direction="down",
+        bytes="100kb",
+        slow_start="standard",
+        zero_rtt=True,
+        certificate="4kb",
+        ack_every=10,
+    )
     built = sj.Scenario(links=link(), traffic=[quic], rtt="30ms", duration="5s")
     read = sj.Scenario.from_toml(built.to_toml())
     assert read.hash == built.hash

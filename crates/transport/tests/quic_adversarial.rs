@@ -61,8 +61,11 @@ fn every_byte_arrives_once_whatever_the_network_does() {
             way.limit = usize::try_from(1 + draw(100)).unwrap();
         }
         way.marking = [0, 20][usize::try_from(draw(2)).unwrap()];
+        let cc = all[usize::try_from(draw(all.len() as u64)).unwrap()];
+        let ways = cc.slow_starts();
         let params = Params {
-            cc: all[usize::try_from(draw(all.len() as u64)).unwrap()],
+            cc,
+            slow_start: ways.get(usize::try_from(draw(4)).unwrap()).copied(),
             zero_rtt: draw(2) == 0,
             ecn: draw(2) == 0,
             pacing: draw(2) == 0,

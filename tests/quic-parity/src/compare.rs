@@ -3,8 +3,8 @@
 use std::fmt;
 
 use sojourn_net::{Duration, Instant};
-use sojourn_transport::CcKind;
 use sojourn_transport::quic::Params;
+use sojourn_transport::{CcKind, SlowStart};
 
 use crate::outcome::{Outcome, Sent};
 use crate::quic_path::connection::Connection;
@@ -79,6 +79,8 @@ fn ours(params: &Params, scenario: &Scenario, path: Path) -> Outcome {
 fn run(scenario: &Scenario) -> (Vec<Outcome>, Vec<Outcome>) {
     let params = Params {
         cc: CcKind::Reno,
+        // As quinn-proto's, which nothing but congestion ends.
+        slow_start: Some(SlowStart::Standard),
         max_datagram: 1_200,
         ..Params::default()
     };

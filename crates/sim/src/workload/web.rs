@@ -94,6 +94,7 @@ impl WebConfig {
     pub(super) fn quic(&self) -> Option<quic::Params> {
         (self.http == Http::Three).then(|| quic::Params {
             cc: self.tcp.cc,
+            slow_start: self.tcp.slow_start,
             initial_window: self.tcp.initial_window,
             ecn: self.tcp.ecn,
             ..quic::Params::default()

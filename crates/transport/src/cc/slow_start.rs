@@ -12,7 +12,7 @@
 //! conservative      growth is a quarter;
 //!                   back to slow start if 8 samples of a round are all below those that began it;
 //!                   after 5 rounds ssthresh = cwnd
-//! both              at most 8 segments count of those that an acknowledgement covers
+//! both              at most 8 segments count of those that an acknowledgement covers, if nothing paces
 //! ```
 //!
 //! After the first congestion slow start is the standard one.
@@ -21,7 +21,6 @@
 //!
 //! | here | RFC 9406 | effect |
 //! |---|---|---|
-//! | paced or not, 8 segments an acknowledgement | no limit if paced | none while every second segment is acknowledged |
 //! | whole segments, with a remainder | bytes | – |
 
 use std::fmt;
@@ -70,12 +69,14 @@ const N_RTT_SAMPLE: u32 = 8;
 const CSS_GROWTH_DIVISOR: u32 = 4;
 /// How many rounds it is so.
 const CSS_ROUNDS: u32 = 5;
-/// Most segments of an acknowledgement that count (`L`).
+/// Most segments of an acknowledgement that count (`L`) where they leave as acknowledgements come.
 const LIMIT: u32 = 8;
 
 /// HyStart++ in the first slow start of a connection.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct HyStartPlusPlus {
+    /// Most segments of an acknowledgement that count.
+    limit: u32,
     /// The round ends when this segment is acknowledged.
     window_end: u32,
     /// Smallest RTTs, in µs; `None` without a sample.
@@ -95,6 +96,20 @@ struct Css {
 }
 
 impl HyStartPlusPlus {
+    /// Of a connection that has not begun. What is paced leaves no burst behind, however much an
+    /// acknowledgement covers.
+    pub(crate) const fn new(paced: bool) -> Self {
+        Self {
+            limit: if paced { u32::MAX } else { LIMIT },
+            window_end: 0,
+            last_round_min_rtt: None,
+            current_round_min_rtt: None,
+            rtt_sample_count: 0,
+            css: None,
+            remainder: 0,
+        }
+    }
+
     /// An acknowledgement arrived in slow start, which may end here.
     pub(crate) fn on_acked(&mut self, window: &mut Window, ack: &Ack) {
         if ack.snd_una > self.window_end {
@@ -139,7 +154,7 @@ impl HyStartPlusPlus {
 
     /// How many of `acked` segments count for growth.
     pub(crate) fn counts(&mut self, acked: u32) -> u32 {
-        let acked = acked.min(LIMIT);
+        let acked = acked.min(self.limit);
         if self.css.is_none() {
             return acked;
         }
@@ -164,7 +179,7 @@ mod tests {
     impl Rounds {
         fn new() -> Self {
             Self {
-                hystart: HyStartPlusPlus::default(),
+                hystart: HyStartPlusPlus::new(false),
                 window: Window::new(16),
                 una: 0,
             }
@@ -235,7 +250,8 @@ mod tests {
     }
 
     #[test]
-    fn at_most_eight_segments_of_an_acknowledgement_count() {
-        assert_eq!(HyStartPlusPlus::default().counts(44), 8);
+    fn at_most_eight_segments_of_an_acknowledgement_count_unless_they_are_paced() {
+        assert_eq!(HyStartPlusPlus::new(false).counts(44), 8);
+        assert_eq!(HyStartPlusPlus::new(true).counts(44), 44);
     }
 }

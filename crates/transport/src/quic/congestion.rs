@@ -22,7 +22,9 @@
 use sojourn_net::{Duration, Instant};
 
 use super::Params;
-use crate::cc::{Ack, CongestionControl, Controller, Progress, Start, Window};
+use crate::cc::{
+    Ack, CongestionControl, Controller, HyStartPlusPlus, Progress, SlowStart, Start, Window,
+};
 use crate::segment::MSS;
 
 /// In nanoseconds.
@@ -41,6 +43,8 @@ const FLOW_CONTROL: u64 = 1 << 30;
 pub(super) struct Congestion {
     cc: Controller,
     window: Window,
+    /// HyStart++, until slow start first ends.
+    hystart: Option<HyStartPlusPlus>,
     /// Bytes of a full-sized datagram.
     unit: u32,
     /// Bytes acknowledged that have not counted as a datagram yet.
@@ -56,7 +60,11 @@ pub(super) struct Congestion {
 impl Congestion {
     pub(super) fn new(params: &Params) -> Self {
         let unit = params.max_datagram.into();
-        let cc = Controller::new(params.cc, params.seed);
+        let mut cc = Controller::new(params.cc, params.seed);
+        let way = params.slow_start();
+        if let Some(way) = way {
+            cc.end_slow_start_by(way);
+        }
         let burst = if cc.steers() {
             OWN_BURST
         } else {
@@ -64,9 +72,14 @@ impl Congestion {
         };
         let burst = burst * u64::from(unit);
         let paced = params.pacing || cc.steers();
+        if paced {
+            cc.expect_pacing();
+        }
+        let plus_plus = way == Some(SlowStart::HyStartPlusPlus);
         Self {
             cc,
             window: Window::new(params.initial_window),
+            hystart: plus_plus.then(|| HyStartPlusPlus::new(paced)),
             unit,
             remainder: 0,
             in_flight: 0,
@@ -151,16 +164,25 @@ impl Congestion {
     /// An acknowledgement covered `bytes` of packets that let the window grow.
     pub(super) fn on_acked(&mut self, ack: &Ack, bytes: u64) {
         self.cc.on_acked(&mut self.window, ack);
+        if let Some(hystart) = &mut self.hystart {
+            hystart.on_acked(&mut self.window, ack);
+            if self.window.ssthresh != Window::UNSET {
+                self.hystart = None;
+            }
+        }
         if self.is_steered() || !self.limited || bytes == 0 {
             return;
         }
         self.remainder += bytes;
         let whole = self.remainder / u64::from(self.unit);
         self.remainder %= u64::from(self.unit);
-        if let Ok(whole) = u32::try_from(whole)
-            && whole > 0
-        {
-            self.cc.grow(&mut self.window, ack, whole);
+        let whole = u32::try_from(whole).unwrap_or(u32::MAX);
+        let counted = match &mut self.hystart {
+            Some(hystart) => hystart.counts(whole),
+            None => whole,
+        };
+        if counted > 0 {
+            self.cc.grow(&mut self.window, ack, counted);
         }
     }
 

@@ -42,7 +42,7 @@ mod wire;
 
 use sojourn_net::{Duration, Instant};
 
-use crate::cc::{CcKind, Window};
+use crate::cc::{CcKind, SlowStart, Window};
 use congestion::Congestion;
 use rate::Rates;
 pub use received::AckPolicy;
@@ -70,6 +70,10 @@ const FINISHED: u32 = 36;
 /// The server's flight when a session is resumed: `EncryptedExtensions` and `Finished`.
 const RESUMED: u32 = 136;
 
+/// How CUBIC's slow start ends over QUIC: as RFC 9438 §4.10 SHOULD have it. HyStart, which TCP takes from
+/// Linux, looks at the lengths of trains of acknowledgements, and those are what pacing makes them.
+pub const CUBIC_SLOW_START: SlowStart = SlowStart::HyStartPlusPlus;
+
 /// The controllers that QUIC can use: those that do not ask how ECN is echoed.
 pub fn controllers() -> impl Iterator<Item = CcKind> {
     CcKind::ALL.into_iter().filter(|kind| !kind.needs_ecn())
@@ -80,6 +84,9 @@ pub fn controllers() -> impl Iterator<Item = CcKind> {
 pub struct Params {
     /// Congestion control.
     pub cc: CcKind,
+    /// How slow start ends besides by congestion; `None`: [`CUBIC_SLOW_START`] with CUBIC, with others their own
+    /// way. Ways that the controller does not know ([`CcKind::slow_starts`]) change nothing.
+    pub slow_start: Option<SlowStart>,
     /// Initial window in datagrams (RFC 9002 §7.2: 10).
     pub initial_window: u32,
     /// The client resumes a session and sends data before the handshake (0-RTT).
@@ -104,6 +111,7 @@ impl Default for Params {
     fn default() -> Self {
         Self {
             cc: CcKind::Cubic,
+            slow_start: None,
             initial_window: 10,
             zero_rtt: false,
             ecn: false,
@@ -118,6 +126,16 @@ impl Default for Params {
 }
 
 impl Params {
+    /// The way in which slow start ends; `None`: the controller has its own.
+    pub fn slow_start(&self) -> Option<SlowStart> {
+        let known = self.cc.slow_starts();
+        let usual = match self.cc {
+            CcKind::Cubic => Some(CUBIC_SLOW_START),
+            _ => known.first().copied(),
+        };
+        self.slow_start.filter(|way| known.contains(way)).or(usual)
+    }
+
     /// Bytes of the server's flight in Handshake packets.
     fn flight(&self) -> u32 {
         if self.zero_rtt {

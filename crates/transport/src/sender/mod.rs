@@ -247,7 +247,7 @@ impl Sender {
             cc.end_slow_start_by(way);
         }
         let plus_plus = slow_start == Some(SlowStart::HyStartPlusPlus);
-        let hystart = plus_plus.then(Box::default);
+        let hystart = plus_plus.then(|| Box::new(HyStartPlusPlus::new(params.pacing)));
         if params.pacing {
             cc.expect_pacing();
         }

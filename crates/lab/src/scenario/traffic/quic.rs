@@ -14,6 +14,7 @@ use super::super::encode::{amount, insert, size, time};
 use super::super::error::ScenarioError;
 use super::super::place::{Fields, Place};
 use super::super::value::Table;
+use super::tcp::slow_start;
 
 /// The end of the data that opens the connection.
 const CLIENTS: [&str; 2] = ["receiver", "sender"];
@@ -35,8 +36,9 @@ pub(crate) struct Quic {
 }
 
 impl Quic {
-    pub(super) const KEYS: [&str; 13] = [
+    pub(super) const KEYS: [&str; 14] = [
         "cc",
+        "slow_start",
         "bytes",
         "ecn",
         "initial_window",
@@ -53,8 +55,10 @@ impl Quic {
 
     pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
         let usual = Params::default();
+        let cc = fields.or("cc", usual.cc, controller)?;
         let params = Params {
-            cc: fields.or("cc", usual.cc, controller)?,
+            cc,
+            slow_start: fields.option("slow_start", |p| slow_start(p, cc))?,
             initial_window: fields.or("initial_window", usual.initial_window, |p| {
                 p.count(1, 100_000)
             })?,
@@ -89,6 +93,11 @@ impl Quic {
     pub(super) fn write(self, fields: &mut Table) {
         let params = self.params;
         insert(fields, "cc", Some(params.cc.name().into()));
+        insert(
+            fields,
+            "slow_start",
+            params.slow_start.map(|s| s.name().into()),
+        );
         insert(fields, "bytes", self.bytes.map(amount));
         insert(fields, "ecn", Some(params.ecn.into()));
         insert(fields, "initial_window", Some(params.initial_window.into()));

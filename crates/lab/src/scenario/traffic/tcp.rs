@@ -12,7 +12,7 @@ use super::super::place::{Fields, Place};
 use super::super::value::Table;
 
 /// A way out of slow start that `cc` knows.
-fn slow_start(place: &Place<'_>, cc: CcKind) -> Result<SlowStart, ScenarioError> {
+pub(super) fn slow_start(place: &Place<'_>, cc: CcKind) -> Result<SlowStart, ScenarioError> {
     let names = SlowStart::ALL.map(SlowStart::name);
     let chosen = SlowStart::ALL[choice(place, "a way out of slow start", &names)?];
     let known = cc.slow_starts();

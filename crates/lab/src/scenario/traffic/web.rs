@@ -16,7 +16,7 @@ use super::super::wait;
 use super::tcp::{read_params, write_params};
 
 /// Keys that HTTP/3, which runs over QUIC, has no use for.
-const OF_TCP: [&str; 4] = ["slow_start", "on_ce", "after_idle", "pacing"];
+const OF_TCP: [&str; 3] = ["on_ce", "after_idle", "pacing"];
 
 /// Refuses what HTTP/3 cannot have.
 fn check_quic(fields: &Fields<'_>, config: &WebConfig) -> Result<(), ScenarioError> {

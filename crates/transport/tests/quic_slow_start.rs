@@ -1,0 +1,77 @@
+//! How slow start ends over QUIC, besides by congestion.
+
+mod quic_path;
+
+use quic_path::connection::{Connection, Transfer};
+use quic_path::{Path, To, Way};
+use sojourn_net::{Duration, Rate};
+use sojourn_transport::quic::Params;
+use sojourn_transport::{CcKind, SlowStart};
+
+use SlowStart::{HyStart, HyStartPlusPlus, Standard};
+
+const FETCH: Transfer = Transfer {
+    request: 400,
+    response: 20_000_000,
+};
+
+/// 20 MB over this round trip, through a link with a FIFO if there is one.
+fn fetch(params: Params, rtt_ms: u64, link: Option<(u64, usize)>) -> Connection {
+    let way = Way::of_delay(Duration::from_millis(rtt_ms / 2));
+    let mut to_client = way.clone();
+    if let Some((mbit, limit)) = link {
+        to_client.rate = Some(Rate::mbit(mbit));
+        to_client.limit = limit;
+    }
+    let mut connection = Connection::open(&params, FETCH, Path::new(way, to_client, 1));
+    connection.run(Duration::from_secs(600));
+    assert!(connection.completed.is_some());
+    connection
+}
+
+fn params(cc: CcKind, slow_start: Option<SlowStart>) -> Params {
+    Params {
+        cc,
+        slow_start,
+        ..Params::default()
+    }
+}
+
+#[test]
+fn a_way_out_of_slow_start_spares_the_queue() {
+    let dropped = |cc, way| {
+        let connection = fetch(params(cc, way), 50, Some((100, 400)));
+        let dropped = connection.path.dropped[To::Client as usize];
+        let took = connection.completed.unwrap().as_nanos() / 1_000_000;
+        println!("{cc}, {way:?}: {dropped} dropped, {took} ms");
+        dropped
+    };
+    for cc in [CcKind::Cubic, CcKind::Reno, CcKind::HighSpeed] {
+        let standard = dropped(cc, Some(Standard));
+        assert!(standard > 300, "{cc}: {standard}");
+        for &way in cc.slow_starts().iter().filter(|&&way| way != Standard) {
+            let fewer = dropped(cc, Some(way));
+            assert!(
+                3 * fewer < 2 * standard,
+                "{cc}, {way}: {fewer} of {standard}"
+            );
+        }
+    }
+    let usual = dropped(CcKind::Cubic, None);
+    assert_eq!(usual, dropped(CcKind::Cubic, Some(HyStartPlusPlus)));
+    assert_ne!(usual, dropped(CcKind::Cubic, Some(HyStart)));
+    assert_eq!(
+        dropped(CcKind::Reno, None),
+        dropped(CcKind::Reno, Some(Standard))
+    );
+}
+
+#[test]
+fn a_path_without_a_queue_ends_no_slow_start() {
+    // Acknowledgements of what is paced come over four fifths of a round trip: no train to be taken
+    // for a full link, though longer than half of it.
+    for way in SlowStart::ALL {
+        let connection = fetch(params(CcKind::Cubic, Some(way)), 100, None);
+        assert_eq!(connection.server.ssthresh(), None, "{way}");
+    }
+}
