@@ -119,7 +119,7 @@ class Quic:
         Client that they belong to, 0 to 126, for queues that share among hosts.
     cc
         Congestion control: ``"cubic"``, ``"reno"`` (the NewReno of RFC 9002), ``"highspeed"``,
-        ``"bbr"``, ``"bbr3"``, ``"vegas"`` or ``"ledbat"``.
+        ``"dctcp"``, ``"prague"``, ``"bbr"``, ``"bbr3"``, ``"vegas"`` or ``"ledbat"``.
     slow_start
         How slow start ends besides by congestion, see `Tcp`; by default ``"hystart++"`` with
         ``"cubic"``.

@@ -45,6 +45,7 @@ def test_quic_survives_the_file() -> None:
     quic = sj.Quic(
         direction="down",
         bytes="100kb",
+        cc="dctcp",
         slow_start="standard",
         zero_rtt=True,
         certificate="4kb",

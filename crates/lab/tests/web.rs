@@ -121,11 +121,6 @@ fn what_is_wrong_is_told_with_its_place() {
         ),
         (
             "",
-            "page = \"large\"\nhttp = \"3\"\ncc = \"dctcp\"",
-            "traffic[0].cc: QUIC, and so HTTP/3, has no \"dctcp\" here",
-        ),
-        (
-            "",
             "page = \"large\"\nhttp = \"3\"\npacing = true",
             "traffic[0].pacing: is of TCP, and HTTP/3 runs over QUIC",
         ),

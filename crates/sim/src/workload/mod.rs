@@ -191,9 +191,6 @@ impl AppConfig {
         match (request.0, self.tcp().initial_window) {
             (0, _) => Some(("request", "must be positive")),
             (_, 0) => Some(("initial_window", "must be at least 1")),
-            _ if self.quic().is_some_and(|quic| quic.cc.needs_ecn()) => {
-                Some(("cc", "must be one that QUIC has"))
-            }
             _ => None,
         }
     }

@@ -14,7 +14,10 @@
 //!                                                    most the initial window
 //! ```
 //!
-//! A controller that models the path (`bbr`, `bbr3`) sets window and rate itself, and is paced in any case.
+//! A controller that models the path (`bbr`, `bbr3`, `prague`) sets window and rate itself, and is paced in
+//! any case. The counts of marks that come with acknowledgements (RFC 9000 §13.4) are what `dctcp` and
+//! `prague` live on: both make all packets ECN-capable, `prague` with ECT(1). `dctcp` answers marks as above,
+//! by what it has counted, `prague` each on its own.
 //!
 //! The window grows by what is acknowledged of packets sent after recovery began, while it, and
 //! not the application, limits sending (§7.8).
@@ -38,6 +41,15 @@ const MIN_WINDOW: u32 = 2;
 /// The peer's flow-control window, in bytes: as much as TCP can have.
 const FLOW_CONTROL: u64 = 1 << 30;
 
+/// What tells of congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signal {
+    /// A packet was lost.
+    Loss,
+    /// One was CE-marked.
+    Mark,
+}
+
 /// The window and what fills it.
 #[derive(Clone, Debug)]
 pub(super) struct Congestion {
@@ -50,6 +62,8 @@ pub(super) struct Congestion {
     /// Bytes acknowledged that have not counted as a datagram yet.
     remainder: u64,
     in_flight: u64,
+    /// The controller hears how many packets were marked, and answers that itself.
+    counts_marks: bool,
     /// Packets sent before this have had their answer.
     recovery: Option<Instant>,
     /// The window or pacing, not the application, limited sending last.
@@ -83,6 +97,7 @@ impl Congestion {
             unit,
             remainder: 0,
             in_flight: 0,
+            counts_marks: params.cc.needs_accurate_ecn(),
             recovery: None,
             limited: false,
             pacer: paced.then_some(Pacer {
@@ -110,7 +125,9 @@ impl Congestion {
 
     /// Lets the controller set window and rate; says whether it holds sending down.
     pub(super) fn steer(&mut self, ack: &Ack, progress: &Progress) -> bool {
-        self.cc.steer(&mut self.window, ack, progress)
+        let held_down = self.cc.steer(&mut self.window, ack, progress);
+        self.window.cwnd = self.window.cwnd.max(MIN_WINDOW);
+        held_down
     }
 
     pub(super) const fn window(&self) -> &Window {
@@ -186,18 +203,29 @@ impl Congestion {
         }
     }
 
+    /// An acknowledgement told how many packets were marked of those it delivered.
+    pub(super) fn on_echo(&mut self, una: u32, next: u32, delivered: u32, marked: u32) {
+        self.cc.on_echo(una, next, delivered, marked);
+    }
+
     /// A packet sent at `at` was lost or marked; says whether recovery begins.
-    pub(super) fn on_congestion(&mut self, now: Instant, at: Instant) -> bool {
-        if self.is_before_recovery(at) {
+    pub(super) fn on_congestion(&mut self, now: Instant, at: Instant, signal: Signal) -> bool {
+        // Each mark has its own answer there (`steer`), and does not stand for a loss.
+        let heard = signal == Signal::Mark && self.counts_marks;
+        if heard || self.is_before_recovery(at) {
             return false;
         }
         self.recovery = Some(now);
         let before = self.window.cwnd;
+        let of_loss = match signal {
+            Signal::Loss => self.cc.ssthresh_of_loss(before),
+            Signal::Mark => None,
+        };
+        let ssthresh = of_loss.unwrap_or_else(|| self.cc.ssthresh(before));
         if self.is_steered() {
-            self.cc.ssthresh(before);
             return true;
         }
-        self.window.ssthresh = self.cc.ssthresh(before);
+        self.window.ssthresh = ssthresh;
         self.window.cwnd = self.window.ssthresh.max(MIN_WINDOW);
         // RFC 9002 counts bytes: what was earned of the next datagram is not lost.
         let earned = u64::from(self.window.cnt) * u64::from(self.window.cwnd);
@@ -262,12 +290,12 @@ mod tests {
     #[test]
     fn a_window_answers_once_a_round_to_loss() {
         let mut congestion = congestion(1_200, false);
-        assert!(congestion.on_congestion(MS(100), MS(50)));
+        assert!(congestion.on_congestion(MS(100), MS(50), Signal::Loss));
         assert_eq!(congestion.window.cwnd, 5);
-        assert!(!congestion.on_congestion(MS(120), MS(100)));
-        assert!(congestion.on_congestion(MS(130), MS(101)));
+        assert!(!congestion.on_congestion(MS(120), MS(100), Signal::Loss));
+        assert!(congestion.on_congestion(MS(130), MS(101), Signal::Loss));
         assert_eq!(congestion.window.cwnd, 2);
-        assert!(congestion.on_congestion(MS(150), MS(140)));
+        assert!(congestion.on_congestion(MS(150), MS(140), Signal::Loss));
         assert_eq!(congestion.window.cwnd, 2, "kMinimumWindow");
     }
 

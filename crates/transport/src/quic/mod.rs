@@ -26,7 +26,7 @@
 //! | no Retry, version negotiation, migration, key update, path MTU discovery, stateless reset | there | datagrams have 1200 B until the handshake is confirmed, then a given size |
 //! | no `NEW_CONNECTION_ID`, `NEW_TOKEN`, session ticket | sent after the handshake | one or two packets fewer |
 //! | ACK policy agreed beforehand | `ACK_FREQUENCY` frames | none once the first has arrived |
-//! | ECN counts are believed | validated first | none on paths that keep ECN |
+//! | counts of CE alone, which are believed | of ECT(0) and ECT(1) too, to validate them | none on paths that keep ECN |
 
 mod congestion;
 mod input;
@@ -43,6 +43,7 @@ mod wire;
 use sojourn_net::{Duration, Instant};
 
 use crate::cc::{CcKind, SlowStart, Window};
+use crate::segment::Flags;
 use congestion::Congestion;
 use rate::Rates;
 pub use received::AckPolicy;
@@ -74,11 +75,6 @@ const RESUMED: u32 = 136;
 /// Linux, looks at the lengths of trains of acknowledgements, and those are what pacing makes them.
 pub const CUBIC_SLOW_START: SlowStart = SlowStart::HyStartPlusPlus;
 
-/// The controllers that QUIC can use: those that do not ask how ECN is echoed.
-pub fn controllers() -> impl Iterator<Item = CcKind> {
-    CcKind::ALL.into_iter().filter(|kind| !kind.needs_ecn())
-}
-
 /// What a connection is opened with; both ends are to have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
@@ -91,7 +87,7 @@ pub struct Params {
     pub initial_window: u32,
     /// The client resumes a session and sends data before the handshake (0-RTT).
     pub zero_rtt: bool,
-    /// Packets are ECN-capable.
+    /// Packets are ECN-capable; those of controllers that live on marks are anyway.
     pub ecn: bool,
     /// UDP payload of a full datagram once the handshake is confirmed.
     pub max_datagram: u16,
@@ -126,6 +122,15 @@ impl Default for Params {
 }
 
 impl Params {
+    /// The ECN field of all packets: marks are asked for, or the controller cannot do without.
+    fn ect(&self) -> Flags {
+        match self.cc {
+            cc if cc.needs_accurate_ecn() => Flags::ECT.with(Flags::ECT1),
+            cc if self.ecn || cc.needs_ecn() => Flags::ECT,
+            _ => Flags::NONE,
+        }
+    }
+
     /// The way in which slow start ends; `None`: the controller has its own.
     pub fn slow_start(&self) -> Option<SlowStart> {
         let known = self.cc.slow_starts();

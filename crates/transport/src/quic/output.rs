@@ -8,6 +8,7 @@ use super::streams::{LENGTH_FIELD, stream_header, varint};
 use super::wire::{Ack, App, Content, Datagram, Frame, Opening};
 use super::{Endpoint, Keys, Role, SMALLEST_DATAGRAM};
 use crate::cc::Start;
+use crate::segment::Flags;
 
 /// Connection IDs have 8 bytes, as in most stacks.
 const CONNECTION_ID: usize = 8;
@@ -192,7 +193,7 @@ impl Endpoint {
 
     /// Adds an ACK, beside a frame if data follows; returns its size.
     fn add_ack(&mut self, now: Instant, with_data: bool, draft: &mut Draft) -> usize {
-        let ecn = self.params.ecn;
+        let ecn = self.params.ect() != Flags::NONE;
         let Some(most) = draft.content.ranges(ecn, usize::from(with_data)) else {
             return 0;
         };
@@ -269,7 +270,7 @@ impl Endpoint {
             draft.sizes[last] += short;
         }
         let payload = narrow(draft.size());
-        let datagram = content.encode(payload, self.params.ecn);
+        let datagram = content.encode(payload, self.params.ect());
         self.bytes_sent += u64::from(payload);
         self.counters.datagrams += 1;
         let openings = content

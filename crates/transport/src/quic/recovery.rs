@@ -17,7 +17,7 @@
 
 use sojourn_net::{Duration, Instant};
 
-use super::congestion::tick;
+use super::congestion::{Signal, tick};
 use super::rtt::GRANULARITY;
 use super::space::{ACKED, APP, HANDSHAKE, IN_FLIGHT, Sent, TAKEN};
 use super::wire::Ack;
@@ -77,11 +77,19 @@ impl Endpoint {
             self.validated = true;
         }
         let mut congested = false;
-        if let Some(ce) = ack.ce.filter(|_| n == APP)
-            && ce > self.ce_seen
-        {
-            self.ce_seen = ce;
-            congested = sent_at.is_some_and(|at| self.congestion.on_congestion(now, at));
+        if let Some(ce) = ack.ce.filter(|_| n == APP) {
+            let next = self.spaces[APP].next();
+            let marked = ce.saturating_sub(self.ce_seen);
+            self.ce_seen += marked;
+            // Packets that carry acknowledgements alone are counted too, but not acknowledged.
+            let of_these = marked.min(tally.packets);
+            self.congestion
+                .on_echo(largest + 1, next, tally.packets, of_these);
+            if marked > 0
+                && let Some(at) = sent_at
+            {
+                congested = self.congestion.on_congestion(now, at, Signal::Mark);
+            }
         }
         congested |= self.detect_losses(now, n);
         if n == APP {
@@ -237,7 +245,7 @@ impl Endpoint {
         let Some(at) = last_lost else {
             return false;
         };
-        let reduced = self.congestion.on_congestion(now, at);
+        let reduced = self.congestion.on_congestion(now, at, Signal::Loss);
         if is_persistent {
             self.spaces[n].lost_since = None;
             self.counters.persistent += 1;

@@ -34,7 +34,8 @@ const MOST_FRAMES: usize = 3;
 pub struct Datagram {
     words: [u32; WORDS],
     payload: u16,
-    ect: bool,
+    /// The ECN field of its IP header.
+    ect: Flags,
 }
 
 const _: () = assert!(size_of::<Datagram>() <= size_of::<Segment>());
@@ -203,7 +204,7 @@ impl Content {
                 .is_some_and(|app| usize::from(app.count) < MOST_FRAMES)
     }
 
-    pub(super) fn encode(&self, payload: u16, ect: bool) -> Datagram {
+    pub(super) fn encode(&self, payload: u16, ect: Flags) -> Datagram {
         let mut writer = Writer {
             words: [0; WORDS],
             next: 1,
@@ -291,7 +292,7 @@ impl Datagram {
                 block(sacks[4], sacks[5]),
             ],
             len: self.payload,
-            flags: if self.ect { Flags::ECT } else { Flags::NONE },
+            flags: self.ect,
         }
     }
 
@@ -314,7 +315,7 @@ impl Datagram {
                 u.end,
             ],
             payload: segment.len,
-            ect: segment.flags.has(Flags::ECT),
+            ect: segment.flags,
         }
     }
 

@@ -2,10 +2,8 @@
 
 use sojourn_net::{Bytes, Rng};
 use sojourn_sim::{Amount, Traffic};
-use sojourn_transport::CcKind;
 use sojourn_transport::quic::{
     AckPolicy, LARGEST_CERTIFICATE, LARGEST_DATAGRAM, LONGEST_ACK_DELAY, Params, SMALLEST_DATAGRAM,
-    controllers,
 };
 
 use super::super::amount as amounts;
@@ -14,7 +12,7 @@ use super::super::encode::{amount, insert, size, time};
 use super::super::error::ScenarioError;
 use super::super::place::{Fields, Place};
 use super::super::value::Table;
-use super::tcp::slow_start;
+use super::tcp::{controller, slow_start};
 
 /// The end of the data that opens the connection.
 const CLIENTS: [&str; 2] = ["receiver", "sender"];
@@ -122,12 +120,6 @@ impl Quic {
             params: self.params,
         }
     }
-}
-
-fn controller(place: &Place<'_>) -> Result<CcKind, ScenarioError> {
-    let known: Vec<CcKind> = controllers().collect();
-    let names: Vec<&str> = known.iter().map(|kind| kind.name()).collect();
-    choice(place, "a congestion control that QUIC has here", &names).map(|n| known[n])
 }
 
 fn request(fields: &Fields<'_>) -> Result<Option<Bytes>, ScenarioError> {

@@ -27,6 +27,11 @@ pub(super) fn slow_start(place: &Place<'_>, cc: CcKind) -> Result<SlowStart, Sce
     }))
 }
 
+pub(super) fn controller(place: &Place<'_>) -> Result<CcKind, ScenarioError> {
+    let names = CcKind::ALL.map(CcKind::name);
+    choice(place, "a congestion control", &names).map(|n| CcKind::ALL[n])
+}
+
 /// What connections do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tcp {
@@ -48,12 +53,9 @@ pub(super) const PARAMS: [&str; 7] = [
 
 /// What senders are opened with.
 pub(super) fn read_params(fields: &Fields<'_>) -> Result<SenderParams, ScenarioError> {
-    let names = CcKind::ALL.map(CcKind::name);
     let fates = AfterIdle::ALL.map(AfterIdle::name);
     let answers = OnCe::ALL.map(OnCe::name);
-    let cc = fields.or("cc", CcKind::Cubic, |p| {
-        choice(p, "a congestion control", &names).map(|n| CcKind::ALL[n])
-    })?;
+    let cc = fields.or("cc", CcKind::Cubic, controller)?;
     Ok(SenderParams {
         cc,
         slow_start: fields.option("slow_start", |p| slow_start(p, cc))?,

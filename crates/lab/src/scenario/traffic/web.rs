@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use sojourn_net::{Bytes, Duration};
 use sojourn_sim::{AppConfig, Http, Traffic, Wait, WebConfig};
-use sojourn_transport::quic::controllers;
 
 use super::super::decode::choice;
 use super::super::encode::{insert, size};
@@ -22,12 +21,6 @@ const OF_TCP: [&str; 3] = ["on_ce", "after_idle", "pacing"];
 fn check_quic(fields: &Fields<'_>, config: &WebConfig) -> Result<(), ScenarioError> {
     if let Some(place) = OF_TCP.iter().find_map(|key| fields.get(key)) {
         return Err(place.fail("is of TCP, and HTTP/3 runs over QUIC"));
-    }
-    if let Some(place) = fields.get("cc")
-        && !controllers().any(|cc| cc == config.tcp.cc)
-    {
-        let cc = config.tcp.cc;
-        return Err(place.fail(format!("QUIC, and so HTTP/3, has no \"{cc}\" here")));
     }
     if let Some(place) = fields.get("tls")
         && !config.tls

@@ -49,7 +49,7 @@ fn application_packets_survive_as_large_as_they_may_be() {
             });
         }
         full += u32::from(content.room() == 0);
-        let datagram = content.encode(1_452, ecn);
+        let datagram = content.encode(1_452, if ecn { Flags::ECT } else { Flags::NONE });
         let segment = datagram.to_segment();
         assert_eq!(Datagram::from_segment(&segment), datagram);
         assert_eq!(datagram.content(), content);
@@ -95,7 +95,7 @@ fn handshake_packets_share_a_datagram_with_data() {
         offset: 1 << 40,
     });
     assert!(!content.has_room_for_frame());
-    let datagram = content.encode(1_200, false);
+    let datagram = content.encode(1_200, Flags::NONE);
     assert_eq!(datagram.content(), content);
     assert!(datagram.is_long() && datagram.has_data());
 }
