@@ -87,6 +87,7 @@ __all__ = [
     "parse_time_s",
     "qdisc_catalogue",
     "run",
+    "scenario_keys",
     "version",
 ]
 
@@ -223,6 +224,12 @@ def qdisc_catalogue() -> str:
 
 def parse_qdisc(text: str) -> str:
     """Return the canonical form of a queue in the syntax of ``tc``."""
+
+def scenario_keys() -> dict[str, list[str]]:
+    """Return the keys of each table of a scenario.
+
+    By what it describes: ``"scenario"``, ``"link"``, ``"page object"`` and each type of traffic.
+    """
 
 def parse_time_s(text: str) -> float:
     """Return the seconds in a time such as ``5ms``."""

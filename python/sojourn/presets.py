@@ -1,18 +1,21 @@
 """Named traffic and links: the tests of the field, by the names the field gives them.
 
-The traffics are those of flent (https://flent.org), as far as their parts are modelled: pings
-are ICMP, those of ``rrul`` that flent sends by UDP too, and all packets but those of ``rrul`` are
-best effort.
+Bulk transfers, floods and RRUL are those of flent (https://flent.org), as far as their parts are
+modelled: pings are ICMP, those of ``rrul`` that flent sends by UDP too, and all packets but those
+of ``rrul`` are best effort. Several names joined by ``+`` are one traffic, as in
+``web+tcp_1up``: what an application meets beside a load.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from sojourn import _core
+from sojourn.applications import Dash, Incast, Sessions, Voip, Web
 from sojourn.qdiscs import Queue
 from sojourn.scenario import Arm, Link, Scenario
-from sojourn.traffic import Ping, Tcp, Traffic, Udp
+from sojourn.traffic import Ping, Quic, Tcp, Traffic, Udp
 
 # As in flent, load starts 5 s after the pings.
 START = "5s"
@@ -26,6 +29,11 @@ RRUL_PING_MARKS = ("CS1", "EF")
 FAIRNESS_RTTS = ("10ms", "50ms", "200ms", "500ms")
 # An unresponsive stream this much faster than the link keeps its queue full.
 FLOOD_PERCENT = 120
+# Responses of sessions: Pareto with this shape and least size has a mean of 24 kB.
+SESSION_BYTES: dict[str, str | float] = {"distribution": "pareto", "least": "4kb", "shape": 1.2}
+SESSION_MEAN_BYTES = 24_000
+# Sessions offer this share of the downlink's rate.
+SESSION_LOAD = 0.5
 
 TRAFFIC_NAMES = (
     "rrul",
@@ -35,9 +43,20 @@ TRAFFIC_NAMES = (
     "tcp_Nup",
     "tcp_Ndown",
     "tcp_Nup_Mdown",
+    "quic_Nup_Mdown",
+    "ledbat_Nup_Mdown",
+    "web",
+    "web_http1",
+    "web_http3",
+    "dash",
+    "voip",
+    "sessions",
+    "incast",
 )
 
-_TCP = re.compile(r"tcp(?:_(?P<up>[1-9]\d{0,4})up)?(?:_(?P<down>[1-9]\d{0,4})down)?")
+_BULK = re.compile(
+    r"(?P<kind>tcp|quic|ledbat)(?:_(?P<up>[1-9]\d{0,4})up)?(?:_(?P<down>[1-9]\d{0,4})down)?"
+)
 _LINK = re.compile(
     r"(?P<down>[\d.]+)(?P<down_unit>[a-z]*)(?:/(?P<up>[\d.]+)(?P<unit>[a-z]+))?", re.IGNORECASE
 )
@@ -95,15 +114,21 @@ def link_rates(text: str) -> Rates:
     return Rates(down=down, up=up)
 
 
-def traffic(name: str, rates: Rates) -> list[Traffic]:
+def traffic(
+    name: str, rates: Rates, *, cc: str | None = None, ecn: bool | None = None
+) -> list[Traffic]:
     """Compose a named traffic.
 
     Parameters
     ----------
     name
-        One of ``TRAFFIC_NAMES``, with numbers for N and M.
+        One of ``TRAFFIC_NAMES``, with numbers for N and M, or several joined by ``+``.
     rates
-        The link it is for; only ``udp_flood`` depends on it.
+        The link it is for; ``udp_flood`` and ``sessions`` depend on it.
+    cc
+        Congestion control of all connections but those of LEDBAT.
+    ecn
+        Whether connections negotiate ECN.
 
     Returns
     -------
@@ -113,22 +138,39 @@ def traffic(name: str, rates: Rates) -> list[Traffic]:
     Raises
     ------
     ScenarioError
-        There is no such traffic.
+        There is no such traffic, or a part is named twice.
 
     Examples
     --------
-    >>> [group.kind for group in traffic("tcp_4up", link_rates("10mbit"))]
-    ['tcp', 'ping']
+    >>> [group.kind for group in traffic("tcp_4up+web", link_rates("10mbit"))]
+    ['tcp', 'web', 'ping']
     """
-    return [*_load(name, rates), Ping(name="ping", direction="up", interval=PING_INTERVAL)]
+    groups = [group for part in name.split("+") for group in _load(part, rates)]
+    names = [group.name for group in groups]
+    for group in names:
+        if names.count(group) > 1:
+            message = f"traffic {name!r}: {group!r} is in more than one of its parts"
+            raise _core.ScenarioError(message)
+    groups = [_with_transport(group, cc=cc, ecn=ecn) for group in groups]
+    return [*groups, Ping(name="ping", direction="up", interval=PING_INTERVAL)]
+
+
+def _with_transport(group: Traffic, *, cc: str | None, ecn: bool | None) -> Traffic:
+    has = {field.name for field in fields(group)}
+    changes: dict[str, Any] = {}
+    if cc is not None and "cc" in has and getattr(group, "cc", None) is None:
+        changes["cc"] = cc
+    if ecn is not None and "ecn" in has:
+        changes["ecn"] = ecn
+    return replace(group, **changes) if changes else group
 
 
 def _load(name: str, rates: Rates) -> list[Traffic]:
     if name == "rrul":
-        loads = [_tcp(side, 1, mark) for side in ("up", "down") for mark in RRUL_MARKS]
+        loads = [_bulk("tcp", side, 1, mark) for side in ("up", "down") for mark in RRUL_MARKS]
         return [*loads, *(_ping(mark) for mark in RRUL_PING_MARKS)]
     if name == "rrul_be":
-        return [_tcp("up", 4), _tcp("down", 4)]
+        return [_bulk("tcp", "up", 4), _bulk("tcp", "down", 4)]
     if name == "rtt_fair":
         return [
             Tcp(
@@ -145,26 +187,98 @@ def _load(name: str, rates: Rates) -> list[Traffic]:
         return [
             Udp(name="udp up", direction="up", rate=f"{flood // 1000}kbit", start=START, spread=0.1)
         ]
-    found = _TCP.fullmatch(name)
+    if name in _APPLICATIONS:
+        return _APPLICATIONS[name](rates)
+    found = _BULK.fullmatch(name)
     if found is None or (found["up"] is None and found["down"] is None):
         message = f"no traffic is called {name!r}; there are: {', '.join(TRAFFIC_NAMES)}"
         raise _core.ScenarioError(message)
     counts = {"up": found["up"], "down": found["down"]}
-    return [_tcp(side, int(count)) for side, count in counts.items() if count is not None]
+    return [
+        _bulk(found["kind"], side, int(count))
+        for side, count in counts.items()
+        if count is not None
+    ]
+
+
+def _web(http: str) -> list[Traffic]:
+    name = {"2": "web", "1.1": "web_http1", "3": "web_http3"}[http]
+    think = {"distribution": "exponential", "mean": "5s"}
+    return [
+        Web(
+            name=name,
+            direction="down",
+            page="large",
+            http=http,
+            think=think,
+            start=START,
+            start_jitter=JITTER,
+        )
+    ]
+
+
+def _voip(_: Rates) -> list[Traffic]:
+    return [
+        Voip(name=f"voip {side}", direction=side, start=START, start_jitter="20ms")
+        for side in ("up", "down")
+    ]
+
+
+def _sessions(rates: Rates) -> list[Traffic]:
+    bytes_per_s = _core.parse_rate_bits_per_s(rates.down) / 8 * SESSION_LOAD
+    gap_us = max(round(SESSION_MEAN_BYTES / bytes_per_s * 1e6), 1)
+    return [
+        Sessions(
+            name="sessions",
+            direction="down",
+            every={"distribution": "exponential", "mean": f"{gap_us}us"},
+            bytes=SESSION_BYTES,
+            start=START,
+        )
+    ]
+
+
+_APPLICATIONS: dict[str, Callable[[Rates], list[Traffic]]] = {
+    "web": lambda _: _web("2"),
+    "web_http1": lambda _: _web("1.1"),
+    "web_http3": lambda _: _web("3"),
+    "dash": lambda _: [
+        Dash(name="dash", direction="down", start=START, start_jitter=JITTER),
+    ],
+    "voip": _voip,
+    "sessions": _sessions,
+    "incast": lambda _: [
+        Incast(
+            name="incast",
+            direction="down",
+            servers=32,
+            bytes="32kb",
+            think="1s",
+            start=START,
+            start_jitter=JITTER,
+        )
+    ],
+}
 
 
 def _ping(mark: str) -> Ping:
     return Ping(name=f"ping {mark}", direction="up", interval=PING_INTERVAL, dscp=mark)
 
 
-def _tcp(direction: str, count: int, mark: str | None = None) -> Tcp:
+def _bulk(kind: str, direction: str, count: int, mark: str | None = None) -> Tcp | Quic:
+    name = f"{kind} {direction}" if mark is None else f"{kind} {direction} {mark}"
+    if kind == "quic":
+        return Quic(
+            name=name, direction=direction, count=count, start=START, start_jitter=JITTER, dscp=mark
+        )
     return Tcp(
-        name=f"tcp {direction}" if mark is None else f"tcp {direction} {mark}",
+        name=name,
         dscp=mark,
         direction=direction,
         count=count,
         start=START,
         start_jitter=JITTER,
+        cc="ledbat" if kind == "ledbat" else None,
     )
 
 

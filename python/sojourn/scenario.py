@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from sojourn import _core
 from sojourn.applications import (
@@ -128,9 +128,12 @@ class Arm:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scenario:
     """What to simulate.
+
+    Two scenarios are equal if they say the same, however they say it: what is left to its default
+    equals what is given as such, ``"1000ms"`` equals ``"1s"``.
 
     Parameters
     ----------
@@ -194,12 +197,17 @@ class Scenario:
     name: str | None = None
     keep_events: bool | None = None
     pages: Mapping[str, Page] | None = None
-    _checked: _core.Scenario = field(init=False, repr=False, compare=False)
+    _checked: _core.Scenario = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Have the core check the scenario."""
-        checked = _core.Scenario.from_json(json.dumps(_scenario_document(self)))
+        document = json.dumps(_scenario_document(self), default=_refuse)
+        checked = _core.Scenario.from_json(document)
         object.__setattr__(self, "_checked", checked)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the canonical forms."""
+        return isinstance(other, Scenario) and self._checked == other._checked
 
     def __hash__(self) -> int:
         """Hash the canonical form."""
@@ -371,6 +379,15 @@ def _document(part: Link | Traffic | PageObject) -> dict[str, Any]:
             name = _FILE_NAMES.get(item.name, item.name)
             document[name] = value.spec if isinstance(value, Queue) else value
     return document
+
+
+def _refuse(value: object) -> NoReturn:
+    """Say what JSON cannot: a value of a class that has no place in a scenario."""
+    kind = type(value).__name__
+    message = f"a {kind} cannot be a value here"
+    if isinstance(value, Page):
+        message = "a Page stands in the scenario's pages, under the name that traffic has as page"
+    raise _core.ScenarioError(message)
 
 
 def _scenario_document(scenario: Scenario) -> dict[str, Any]:

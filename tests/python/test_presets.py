@@ -44,6 +44,65 @@ def test_an_unknown_traffic_is_refused_with_the_known(name: str) -> None:
         presets.traffic(name, presets.link_rates("10mbit"))
 
 
+def test_parts_joined_by_a_plus_are_one_traffic_and_have_one_ping() -> None:
+    groups = presets.traffic("web+tcp_2up_1down+voip", presets.link_rates("10mbit"))
+    names = ["web", "tcp up", "tcp down", "voip up", "voip down", "ping"]
+    assert [group.name for group in groups] == names
+    for part in ("tcp_1up+tcp_2up_1down", "web+web", "rrul+voip+rrul"):
+        with pytest.raises(sj.ScenarioError, match="in more than one of its parts"):
+            presets.traffic(part, presets.link_rates("10mbit"))
+
+
+def test_a_congestion_control_reaches_every_connection_but_those_of_ledbat() -> None:
+    groups = presets.traffic(
+        "tcp_1up+quic_1up+ledbat_1up+web+dash+voip",
+        presets.link_rates("10mbit"),
+        cc="bbr",
+        ecn=True,
+    )
+    controls = {
+        group.name: group.cc for group in groups if not isinstance(group, (sj.Voip, sj.Ping))
+    }
+    assert controls == {
+        "tcp up": "bbr",
+        "quic up": "bbr",
+        "ledbat up": "ledbat",
+        "web": "bbr",
+        "dash": "bbr",
+    }
+
+
+def test_sessions_offer_half_of_the_downlink() -> None:
+    sessions = presets.traffic("sessions", presets.link_rates("10/1mbit"))[0]
+    assert isinstance(sessions, sj.Sessions)
+    # 24 kB in the mean at 5 Mbit/s.
+    assert sessions.every == {"distribution": "exponential", "mean": "38400us"}
+
+
+@pytest.mark.parametrize(
+    "name", ["web", "web_http1", "web_http3", "dash", "voip", "sessions", "incast"]
+)
+def test_users_of_an_application_are_served(name: str) -> None:
+    scenario = presets.access_link(
+        rates=presets.link_rates("20mbit"),
+        groups=presets.traffic(name, presets.link_rates("20mbit")),
+        queues={"fq_codel": sj.FqCoDel()},
+        rtt="20ms",
+        duration="15s",
+        warmup="5s",
+        replications=1,
+        seed=1,
+        name=name,
+    )
+    result = sj.run(scenario)
+    served = result.per_application.filter(group=name if name != "voip" else "voip up")
+    assert len(served) == 1
+    if name == "voip":
+        assert served["mos_mean"][0] > 4.2
+    else:
+        assert served["transactions"][0] >= 1
+
+
 def test_changes_reach_links_traffic_and_the_whole(scenario: sj.Scenario) -> None:
     texts = ["links.up.rate=2mbit", "traffic[0].count=3", "traffic.tcp down.cc=reno", "seed=5"]
     changed = overridden(scenario, dict(assignment(text) for text in texts))

@@ -1,10 +1,16 @@
 """Scenarios: checked when built, the same in Python and in TOML."""
 
+import dataclasses
+import typing
 from pathlib import Path
 
 import pytest
 
 import sojourn as sj
+from sojourn import _core
+from sojourn.traffic import Traffic
+
+TRAFFIC: tuple[type[Traffic], ...] = typing.get_args(Traffic)
 
 
 def link(rate: str = "10mbit") -> dict[str, sj.Link]:
@@ -191,3 +197,32 @@ def test_a_wireless_link_tells_what_waits_below_its_queue() -> None:
     below = dict(links.filter(link="down").select("arm", "driver_ms_mean").iter_rows())
     assert below["deep"] > 5 * below["limited"]
     assert links.filter(link="wired")["driver_ms_mean"].null_count() == 2
+
+
+def test_a_scenario_read_back_equals_what_it_was_written_from(scenario: sj.Scenario) -> None:
+    assert sj.Scenario.from_toml(scenario.to_toml()) == scenario
+    assert scenario.replace(seed=scenario.checked.replications + 1000) != scenario
+
+
+def test_python_has_every_key_of_the_schema_and_no_other() -> None:
+    classes: dict[str, type] = {
+        "scenario": sj.Scenario,
+        "link": sj.Link,
+        "page object": sj.PageObject,
+        **{kind.kind: kind for kind in TRAFFIC},
+    }
+    keys = _core.scenario_keys()
+    assert set(keys) == set(classes)
+    for table, known in keys.items():
+        has = {field.name for field in dataclasses.fields(classes[table]) if field.init}
+        has = {"return" if name == "reverse" else name for name in has}
+        assert has == set(known) - {"type"}, table
+
+
+def test_a_page_in_the_place_of_its_name_is_told_where_it_belongs(scenario: sj.Scenario) -> None:
+    page = sj.Page(objects=[sj.PageObject(name="document", bytes="15kb")])
+    web = sj.Web(direction="down", page=page)  # type: ignore[arg-type]
+    with pytest.raises(sj.ScenarioError, match="scenario's pages"):
+        scenario.replace(traffic=[web])
+    with pytest.raises(sj.ScenarioError, match="a set cannot be a value"):
+        scenario.replace(name={"a"})  # type: ignore[arg-type]

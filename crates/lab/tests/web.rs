@@ -117,7 +117,7 @@ fn what_is_wrong_is_told_with_its_place() {
         (
             "",
             "page = \"large\"\nhttp = \"4\"",
-            "traffic[0].http: \"4\" is not a version of HTTP",
+            "traffic[0].http: \"4\" is not a version of HTTP; known are 1.1, 2, 3",
         ),
         (
             "",

@@ -25,6 +25,6 @@ mod _core {
     #[pymodule_export]
     use super::words::{
         commit, parse_qdisc, parse_rate_bits_per_s, parse_size_bytes, parse_time_s,
-        qdisc_catalogue, version,
+        qdisc_catalogue, scenario_keys, version,
     };
 }

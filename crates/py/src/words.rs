@@ -1,5 +1,7 @@
 //! The vocabulary: queues, units and what build this is.
 
+use std::collections::BTreeMap;
+
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use sojourn_lab::Build;
@@ -75,6 +77,12 @@ pub(crate) fn parse_rate_bits_per_s(text: &str) -> Result<u64, Failure> {
 #[pyfunction]
 pub(crate) fn parse_size_bytes(text: &str) -> Result<u64, Failure> {
     Ok(text.parse::<Bytes>()?.0)
+}
+
+/// Return the keys of each table of a scenario.
+#[pyfunction]
+pub(crate) fn scenario_keys() -> BTreeMap<&'static str, Vec<&'static str>> {
+    sojourn_lab::scenario_keys()
 }
 
 /// Return the version of Sojourn.

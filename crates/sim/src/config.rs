@@ -205,6 +205,10 @@ impl Config {
             if let Some((key, rule)) = link.fault() {
                 return fail(&format!("links[{n}].{key}"), &rule);
             }
+            if let Some(late) = link.changes.iter().position(|c| c.at >= self.duration) {
+                let place = format!("links[{n}].changes[{late}].at");
+                return fail(&place, "must come before the end of the run");
+            }
         }
         for (n, flow) in self.flows.iter().enumerate() {
             self.check_flow(n, flow)?;

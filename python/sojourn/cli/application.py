@@ -108,8 +108,17 @@ def compare(
     ] = "10mbit",
     rtt: Annotated[str, typer.Option(help="Round-trip time with empty queues.")] = "50ms",
     traffic: Annotated[
-        str, typer.Option(help=f"One of {', '.join(presets.TRAFFIC_NAMES)}.")
+        str,
+        typer.Option(
+            help=f"One of {', '.join(presets.TRAFFIC_NAMES)}, or several joined by +, such as "
+            "web+tcp_1up."
+        ),
     ] = "rrul_be",
+    cc: Annotated[
+        str | None,
+        typer.Option(help="Congestion control of all connections, LEDBAT's apart, such as bbr."),
+    ] = None,
+    ecn: Annotated[bool, typer.Option("--ecn", help="All connections negotiate ECN.")] = False,
     duration: Annotated[str, typer.Option(help="How long a run lasts, in simulated time.")] = "70s",
     warmup: Annotated[str, typer.Option(help="From when on totals count.")] = "15s",
     replications: Annotated[int, typer.Option(help="Runs of each queue.")] = 10,
@@ -133,14 +142,14 @@ def compare(
     session.warn_of_bytes(link)
     scenario = presets.access_link(
         rates=rates,
-        groups=presets.traffic(traffic, rates),
+        groups=presets.traffic(traffic, rates, cc=cc, ecn=ecn or None),
         queues=_queues(queues or ["pfifo", "codel", "pie", "fq_codel"]),
         rtt=rtt,
         duration=duration,
         warmup=warmup,
         replications=replications,
         seed=seed,
-        name=f"{traffic} {link}",
+        name=" ".join(filter(None, [traffic, cc, "ecn" if ecn else "", link])),
     )
     if generate:
         typer.echo(scenario.to_toml(), nl=False)

@@ -13,7 +13,7 @@ use super::place::{Fields, Place};
 use super::traffic;
 use super::value::{Node, Table, Value};
 
-const KEYS: [&str; 12] = [
+pub(super) const KEYS: [&str; 12] = [
     "name",
     "duration",
     "warmup",

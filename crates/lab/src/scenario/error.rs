@@ -40,11 +40,12 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
-/// `did you mean "rate"?`, or all of `known` where none is near.
+/// `did you mean "rate"?`, or all of `known` where none is near or they are few.
 pub(crate) fn instead_of(given: &str, known: &[&str]) -> String {
+    const FEW: usize = 3;
     match nearest(given, known.iter().copied()) {
-        Some(name) => format!("did you mean \"{name}\"?"),
-        None if known.is_empty() => "none is known here".to_owned(),
-        None => format!("known are {}", known.join(", ")),
+        Some(name) if known.len() > FEW => format!("did you mean \"{name}\"?"),
+        _ if known.is_empty() => "none is known here".to_owned(),
+        _ => format!("known are {}", known.join(", ")),
     }
 }

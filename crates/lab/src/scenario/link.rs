@@ -20,7 +20,7 @@ use line::Line;
 use trace::Traced;
 pub(crate) use trace::embed;
 
-const KEYS: [&str; 13] = [
+pub(super) const KEYS: [&str; 13] = [
     "rate",
     "trace",
     "qdisc",

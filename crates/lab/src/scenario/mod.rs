@@ -19,7 +19,7 @@ mod traffic;
 mod value;
 mod wait;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use sojourn_net::Duration;
@@ -30,6 +30,17 @@ pub use error::ScenarioError;
 use model::Spec;
 pub(crate) use plan::{FlowLabel, Plan};
 use value::{Node, Value};
+
+/// The keys of each table of a scenario, by what it describes: `scenario`, `link`, `page object`,
+/// and each type of traffic.
+pub fn scenario_keys() -> BTreeMap<&'static str, Vec<&'static str>> {
+    let tables = [
+        ("scenario", decode::KEYS.to_vec()),
+        ("link", link::KEYS.to_vec()),
+        ("page object", page::OBJECT_KEYS.to_vec()),
+    ];
+    tables.into_iter().chain(traffic::keys()).collect()
+}
 
 /// The only arm of a scenario that names none.
 const SOLE_ARM: &str = "default";
@@ -98,8 +109,14 @@ impl Scenario {
         };
         for (arm, spec) in &variants {
             plan::plan(spec, 0).config.check().map_err(|e| {
-                let place = plan::place_of(spec, &e.place);
-                ScenarioError::new(place, format!("{} (arm \"{arm}\")", e.rule))
+                let path = plan::place_of(spec, &e.place);
+                let line = tree.line_at(&path);
+                let rule = if base.arms.is_empty() {
+                    e.rule
+                } else {
+                    format!("{} (arm \"{arm}\")", e.rule)
+                };
+                ScenarioError { path, rule, line }
             })?;
         }
         let tree = encode::spec(&base);

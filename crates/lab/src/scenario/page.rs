@@ -110,10 +110,12 @@ fn page(place: &Place<'_>) -> Result<PageModel, ScenarioError> {
     })
 }
 
+pub(super) const OBJECT_KEYS: [&str; 7] = [
+    "name", "bytes", "count", "after", "delay", "think", "origin",
+];
+
 fn entry<'a>(place: Place<'a>, origins: &mut Vec<String>) -> Result<Entry<'a>, ScenarioError> {
-    let fields = place.fields(&[
-        "name", "bytes", "count", "after", "delay", "think", "origin",
-    ])?;
+    let fields = place.fields(&OBJECT_KEYS)?;
     let name = fields.need("name", "\"document\"")?.name()?;
     let bytes = amounts::read(&fields.need("bytes", "\"15kb\"")?)?;
     let count = fields.or("count", 1, |p| p.count(1, MOST_OBJECTS))?;
@@ -231,7 +233,7 @@ mod tests {
             ),
             (
                 "objects = [{ name = \"a\", bytes = \"1kb\", after = [\"b\"] }]",
-                "objects[0].after[0]: there is no object \"b\"; did you mean \"a\"?",
+                "objects[0].after[0]: there is no object \"b\"; known are a",
             ),
             (
                 "objects = [{ name = \"a\", bytes = \"1kb\" }, { name = \"a\", bytes = \"1kb\" }]",

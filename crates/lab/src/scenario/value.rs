@@ -79,6 +79,23 @@ impl Node {
         json_value("", value)
     }
 
+    /// The line of what stands at `path`, such as `traffic[2].cc`, or of what it is part of.
+    pub(crate) fn line_at(&self, path: &str) -> Option<usize> {
+        let (mut node, mut line) = (self, None);
+        for part in path.split(['.', '[']).filter(|part| !part.is_empty()) {
+            let next = match &node.value {
+                Value::Table(table) => table.get(part),
+                Value::List(nodes) => part
+                    .strip_suffix(']')
+                    .and_then(|n| nodes.get(n.parse::<usize>().ok()?)),
+                _ => None,
+            };
+            let Some(next) = next else { break };
+            (node, line) = (next, next.line.or(line));
+        }
+        line
+    }
+
     /// The value as a person would name it.
     pub(crate) fn shown(&self) -> String {
         match &self.value {

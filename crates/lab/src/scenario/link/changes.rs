@@ -14,7 +14,11 @@ const KEYS: [&str; 3] = ["at", "rate", "delay"];
 pub(super) fn read(place: &Place<'_>) -> Result<Vec<Change>, ScenarioError> {
     let mut before = Duration::ZERO;
     let mut changes = Vec::new();
-    for place in place.list()? {
+    let places = place.list()?;
+    if places.is_empty() {
+        return Err(place.fail("at least one change is needed, or none of this"));
+    }
+    for place in places {
         let fields = place.fields(&KEYS)?;
         let at_place = fields.need("at", "\"10s\"")?;
         let at = at_place.positive_time()?;

@@ -134,6 +134,16 @@ impl Kind {
     }
 }
 
+/// The keys of each type of traffic.
+pub(crate) fn keys() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
+    let kinds = Kind::NAMES.into_iter().enumerate();
+    kinds.map(|(chosen, name)| (name, known(chosen)))
+}
+
+fn known(chosen: usize) -> Vec<&'static str> {
+    [&COMMON[..], &Kind::keys(chosen)].concat()
+}
+
 /// Reads all blocks and gives those a name that have none.
 pub(crate) fn blocks(
     top: &Fields<'_>,
@@ -165,8 +175,7 @@ fn block(
 ) -> Result<Block, ScenarioError> {
     let type_place = place.open_table()?.need("type", "\"tcp\"")?;
     let chosen = choice(&type_place, "a type of traffic", &Kind::NAMES)?;
-    let known = [&COMMON[..], &Kind::keys(chosen)].concat();
-    let fields = place.fields(&known)?;
+    let fields = place.fields(&known(chosen))?;
     let count = fields.or("count", 1, |p| p.count(1, MOST_FLOWS))?;
     let block = Block {
         name: fields.or("name", String::new(), Place::name)?,
