@@ -34,6 +34,7 @@ pub fn config() -> Result<Config, String> {
         tcp: SenderParams::default(),
         http: Http::One,
         tls: true,
+        zero_rtt: false,
         request: Bytes(400),
         page: Page::new((0..50).map(object).collect()).map_err(|e| e.rule)?,
         think: Wait::Fixed(Duration::from_secs(1)),

@@ -82,6 +82,8 @@ class Web(Application):
         ``"2"``, one connection to a server, ``"1.1"``, up to six, or ``"3"``, one of QUIC.
     tls
         Connections begin with the handshake of TLS 1.3; by default they do.
+    zero_rtt
+        HTTP/3: users have been there before, so requests follow the client's hello at once.
     request
         Size of a request, with its unit.
     think
@@ -101,6 +103,7 @@ class Web(Application):
     page: str
     http: str | None = None
     tls: bool | None = None
+    zero_rtt: bool | None = None
     request: str | int | None = None
     think: str | Mapping[str, str] | None = None
     visits: int | None = None

@@ -126,6 +126,11 @@ fn what_is_wrong_is_told_with_its_place() {
         ),
         (
             "",
+            "page = \"large\"\nzero_rtt = true",
+            "traffic[0].zero_rtt: is of HTTP/3",
+        ),
+        (
+            "",
             "page = \"large\"\nhttp = \"3\"\ntls = false",
             "traffic[0].tls: QUIC, and so HTTP/3, is never without TLS",
         ),

@@ -63,6 +63,42 @@ fn early_data_saves_the_first_round_trip() {
 }
 
 #[test]
+fn early_data_that_is_lost_is_sent_again_once_that_is_known() {
+    let early = Params {
+        zero_rtt: true,
+        ..Params::default()
+    };
+    let fetch = |drop: std::ops::Range<u32>| {
+        let transfer = Transfer {
+            request: 5_000,
+            response: 1_000,
+        };
+        let mut lossy = way();
+        lossy.drop.push(drop);
+        let mut connection = Connection::open(&early, transfer, Path::new(lossy, way(), 1));
+        connection.run(Duration::from_secs(60));
+        (connection.completed.unwrap(), connection)
+    };
+    // Five datagrams, the first with the hello.
+    let (at, _) = fetch(100..100);
+    assert_eq!(at, AT(100));
+    // The third is known to be lost an eighth of a round trip after what follows is acknowledged.
+    let (at, connection) = fetch(2..3);
+    assert_eq!(at, AT(100) + Duration::from_micros(12_500) + MS(100));
+    assert_eq!(connection.client.counters().resent, 1);
+    // All but the hello: nothing follows that could tell, so a probe time-out does, once the handshake is
+    // confirmed: from 0, 100 ms, 4 times 37.5 ms of variation, 25 ms of delay of acknowledgements.
+    let (at, connection) = fetch(1..5);
+    assert_eq!(connection.probes, [(AT(275), To::Client)]);
+    // It sends two; the others are lost when those are acknowledged, at 375 ms.
+    assert_eq!(at, AT(475));
+    // And the hello too: as any Initial, after 999 ms.
+    let (at, connection) = fetch(0..5);
+    assert_eq!(connection.probes[0], (AT(999), To::Client));
+    assert!(at < AT(1_600), "{at:?}");
+}
+
+#[test]
 fn a_server_sends_no_more_than_three_times_what_it_received() {
     let params = Params {
         certificate: 9_000,

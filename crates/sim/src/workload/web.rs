@@ -79,6 +79,9 @@ pub struct WebConfig {
     pub http: Http,
     /// Connections begin with the handshake of TLS 1.3.
     pub tls: bool,
+    /// HTTP/3: users have been there before. Requests follow the client's hello at once (0-RTT), and the
+    /// server sends no certificates.
+    pub zero_rtt: bool,
     /// Bytes of a request.
     pub request: Bytes,
     /// What is looked at.
@@ -96,6 +99,7 @@ impl WebConfig {
             cc: self.tcp.cc,
             slow_start: self.tcp.slow_start,
             initial_window: self.tcp.initial_window,
+            zero_rtt: self.zero_rtt,
             ecn: self.tcp.ecn,
             ..quic::Params::default()
         })
@@ -289,6 +293,10 @@ impl Web {
             self.conns.push(Conn::new(origin, self.config.http));
             net.push(Command::Open(n));
             coming += 1;
+            if self.config.zero_rtt && self.config.http == Http::Three {
+                self.conns[(n - base) as usize].stage = Stage::Open;
+                return self.use_connections(origin, net);
+            }
         }
     }
 

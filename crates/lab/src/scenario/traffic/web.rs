@@ -39,7 +39,9 @@ pub(crate) struct Web {
 }
 
 impl Web {
-    pub(super) const KEYS: [&str; 6] = ["page", "http", "tls", "request", "think", "visits"];
+    pub(super) const KEYS: [&str; 7] = [
+        "page", "http", "tls", "zero_rtt", "request", "think", "visits",
+    ];
 
     pub(super) fn read(fields: &Fields<'_>, pages: &Pages) -> Result<Self, ScenarioError> {
         let (name, page) = named(&fields.need("page", "\"large\"")?, pages)?;
@@ -50,6 +52,7 @@ impl Web {
                 choice(p, "a version of HTTP", &versions).map(|n| Http::ALL[n])
             })?,
             tls: fields.or("tls", true, Place::flag)?,
+            zero_rtt: fields.or("zero_rtt", false, Place::flag)?,
             request: fields.or("request", Bytes(400), |p| p.size(1, 1 << 20))?,
             page,
             think: fields.or("think", Wait::Fixed(Duration::from_secs(1)), wait::read)?,
@@ -57,6 +60,10 @@ impl Web {
         };
         if config.http == Http::Three {
             check_quic(fields, &config)?;
+        } else if config.zero_rtt
+            && let Some(place) = fields.get("zero_rtt")
+        {
+            return Err(place.fail("is of HTTP/3: 0-RTT of TLS over TCP is not modelled"));
         }
         Ok(Self {
             page: name,
@@ -70,6 +77,7 @@ impl Web {
         insert(fields, "page", Some(self.page.as_str().into()));
         insert(fields, "http", Some(config.http.name().into()));
         insert(fields, "tls", Some(config.tls.into()));
+        insert(fields, "zero_rtt", config.zero_rtt.then(|| true.into()));
         insert(fields, "request", Some(size(config.request)));
         insert(fields, "think", Some(wait::write(config.think)));
         insert(fields, "visits", config.visits.map(Into::into));
