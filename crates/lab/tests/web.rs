@@ -101,7 +101,7 @@ fn what_is_wrong_is_told_with_its_place() {
         (
             "",
             "page = \"lage\"",
-            "traffic[0].page: \"lage\" is not a page; did you mean \"large\"? (pages of your own",
+            "traffic[0].page: \"lage\" is not a page; known are large, objects50, small (pages of your own",
         ),
         (
             "[[pages.small.objects]]\nname = \"a\"\nbytes = \"1kb\"",
