@@ -8,7 +8,8 @@ The tables of an :class:`Outcome`, all of which begin with the columns ``arm`` (
 
 ``flows``
     One row a flow: ``flow``, ``group`` (the name of its traffic block), ``kind`` (tcp, quic,
-    udp, ping, or an application: web, sessions, request, incast, dash, voip), ``direction`` (up,
+    udp, ping, or an application: web, sessions, request, incast, dash, voip,
+    responsiveness), ``direction`` (up,
     down; null where the scenario gives paths), ``cc``,
     ``rtt_ms`` (base), ``started_s``, ``connected_s``, ``fct_s`` (flow completion time of finite
     TCP and QUIC, from the first packet), ``bytes`` (to transfer; null: no end),
@@ -64,7 +65,10 @@ The tables of an :class:`Outcome`, all of which begin with the columns ``arm`` (
     its start: ``startup_s``, ``stalls``, ``stalled_s``, ``bitrate_mbit_per_s_mean``,
     ``switches``; of ``voip``, after the warm-up: ``mos`` (E-model), ``mouth_to_ear_ms``,
     ``voice_loss_percent`` (lost or late), ``loss_runs``, ``loss_run_packets_max``,
-    ``loss_interval_packets_mean``.
+    ``loss_interval_packets_mean``; of ``responsiveness``: ``rpm`` (the mean of ``foreign_rpm`` and
+    ``loaded_rpm``), ``rpm_confidence`` (low, medium, high), ``rpm_at_s``, ``rpm_probes``, and the
+    trimmed means ``tcp_handshake_ms``, ``tls_handshake_ms``, ``http_foreign_ms`` and
+    ``http_loaded_ms``.
 """
 
 from collections.abc import Callable, Iterable

@@ -246,6 +246,39 @@ class Dash(Application):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Responsiveness(Application):
+    """Tests of responsiveness under working conditions, in round trips per minute (RPM).
+
+    As draft-ietf-ippm-responsiveness has it: connections are added until they fill the link, and
+    probes are timed meanwhile (``docs/metrics.md``). The remaining parameters are those of
+    :class:`Application`.
+
+    Parameters
+    ----------
+    connections
+        Load-generating connections, at most; one more each second. By default 16.
+    load
+        Whether to generate load; without, an idle connection is probed.
+    tls
+        Whether connections begin with the handshake of TLS 1.3, which then is measured too.
+    request
+        Size of a request, with its unit.
+
+    Examples
+    --------
+    >>> Responsiveness(direction="down", connections=8).connections
+    8
+    """
+
+    kind: ClassVar[str] = "responsiveness"
+
+    connections: int | None = None
+    load: bool | None = None
+    tls: bool | None = None
+    request: str | int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Voip:
     """Voices: G.711 in datagrams of 172 B each 20 ms, rated by the E-model.
 

@@ -3,7 +3,8 @@
 Bulk transfers, floods and RRUL are those of flent (https://flent.org), as far as their parts are
 modelled: pings are ICMP, those of ``rrul`` that flent sends by UDP too, and all packets but those
 of ``rrul`` are best effort. Several names joined by ``+`` are one traffic, as in
-``web+tcp_1up``: what an application meets beside a load.
+``web+tcp_1up``: what an application meets beside a load. ``responsiveness`` is
+the test of draft-ietf-ippm-responsiveness, both directions at once.
 """
 
 import re
@@ -12,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from sojourn import _core
-from sojourn.applications import Dash, Incast, Sessions, Voip, Web
+from sojourn.applications import Dash, Incast, Responsiveness, Sessions, Voip, Web
 from sojourn.qdiscs import Queue
 from sojourn.scenario import Arm, Link, Scenario
 from sojourn.traffic import Ping, Quic, Tcp, Traffic, Udp
@@ -52,6 +53,7 @@ TRAFFIC_NAMES = (
     "voip",
     "sessions",
     "incast",
+    "responsiveness",
 )
 
 _BULK = re.compile(
@@ -244,6 +246,12 @@ _APPLICATIONS: dict[str, Callable[[Rates], list[Traffic]]] = {
     "web_http3": lambda _: _web("3"),
     "dash": lambda _: [
         Dash(name="dash", direction="down", start=START, start_jitter=JITTER),
+    ],
+    "responsiveness": lambda _: [
+        Responsiveness(
+            name=f"responsiveness {side}", direction=side, start=START, start_jitter=JITTER
+        )
+        for side in ("down", "up")
     ],
     "voip": _voip,
     "sessions": _sessions,

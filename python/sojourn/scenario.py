@@ -17,6 +17,7 @@ from sojourn.applications import (
     Page,
     PageObject,
     Request,
+    Responsiveness,
     Sessions,
     Voip,
     Web,
@@ -452,5 +453,6 @@ def _traffic(document: dict[str, Any]) -> Traffic:
         "incast": Incast,
         "dash": Dash,
         "voip": Voip,
+        "responsiveness": Responsiveness,
     }
     return kinds[kind](**renamed)

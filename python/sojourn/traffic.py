@@ -4,7 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sojourn.applications import Dash, Incast, Request, Sessions, Voip, Web
+from sojourn.applications import (
+    Dash,
+    Incast,
+    Request,
+    Responsiveness,
+    Sessions,
+    Voip,
+    Web,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,4 +309,4 @@ class Ping:
     interval: str | None = None
 
 
-Traffic = Tcp | Quic | Udp | Ping | Web | Sessions | Request | Incast | Dash | Voip
+Traffic = Tcp | Quic | Udp | Ping | Web | Sessions | Request | Incast | Dash | Voip | Responsiveness

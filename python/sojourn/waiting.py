@@ -22,6 +22,9 @@ METRICS = (
     Metric(column="mos_mean", label="MOS", unit="", digits=2),
     Metric(column="voice_loss_percent_mean", label="voice loss", unit="%", digits=2),
     Metric(column="loss_interval_packets_mean", label="loss interval", unit="packets", digits=0),
+    Metric(column="rpm_mean", label="responsiveness", unit="RPM", digits=0),
+    Metric(column="foreign_rpm_mean", label="foreign probes", unit="RPM", digits=0),
+    Metric(column="loaded_rpm_mean", label="self probes", unit="RPM", digits=0),
 )
 
 
@@ -45,7 +48,8 @@ def per_application(
         ``connections``, ``handshake_hit_percent`` and ``initial_hit_percent``; of video also
         ``startup_s_mean``, ``stalls_mean``, ``stalled_s_mean``, ``bitrate_mbit_per_s_mean`` and
         ``switches_mean``, over the players; of voices ``mos_mean``, ``mos_min``,
-        ``voice_loss_percent_mean`` and ``loss_interval_packets_mean``.
+        ``voice_loss_percent_mean`` and ``loss_interval_packets_mean``; of tests of responsiveness
+        ``rpm_mean``, ``foreign_rpm_mean`` and ``loaded_rpm_mean``.
     """
     keys = [*KEYS, "group"]
     duration = pl.col("duration_s")
@@ -78,13 +82,18 @@ def per_application(
         mos_min=pl.col("mos").min(),
         voice_loss_percent_mean=pl.col("voice_loss_percent").mean(),
         loss_interval_packets_mean=pl.col("loss_interval_packets_mean").mean(),
+        rpm_mean=pl.col("rpm").mean(),
+        foreign_rpm_mean=pl.col("foreign_rpm").mean(),
+        loaded_rpm_mean=pl.col("loaded_rpm").mean(),
     )
     joined = connected.join(waited, on=keys, how="left", maintain_order="left")
     return joined.select(
         *keys,
         "kind",
-        # Nobody waits for a transaction of a voice.
-        pl.when(pl.col("kind") != "voip").then(pl.col("transactions").fill_null(0)),
+        # Nobody waits for anything in these.
+        pl.when(~pl.col("kind").is_in(("voip", "responsiveness"))).then(
+            pl.col("transactions").fill_null(0)
+        ),
         "completed_percent",
         "duration_s_mean",
         "duration_s_p50",
@@ -101,4 +110,7 @@ def per_application(
         "mos_min",
         "voice_loss_percent_mean",
         "loss_interval_packets_mean",
+        "rpm_mean",
+        "foreign_rpm_mean",
+        "loaded_rpm_mean",
     )

@@ -78,12 +78,34 @@ def test_waiting_times_are_estimated_over_runs() -> None:
     assert estimates["voice", "mos_mean"]["mean"] > 4
 
 
+def test_responsiveness_is_told_in_round_trips_a_minute() -> None:
+    built = _scenario(
+        sj.Responsiveness(direction="down", name="idle", load=False),
+        sj.Responsiveness(direction="down", name="plain", load=False, tls=False, rtt="10ms"),
+    )
+    result = sj.run(built)
+    rows = {row["group"]: row for row in result.per_application.iter_rows(named=True)}
+    # 60 s / 40 ms and 60 s / 10 ms, but for packets of up to 3.5 kB at 50 Mbit/s.
+    assert rows["idle"]["rpm_mean"] == pytest.approx(1500.0, rel=0.01)
+    assert rows["plain"]["rpm_mean"] == pytest.approx(6000.0, rel=0.03)
+    assert rows["idle"]["transactions"] is None
+    tests = result.applications.filter(group="plain")
+    assert tests["tls_handshake_ms"].null_count() == tests.height
+    assert set(result.applications["rpm_confidence"]) == {"high"}
+    estimates = result.application_summary()
+    assert set(estimates.filter(group="idle")["metric"]) >= {"rpm_mean", "foreign_rpm_mean"}
+
+
 @pytest.mark.parametrize(
     ("traffic", "words"),
     [
         (sj.Web(direction="down", page="shopp"), ["traffic[0].page", "shopp"]),
         (sj.Incast(direction="down", servers=1, bytes="1kb"), ["traffic[0].servers", "2 to"]),
         (sj.Dash(direction="down", ladder=["2mbit", "1mbit"]), ["traffic[0].ladder[1]"]),
+        (
+            sj.Responsiveness(direction="down", connections=0),
+            ["traffic[0].connections", "from 1 to 1000"],
+        ),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(traffic: sj.Traffic, words: list[str]) -> None:

@@ -38,6 +38,13 @@ def test_udp_flood_exceeds_the_uplink() -> None:
     assert flood.rate == "1200kbit"
 
 
+def test_responsiveness_is_tested_in_both_directions() -> None:
+    *tests, ping = presets.traffic("responsiveness", presets.link_rates("10mbit"))
+    assert all(isinstance(test, sj.Responsiveness) for test in tests)
+    assert {test.direction for test in tests} == {"up", "down"}
+    assert isinstance(ping, sj.Ping)
+
+
 @pytest.mark.parametrize("name", ["", "tcp", "tcp_up", "rrul_ef", "tcp_4up_", "TCP_1UP"])
 def test_an_unknown_traffic_is_refused_with_the_known(name: str) -> None:
     with pytest.raises(sj.ScenarioError, match="rrul_be"):

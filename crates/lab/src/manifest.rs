@@ -9,10 +9,10 @@ use crate::scenario::Scenario;
 const FORMAT: &str = "sojourn-result";
 
 /// Grows when a reader of this version could not read what is written.
-const FORMAT_VERSION: u64 = 3;
+const FORMAT_VERSION: u64 = 4;
 
 /// Grows when a column changes its meaning: numbers of different versions do not compare.
-const METRIC_DEFINITIONS: u64 = 1;
+const METRIC_DEFINITIONS: u64 = 2;
 
 /// The build that made a result.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -27,6 +27,8 @@ fn every_application_reads_back_as_itself() {
         "type = \"dash\"",
         "type = \"udp\"\nrate = \"1mbit\"\nspacing = \"poisson\"",
         "type = \"voip\"\ndscp = \"EF\"\njitter_buffer = \"40ms\"",
+        "type = \"responsiveness\"\nconnections = 8\ntls = false\ncc = \"reno\"",
+        "type = \"responsiveness\"\nload = false",
     ] {
         let read = Scenario::from_toml(&scenario(traffic)).unwrap();
         assert_eq!(Scenario::from_toml(&read.to_toml()).unwrap(), read);
@@ -67,6 +69,14 @@ fn what_is_wrong_is_told_with_its_place() {
         (
             "type = \"udp\"\nrate = \"1mbit\"\nspacing = \"poisson\"\nspread = 0.1",
             "traffic[0].spread: has no place beside spacing",
+        ),
+        (
+            "type = \"responsiveness\"\nload = false\nconnections = 8",
+            "traffic[0].connections: has no place beside load = false",
+        ),
+        (
+            "type = \"responsiveness\"\nconnections = 0",
+            "traffic[0].connections: 0 is out of range: a whole number from 1 to 1000",
         ),
         (
             "type = \"dash\"\nladder = []",

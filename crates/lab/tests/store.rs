@@ -110,7 +110,7 @@ fn damage_is_told_in_one_line() {
 
     fs::write(
         &manifest,
-        text.replace("\"format_version\": 3", "\"format_version\": 9"),
+        text.replace("\"format_version\": 4", "\"format_version\": 9"),
     )
     .unwrap();
     assert!(damage(&folder).contains("has format 9"));

@@ -38,7 +38,7 @@ pub use records::{
     LinkCounters, LinkRecord, LinkSample, PingSample, PlayerRecord, Records, Signal, SignalRecord,
 };
 pub use workload::{
-    Amount, AppConfig, DashConfig, Http, Object, Page, PageError, RoundsConfig, SessionsConfig,
-    Transaction, Wait, WebConfig,
+    Amount, AppConfig, Confidence, DashConfig, Http, Object, Page, PageError, ResponsivenessConfig,
+    ResponsivenessRecord, RoundTrips, RoundsConfig, SessionsConfig, Transaction, Wait, WebConfig,
 };
 pub use world::run;

@@ -4,7 +4,7 @@ use sojourn_net::{Duration, Instant};
 use sojourn_qdisc::{DropReason, MarkReason, Statistic};
 
 use crate::histogram::Histogram;
-use crate::workload::Transaction;
+use crate::workload::{ResponsivenessRecord, Transaction};
 
 /// Everything a run measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,6 +116,8 @@ pub enum AppKind {
     Dash,
     /// A voice in datagrams.
     Voip,
+    /// A test of responsiveness.
+    Responsiveness,
 }
 
 impl AppKind {
@@ -128,6 +130,7 @@ impl AppKind {
             Self::Incast => "incast",
             Self::Dash => "dash",
             Self::Voip => "voip",
+            Self::Responsiveness => "responsiveness",
         }
     }
 }
@@ -182,6 +185,8 @@ pub struct AppRecord {
     pub player: Option<PlayerRecord>,
     /// What its listener got, if it has one.
     pub call: Option<CallRecord>,
+    /// What its test of responsiveness found, if it is one and had time to.
+    pub responsiveness: Option<ResponsivenessRecord>,
 }
 
 /// What a listener got of a call after the warm-up.

@@ -79,6 +79,7 @@ pub(super) fn applications(cell: Cell<'_>) -> RecordBatch {
     let flow = |r: &Row<'_>| &cell.records.flows[r.record.flow as usize];
     let label = |r: &Row<'_>| &cell.plan.flows[r.record.flow as usize];
     let voices = || rows.iter().map(|r| r.record.call.as_ref().map(Voice::of));
+    let tests = || rows.iter().map(|r| r.record.responsiveness);
     let players = || rows.iter().map(|r| r.record.player);
     cell.columns(rows.len())
         .text("flow", rows.iter().map(|r| flow(r).name.as_str()))
@@ -119,5 +120,30 @@ pub(super) fn applications(cell: Cell<'_>) -> RecordBatch {
             voices().map(|v| Some(v?.longest_run)),
         )
         .optional_real("loss_interval_packets_mean", voices().map(|v| v?.interval))
+        .optional_real("rpm", tests().map(|t| Some(t?.times.rpm())))
+        .optional_real("foreign_rpm", tests().map(|t| Some(t?.times.foreign_rpm())))
+        .optional_real("loaded_rpm", tests().map(|t| Some(t?.times.loaded_rpm())))
+        .optional_text(
+            "rpm_confidence",
+            tests().map(|t| Some(t?.confidence.name())),
+        )
+        .optional_real("rpm_at_s", tests().map(|t| Some(t?.at.as_secs_f64())))
+        .optional_count("rpm_probes", tests().map(|t| Some(t?.probes)))
+        .optional_real(
+            "tcp_handshake_ms",
+            tests().map(|t| Some(t?.times.tcp.as_millis_f64())),
+        )
+        .optional_real(
+            "tls_handshake_ms",
+            tests().map(|t| Some(t?.times.tls?.as_millis_f64())),
+        )
+        .optional_real(
+            "http_foreign_ms",
+            tests().map(|t| Some(t?.times.http.as_millis_f64())),
+        )
+        .optional_real(
+            "http_loaded_ms",
+            tests().map(|t| Some(t?.times.own.as_millis_f64())),
+        )
         .finish()
 }

@@ -123,6 +123,7 @@ impl Application {
 
     pub(crate) fn begin_measuring(&mut self) {
         self.before = self.counters();
+        self.app.begin_measuring();
     }
 
     pub(crate) fn record(self) -> FlowRecord {

@@ -245,6 +245,7 @@ impl Flow {
         match &self.source {
             Source::App(application) => Some(AppRecord {
                 player: application.app.player(),
+                responsiveness: application.app.responsiveness(),
                 ..application.record
             }),
             Source::Voip(voip) => Some(AppRecord {

@@ -7,9 +7,11 @@
 mod amount;
 mod dash;
 mod page;
+mod responsiveness;
 mod rounds;
 mod sessions;
 mod timers;
+mod tls;
 mod wait;
 mod web;
 
@@ -22,6 +24,7 @@ use crate::records::{AppKind, PlayerRecord};
 pub use amount::Amount;
 pub use dash::DashConfig;
 pub use page::{Object, Page, PageError};
+pub use responsiveness::{Confidence, ResponsivenessConfig, ResponsivenessRecord, RoundTrips};
 pub use rounds::RoundsConfig;
 pub use sessions::SessionsConfig;
 pub use wait::Wait;
@@ -134,6 +137,8 @@ pub enum AppConfig {
     Rounds(Arc<RoundsConfig>),
     /// Adaptive video.
     Dash(Arc<DashConfig>),
+    /// A test of responsiveness.
+    Responsiveness(Arc<ResponsivenessConfig>),
 }
 
 impl AppConfig {
@@ -145,6 +150,7 @@ impl AppConfig {
             Self::Rounds(rounds) if rounds.servers > 1 => AppKind::Incast,
             Self::Rounds(_) => AppKind::Request,
             Self::Dash(_) => AppKind::Dash,
+            Self::Responsiveness(_) => AppKind::Responsiveness,
         }
     }
 
@@ -155,6 +161,7 @@ impl AppConfig {
             Self::Sessions(sessions) => sessions.tcp,
             Self::Rounds(rounds) => rounds.tcp,
             Self::Dash(dash) => dash.tcp,
+            Self::Responsiveness(test) => test.tcp,
         }
     }
 
@@ -162,7 +169,7 @@ impl AppConfig {
     pub(crate) fn quic(&self) -> Option<quic::Params> {
         match self {
             Self::Web(web) => web.quic(),
-            Self::Sessions(_) | Self::Rounds(_) | Self::Dash(_) => None,
+            Self::Sessions(_) | Self::Rounds(_) | Self::Dash(_) | Self::Responsiveness(_) => None,
         }
     }
 
@@ -173,6 +180,7 @@ impl AppConfig {
             Self::Sessions(sessions) => sessions.request,
             Self::Rounds(rounds) => rounds.request,
             Self::Dash(dash) => dash.request,
+            Self::Responsiveness(test) => test.request,
         };
         match self {
             Self::Sessions(sessions) if sessions.every == Wait::Fixed(Duration::ZERO) => {
@@ -180,6 +188,9 @@ impl AppConfig {
             }
             Self::Rounds(rounds) if rounds.servers == 0 => {
                 return Some(("servers", "must be at least 1"));
+            }
+            Self::Responsiveness(test) if test.connections == 0 => {
+                return Some(("connections", "must be at least 1"));
             }
             Self::Dash(dash) => {
                 if let Some(broken) = dash.check() {
@@ -203,6 +214,7 @@ pub(crate) enum App {
     Sessions(sessions::Sessions),
     Rounds(rounds::Rounds),
     Dash(dash::Dash),
+    Responsiveness(Box<responsiveness::Responsiveness>),
 }
 
 impl App {
@@ -215,6 +227,10 @@ impl App {
             }
             AppConfig::Rounds(config) => Self::Rounds(rounds::Rounds::new(Arc::clone(config), rng)),
             AppConfig::Dash(config) => Self::Dash(dash::Dash::new(Arc::clone(config))),
+            AppConfig::Responsiveness(config) => {
+                let test = responsiveness::Responsiveness::new(Arc::clone(config), rng);
+                Self::Responsiveness(Box::new(test))
+            }
         }
     }
 
@@ -224,6 +240,7 @@ impl App {
             Self::Sessions(sessions) => sessions.on(now, what, net),
             Self::Rounds(rounds) => rounds.on(now, what, net),
             Self::Dash(dash) => dash.on(now, what, net),
+            Self::Responsiveness(test) => test.on(now, what, net),
         }
     }
 
@@ -234,6 +251,7 @@ impl App {
             Self::Sessions(sessions) => sessions.next_timer(),
             Self::Rounds(rounds) => rounds.next_timer(),
             Self::Dash(dash) => dash.next_timer(),
+            Self::Responsiveness(test) => test.next_timer(),
         }
     }
 
@@ -241,7 +259,22 @@ impl App {
     pub(crate) const fn player(&self) -> Option<PlayerRecord> {
         match self {
             Self::Dash(dash) => Some(dash.record()),
-            Self::Web(_) | Self::Sessions(_) | Self::Rounds(_) => None,
+            _ => None,
+        }
+    }
+
+    /// What a test of responsiveness has found.
+    pub(crate) fn responsiveness(&self) -> Option<ResponsivenessRecord> {
+        match self {
+            Self::Responsiveness(test) => test.record(),
+            _ => None,
+        }
+    }
+
+    /// The warm-up is over.
+    pub(crate) fn begin_measuring(&mut self) {
+        if let Self::Responsiveness(test) = self {
+            test.begin_measuring();
         }
     }
 
@@ -252,6 +285,7 @@ impl App {
             Self::Sessions(sessions) => sessions.finish(net),
             Self::Rounds(rounds) => rounds.finish(net),
             Self::Dash(dash) => dash.finish(now, net),
+            Self::Responsiveness(test) => test.finish(now),
         }
     }
 }

@@ -20,7 +20,7 @@
 //! # Differences from browsers
 //!
 //! No DNS, no cache, no priorities among objects, no speculative connections. The flights of TLS
-//! have sizes assumed here: [`HELLO`], [`FLIGHT`] and [`FINISHED`].
+//! have assumed sizes: [`HELLO`], [`FLIGHT`] and [`FINISHED`].
 
 mod server;
 
@@ -32,18 +32,13 @@ use sojourn_transport::{SenderParams, quic};
 
 use super::page::Page;
 use super::timers::Timers;
+use super::tls::{FINISHED, FLIGHT, HELLO};
 use super::wait::Wait;
 use super::{Command, Happening, Net, Side};
 use server::Serving;
 
 /// Connections to a server that browsers open for HTTP/1.1.
 const PARALLEL: usize = 6;
-/// A client's first flight, which browsers pad to this (RFC 7685 gives the means).
-const HELLO: u64 = 517;
-/// A server's: its part of the key, and a chain of two certificates of usual size; assumed.
-const FLIGHT: u64 = 3_500;
-/// A client's last: its Finished and a change of cipher for old middleboxes.
-const FINISHED: u64 = 64;
 
 /// Which HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@ mod dash;
 mod names;
 mod ping;
 mod quic;
+mod responsiveness;
 mod rounds;
 mod sessions;
 mod tcp;
@@ -26,6 +27,7 @@ use dash::Dash;
 use names::{check_names, name_the_nameless};
 use ping::Ping;
 use quic::Quic;
+use responsiveness::Responsiveness;
 use rounds::Rounds;
 use sessions::Sessions;
 use tcp::{PARAMS, Tcp};
@@ -65,11 +67,22 @@ pub(crate) enum Kind {
     Rounds(Rounds),
     Dash(Dash),
     Voip(Voip),
+    Responsiveness(Responsiveness),
 }
 
 impl Kind {
-    const NAMES: [&str; 10] = [
-        "tcp", "udp", "ping", "quic", "web", "sessions", "request", "incast", "dash", "voip",
+    const NAMES: [&str; 11] = [
+        "tcp",
+        "udp",
+        "ping",
+        "quic",
+        "web",
+        "sessions",
+        "request",
+        "incast",
+        "dash",
+        "voip",
+        "responsiveness",
     ];
 
     pub(crate) fn name(&self) -> &'static str {
@@ -84,6 +97,7 @@ impl Kind {
             Self::Rounds(_) => Self::NAMES[6],
             Self::Dash(_) => Self::NAMES[8],
             Self::Voip(_) => Self::NAMES[9],
+            Self::Responsiveness(_) => Self::NAMES[10],
         }
     }
 
@@ -99,7 +113,8 @@ impl Kind {
             6 => [&Rounds::KEYS[..], &PARAMS].concat(),
             7 => [&Rounds::KEYS[..], &PARAMS, &[Rounds::SERVERS]].concat(),
             8 => [&Dash::KEYS[..], &PARAMS].concat(),
-            _ => Voip::KEYS.to_vec(),
+            9 => Voip::KEYS.to_vec(),
+            _ => [&Responsiveness::KEYS[..], &PARAMS].concat(),
         }
     }
 
@@ -115,6 +130,7 @@ impl Kind {
             Self::Rounds(rounds) => rounds.write(fields),
             Self::Dash(dash) => dash.write(fields),
             Self::Voip(voip) => voip.write(fields),
+            Self::Responsiveness(test) => test.write(fields),
         }
     }
 
@@ -130,6 +146,7 @@ impl Kind {
             Self::Rounds(rounds) => rounds.plan(),
             Self::Dash(dash) => dash.plan(),
             Self::Voip(voip) => voip.plan(),
+            Self::Responsiveness(test) => test.plan(),
         }
     }
 }
@@ -197,7 +214,8 @@ fn block(
             6 => Kind::Rounds(Rounds::read(&fields)?),
             7 => Kind::Rounds(Rounds::read_incast(&fields)?),
             8 => Kind::Dash(Dash::read(&fields)?),
-            _ => Kind::Voip(Voip::read(&fields)?),
+            9 => Kind::Voip(Voip::read(&fields)?),
+            _ => Kind::Responsiveness(Responsiveness::read(&fields)?),
         },
     };
     check_times(&block, &fields, duration)?;

@@ -1,0 +1,443 @@
+//! Responsiveness under working conditions: round trips per minute (RPM).
+//!
+//! # Source
+//!
+//! draft-ietf-ippm-responsiveness-06, "Measuring Responsiveness" and "Final Algorithm"; names in
+//! parentheses are its parameters, at their defaults.
+//!
+//! # Law
+//!
+//! Load-generating connections fetch data without end over HTTP/2 and TLS: one at first (INP), one
+//! more each second (INC, ID), 16 at most (MNP). Foreign probes open a connection of their own and
+//! fetch a byte: the times of the handshakes of TCP and TLS and of the request are measured. Self
+//! probes fetch a byte over a load-generating connection, drawn at random. The two take turns, so
+//! many that they use 5 % of the goodput of the second before (PTC), 100 a second at most (MPS) and
+//! one of each at least.
+//!
+//! Once the moving averages of goodput over four intervals (MAD) deviate by less than 5 % (SDT) the
+//! link is saturated; once the responsiveness of the last four intervals does, that is the result:
+//!
+//! ```text
+//! foreign = 60,000 / ((TM(tcp_f) + TM(tls_f) + TM(http_f)) / 3)      TM: mean of the shortest 95 % (TMP), ms
+//! loaded  = 60,000 / TM(http_l)
+//! RPM     = (foreign + loaded) / 2
+//! ```
+//!
+//! # Differences
+//!
+//! | here | draft |
+//! |---|---|
+//! | load goes on after the result, without probes, until the end | the test ends |
+//! | what was measured before the warm-up ended is forgotten | there is no warm-up |
+//! | upload: the client is at the other end, so that responses are the load | requests are |
+//! | a load-generating connection that fails is replaced by the next one | the test is aborted |
+//! | without load, an idle connection takes the place of the load-generating one | not provided for |
+//!
+//! A server writes HTTP/2 as that of `web` does, no more than a little ahead of TCP; the response
+//! of a self probe waits behind that.
+
+mod load;
+mod measures;
+
+use std::sync::Arc;
+
+use sojourn_net::{Bytes, Duration, Instant, Rng};
+use sojourn_transport::SenderParams;
+
+use super::timers::Timers;
+use super::tls::{FINISHED, FLIGHT, HELLO};
+use super::{Command, Happening, Net, Side};
+use load::{Load, RESPONSE, Stage, greet};
+pub use measures::RoundTrips;
+use measures::{Samples, Time, settled};
+
+/// How often the test looks at what it has (ID).
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Intervals of a moving average (MAD).
+const WINDOW: usize = 4;
+/// Pairs of probes in an interval, at most: half of MPS.
+const MOST_PAIRS: u64 = 50;
+/// Part of the capacity that probes may use (PTC), in percent.
+const SHARE_PERCENT: u64 = 5;
+/// What a foreign and a self probe are taken to exchange.
+const PAIR_BYTES: u64 = 5_000 + 1_000;
+/// What is tested.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResponsivenessConfig {
+    /// Of every connection, at both ends.
+    pub tcp: SenderParams,
+    /// Load-generating connections, at most.
+    pub connections: u32,
+    /// They fetch data without end; else there is one, and it is idle.
+    pub load: bool,
+    /// Connections begin with the handshake of TLS 1.3.
+    pub tls: bool,
+    /// Bytes of a request.
+    pub request: Bytes,
+}
+
+/// How far the result can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confidence {
+    /// There were fewer than four intervals to look at.
+    Low,
+    /// It did not settle.
+    Medium,
+    /// It settled.
+    High,
+}
+
+impl Confidence {
+    /// What it is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
+/// What a test found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResponsivenessRecord {
+    /// The means that the result is computed from.
+    pub times: RoundTrips,
+    /// When.
+    pub at: Instant,
+    /// Probes in it.
+    pub probes: u64,
+    /// Load-generating connections then.
+    pub connections: u32,
+    /// How far it can be trusted.
+    pub confidence: Confidence,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    Interval,
+    Foreign,
+    Own,
+}
+
+/// A probe on a connection of its own.
+#[derive(Clone, Copy, Debug)]
+struct Foreign {
+    n: u32,
+    stage: Stage,
+    /// When that began.
+    since: Instant,
+}
+
+/// A test at work.
+#[derive(Debug)]
+pub(crate) struct Responsiveness {
+    config: Arc<ResponsivenessConfig>,
+    rng: Rng,
+    timers: Timers<Due>,
+    opened: u32,
+    loads: Vec<Load>,
+    foreign: Vec<Foreign>,
+    samples: Samples,
+    /// Bytes delivered by the end of each interval.
+    delivered: Vec<u64>,
+    /// Those of load-generating connections that have failed.
+    lost: u64,
+    /// Load-generating connections that have not told yet how much they have got.
+    unread: usize,
+    saturated: bool,
+    /// Moving averages, in bytes of a window.
+    goodputs: Vec<f64>,
+    /// One for each interval since the link was saturated and the warm-up over.
+    rpms: Vec<f64>,
+    result: Option<ResponsivenessRecord>,
+}
+
+impl Responsiveness {
+    pub(super) fn new(config: Arc<ResponsivenessConfig>, rng: &Rng) -> Self {
+        Self {
+            rng: rng.fork("responsiveness"),
+            timers: Timers::new(),
+            opened: 0,
+            loads: Vec::new(),
+            foreign: Vec::new(),
+            samples: Samples::default(),
+            delivered: vec![0],
+            lost: 0,
+            unread: 0,
+            saturated: !config.load,
+            goodputs: Vec::new(),
+            rpms: Vec::new(),
+            result: None,
+            config,
+        }
+    }
+
+    pub(super) fn next_timer(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    pub(super) const fn record(&self) -> Option<ResponsivenessRecord> {
+        self.result
+    }
+
+    /// The warm-up is over: only what comes now counts.
+    pub(super) fn begin_measuring(&mut self) {
+        self.samples.clear();
+        self.rpms.clear();
+        self.result = None;
+    }
+
+    /// What there is, if nothing has settled.
+    pub(super) fn finish(&mut self, now: Instant) {
+        self.forget(now);
+        let confidence = if self.rpms.len() < WINDOW {
+            Confidence::Low
+        } else {
+            Confidence::Medium
+        };
+        self.conclude(now, confidence);
+        self.timers.clear();
+    }
+
+    pub(super) fn on(&mut self, now: Instant, what: Happening, net: &mut Net) {
+        match what {
+            Happening::Started => {
+                self.add_load(net);
+                self.plan_probes(now, 1);
+                self.timers.add(now + INTERVAL, Due::Interval);
+            }
+            Happening::Timer => {
+                while let Some(due) = self.timers.pop(now) {
+                    match due {
+                        Due::Interval => self.poll(now, net),
+                        Due::Foreign => self.probe_foreign(now, net),
+                        Due::Own => self.probe_own(now, net),
+                    }
+                }
+            }
+            Happening::Connected(n) => self.on_connected(now, n, net),
+            Happening::Asked(n, bytes) => self.on_asked(n, bytes, net),
+            Happening::Answered(n, bytes) => self.on_answered(now, n, bytes, net),
+            Happening::Room(n) => {
+                if let Some(load) = self.loads.iter_mut().find(|load| load.n == n) {
+                    load.serve(net);
+                }
+            }
+            Happening::Failed(n) => self.on_failed(now, n, net),
+            Happening::Requested(..) | Happening::Responded(..) => {}
+        }
+    }
+
+    fn open(&mut self, net: &mut Net) -> u32 {
+        let n = self.opened;
+        self.opened += 1;
+        net.push(Command::Open(n));
+        n
+    }
+
+    fn add_load(&mut self, net: &mut Net) {
+        let n = self.open(net);
+        self.loads.push(Load::new(n));
+    }
+
+    /// Spreads `pairs` of probes over the interval that begins, of either kind in turn.
+    fn plan_probes(&mut self, now: Instant, pairs: u64) {
+        for pair in 0..pairs {
+            let at = |half: u64| {
+                let nanos = INTERVAL.as_nanos() * (2 * pair + half) / (2 * pairs);
+                now + Duration::from_nanos(nanos)
+            };
+            self.timers.add(at(0), Due::Foreign);
+            self.timers.add(at(1), Due::Own);
+        }
+    }
+
+    fn probe_foreign(&mut self, now: Instant, net: &mut Net) {
+        let n = self.open(net);
+        self.foreign.push(Foreign {
+            n,
+            stage: Stage::Connecting,
+            since: now,
+        });
+    }
+
+    fn probe_own(&mut self, now: Instant, net: &mut Net) {
+        let open = |load: &Load| load.stage == Stage::Open;
+        let ready = self.loads.iter().filter(|load| open(load)).count();
+        if ready == 0 {
+            return;
+        }
+        let chosen = self.rng.below(ready as u64);
+        let mut candidates = (0..).zip(self.loads.iter_mut().filter(|load| open(load)));
+        if let Some((_, load)) = candidates.find(|&(place, _)| place == chosen) {
+            load.ask(self.config.request.0, Some(now), net);
+        }
+    }
+
+    fn on_connected(&mut self, now: Instant, n: u32, net: &mut Net) {
+        let config = Arc::clone(&self.config);
+        if let Some(load) = self.loads.iter_mut().find(|load| load.n == n) {
+            load.on_connected(&config, net);
+            return;
+        }
+        let Some(at) = self.probe(n) else { return };
+        let probe = &mut self.foreign[at];
+        let took = now.since(probe.since);
+        probe.since = now;
+        if config.tls {
+            probe.stage = Stage::Greeting;
+            greet(n, net);
+        } else {
+            probe.stage = Stage::Open;
+            let request = config.request.0;
+            net.write(n, Side::Client, request);
+            net.push(Command::Expect(n, Side::Server, request));
+        }
+        self.samples.add(now, Time::Tcp, took);
+    }
+
+    fn probe(&self, n: u32) -> Option<usize> {
+        self.foreign.binary_search_by_key(&n, |probe| probe.n).ok()
+    }
+
+    /// Requests have reached the server.
+    fn on_asked(&mut self, n: u32, bytes: u64, net: &mut Net) {
+        if let Some(load) = self.loads.iter_mut().find(|load| load.n == n) {
+            load.on_asked(bytes, net);
+            return;
+        }
+        let Some(at) = self.probe(n) else { return };
+        let (bytes, total) = match (self.foreign[at].stage, self.config.tls) {
+            (Stage::Greeting, _) => (FLIGHT, FLIGHT),
+            (_, true) => (RESPONSE, FLIGHT + RESPONSE),
+            (_, false) => (RESPONSE, RESPONSE),
+        };
+        net.write(n, Side::Server, bytes);
+        net.push(Command::Expect(n, Side::Client, total));
+    }
+
+    /// Responses have reached the client.
+    fn on_answered(&mut self, now: Instant, n: u32, bytes: u64, net: &mut Net) {
+        let config = Arc::clone(&self.config);
+        if let Some(load) = self.loads.iter_mut().find(|load| load.n == n) {
+            load.on_answered(now, bytes, &config, &mut self.samples, net);
+            if load.polled {
+                load.polled = false;
+                self.read(now, net);
+            }
+            return;
+        }
+        let Some(at) = self.probe(n) else { return };
+        let probe = &mut self.foreign[at];
+        let took = now.since(probe.since);
+        if probe.stage == Stage::Greeting {
+            probe.stage = Stage::Open;
+            probe.since = now;
+            net.write(n, Side::Client, FINISHED + config.request.0);
+            let asked = HELLO + FINISHED + config.request.0;
+            net.push(Command::Expect(n, Side::Server, asked));
+            self.samples.add(now, Time::Tls, took);
+        } else {
+            self.foreign.remove(at);
+            net.push(Command::Close(n));
+            self.samples.add(now, Time::Http, took);
+        }
+    }
+
+    fn on_failed(&mut self, now: Instant, n: u32, net: &mut Net) {
+        if let Some(at) = self.loads.iter().position(|load| load.n == n) {
+            let load = self.loads.remove(at);
+            self.lost += load.delivered;
+            if load.polled {
+                self.read(now, net);
+            }
+        } else if let Some(at) = self.probe(n) {
+            self.foreign.remove(at);
+        }
+    }
+
+    /// An interval ends: asks how much the client has got of each connection.
+    fn poll(&mut self, now: Instant, net: &mut Net) {
+        self.unread = self.loads.len();
+        for load in &mut self.loads {
+            load.polled = true;
+            net.push(Command::Expect(load.n, Side::Client, 0));
+        }
+        if self.unread == 0 {
+            self.evaluate(now, net);
+        }
+    }
+
+    /// One of them has told.
+    fn read(&mut self, now: Instant, net: &mut Net) {
+        self.unread -= 1;
+        if self.unread == 0 {
+            self.evaluate(now, net);
+        }
+    }
+
+    /// An interval has ended: what it brought, and what the next one has.
+    fn evaluate(&mut self, now: Instant, net: &mut Net) {
+        let before = self.delivered[self.delivered.len() - 1];
+        let total = self.lost + self.loads.iter().map(|load| load.delivered).sum::<u64>();
+        self.delivered.push(total);
+        self.look(now);
+        if self.config.load && self.loads.len() < self.config.connections as usize {
+            self.add_load(net);
+        }
+        if self.loads.is_empty() {
+            self.add_load(net);
+        }
+        if self.result.is_none() {
+            let pairs = (total - before) * SHARE_PERCENT / 100 / PAIR_BYTES;
+            self.plan_probes(now, pairs.clamp(1, MOST_PAIRS));
+        }
+        self.timers.add(now + INTERVAL, Due::Interval);
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "exact below 2^53 bytes")]
+    fn look(&mut self, now: Instant) {
+        if let Some(from) = self.delivered.len().checked_sub(WINDOW + 1) {
+            let moved = self.delivered[self.delivered.len() - 1] - self.delivered[from];
+            self.goodputs.push(moved as f64);
+        }
+        self.forget(now);
+        if self.result.is_some() {
+            return;
+        }
+        if !self.saturated {
+            self.saturated = settled(&self.goodputs, WINDOW);
+            return;
+        }
+        if let Some(times) = self.samples.means(self.config.tls) {
+            self.rpms.push(times.rpm());
+            if settled(&self.rpms, WINDOW) {
+                self.conclude(now, Confidence::High);
+            }
+        }
+    }
+
+    /// Forgets the probes of intervals that have left the window.
+    fn forget(&mut self, now: Instant) {
+        let window = INTERVAL.times(WINDOW as u64).as_nanos();
+        let from = now.as_nanos().saturating_sub(window);
+        self.samples.forget_before(Instant::from_nanos(from));
+    }
+
+    fn conclude(&mut self, now: Instant, confidence: Confidence) {
+        if self.result.is_some() {
+            return;
+        }
+        self.result = self
+            .samples
+            .means(self.config.tls)
+            .map(|times| ResponsivenessRecord {
+                times,
+                at: now,
+                probes: self.samples.probes(),
+                connections: u32::try_from(self.loads.len()).unwrap_or(u32::MAX),
+                confidence,
+            });
+    }
+}
