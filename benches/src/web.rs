@@ -8,6 +8,7 @@ use sojourn_sim::{
     WebConfig,
 };
 use sojourn_transport::SenderParams;
+use sojourn_transport::quic::FlowControl;
 
 use crate::dumbbell::link;
 
@@ -35,6 +36,7 @@ pub fn config() -> Result<Config, String> {
         http: Http::One,
         tls: true,
         zero_rtt: false,
+        flow: FlowControl::default(),
         request: Bytes(400),
         page: Page::new((0..50).map(object).collect()).map_err(|e| e.rule)?,
         think: Wait::Fixed(Duration::from_secs(1)),

@@ -84,6 +84,8 @@ class Web(Application):
         Connections begin with the handshake of TLS 1.3; by default they do.
     zero_rtt
         HTTP/3: users have been there before, so requests follow the client's hello at once.
+    max_data, max_stream_data
+        HTTP/3: how much may be sent before it is read, as of :class:`Quic`.
     request
         Size of a request, with its unit.
     think
@@ -104,6 +106,8 @@ class Web(Application):
     http: str | None = None
     tls: bool | None = None
     zero_rtt: bool | None = None
+    max_data: str | int | None = None
+    max_stream_data: str | int | None = None
     request: str | int | None = None
     think: str | Mapping[str, str] | None = None
     visits: int | None = None

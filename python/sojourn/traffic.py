@@ -150,6 +150,10 @@ class Quic:
         Size of what the server sends in Handshake packets, mostly its certificates, with its unit.
     max_datagram
         UDP payload of a full datagram once the handshake is confirmed: 1200 to 1472 bytes.
+    max_data
+        How much may be sent on all streams together before it is read, with its unit.
+    max_stream_data
+        The same of each stream.
     pacing
         Spread packets over the round trip (RFC 9002).
     ack_every
@@ -188,6 +192,8 @@ class Quic:
     zero_rtt: bool | None = None
     certificate: str | int | None = None
     max_datagram: str | int | None = None
+    max_data: str | int | None = None
+    max_stream_data: str | int | None = None
     pacing: bool | None = None
     ack_every: int | None = None
     max_ack_delay: str | None = None

@@ -131,7 +131,7 @@ def test_a_page_with_a_cycle_is_refused() -> None:
         sj.Web(direction="down", page="small", slow_start="standard", pacing=True),
         sj.Request(direction="down", bytes="1kb", after_idle="restart"),
         sj.Dash(direction="down", slow_start="hystart++"),
-        sj.Web(direction="down", page="small", http="3", zero_rtt=True, cc="prague"),
+        sj.Web(direction="down", page="small", http="3", zero_rtt=True, max_data="1mb"),
     ],
 )
 def test_options_of_tcp_are_those_of_applications_too(application: sj.Traffic) -> None:

@@ -56,6 +56,7 @@ def test_quic_survives_the_file() -> None:
         zero_rtt=True,
         certificate="4kb",
         ack_every=10,
+        max_stream_data="100kb",
     )
     built = sj.Scenario(links=link(), traffic=[quic], rtt="30ms", duration="5s")
     read = sj.Scenario.from_toml(built.to_toml())

@@ -127,7 +127,7 @@ fn what_is_wrong_is_told_with_its_place() {
         (
             "",
             "page = \"large\"\nzero_rtt = true",
-            "traffic[0].zero_rtt: is of HTTP/3",
+            "traffic[0].zero_rtt: is of QUIC, and so of HTTP/3",
         ),
         (
             "",

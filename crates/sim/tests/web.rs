@@ -10,6 +10,7 @@ use sojourn_sim::{
     Records, Traffic, Wait, WebConfig, run,
 };
 use sojourn_transport::SenderParams;
+use sojourn_transport::quic::FlowControl;
 
 const ONE_WAY: Duration = Duration::from_millis(50);
 
@@ -30,6 +31,7 @@ fn web(http: Http, objects: Vec<Object>) -> WebConfig {
         http,
         tls: false,
         zero_rtt: false,
+        flow: FlowControl::default(),
         request: Bytes(400),
         page: Page::new(objects).unwrap(),
         think: Wait::Fixed(Duration::from_secs(1)),

@@ -6,7 +6,7 @@ use quic_path::connection::{Connection, Transfer};
 use quic_path::{Path, To, Way};
 use sojourn_net::{Duration, Instant, Rate, Rng};
 use sojourn_transport::CcKind;
-use sojourn_transport::quic::{AckPolicy, Params, State};
+use sojourn_transport::quic::{AckPolicy, FlowControl, Params, State};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 /// Longer than any back-off that is not a stall.
@@ -76,6 +76,10 @@ fn every_byte_arrives_once_whatever_the_network_does() {
                 every: u32::try_from(1 + draw(20)).unwrap(),
                 delay: MS(draw(50)),
                 reordered: draw(2) == 0,
+            },
+            flow: FlowControl {
+                data: [24 << 20, 100_000, 3_000][usize::try_from(draw(3)).unwrap()],
+                stream_data: [16 << 20, 20_000, 500][usize::try_from(draw(3)).unwrap()],
             },
             // Whatever stalls is given up all the same, and found below.
             idle_timeout: Duration::from_secs(36_000),

@@ -82,13 +82,13 @@ fn run(scenario: &Scenario) -> (Vec<Outcome>, Vec<Outcome>) {
         // As quinn-proto's, which nothing but congestion ends.
         slow_start: Some(SlowStart::Standard),
         max_datagram: 1_200,
+        flow: scenario.flow,
         ..Params::default()
     };
     let path = |seed| Path::new(scenario.to_server.clone(), scenario.to_client.clone(), seed);
     let transfer = scenario.transfer;
     let here = (0..scenario.runs).map(|seed| ours(&params, scenario, path(seed)));
-    let there =
-        (0..scenario.runs).map(|seed| theirs::run(params.certificate, transfer, path(seed), LIMIT));
+    let there = (0..scenario.runs).map(|seed| theirs::run(&params, transfer, path(seed), LIMIT));
     (here.collect(), there.collect())
 }
 

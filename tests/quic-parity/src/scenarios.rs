@@ -11,6 +11,7 @@
 //! | the mean over random losses | 10 % | the two meet different losses; 400 runs each |
 //! | datagrams sent | 3 % and 6 | connection IDs that are announced; probes |
 //! | packets deemed lost | 25 % and 10 | one slow start's overshoot, in bursts or not |
+//! | completion where flow control limits | 5 % | when a limit is told is the receiver's choice |
 //! | the mean window | 10 % | half a datagram of rounding, phases of the sawtooth |
 //!
 //! Changed since: the runs under random loss were 40 and met different losses from the first datagram
@@ -20,6 +21,7 @@
 use std::ops::Range;
 
 use sojourn_net::{Duration, Instant, Rate};
+use sojourn_transport::quic::FlowControl;
 
 use crate::quic_path::connection::Transfer;
 use crate::quic_path::{To, Way};
@@ -49,6 +51,8 @@ pub(crate) struct Scenario {
     pub(crate) by_rfc: Option<f64>,
     /// Losses are for comparison too, and the window.
     pub(crate) bulk: bool,
+    /// What may be sent before it is read.
+    pub(crate) flow: FlowControl,
 }
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -69,6 +73,10 @@ fn scenario(name: &'static str, rtt: u64, response: u64) -> Scenario {
         instants: Vec::new(),
         by_rfc: None,
         bulk: false,
+        flow: FlowControl {
+            data: 1 << 40,
+            stream_data: 1 << 40,
+        },
     }
 }
 
@@ -139,6 +147,15 @@ pub(crate) fn all() -> Vec<Scenario> {
         bulk.completion = Off::Part(0.05);
         bulk.bulk = true;
         all.push(bulk);
+    }
+    for (name, data, stream_data) in [
+        ("stream limit of 100 kB", 1 << 40, 100_000),
+        ("connection limit of 100 kB", 100_000, 1 << 40),
+    ] {
+        let mut limited = scenario(name, 100, 2_000_000);
+        limited.completion = Off::Part(0.05);
+        limited.flow = FlowControl { data, stream_data };
+        all.push(limited);
     }
     for (name, loss) in [("1 % lost at random", 10), ("5 % lost at random", 50)] {
         let mut random = behind(scenario(name, 40, 1_000_000), 10, 10_000);

@@ -15,9 +15,10 @@ use bytes::BytesMut;
 use quinn_proto::congestion::NewRenoConfig;
 use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig,
-    Event as Told, ServerConfig, StreamEvent, StreamId, TransportConfig, VarInt,
+    Event as Told, ServerConfig, StreamEvent, StreamId, TransportConfig, VarInt, WriteError,
 };
 use sojourn_net::{Duration, Instant};
+use sojourn_transport::quic::{FlowControl, Params};
 
 use crate::outcome::{Outcome, Sent};
 use crate::quic_path::connection::Transfer;
@@ -37,8 +38,31 @@ struct End {
     stream: Option<StreamId>,
     /// Bytes read, and whether all.
     read: (u64, bool),
+    /// Bytes to write, as flow control allows; `None`: there is nothing, or the end has been written.
+    unwritten: Option<u64>,
     /// All that was written is acknowledged.
     acknowledged: bool,
+}
+
+impl End {
+    fn write(&mut self) {
+        let (Some((_, connection)), Some(id)) = (&mut self.connection, self.stream) else {
+            return;
+        };
+        let Some(left) = &mut self.unwritten else {
+            return;
+        };
+        let data = vec![0; usize::try_from(*left).unwrap()];
+        match connection.send_stream(id).write(&data) {
+            Ok(written) => *left -= written as u64,
+            Err(WriteError::Blocked) => {}
+            Err(error) => panic!("{error}"),
+        }
+        if *left == 0 {
+            self.unwritten = None;
+            connection.send_stream(id).finish().unwrap();
+        }
+    }
 }
 
 struct Run {
@@ -65,26 +89,25 @@ const fn peer(end: To) -> To {
     }
 }
 
-fn transport() -> Arc<TransportConfig> {
-    let large = VarInt::from_u64(1 << 40).unwrap();
+fn transport(flow: FlowControl) -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
     config
         .initial_mtu(1_200)
         .mtu_discovery_config(None)
-        .stream_receive_window(large)
-        .receive_window(large)
+        .stream_receive_window(VarInt::from_u64(flow.stream_data).unwrap())
+        .receive_window(VarInt::from_u64(flow.data).unwrap())
         .send_window(1 << 40)
         .congestion_controller_factory(Arc::new(NewRenoConfig::default()))
         .enable_segmentation_offload(false);
     Arc::new(config)
 }
 
-fn end(server: bool, stand_in: StandIn) -> End {
+fn end(server: bool, stand_in: StandIn, flow: FlowControl) -> End {
     let mut config = EndpointConfig::new(Arc::new(stand_in));
     config.grease_quic_bit(false);
     let server = server.then(|| {
         let mut config = ServerConfig::new(Arc::new(stand_in), Arc::new(stand_in));
-        config.transport_config(transport());
+        config.transport_config(transport(flow));
         Arc::new(config)
     });
     End {
@@ -93,21 +116,22 @@ fn end(server: bool, stand_in: StandIn) -> End {
         due: None,
         stream: None,
         read: (0, false),
+        unwritten: None,
         acknowledged: false,
     }
 }
 
 /// Runs a transfer until it is complete and acknowledged, or `limit`.
-pub(crate) fn run(certificate: u16, transfer: Transfer, path: Path, limit: Duration) -> Outcome {
+pub(crate) fn run(params: &Params, transfer: Transfer, path: Path, limit: Duration) -> Outcome {
     let stand_in = StandIn {
-        certificate: certificate.into(),
+        certificate: params.certificate.into(),
     };
     let mut run = Run {
         #[expect(clippy::disallowed_methods, reason = "the origin of virtual time")]
         origin: std::time::Instant::now(),
         now: Instant::ZERO,
-        client: end(false, stand_in),
-        server: end(true, stand_in),
+        client: end(false, stand_in, params.flow),
+        server: end(true, stand_in, params.flow),
         path,
         transfer,
         agenda: BinaryHeap::new(),
@@ -116,7 +140,7 @@ pub(crate) fn run(certificate: u16, transfer: Transfer, path: Path, limit: Durat
         outcome: Outcome::default(),
     };
     let mut config = ClientConfig::new(Arc::new(stand_in));
-    config.transport_config(transport());
+    config.transport_config(transport(params.flow));
     let (at, to) = (run.std_now(), address(To::Server));
     let opened = run.client.endpoint.connect(at, config, to, "server");
     run.client.connection = Some(opened.unwrap());
@@ -250,16 +274,11 @@ impl Run {
                 _ => {}
             }
         }
-        let write = |connection: &mut Connection, id, bytes: u64| {
-            let data = vec![0; usize::try_from(bytes).unwrap()];
-            let written = connection.send_stream(id).write(&data).unwrap();
-            assert_eq!(written, data.len(), "flow control limits");
-            connection.send_stream(id).finish().unwrap();
-        };
         if connected && of == To::Client {
             let id = connection.streams().open(Dir::Bi).unwrap();
             end.stream = Some(id);
-            write(connection, id, request);
+            end.unwritten = Some(request);
+            end.write();
             self.outcome.connected = Some(now);
             return;
         }
@@ -268,6 +287,7 @@ impl Run {
         }
         let Some(id) = end.stream else { return };
         if end.read.1 {
+            end.write();
             return;
         }
         let mut stream = connection.recv_stream(id);
@@ -287,7 +307,8 @@ impl Run {
         let _ = chunks.finalize();
         if end.read.1 && of == To::Server {
             assert_eq!(end.read.0, request);
-            write(connection, id, response);
+            end.unwritten = Some(response);
+            end.write();
         } else if end.read.1 {
             assert_eq!(end.read.0, response);
             self.outcome.completed = Some(now);

@@ -30,6 +30,13 @@ pub(super) fn check(
         let rule = format!("must be 1 to {} bytes", quic::LARGEST_CERTIFICATE);
         return Err(("certificate", rule));
     }
+    let limits = [
+        ("max_data", params.flow.data),
+        ("max_stream_data", params.flow.stream_data),
+    ];
+    if let Some((key, _)) = limits.into_iter().find(|&(_, bytes)| bytes == 0) {
+        return Err((key, "must be positive".to_owned()));
+    }
     if params.ack.every == 0 {
         return Err(("ack_every", "must be at least 1".to_owned()));
     }

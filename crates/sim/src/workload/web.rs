@@ -77,6 +77,8 @@ pub struct WebConfig {
     /// HTTP/3: users have been there before. Requests follow the client's hello at once (0-RTT), and the
     /// server sends no certificates.
     pub zero_rtt: bool,
+    /// HTTP/3: how much may be sent before it is read.
+    pub flow: quic::FlowControl,
     /// Bytes of a request.
     pub request: Bytes,
     /// What is looked at.
@@ -95,6 +97,7 @@ impl WebConfig {
             slow_start: self.tcp.slow_start,
             initial_window: self.tcp.initial_window,
             zero_rtt: self.zero_rtt,
+            flow: self.flow,
             ecn: self.tcp.ecn,
             ..quic::Params::default()
         })

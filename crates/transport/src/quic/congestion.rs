@@ -38,9 +38,6 @@ const OWN_BURST: u64 = 2;
 /// kMinimumWindow, in datagrams.
 const MIN_WINDOW: u32 = 2;
 
-/// The peer's flow-control window, in bytes: as much as TCP can have.
-const FLOW_CONTROL: u64 = 1 << 30;
-
 /// What tells of congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
@@ -146,7 +143,7 @@ impl Congestion {
 
     /// Whether the window has no room for a full-sized datagram.
     pub(super) fn is_full(&self) -> bool {
-        self.in_flight + u64::from(self.unit) > self.bytes().min(FLOW_CONTROL)
+        self.in_flight + u64::from(self.unit) > self.bytes()
     }
 
     /// When pacing next lets a datagram out; `None`: now.

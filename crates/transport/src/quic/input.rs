@@ -97,6 +97,12 @@ impl Endpoint {
         if app.done && self.role == Role::Client {
             self.confirm();
         }
+        for &limit in app.limits() {
+            // That the peer is blocked is known: it was told all that it may send, or will be.
+            if !limit.is_blocked {
+                self.outgoing.on_limit(limit);
+            }
+        }
         self.counters.received += u64::from(!app.frames().is_empty());
         for frame in app.frames() {
             self.incoming.on_frame(frame);

@@ -22,7 +22,7 @@
 //!
 //! | here | RFC | effect |
 //! |---|---|---|
-//! | flow control limits at 1 GiB in flight | windows in bytes | as with windows above what is in flight |
+//! | windows of flow control stay as they are | a receiver may tune them | – |
 //! | no Retry, version negotiation, migration, key update, path MTU discovery, stateless reset | there | datagrams have 1200 B until the handshake is confirmed, then a given size |
 //! | no `NEW_CONNECTION_ID`, `NEW_TOKEN`, session ticket | sent after the handshake | one or two packets fewer |
 //! | ACK policy agreed beforehand | `ACK_FREQUENCY` frames | none once the first has arrived |
@@ -75,6 +75,25 @@ const RESUMED: u32 = 136;
 /// Linux, looks at the lengths of trains of acknowledgements, and those are what pacing makes them.
 pub const CUBIC_SLOW_START: SlowStart = SlowStart::HyStartPlusPlus;
 
+/// How much a peer may send before the application has read it (RFC 9000 §4), at both ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowControl {
+    /// `initial_max_data`: bytes of all streams together, and from then on beyond what was read.
+    pub data: u64,
+    /// `initial_max_stream_data`: the same of each.
+    pub stream_data: u64,
+}
+
+impl Default for FlowControl {
+    /// As large as Chromium's windows become, 24 and 16 MiB.
+    fn default() -> Self {
+        Self {
+            data: 24 << 20,
+            stream_data: 16 << 20,
+        }
+    }
+}
+
 /// What a connection is opened with; both ends are to have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
@@ -97,6 +116,8 @@ pub struct Params {
     pub ack: AckPolicy,
     /// Spread packets over the round trip (RFC 9002 §7.7).
     pub pacing: bool,
+    /// How much may be sent that was not read.
+    pub flow: FlowControl,
     /// `max_idle_timeout`: silence of this length ends the connection.
     pub idle_timeout: Duration,
     /// Of what the controller draws by lot.
@@ -115,6 +136,7 @@ impl Default for Params {
             certificate: 3_000,
             ack: AckPolicy::default(),
             pacing: true,
+            flow: FlowControl::default(),
             idle_timeout: Duration::from_secs(30),
             seed: 0,
         }
@@ -201,6 +223,8 @@ pub struct Counters {
     pub probe_timeouts: u64,
     /// Packets of the handshake with something that was sent before.
     pub handshake_resent: u64,
+    /// `DATA_BLOCKED` and `STREAM_DATA_BLOCKED` sent.
+    pub blocked: u64,
     /// How often persistent congestion was found.
     pub persistent: u64,
     /// Acknowledgements that told a round-trip time of application data.
@@ -272,8 +296,8 @@ impl Endpoint {
             first_sample: None,
             congestion: Congestion::new(params),
             rates: None,
-            outgoing: Outgoing::default(),
-            incoming: Incoming::default(),
+            outgoing: Outgoing::new(&params.flow),
+            incoming: Incoming::new(&params.flow),
             ce_seen: 0,
             bytes_received: 0,
             bytes_sent: 0,
@@ -302,6 +326,15 @@ impl Endpoint {
     /// window allow.
     pub fn write(&mut self, now: Instant, id: u16, bytes: u64, fin: bool, out: &mut Vec<Datagram>) {
         self.outgoing.write(id, bytes, fin);
+        if self.is_alive() {
+            self.flush(now, out);
+        }
+    }
+
+    /// The application at this end stops reading, or reads again: what arrives is kept, and the peer
+    /// may send no more than it was told.
+    pub fn set_reading(&mut self, now: Instant, reading: bool, out: &mut Vec<Datagram>) {
+        self.incoming.set_reading(reading);
         if self.is_alive() {
             self.flush(now, out);
         }

@@ -5,7 +5,7 @@ use sojourn_net::Instant;
 use super::congestion::tick;
 use super::space::{APP, HANDSHAKE, IN_FLIGHT, INITIAL, Sent};
 use super::streams::{LENGTH_FIELD, stream_header, varint};
-use super::wire::{Ack, App, Content, Datagram, Frame, Opening};
+use super::wire::{Ack, App, Content, Datagram, FRAME_WORDS, Frame, LIMIT_WORDS, Opening};
 use super::{Endpoint, Keys, Role, SMALLEST_DATAGRAM};
 use crate::cc::Start;
 use crate::segment::Flags;
@@ -158,20 +158,39 @@ impl Endpoint {
             return;
         }
         let ack_due = !early && space.received.is_due(now);
-        let wants = self.outgoing.has_pending() || self.done_pending || probe;
+        let limits = !early && (self.incoming.has_due() || self.outgoing.has_notice());
+        let wants = self.outgoing.has_pending() || limits || self.done_pending || probe;
         let may_send = wants && self.may_send(APP) && self.is_paced(now);
         if !ack_due && !may_send {
             return;
         }
         let space = &self.spaces[APP];
         draft.content.app = Some(App::new(space.next(), early));
+        let for_data = if may_send && self.outgoing.has_pending() {
+            FRAME_WORDS
+        } else {
+            0
+        };
         if !early && space.received.is_pending() {
-            size += self.add_ack(now, may_send, draft);
+            let for_limit = if may_send && limits { LIMIT_WORDS } else { 0 };
+            size += self.add_ack(now, for_data + for_limit, draft);
         }
         if may_send {
+            if limits {
+                size += self.add_limits(size, for_data, draft);
+            }
             size += self.add_data(size, probe, draft);
+            // Of the limit that these data have reached.
+            if !early && self.outgoing.has_notice() {
+                size += self.add_limits(size, 0, draft);
+            }
         }
-        draft.sizes[APP] = size;
+        let says = |app: &App| app.ack.is_some() || app.is_eliciting();
+        if draft.content.app.as_ref().is_some_and(says) {
+            draft.sizes[APP] = size;
+        } else {
+            draft.content.app = None;
+        }
     }
 
     /// Whether a client may send data ahead of the handshake: behind its hello.
@@ -191,10 +210,10 @@ impl Endpoint {
         self.pacing_due.is_none()
     }
 
-    /// Adds an ACK, beside a frame if data follows; returns its size.
-    fn add_ack(&mut self, now: Instant, with_data: bool, draft: &mut Draft) -> usize {
+    /// Adds an ACK that leaves so many words; returns its size.
+    fn add_ack(&mut self, now: Instant, beside: usize, draft: &mut Draft) -> usize {
         let ecn = self.params.ect() != Flags::NONE;
-        let Some(most) = draft.content.ranges(ecn, usize::from(with_data)) else {
+        let Some(most) = draft.content.ranges(ecn, beside) else {
             return 0;
         };
         let ack = self.app().received.acknowledge(now, most, ecn);
@@ -203,6 +222,23 @@ impl Endpoint {
             app.ack = ack;
         }
         size
+    }
+
+    /// Adds what flow control has to say, and leaves so many words; returns its size.
+    fn add_limits(&mut self, size: usize, beside: usize, draft: &mut Draft) -> usize {
+        let (mut used, room) = (0, draft.room() - size);
+        while draft.content.has_room_for_limit(beside) && room >= used + LEAST_FRAME {
+            let notice = || self.outgoing.next_notice();
+            let Some(limit) = self.incoming.next_due().or_else(notice) else {
+                break;
+            };
+            self.counters.blocked += u64::from(limit.is_blocked);
+            used += limit.size();
+            if let Some(app) = &mut draft.content.app {
+                app.push_limit(limit);
+            }
+        }
+        used
     }
 
     /// Adds what the application has to say; returns its size.

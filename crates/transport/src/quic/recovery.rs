@@ -276,6 +276,13 @@ impl Endpoint {
             return;
         };
         self.done_pending |= app.done;
+        for &limit in app.limits() {
+            if limit.is_blocked {
+                self.outgoing.on_notice_lost(limit);
+            } else {
+                self.incoming.on_limit_lost(limit);
+            }
+        }
         for &frame in app.frames() {
             self.outgoing.on_lost(frame);
         }

@@ -10,6 +10,8 @@
 //! probe after   (srtt + max(4 rttvar, 1 ms) + max_ack_delay) 2^count    since the last packet of
 //!               the space that asks to be acknowledged; max_ack_delay in 1-RTT packets only, whose
 //!               timer waits until the handshake is confirmed
+//! blocked       by flow control, with nothing in flight: the peer is told again a third of the idle
+//!               time-out after what was last sent (RFC 9000 §4.1)
 //! deadlock      a client with no packet of the handshake in flight probes until it knows that the
 //!               server may send
 //! ```
@@ -21,6 +23,8 @@ use super::{Datagram, Endpoint, Keys, Role, State};
 
 /// Longest back-off is 2^16 times; silence ends the connection before.
 const MOST_BACKOFF: u8 = 16;
+/// Of the idle time-out, so that two in a row may be lost.
+const BLOCKED_PART: u64 = 3;
 /// Packets a probe time-out sends at most (RFC 9002 §6.2.4).
 const PROBES: u8 = 2;
 
@@ -35,7 +39,7 @@ impl Endpoint {
         } else {
             self.spaces[APP].received.due()
         };
-        let due = [self.recovery_due, self.pacing_due, ack];
+        let due = [self.recovery_due, self.pacing_due, ack, self.blocked_due()];
         let silence = Some(self.idle_end());
         due.into_iter().chain([silence]).flatten().min()
     }
@@ -52,7 +56,21 @@ impl Endpoint {
         if self.recovery_due.is_some_and(|due| due <= now) {
             self.on_recovery_timer(now);
         }
+        if self.blocked_due().is_some_and(|due| due <= now) {
+            self.outgoing.repeat_notices();
+        }
         self.flush(now, out);
+    }
+
+    /// When the peer is told again that a limit holds back data; `None`: none does, or an answer is
+    /// awaited.
+    fn blocked_due(&self) -> Option<Instant> {
+        let app = &self.spaces[APP];
+        let waits = app.eliciting == 0 && self.app_send && self.outgoing.is_blocked();
+        let from = app.last_eliciting?;
+        waits.then(|| {
+            from + Duration::from_nanos(self.params.idle_timeout.as_nanos() / BLOCKED_PART)
+        })
     }
 
     /// When silence ends the connection.

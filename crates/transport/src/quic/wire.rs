@@ -10,7 +10,8 @@
 //! Initial     packet number and largest acknowledged | bitmap of the 32 below | CRYPTO from, length
 //! Handshake   the same
 //! 0/1-RTT     packet number | ACK: largest, start of its range, delay, CE; gap and length of
-//!             older ranges | STREAM: id, FIN and length, offset in two words
+//!             older ranges | limits: stream or none, blocked or not, bytes in 47 bits | STREAM: id, FIN
+//!             and length, offset in two words
 //! ```
 //!
 //! # Differences from RFC 9000
@@ -18,16 +19,21 @@
 //! | here | RFC 9000 | effect |
 //! |---|---|---|
 //! | an ACK tells up to 7 ranges, 4 beside a frame | as many as fit | none but in heavy loss: each range is told in several ACKs |
+//! | up to 2 limits of flow control in a packet, below 2^47 B | as many as fit, 2^62 B | none |
 //! | up to 3 STREAM frames in a packet, 1 beside a handshake | as many as fit | small streams share a packet less |
 //! | Initial and Handshake packet numbers have 16 bits | 62 | none: hundreds are never reached |
 
+mod frames;
+
 use crate::segment::{Flags, SackBlock, Segment};
+pub(super) use frames::{Ack, Frame, LIMIT_WORDS, Limit, MOST_RANGES, tellable};
 
 const WORDS: usize = 11;
-/// Ranges an ACK of application data tells at most.
-pub(super) const MOST_RANGES: usize = 7;
-/// Frames a packet carries at most.
+/// Frames a packet carries at most, and the words of each.
 const MOST_FRAMES: usize = 3;
+pub(super) const FRAME_WORDS: usize = 3;
+/// Limits of flow control that it carries at most.
+const MOST_LIMITS: usize = 2;
 
 /// A UDP datagram of QUIC packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,60 +62,8 @@ const INITIAL_ACK: u32 = 1 << 11;
 const HANDSHAKE_ACK: u32 = 1 << 12;
 const FRAMES_AT: u32 = 16;
 const RANGES_AT: u32 = 20;
+const LIMITS_AT: u32 = 24;
 const COUNT: u32 = 7;
-
-/// A STREAM frame.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Frame {
-    pub(super) id: u16,
-    pub(super) len: u16,
-    pub(super) fin: bool,
-    pub(super) offset: u64,
-}
-
-/// An ACK frame.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Ack {
-    ranges: [(u32, u32); MOST_RANGES],
-    count: u8,
-    pub(super) delay_micros: u32,
-    /// CE marks counted; `None`: the path is not ECN-capable.
-    pub(super) ce: Option<u32>,
-}
-
-impl Ack {
-    /// One that tells no range yet.
-    pub(super) fn new(delay_micros: u32, ce: Option<u32>) -> Self {
-        Self {
-            delay_micros,
-            ce,
-            ..Self::default()
-        }
-    }
-
-    /// Half-open runs of packet numbers, the newest first.
-    pub(super) fn ranges(&self) -> &[(u32, u32)] {
-        &self.ranges[..usize::from(self.count)]
-    }
-
-    /// The largest packet number acknowledged.
-    pub(super) const fn largest(&self) -> u32 {
-        self.ranges[0].1 - 1
-    }
-
-    /// Tells one range more, if there is room.
-    pub(super) fn push(&mut self, range: (u32, u32)) {
-        if let Some(place) = self.ranges.get_mut(usize::from(self.count)) {
-            *place = range;
-            self.count += 1;
-        }
-    }
-
-    /// Words it takes.
-    fn words(&self) -> usize {
-        2 + usize::from(self.count) + usize::from(self.ce.is_some())
-    }
-}
 
 /// An Initial or Handshake packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -133,6 +87,8 @@ pub(super) struct App {
     pub(super) ack: Option<Ack>,
     frames: [Frame; MOST_FRAMES],
     count: u8,
+    limits: [Limit; MOST_LIMITS],
+    limit_count: u8,
 }
 
 impl App {
@@ -156,9 +112,20 @@ impl App {
         }
     }
 
+    pub(super) fn limits(&self) -> &[Limit] {
+        &self.limits[..usize::from(self.limit_count)]
+    }
+
+    pub(super) fn push_limit(&mut self, limit: Limit) {
+        if let Some(place) = self.limits.get_mut(usize::from(self.limit_count)) {
+            *place = limit;
+            self.limit_count += 1;
+        }
+    }
+
     /// Whether the peer acknowledges it.
     pub(super) const fn is_eliciting(&self) -> bool {
-        self.ping || self.done || self.count > 0
+        self.ping || self.done || self.count > 0 || self.limit_count > 0
     }
 }
 
@@ -184,24 +151,34 @@ impl Content {
     pub(super) fn room(&self) -> usize {
         let openings = self.openings.iter().flatten().count();
         let app = self.app.map_or(0, |app| {
-            1 + app.ack.map_or(0, |ack| ack.words()) + 3 * usize::from(app.count)
+            1 + app.ack.map_or(0, |ack| ack.words())
+                + FRAME_WORDS * usize::from(app.count)
+                + LIMIT_WORDS * usize::from(app.limit_count)
         });
         WORDS - 1 - 3 * openings - app
     }
 
-    /// Ranges that an ACK may tell here if `frames` STREAM frames are to stand beside it; `None`:
-    /// there is no room for any.
-    pub(super) fn ranges(&self, ecn: bool, frames: usize) -> Option<usize> {
-        let most = self.room().checked_sub(2 + usize::from(ecn) + 3 * frames)?;
+    /// Ranges that an ACK may tell here if so many words are to stand beside it; `None`: there is no
+    /// room for any.
+    pub(super) fn ranges(&self, ecn: bool, beside: usize) -> Option<usize> {
+        let most = self.room().checked_sub(2 + usize::from(ecn) + beside)?;
         (most > 0).then_some(most.min(MOST_RANGES))
     }
 
     /// Whether one STREAM frame more has room.
     pub(super) fn has_room_for_frame(&self) -> bool {
-        self.room() >= 3
+        self.room() >= FRAME_WORDS
             && self
                 .app
                 .is_some_and(|app| usize::from(app.count) < MOST_FRAMES)
+    }
+
+    /// Whether one limit more has room beside `beside` words.
+    pub(super) fn has_room_for_limit(&self, beside: usize) -> bool {
+        self.room() >= LIMIT_WORDS + beside
+            && self
+                .app
+                .is_some_and(|app| usize::from(app.limit_count) < MOST_LIMITS)
     }
 
     pub(super) fn encode(&self, payload: u16, ect: Flags) -> Datagram {
@@ -223,6 +200,7 @@ impl Content {
         }
         if let Some(app) = &self.app {
             bits |= APP | u32::from(app.count) << FRAMES_AT;
+            bits |= u32::from(app.limit_count) << LIMITS_AT;
             bits |= if app.early { EARLY } else { 0 };
             bits |= if app.ping { PING } else { 0 };
             bits |= if app.done { DONE } else { 0 };
@@ -384,6 +362,9 @@ impl Datagram {
             }
             app.ack = Some(ack);
         }
+        for _ in 0..(bits >> LIMITS_AT) & COUNT {
+            app.push_limit(Limit::of([next(), next()]));
+        }
         for _ in 0..(bits >> FRAMES_AT) & COUNT {
             let (head, low, high) = (next(), next(), next());
             app.push(Frame {
@@ -437,6 +418,9 @@ impl Writer {
                 below = start;
             }
         }
+        for word in app.limits().iter().flat_map(|limit| limit.words()) {
+            self.word(word);
+        }
         for frame in app.frames() {
             let fin = u32::from(frame.fin) << 15;
             self.word(u32::from(frame.id) << 16 | fin | u32::from(frame.len));
@@ -475,14 +459,6 @@ fn unpack_bitmap(largest: u32, bitmap: u32) -> Ack {
     }
     ack.push((start, end));
     ack
-}
-
-/// Gap and length of a range below `below` as an ACK can tell them: 16 bits each, the top of a
-/// longer range; `None`: it lies too far below.
-pub(super) fn tellable(below: u32, (start, end): (u32, u32)) -> Option<(u32, u32)> {
-    const MOST: u32 = 0xFFFF;
-    let far = below - end > MOST;
-    (!far).then(|| (start.max(end.saturating_sub(MOST)), end))
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ pub(crate) struct Entry {
 enum Event {
     Arrives(To, usize),
     Timer(To),
+    Reads(bool),
 }
 
 pub(crate) struct Connection {
@@ -84,6 +85,12 @@ impl Connection {
         connection
     }
 
+    /// The client's application reads nothing in this time.
+    pub(crate) fn pause(&mut self, from: Instant, to: Instant) {
+        self.schedule(from, Event::Reads(false));
+        self.schedule(to, Event::Reads(true));
+    }
+
     /// Runs until the transfer is complete and acknowledged, an end gives up, or `end`.
     pub(crate) fn run(&mut self, end: Duration) {
         let end = Instant::ZERO + end;
@@ -113,6 +120,10 @@ impl Connection {
                 let now = self.now;
                 self.end(to).on_datagram(now, &datagram, ce, &mut out);
                 to
+            }
+            Event::Reads(reading) => {
+                self.client.set_reading(self.now, reading, &mut out);
+                To::Client
             }
             Event::Timer(end) => {
                 if self.due[end as usize] != Some(self.now) {

@@ -3,7 +3,8 @@
 use sojourn_net::{Bytes, Rng};
 use sojourn_sim::{Amount, Traffic};
 use sojourn_transport::quic::{
-    AckPolicy, LARGEST_CERTIFICATE, LARGEST_DATAGRAM, LONGEST_ACK_DELAY, Params, SMALLEST_DATAGRAM,
+    AckPolicy, FlowControl, LARGEST_CERTIFICATE, LARGEST_DATAGRAM, LONGEST_ACK_DELAY, Params,
+    SMALLEST_DATAGRAM,
 };
 
 use super::super::amount as amounts;
@@ -20,6 +21,9 @@ const CLIENTS: [&str; 2] = ["receiver", "sender"];
 const REQUEST: u64 = 400;
 /// More says nothing new.
 const LARGEST_REQUEST: u64 = 1 << 30;
+/// Less than a datagram is no window, more than 1 TiB no limit.
+const LEAST_LIMIT: u64 = 1_000;
+const LARGEST_LIMIT: u64 = 1 << 40;
 /// Acknowledging more seldom than this is no acknowledging.
 const MOST_PER_ACK: u32 = 100_000;
 
@@ -34,7 +38,7 @@ pub(crate) struct Quic {
 }
 
 impl Quic {
-    pub(super) const KEYS: [&str; 14] = [
+    pub(super) const KEYS: [&str; 16] = [
         "cc",
         "slow_start",
         "bytes",
@@ -45,6 +49,8 @@ impl Quic {
         "zero_rtt",
         "certificate",
         "max_datagram",
+        "max_data",
+        "max_stream_data",
         "pacing",
         "ack_every",
         "max_ack_delay",
@@ -77,6 +83,7 @@ impl Quic {
                 delay: fields.or("max_ack_delay", usual.ack.delay, ack_delay)?,
                 ..usual.ack
             },
+            flow: flow_control(fields)?,
             pacing: fields.or("pacing", usual.pacing, Place::flag)?,
             idle_timeout: fields.or("idle_timeout", usual.idle_timeout, Place::positive_time)?,
             ..usual
@@ -106,6 +113,7 @@ impl Quic {
         let bytes = |n: u16| Some(size(Bytes(n.into())));
         insert(fields, "certificate", bytes(params.certificate));
         insert(fields, "max_datagram", bytes(params.max_datagram));
+        write_flow_control(params.flow, fields);
         insert(fields, "pacing", Some(params.pacing.into()));
         insert(fields, "ack_every", Some(params.ack.every.into()));
         insert(fields, "max_ack_delay", Some(time(params.ack.delay)));
@@ -120,6 +128,25 @@ impl Quic {
             params: self.params,
         }
     }
+}
+
+/// How much may be sent before it is read.
+pub(super) fn flow_control(fields: &Fields<'_>) -> Result<FlowControl, ScenarioError> {
+    let usual = FlowControl::default();
+    let limit = |key, usual| {
+        let given = fields.or(key, Bytes(usual), |p| p.size(LEAST_LIMIT, LARGEST_LIMIT))?;
+        Ok(given.0)
+    };
+    Ok(FlowControl {
+        data: limit("max_data", usual.data)?,
+        stream_data: limit("max_stream_data", usual.stream_data)?,
+    })
+}
+
+pub(super) fn write_flow_control(flow: FlowControl, fields: &mut Table) {
+    insert(fields, "max_data", Some(size(Bytes(flow.data))));
+    let stream_data = Some(size(Bytes(flow.stream_data)));
+    insert(fields, "max_stream_data", stream_data);
 }
 
 fn request(fields: &Fields<'_>) -> Result<Option<Bytes>, ScenarioError> {

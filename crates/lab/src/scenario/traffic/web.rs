@@ -12,10 +12,14 @@ use super::super::page::{Pages, named};
 use super::super::place::{Fields, Place};
 use super::super::value::Table;
 use super::super::wait;
+use super::quic::{flow_control, write_flow_control};
 use super::tcp::{read_params, write_params};
 
 /// Keys that HTTP/3, which runs over QUIC, has no use for.
 const OF_TCP: [&str; 3] = ["on_ce", "after_idle", "pacing"];
+
+/// Keys that HTTP over TCP has no use for.
+const OF_QUIC: [&str; 3] = ["zero_rtt", "max_data", "max_stream_data"];
 
 /// Refuses what HTTP/3 cannot have.
 fn check_quic(fields: &Fields<'_>, config: &WebConfig) -> Result<(), ScenarioError> {
@@ -39,8 +43,16 @@ pub(crate) struct Web {
 }
 
 impl Web {
-    pub(super) const KEYS: [&str; 7] = [
-        "page", "http", "tls", "zero_rtt", "request", "think", "visits",
+    pub(super) const KEYS: [&str; 9] = [
+        "page",
+        "http",
+        "tls",
+        "zero_rtt",
+        "max_data",
+        "max_stream_data",
+        "request",
+        "think",
+        "visits",
     ];
 
     pub(super) fn read(fields: &Fields<'_>, pages: &Pages) -> Result<Self, ScenarioError> {
@@ -53,6 +65,7 @@ impl Web {
             })?,
             tls: fields.or("tls", true, Place::flag)?,
             zero_rtt: fields.or("zero_rtt", false, Place::flag)?,
+            flow: flow_control(fields)?,
             request: fields.or("request", Bytes(400), |p| p.size(1, 1 << 20))?,
             page,
             think: fields.or("think", Wait::Fixed(Duration::from_secs(1)), wait::read)?,
@@ -60,10 +73,8 @@ impl Web {
         };
         if config.http == Http::Three {
             check_quic(fields, &config)?;
-        } else if config.zero_rtt
-            && let Some(place) = fields.get("zero_rtt")
-        {
-            return Err(place.fail("is of HTTP/3: 0-RTT of TLS over TCP is not modelled"));
+        } else if let Some(place) = OF_QUIC.iter().find_map(|key| fields.get(key)) {
+            return Err(place.fail("is of QUIC, and so of HTTP/3"));
         }
         Ok(Self {
             page: name,
@@ -77,7 +88,10 @@ impl Web {
         insert(fields, "page", Some(self.page.as_str().into()));
         insert(fields, "http", Some(config.http.name().into()));
         insert(fields, "tls", Some(config.tls.into()));
-        insert(fields, "zero_rtt", config.zero_rtt.then(|| true.into()));
+        if config.http == Http::Three {
+            insert(fields, "zero_rtt", Some(config.zero_rtt.into()));
+            write_flow_control(config.flow, fields);
+        }
         insert(fields, "request", Some(size(config.request)));
         insert(fields, "think", Some(wait::write(config.think)));
         insert(fields, "visits", config.visits.map(Into::into));

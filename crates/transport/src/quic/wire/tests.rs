@@ -36,9 +36,17 @@ fn application_packets_survive_as_large_as_they_may_be() {
         let ecn = rng.below(2) == 0;
         if rng.below(2) == 0 {
             let frames = usize::try_from(rng.below(3)).unwrap();
-            let most = content.ranges(ecn, frames);
+            let most = content.ranges(ecn, FRAME_WORDS * frames);
             let ack = most.map(|most| draw_ack(&mut rng, most, ecn));
             content.app.as_mut().unwrap().ack = ack;
+        }
+        while content.has_room_for_limit(0) && rng.below(2) > 0 {
+            let stream = (rng.below(2) == 0).then(|| u16::try_from(rng.below(0xFFFF)).unwrap());
+            content.app.as_mut().unwrap().push_limit(Limit {
+                stream,
+                is_blocked: rng.below(2) == 0,
+                bytes: Limit::tellable(rng.next_u64() >> rng.below(64)),
+            });
         }
         while content.has_room_for_frame() && rng.below(4) > 0 {
             content.app.as_mut().unwrap().push(Frame {

@@ -1,0 +1,278 @@
+//! What an end has to send, within the limits that its peer sets.
+//!
+//! # Source
+//!
+//! RFC 9000 §2.2, §4.1; the frames that tell of being blocked: §19.12, §19.13.
+//!
+//! # Law
+//!
+//! ```text
+//! new data     of a stream up to MAX_STREAM_DATA, of all streams together up to MAX_DATA;
+//!              what is sent again is paid for
+//! blocked      told once for each limit, again when that is lost or nothing else is in flight for long
+//! ```
+
+use std::collections::VecDeque;
+
+use super::super::FlowControl;
+use super::super::wire::{Frame, Limit};
+use super::{data_room, len};
+
+/// A direction of a stream, at its source.
+#[derive(Clone, Copy, Debug, Default)]
+struct Source {
+    written: u64,
+    sent: u64,
+    /// `MAX_STREAM_DATA`.
+    max: u64,
+    fin: bool,
+    fin_sent: bool,
+}
+
+impl Source {
+    const fn is_ready(&self) -> bool {
+        self.has_data() || self.fin && !self.fin_sent
+    }
+
+    const fn has_data(&self) -> bool {
+        self.sent < self.written
+    }
+
+    /// Whether its limit holds back all that it has.
+    const fn is_blocked(&self) -> bool {
+        self.has_data() && self.sent >= self.max
+    }
+}
+
+/// What an end has to send.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Outgoing {
+    streams: Vec<Source>,
+    /// Streams that may send, each once; they take turns.
+    ready: VecDeque<u16>,
+    /// Streams that have something to send, and a limit that forbids it.
+    blocked: u32,
+    /// Frames to be sent again, oldest first.
+    lost: VecDeque<Frame>,
+    /// Frames sent whose fate is open.
+    in_flight: u64,
+    /// `MAX_DATA`, and what has been sent of it.
+    max: u64,
+    sent: u64,
+    /// `MAX_STREAM_DATA` of a stream at its beginning.
+    stream_max: u64,
+    /// Streams whose peer is to hear that they are blocked; some may no longer be.
+    untold: VecDeque<u16>,
+    /// The `MAX_DATA` that the peer has been told to be too small.
+    told: Option<u64>,
+}
+
+impl Outgoing {
+    /// Of a connection whose peer begins with these limits.
+    pub(in super::super) const fn new(flow: &FlowControl) -> Self {
+        Self {
+            streams: Vec::new(),
+            ready: VecDeque::new(),
+            blocked: 0,
+            lost: VecDeque::new(),
+            in_flight: 0,
+            max: flow.data,
+            sent: 0,
+            stream_max: flow.stream_data,
+            untold: VecDeque::new(),
+            told: None,
+        }
+    }
+
+    fn stream(&mut self, id: u16) -> &mut Source {
+        let n = usize::from(id);
+        if self.streams.len() <= n {
+            let unopened = Source {
+                max: self.stream_max,
+                ..Source::default()
+            };
+            self.streams.resize(n + 1, unopened);
+        }
+        &mut self.streams[n]
+    }
+
+    /// Appends to a stream; `fin`: nothing follows.
+    pub(in super::super) fn write(&mut self, id: u16, bytes: u64, fin: bool) {
+        let stream = self.stream(id);
+        debug_assert!(!stream.fin, "a stream that has ended");
+        let waits = stream.is_ready();
+        stream.written = stream.written.saturating_add(bytes);
+        stream.fin |= fin;
+        if !waits && stream.is_ready() {
+            self.queue(id);
+        }
+    }
+
+    /// A stream has something to send.
+    fn queue(&mut self, id: u16) {
+        if self.streams[usize::from(id)].is_blocked() {
+            self.blocked += 1;
+            self.untold.push_back(id);
+        } else {
+            self.ready.push_back(id);
+        }
+    }
+
+    /// Whether there is anything to send, again or for the first time, that no limit forbids.
+    pub(in super::super) fn has_pending(&self) -> bool {
+        !self.lost.is_empty() || self.next_ready().is_some()
+    }
+
+    /// Whether all that was written has been acknowledged.
+    pub(in super::super) fn is_done(&self) -> bool {
+        self.lost.is_empty() && self.ready.is_empty() && self.blocked == 0 && self.in_flight == 0
+    }
+
+    /// The place in `ready` of the next stream that may send.
+    fn next_ready(&self) -> Option<usize> {
+        if self.sent < self.max {
+            return (!self.ready.is_empty()).then_some(0);
+        }
+        // An end of a stream costs nothing.
+        self.ready
+            .iter()
+            .position(|&id| !self.streams[usize::from(id)].has_data())
+    }
+
+    /// Whether `MAX_DATA` holds back data.
+    fn is_connection_blocked(&self) -> bool {
+        self.sent >= self.max
+            && self
+                .ready
+                .iter()
+                .any(|&id| self.streams[usize::from(id)].has_data())
+    }
+
+    /// Whether a limit holds back data.
+    pub(in super::super) fn is_blocked(&self) -> bool {
+        self.blocked > 0 || self.is_connection_blocked()
+    }
+
+    /// Whether the peer is to be told of a limit that holds back data.
+    pub(in super::super) fn has_notice(&self) -> bool {
+        !self.untold.is_empty() || self.told != Some(self.max) && self.is_connection_blocked()
+    }
+
+    /// What it is to be told next.
+    pub(in super::super) fn next_notice(&mut self) -> Option<Limit> {
+        if self.told != Some(self.max) && self.is_connection_blocked() {
+            self.told = Some(self.max);
+            return Some(Limit::blocked(None, self.max));
+        }
+        while let Some(id) = self.untold.pop_front() {
+            let stream = &self.streams[usize::from(id)];
+            if stream.is_blocked() {
+                return Some(Limit::blocked(Some(id), stream.max));
+            }
+        }
+        None
+    }
+
+    /// The peer may not have heard of this limit.
+    pub(in super::super) fn on_notice_lost(&mut self, limit: Limit) {
+        match limit.stream {
+            None if self.told == Some(limit.bytes) => self.told = None,
+            None => {}
+            Some(id) => self.untold.push_back(id),
+        }
+    }
+
+    /// Nothing is in flight, and the peer is silent: it is told again.
+    pub(in super::super) fn repeat_notices(&mut self) {
+        self.told = None;
+        let blocked = self.streams.iter().position(Source::is_blocked);
+        if let Some(id) = blocked.and_then(|n| u16::try_from(n).ok()) {
+            self.untold.push_back(id);
+        }
+    }
+
+    /// The peer allows more of a stream, or of all together.
+    pub(in super::super) fn on_limit(&mut self, limit: Limit) {
+        let Some(id) = limit.stream else {
+            self.max = self.max.max(limit.bytes);
+            return;
+        };
+        let stream = self.stream(id);
+        if limit.bytes <= stream.max {
+            return;
+        }
+        let waited = stream.is_blocked();
+        stream.max = limit.bytes;
+        if waited {
+            self.blocked -= 1;
+            self.ready.push_back(id);
+        }
+    }
+
+    /// The next frame, its header and data `room` bytes at most, and whether it is sent again.
+    pub(in super::super) fn next(&mut self, room: usize) -> Option<(Frame, bool)> {
+        if let Some(&frame) = self.lost.front() {
+            return self.next_lost(frame, room);
+        }
+        let place = self.next_ready()?;
+        let id = self.ready[place];
+        let credit = self.max - self.sent;
+        let stream = &mut self.streams[usize::from(id)];
+        let left = stream.written - stream.sent;
+        let allowed = left.min(stream.max - stream.sent).min(credit);
+        let fits = data_room(id, stream.sent, room)?;
+        let now = usize::try_from(allowed).unwrap_or(usize::MAX).min(fits);
+        if now == 0 && left > 0 {
+            return None;
+        }
+        let frame = Frame {
+            id,
+            len: len(now),
+            fin: stream.fin && now as u64 == left,
+            offset: stream.sent,
+        };
+        stream.sent += now as u64;
+        stream.fin_sent = frame.fin;
+        let more = stream.is_ready();
+        self.sent += now as u64;
+        self.ready.remove(place);
+        if more {
+            self.queue(id);
+        }
+        self.in_flight += 1;
+        Some((frame, false))
+    }
+
+    fn next_lost(&mut self, frame: Frame, room: usize) -> Option<(Frame, bool)> {
+        let fits = data_room(frame.id, frame.offset, room)?;
+        let now = usize::from(frame.len).min(fits);
+        if now == usize::from(frame.len) {
+            self.lost.pop_front();
+        } else if now == 0 {
+            return None;
+        } else {
+            let rest = &mut self.lost[0];
+            rest.len -= len(now);
+            rest.offset += now as u64;
+        }
+        self.in_flight += 1;
+        let whole = now == usize::from(frame.len);
+        let first = Frame {
+            len: len(now),
+            fin: frame.fin && whole,
+            ..frame
+        };
+        Some((first, true))
+    }
+
+    /// A frame has arrived.
+    pub(in super::super) const fn on_acked(&mut self) {
+        self.in_flight -= 1;
+    }
+
+    /// A frame is to be sent again.
+    pub(in super::super) fn on_lost(&mut self, frame: Frame) {
+        self.in_flight -= 1;
+        self.lost.push_back(frame);
+    }
+}
