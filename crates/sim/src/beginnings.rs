@@ -47,19 +47,19 @@ impl Beginnings {
         let losses = &mut self.losses[flow];
         let window = self.windows[flow];
         let segment = &pkt.segment;
-        if let Kind::QuicData | Kind::QuicBack = pkt.kind {
+        if let Kind::QuicData | Kind::QuicBack = pkt.kind() {
             let datagram = Datagram::from_segment(segment);
             let first = datagram.has_data() && datagram.app_number() < Some(window);
             if datagram.is_handshake() {
                 losses.handshake += 1;
-            } else if pkt.kind == Kind::QuicData && first {
+            } else if pkt.kind() == Kind::QuicData && first {
                 losses.window += 1;
             }
             return;
         }
         if segment.flags.has(Flags::SYN) {
             losses.handshake += 1;
-        } else if pkt.kind == Kind::Data && segment.len > 0 && segment.seq < window {
+        } else if pkt.kind() == Kind::Data && segment.len > 0 && segment.seq < window {
             losses.window += 1;
         }
     }

@@ -29,6 +29,24 @@ pub(crate) enum Kind {
     Pong,
 }
 
+impl Kind {
+    /// The inverse of `as u8`.
+    #[inline]
+    const fn of_code(code: u8) -> Self {
+        match code {
+            0 => Self::Data,
+            1 => Self::Ack,
+            2 => Self::Request,
+            3 => Self::RequestAck,
+            4 => Self::QuicData,
+            5 => Self::QuicBack,
+            6 => Self::Udp,
+            7 => Self::Ping,
+            _ => Self::Pong,
+        }
+    }
+}
+
 /// Whose packet it is: the flow, in 24 bits, and its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Owner(u32);
@@ -84,7 +102,8 @@ pub struct Packet {
     pub(crate) owner: Owner,
     /// The next step of its way, an index into the routes.
     pub(crate) step: u16,
-    pub(crate) kind: Kind,
+    /// A [`Kind`] as a number.
+    pub(crate) code: u8,
     /// DSCP and ECN, as in the IP header.
     pub(crate) tos: u8,
 }
@@ -112,7 +131,7 @@ impl Packet {
             segment: *segment,
             owner,
             step,
-            kind,
+            code: kind as u8,
             tos: ecn.bits(),
         }
     }
@@ -121,6 +140,18 @@ impl Packet {
     #[inline]
     pub(crate) const fn quic(owner: Owner, kind: Kind, step: u16, datagram: &Datagram) -> Self {
         Self::tcp(owner, kind, step, &datagram.to_segment())
+    }
+
+    /// What it carries.
+    #[inline]
+    pub(crate) const fn kind(&self) -> Kind {
+        Kind::of_code(self.code)
+    }
+
+    /// The same packet, but it carries something else.
+    pub(crate) const fn with_kind(mut self, kind: Kind) -> Self {
+        self.code = kind as u8;
+        self
     }
 
     /// The same packet in another class.
@@ -183,7 +214,7 @@ fn header(segment: &Segment) -> TcpHeader {
 impl View for Packet {
     #[inline]
     fn size(&self) -> Bytes {
-        Bytes(match self.kind {
+        Bytes(match self.kind() {
             Kind::Data | Kind::Ack | Kind::Request | Kind::RequestAck => self.segment.wire_size(),
             Kind::Udp | Kind::QuicData | Kind::QuicBack => {
                 UDP_HEADERS + u64::from(self.segment.len)
@@ -213,7 +244,7 @@ impl View for Packet {
     }
 
     fn transport(&self) -> Transport {
-        match self.kind {
+        match self.kind() {
             Kind::Data | Kind::Ack | Kind::Request | Kind::RequestAck => {
                 Transport::Tcp(header(&self.segment))
             }
@@ -229,7 +260,7 @@ impl View for Packet {
     #[inline]
     fn flow(&self) -> FlowKey {
         let (there, back) = self.owner.hosts();
-        let (source, destination, protocol) = match self.kind {
+        let (source, destination, protocol) = match self.kind() {
             Kind::Data | Kind::RequestAck => (there, back, 6),
             Kind::Ack | Kind::Request => (back, there, 6),
             Kind::Udp | Kind::QuicData => (there, back, 17),

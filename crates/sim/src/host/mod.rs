@@ -188,14 +188,13 @@ impl Flow {
 
     /// A packet that is not TCP's reached the end of its way; the reply to a request is returned.
     pub(crate) fn deliver_probe(&mut self, now: Instant, pkt: &Packet) -> Option<Packet> {
-        match (&mut self.source, pkt.kind) {
+        match (&mut self.source, pkt.kind()) {
             (Source::Udp(udp), Kind::Udp) => udp.on_arrival(now, pkt),
             (Source::Voip(voip), Kind::Udp) => voip.on_arrival(now, pkt),
             (Source::Ping(_), Kind::Ping) => {
                 return Some(Packet {
-                    kind: Kind::Pong,
                     step: self.reverse,
-                    ..*pkt
+                    ..pkt.with_kind(Kind::Pong)
                 });
             }
             (Source::Ping(ping), Kind::Pong) => ping.on_reply(now, pkt),

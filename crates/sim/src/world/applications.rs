@@ -161,12 +161,12 @@ impl World<'_> {
         };
         connection.on_packet(
             self.now,
-            pkt.kind,
+            pkt.kind(),
             &pkt.segment,
             arrival,
             &mut self.outbox.segments,
         );
-        self.send_of_connection(id, pkt.kind.answer());
+        self.send_of_connection(id, pkt.kind().answer());
         if let Source::Connection(connection) = &mut self.flows[id as usize].source
             && let Some(kind) = connection.close_in_turn(self.now, &mut self.outbox.segments)
         {

@@ -139,7 +139,7 @@ impl World<'_> {
         if flow.stopped {
             return;
         }
-        match (&mut flow.source, pkt.kind) {
+        match (&mut flow.source, pkt.kind()) {
             (Source::Tcp(tcp), Kind::Data) => {
                 let arrival = Arrival {
                     ce: pkt.ecn() == Ecn::Ce,
