@@ -210,6 +210,8 @@ impl<P: Packet> Afcd<P> {
 }
 
 impl<P: Packet> Qdisc<P> for Afcd<P> {
+    const TIMED: bool = true;
+
     fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
         let sampled = self.shares.shadow.is_turn();
         if self.fifo.backlog().packets >= self.limit {

@@ -226,6 +226,8 @@ impl<P: Packet> Afd<P> {
 }
 
 impl<P: Packet> Qdisc<P> for Afd<P> {
+    const TIMED: bool = true;
+
     fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
         let bin = self.shadow.bin(&pkt.flow());
         self.sample(bin);

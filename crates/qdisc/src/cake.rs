@@ -307,6 +307,8 @@ impl<P: Packet> Cake<P> {
 }
 
 impl<P: Packet> Qdisc<P> for Cake<P> {
+    const TIMED: bool = true;
+
     fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
         let tin = self.classes.tin(pkt.dscp());
         if self.params.wash {

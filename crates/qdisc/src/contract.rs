@@ -7,6 +7,10 @@ use sojourn_net::{Bytes, Instant, Packet};
 /// A `Qdisc` is *sans-IO*: it owns no clock, timer, socket or thread. The environment calls it
 /// with a `now` that never decreases.
 pub trait Qdisc<P: Packet> {
+    /// Whether [`Qdisc::next_timer`] may ever be due. The environment need not ask after each call
+    /// a discipline for which nothing is.
+    const TIMED: bool = false;
+
     /// Offers a packet. Whatever is discarded, this packet or another, goes to `obs`.
     fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>);
 
@@ -21,7 +25,8 @@ pub trait Qdisc<P: Packet> {
 
     /// When [`Qdisc::on_timer`] is next due; `None` if there is nothing to wait for.
     ///
-    /// It may change with any call; the environment asks again after each.
+    /// It may change with any call; the environment asks again after each, if the discipline is
+    /// [timed](Qdisc::TIMED).
     fn next_timer(&self) -> Option<Instant> {
         None
     }

@@ -150,6 +150,8 @@ impl<P: Packet> Drr<P> {
 }
 
 impl<P: Packet> Qdisc<P> for Drr<P> {
+    const TIMED: bool = true;
+
     #[inline]
     fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
         let digest = pkt.flow().digest(self.perturbation);

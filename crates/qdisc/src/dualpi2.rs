@@ -342,6 +342,8 @@ impl<P: Packet> DualPi2<P> {
 }
 
 impl<P: Packet> Qdisc<P> for DualPi2<P> {
+    const TIMED: bool = true;
+
     #[inline]
     fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
         if !self.has_room(pkt.size()) {

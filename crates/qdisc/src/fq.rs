@@ -174,6 +174,8 @@ impl<P: Packet> Fq<P> {
 }
 
 impl<P: Packet> Qdisc<P> for Fq<P> {
+    const TIMED: bool = true;
+
     #[inline]
     fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
         if self.scheduler.backlog().packets >= self.params.limit {

@@ -210,6 +210,8 @@ impl<P: Packet> FqPie<P> {
 }
 
 impl<P: Packet> Qdisc<P> for FqPie<P> {
+    const TIMED: bool = true;
+
     #[inline]
     fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
         let id = self.classify(&pkt);

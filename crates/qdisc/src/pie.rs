@@ -215,6 +215,8 @@ impl<P: Packet> Pie<P> {
 }
 
 impl<P: Packet> Qdisc<P> for Pie<P> {
+    const TIMED: bool = true;
+
     #[inline]
     fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
         let backlog = self.fifo.backlog();

@@ -395,6 +395,8 @@ impl<P: Packet> Predict<P> {
 }
 
 impl<P: Packet> Qdisc<P> for Predict<P> {
+    const TIMED: bool = true;
+
     #[inline]
     fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
         self.catch_up(now);

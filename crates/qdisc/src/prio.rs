@@ -163,6 +163,8 @@ impl<P: Packet> PfifoFast<P> {
 }
 
 impl<P: Packet> Qdisc<P> for Prio<P> {
+    const TIMED: bool = true;
+
     #[inline]
     fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
         self.0.enqueue(now, pkt, obs);

@@ -223,6 +223,8 @@ impl<P: Packet> Red<P> {
 }
 
 impl<P: Packet> Qdisc<P> for Red<P> {
+    const TIMED: bool = true;
+
     #[inline]
     fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
         let backlog = self.backlog().bytes;

@@ -75,6 +75,8 @@ macro_rules! disciplines {
     ($($(#[doc = $doc:literal])* $name:ident: $params:ty => $queue:ident,)*) => {
         /// One of the disciplines; which one is decided at run time, once.
         #[derive(Clone, Debug)]
+        // A number of its own, not one to be worked out from a field of some discipline.
+        #[repr(u8)]
         pub enum AnyQdisc<P> {
             $($(#[doc = $doc])* $name($queue<P>),)*
         }
@@ -90,6 +92,8 @@ macro_rules! disciplines {
         // With so many arms, and queues inside queues, the compiler would not inline the choice, and
         // a packet would be copied twice.
         impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
+            const TIMED: bool = true;
+
             #[inline(always)]
             fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
                 match self { $(Self::$name(queue) => queue.enqueue(now, pkt, obs),)* }
@@ -107,7 +111,11 @@ macro_rules! disciplines {
 
             #[inline(always)]
             fn next_timer(&self) -> Option<Instant> {
-                match self { $(Self::$name(queue) => queue.next_timer(),)* }
+                match self { $(Self::$name(queue) => {
+                    let due = queue.next_timer();
+                    debug_assert!($queue::<P>::TIMED || due.is_none(), "{} is timed", stringify!($name));
+                    due
+                })* }
             }
 
             fn on_timer(&mut self, now: Instant) {
@@ -116,6 +124,13 @@ macro_rules! disciplines {
 
             fn statistics(&self) -> Vec<Statistic> {
                 match self { $(Self::$name(queue) => queue.statistics(),)* }
+            }
+        }
+
+        impl<P: Packet> AnyQdisc<P> {
+            /// Whether the discipline is [timed](Qdisc::TIMED).
+            pub fn is_timed(&self) -> bool {
+                match self { $(Self::$name(_) => $queue::<P>::TIMED,)* }
             }
         }
 

@@ -228,6 +228,8 @@ impl<P: Packet> Sfb<P> {
 }
 
 impl<P: Packet> Qdisc<P> for Sfb<P> {
+    const TIMED: bool = true;
+
     fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
         if self.backlog().packets >= self.params.limit {
             self.drops.queue += 1;

@@ -21,7 +21,9 @@ pub(crate) struct Link {
     pub(crate) radio: Option<(u32, usize)>,
     /// An event that will send the next packet is pending.
     pub(crate) awaited: bool,
-    /// When the queue's own timer event is pending for.
+    /// The queue has a timer of its own.
+    pub(crate) timed: bool,
+    /// When that timer's event is pending for.
     pub(crate) timer_at: Instant,
 }
 
@@ -88,6 +90,7 @@ impl Link {
             },
         };
         Self {
+            timed: qdisc.is_timed(),
             qdisc,
             rate: config.rate,
             special: Special::of(config).map(Box::new),

@@ -109,7 +109,8 @@ impl World<'_> {
     #[inline]
     pub(super) fn follow_queue_timer(&mut self, id: u32) {
         let link = &mut self.links[id as usize];
-        if let Some(due) = link.qdisc.next_timer()
+        if link.timed
+            && let Some(due) = link.qdisc.next_timer()
             && due < link.timer_at
         {
             link.timer_at = due.max(self.now);
