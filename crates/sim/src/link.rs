@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 
 use sojourn_net::{Bytes, Duration, Instant, Packet as View, Rate};
-use sojourn_qdisc::{AnyQdisc, Observer, Qdisc};
+use sojourn_qdisc::{AnyQdisc, Qdisc};
 
 use crate::config::{Encapsulation, LinkConfig, Shaper, share};
 use crate::packet::{Owner, Packet};
+use crate::probe::Watch;
 use crate::traced::{Step, Traced};
 
 /// A queue and the transmitter that drains it.
@@ -65,8 +66,6 @@ enum Transmitter {
 pub(crate) struct Turn {
     /// Left for the next step of its way.
     pub(crate) left: Option<Packet>,
-    /// Taken out of the queue.
-    pub(crate) taken: Option<Taken>,
     /// When it is the link's turn again.
     pub(crate) again: Option<Instant>,
 }
@@ -104,25 +103,23 @@ impl Link {
     /// Sends what may be sent at `now`. Called when a packet was offered to an idle link and
     /// whenever the time it returned has come.
     #[inline]
-    pub(crate) fn turn(&mut self, now: Instant, obs: &mut dyn Observer<Packet>) -> Turn {
+    pub(crate) fn turn(&mut self, now: Instant, watch: &mut Watch<'_>) -> Turn {
         match self.transmitter {
-            Transmitter::Serial { .. } => self.serial_turn(now, obs),
-            Transmitter::Bucket { depth, full_at } => self.bucket_turn(now, depth, full_at, obs),
-            Transmitter::Traced(_) => self.traced_turn(now, obs),
+            Transmitter::Serial { .. } => self.serial_turn(now, watch),
+            Transmitter::Bucket { depth, full_at } => self.bucket_turn(now, depth, full_at, watch),
+            Transmitter::Traced(_) => self.traced_turn(now, watch),
         }
     }
 
-    fn serial_turn(&mut self, now: Instant, obs: &mut dyn Observer<Packet>) -> Turn {
-        let next = self.qdisc.dequeue(now, obs);
-        let time = next.as_ref().map(|pkt| self.time(pkt.size()));
-        let taken = next.as_ref().zip(time).map(|(p, t)| self.taken(now, p, t));
+    fn serial_turn(&mut self, now: Instant, watch: &mut Watch<'_>) -> Turn {
+        let next = self.qdisc.dequeue(now, watch);
+        let again = next.as_ref().map(|pkt| now + self.take(now, pkt, watch));
         let Transmitter::Serial { sending } = &mut self.transmitter else {
             unreachable!("the shaper of a link does not change");
         };
         Turn {
             left: std::mem::replace(sending, next),
-            taken,
-            again: time.map(|time| now + time),
+            again,
         }
     }
 
@@ -131,25 +128,23 @@ impl Link {
         now: Instant,
         depth: Duration,
         full_at: Instant,
-        obs: &mut dyn Observer<Packet>,
+        watch: &mut Watch<'_>,
     ) -> Turn {
         let mut turn = Turn {
             left: None,
-            taken: None,
             again: None,
         };
         if now + depth < full_at {
             turn.again = Some(credit_returns(full_at, depth));
             return turn;
         }
-        let Some(pkt) = self.qdisc.dequeue(now, obs) else {
+        let Some(pkt) = self.qdisc.dequeue(now, watch) else {
             return turn;
         };
-        let time = self.time(pkt.size());
+        let time = self.take(now, &pkt, watch);
         // An idle link gathers no more than the depth of the bucket.
         let full_at = full_at.max(now) + time;
         self.transmitter = Transmitter::Bucket { depth, full_at };
-        turn.taken = Some(self.taken(now, &pkt, time));
         turn.left = Some(pkt);
         if self.qdisc.backlog().packets > 0 {
             turn.again = Some(credit_returns(full_at, depth).max(now));
@@ -157,10 +152,9 @@ impl Link {
         turn
     }
 
-    fn traced_turn(&mut self, now: Instant, obs: &mut dyn Observer<Packet>) -> Turn {
+    fn traced_turn(&mut self, now: Instant, watch: &mut Watch<'_>) -> Turn {
         let mut turn = Turn {
             left: None,
-            taken: None,
             again: Some(now),
         };
         let Transmitter::Traced(traced) = &mut self.transmitter else {
@@ -169,7 +163,7 @@ impl Link {
         match traced.step(now) {
             Step::Wait(at) => turn.again = Some(at),
             Step::Leave(pkt) => turn.left = Some(pkt),
-            Step::Take => match self.qdisc.dequeue(now, obs) {
+            Step::Take => match self.qdisc.dequeue(now, watch) {
                 None => {
                     traced.idle();
                     turn.again = None;
@@ -177,8 +171,7 @@ impl Link {
                 Some(pkt) => {
                     let layer = self.special.as_ref().map(|s| s.encapsulation);
                     traced.begin(pkt, layer.unwrap_or_default().charged(pkt.size()));
-                    let time = self.time(pkt.size());
-                    turn.taken = Some(self.taken(now, &pkt, time));
+                    self.take(now, &pkt, watch);
                 }
             },
         }
@@ -235,13 +228,18 @@ impl Link {
         }
     }
 
-    fn taken(&self, now: Instant, pkt: &Packet, time: Duration) -> Taken {
+    /// A packet was taken out of the queue to be sent now. Returns how long it occupies the link.
+    #[inline]
+    fn take(&mut self, now: Instant, pkt: &Packet, watch: &mut Watch<'_>) -> Duration {
+        let size = pkt.size();
+        let time = self.time(size);
         let others = self.qdisc.backlog().packets > 0;
-        Taken {
+        watch.probe.on_taken(&Taken {
             waited: now.since(pkt.entered),
-            size: pkt.size(),
+            size,
             busy: if others { time } else { Duration::ZERO },
-        }
+        });
+        time
     }
 }
 

@@ -4,6 +4,7 @@ use sojourn_net::{Bytes, Duration, Instant, Packet as View};
 use sojourn_qdisc::{Backlog, DropReason, MarkReason, Observer, Qdisc};
 
 use crate::beginnings::Beginnings;
+use crate::config::Config;
 use crate::histogram::Histogram;
 use crate::link::{Link, Taken};
 use crate::packet::Packet;
@@ -125,12 +126,43 @@ fn sum(a: &LinkCounters, b: &LinkCounters) -> LinkCounters {
     }
 }
 
+/// What is seen at all links.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    /// One a link.
+    pub(crate) probes: Vec<LinkProbe>,
+    pub(crate) events: Option<Vec<SignalRecord>>,
+    pub(crate) beginnings: Beginnings,
+}
+
+impl Seen {
+    /// Nothing yet, and no links.
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            probes: Vec::new(),
+            events: config.keep_events.then(Vec::new),
+            beginnings: Beginnings::new(&config.flows),
+        }
+    }
+
+    /// Watches a link.
+    #[inline]
+    pub(crate) fn watch(&mut self, link: u32) -> Watch<'_> {
+        Watch {
+            probe: &mut self.probes[link as usize],
+            events: &mut self.events,
+            beginnings: &mut self.beginnings,
+            link,
+        }
+    }
+}
+
 /// Tells a link's probe what its queue does.
 pub(crate) struct Watch<'a> {
     pub(crate) probe: &'a mut LinkProbe,
-    pub(crate) events: Option<&'a mut Vec<SignalRecord>>,
-    pub(crate) beginnings: &'a mut Beginnings,
-    pub(crate) link: u32,
+    events: &'a mut Option<Vec<SignalRecord>>,
+    beginnings: &'a mut Beginnings,
+    link: u32,
 }
 
 impl Watch<'_> {
@@ -142,7 +174,7 @@ impl Watch<'_> {
     }
 
     fn note(&mut self, at: Instant, flow: u32, signal: Signal) {
-        if let Some(events) = &mut self.events {
+        if let Some(events) = self.events {
             events.push(SignalRecord {
                 at,
                 link: self.link,

@@ -7,8 +7,6 @@ use super::World;
 use crate::agenda::Event;
 use crate::link::{Link, Taken};
 use crate::medium::Medium;
-use crate::packet::Packet;
-use crate::probe::Watch;
 use crate::records::LinkRecord;
 
 impl World<'_> {
@@ -33,23 +31,6 @@ impl World<'_> {
             medium.map(|(m, medium)| (m, medium.add(n, config.rate, radio, rng)));
     }
 
-    pub(super) fn offer_to_radio(&mut self, id: u32, pkt: &Packet) {
-        let n = id as usize;
-        let queued = Packet {
-            entered: self.now,
-            step: pkt.step + 1,
-            ..*pkt
-        };
-        let mut watch = Watch {
-            probe: &mut self.probes[n],
-            events: self.events.as_mut(),
-            beginnings: &mut self.beginnings,
-            link: id,
-        };
-        self.links[n].qdisc.enqueue(self.now, queued, &mut watch);
-        self.fill_driver(id);
-    }
-
     /// The driver takes out of the queue what it has room for.
     pub(super) fn fill_driver(&mut self, id: u32) {
         let n = id as usize;
@@ -57,12 +38,7 @@ impl World<'_> {
             return;
         };
         while self.media[m as usize].radios[radio].has_room() {
-            let mut watch = Watch {
-                probe: &mut self.probes[n],
-                events: self.events.as_mut(),
-                beginnings: &mut self.beginnings,
-                link: id,
-            };
+            let mut watch = self.seen.watch(id);
             let Some(pkt) = self.links[n].qdisc.dequeue(self.now, &mut watch) else {
                 break;
             };
@@ -73,7 +49,7 @@ impl World<'_> {
             } else {
                 Duration::ZERO
             };
-            self.probes[n].on_taken(&Taken {
+            watch.probe.on_taken(&Taken {
                 waited: self.now.since(pkt.entered),
                 size: pkt.size(),
                 busy,
@@ -107,13 +83,7 @@ impl World<'_> {
         }
         for (radio, pkt) in sent.lost.drain(..) {
             let link = self.media[m as usize].radios[radio].link;
-            let mut watch = Watch {
-                probe: &mut self.probes[link as usize],
-                events: self.events.as_mut(),
-                beginnings: &mut self.beginnings,
-                link,
-            };
-            watch.on_lost(self.now, &pkt);
+            self.seen.watch(link).on_lost(self.now, &pkt);
             self.fill_driver(link);
         }
         self.sent = sent;

@@ -114,7 +114,9 @@ impl World<'_> {
             self.hosts,
             &mut self.outbox.segments,
         );
-        self.beginnings.open_slot(slot, id, params.initial_window);
+        self.seen
+            .beginnings
+            .open_slot(slot, id, params.initial_window);
         self.flows[slot as usize].source = Source::Connection(Box::new(connection));
         self.send_of_connection(slot, Kind::Request);
         self.follow_connection(slot);
@@ -132,7 +134,7 @@ impl World<'_> {
         let fresh = |slot| Flow::new((forward, reverse), class, owner.with_flow(slot));
         for _ in 0..self.applications.ended.len().min(LOOKED_AT) {
             let slot = self.applications.ended.pop_front()?;
-            if self.beginnings.is_clear(slot) {
+            if self.seen.beginnings.is_clear(slot) {
                 self.flows[slot as usize] = fresh(slot);
                 return Some(slot);
             }
@@ -143,14 +145,14 @@ impl World<'_> {
             return None;
         }
         self.flows.push(fresh(slot));
-        self.beginnings.add_slot();
+        self.seen.beginnings.add_slot();
         Some(slot)
     }
 
     /// A packet of a connection of an application has reached its end.
     #[inline(never)]
     pub(super) fn deliver_to_connection(&mut self, id: u32, pkt: &Packet, follows: bool) {
-        self.beginnings.on_leaving(id);
+        self.seen.beginnings.on_leaving(id);
         let Source::Connection(connection) = &mut self.flows[id as usize].source else {
             // It has ended; this packet was still under way.
             return;
@@ -242,7 +244,7 @@ impl World<'_> {
             _ => return,
         };
         flow.source = Source::Waiting;
-        let lost = self.beginnings.losses_of(id);
+        let lost = self.seen.beginnings.losses_of(id);
         if let Source::App(application) = &mut self.flows[app as usize].source {
             application.interval_bytes += new;
             application.record.failed += u64::from(failed);
@@ -257,7 +259,9 @@ impl World<'_> {
             Kind::Data | Kind::RequestAck => flow.forward,
             _ => flow.reverse,
         };
-        self.beginnings.on_sending(id, self.outbox.segments.len());
+        self.seen
+            .beginnings
+            .on_sending(id, self.outbox.segments.len());
         self.send(id, kind, way);
     }
 
@@ -366,7 +370,7 @@ impl World<'_> {
             };
             if let Some(app) = app {
                 let slot = u32::try_from(id).unwrap_or(u32::MAX);
-                let lost = self.beginnings.losses_of(slot);
+                let lost = self.seen.beginnings.losses_of(slot);
                 if let Source::App(application) = &mut self.flows[app as usize].source {
                     application.count_losses(lost);
                 }

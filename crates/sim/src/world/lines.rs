@@ -6,7 +6,6 @@ use super::World;
 use crate::agenda::Event;
 use crate::line::{Fate, Line};
 use crate::packet::Packet;
-use crate::probe::Watch;
 use crate::route::{Behind, Passage, Step};
 
 impl World<'_> {
@@ -40,18 +39,12 @@ impl World<'_> {
         let (n, before) = (line.link, line.next());
         match line.push(self.now, on_line) {
             Fate::Lost => {
-                let mut watch = Watch {
-                    probe: &mut self.probes[n as usize],
-                    events: self.events.as_mut(),
-                    beginnings: &mut self.beginnings,
-                    link: n,
-                };
-                watch.on_lost(self.now, pkt);
+                self.seen.watch(n).on_lost(self.now, pkt);
             }
             Fate::Arrives(copies) => {
                 if copies > 1 {
-                    self.probes[n as usize].on_duplicated();
-                    self.beginnings.on_sending(pkt.owner.flow(), 1);
+                    self.seen.probes[n as usize].on_duplicated();
+                    self.seen.beginnings.on_sending(pkt.owner.flow(), 1);
                 }
                 // A packet that overtakes moves the event that is pending.
                 let next = self.lines[id as usize].next();

@@ -5,8 +5,8 @@ use sojourn_qdisc::Qdisc;
 
 use super::World;
 use crate::agenda::Event;
+use crate::link::Link;
 use crate::packet::Packet;
-use crate::probe::Watch;
 use crate::route::Step;
 
 impl World<'_> {
@@ -24,31 +24,38 @@ impl World<'_> {
                     self.agenda.schedule(at, Event::Wire(id));
                 }
             }
-            Step::Radio(id) => self.offer_to_radio(id, pkt),
+            Step::Radio(id) => {
+                self.enqueue(id, pkt);
+                self.fill_driver(id);
+            }
             Step::Line(id) => self.put_on_line(id, pkt),
             Step::End => self.arrivals.push_back(*pkt),
         }
     }
 
+    /// Offers a packet to a link's queue.
     #[inline]
-    fn offer(&mut self, id: u32, pkt: &Packet) {
-        let n = id as usize;
+    fn enqueue(&mut self, id: u32, pkt: &Packet) -> &mut Link {
         let queued = Packet {
             entered: self.now,
             step: pkt.step + 1,
             ..*pkt
         };
-        let mut watch = Watch {
-            probe: &mut self.probes[n],
-            events: self.events.as_mut(),
-            beginnings: &mut self.beginnings,
-            link: id,
-        };
-        self.links[n].qdisc.enqueue(self.now, queued, &mut watch);
-        self.follow_queue_timer(id);
-        if !self.links[n].awaited
-            && let Some(at) = self.on_link(id)
-        {
+        let link = &mut self.links[id as usize];
+        let mut watch = self.seen.watch(id);
+        link.qdisc.enqueue(self.now, queued, &mut watch);
+        link
+    }
+
+    /// Offers a packet to a link that takes turns.
+    #[inline]
+    fn offer(&mut self, id: u32, pkt: &Packet) {
+        let link = self.enqueue(id, pkt);
+        let (timed, awaited) = (link.timed, link.awaited);
+        if timed {
+            self.follow_queue_timer(id);
+        }
+        if !awaited && let Some(at) = self.on_link(id) {
             self.agenda.schedule(at, Event::Link(id));
         }
     }
@@ -56,20 +63,13 @@ impl World<'_> {
     /// A link's turn; returns when it is its turn again, which the caller sees to.
     #[inline]
     pub(super) fn on_link(&mut self, id: u32) -> Option<Instant> {
-        let n = id as usize;
         loop {
-            let mut watch = Watch {
-                probe: &mut self.probes[n],
-                events: self.events.as_mut(),
-                beginnings: &mut self.beginnings,
-                link: id,
-            };
-            let turn = self.links[n].turn(self.now, &mut watch);
-            if let Some(taken) = &turn.taken {
-                self.probes[n].on_taken(taken);
+            let link = &mut self.links[id as usize];
+            let turn = link.turn(self.now, &mut self.seen.watch(id));
+            link.awaited = turn.again.is_some();
+            if link.timed {
+                self.follow_queue_timer(id);
             }
-            self.links[n].awaited = turn.again.is_some();
-            self.follow_queue_timer(id);
             if let Some(pkt) = &turn.left {
                 self.forward(pkt);
             }
@@ -106,11 +106,9 @@ impl World<'_> {
     }
 
     /// Sees to it that an event is pending no later than the queue's timer.
-    #[inline]
     pub(super) fn follow_queue_timer(&mut self, id: u32) {
         let link = &mut self.links[id as usize];
-        if link.timed
-            && let Some(due) = link.qdisc.next_timer()
+        if let Some(due) = link.qdisc.next_timer()
             && due < link.timer_at
         {
             link.timer_at = due.max(self.now);

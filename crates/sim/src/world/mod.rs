@@ -17,15 +17,14 @@ use sojourn_transport::Ticks;
 use applications::{Applications, Gather};
 
 use crate::agenda::{Agenda, Event, MAX_INDEX};
-use crate::beginnings::Beginnings;
 use crate::config::{Config, ConfigError};
 use crate::host::{Flow, Hosts, Outbox};
 use crate::line::Line;
 use crate::link::{Link, Wire};
 use crate::medium::{Medium, Sent};
 use crate::packet::{Owner, Packet};
-use crate::probe::LinkProbe;
-use crate::records::{FlowKind, LinkCounters, Records, SignalRecord};
+use crate::probe::{LinkProbe, Seen};
+use crate::records::{FlowKind, LinkCounters, Records};
 use crate::route::{Routes, Step};
 
 /// The largest granularity of the timer wheel: two hosts' tick counters differ by less, as far
@@ -62,8 +61,7 @@ struct World<'a> {
     agenda: Agenda,
     routes: Routes,
     links: Vec<Link>,
-    probes: Vec<LinkProbe>,
-    beginnings: Beginnings,
+    seen: Seen,
     wires: Vec<Wire>,
     lines: Vec<Line>,
     media: Vec<Medium>,
@@ -72,7 +70,6 @@ struct World<'a> {
     /// Those of the configuration, then slots for connections of applications.
     flows: Vec<Flow>,
     applications: Applications,
-    events: Option<Vec<SignalRecord>>,
     /// Packets at the end of their way, to be handed over before anything else happens.
     arrivals: VecDeque<Packet>,
     outbox: Outbox,
@@ -102,15 +99,13 @@ impl<'a> World<'a> {
             agenda: Agenda::new(0, 0, 0, 0),
             routes: Routes::default(),
             links: Vec::new(),
-            probes: Vec::new(),
-            beginnings: Beginnings::new(&config.flows),
+            seen: Seen::new(config),
             wires: Vec::new(),
             lines: Vec::new(),
             media: Vec::new(),
             sent: Sent::default(),
             flows: Vec::with_capacity(config.flows.len()),
             applications: Applications::default(),
-            events: config.keep_events.then(Vec::new),
             arrivals: VecDeque::new(),
             outbox: Outbox::default(),
             before: vec![LinkCounters::default(); config.links.len()],
@@ -146,7 +141,7 @@ impl<'a> World<'a> {
             let qdisc = link.qdisc.build(&facts, rng.fork(&link.name));
             self.links.push(Link::new(qdisc, link));
             self.add_radio(n);
-            self.probes.push(LinkProbe::new(samples));
+            self.seen.probes.push(LinkProbe::new(samples));
             self.follow_queue_timer(n);
             self.await_change(n, 0);
         }
@@ -256,7 +251,7 @@ impl<'a> World<'a> {
     }
 
     fn on_sample(&mut self) -> Option<Instant> {
-        for (probe, link) in self.probes.iter_mut().zip(&self.links) {
+        for (probe, link) in self.seen.probes.iter_mut().zip(&self.links) {
             probe.sample(self.now, link.qdisc.backlog());
         }
         self.gather_connections(Gather::Interval);
@@ -271,7 +266,7 @@ impl<'a> World<'a> {
     }
 
     fn begin_measuring(&mut self) {
-        for (probe, before) in self.probes.iter_mut().zip(&mut self.before) {
+        for (probe, before) in self.seen.probes.iter_mut().zip(&mut self.before) {
             *before = probe.begin_measuring();
         }
         for link in &mut self.links {
@@ -295,9 +290,12 @@ impl<'a> World<'a> {
         let config = self.config;
         let measured = (Instant::ZERO + config.measure_from, self.end);
         let named = config.links.iter().map(|link| link.name.clone());
-        let links = named.zip(&self.links).zip(self.probes).zip(&self.before);
+        let links = named
+            .zip(&self.links)
+            .zip(self.seen.probes)
+            .zip(&self.before);
         let flows = self.flows.into_iter().zip(&config.flows);
-        let flows = flows.zip(self.beginnings.finish());
+        let flows = flows.zip(self.seen.beginnings.finish());
         let media = self.media;
         Records {
             links: links
@@ -317,7 +315,7 @@ impl<'a> World<'a> {
                 .collect(),
             apps,
             transactions: net.transactions,
-            events: self.events.unwrap_or_default(),
+            events: self.seen.events.unwrap_or_default(),
             agenda_events: self.handled,
         }
     }

@@ -75,7 +75,9 @@ impl World<'_> {
             End::Near => (Kind::QuicData, flow.forward),
             End::Far => (Kind::QuicBack, flow.reverse),
         };
-        self.beginnings.on_sending(id, self.outbox.datagrams.len());
+        self.seen
+            .beginnings
+            .on_sending(id, self.outbox.datagrams.len());
         for n in 0..self.outbox.datagrams.len() {
             let pkt = Packet::quic(owner, kind, way, &self.outbox.datagrams[n]).in_class(class);
             self.forward(&pkt);

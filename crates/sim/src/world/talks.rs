@@ -13,7 +13,9 @@ impl World<'_> {
     pub(super) fn open_talk(&mut self, id: u32, number: u32, slot: u32, params: &Params) {
         let out = &mut self.outbox.datagrams;
         let talk = Talk::open(self.now, (id, number), params, out);
-        self.beginnings.open_slot(slot, id, params.initial_window);
+        self.seen
+            .beginnings
+            .open_slot(slot, id, params.initial_window);
         self.flows[slot as usize].source = Source::Talk(Box::new(talk));
         self.send_quic(slot, End::Far);
         self.follow_quic(slot, End::Far);
@@ -44,7 +46,7 @@ impl World<'_> {
 
     #[inline(never)]
     pub(super) fn deliver_to_talk(&mut self, id: u32, end: End, pkt: &Packet) {
-        self.beginnings.on_leaving(id);
+        self.seen.beginnings.on_leaving(id);
         if let Source::Talk(talk) = &mut self.flows[id as usize].source {
             let datagram = Datagram::from_segment(&pkt.segment);
             let ce = pkt.ecn() == Ecn::Ce;
