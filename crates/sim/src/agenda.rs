@@ -1,6 +1,12 @@
 //! What is to happen, and when.
 
+mod heap;
+mod tournament;
+
 use sojourn_net::Instant;
+
+use heap::Heap;
+use tournament::Tournament;
 
 /// Everything that can happen. Small, `Copy`, printable: a trace is a list of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,16 +41,15 @@ pub enum Event {
 ///
 /// A link or a wire has one event pending at most and a new one for each packet; a flow has a
 /// timer that seldom fires. So links and wires compete in a [`Tournament`], where moving an event
-/// costs one comparison a level, and the timers wait in a [`Heap`] that is not touched meanwhile.
+/// costs three comparisons a level, and the timers wait in a [`Heap`], of which only the first
+/// competes.
 #[derive(Clone, Debug)]
 pub struct Agenda {
     busy: Tournament,
     quiet: Heap,
     scheduled: u64,
-    /// Slots of links; those of wires follow, then those of lines and of media.
-    links: usize,
-    wires: usize,
-    uneven: usize,
+    /// Where the slots of links begin, those of wires, of lines and of media.
+    slots: [usize; BUSY_KINDS],
     /// What [`Agenda::next_until`] has just returned.
     first: Key,
 }
@@ -53,9 +58,17 @@ pub struct Agenda {
 /// as one number.
 type Key = u128;
 
+/// Later than any event.
+const NOTHING: Key = Key::MAX;
+
 const INDEX_BITS: u32 = 24;
 const KIND_BITS: u32 = 4;
-const ORDER_BITS: u32 = u64::BITS - INDEX_BITS - KIND_BITS;
+const EVENT_BITS: u32 = INDEX_BITS + KIND_BITS;
+const ORDER_BITS: u32 = u64::BITS - EVENT_BITS;
+/// Links, wires, lines and media, which come first in [`Event`].
+const BUSY_KINDS: usize = 4;
+/// The slot of the first of the others.
+const QUIET: usize = 0;
 
 /// Most links, wires or flows that an event can name.
 pub(crate) const MAX_INDEX: u32 = (1 << INDEX_BITS) - 1;
@@ -63,13 +76,16 @@ pub(crate) const MAX_INDEX: u32 = (1 << INDEX_BITS) - 1;
 impl Agenda {
     /// An empty agenda for a network of so many links, wires, `uneven` wires and media.
     pub fn new(links: usize, wires: usize, uneven: usize, media: usize) -> Self {
+        let mut end = QUIET + 1;
+        let slots = [links, wires, uneven, media].map(|n| {
+            end += n;
+            end - n
+        });
         Self {
-            busy: Tournament::new(links + wires + uneven + media),
+            busy: Tournament::new(end),
             quiet: Heap::default(),
             scheduled: 0,
-            links,
-            wires,
-            uneven,
+            slots,
             first: NOTHING,
         }
     }
@@ -77,230 +93,165 @@ impl Agenda {
     /// Adds `event` at `at`; of each link and each wire, one event is pending at most.
     #[inline]
     pub fn schedule(&mut self, at: Instant, event: Event) {
-        let key = self.key(at, event);
-        match self.slot(event) {
+        let key = self.key(at, pack(event));
+        match self.slot(key) {
             Some(slot) => self.busy.set(slot, key),
-            None => self.quiet.push(key),
+            None => self.insert_timer(key),
         }
     }
 
-    /// The next event, unless it lies beyond `end`. It stays in the agenda until it is removed
-    /// or moved; meanwhile others may be scheduled, the same link's or wire's next one too.
+    /// The next event, unless it lies beyond `end`, before [`Instant::MAX`]. It stays in the agenda
+    /// until it is removed or moved; meanwhile others may be scheduled, the same link's or wire's
+    /// next one too.
     #[inline]
     pub fn next_until(&mut self, end: Instant) -> Option<(Instant, Event)> {
-        let first = self.busy.least().min(self.quiet.least());
-        self.first = first;
+        let first = self.busy.least();
         let at = time(first);
-        (at <= end && first != NOTHING).then(|| (at, unpack(first)))
+        if at > end {
+            return None;
+        }
+        self.first = first;
+        Some((at, unpack(first)))
     }
 
-    /// Removes `event`, which [`Agenda::next_until`] has just returned.
+    /// Removes the event that [`Agenda::next_until`] has just returned.
     #[inline]
-    pub fn remove_next(&mut self, event: Event) {
-        match self.slot(event) {
-            // Its successor may have taken its place already.
+    pub fn remove_next(&mut self) {
+        // Its successor may have taken its place already.
+        match self.slot(self.first) {
             Some(slot) if self.busy.at(slot) == self.first => self.busy.set(slot, NOTHING),
             Some(_) => {}
-            None => self.quiet.remove_least(),
+            None => self.remove_timer(),
         }
     }
 
-    /// Moves `event`, which [`Agenda::next_until`] has just returned, to `at`.
+    /// Moves the event that [`Agenda::next_until`] has just returned to `at`.
     #[inline]
-    pub fn repeat_next(&mut self, at: Instant, event: Event) {
-        let key = self.key(at, event);
-        match self.slot(event) {
+    pub fn repeat_next(&mut self, at: Instant) {
+        let key = self.key(at, low(self.first) & EVENT);
+        match self.slot(key) {
             Some(slot) => self.busy.set(slot, key),
-            None => self.quiet.replace_least(key),
+            None => self.insert_timer(key),
+        }
+    }
+
+    /// A timer takes the place of the one that has just come, if that has not been removed yet.
+    fn insert_timer(&mut self, key: Key) {
+        let before = self.busy.at(QUIET);
+        let least = if before == self.first && before != NOTHING {
+            self.quiet.replace_least(key)
+        } else {
+            self.quiet.push(key)
+        };
+        if least != before {
+            self.busy.set(QUIET, least);
+        }
+    }
+
+    fn remove_timer(&mut self) {
+        if self.busy.at(QUIET) == self.first {
+            let least = self.quiet.remove_least();
+            self.busy.set(QUIET, least);
         }
     }
 
     #[inline]
-    fn key(&mut self, at: Instant, event: Event) -> Key {
+    fn key(&mut self, at: Instant, event: u64) -> Key {
         if self.scheduled == 1 << ORDER_BITS {
             self.renumber();
         }
         let order = self.scheduled;
         self.scheduled += 1;
-        let low = order << (INDEX_BITS + KIND_BITS) | pack(event);
-        u128::from(at.as_nanos()) << 64 | u128::from(low)
+        Key::from(at.as_nanos()) << 64 | Key::from(order << EVENT_BITS | event)
     }
 
     /// Numbers what is pending anew, in the same order, so that numbers never run out.
     #[cold]
     fn renumber(&mut self) {
-        let keys = || self.busy.nodes.iter().chain(&self.quiet.keys);
+        let keys = || self.busy.keys().chain(self.quiet.keys());
         let mut pending: Vec<Key> = keys().copied().filter(|&key| key != NOTHING).collect();
         pending.sort_unstable();
         pending.dedup();
         // The order of any two keys stays, and with it the shape of tree and heap.
         let renumbered = |key: Key| match pending.binary_search(&key) {
             Ok(rank) => {
-                let others = key & !(((1 << ORDER_BITS) - 1) << (INDEX_BITS + KIND_BITS));
-                others | (rank as Key) << (INDEX_BITS + KIND_BITS)
+                let others = key & !(((1 << ORDER_BITS) - 1) << EVENT_BITS);
+                others | (rank as Key) << EVENT_BITS
             }
             Err(_) => key,
         };
-        for key in self.busy.nodes.iter_mut().chain(&mut self.quiet.keys) {
+        for key in self.busy.keys_mut().chain(self.quiet.keys_mut()) {
             *key = renumbered(*key);
         }
         self.first = renumbered(self.first);
         self.scheduled = pending.len() as u64;
     }
 
+    /// The slot in which an event competes itself.
     #[inline]
-    fn slot(&self, event: Event) -> Option<usize> {
-        match event {
-            Event::Link(n) => Some(n as usize),
-            Event::Wire(n) => Some(self.links + n as usize),
-            Event::Line(n) => Some(self.links + self.wires + n as usize),
-            Event::Medium(n) => Some(self.links + self.wires + self.uneven + n as usize),
-            _ => None,
-        }
+    fn slot(&self, key: Key) -> Option<usize> {
+        let begin = self.slots.get(kind(key))?;
+        Some(begin + index(key) as usize)
     }
 }
 
-/// Later than any event.
-const NOTHING: Key = Key::MAX;
-
-/// The least of a fixed number of keys: a complete binary tree in which each node holds the lesser
-/// of its two children.
-#[derive(Clone, Debug)]
-struct Tournament {
-    /// The root is node 1, the leaves begin at half the length.
-    nodes: Vec<Key>,
-}
-
-impl Tournament {
-    fn new(slots: usize) -> Self {
-        let leaves = slots.next_power_of_two().max(2);
-        Self {
-            nodes: vec![NOTHING; 2 * leaves],
-        }
-    }
-
-    #[inline]
-    fn least(&self) -> Key {
-        self.nodes[1]
-    }
-
-    #[inline]
-    fn at(&self, slot: usize) -> Key {
-        self.nodes[self.nodes.len() / 2 + slot]
-    }
-
-    #[inline]
-    fn set(&mut self, slot: usize, key: Key) {
-        let mut node = self.nodes.len() / 2 + slot;
-        self.nodes[node] = key;
-        while node > 1 {
-            let lesser = self.nodes[node].min(self.nodes[node ^ 1]);
-            node /= 2;
-            self.nodes[node] = lesser;
-        }
-    }
-}
-
-/// A 4-ary heap: four children share a cache line.
-#[derive(Clone, Debug, Default)]
-struct Heap {
-    keys: Vec<Key>,
-}
-
-const ARITY: usize = 4;
-
-impl Heap {
-    #[inline]
-    fn least(&self) -> Key {
-        self.keys.first().copied().unwrap_or(NOTHING)
-    }
-
-    fn push(&mut self, key: Key) {
-        let mut hole = self.keys.len();
-        self.keys.push(key);
-        while hole > 0 {
-            let parent = (hole - 1) / ARITY;
-            if self.keys[parent] <= key {
-                break;
-            }
-            self.keys[hole] = self.keys[parent];
-            hole = parent;
-        }
-        self.keys[hole] = key;
-    }
-
-    fn remove_least(&mut self) {
-        if let Some(last) = self.keys.pop()
-            && !self.keys.is_empty()
-        {
-            self.replace_least(last);
-        }
-    }
-
-    fn replace_least(&mut self, key: Key) {
-        let len = self.keys.len();
-        let mut hole = 0;
-        loop {
-            let first = ARITY * hole + 1;
-            if first >= len {
-                break;
-            }
-            let mut least = first;
-            for child in first + 1..(first + ARITY).min(len) {
-                if self.keys[child] < self.keys[least] {
-                    least = child;
-                }
-            }
-            if key <= self.keys[least] {
-                break;
-            }
-            self.keys[hole] = self.keys[least];
-            hole = least;
-        }
-        self.keys[hole] = key;
-    }
-}
+/// The bits of a key that hold the event.
+const EVENT: u64 = (1 << EVENT_BITS) - 1;
 
 const fn time(key: Key) -> Instant {
     Instant::from_nanos((key >> 64) as u64)
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
+const fn low(key: Key) -> u64 {
+    key as u64
+}
+
+const fn kind(key: Key) -> usize {
+    (low(key) & EVENT) as usize >> INDEX_BITS
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "masked first")]
+const fn index(key: Key) -> u32 {
+    (low(key) & MAX_INDEX as u64) as u32
+}
+
+/// Kinds are numbered in the order of [`Event`].
 #[inline]
 const fn pack(event: Event) -> u64 {
     let (kind, index) = match event {
         Event::Link(n) => (0, n),
         Event::Wire(n) => (1, n),
-        Event::Queue(n) => (2, n),
-        Event::Start(n) => (3, n),
-        Event::Stop(n) => (4, n),
-        Event::Sender(n) => (5, n),
-        Event::Receiver(n) => (6, n),
-        Event::Sample => (7, 0),
-        Event::Measure => (8, 0),
-        Event::Line(n) => (9, n),
-        Event::Change(n) => (10, n),
-        Event::Medium(n) => (11, n),
+        Event::Line(n) => (2, n),
+        Event::Medium(n) => (3, n),
+        Event::Change(n) => (4, n),
+        Event::Queue(n) => (5, n),
+        Event::Start(n) => (6, n),
+        Event::Stop(n) => (7, n),
+        Event::Sender(n) => (8, n),
+        Event::Receiver(n) => (9, n),
+        Event::Sample => (10, 0),
+        Event::Measure => (11, 0),
     };
     (kind << INDEX_BITS) | index as u64
 }
 
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "masked first")]
 const fn unpack(key: Key) -> Event {
-    let index = key as u32 & MAX_INDEX;
-    match (key >> INDEX_BITS) as u32 & ((1 << KIND_BITS) - 1) {
+    let index = index(key);
+    match kind(key) {
         0 => Event::Link(index),
         1 => Event::Wire(index),
-        2 => Event::Queue(index),
-        3 => Event::Start(index),
-        4 => Event::Stop(index),
-        5 => Event::Sender(index),
-        6 => Event::Receiver(index),
-        7 => Event::Sample,
-        8 => Event::Measure,
-        9 => Event::Line(index),
-        10 => Event::Change(index),
-        _ => Event::Medium(index),
+        2 => Event::Line(index),
+        3 => Event::Medium(index),
+        4 => Event::Change(index),
+        5 => Event::Queue(index),
+        6 => Event::Start(index),
+        7 => Event::Stop(index),
+        8 => Event::Sender(index),
+        9 => Event::Receiver(index),
+        10 => Event::Sample,
+        _ => Event::Measure,
     }
 }
 
@@ -349,21 +300,21 @@ mod tests {
                     assert_eq!(agenda.next_until(end), next);
                     let Some((at, event)) = next else { continue };
                     want.pop();
-                    if draw(3) == 0 && agenda.slot(event).is_some() {
+                    if draw(3) == 0 && agenda.slot(Key::from(pack(event))).is_some() {
                         // Scheduled again while it is being handled, then removed.
                         let later = at + Duration::from_nanos(draw(9));
                         agenda.schedule(later, event);
                         want.push(Reverse((later, nth, pack(event))));
                         nth += 1;
-                        agenda.remove_next(event);
+                        agenda.remove_next();
                     } else if draw(2) == 0 {
                         let later = at + Duration::from_nanos(draw(9));
-                        agenda.repeat_next(later, event);
+                        agenda.repeat_next(later);
                         want.push(Reverse((later, nth, pack(event))));
                         nth += 1;
                     } else {
-                        agenda.remove_next(event);
-                        if agenda.slot(event).is_some() {
+                        agenda.remove_next();
+                        if agenda.slot(Key::from(pack(event))).is_some() {
                             idle.push(event);
                         }
                     }

@@ -196,8 +196,8 @@ impl<'a> World<'a> {
                 self.deliver_arrivals();
             }
             match again {
-                Some(at) => self.agenda.repeat_next(at, event),
-                None => self.agenda.remove_next(event),
+                Some(at) => self.agenda.repeat_next(at),
+                None => self.agenda.remove_next(),
             }
         }
         self.now = self.end;
