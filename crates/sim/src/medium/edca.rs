@@ -2,7 +2,7 @@
 //!
 //! # Source
 //!
-//! IEEE 802.11e-2005, now part of IEEE 802.11: the default parameters of stations (AIFSN, least and
+//! IEEE 802.11-2007, table 7-37: the default parameters of stations (AIFSN, least and
 //! largest window, TXOP limit by class), which access points have here as well, and the classes of
 //! priorities. A priority is the first three bits of the DSCP, as Linux takes it.
 
