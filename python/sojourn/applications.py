@@ -311,7 +311,8 @@ class Voip:
     host
         Client that they belong to, 0 to 126, for queues that share among hosts.
     jitter_buffer
-        How much longer than the shortest delay the listener waits for a packet, with its unit.
+        ``"adaptive"``, the default: the listener waits for a packet as long as recent ones took,
+        set anew each second; or how much longer than the shortest delay of the call, with its unit.
 
     Examples
     --------

@@ -29,6 +29,7 @@ fn every_application_reads_back_as_itself() {
         "type = \"voip\"\ndscp = \"EF\"\njitter_buffer = \"40ms\"",
         "type = \"responsiveness\"\nconnections = 8\ntls = false\ncc = \"reno\"",
         "type = \"responsiveness\"\nload = false",
+        "type = \"voip\"\njitter_buffer = \"adaptive\"",
     ] {
         let read = Scenario::from_toml(&scenario(traffic)).unwrap();
         assert_eq!(Scenario::from_toml(&read.to_toml()).unwrap(), read);
@@ -77,6 +78,10 @@ fn what_is_wrong_is_told_with_its_place() {
         (
             "type = \"responsiveness\"\nconnections = 0",
             "traffic[0].connections: 0 is out of range: a whole number from 1 to 1000",
+        ),
+        (
+            "type = \"voip\"\njitter_buffer = \"none\"",
+            "traffic[0].jitter_buffer: \"none\" is neither \"adaptive\" nor a time such as \"60ms\"",
         ),
         (
             "type = \"dash\"\nladder = []",

@@ -100,6 +100,15 @@ impl Spacing {
     pub const CONSTANT: Self = Self::Even { spread: 0.0 };
 }
 
+/// How long the listener of a voice waits for a packet after it was spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JitterBuffer {
+    /// As long as recent packets took, set anew each second.
+    Adaptive,
+    /// The shortest delay of the call and so much more.
+    Fixed(Duration),
+}
+
 /// What a flow sends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Traffic {
@@ -136,8 +145,8 @@ pub enum Traffic {
     },
     /// A voice in datagrams: G.711, 20 ms each.
     Voip {
-        /// How much longer than the shortest delay the listener waits for a packet.
-        jitter_buffer: Duration,
+        /// How long the listener waits for a packet.
+        jitter_buffer: JitterBuffer,
     },
     /// An application, whose connections are opened as it goes.
     App(AppConfig),
@@ -284,9 +293,9 @@ impl Config {
                 place: format!("flows[{n}].{key}"),
                 rule,
             }),
-            Traffic::Voip { jitter_buffer } if jitter_buffer > LONGEST => {
-                fail("jitter_buffer", "at most a year".to_owned())
-            }
+            Traffic::Voip {
+                jitter_buffer: JitterBuffer::Fixed(more),
+            } if more > LONGEST => fail("jitter_buffer", "at most a year".to_owned()),
             Traffic::App(_) if self.round_trips(flow) == u64::MAX => fail(
                 "forward",
                 "an application needs a way that takes time: a delay or a link".to_owned(),

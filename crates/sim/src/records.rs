@@ -202,7 +202,7 @@ pub struct CallRecord {
     pub runs: u64,
     /// Packets in the longest of them.
     pub longest_run: u64,
-    /// From mouth to ear: the packet, the shortest delay and the jitter buffer; `None`: nothing
+    /// From mouth to ear, the mean: the packet, and how long it was waited for; `None`: nothing
     /// arrived.
     pub delay: Option<Duration>,
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
 use sojourn_sim::{
-    Amount, AppConfig, Config, DashConfig, FlowConfig, Hop, LinkConfig, Records, RoundsConfig,
-    SessionsConfig, Spacing, Traffic, Wait, run,
+    Amount, AppConfig, Config, DashConfig, FlowConfig, Hop, JitterBuffer, LinkConfig, Records,
+    RoundsConfig, SessionsConfig, Spacing, Traffic, Wait, run,
 };
 use sojourn_transport::SenderParams;
 
@@ -190,7 +190,7 @@ fn a_voice_hears_delay_and_loss() {
         // 4 packets of the flood take 48 ms, less than the jitter buffer.
         let mut config = config(1, 4, 60, app);
         config.flows[0].traffic = Traffic::Voip {
-            jitter_buffer: Duration::from_millis(60),
+            jitter_buffer: JitterBuffer::Fixed(Duration::from_millis(60)),
         };
         if flood_mbit > 0 {
             let mut flood = config.flows[0].clone();

@@ -2,6 +2,7 @@
 
 mod application;
 mod duplex;
+mod playout;
 mod probes;
 mod quic;
 mod talk;

@@ -5,14 +5,13 @@
 //! ITU-T G.711 at 64 kbit/s, 20 ms a packet: 160 B and 12 B of RTP (RFC 3551), as flent's `voip` test
 //! sends. What is lost in runs, and how far runs lie apart: RFC 3357.
 //!
-//! # Law
-//!
-//! The listener plays each packet a fixed time after it was spoken: the shortest delay of the call
-//! and the jitter buffer more. What is not there by then is lost to it, as what never comes.
+//! When the listener plays a packet, its jitter buffer decides (`playout`). What is not there by
+//! then is lost to it, as what never comes.
 
 use sojourn_net::{Duration, Instant};
 
-use super::{blank, since};
+use super::{blank, playout, since};
+use crate::config::JitterBuffer;
 use crate::histogram::Histogram;
 use crate::packet::{Kind, Owner, Packet};
 use crate::records::{AppKind, CallRecord, FlowCounters, FlowKind, FlowRecord, FlowSample};
@@ -20,13 +19,13 @@ use crate::records::{AppKind, CallRecord, FlowCounters, FlowKind, FlowRecord, Fl
 /// Voice and RTP header of a packet.
 const PAYLOAD: u16 = 172;
 /// Voice in a packet.
-pub(crate) const FRAME: Duration = Duration::from_millis(20);
+pub(super) const FRAME: Duration = Duration::from_millis(20);
 
 /// A call, one way.
 #[derive(Debug)]
 pub(crate) struct Voip {
     started: Instant,
-    buffer: Duration,
+    buffer: JitterBuffer,
     /// Of each packet, how long it took; `None`: it has not arrived.
     delays: Vec<Option<Duration>>,
     /// How many of them belong to the warm-up.
@@ -39,7 +38,7 @@ pub(crate) struct Voip {
 }
 
 impl Voip {
-    pub(crate) fn new(now: Instant, buffer: Duration) -> Self {
+    pub(crate) fn new(now: Instant, buffer: JitterBuffer) -> Self {
         Self {
             started: now,
             buffer,
@@ -100,25 +99,21 @@ impl Voip {
 
     /// What the listener got of what was spoken after the warm-up and could be played by `end`.
     pub(crate) fn call(&self, end: Instant) -> CallRecord {
-        let measured = &self.delays[self.before..];
-        let Some(shortest) = measured.iter().flatten().min() else {
+        let Some(waits) = playout::waits(self.buffer, self.started, &self.delays, self.before)
+        else {
             return CallRecord::default();
         };
-        let wait = *shortest + self.buffer;
-        let mut call = CallRecord {
-            delay: Some(wait + FRAME),
-            ..CallRecord::default()
-        };
-        let mut at = self.started + FRAME.times(self.before as u64);
+        let mut call = CallRecord::default();
+        let mut waited = 0;
         let mut run = 0;
-        for delay in measured {
-            if at + wait > end {
+        for (n, (delay, wait)) in self.delays.iter().zip(&waits).enumerate().skip(self.before) {
+            if self.started + FRAME.times(n as u64) + *wait > end {
                 break;
             }
-            at += FRAME;
             call.spoken += 1;
+            waited += wait.as_nanos();
             let lost = delay.is_none();
-            if !lost && delay.is_some_and(|delay| delay <= wait) {
+            if !lost && delay.is_some_and(|delay| delay <= *wait) {
                 run = 0;
                 continue;
             }
@@ -128,6 +123,9 @@ impl Voip {
             run += 1;
             call.longest_run = call.longest_run.max(run);
         }
+        call.delay = waited
+            .checked_div(call.spoken)
+            .map(|wait| Duration::from_nanos(wait) + FRAME);
         call
     }
 
@@ -149,7 +147,10 @@ mod tests {
 
     /// A call whose packets took so many ms; `None`: lost.
     fn call(delays: &[Option<u64>]) -> CallRecord {
-        let mut voip = Voip::new(Instant::ZERO, Duration::from_millis(60));
+        let mut voip = Voip::new(
+            Instant::ZERO,
+            JitterBuffer::Fixed(Duration::from_millis(60)),
+        );
         voip.delays = delays
             .iter()
             .map(|ms| ms.map(Duration::from_millis))

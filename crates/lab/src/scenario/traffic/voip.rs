@@ -1,31 +1,47 @@
 //! Voices: `type = "voip"`.
 
-use sojourn_net::Duration;
-use sojourn_sim::Traffic;
+use sojourn_sim::{JitterBuffer, Traffic};
 
 use super::super::encode::{insert, time};
 use super::super::error::ScenarioError;
-use super::super::place::{Fields, Place};
-use super::super::value::Table;
+use super::super::place::Fields;
+use super::super::value::{Table, Value};
+
+const ADAPTIVE: &str = "adaptive";
 
 /// What listeners do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Voip {
-    jitter_buffer: Duration,
+    jitter_buffer: JitterBuffer,
 }
 
 impl Voip {
     pub(super) const KEYS: [&str; 1] = ["jitter_buffer"];
 
     pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
-        let usual = Duration::from_millis(60);
         Ok(Self {
-            jitter_buffer: fields.or("jitter_buffer", usual, Place::time)?,
+            jitter_buffer: fields.or(
+                "jitter_buffer",
+                JitterBuffer::Adaptive,
+                |place| match &place.node.value {
+                    Value::Text(text) if text == ADAPTIVE => Ok(JitterBuffer::Adaptive),
+                    _ => place.time().map(JitterBuffer::Fixed).map_err(|_| {
+                        let given = place.node.shown();
+                        place.fail(format!(
+                            "{given} is neither \"adaptive\" nor a time such as \"60ms\""
+                        ))
+                    }),
+                },
+            )?,
         })
     }
 
     pub(super) fn write(self, fields: &mut Table) {
-        insert(fields, "jitter_buffer", Some(time(self.jitter_buffer)));
+        let buffer = match self.jitter_buffer {
+            JitterBuffer::Adaptive => ADAPTIVE.into(),
+            JitterBuffer::Fixed(more) => time(more),
+        };
+        insert(fields, "jitter_buffer", Some(buffer));
     }
 
     pub(super) const fn plan(self) -> Traffic {
