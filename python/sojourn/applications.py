@@ -36,7 +36,7 @@ class Application:
     cc
         Congestion control of their connections, at both ends.
     ecn
-        Negotiate ECN (RFC 3168).
+        Negotiate ECN (RFC 3168); ``"accurate"``: Accurate ECN (RFC 9768), of TCP alone.
     on_ce
         The answer to an echo of CE, as of :class:`Tcp`.
     initial_window
@@ -59,7 +59,7 @@ class Application:
     dscp: str | int | None = None
     host: int | None = None
     cc: str | None = None
-    ecn: bool | None = None
+    ecn: bool | str | None = None
     on_ce: str | None = None
     initial_window: int | None = None
     slow_start: str | None = None

@@ -54,7 +54,7 @@ class Tcp:
         ``{"distribution": "lognormal", "median": "36kb", "sigma": 1.0}``; by default there is no
         end.
     ecn
-        Negotiate ECN (RFC 3168).
+        Negotiate ECN (RFC 3168); ``"accurate"``: Accurate ECN, which counts marks (RFC 9768).
     on_ce
         The answer to an echo of CE: ``"reduce"`` as at a loss (RFC 3168); ``"end-slow-start"``
         without reduction, then reduce to 0.8 (RFC 8511); or ``"end-slow-start-only"``.
@@ -90,7 +90,7 @@ class Tcp:
     cc: str | None = None
     slow_start: str | None = None
     bytes: str | int | Mapping[str, str | float] | None = None
-    ecn: bool | None = None
+    ecn: bool | str | None = None
     on_ce: str | None = None
     initial_window: int | None = None
     after_idle: str | None = None

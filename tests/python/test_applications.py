@@ -130,6 +130,7 @@ def test_a_page_with_a_cycle_is_refused() -> None:
     [
         sj.Web(direction="down", page="small", slow_start="standard", pacing=True),
         sj.Request(direction="down", bytes="1kb", after_idle="restart"),
+        sj.Request(direction="down", bytes="1kb", ecn="accurate"),
         sj.Dash(direction="down", slow_start="hystart++"),
         sj.Web(direction="down", page="small", http="3", zero_rtt=True, max_data="1mb"),
     ],

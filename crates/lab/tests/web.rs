@@ -131,6 +131,11 @@ fn what_is_wrong_is_told_with_its_place() {
         ),
         (
             "",
+            "page = \"large\"\nhttp = \"3\"\necn = \"accurate\"",
+            "traffic[0].ecn: QUIC, and so HTTP/3, counts marks anyway; give true",
+        ),
+        (
+            "",
             "page = \"large\"\nhttp = \"3\"\ntls = false",
             "traffic[0].tls: QUIC, and so HTTP/3, is never without TLS",
         ),

@@ -77,8 +77,72 @@ fn a_peer_that_does_not_count_gets_no_ect1() {
     assert!(data.flags.has(Flags::ECT) && !data.flags.has(Flags::ECT1));
 }
 
+fn accurate(cc: CcKind) -> SenderParams {
+    SenderParams {
+        accurate_ecn: true,
+        ..params(cc)
+    }
+}
+
+#[test]
+fn counting_is_agreed_on_for_any_control_and_given_up_with_a_peer_that_cannot() {
+    let listener = |params| Receiver::answering(&params, Ticks::default());
+    for cc in [CcKind::Cubic, CcKind::Reno, CcKind::Bbr] {
+        let ours = accurate(cc);
+        let (syn, syn_ack, data) = handshake(ours, listener(ours), false);
+        assert_eq!(ace(&syn), [true; 3]);
+        // The SYN was not ECN-capable (RFC 3168 §6.1.1), its answer says so.
+        assert_eq!(ace(&syn_ack), [false, true, false], "{cc}");
+        assert!(data.flags.has(Flags::ECT) && !data.flags.has(Flags::ECT1));
+        assert_eq!(ace(&data), [true, false, true]);
+        // A server of RFC 3168 answers ECE alone: so does the client from then on.
+        let (_, syn_ack, data) = handshake(ours, Receiver::new(Ticks::default(), true), false);
+        assert_eq!(ace(&syn_ack), [false, false, true]);
+        assert!(data.flags.has(Flags::ECT), "{cc}");
+        assert_eq!(ace(&data), [false; 3]);
+        // One without ECN gets none.
+        let (_, syn_ack, data) = handshake(ours, Receiver::new(Ticks::default(), false), false);
+        assert_eq!(ace(&syn_ack), [false; 3]);
+        assert!(!data.flags.has(Flags::ECT), "{cc}");
+        // And a server that counts tells a client of RFC 3168 what that knows.
+        let classic = SenderParams {
+            ecn: true,
+            ..params(cc)
+        };
+        let (_, syn_ack, _) = handshake(classic, listener(ours), false);
+        assert_eq!(ace(&syn_ack), [false, false, true]);
+    }
+}
+
+#[test]
+fn an_acknowledgement_that_copies_what_it_does_not_know_agrees_to_nothing() {
+    let mut client = Sender::new(&accurate(CcKind::Cubic), Ticks::default());
+    let mut out = Vec::new();
+    client.write(Instant::ZERO, 1 << 20, &mut out);
+    client.connect(Instant::ZERO, &mut out);
+    let syn = out.pop().unwrap();
+    let mirror = Segment {
+        flags: syn.flags | Flags::ACK,
+        ..syn
+    };
+    client.on_segment(Instant::from_millis(20), &mirror, &mut out);
+    let data = out.iter().find(|seg| seg.len > 0).unwrap();
+    assert!(!data.flags.has(Flags::ECT));
+}
+
 #[test]
 fn every_mark_is_heard() {
+    every_mark_is_heard_by(prague());
+}
+
+#[test]
+fn controls_that_could_do_without_hear_every_mark_too() {
+    for cc in [CcKind::Cubic, CcKind::Dctcp, CcKind::Reno, CcKind::Bbr3] {
+        every_mark_is_heard_by(accurate(cc));
+    }
+}
+
+fn every_mark_is_heard_by(params: SenderParams) {
     let (mut marked, mut surplus) = (0, 0);
     for seed in 0..120 {
         let part = |of: &[u64]| of[usize::try_from(seed).unwrap() % of.len()];
@@ -93,11 +157,11 @@ fn every_mark_is_heard() {
         let end = World::new(Transfer {
             seed,
             network,
-            params: prague(),
+            params,
             writes: vec![(Duration::ZERO, 400 * u64::from(MSS))],
         })
         .run();
-        assert_eq!(end.state, State::Done);
+        assert_eq!(end.state, State::Done, "{}", params.cc);
         let (arrived, heard) = (end.counters.marked, end.counters.marks_heard);
         // Where three SACK blocks leave no room for the option, eights may be heard too many.
         let lossy = room < 1_000;

@@ -57,6 +57,7 @@ fn drawn(seed: u64, most: u64) -> Transfer {
                 .copied(),
             initial_window: u32::try_from(pick(&[1, 2, 10, 10, 100])).unwrap(),
             ecn: pick(&[0, 1]) == 1,
+            accurate_ecn: seed.is_multiple_of(4),
             on_ce: OnCe::ALL[usize::try_from(pick(&[0, 0, 1, 2])).unwrap()],
             after_idle: AfterIdle::ALL[usize::try_from(pick(&[0, 1, 2, 3])).unwrap()],
             pacing: pick(&[0, 0, 1]) == 1,

@@ -34,6 +34,7 @@ fn transfers(network: Network, segments: u64) -> impl Iterator<Item = (Transfer,
             cc,
             pacing: seed % 2 == 1,
             ecn: seed % 4 > 1,
+            accurate_ecn: seed % 8 > 5,
             seed,
             ..SenderParams::default()
         };

@@ -2,7 +2,9 @@
 //!
 //! # Source
 //!
-//! RFC 3168 §6.1.3; RFC 8257 §3.2 as Linux 6.1; RFC 9768 §3.1 to §3.2 (AccECN).
+//! RFC 3168 §6.1.3; RFC 8257 §3.2 as Linux 6.1; RFC 9768 (AccECN): the handshake §3.1.1 and §3.1.2, the
+//! counters and what they begin with §3.2 and §3.2.1, when to acknowledge §3.2.2.5.1, the option §3.2.3.
+//! The text read was that of the last draft, draft-ietf-tcpm-accurate-ecn.
 //!
 //! # Law of AccECN
 //!
@@ -22,6 +24,8 @@
 //! | counters of CE alone | an option tells ECT(0) and ECT(1) too | mangling of the field goes unnoticed |
 //! | the option on every ACK with room | when a counter changed, and a few times more | 8 bytes more of an ACK |
 //! | two marks, whatever is unacknowledged | two, or three if nothing is | – |
+//! | no second order of the fields of the option | kinds 172 and 174 | – |
+//! | SYNs are sent again twice, the first time as before | the fallback is left to the host | – |
 
 use sojourn_net::Instant;
 
@@ -120,7 +124,12 @@ impl Receiver {
     pub(super) fn negotiate(&mut self, syn: &Segment) {
         self.ecn &= syn.flags.has(Flags::ECE | Flags::CWR);
         if matches!(self.feedback, Feedback::Counted(_)) && !syn.flags.has(Flags::AE) {
-            self.feedback = Feedback::Latched;
+            let of_dctcp = self.ect.has(Flags::ECT) && !self.ect.has(Flags::ECT1);
+            self.feedback = if of_dctcp {
+                Feedback::Mirrored
+            } else {
+                Feedback::Latched
+            };
         }
     }
 

@@ -164,7 +164,7 @@ impl Receiver {
 
     /// The listener a sender of these parameters needs: where DCTCP or Prague send it accepts ECN,
     /// tells of each packet whether it was marked, or of how many, and has its acknowledgements be
-    /// ECN-capable.
+    /// ECN-capable; where Accurate ECN is asked for it tells of how many.
     #[must_use]
     pub const fn answering(params: &SenderParams, ticks: Ticks) -> Self {
         let mut receiver = Self::new(ticks, params.offers_ecn());
@@ -172,7 +172,7 @@ impl Receiver {
             receiver.feedback = Feedback::Mirrored;
             receiver.ect = params.ect();
         }
-        if params.cc.needs_accurate_ecn() {
+        if params.wants_accurate_ecn() {
             receiver.feedback = Feedback::Counted(Counters::START);
         }
         receiver

@@ -2,13 +2,16 @@
 //!
 //! # Source
 //!
-//! RFC 9768 §3.2 (AccECN).
+//! RFC 9768 §3.1.2 (which answers of a server mean what), §3.2 (AccECN).
 //!
 //! # Law
 //!
 //! The counter in AE, CWR and ECE counts packets modulo 8. Where the option tells how many bytes
 //! were marked, as many eights are added as come nearest to them; where there is none and an
-//! acknowledgement covers more than seven segments, all that may be are taken for marked.
+//! acknowledgement covers more than seven segments, all that may be are taken for marked (§3.2.2.5.2).
+//!
+//! A server that answers ECE alone knows ECN, but not to count: a connection that asked for counts and can
+//! do without them goes on as RFC 3168 has it, one for L4S without ECN.
 
 use super::Sender;
 use crate::clock::before;
@@ -55,8 +58,12 @@ impl Sender {
         let counts = self.wants_accurate && matches!(answer, 2 | 3 | 4 | 6);
         self.accurate = (offered && counts).then_some(Heard::START);
         // A control for L4S may not send ECT(1) to a peer that only tells whether.
-        let latches = !self.wants_accurate && syn_ack.has(Flags::ECE);
-        self.ecn = offered && (counts || latches);
+        let classic = if self.wants_accurate {
+            answer == 1 && !self.ect.has(Flags::ECT1)
+        } else {
+            syn_ack.has(Flags::ECE)
+        };
+        self.ecn = offered && (counts || classic);
         if self.accurate.is_some() {
             // Nothing that came back was marked.
             self.own_count = Flags::of_ace(5);

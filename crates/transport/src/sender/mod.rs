@@ -54,6 +54,8 @@ pub struct SenderParams {
     pub initial_window: u32,
     /// Offer ECN in the SYN.
     pub ecn: bool,
+    /// Offer Accurate ECN (RFC 9768) in the SYN, and ECN to a peer that does not count marks.
+    pub accurate_ecn: bool,
     /// The answer to an echo of CE.
     pub on_ce: OnCe,
     /// What becomes of the window in a pause.
@@ -68,7 +70,12 @@ pub struct SenderParams {
 impl SenderParams {
     /// Whether ECN is offered: when asked for, or when the controller cannot do without.
     pub const fn offers_ecn(&self) -> bool {
-        self.ecn || self.cc.needs_ecn()
+        self.ecn || self.accurate_ecn || self.cc.needs_ecn()
+    }
+
+    /// Whether marks are to be counted: when asked for, or when the controller cannot do without.
+    pub const fn wants_accurate_ecn(&self) -> bool {
+        self.accurate_ecn || self.cc.needs_accurate_ecn()
     }
 
     /// The ECN field of what is ECN-capable.
@@ -88,6 +95,7 @@ impl Default for SenderParams {
             slow_start: None,
             initial_window: 10,
             ecn: false,
+            accurate_ecn: false,
             on_ce: OnCe::Reduce,
             after_idle: AfterIdle::Decay,
             pacing: false,
@@ -259,7 +267,7 @@ impl Sender {
             phase: Phase::Open,
             ecn: params.offers_ecn(),
             ect_always: params.cc.needs_ecn(),
-            wants_accurate: params.cc.needs_accurate_ecn(),
+            wants_accurate: params.wants_accurate_ecn(),
             accurate: None,
             ect: params.ect(),
             own_count: Flags::NONE,

@@ -9,7 +9,7 @@ use super::super::decode::choice;
 use super::super::encode::{amount, insert};
 use super::super::error::ScenarioError;
 use super::super::place::{Fields, Place};
-use super::super::value::Table;
+use super::super::value::{Table, Value};
 
 /// A way out of slow start that `cc` knows.
 pub(super) fn slow_start(place: &Place<'_>, cc: CcKind) -> Result<SlowStart, ScenarioError> {
@@ -40,6 +40,30 @@ pub(crate) struct Tcp {
     pub(crate) params: SenderParams,
 }
 
+/// What a sender hears of marks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Marks {
+    Unheard,
+    Heard,
+    Counted,
+}
+
+/// `ecn` of connections that count marks (RFC 9768).
+const COUNTED: &str = "accurate";
+
+fn marks(place: &Place<'_>) -> Result<Marks, ScenarioError> {
+    match &place.node.value {
+        Value::Bool(false) => Ok(Marks::Unheard),
+        Value::Bool(true) => Ok(Marks::Heard),
+        Value::Text(text) if text == COUNTED => Ok(Marks::Counted),
+        _ => {
+            let given = place.node.shown();
+            let rule = format!("{given} is no kind of ECN: true, false or \"{COUNTED}\" is needed");
+            Err(place.fail(rule))
+        }
+    }
+}
+
 /// Keys of whatever uses TCP.
 pub(super) const PARAMS: [&str; 7] = [
     "cc",
@@ -56,10 +80,12 @@ pub(super) fn read_params(fields: &Fields<'_>) -> Result<SenderParams, ScenarioE
     let fates = AfterIdle::ALL.map(AfterIdle::name);
     let answers = OnCe::ALL.map(OnCe::name);
     let cc = fields.or("cc", CcKind::Cubic, controller)?;
+    let ecn = fields.or("ecn", Marks::Unheard, marks)?;
     Ok(SenderParams {
         cc,
         slow_start: fields.option("slow_start", |p| slow_start(p, cc))?,
-        ecn: fields.or("ecn", false, Place::flag)?,
+        ecn: ecn != Marks::Unheard,
+        accurate_ecn: ecn == Marks::Counted,
         on_ce: fields.or("on_ce", OnCe::Reduce, |p| {
             choice(p, "an answer to CE", &answers).map(|n| OnCe::ALL[n])
         })?,
@@ -80,7 +106,12 @@ pub(super) fn write_params(params: SenderParams, fields: &mut Table) {
         "slow_start",
         params.slow_start.map(|s| s.name().into()),
     );
-    insert(fields, "ecn", Some(params.ecn.into()));
+    let ecn = if params.accurate_ecn {
+        COUNTED.into()
+    } else {
+        params.ecn.into()
+    };
+    insert(fields, "ecn", Some(ecn));
     let own = params.on_ce != OnCe::Reduce;
     insert(fields, "on_ce", own.then(|| params.on_ce.name().into()));
     insert(fields, "initial_window", Some(params.initial_window.into()));

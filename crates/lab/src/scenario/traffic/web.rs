@@ -26,6 +26,11 @@ fn check_quic(fields: &Fields<'_>, config: &WebConfig) -> Result<(), ScenarioErr
     if let Some(place) = OF_TCP.iter().find_map(|key| fields.get(key)) {
         return Err(place.fail("is of TCP, and HTTP/3 runs over QUIC"));
     }
+    if let Some(place) = fields.get("ecn")
+        && config.tcp.accurate_ecn
+    {
+        return Err(place.fail("QUIC, and so HTTP/3, counts marks anyway; give true"));
+    }
     if let Some(place) = fields.get("tls")
         && !config.tls
     {
