@@ -9,7 +9,7 @@ use sojourn_bench::dumbbell::Dumbbell;
 use sojourn_bench::idle::{self, Idle};
 use sojourn_bench::queues::{self, Treadmill};
 use sojourn_bench::{usage, web};
-use sojourn_sim::{Config, Records};
+use sojourn_sim::{Config, Http, Records};
 
 /// One run of S1 to S5.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -66,7 +66,8 @@ pub(crate) fn simulate(config: &Config) -> Result<Records, String> {
 /// The measurement called `name`, in this process, as JSON.
 pub(crate) fn one(name: &str, packets: Option<u64>) -> Result<String, String> {
     let json = match name.split_once(':') {
-        None if name == "web" => serde_json::to_string(&web_connections()?),
+        None if name == "web" => serde_json::to_string(&web_connections(Http::One)?),
+        None if name == "web3" => serde_json::to_string(&web_connections(Http::Three)?),
         None => serde_json::to_string(&dumbbell(name)?),
         Some(("slot", spec)) => serde_json::to_string(&ns_per_slot(spec)?),
         Some(("S6", kind)) => match packets {
@@ -91,8 +92,8 @@ pub(crate) fn one(name: &str, packets: Option<u64>) -> Result<String, String> {
     json.map_err(|e| e.to_string())
 }
 
-fn web_connections() -> Result<WebConnections, String> {
-    let records = simulate(&web::config()?)?;
+fn web_connections(http: Http) -> Result<WebConnections, String> {
+    let records = simulate(&web::config(http)?)?;
     Ok(WebConnections {
         connections: web::open_at_the_end(&records),
         peak_rss_bytes: usage::peak_rss(),
@@ -100,9 +101,9 @@ fn web_connections() -> Result<WebConnections, String> {
     })
 }
 
-/// The same in a process of its own.
-pub(crate) fn web() -> Result<WebConnections, String> {
-    in_child("web")
+/// The same in a process of its own; `name`: `web` of TCP, `web3` of QUIC.
+pub(crate) fn web(name: &str) -> Result<WebConnections, String> {
+    in_child(name)
 }
 
 fn dumbbell(name: &str) -> Result<Run, String> {

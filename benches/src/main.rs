@@ -14,7 +14,7 @@ use crate::table::Report;
 
 const USAGE: &str = "\
 usage: sojourn-bench [options]
-  --only LIST            of S1 to S6, slot, idle and web, such as S1,S3
+  --only LIST            of S1 to S6, slot, idle, web and web3, such as S1,S3
   --json FILE            where the figures go [target/bench.json]
   --runs N               best of so many [9]
   --profile S3           instead: only run it, for a profiler
@@ -101,9 +101,14 @@ fn run(options: &Options) -> Result<(), String> {
         report.idle_flow = Some(idle);
     }
     if wanted("web") {
-        let web = child::web()?;
-        table::web(&web);
+        let web = child::web("web")?;
+        table::web("HTTP/1.1", &web);
         report.web_connections = Some(web);
+    }
+    if wanted("web3") {
+        let web = child::web("web3")?;
+        table::web("HTTP/3", &web);
+        report.web3_connections = Some(web);
     }
     if wanted("S6") {
         table::queues_head();

@@ -18,6 +18,8 @@ pub(crate) struct Report {
     pub(crate) idle_flow: Option<IdleFlow>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) web_connections: Option<WebConnections>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) web3_connections: Option<WebConnections>,
     #[serde(rename = "S6", skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) queues: BTreeMap<&'static str, Cost>,
 }
@@ -77,7 +79,7 @@ pub(crate) fn idle(idle: &IdleFlow) {
 }
 
 /// The line about many web connections.
-pub(crate) fn web(web: &WebConnections) {
+pub(crate) fn web(what: &str, web: &WebConnections) {
     const BAR: u64 = 2 << 30;
     let rss = web.peak_rss_bytes;
     let enough = web.connections >= CONNECTIONS;
@@ -87,7 +89,7 @@ pub(crate) fn web(web: &WebConnections) {
         None => "not measured",
     };
     println!(
-        "\nweb: {} connections at once, {} MB at the peak, {:.1} CPU s; bar {CONNECTIONS} in less \
+        "\n{what}: {} connections at once, {} MB at the peak, {:.1} CPU s; bar {CONNECTIONS} in less \
          than 2 GiB {verdict}",
         web.connections,
         rss.map_or("-".to_owned(), megabytes),
