@@ -3,6 +3,8 @@
 //! The network holds each acknowledgement against what arrived, each byte against its order, and the
 //! sender's silences against its time-out.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 mod network;
 
 use network::{End, Network, Transfer, World};
@@ -30,8 +32,10 @@ fn transfers(network: Network, segments: u64) -> impl Iterator<Item = (Transfer,
         .into_iter()
         .flat_map(|cc| (0..SEEDS).map(move |seed| (cc, seed)));
     runs.map(move |(cc, seed)| {
+        let ways = cc.slow_starts();
         let params = SenderParams {
             cc,
+            slow_start: ways.get(usize::try_from(seed % 4).unwrap()).copied(),
             pacing: seed % 2 == 1,
             ecn: seed % 4 > 1,
             accurate_ecn: seed % 8 > 5,
