@@ -1,10 +1,10 @@
 """Named traffic and links: the tests of the field, by the names the field gives them.
 
 Bulk transfers, floods and RRUL are those of flent (https://flent.org), as far as their parts are
-modelled: pings are ICMP, those of ``rrul`` that flent sends by UDP too, and all packets but those
-of ``rrul`` are best effort. Several names joined by ``+`` are one traffic, as in
-``web+tcp_1up``: what an application meets beside a load. ``responsiveness`` is
-the test of draft-ietf-ippm-responsiveness, both directions at once.
+modelled: flows of ``rrul`` have its marks and the names of its series, with pings by ICMP and, by
+the clock as irtt, by UDP; of the others pings are ICMP and all packets best effort. Several names
+joined by ``+`` are one traffic, as in ``web+tcp_1up``: what an application meets beside a load.
+``responsiveness`` is the test of draft-ietf-ippm-responsiveness, both directions at once.
 """
 
 import re
@@ -23,9 +23,10 @@ START = "5s"
 # Starts are spread over this, so that replications differ.
 JITTER = "50ms"
 PING_INTERVAL = "200ms"
-# The classes of RRUL's loads, and of its pings besides the best-effort one.
-RRUL_MARKS = ("CS0", "CS1", "CS5", "EF")
-RRUL_PING_MARKS = ("CS1", "EF")
+# The classes of RRUL's loads and of its pings by UDP, and what flent calls them.
+RRUL_MARKS = {"CS0": "BE", "CS1": "BK", "CS5": "CS5", "EF": "EF"}
+RRUL_PING_MARKS = ("EF", "CS1", "CS0")
+RRUL_SIDES = {"up": "upload", "down": "download"}
 # The RTTs of the fairness test of "The Good, the Bad and the WiFi" (2015).
 FAIRNESS_RTTS = ("10ms", "50ms", "200ms", "500ms")
 # An unresponsive stream this much faster than the link keeps its queue full.
@@ -147,14 +148,16 @@ def traffic(
     >>> [group.kind for group in traffic("tcp_4up+web", link_rates("10mbit"))]
     ['tcp', 'web', 'ping']
     """
-    groups = [group for part in name.split("+") for group in _load(part, rates)]
+    parts = name.split("+")
+    groups = [group for part in parts for group in _load(part, rates)]
     names = [group.name for group in groups]
     for group in names:
         if names.count(group) > 1:
             message = f"traffic {name!r}: {group!r} is in more than one of its parts"
             raise _core.ScenarioError(message)
     groups = [_with_transport(group, cc=cc, ecn=ecn) for group in groups]
-    return [*groups, Ping(name="ping", direction="up", interval=PING_INTERVAL)]
+    ping = "Ping (ms) ICMP" if "rrul" in parts else "ping"
+    return [*groups, Ping(name=ping, direction="up", interval=PING_INTERVAL)]
 
 
 def _with_transport(group: Traffic, *, cc: str | None, ecn: bool | None) -> Traffic:
@@ -169,8 +172,7 @@ def _with_transport(group: Traffic, *, cc: str | None, ecn: bool | None) -> Traf
 
 def _load(name: str, rates: Rates) -> list[Traffic]:
     if name == "rrul":
-        loads = [_bulk("tcp", side, 1, mark) for side in ("up", "down") for mark in RRUL_MARKS]
-        return [*loads, *(_ping(mark) for mark in RRUL_PING_MARKS)]
+        return _rrul()
     if name == "rrul_be":
         return [_bulk("tcp", "up", 4), _bulk("tcp", "down", 4)]
     if name == "rtt_fair":
@@ -269,19 +271,38 @@ _APPLICATIONS: dict[str, Callable[[Rates], list[Traffic]]] = {
 }
 
 
-def _ping(mark: str) -> Ping:
-    return Ping(name=f"ping {mark}", direction="up", interval=PING_INTERVAL, dscp=mark)
-
-
-def _bulk(kind: str, direction: str, count: int, mark: str | None = None) -> Tcp | Quic:
-    name = f"{kind} {direction}" if mark is None else f"{kind} {direction} {mark}"
-    if kind == "quic":
-        return Quic(
-            name=name, direction=direction, count=count, start=START, start_jitter=JITTER, dscp=mark
+def _rrul() -> list[Traffic]:
+    """Compose flent's RRUL without its ping by ICMP; flows have the names of flent's series."""
+    loads = [
+        Tcp(
+            name=f"TCP {RRUL_SIDES[side]} {label}",
+            direction=side,
+            dscp=mark,
+            start=START,
+            start_jitter=JITTER,
         )
+        for side in RRUL_SIDES
+        for mark, label in RRUL_MARKS.items()
+    ]
+    pings = [
+        Ping(
+            name=f"Ping (ms) UDP {RRUL_MARKS[mark]}",
+            direction="up",
+            protocol="udp",
+            interval=PING_INTERVAL,
+            dscp=mark,
+        )
+        for mark in RRUL_PING_MARKS
+    ]
+    return [*loads, *pings]
+
+
+def _bulk(kind: str, direction: str, count: int) -> Tcp | Quic:
+    name = f"{kind} {direction}"
+    if kind == "quic":
+        return Quic(name=name, direction=direction, count=count, start=START, start_jitter=JITTER)
     return Tcp(
         name=name,
-        dscp=mark,
         direction=direction,
         count=count,
         start=START,

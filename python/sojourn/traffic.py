@@ -264,7 +264,7 @@ class Udp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ping:
-    """Echo requests, which measure the round trip through all queues.
+    """Requests that are answered at once, which measure the round trip through all queues.
 
     Parameters
     ----------
@@ -291,12 +291,19 @@ class Ping:
     host
         Client that they belong to, 0 to 126, for queues that share among hosts.
     interval
-        Time between requests, with its unit.
+        Time between requests, with its unit, or ``"back-to-back"``: UDP, each when the reply to the
+        one before is there, as netperf's ``UDP_RR``.
+    protocol
+        ``"icmp"`` or ``"udp"``; by default the former.
+    payload
+        Of requests by UDP and their replies, with its unit; by default 1 B.
+    timeout
+        After how long without reply a request that goes back-to-back is given up, with its unit.
 
     Examples
     --------
-    >>> Ping(direction="up", interval="200ms").interval
-    '200ms'
+    >>> Ping(direction="up", protocol="udp", interval="200ms", dscp="EF").protocol
+    'udp'
     """
 
     kind: ClassVar[str] = "ping"
@@ -313,6 +320,9 @@ class Ping:
     dscp: str | int | None = None
     host: int | None = None
     interval: str | None = None
+    protocol: str | None = None
+    payload: str | int | None = None
+    timeout: str | None = None
 
 
 Traffic = Tcp | Quic | Udp | Ping | Web | Sessions | Request | Incast | Dash | Voip | Responsiveness

@@ -38,6 +38,21 @@ def test_udp_flood_exceeds_the_uplink() -> None:
     assert flood.rate == "1200kbit"
 
 
+def test_rrul_has_the_series_and_marks_of_flent() -> None:
+    groups = presets.traffic("rrul", presets.link_rates("10mbit"))
+    marks = {"BE": "CS0", "BK": "CS1", "CS5": "CS5", "EF": "EF"}
+    loads = {f"TCP {side} {name}": marks[name] for side in ("upload", "download") for name in marks}
+    pings = {f"Ping (ms) UDP {name}": marks[name] for name in ("EF", "BK", "BE")}
+    assert {group.name: group.dscp for group in groups if group.name in loads} == loads
+    assert {
+        group.name: group.dscp
+        for group in groups
+        if isinstance(group, sj.Ping) and group.protocol == "udp"
+    } == pings
+    assert groups[-1].name == "Ping (ms) ICMP"
+    assert len(groups) == len(loads) + len(pings) + 1
+
+
 def test_responsiveness_is_tested_in_both_directions() -> None:
     *tests, ping = presets.traffic("responsiveness", presets.link_rates("10mbit"))
     assert all(isinstance(test, sj.Responsiveness) for test in tests)

@@ -26,6 +26,9 @@ fn every_application_reads_back_as_itself() {
         "type = \"dash\"\nladder = [\"1mbit\", \"2mbit\"]\nsegment = \"2s\"\nbuffer = \"10s\"",
         "type = \"dash\"",
         "type = \"udp\"\nrate = \"1mbit\"\nspacing = \"poisson\"",
+        "type = \"ping\"\ninterval = \"10ms\"",
+        "type = \"ping\"\nprotocol = \"udp\"\npayload = \"60b\"",
+        "type = \"ping\"\nprotocol = \"udp\"\ninterval = \"back-to-back\"\ntimeout = \"1s\"",
         "type = \"voip\"\ndscp = \"EF\"\njitter_buffer = \"40ms\"",
         "type = \"responsiveness\"\nconnections = 8\ntls = false\ncc = \"reno\"",
         "type = \"responsiveness\"\nload = false",
@@ -70,6 +73,22 @@ fn what_is_wrong_is_told_with_its_place() {
         (
             "type = \"udp\"\nrate = \"1mbit\"\nspacing = \"poisson\"\nspread = 0.1",
             "traffic[0].spread: has no place beside spacing",
+        ),
+        (
+            "type = \"ping\"\ninterval = \"back-to-back\"",
+            "traffic[0].interval: \"back-to-back\" is of protocol = \"udp\"",
+        ),
+        (
+            "type = \"ping\"\npayload = \"60b\"",
+            "traffic[0].payload: is of protocol = \"udp\"",
+        ),
+        (
+            "type = \"ping\"\nprotocol = \"udp\"\ntimeout = \"1s\"",
+            "traffic[0].timeout: is of interval = \"back-to-back\"",
+        ),
+        (
+            "type = \"ping\"\nprotocol = \"udp\"\ninterval = \"back-to-back\"\ncount = 100",
+            "traffic[0].interval: a block of pings keeps 10000000 requests at most, and these",
         ),
         (
             "type = \"responsiveness\"\nload = false\nconnections = 8",

@@ -83,6 +83,18 @@ impl Client {
     pub const MOST: u8 = 126;
 }
 
+/// When the next request of a ping is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PingPace {
+    /// By the clock; the first at a random point of the first interval.
+    Every(Duration),
+    /// When the reply to the one before is there, one at a time.
+    BackToBack {
+        /// A request without reply for so long is given up.
+        timeout: Duration,
+    },
+}
+
 /// How far apart the datagrams of a stream are, whose mean gap its rate decides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Spacing {
@@ -142,6 +154,13 @@ pub enum Traffic {
     Ping {
         /// Time between requests; the first is sent at a random point of the first interval.
         interval: Duration,
+    },
+    /// The same by UDP, as irtt (by the clock) and netperf's `UDP_RR` (one at a time) do.
+    UdpPing {
+        /// When the next request is sent.
+        pace: PingPace,
+        /// Payload of a request, and of its reply.
+        payload: Bytes,
     },
     /// A voice in datagrams: G.711, 20 ms each.
     Voip {
@@ -261,7 +280,9 @@ impl Config {
             return fail("stop", "must come after the start".to_owned());
         }
         match flow.traffic {
-            Traffic::Udp { payload, .. } if payload.0 == 0 || payload.0 > 65_507 => {
+            Traffic::Udp { payload, .. } | Traffic::UdpPing { payload, .. }
+                if payload.0 == 0 || payload.0 > 65_507 =>
+            {
                 fail("payload", "must be 1 to 65507 bytes".to_owned())
             }
             Traffic::Udp {
@@ -276,6 +297,13 @@ impl Config {
             Traffic::Ping { interval } if interval > LONGEST => {
                 fail("interval", "at most a year".to_owned())
             }
+            Traffic::UdpPing {
+                pace: PingPace::Every(time) | PingPace::BackToBack { timeout: time },
+                ..
+            } if time == Duration::ZERO || time > LONGEST => fail(
+                "interval",
+                "must be longer than nothing, at most a year".to_owned(),
+            ),
             Traffic::Tcp { bytes: Some(0), .. } => fail("bytes", "must be positive".to_owned()),
             Traffic::Tcp { params, .. } => match params.initial_window {
                 0 => fail("initial_window", "must be at least 1".to_owned()),
@@ -313,9 +341,11 @@ impl Config {
         let (bytes, unit) = match flow.traffic {
             Traffic::Tcp { bytes, .. } => (bytes, MSS),
             Traffic::Quic { bytes, .. } => (bytes, quic::SMALLEST_DATAGRAM),
-            Traffic::Udp { .. } | Traffic::Ping { .. } | Traffic::Voip { .. } | Traffic::App(_) => {
-                return Ok(());
-            }
+            Traffic::Udp { .. }
+            | Traffic::Ping { .. }
+            | Traffic::UdpPing { .. }
+            | Traffic::Voip { .. }
+            | Traffic::App(_) => return Ok(()),
         };
         let by_bytes = bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(u64::from(unit)));
         let per_window = MAX_WINDOW / u64::from(unit);

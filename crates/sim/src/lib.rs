@@ -28,8 +28,8 @@ mod world;
 pub use agenda::{Agenda, Event};
 pub use config::{
     Change, Client, Config, ConfigError, Distribution, DriverLimit, Encapsulation, FlowConfig,
-    GilbertElliott, Hop, Jitter, JitterBuffer, LineConfig, LinkConfig, Loss, Order, RadioConfig,
-    Shaper, Sharing, Spacing, Standard, Trace, Traffic,
+    GilbertElliott, Hop, Jitter, JitterBuffer, LineConfig, LinkConfig, Loss, Order, PingPace,
+    RadioConfig, Shaper, Sharing, Spacing, Standard, Trace, Traffic,
 };
 pub use histogram::Histogram;
 pub use packet::Packet;

@@ -27,6 +27,10 @@ pub(crate) enum Kind {
     Ping,
     /// Its reply.
     Pong,
+    /// A request in a datagram.
+    UdpPing,
+    /// Its reply.
+    UdpPong,
 }
 
 impl Kind {
@@ -42,7 +46,9 @@ impl Kind {
             5 => Self::QuicBack,
             6 => Self::Udp,
             7 => Self::Ping,
-            _ => Self::Pong,
+            8 => Self::Pong,
+            9 => Self::UdpPing,
+            _ => Self::UdpPong,
         }
     }
 }
@@ -216,7 +222,7 @@ impl View for Packet {
     fn size(&self) -> Bytes {
         Bytes(match self.kind() {
             Kind::Data | Kind::Ack | Kind::Request | Kind::RequestAck => self.segment.wire_size(),
-            Kind::Udp | Kind::QuicData | Kind::QuicBack => {
+            Kind::Udp | Kind::UdpPing | Kind::UdpPong | Kind::QuicData | Kind::QuicBack => {
                 UDP_HEADERS + u64::from(self.segment.len)
             }
             Kind::Ping | Kind::Pong => PING_SIZE,
@@ -251,7 +257,9 @@ impl View for Packet {
             Kind::QuicData | Kind::QuicBack if Datagram::from_segment(&self.segment).is_long() => {
                 Transport::QuicLong
             }
-            Kind::Udp | Kind::QuicData | Kind::QuicBack => Transport::Udp,
+            Kind::Udp | Kind::UdpPing | Kind::UdpPong | Kind::QuicData | Kind::QuicBack => {
+                Transport::Udp
+            }
             Kind::Ping | Kind::Pong => Transport::Other,
         }
     }
@@ -263,8 +271,8 @@ impl View for Packet {
         let (source, destination, protocol) = match self.kind() {
             Kind::Data | Kind::RequestAck => (there, back, 6),
             Kind::Ack | Kind::Request => (back, there, 6),
-            Kind::Udp | Kind::QuicData => (there, back, 17),
-            Kind::QuicBack => (back, there, 17),
+            Kind::Udp | Kind::UdpPing | Kind::QuicData => (there, back, 17),
+            Kind::UdpPong | Kind::QuicBack => (back, there, 17),
             Kind::Ping => (there, back, 1),
             Kind::Pong => (back, there, 1),
         };

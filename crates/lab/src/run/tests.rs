@@ -134,7 +134,7 @@ fn kind(traffic: &Traffic) -> FlowKind {
         Traffic::Tcp { .. } => FlowKind::Tcp,
         Traffic::Quic { .. } => FlowKind::Quic,
         Traffic::Udp { .. } => FlowKind::Udp,
-        Traffic::Ping { .. } => FlowKind::Ping,
+        Traffic::Ping { .. } | Traffic::UdpPing { .. } => FlowKind::Ping,
         Traffic::Voip { .. } | Traffic::App(_) => FlowKind::App(AppKind::Voip),
     }
 }

@@ -51,7 +51,10 @@ impl<'a> FlowRow<'a> {
             Traffic::Tcp { params, bytes } => (Some(params.cc.name()), bytes),
             Traffic::Quic { params, bytes, .. } => (Some(params.cc.name()), bytes),
             Traffic::App(ref app) => (Some(app.tcp().cc.name()), None),
-            Traffic::Udp { .. } | Traffic::Ping { .. } | Traffic::Voip { .. } => (None, None),
+            Traffic::Udp { .. }
+            | Traffic::Ping { .. }
+            | Traffic::UdpPing { .. }
+            | Traffic::Voip { .. } => (None, None),
         };
         let has_window = record.kind.is_connection();
         let windows = alive().filter(|_| has_window).map(|s| f64::from(s.cwnd));

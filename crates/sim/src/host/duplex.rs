@@ -102,7 +102,13 @@ impl Duplex {
                     self.taken.join(now, &self.request.handshake());
                 }
             }
-            Kind::QuicData | Kind::QuicBack | Kind::Udp | Kind::Ping | Kind::Pong => {
+            Kind::QuicData
+            | Kind::QuicBack
+            | Kind::Udp
+            | Kind::Ping
+            | Kind::Pong
+            | Kind::UdpPing
+            | Kind::UdpPong => {
                 debug_assert!(false, "a {kind:?} packet reached a connection");
             }
         }
@@ -283,7 +289,8 @@ impl Kind {
             Self::Ping => Self::Pong,
             Self::QuicData => Self::QuicBack,
             Self::QuicBack => Self::QuicData,
-            Self::Udp | Self::Pong => self,
+            Self::UdpPing => Self::UdpPong,
+            Self::Udp | Self::Pong | Self::UdpPong => self,
         }
     }
 }

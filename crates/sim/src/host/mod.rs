@@ -2,26 +2,28 @@
 
 mod application;
 mod duplex;
+mod ping;
 mod playout;
-mod probes;
 mod quic;
 mod talk;
 mod tcp;
+mod udp;
 mod voip;
 
 use sojourn_net::{Dscp, Duration, Instant, Rng};
 use sojourn_transport::quic::{Datagram, Endpoint};
 use sojourn_transport::{Segment, SenderParams, Ticks, quic as transport};
 
-use crate::config::{FlowConfig, Traffic};
+use crate::config::{FlowConfig, PingPace, Traffic};
 use crate::packet::{Kind, Owner, Packet};
 use crate::records::{AppKind, AppRecord, FlowCounters, FlowKind, FlowRecord, InitialLosses};
 pub(crate) use application::Application;
 pub(crate) use duplex::Duplex;
-use probes::{Ping, Udp};
+use ping::Ping;
 pub(crate) use quic::{End, Quic};
 pub(crate) use talk::Talk;
 pub(crate) use tcp::Tcp;
+use udp::Udp;
 use voip::Voip;
 
 /// A flow at work. While it waits for its start and after its end it is a few dozen bytes, so
@@ -92,10 +94,15 @@ impl Flow {
         let mut rng = rng.fork("start");
         let start = Instant::ZERO + config.start + scale(config.start_jitter, rng.uniform());
         match config.traffic {
-            Traffic::Ping { interval } => start + scale(interval, rng.uniform()),
+            Traffic::Ping { interval }
+            | Traffic::UdpPing {
+                pace: PingPace::Every(interval),
+                ..
+            } => start + scale(interval, rng.uniform()),
             Traffic::Tcp { .. }
             | Traffic::Quic { .. }
             | Traffic::Udp { .. }
+            | Traffic::UdpPing { .. }
             | Traffic::Voip { .. }
             | Traffic::App(_) => start,
         }
@@ -137,7 +144,12 @@ impl Flow {
                 let rng = rng.fork("spacing");
                 Source::Udp(Box::new(Udp::new(now, rate, payload, spacing, rng)))
             }
-            Traffic::Ping { interval } => Source::Ping(Box::new(Ping::new(now, interval))),
+            Traffic::Ping { interval } => {
+                Source::Ping(Box::new(Ping::new(now, PingPace::Every(interval), None)))
+            }
+            Traffic::UdpPing { pace, payload } => {
+                Source::Ping(Box::new(Ping::new(now, pace, Some(payload))))
+            }
             Traffic::Voip { jitter_buffer } => {
                 Source::Voip(Box::new(Voip::new(now, jitter_buffer)))
             }
@@ -192,13 +204,13 @@ impl Flow {
         match (&mut self.source, pkt.kind()) {
             (Source::Udp(udp), Kind::Udp) => udp.on_arrival(now, pkt),
             (Source::Voip(voip), Kind::Udp) => voip.on_arrival(now, pkt),
-            (Source::Ping(_), Kind::Ping) => {
+            (Source::Ping(_), Kind::Ping | Kind::UdpPing) => {
                 return Some(Packet {
                     step: self.reverse,
-                    ..pkt.with_kind(Kind::Pong)
+                    ..pkt.with_kind(pkt.kind().answer())
                 });
             }
-            (Source::Ping(ping), Kind::Pong) => ping.on_reply(now, pkt),
+            (Source::Ping(ping), Kind::Pong | Kind::UdpPong) => ping.on_reply(now, pkt),
             (_, kind) => debug_assert!(false, "a {kind:?} packet reached the wrong flow"),
         }
         None
@@ -272,7 +284,7 @@ impl Flow {
                     Traffic::Tcp { .. } => FlowKind::Tcp,
                     Traffic::Quic { .. } => FlowKind::Quic,
                     Traffic::Udp { .. } => FlowKind::Udp,
-                    Traffic::Ping { .. } => FlowKind::Ping,
+                    Traffic::Ping { .. } | Traffic::UdpPing { .. } => FlowKind::Ping,
                     Traffic::Voip { .. } => FlowKind::App(AppKind::Voip),
                     Traffic::App(ref app) => FlowKind::App(app.kind()),
                 })

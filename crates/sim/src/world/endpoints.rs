@@ -41,11 +41,41 @@ impl World<'_> {
 
     fn on_probe(&mut self, id: u32) {
         let flow = &mut self.flows[id as usize];
+        if let Source::Ping(ping) = &flow.source
+            && let Some(due) = ping.due()
+        {
+            return self.on_transaction(id, due);
+        }
         if let Some((mut pkt, next)) = flow.next_probe(self.now) {
             pkt.step = flow.forward;
             let pkt = pkt.in_class(flow.class);
             self.agenda.schedule(next, Event::Sender(id));
             self.forward(&pkt);
+        }
+    }
+
+    /// The next request of pings that wait for replies, if it is `due`; else sees to it that an
+    /// event is pending no later.
+    fn on_transaction(&mut self, id: u32, mut due: Instant) {
+        let flow = &mut self.flows[id as usize];
+        if flow.stopped {
+            return;
+        }
+        if flow.sender_due <= self.now {
+            flow.sender_due = Instant::MAX;
+        }
+        if due <= self.now
+            && let Some((mut pkt, next)) = flow.next_probe(self.now)
+        {
+            pkt.step = flow.forward;
+            let pkt = pkt.in_class(flow.class);
+            due = next;
+            self.forward(&pkt);
+        }
+        let flow = &mut self.flows[id as usize];
+        if due < flow.sender_due {
+            flow.sender_due = due;
+            self.agenda.schedule(due, Event::Sender(id));
         }
     }
 
@@ -169,6 +199,10 @@ impl World<'_> {
             _ => {
                 if let Some(reply) = flow.deliver_probe(self.now, pkt) {
                     self.forward(&reply);
+                } else if let Source::Ping(ping) = &flow.source
+                    && let Some(due) = ping.due()
+                {
+                    self.on_transaction(id, due);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Traffic paced by the clock: UDP and ping.
+//! UDP streams.
 
 use sojourn_net::{Bytes, Duration, Instant, Rate, Rng};
 
@@ -6,7 +6,7 @@ use super::{blank, scale, since};
 use crate::config::Spacing;
 use crate::histogram::Histogram;
 use crate::packet::{Kind, Owner, Packet};
-use crate::records::{FlowCounters, FlowKind, FlowRecord, FlowSample, PingSample};
+use crate::records::{FlowCounters, FlowKind, FlowRecord, FlowSample};
 
 /// A stream of datagrams of a constant mean bit rate.
 #[derive(Debug)]
@@ -101,63 +101,6 @@ impl Udp {
             totals,
             one_way_delay: Some(Box::new(self.one_way_delay)),
             ..blank(FlowKind::Udp)
-        }
-    }
-}
-
-/// Echo requests at regular intervals.
-#[derive(Debug)]
-pub(crate) struct Ping {
-    started: Instant,
-    interval: Duration,
-    requests: Vec<PingSample>,
-    /// How many of them belong to the warm-up.
-    before: usize,
-}
-
-impl Ping {
-    pub(crate) const fn new(now: Instant, interval: Duration) -> Self {
-        Self {
-            started: now,
-            interval,
-            requests: Vec::new(),
-            before: 0,
-        }
-    }
-
-    /// The next request, and when the one after it is due.
-    pub(crate) fn next(&mut self, owner: Owner, now: Instant) -> (Packet, Instant) {
-        let number = u32::try_from(self.requests.len()).unwrap_or(u32::MAX);
-        self.requests.push(PingSample {
-            sent: now,
-            rtt: None,
-        });
-        let pkt = Packet::probe(owner, Kind::Ping, now, number, 0);
-        (pkt, now + self.interval)
-    }
-
-    pub(crate) fn on_reply(&mut self, now: Instant, pkt: &Packet) {
-        let rtt = now.since(pkt.sent());
-        if let Some(request) = self.requests.get_mut(pkt.segment.seq as usize) {
-            request.rtt.get_or_insert(rtt);
-        }
-    }
-
-    pub(crate) const fn begin_measuring(&mut self) {
-        self.before = self.requests.len();
-    }
-
-    pub(crate) fn record(self) -> FlowRecord {
-        let measured = &self.requests[self.before..];
-        FlowRecord {
-            started: Some(self.started),
-            totals: FlowCounters {
-                sent_packets: measured.len() as u64,
-                received_packets: measured.iter().filter(|p| p.rtt.is_some()).count() as u64,
-                ..FlowCounters::default()
-            },
-            pings: self.requests,
-            ..blank(FlowKind::Ping)
         }
     }
 }
