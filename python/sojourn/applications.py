@@ -313,6 +313,7 @@ class Voip:
     jitter_buffer
         ``"adaptive"``, the default: the listener waits for a packet as long as recent ones took,
         set anew each second; or how much longer than the shortest delay of the call, with its unit.
+        What comes later counts as lost.
 
     Examples
     --------

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from sojourn.metrics import CONNECTIONS, KEYS, Metric, mean_and_interval
+from sojourn.metrics import CONNECTIONS, KEYS, Metric, mean_and_interval, paired
 
 METRICS = (
     Metric(column="goodput_mbit_per_s_mean", label="goodput", unit="Mbit/s", digits=2),
@@ -99,6 +99,49 @@ def summary(per_group: pl.DataFrame, metrics: Sequence[Metric] = METRICS) -> pl.
             "mean": pl.Float64,
             "low": pl.Float64,
             "high": pl.Float64,
+        },
+        orient="row",
+    )
+
+
+def difference(
+    per_group: pl.DataFrame, baseline: str, other: str, metrics: Sequence[Metric] = METRICS
+) -> pl.DataFrame:
+    """Average the difference `other` - `baseline` of every group over pairs of runs.
+
+    Parameters
+    ----------
+    per_group
+        What :func:`per_group` or :func:`sojourn.waiting.per_application` returns.
+    baseline, other
+        Names of arms.
+    metrics
+        Which of its columns.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a group and metric: ``group``, then the columns of
+        :meth:`sojourn.Result.difference`. What no pair has is left out.
+    """
+    rows = []
+    for (group,), runs in per_group.group_by("group", maintain_order=True):
+        pairs = runs.filter(arm=baseline).join(
+            runs.filter(arm=other), on="replication", suffix="_other", maintain_order="left"
+        )
+        compared = (paired(pairs, metric) for metric in metrics)
+        rows += [(group, *row) for row in compared if row[2]]
+    return pl.DataFrame(
+        rows,
+        schema={
+            "group": pl.String,
+            "metric": pl.String,
+            "unit": pl.String,
+            "n": pl.Int64,
+            "mean": pl.Float64,
+            "low": pl.Float64,
+            "high": pl.Float64,
+            "significant": pl.Boolean,
         },
         orient="row",
     )

@@ -284,15 +284,33 @@ def difference(per_run: pl.DataFrame, baseline: str, other: str) -> pl.DataFrame
     pairs = left.join(
         _arm(per_run, other), on="replication", suffix="_other", maintain_order="left"
     )
-    rows = []
-    for metric in metrics_of(per_run):
-        both = pairs.select(
-            baseline=pl.col(metric.column), other=pl.col(f"{metric.column}_other")
-        ).drop_nulls()
-        mean, low, high = _paired_interval(both["other"].to_list(), both["baseline"].to_list())
-        significant = None if low is None or high is None else low > 0 or high < 0
-        rows.append((metric.column, metric.unit, both.height, mean, low, high, significant))
+    rows = [paired(pairs, metric) for metric in metrics_of(per_run)]
     return pl.DataFrame(rows, schema={**_ESTIMATE, "significant": pl.Boolean}, orient="row")
+
+
+def paired(
+    pairs: pl.DataFrame, metric: Metric
+) -> tuple[str, str, int, float | None, float | None, float | None, bool | None]:
+    """Average the difference of `metric` over pairs of runs.
+
+    Parameters
+    ----------
+    pairs
+        A row a pair; the columns of the second of each end in ``_other``.
+    metric
+        Which column.
+
+    Returns
+    -------
+    tuple
+        A row of :func:`difference`.
+    """
+    both = pairs.select(
+        baseline=pl.col(metric.column), other=pl.col(f"{metric.column}_other")
+    ).drop_nulls()
+    mean, low, high = _paired_interval(both["other"].to_list(), both["baseline"].to_list())
+    significant = None if low is None or high is None else low > 0 or high < 0
+    return metric.column, metric.unit, both.height, mean, low, high, significant
 
 
 _ESTIMATE = {
@@ -305,6 +323,18 @@ _ESTIMATE = {
 }
 
 Interval = tuple[float | None, float | None, float | None]
+
+
+def check_arms(per_run: pl.DataFrame, *names: str) -> None:
+    """Refuse names of arms that have no run.
+
+    Raises
+    ------
+    ResultError
+        There is no finished run of such an arm.
+    """
+    for name in names:
+        _arm(per_run, name)
 
 
 def _arm(per_run: pl.DataFrame, name: str) -> pl.DataFrame:

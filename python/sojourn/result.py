@@ -150,6 +150,7 @@ class Result:
             total=self.total,
             replications=checked.replications,
             measured_s=checked.duration_s - checked.warmup_s,
+            waited=self.per_application,
         )
 
     def summary(self) -> pl.DataFrame:
@@ -206,6 +207,49 @@ class Result:
             There is no finished run of such an arm.
         """
         return metrics.difference(self.per_run, baseline, other)
+
+    def group_difference(self, baseline: str, other: str) -> pl.DataFrame:
+        """Average the paired difference `other` - `baseline` of every metric of every group.
+
+        Parameters
+        ----------
+        baseline, other
+            Names of arms.
+
+        Returns
+        -------
+        polars.DataFrame
+            As that of :meth:`difference`, with ``group`` first, of the columns of
+            :attr:`per_group`. What no pair of runs has is left out.
+
+        Raises
+        ------
+        ResultError
+            There is no finished run of such an arm.
+        """
+        metrics.check_arms(self.per_run, baseline, other)
+        return groups.difference(self.per_group, baseline, other)
+
+    def application_difference(self, baseline: str, other: str) -> pl.DataFrame:
+        """Average the paired difference `other` - `baseline` of how long users waited.
+
+        Parameters
+        ----------
+        baseline, other
+            Names of arms.
+
+        Returns
+        -------
+        polars.DataFrame
+            As that of :meth:`group_difference`, of the columns of :attr:`per_application`.
+
+        Raises
+        ------
+        ResultError
+            There is no finished run of such an arm.
+        """
+        metrics.check_arms(self.per_run, baseline, other)
+        return groups.difference(self.per_application, baseline, other, waiting.METRICS)
 
     def save(self, folder: str | Path) -> None:
         """Write the result to a folder: ``manifest.json`` and a Parquet file a table.

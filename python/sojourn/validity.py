@@ -76,6 +76,7 @@ def assess(
     total: int,
     replications: int,
     measured_s: float,
+    waited: pl.DataFrame | None = None,
 ) -> Validity:
     """Look for what limits a result.
 
@@ -89,6 +90,8 @@ def assess(
         Runs of each arm that the scenario asks for.
     measured_s
         Simulated seconds that totals cover.
+    waited
+        What :func:`sojourn.waiting.per_application` returns.
 
     Returns
     -------
@@ -100,6 +103,7 @@ def assess(
         *_bottlenecks(links),
         *_connections(flows),
         *_losses(flows),
+        *_unwaited(waited),
         *_twins(flows, links),
     ]
     order = list(Severity)
@@ -188,6 +192,24 @@ def _losses(flows: pl.DataFrame) -> list[Finding]:
         for row in pings.group_by("arm", maintain_order=True)
         .agg(pl.col("ping_loss").mean())
         .filter(pl.col("ping_loss") > PING_LOSS)
+        .iter_rows(named=True)
+    ]
+
+
+def _unwaited(waited: pl.DataFrame | None) -> list[Finding]:
+    """Name the applications nothing of which counts, though somebody waited."""
+    if waited is None or waited.is_empty():
+        return []
+    none = waited.filter(pl.col("transactions") == 0)
+    return [
+        Finding(
+            severity=Severity.WARNING,
+            text=f"{row['arm']}: in {row['runs']} of its runs no transaction of {row['group']} "
+            f"began after the warm-up; {row['before']:g} from before were under way then, which "
+            "do not count: shorten the warm-up or run for longer.",
+        )
+        for row in none.group_by("arm", "group", maintain_order=True)
+        .agg(runs=pl.len(), before=pl.col("begun_before").sum())
         .iter_rows(named=True)
     ]
 

@@ -9,6 +9,7 @@ from sojourn.metrics import KEYS, Metric
 
 METRICS = (
     Metric(column="transactions", label="transactions", unit="", digits=0),
+    Metric(column="begun_before", label="begun before", unit="", digits=1),
     Metric(column="completed_percent", label="completed", unit="%", digits=1),
     Metric(column="duration_s_mean", label="duration", unit="s", digits=3),
     Metric(column="duration_s_p95", label="duration p95", unit="s", digits=3),
@@ -44,6 +45,7 @@ def per_application(
     -------
     polars.DataFrame
         One row a run and group: ``arm``, ``replication``, ``group``, ``kind``, ``transactions``,
+        ``begun_before`` (those left out that were under way when the warm-up ended; null: none),
         ``completed_percent``, ``duration_s_mean``, ``duration_s_p50``, ``duration_s_p95``,
         ``connections``, ``handshake_hit_percent`` and ``initial_hit_percent``; of video also
         ``startup_s_mean``, ``stalls_mean``, ``stalled_s_mean``, ``bitrate_mbit_per_s_mean`` and
@@ -63,6 +65,12 @@ def per_application(
             duration_s_p50=duration.quantile(0.5, "linear"),
             duration_s_p95=duration.quantile(0.95, "linear"),
         )
+    )
+    ended = pl.col("completed_s").is_null() | (pl.col("completed_s") > warmup_s)
+    under_way = (
+        transactions.filter((pl.col("started_s") < warmup_s) & ended)
+        .group_by(keys, maintain_order=True)
+        .agg(begun_before=pl.len().cast(pl.Float64))
     )
     opened = pl.col("connections").sum()
 
@@ -86,7 +94,9 @@ def per_application(
         foreign_rpm_mean=pl.col("foreign_rpm").mean(),
         loaded_rpm_mean=pl.col("loaded_rpm").mean(),
     )
-    joined = connected.join(waited, on=keys, how="left", maintain_order="left")
+    joined = connected.join(waited, on=keys, how="left", maintain_order="left").join(
+        under_way, on=keys, how="left", maintain_order="left"
+    )
     return joined.select(
         *keys,
         "kind",
@@ -94,6 +104,7 @@ def per_application(
         pl.when(~pl.col("kind").is_in(("voip", "responsiveness"))).then(
             pl.col("transactions").fill_null(0)
         ),
+        "begun_before",
         "completed_percent",
         "duration_s_mean",
         "duration_s_p50",

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import polars as pl
 
@@ -89,6 +90,51 @@ def _signed(value: float, places: int) -> str:
     """Write a number with its sign; what rounds to 0 has none."""
     text = f"{value:+.{places}f}"
     return (text if any(digit in "123456789" for digit in text) else text[1:]).replace("-", "−")
+
+
+def telling_groups(summary: pl.DataFrame) -> pl.DataFrame:
+    """Leave out the groups of which the table of runs tells all: flows without end.
+
+    Parameters
+    ----------
+    summary
+        What :meth:`sojourn.Result.group_summary` returns.
+
+    Returns
+    -------
+    polars.DataFrame
+        Its rows of groups of transfers and of datagrams.
+    """
+    told = summary.filter(pl.col("metric").is_in(("fct_s_mean", "loss_percent")))
+    return summary.filter(pl.col("group").is_in(told["group"].unique().to_list()))
+
+
+def group_differences(
+    result: Result, baseline: str, other: str
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """Index the paired differences of groups and applications by group and metric.
+
+    Parameters
+    ----------
+    result
+        Any result.
+    baseline, other
+        Names of arms.
+
+    Returns
+    -------
+    dict
+        Rows of :meth:`sojourn.Result.group_difference` and ``application_difference``.
+    """
+    tables = (
+        result.group_difference(baseline, other),
+        result.application_difference(baseline, other),
+    )
+    return {
+        (row["group"], row["metric"]): row
+        for compared in tables
+        for row in compared.iter_rows(named=True)
+    }
 
 
 def findings(result: Result) -> list[str]:

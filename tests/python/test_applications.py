@@ -78,6 +78,65 @@ def test_waiting_times_are_estimated_over_runs() -> None:
     assert estimates["voice", "mos_mean"]["mean"] > 4
 
 
+def test_a_visit_that_lasts_from_the_warm_up_to_the_end_is_told() -> None:
+    built = _scenario(
+        sj.Web(direction="down", name="users", page="large", visits=1),
+        sj.Request(direction="down", name="others", bytes="1kb", think="1s"),
+    ).replace(links={name: sj.Link(rate="500kbit", qdisc="pfifo") for name in ("up", "down")})
+    result = sj.run(built)
+    rows = {row["group"]: row for row in result.per_application.iter_rows(named=True)}
+    # 2.6 MB take 42 s and more.
+    assert (rows["users"]["transactions"], rows["users"]["begun_before"]) == (0, 1.0)
+    assert rows["others"]["begun_before"] is None or rows["others"]["transactions"] > 0
+    told = [finding.text for finding in result.validity.findings]
+    assert any(
+        "no transaction of users began" in text and "; 2 from before" in text for text in told
+    )
+    assert not any("others" in text for text in told)
+
+
+def test_a_silent_call_is_rated_worst() -> None:
+    built = _scenario(sj.Voip(direction="up", name="mute"))
+    lossy = {name: sj.Link(rate="1mbit", qdisc="pfifo", loss="100%") for name in ("up", "down")}
+    rows = sj.run(built.replace(links=lossy)).per_application
+    assert rows["mos_mean"].to_list() == [1.0, 1.0]
+    assert rows["voice_loss_percent_mean"].to_list() == [100.0, 100.0]
+
+
+def test_differences_of_applications_and_transfers_are_paired() -> None:
+    built = _scenario(
+        sj.Web(direction="down", name="users", page="shop", think="200ms"),
+        sj.Tcp(direction="down", name="files", bytes="50kb", count=3, start="3s"),
+        sj.Tcp(direction="down", name="bulk"),
+        pages={"shop": PAGE},
+    ).replace(
+        arms=[
+            sj.Arm(name="fq", set={"links.down.qdisc": "fq_codel"}),
+            sj.Arm(name="fifo", set={"links.down.qdisc": "pfifo limit 500"}),
+        ],
+        replications=3,
+    )
+    result = sj.run(built)
+    runs = result.per_application
+    means = {
+        arm: runs.filter(arm=arm).sort("replication")["duration_s_mean"] for arm in ("fq", "fifo")
+    }
+    found = {
+        (row["group"], row["metric"]): row
+        for row in result.application_difference("fq", "fifo").iter_rows(named=True)
+    }
+    load = found["users", "duration_s_mean"]
+    assert load["n"] == 3
+    assert load["mean"] == pytest.approx((means["fifo"] - means["fq"]).mean())
+    assert load["mean"] > 0
+    assert load["significant"]
+    assert ("users", "mos_mean") not in found
+    groups = result.group_difference("fq", "fifo")
+    assert groups.filter(group="files", metric="fct_s_mean")["n"].to_list() == [3]
+    with pytest.raises(sj.ResultError, match="no finished run of an arm called 'red'"):
+        result.application_difference("fq", "red")
+
+
 def test_responsiveness_is_told_in_round_trips_a_minute() -> None:
     built = _scenario(
         sj.Responsiveness(direction="down", name="idle", load=False),

@@ -128,3 +128,32 @@ def test_a_report_tells_how_long_users_waited() -> None:
     voice = page[page.index("<h3>callers</h3>") :]
     assert "MOS" in voice
     assert "transactions" not in voice[: voice.index("</table>")]
+
+
+def test_differences_of_applications_and_transfers_stand_below_their_tables() -> None:
+    down = {"fq": "fq_codel", "fifo": "pfifo limit 200"}
+    result = sj.run(
+        sj.Scenario(
+            links={"down": sj.Link(rate="10mbit", qdisc="pfifo")},
+            traffic=[
+                sj.Tcp(direction="down", name="bulk"),
+                sj.Tcp(direction="down", name="files", bytes="100kb", count=2, start="1s"),
+                sj.Web(direction="down", name="readers", page="small", think="500ms"),
+            ],
+            arms=[sj.Arm(name=arm, set={"links.down.qdisc": q}) for arm, q in down.items()],
+            rtt="20ms",
+            duration="6s",
+            replications=2,
+        )
+    )
+    page = report.html(result)
+    outline = Outline()
+    outline.feed(page)
+    assert outline.open == []
+    section = page[page.index("Transfers and applications") :]
+    assert section.count("<h4>Difference from fq</h4>") == 2
+    assert "<h3>bulk</h3>" not in section
+    compared = result.application_difference("fq", "fifo")
+    load = compared.filter(group="readers", metric="duration_s_mean").row(0, named=True)
+    assert load["mean"] > 0
+    assert f"+{load['mean']:.1f}" in section[section.index("<h3>readers</h3>") :]

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sojourn import waiting, wording
+from sojourn import groups, waiting, wording
 from sojourn.metrics import Metric, metrics_of
 from sojourn.result import Result
 
@@ -26,17 +26,45 @@ def show(result: Result, *, as_json: bool) -> None:
         return
     head, rows = _summary(result)
     print_table(head, rows, title=result.scenario.checked.name)
-    waited = result.application_summary()
-    for group in waited["group"].unique(maintain_order=True):
+    for group, metrics, summary in _grouped(result):
         title = f"{result.scenario.checked.name}: {group}"
-        print_estimates(waited.filter(group=group), waiting.METRICS, arms=result.arms, title=title)
+        print_estimates(summary, metrics, arms=result.arms, title=title)
     compared = _differences(result)
     note = "mean ±half the 95 % bootstrap interval of the mean over n runs"
     if compared is not None:
         first, head, rows = compared
         print_table(head, rows, title=f"difference from {first}, paired by run")
+        _show_group_differences(result, first)
         note += "; * where the interval of a difference excludes 0"
     print(note)
+
+
+def _grouped(result: Result) -> list[tuple[str, Sequence[Metric], pl.DataFrame]]:
+    """List groups of transfers, datagrams and applications, with what is told of each."""
+    told: tuple[tuple[Sequence[Metric], pl.DataFrame], ...] = (
+        (groups.METRICS, wording.telling_groups(result.group_summary())),
+        (waiting.METRICS, result.application_summary()),
+    )
+    return [
+        (group, metrics, summary.filter(group=group))
+        for metrics, summary in told
+        for group in summary["group"].unique(maintain_order=True)
+    ]
+
+
+def _show_group_differences(result: Result, first: str) -> None:
+    compared = {arm: wording.group_differences(result, first, arm) for arm in _arms(result)[1:]}
+    for group, metrics, summary in _grouped(result):
+        present = [metric for metric in metrics if metric.column in summary["metric"]]
+        rows = []
+        for arm, found in compared.items():
+            cells = [found.get((group, metric.column)) for metric in present]
+            pairs = max((row["n"] for row in cells if row is not None), default=0)
+            shown = zip(cells, present, strict=True)
+            changes = ["–" if row is None else wording.change(row, metric) for row, metric in shown]
+            rows.append([arm, str(pairs), *changes])
+        title = f"{group}: difference from {first}, paired by run"
+        print_table(["arm", "n", *(metric.heading for metric in present)], rows, title=title)
 
 
 def show_queues(queues: list[dict[str, Any]], *, run: str, as_json: bool) -> None:
@@ -96,11 +124,22 @@ def document(result: Result) -> dict[str, Any]:
             ],
         },
         "summary": result.summary().to_dicts(),
+        "groups": result.group_summary().to_dicts(),
         "applications": result.application_summary().to_dicts(),
         "differences": [
             {"baseline": arms[0], "arm": arm, **row}
             for arm in arms[1:]
             for row in result.difference(arms[0], arm).to_dicts()
+        ],
+        "group_differences": [
+            {"baseline": arms[0], "arm": arm, **row}
+            for arm in arms[1:]
+            for row in result.group_difference(arms[0], arm).to_dicts()
+        ],
+        "application_differences": [
+            {"baseline": arms[0], "arm": arm, **row}
+            for arm in arms[1:]
+            for row in result.application_difference(arms[0], arm).to_dicts()
         ],
         "runs": result.per_run.to_dicts(),
     }

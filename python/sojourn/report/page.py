@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from sojourn import _core, palette, waiting, wording
+from sojourn import _core, groups, palette, waiting, wording
 from sojourn.metrics import Metric, metrics_of
 from sojourn.report.figure import cdf_figures, ellipse_figures, series_figures, table
 from sojourn.result import Result
@@ -164,20 +165,44 @@ def _summary(result: Result) -> str:
 
 
 def _applications(result: Result) -> str:
-    """Say how long the users of applications waited, group by group."""
-    summary = result.application_summary()
+    """Say how long transfers took and the users of applications waited, group by group."""
+    told: tuple[tuple[Sequence[Metric], pl.DataFrame], ...] = (
+        (groups.METRICS, wording.telling_groups(result.group_summary())),
+        (waiting.METRICS, result.application_summary()),
+    )
+    arms = result.per_run["arm"].unique(maintain_order=True).to_list()
+    compared = {arm: wording.group_differences(result, arms[0], arm) for arm in arms[1:]}
     tables = []
-    for group in summary["group"].unique(maintain_order=True):
-        of_group = summary.filter(pl.col("group") == group)
-        present = [metric for metric in waiting.METRICS if metric.column in of_group["metric"]]
-        tables.append(f"<h3>{escape(group)}</h3>{_estimates(result, of_group, present)}")
+    for metrics, summary in told:
+        for group in summary["group"].unique(maintain_order=True):
+            of_group = summary.filter(pl.col("group") == group)
+            present = [metric for metric in metrics if metric.column in of_group["metric"]]
+            tables.append(f"<h3>{escape(group)}</h3>{_estimates(result, of_group, present)}")
+            tables.append(_group_differences(group, present, arms[0], compared))
     if not tables:
         return ""
     return (
-        f"<section><h2>Applications</h2>{''.join(tables)}"
+        f"<section><h2>Transfers and applications</h2>{''.join(tables)}"
         '<p class="note">Durations are of what users wait for: of web the load time of a page. '
         "Means over runs, as above.</p></section>"
     )
+
+
+def _group_differences(
+    group: str,
+    metrics: Sequence[Metric],
+    first: str,
+    compared: Mapping[str, Mapping[tuple[str, str], Mapping[str, Any]]],
+) -> str:
+    if not compared:
+        return ""
+    rows = []
+    for arm, found in compared.items():
+        cells = [(found.get((group, metric.column)), metric) for metric in metrics]
+        said = ("–" if row is None else wording.change(row, metric) for row, metric in cells)
+        rows.append((arm, *said))
+    head = ("arm", *(metric.heading for metric in metrics))
+    return f"<h4>Difference from {escape(first)}</h4>{table(head, rows)}"
 
 
 def _estimates(result: Result, summary: pl.DataFrame, metrics: Sequence[Metric]) -> str:

@@ -11,7 +11,8 @@
 //!
 //! `Id` is the approximation of Cole and Rosenbluth, "Voice over IP Performance Monitoring" (CCR 2001).
 //! For G.711 with packet loss concealment G.113 Appendix I gives Ie = 0 and Bpl = 25.1. `BurstR` is
-//! the mean length of a run of losses over what it would be were they independent, 1 / (1 - p).
+//! the mean length of a run of losses over what it would be were they independent, 1 / (1 - p). A call of
+//! which nothing arrived has MOS 1.
 
 use sojourn_sim::CallRecord;
 
@@ -45,9 +46,11 @@ impl Voice {
             (mean_run * (1.0 - p)).max(1.0)
         });
         Self {
-            mos: share
-                .zip(delay_ms)
-                .map(|(p, delay)| mos(rating(delay, 100.0 * p, burst))),
+            // Of silence the model says nothing: it is the worst there is.
+            mos: share.map(|p| match delay_ms {
+                Some(delay) if p < 1.0 => mos(rating(delay, 100.0 * p, burst)),
+                _ => 1.0,
+            }),
             delay_ms,
             loss_percent: share.map(|p| 100.0 * p),
             runs: call.runs,
@@ -107,6 +110,20 @@ mod tests {
         near(call(100, 20, 20), 83.8);
         // In runs of ten they take more: 95 * 2 / (2 / 9.8 + 25.1) = 7.51.
         near(call(100, 20, 2), 83.29);
+    }
+
+    #[test]
+    fn a_call_of_which_nothing_arrived_is_rated_worst() {
+        let silent = CallRecord {
+            spoken: 500,
+            lost: 500,
+            runs: 1,
+            longest_run: 500,
+            ..CallRecord::default()
+        };
+        let voice = Voice::of(&silent);
+        assert_eq!((voice.mos, voice.loss_percent), (Some(1.0), Some(100.0)));
+        assert_eq!(voice.delay_ms, None);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! sends. What is lost in runs, and how far runs lie apart: RFC 3357.
 //!
 //! When the listener plays a packet, its jitter buffer decides (`playout`). What is not there by
-//! then is lost to it, as what never comes.
+//! then is lost to it, as what never comes. Of a call of which nothing arrives, all is lost.
 
 use sojourn_net::{Duration, Instant};
 
@@ -101,7 +101,7 @@ impl Voip {
     pub(crate) fn call(&self, end: Instant) -> CallRecord {
         let Some(waits) = playout::waits(self.buffer, self.started, &self.delays, self.before)
         else {
-            return CallRecord::default();
+            return self.silence(end);
         };
         let mut call = CallRecord::default();
         let mut waited = 0;
@@ -127,6 +127,19 @@ impl Voip {
             .checked_div(call.spoken)
             .map(|wait| Duration::from_nanos(wait) + FRAME);
         call
+    }
+
+    /// A call of which nothing arrived: all that was spoken before `end` is lost.
+    fn silence(&self, end: Instant) -> CallRecord {
+        let spoken = |&n: &usize| self.started + FRAME.times(n as u64) < end;
+        let lost = (self.before..self.delays.len()).filter(spoken).count() as u64;
+        CallRecord {
+            spoken: lost,
+            lost,
+            runs: u64::from(lost > 0),
+            longest_run: lost,
+            ..CallRecord::default()
+        }
     }
 
     pub(crate) fn record(self) -> FlowRecord {
@@ -177,6 +190,18 @@ mod tests {
         // Spoken every 20 ms and played 90 ms later: the last four of 500 would be too late.
         let heard = call(&vec![Some(30); 500]);
         assert_eq!((heard.spoken, heard.lost), (496, 0));
-        assert_eq!(call(&[None, None]), CallRecord::default());
+    }
+
+    #[test]
+    fn a_call_of_which_nothing_arrives_is_lost() {
+        let silent = CallRecord {
+            spoken: 2,
+            lost: 2,
+            runs: 1,
+            longest_run: 2,
+            ..CallRecord::default()
+        };
+        assert_eq!(call(&[None, None]), silent);
+        assert_eq!(call(&[]), CallRecord::default());
     }
 }
