@@ -131,7 +131,7 @@ fn dctcp_holds_the_queue_at_the_step_that_marks() {
     let reno = goodputs(&records(100, step, vec![classic]))[0];
     println!("reno with ECN: {reno:.1} Mbit/s");
     assert!(reno + 5.0 < goodput, "{reno}");
-    // Beside itself over TCP, which comes down over a round trip and so meets fewer marks.
+    // Beside itself over TCP, whose alpha stays so small that a mark costs nothing but growth.
     let two = records(100, step, vec![quic(CcKind::Dctcp), tcp(CcKind::Dctcp)]);
     let shares = goodputs(&two);
     println!("beside dctcp over TCP: {shares:.1?} Mbit/s");

@@ -63,6 +63,29 @@ fn early_data_saves_the_first_round_trip() {
 }
 
 #[test]
+fn early_data_is_no_loss_with_any_control_though_no_round_trip_was_measured() {
+    for cc in CcKind::ALL {
+        let end = |zero_rtt, response| {
+            let params = Params {
+                cc,
+                zero_rtt,
+                ..Params::default()
+            };
+            let end = fetch(&params, response, way(), way()).completed.unwrap();
+            end.as_nanos() / 1_000_000
+        };
+        // The certificates, which are not sent again, and what a server may send at once.
+        for response in [3_000, 10_000, 100_000] {
+            let (early, late) = (end(true, response), end(false, response));
+            assert!(
+                early <= late,
+                "{cc}: {early} ms, {late} ms for {response} B"
+            );
+        }
+    }
+}
+
+#[test]
 fn early_data_that_is_lost_is_sent_again_once_that_is_known() {
     let early = Params {
         zero_rtt: true,

@@ -419,7 +419,7 @@ impl CongestionControl for Bbr {
         self.min_rtt_at = start.tick;
         self.round_end = start.delivered;
         self.lumps.begin(start.now);
-        let bw = (u64::from(window.cwnd) << UNIT_BW_SHIFT) / u64::from(start.rtt_micros.max(1));
+        let bw = (u64::from(window.cwnd) << UNIT_BW_SHIFT) / u64::from(start.pacing_rtt_micros());
         self.pacing_rate = Self::rate(bw, HIGH_GAIN);
     }
 

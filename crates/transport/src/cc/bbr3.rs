@@ -411,7 +411,7 @@ impl CongestionControl for Bbr3 {
         self.min_rtt_at = start.tick;
         self.round_end = start.delivered;
         self.lump_began = start.now;
-        let bw = (u64::from(window.cwnd) << UNIT_BW_SHIFT) / u64::from(start.rtt_micros.max(1));
+        let bw = (u64::from(window.cwnd) << UNIT_BW_SHIFT) / u64::from(start.pacing_rtt_micros());
         self.pacing_rate = Self::rate(bw, STARTUP_GAIN);
     }
 

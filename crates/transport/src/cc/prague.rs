@@ -181,7 +181,9 @@ impl CongestionControl for Prague {
 
     fn begin(&mut self, window: &Window, start: &Start) {
         self.cwnd = f64::from(window.cwnd);
-        self.sample(start.rtt_micros);
+        if start.measured {
+            self.sample(start.rtt_micros);
+        }
         self.round_end = start.now + self.rtt_virt();
     }
 
@@ -248,6 +250,7 @@ mod tests {
                     now: Instant::ZERO,
                     tick: 0,
                     rtt_micros,
+                    measured: true,
                     delivered: 1,
                 },
             );

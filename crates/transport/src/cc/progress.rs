@@ -37,10 +37,25 @@ pub struct Start {
     pub now: Instant,
     /// The host's 1 ms tick then.
     pub tick: u64,
-    /// RTT of the handshake, in µs.
+    /// RTT of the handshake, in µs; before any was measured, which 0-RTT is, what is assumed of it.
     pub rtt_micros: u32,
+    /// It was measured.
+    pub measured: bool,
     /// Segments delivered: the SYN.
     pub delivered: u64,
+}
+
+impl Start {
+    /// What a control that models the path takes for the RTT when it first sets its rate: one that was not
+    /// measured is taken for short, as in Linux and in the draft of version 3, lest the first window wait.
+    pub(super) const fn pacing_rtt_micros(&self) -> u32 {
+        const NOMINAL: u32 = 1_000;
+        match (self.measured, self.rtt_micros) {
+            (false, _) => NOMINAL,
+            (true, 0) => 1,
+            (true, rtt) => rtt,
+        }
+    }
 }
 
 /// Where a connection stands after an acknowledgement.

@@ -337,6 +337,7 @@ impl Endpoint {
                 now,
                 tick: tick(now),
                 rtt_micros: u32::try_from(rtt).unwrap_or(u32::MAX),
+                measured: self.rtt.has_sample(),
                 delivered: rates.delivered,
             });
         } else if first && rates.is_app_limited() {

@@ -21,6 +21,7 @@ impl Sender {
             now,
             tick: self.ticks.at(now),
             rtt_micros,
+            measured: true,
             delivered: self.delivered,
         };
         self.cc.begin(&self.window, &start);

@@ -22,6 +22,7 @@ impl Path {
             now: Instant::ZERO,
             tick: 0,
             rtt_micros: 100_000,
+            measured: true,
             delivered: 1,
         };
         bbr.begin(&window, &start);
