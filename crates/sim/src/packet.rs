@@ -23,14 +23,11 @@ pub(crate) enum Kind {
     QuicBack,
     /// A UDP datagram.
     Udp,
-    /// An echo request.
+    /// A request that is answered at once: a datagram if it has payload, else an echo request of
+    /// ICMP. It has no kind of its own: every packet is asked for its kind.
     Ping,
     /// Its reply.
     Pong,
-    /// A request in a datagram.
-    UdpPing,
-    /// Its reply.
-    UdpPong,
 }
 
 impl Kind {
@@ -46,9 +43,7 @@ impl Kind {
             5 => Self::QuicBack,
             6 => Self::Udp,
             7 => Self::Ping,
-            8 => Self::Pong,
-            9 => Self::UdpPing,
-            _ => Self::UdpPong,
+            _ => Self::Pong,
         }
     }
 }
@@ -180,6 +175,11 @@ impl Packet {
         Self::tcp(owner, kind, 0, &segment)
     }
 
+    /// Of a request that is answered at once, or its reply.
+    const fn probe_protocol(&self) -> u8 {
+        if self.segment.len == 0 { 1 } else { 17 }
+    }
+
     /// When a datagram or echo request was sent.
     pub(crate) fn sent(&self) -> Instant {
         Instant::from_nanos(u64::from(self.segment.ts_ecr) << 32 | u64::from(self.segment.ts_val))
@@ -222,10 +222,13 @@ impl View for Packet {
     fn size(&self) -> Bytes {
         Bytes(match self.kind() {
             Kind::Data | Kind::Ack | Kind::Request | Kind::RequestAck => self.segment.wire_size(),
-            Kind::Udp | Kind::UdpPing | Kind::UdpPong | Kind::QuicData | Kind::QuicBack => {
+            Kind::Udp | Kind::QuicData | Kind::QuicBack => {
                 UDP_HEADERS + u64::from(self.segment.len)
             }
-            Kind::Ping | Kind::Pong => PING_SIZE,
+            Kind::Ping | Kind::Pong => match self.segment.len {
+                0 => PING_SIZE,
+                payload => UDP_HEADERS + u64::from(payload),
+            },
         })
     }
 
@@ -257,9 +260,8 @@ impl View for Packet {
             Kind::QuicData | Kind::QuicBack if Datagram::from_segment(&self.segment).is_long() => {
                 Transport::QuicLong
             }
-            Kind::Udp | Kind::UdpPing | Kind::UdpPong | Kind::QuicData | Kind::QuicBack => {
-                Transport::Udp
-            }
+            Kind::Udp | Kind::QuicData | Kind::QuicBack => Transport::Udp,
+            Kind::Ping | Kind::Pong if self.segment.len > 0 => Transport::Udp,
             Kind::Ping | Kind::Pong => Transport::Other,
         }
     }
@@ -271,10 +273,10 @@ impl View for Packet {
         let (source, destination, protocol) = match self.kind() {
             Kind::Data | Kind::RequestAck => (there, back, 6),
             Kind::Ack | Kind::Request => (back, there, 6),
-            Kind::Udp | Kind::UdpPing | Kind::QuicData => (there, back, 17),
-            Kind::UdpPong | Kind::QuicBack => (back, there, 17),
-            Kind::Ping => (there, back, 1),
-            Kind::Pong => (back, there, 1),
+            Kind::Udp | Kind::QuicData => (there, back, 17),
+            Kind::QuicBack => (back, there, 17),
+            Kind::Ping => (there, back, self.probe_protocol()),
+            Kind::Pong => (back, there, self.probe_protocol()),
         };
         FlowKey {
             source,
@@ -309,5 +311,18 @@ mod tests {
         }
         let key = Packet::tcp(Owner::new(7, None), Kind::Data, 0, &Segment::EMPTY).flow();
         assert_eq!((key.source, key.destination, key.ports), (1, 2, 7));
+    }
+
+    #[test]
+    fn a_ping_with_payload_is_a_datagram() {
+        let owner = Owner::new(7, None);
+        let sent = |payload| Packet::probe(owner, Kind::Ping, Instant::ZERO, 0, payload);
+        let seen = |pkt: &Packet| (pkt.size().0, pkt.flow().protocol, pkt.transport());
+        assert_eq!(seen(&sent(0)), (98, 1, Transport::Other));
+        assert_eq!(seen(&sent(60)), (102, 17, Transport::Udp));
+        assert_eq!(
+            seen(&sent(60).with_kind(Kind::Pong)),
+            (102, 17, Transport::Udp)
+        );
     }
 }

@@ -102,13 +102,7 @@ impl Duplex {
                     self.taken.join(now, &self.request.handshake());
                 }
             }
-            Kind::QuicData
-            | Kind::QuicBack
-            | Kind::Udp
-            | Kind::Ping
-            | Kind::Pong
-            | Kind::UdpPing
-            | Kind::UdpPong => {
+            Kind::QuicData | Kind::QuicBack | Kind::Udp | Kind::Ping | Kind::Pong => {
                 debug_assert!(false, "a {kind:?} packet reached a connection");
             }
         }
@@ -289,8 +283,7 @@ impl Kind {
             Self::Ping => Self::Pong,
             Self::QuicData => Self::QuicBack,
             Self::QuicBack => Self::QuicData,
-            Self::UdpPing => Self::UdpPong,
-            Self::Udp | Self::Pong | Self::UdpPong => self,
+            Self::Udp | Self::Pong => self,
         }
     }
 }

@@ -204,13 +204,13 @@ impl Flow {
         match (&mut self.source, pkt.kind()) {
             (Source::Udp(udp), Kind::Udp) => udp.on_arrival(now, pkt),
             (Source::Voip(voip), Kind::Udp) => voip.on_arrival(now, pkt),
-            (Source::Ping(_), Kind::Ping | Kind::UdpPing) => {
+            (Source::Ping(_), Kind::Ping) => {
                 return Some(Packet {
                     step: self.reverse,
-                    ..pkt.with_kind(pkt.kind().answer())
+                    ..pkt.with_kind(Kind::Pong)
                 });
             }
-            (Source::Ping(ping), Kind::Pong | Kind::UdpPong) => ping.on_reply(now, pkt),
+            (Source::Ping(ping), Kind::Pong) => ping.on_reply(now, pkt),
             (_, kind) => debug_assert!(false, "a {kind:?} packet reached the wrong flow"),
         }
         None

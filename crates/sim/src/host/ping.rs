@@ -21,7 +21,7 @@ const TURNAROUND: Duration = Duration::from_micros(100);
 pub(crate) struct Ping {
     started: Instant,
     pace: PingPace,
-    kind: Kind,
+    /// Of datagrams; 0: they are echo requests of ICMP.
     payload: u16,
     requests: Vec<PingSample>,
     /// How many of them belong to the warm-up.
@@ -34,7 +34,6 @@ impl Ping {
         Self {
             started: now,
             pace,
-            kind: payload.map_or(Kind::Ping, |_| Kind::UdpPing),
             payload: payload.map_or(0, |all| u16::try_from(all.0).unwrap_or(u16::MAX)),
             requests: Vec::new(),
             before: 0,
@@ -48,7 +47,7 @@ impl Ping {
             sent: now,
             rtt: None,
         });
-        let pkt = Packet::probe(owner, self.kind, now, number, self.payload);
+        let pkt = Packet::probe(owner, Kind::Ping, now, number, self.payload);
         let (PingPace::Every(later) | PingPace::BackToBack { timeout: later }) = self.pace;
         (pkt, now + later)
     }
