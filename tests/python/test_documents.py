@@ -6,7 +6,7 @@ import pytest
 
 import sojourn as sj
 from shell import ROOT
-from sojourn import study
+from sojourn import groups, study, waiting
 from sojourn.metrics import per_run_metrics
 
 SNIPPETS = re.findall(
@@ -44,6 +44,19 @@ def test_every_metric_of_a_run_is_defined(result: sj.Result) -> None:
         general = re.sub(r"^(goodput|jain)_(up|down)", r"\1_<direction>", column)
         general = re.sub(r"^sojourn_(up|down)", "sojourn_<link>", general)
         assert f"`{general}`" in text
+
+
+def test_every_metric_of_groups_and_applications_is_defined() -> None:
+    text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    glance, below = text.split("\n## Per run\n")
+    # `duration_s_p95` is written `_p95`, beside the mean.
+    named = below.replace("`_p50`", "").replace("`_p95`", "`duration_s_p95` `fct_s_p95`")
+    columns = {metric.column for metric in (*groups.METRICS, *waiting.METRICS)}
+    assert {column for column in columns if f"`{column}`" not in named} == set()
+    rows = [line for line in glance.splitlines() if line.startswith("| ") and "`" in line]
+    at_a_glance = {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[4])}
+    assert len(at_a_glance) > 10
+    assert at_a_glance <= columns | {"induced_latency_ms", "latency_above_base_ms"}
 
 
 @pytest.mark.parametrize(

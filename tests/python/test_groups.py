@@ -12,7 +12,8 @@ def flow(group: str, **given: float | str | None) -> dict[str, float | str | Non
     return {
         "arm": "a", "replication": 0, "group": group, "kind": kind, "bytes": None,
         "started_s": 20.0, "goodput_mbit_per_s": None, "initial_losses": None,
-        "handshake_losses": None, "fct_s": None, "sent_packets": 0, "received_packets": 0, **given,
+        "handshake_losses": None, "connected_s": None, "fct_s": None,
+        "sent_packets": 0, "received_packets": 0, **given,
     }  # fmt: skip
 
 
@@ -35,6 +36,7 @@ def row(flows: list[dict[str, float | str | None]]) -> dict[str, float]:
     typed = table.cast(
         {
             "bytes": pl.UInt64,
+            "connected_s": pl.Float64,
             "fct_s": pl.Float64,
             "goodput_mbit_per_s": pl.Float64,
             "initial_losses": pl.UInt64,
@@ -44,6 +46,11 @@ def row(flows: list[dict[str, float | str | None]]) -> dict[str, float]:
         }
     )
     return groups.per_group(typed, warmup_s=10.0).row(0, named=True)
+
+
+def test_handshakes_are_timed_of_connections_that_opened() -> None:
+    opened = [{**transfer(0.2), "connected_s": 20.05}, {**transfer(None), "connected_s": 21.05}]
+    assert row([*opened, transfer(None)])["handshake_s_mean"] == pytest.approx(0.55)
 
 
 def test_a_transfer_counts_if_its_whole_beginning_was_measured() -> None:
