@@ -173,9 +173,10 @@ struct CodelFifo<P> {
 impl<P: Packet> Source<P> for CodelFifo<P> {
     #[inline]
     fn pop(&mut self) -> Option<(P, Instant)> {
+        let before = self.fifo.backlog().bytes;
         let (pkt, arrived) = self.fifo.pop_stamped()?;
         self.last_arrival = arrived;
-        self.largest = self.largest.max(pkt.size());
+        self.largest = self.largest.max(before - self.fifo.backlog().bytes);
         Some((pkt, arrived))
     }
 

@@ -293,19 +293,21 @@ impl<P: Packet> Qdisc<P> for FqCodel<P> {
 impl<P: Packet> Store<P> {
     #[inline]
     fn push(&mut self, at: usize, list: &mut List, now: Instant, pkt: P) {
-        self.backlog.packets += 1;
-        self.backlog.bytes += pkt.size();
+        let before = list.bytes();
         self.pool.push(list, now, pkt);
+        self.backlog.packets += 1;
+        self.backlog.bytes += list.bytes() - before;
         self.bytes[at] = list.bytes().0;
     }
 
     #[inline]
     fn pop(&mut self, at: usize, list: &mut List) -> Option<(P, Instant)> {
-        let (pkt, arrived) = self.pool.pop(list)?;
+        let before = list.bytes();
+        let popped = self.pool.pop(list)?;
         self.backlog.packets -= 1;
-        self.backlog.bytes -= pkt.size();
+        self.backlog.bytes -= before - list.bytes();
         self.bytes[at] = list.bytes().0;
-        Some((pkt, arrived))
+        Some(popped)
     }
 }
 
@@ -319,12 +321,14 @@ struct FlowSource<'a, P> {
 impl<P: Packet> Source<P> for FlowSource<'_, P> {
     #[inline]
     fn pop(&mut self) -> Option<(P, Instant)> {
-        let (pkt, arrived) = self.store.pop(self.at, self.list)?;
-        self.store.largest = self.store.largest.max(pkt.size());
+        let before = self.list.bytes();
+        let popped = self.store.pop(self.at, self.list)?;
+        let size = before - self.list.bytes();
+        self.store.largest = self.store.largest.max(size);
         if self.store.profile == Profile::Linux314 {
-            self.store.maxpacket = self.store.maxpacket.max(pkt.size());
+            self.store.maxpacket = self.store.maxpacket.max(size);
         }
-        Some((pkt, arrived))
+        Some(popped)
     }
 
     #[inline]

@@ -140,13 +140,13 @@ impl<P: Packet> Pool<P> {
     #[inline]
     fn take(&mut self, list: &mut List, at: u32) -> Option<(P, Instant)> {
         let node = &mut self.nodes[index(at)];
-        let pkt = node.pkt.take()?;
-        let arrived = node.arrived;
+        // Looked at where it lies, so that it moves whole.
+        list.bytes -= node.pkt.as_ref()?.size().0;
+        list.packets -= 1;
         node.next = self.vacant;
         self.vacant = at;
-        list.packets -= 1;
-        list.bytes -= pkt.size().0;
-        Some((pkt, arrived))
+        let arrived = node.arrived;
+        node.pkt.take().map(|pkt| (pkt, arrived))
     }
 }
 
