@@ -108,6 +108,16 @@ impl<P: Packet> DropTail<P> {
         }
     }
 
+    /// Marks the oldest packet if it waited longer than `threshold`.
+    fn mark_late(&mut self, now: Instant, threshold: Duration, obs: &mut dyn Observer<P>) {
+        if let Some((pkt, arrived)) = self.fifo.oldest_mut()
+            && now.since(arrived) > threshold
+            && pkt.mark_ce()
+        {
+            obs.on_mark(now, pkt, MarkReason::CeThreshold);
+        }
+    }
+
     fn fits(&self, pkt: &P) -> bool {
         let backlog = self.fifo.backlog();
         match self.params.limit {
@@ -137,12 +147,10 @@ impl<P: Packet> Qdisc<P> for DropTail<P> {
 
     #[inline]
     fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
-        let (mut pkt, waited) = self.fifo.pop(now)?;
-        let threshold = self.params.ce_threshold;
-        if threshold.is_some_and(|threshold| waited > threshold) && pkt.mark_ce() {
-            obs.on_mark(now, &pkt, MarkReason::CeThreshold);
+        if let Some(threshold) = self.params.ce_threshold {
+            self.mark_late(now, threshold, obs);
         }
-        Some(pkt)
+        self.fifo.pop_stamped().map(|(pkt, _)| pkt)
     }
 
     #[inline]

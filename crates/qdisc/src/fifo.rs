@@ -52,6 +52,12 @@ impl<P: Packet> Fifo<P> {
         Some(pkt)
     }
 
+    /// The oldest packet, and when it arrived.
+    pub fn oldest_mut(&mut self) -> Option<(&mut P, Instant)> {
+        let (arrived, pkt) = self.packets.front_mut()?;
+        Some((pkt, *arrived))
+    }
+
     /// When the oldest packet arrived.
     pub fn oldest(&self) -> Option<Instant> {
         self.packets.front().map(|&(arrived, _)| arrived)

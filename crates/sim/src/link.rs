@@ -15,6 +15,9 @@ use crate::traced::{Step, Traced};
 pub(crate) struct Link {
     pub(crate) qdisc: AnyQdisc<Packet>,
     rate: Rate,
+    /// A size and how long it takes at that rate: most packets are as large as the one before, and
+    /// a division is slow. Of a link that keeps its rate.
+    usual: (Bytes, Duration),
     /// `None`: frames are sent as they are, always at one rate.
     special: Option<Box<Special>>,
     transmitter: Transmitter,
@@ -51,7 +54,9 @@ impl Special {
 #[derive(Debug)]
 enum Transmitter {
     Serial {
-        sending: Option<Packet>,
+        /// What is being sent, while something is: an option would move in other pieces.
+        sending: Packet,
+        busy: bool,
     },
     Bucket {
         /// How long a full bucket lasts.
@@ -60,14 +65,6 @@ enum Transmitter {
         full_at: Instant,
     },
     Traced(Box<Traced>),
-}
-
-/// What a link did when it was its turn.
-pub(crate) struct Turn {
-    /// Left for the next step of its way.
-    pub(crate) left: Option<Packet>,
-    /// When it is the link's turn again.
-    pub(crate) again: Option<Instant>,
 }
 
 /// What the probes want to know of a packet taken out of the queue.
@@ -82,7 +79,10 @@ impl Link {
     pub(crate) fn new(qdisc: AnyQdisc<Packet>, config: &LinkConfig) -> Self {
         let transmitter = match (&config.trace, config.shaper) {
             (Some(trace), _) => Transmitter::Traced(Box::new(Traced::new(trace.clone()))),
-            (None, Shaper::Serial) => Transmitter::Serial { sending: None },
+            (None, Shaper::Serial) => Transmitter::Serial {
+                sending: Packet::NONE,
+                busy: false,
+            },
             (None, Shaper::Bucket { burst }) => Transmitter::Bucket {
                 depth: config.rate.serialise(burst),
                 full_at: Instant::ZERO,
@@ -92,6 +92,7 @@ impl Link {
             timed: qdisc.is_timed(),
             qdisc,
             rate: config.rate,
+            usual: (Bytes(0), Duration::ZERO),
             special: Special::of(config).map(Box::new),
             transmitter,
             radio: None,
@@ -100,89 +101,102 @@ impl Link {
         }
     }
 
-    /// Sends what may be sent at `now`. Called when a packet was offered to an idle link and
-    /// whenever the time it returned has come.
+    /// Sends what may be sent at `now`; what leaves for the next step of its way goes to `left`.
+    /// Called when a packet was offered to an idle link and whenever the time it returned, when it
+    /// is the link's turn again, has come.
     #[inline]
-    pub(crate) fn turn(&mut self, now: Instant, watch: &mut Watch<'_>) -> Turn {
+    pub(crate) fn turn(
+        &mut self,
+        now: Instant,
+        watch: &mut Watch<'_>,
+        left: &mut Option<Packet>,
+    ) -> Option<Instant> {
         match self.transmitter {
-            Transmitter::Serial { .. } => self.serial_turn(now, watch),
-            Transmitter::Bucket { depth, full_at } => self.bucket_turn(now, depth, full_at, watch),
-            Transmitter::Traced(_) => self.traced_turn(now, watch),
+            Transmitter::Serial { .. } => self.serial_turn(now, watch, left),
+            Transmitter::Bucket { depth, full_at } => {
+                self.bucket_turn(now, (depth, full_at), watch, left)
+            }
+            Transmitter::Traced(_) => self.traced_turn(now, watch, left),
         }
     }
 
-    fn serial_turn(&mut self, now: Instant, watch: &mut Watch<'_>) -> Turn {
+    #[inline]
+    fn serial_turn(
+        &mut self,
+        now: Instant,
+        watch: &mut Watch<'_>,
+        left: &mut Option<Packet>,
+    ) -> Option<Instant> {
         let next = self.qdisc.dequeue(now, watch);
         let again = next.as_ref().map(|pkt| now + self.take(now, pkt, watch));
-        let Transmitter::Serial { sending } = &mut self.transmitter else {
+        let Transmitter::Serial { sending, busy } = &mut self.transmitter else {
             unreachable!("the shaper of a link does not change");
         };
-        Turn {
-            left: std::mem::replace(sending, next),
-            again,
+        if *busy {
+            *left = Some(*sending);
         }
+        *busy = next.is_some();
+        if let Some(pkt) = next {
+            *sending = pkt;
+        }
+        again
     }
 
+    #[inline(never)]
     fn bucket_turn(
         &mut self,
         now: Instant,
-        depth: Duration,
-        full_at: Instant,
+        (depth, full_at): (Duration, Instant),
         watch: &mut Watch<'_>,
-    ) -> Turn {
-        let mut turn = Turn {
-            left: None,
-            again: None,
-        };
+        left: &mut Option<Packet>,
+    ) -> Option<Instant> {
         if now + depth < full_at {
-            turn.again = Some(credit_returns(full_at, depth));
-            return turn;
+            return Some(credit_returns(full_at, depth));
         }
-        let Some(pkt) = self.qdisc.dequeue(now, watch) else {
-            return turn;
-        };
+        let pkt = self.qdisc.dequeue(now, watch)?;
         let time = self.take(now, &pkt, watch);
         // An idle link gathers no more than the depth of the bucket.
         let full_at = full_at.max(now) + time;
         self.transmitter = Transmitter::Bucket { depth, full_at };
-        turn.left = Some(pkt);
-        if self.qdisc.backlog().packets > 0 {
-            turn.again = Some(credit_returns(full_at, depth).max(now));
-        }
-        turn
+        *left = Some(pkt);
+        let others = self.qdisc.backlog().packets > 0;
+        others.then(|| credit_returns(full_at, depth).max(now))
     }
 
-    fn traced_turn(&mut self, now: Instant, watch: &mut Watch<'_>) -> Turn {
-        let mut turn = Turn {
-            left: None,
-            again: Some(now),
-        };
+    #[inline(never)]
+    fn traced_turn(
+        &mut self,
+        now: Instant,
+        watch: &mut Watch<'_>,
+        left: &mut Option<Packet>,
+    ) -> Option<Instant> {
         let Transmitter::Traced(traced) = &mut self.transmitter else {
             unreachable!("the shaper of a link does not change");
         };
         match traced.step(now) {
-            Step::Wait(at) => turn.again = Some(at),
-            Step::Leave(pkt) => turn.left = Some(pkt),
-            Step::Take => match self.qdisc.dequeue(now, watch) {
-                None => {
+            Step::Wait(at) => return Some(at),
+            Step::Leave(pkt) => *left = Some(pkt),
+            Step::Take => {
+                let Some(pkt) = self.qdisc.dequeue(now, watch) else {
                     traced.idle();
-                    turn.again = None;
-                }
-                Some(pkt) => {
-                    let layer = self.special.as_ref().map(|s| s.encapsulation);
-                    traced.begin(pkt, layer.unwrap_or_default().charged(pkt.size()));
-                    self.take(now, &pkt, watch);
-                }
-            },
+                    return None;
+                };
+                let layer = self.special.as_ref().map(|s| s.encapsulation);
+                traced.begin(pkt, layer.unwrap_or_default().charged(pkt.size()));
+                self.take(now, &pkt, watch);
+            }
         }
-        turn
+        Some(now)
     }
 
     /// How long a packet that is sent now occupies the link; in the mean, if that follows a trace.
     #[inline]
     fn time(&mut self, size: Bytes) -> Duration {
         let Some(special) = &mut self.special else {
-            return self.rate.serialise(size);
+            if self.usual.0 != size {
+                self.usual = (size, self.rate.serialise(size));
+            }
+            return self.usual.1;
         };
         let charged = special.encapsulation.charged(size);
         let time = self.rate.serialise(charged);
@@ -235,7 +249,7 @@ impl Link {
         let time = self.time(size);
         let others = self.qdisc.backlog().packets > 0;
         watch.probe.on_taken(&Taken {
-            waited: now.since(pkt.entered),
+            waited: now.since(pkt.stamp),
             size,
             busy: if others { time } else { Duration::ZERO },
         });
@@ -252,7 +266,8 @@ const fn credit_returns(full_at: Instant, depth: Duration) -> Instant {
 #[derive(Debug)]
 pub(crate) struct Wire {
     pub(crate) delay: Duration,
-    packets: VecDeque<(Instant, Packet)>,
+    /// Each stamped with its arrival.
+    packets: VecDeque<Packet>,
 }
 
 impl Wire {
@@ -265,25 +280,23 @@ impl Wire {
 
     /// Puts a packet on the wire; returns when it arrives if it is the only one.
     #[inline]
-    pub(crate) fn push(&mut self, now: Instant, pkt: Packet) -> Option<Instant> {
+    pub(crate) fn push(&mut self, now: Instant, pkt: &Packet) -> Option<Instant> {
         let arrival = now + self.delay;
         let alone = self.packets.is_empty();
-        self.packets.push_back((arrival, pkt));
+        self.packets.push_back(pkt.onward(arrival));
         alone.then_some(arrival)
     }
 
     /// Takes the packet that arrives now; returns when the one behind it does.
     #[inline]
     pub(crate) fn pop(&mut self) -> (Packet, Option<Instant>) {
-        let (_, pkt) = self
-            .packets
-            .pop_front()
-            .expect("an arrival follows a packet");
-        (pkt, self.packets.front().map(|&(at, _)| at))
+        let pkt = self.packets.pop_front();
+        let pkt = pkt.expect("an arrival follows a packet");
+        (pkt, self.packets.front().map(|pkt| pkt.stamp))
     }
 
     /// Whose packet arrives next.
     pub(crate) fn next_flow(&self) -> Option<Owner> {
-        self.packets.front().map(|(_, pkt)| pkt.owner)
+        self.packets.front().map(|pkt| pkt.owner)
     }
 }

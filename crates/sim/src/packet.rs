@@ -96,18 +96,19 @@ impl Owner {
 /// A packet on its way: 64 bytes, a cache line.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
-    /// When it was last offered to a link.
-    pub(crate) entered: Instant,
+    /// When it was last offered to a link, or reaches the end of the wire it is on.
+    pub(crate) stamp: Instant,
     /// UDP and ping keep their send time and number in its fields, see [`Packet::probe`].
     pub(crate) segment: Segment,
     pub(crate) owner: Owner,
-    /// The next step of its way, an index into the routes.
-    pub(crate) step: u16,
-    /// A [`Kind`] as a number.
-    pub(crate) code: u8,
-    /// DSCP and ECN, as in the IP header.
-    pub(crate) tos: u8,
+    /// The next step of its way, an index into the routes; then a [`Kind`] as a number; then DSCP and
+    /// ECN, as in the IP header. One word, since a packet that is copied as it was made would wait
+    /// for the stores of its parts.
+    pub(crate) label: u32,
 }
+
+const STEP_SHIFT: u32 = 16;
+const KIND_SHIFT: u32 = 8;
 
 /// Ethernet, IP and UDP headers.
 const UDP_HEADERS: u64 = 42;
@@ -115,6 +116,9 @@ const UDP_HEADERS: u64 = 42;
 const PING_SIZE: u64 = 98;
 
 impl Packet {
+    /// Nobody's.
+    pub(crate) const NONE: Self = Self::tcp(Owner(0), Kind::Data, 0, &Segment::EMPTY);
+
     /// A TCP segment of `owner` at the first `step` of its way.
     #[inline]
     pub(crate) const fn tcp(owner: Owner, kind: Kind, step: u16, segment: &Segment) -> Self {
@@ -128,12 +132,10 @@ impl Packet {
             Ecn::NotEct
         };
         Self {
-            entered: Instant::ZERO,
+            stamp: Instant::ZERO,
             segment: *segment,
             owner,
-            step,
-            code: kind as u8,
-            tos: ecn.bits(),
+            label: (step as u32) << STEP_SHIFT | (kind as u32) << KIND_SHIFT | ecn.bits() as u32,
         }
     }
 
@@ -146,19 +148,42 @@ impl Packet {
     /// What it carries.
     #[inline]
     pub(crate) const fn kind(&self) -> Kind {
-        Kind::of_code(self.code)
+        Kind::of_code(self.label.to_le_bytes()[1])
     }
 
-    /// The same packet, but it carries something else.
-    pub(crate) const fn with_kind(mut self, kind: Kind) -> Self {
-        self.code = kind as u8;
-        self
+    /// The next step of its way.
+    #[inline]
+    pub(crate) const fn step(&self) -> u16 {
+        (self.label >> STEP_SHIFT) as u16
+    }
+
+    /// The same packet a step further, stamped anew.
+    #[inline]
+    pub(crate) const fn onward(&self, stamp: Instant) -> Self {
+        Self {
+            stamp,
+            label: self.label + (1 << STEP_SHIFT),
+            ..*self
+        }
+    }
+
+    /// The same packet, but of that kind and at that step.
+    #[inline]
+    pub(crate) const fn turned(&self, kind: Kind, step: u16) -> Self {
+        Self {
+            label: (step as u32) << STEP_SHIFT | (kind as u32) << KIND_SHIFT | self.tos() as u32,
+            ..*self
+        }
+    }
+
+    const fn tos(&self) -> u8 {
+        self.label.to_le_bytes()[0]
     }
 
     /// The same packet in another class.
     #[inline]
     pub(crate) const fn in_class(mut self, dscp: Dscp) -> Self {
-        self.tos = dscp.number() << 2 | self.tos & 0b11;
+        self.label = self.label & !0xFC | (dscp.number() as u32) << 2;
         self
     }
 
@@ -234,17 +259,17 @@ impl View for Packet {
 
     #[inline]
     fn ecn(&self) -> Ecn {
-        Ecn::from_bits(self.tos)
+        Ecn::from_bits(self.tos())
     }
 
     #[inline]
     fn set_ecn(&mut self, ecn: Ecn) {
-        self.tos = self.tos & !0b11 | ecn.bits();
+        self.label = self.label & !0b11 | u32::from(ecn.bits());
     }
 
     #[inline]
     fn dscp(&self) -> Dscp {
-        Dscp::new(self.tos >> 2).unwrap_or_default()
+        Dscp::new(self.tos() >> 2).unwrap_or_default()
     }
 
     #[inline]
@@ -321,7 +346,7 @@ mod tests {
         assert_eq!(seen(&sent(0)), (98, 1, Transport::Other));
         assert_eq!(seen(&sent(60)), (102, 17, Transport::Udp));
         assert_eq!(
-            seen(&sent(60).with_kind(Kind::Pong)),
+            seen(&sent(60).turned(Kind::Pong, 0)),
             (102, 17, Transport::Udp)
         );
     }

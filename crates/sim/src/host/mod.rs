@@ -205,10 +205,7 @@ impl Flow {
             (Source::Udp(udp), Kind::Udp) => udp.on_arrival(now, pkt),
             (Source::Voip(voip), Kind::Udp) => voip.on_arrival(now, pkt),
             (Source::Ping(_), Kind::Ping) => {
-                return Some(Packet {
-                    step: self.reverse,
-                    ..pkt.with_kind(Kind::Pong)
-                });
+                return Some(pkt.turned(Kind::Pong, self.reverse));
             }
             (Source::Ping(ping), Kind::Pong) => ping.on_reply(now, pkt),
             (_, kind) => debug_assert!(false, "a {kind:?} packet reached the wrong flow"),

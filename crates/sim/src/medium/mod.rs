@@ -186,7 +186,7 @@ impl Medium {
         sent.radio = n;
         radio.take(aggregate, took, &mut sent.arrived);
         for pkt in &sent.arrived {
-            radio.below.record(now.since(pkt.entered).as_nanos());
+            radio.below.record(now.since(pkt.stamp).as_nanos());
         }
         radio.counted.aggregates += 1;
         radio.counted.sent += sent.arrived.len() as u64;

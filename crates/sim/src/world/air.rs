@@ -50,7 +50,7 @@ impl World<'_> {
                 Duration::ZERO
             };
             watch.probe.on_taken(&Taken {
-                waited: self.now.since(pkt.entered),
+                waited: self.now.since(pkt.stamp),
                 size: pkt.size(),
                 busy,
             });

@@ -46,9 +46,8 @@ impl World<'_> {
         {
             return self.on_transaction(id, due);
         }
-        if let Some((mut pkt, next)) = flow.next_probe(self.now) {
-            pkt.step = flow.forward;
-            let pkt = pkt.in_class(flow.class);
+        if let Some((pkt, next)) = flow.next_probe(self.now) {
+            let pkt = pkt.turned(pkt.kind(), flow.forward).in_class(flow.class);
             self.agenda.schedule(next, Event::Sender(id));
             self.forward(&pkt);
         }
@@ -65,10 +64,9 @@ impl World<'_> {
             flow.sender_due = Instant::MAX;
         }
         if due <= self.now
-            && let Some((mut pkt, next)) = flow.next_probe(self.now)
+            && let Some((pkt, next)) = flow.next_probe(self.now)
         {
-            pkt.step = flow.forward;
-            let pkt = pkt.in_class(flow.class);
+            let pkt = pkt.turned(pkt.kind(), flow.forward).in_class(flow.class);
             due = next;
             self.forward(&pkt);
         }

@@ -32,12 +32,8 @@ impl World<'_> {
 
     pub(super) fn put_on_line(&mut self, id: u32, pkt: &Packet) {
         let line = &mut self.lines[id as usize];
-        let on_line = Packet {
-            step: pkt.step + 1,
-            ..*pkt
-        };
         let (n, before) = (line.link, line.next());
-        match line.push(self.now, on_line) {
+        match line.push(self.now, pkt.onward(self.now)) {
             Fate::Lost => {
                 self.seen.watch(n).on_lost(self.now, pkt);
             }
@@ -68,7 +64,7 @@ impl World<'_> {
         if let Some(at) = next {
             self.agenda.schedule(at, Event::Line(id));
         }
-        if self.routes.step(pkt.step) == Step::End {
+        if self.routes.step(pkt.step()) == Step::End {
             let follows = next == Some(self.now) && owner == Some(pkt.owner);
             self.deliver(&pkt, follows);
         } else {

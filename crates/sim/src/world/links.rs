@@ -13,14 +13,10 @@ impl World<'_> {
     /// Sends a packet on from where it is.
     #[inline]
     pub(super) fn forward(&mut self, pkt: &Packet) {
-        match self.routes.step(pkt.step) {
+        match self.routes.step(pkt.step()) {
             Step::Link(id) => self.offer(id, pkt),
             Step::Wire(id) => {
-                let on_wire = Packet {
-                    step: pkt.step + 1,
-                    ..*pkt
-                };
-                if let Some(at) = self.wires[id as usize].push(self.now, on_wire) {
+                if let Some(at) = self.wires[id as usize].push(self.now, pkt) {
                     self.agenda.schedule(at, Event::Wire(id));
                 }
             }
@@ -36,14 +32,10 @@ impl World<'_> {
     /// Offers a packet to a link's queue.
     #[inline]
     fn enqueue(&mut self, id: u32, pkt: &Packet) -> &mut Link {
-        let queued = Packet {
-            entered: self.now,
-            step: pkt.step + 1,
-            ..*pkt
-        };
         let link = &mut self.links[id as usize];
         let mut watch = self.seen.watch(id);
-        link.qdisc.enqueue(self.now, queued, &mut watch);
+        link.qdisc
+            .enqueue(self.now, pkt.onward(self.now), &mut watch);
         link
     }
 
@@ -65,15 +57,16 @@ impl World<'_> {
     pub(super) fn on_link(&mut self, id: u32) -> Option<Instant> {
         loop {
             let link = &mut self.links[id as usize];
-            let turn = link.turn(self.now, &mut self.seen.watch(id));
-            link.awaited = turn.again.is_some();
+            let mut left = None;
+            let again = link.turn(self.now, &mut self.seen.watch(id), &mut left);
+            link.awaited = again.is_some();
             if link.timed {
                 self.follow_queue_timer(id);
             }
-            if let Some(pkt) = &turn.left {
+            if let Some(pkt) = &left {
                 self.forward(pkt);
             }
-            match turn.again {
+            match again {
                 // A bucket with credit left goes on at once.
                 Some(at) if at <= self.now => {}
                 again => return again,

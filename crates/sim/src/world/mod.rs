@@ -220,7 +220,7 @@ impl<'a> World<'a> {
             Event::Link(id) => return self.on_link(id),
             Event::Wire(id) => {
                 let (pkt, next) = self.wires[id as usize].pop();
-                if self.routes.step(pkt.step) == Step::End {
+                if self.routes.step(pkt.step()) == Step::End {
                     let follows = next == Some(self.now)
                         && self.wires[id as usize].next_flow() == Some(pkt.owner);
                     self.deliver(&pkt, follows);
