@@ -96,10 +96,7 @@ impl Receiver {
                 self.ack_now |= seg.flags.has(Flags::CWR);
                 if ce != self.ece && seg.seq >= self.next {
                     if self.delayed_ack_at.is_some() {
-                        let ack = self.acknowledgement(now);
-                        out.push(ack);
-                        self.acked = self.next;
-                        self.since_ack = 0;
+                        self.acknowledge(now, out);
                     }
                     self.ack_now = true;
                     self.ece = ce;

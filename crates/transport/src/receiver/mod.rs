@@ -423,27 +423,28 @@ impl Receiver {
         }
     }
 
-    fn acknowledgement(&mut self, now: Instant) -> Segment {
-        let mut seg = Segment {
+    /// Writes an acknowledgement where it is to lie: a copy would wait for its fields.
+    fn acknowledge(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        out.push(Segment {
             ack: self.next,
             ts_val: self.ticks.stamp(now),
             ts_ecr: self.echo,
             window: self.window.advertised(),
             flags: Flags::ACK,
             ..Segment::EMPTY
-        };
-        if let Some(held) = &mut self.held {
-            held.report(&mut seg);
+        });
+        if let Some(seg) = out.last_mut() {
+            if let Some(held) = &mut self.held {
+                held.report(seg);
+            }
+            self.tell(seg);
         }
-        self.tell(&mut seg);
-        seg
+        self.acked = self.next;
+        self.since_ack = 0;
     }
 
     fn send_ack(&mut self, now: Instant, out: &mut Vec<Segment>) {
-        let seg = self.acknowledgement(now);
-        out.push(seg);
-        self.acked = self.next;
-        self.since_ack = 0;
+        self.acknowledge(now, out);
         self.pushed = false;
         self.ack_pending = false;
         self.ack_now = false;

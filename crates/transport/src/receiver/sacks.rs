@@ -97,7 +97,15 @@ impl OutOfOrder {
     }
 
     /// Writes the SACK blocks of an acknowledgement: a duplicate first, then the latest runs.
+    #[inline]
     pub(super) fn report(&mut self, seg: &mut Segment) {
+        // Those remembered are at the front.
+        if self.duplicate.is_some() || self.recent[0].is_some() {
+            self.write(seg);
+        }
+    }
+
+    fn write(&mut self, seg: &mut Segment) {
         let mut count = 0;
         if let Some(duplicate) = self.duplicate.take() {
             seg.sacks[0] = duplicate;
