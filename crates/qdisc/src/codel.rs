@@ -301,6 +301,7 @@ impl Control {
     }
 
     /// RFC 8289 `dodequeue`: the next packet, and whether the queue is standing.
+    #[inline(never)]
     fn dodequeue<P: Packet>(
         first_above_time: &mut Option<Instant>,
         law: &Law,

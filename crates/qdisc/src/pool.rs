@@ -22,7 +22,8 @@ struct Node<P> {
     arrived: Instant,
     /// Towards the newer packet, or to the next vacant node.
     next: u32,
-    /// Towards the older packet.
+    /// Towards the older packet; of the oldest, anything: its successor is not touched when it
+    /// leaves.
     prev: u32,
     pkt: Option<P>,
 }
@@ -82,21 +83,17 @@ impl<P: Packet> Pool<P> {
     pub(crate) fn pop(&mut self, list: &mut List) -> Option<(P, Instant)> {
         let at = list.oldest;
         let node = self.nodes.get_mut(index(at))?;
-        let next = node.next;
-        let taken = self.take(list, at);
-        list.oldest = next;
-        match self.nodes.get_mut(index(next)) {
-            Some(next) => next.prev = NONE,
-            None => list.newest = NONE,
+        list.oldest = node.next;
+        if node.next == NONE {
+            list.newest = NONE;
         }
-        taken
+        self.take(list, at)
     }
 
     /// Removes the newest packet of `list` and says when it arrived.
     pub(crate) fn pop_newest(&mut self, list: &mut List) -> Option<(P, Instant)> {
         let at = list.newest;
-        let node = self.nodes.get_mut(index(at))?;
-        let prev = node.prev;
+        let prev = self.before(list, at)?;
         let taken = self.take(list, at);
         list.newest = prev;
         match self.nodes.get_mut(index(prev)) {
@@ -108,7 +105,8 @@ impl<P: Packet> Pool<P> {
 
     /// Removes the packet at `at` of `list`, a place that [`Pool::iter`] told.
     pub(crate) fn remove(&mut self, list: &mut List, at: u32) -> Option<(P, Instant)> {
-        let &Node { next, prev, .. } = self.nodes.get(index(at))?;
+        let prev = self.before(list, at)?;
+        let next = self.nodes[index(at)].next;
         let taken = self.take(list, at);
         match self.nodes.get_mut(index(prev)) {
             Some(prev) => prev.next = next,
@@ -134,6 +132,12 @@ impl<P: Packet> Pool<P> {
     /// The newest packet of `list`.
     pub(crate) fn newest(&self, list: &List) -> Option<&P> {
         self.nodes.get(index(list.newest))?.pkt.as_ref()
+    }
+
+    /// The node before `at` in `list`, if there is a node `at`.
+    fn before(&self, list: &List, at: u32) -> Option<u32> {
+        let node = self.nodes.get(index(at))?;
+        Some(if at == list.oldest { NONE } else { node.prev })
     }
 
     /// Empties node `at` of `list`; its neighbours are the caller's.
