@@ -97,7 +97,7 @@ impl Endpoint {
         if app.done && self.role == Role::Client {
             self.confirm();
         }
-        for &limit in app.limits() {
+        for limit in app.limits() {
             // That the peer is blocked is known: it was told all that it may send, or will be.
             if !limit.is_blocked {
                 self.outgoing.on_limit(limit);

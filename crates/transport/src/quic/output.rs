@@ -159,18 +159,15 @@ impl Endpoint {
         }
         let ack_due = !early && space.received.is_due(now);
         let limits = !early && (self.incoming.has_due() || self.outgoing.has_notice());
-        let wants = self.outgoing.has_pending() || limits || self.done_pending || probe;
+        let has_data = self.outgoing.has_pending();
+        let wants = has_data || limits || self.done_pending || probe;
         let may_send = wants && self.may_send(APP) && self.is_paced(now);
         if !ack_due && !may_send {
             return;
         }
         let space = &self.spaces[APP];
         draft.content.app = Some(App::new(space.next(), early));
-        let for_data = if may_send && self.outgoing.has_pending() {
-            FRAME_WORDS
-        } else {
-            0
-        };
+        let for_data = if may_send && has_data { FRAME_WORDS } else { 0 };
         if !early && space.received.is_pending() {
             let for_limit = if may_send && limits { LIMIT_WORDS } else { 0 };
             size += self.add_ack(now, for_data + for_limit, draft);
@@ -297,8 +294,9 @@ impl Endpoint {
 
     /// Pads the datagram, numbers its packets and remembers them.
     fn commit(&mut self, now: Instant, draft: &mut Draft) -> Datagram {
-        let content = draft.content;
+        let content = &draft.content;
         let to_pad = content.openings[INITIAL]
+            .as_ref()
             .is_some_and(|opening| self.role == Role::Client || opening.is_eliciting());
         if to_pad {
             let last = draft.sizes.iter().rposition(|&size| size > 0).unwrap_or(0);
@@ -309,11 +307,10 @@ impl Endpoint {
         let datagram = content.encode(payload, self.params.ect());
         self.bytes_sent += u64::from(payload);
         self.counters.datagrams += 1;
-        let openings = content
-            .openings
-            .map(|opening| opening.map(|o| o.is_eliciting()));
-        let app = content.app.map(|app| app.is_eliciting());
-        let packets = openings.into_iter().chain([app]);
+        let openings = content.openings.iter();
+        let openings = openings.map(|opening| opening.as_ref().map(Opening::is_eliciting));
+        let app = content.app.as_ref().map(App::is_eliciting);
+        let packets = openings.chain([app]);
         for (n, eliciting) in packets.enumerate() {
             if let Some(eliciting) = eliciting {
                 self.remember(now, n, eliciting, datagram, narrow(draft.sizes[n]));

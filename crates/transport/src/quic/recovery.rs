@@ -190,16 +190,11 @@ impl Endpoint {
 
     /// What an application packet carried has arrived.
     fn confirm_content(&mut self, sent: &Sent) {
-        let Some(app) = sent.datagram.app() else {
-            return;
-        };
-        if let Some(ack) = app.ack {
-            self.app().received.forget_through(ack.largest());
+        if let Some(largest) = sent.datagram.largest_acknowledged() {
+            self.app().received.forget_through(largest);
         }
         if !sent.is(TAKEN) {
-            for _ in app.frames() {
-                self.outgoing.on_acked();
-            }
+            self.outgoing.on_acked(sent.datagram.frame_count());
         }
     }
 
@@ -276,7 +271,7 @@ impl Endpoint {
             return;
         };
         self.done_pending |= app.done;
-        for &limit in app.limits() {
+        for limit in app.limits() {
             if limit.is_blocked {
                 self.outgoing.on_notice_lost(limit);
             } else {

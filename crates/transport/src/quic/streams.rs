@@ -81,7 +81,7 @@ mod tests {
                     }
                     _ => {
                         inn.on_frame(&frame);
-                        out.on_acked();
+                        out.on_acked(1);
                     }
                 }
             }

@@ -87,7 +87,8 @@ pub(super) struct App {
     pub(super) ack: Option<Ack>,
     frames: [Frame; MOST_FRAMES],
     count: u8,
-    limits: [Limit; MOST_LIMITS],
+    /// In the words of a datagram, since most packets have none.
+    limits: [[u32; LIMIT_WORDS]; MOST_LIMITS],
     limit_count: u8,
 }
 
@@ -112,13 +113,14 @@ impl App {
         }
     }
 
-    pub(super) fn limits(&self) -> &[Limit] {
-        &self.limits[..usize::from(self.limit_count)]
+    pub(super) fn limits(&self) -> impl Iterator<Item = Limit> {
+        let limits = self.limits.into_iter().map(Limit::of);
+        limits.take(usize::from(self.limit_count))
     }
 
     pub(super) fn push_limit(&mut self, limit: Limit) {
         if let Some(place) = self.limits.get_mut(usize::from(self.limit_count)) {
-            *place = limit;
+            *place = limit.words();
             self.limit_count += 1;
         }
     }
@@ -150,8 +152,8 @@ impl Content {
     /// Words not taken yet; an application packet that is not there takes none.
     pub(super) fn room(&self) -> usize {
         let openings = self.openings.iter().flatten().count();
-        let app = self.app.map_or(0, |app| {
-            1 + app.ack.map_or(0, |ack| ack.words())
+        let app = self.app.as_ref().map_or(0, |app| {
+            1 + app.ack.as_ref().map_or(0, Ack::words)
                 + FRAME_WORDS * usize::from(app.count)
                 + LIMIT_WORDS * usize::from(app.limit_count)
         });
@@ -170,6 +172,7 @@ impl Content {
         self.room() >= FRAME_WORDS
             && self
                 .app
+                .as_ref()
                 .is_some_and(|app| usize::from(app.count) < MOST_FRAMES)
     }
 
@@ -178,6 +181,7 @@ impl Content {
         self.room() >= LIMIT_WORDS + beside
             && self
                 .app
+                .as_ref()
                 .is_some_and(|app| usize::from(app.limit_count) < MOST_LIMITS)
     }
 
@@ -245,7 +249,22 @@ impl Datagram {
     /// Whether it carries data of streams.
     #[inline]
     pub const fn has_data(&self) -> bool {
-        (self.words[0] >> FRAMES_AT) & COUNT != 0
+        self.frame_count() != 0
+    }
+
+    /// How many pieces of streams it carries.
+    #[inline]
+    pub(super) const fn frame_count(&self) -> u32 {
+        (self.words[0] >> FRAMES_AT) & COUNT
+    }
+
+    /// The largest packet number that the ACK of its 0-RTT or 1-RTT packet acknowledges, if it has one.
+    #[inline]
+    pub(super) const fn largest_acknowledged(&self) -> Option<u32> {
+        if self.words[0] & ACK == 0 {
+            return None;
+        }
+        Some(self.words[self.app_at() + 1])
     }
 
     /// The packet number of its 0-RTT or 1-RTT packet, if it has one.
@@ -418,7 +437,7 @@ impl Writer {
                 below = start;
             }
         }
-        for word in app.limits().iter().flat_map(|limit| limit.words()) {
+        for word in app.limits().flat_map(Limit::words) {
             self.word(word);
         }
         for frame in app.frames() {

@@ -153,6 +153,7 @@ impl Incoming {
     }
 
     /// Whether the peer is to be told that it may send more.
+    #[inline]
     pub(in super::super) fn has_due(&self) -> bool {
         self.is_due || !self.due.is_empty()
     }

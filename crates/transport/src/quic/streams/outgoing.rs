@@ -119,6 +119,7 @@ impl Outgoing {
     }
 
     /// Whether there is anything to send, again or for the first time, that no limit forbids.
+    #[inline]
     pub(in super::super) fn has_pending(&self) -> bool {
         !self.lost.is_empty() || self.next_ready().is_some()
     }
@@ -129,6 +130,7 @@ impl Outgoing {
     }
 
     /// The place in `ready` of the next stream that may send.
+    #[inline]
     fn next_ready(&self) -> Option<usize> {
         if self.sent < self.max {
             return (!self.ready.is_empty()).then_some(0);
@@ -140,6 +142,7 @@ impl Outgoing {
     }
 
     /// Whether `MAX_DATA` holds back data.
+    #[inline]
     fn is_connection_blocked(&self) -> bool {
         self.sent >= self.max
             && self
@@ -154,6 +157,7 @@ impl Outgoing {
     }
 
     /// Whether the peer is to be told of a limit that holds back data.
+    #[inline]
     pub(in super::super) fn has_notice(&self) -> bool {
         !self.untold.is_empty() || self.told != Some(self.max) && self.is_connection_blocked()
     }
@@ -235,7 +239,11 @@ impl Outgoing {
         stream.fin_sent = frame.fin;
         let more = stream.is_ready();
         self.sent += now as u64;
-        self.ready.remove(place);
+        if place == 0 {
+            self.ready.pop_front();
+        } else {
+            self.ready.remove(place);
+        }
         if more {
             self.queue(id);
         }
@@ -265,9 +273,9 @@ impl Outgoing {
         Some((first, true))
     }
 
-    /// A frame has arrived.
-    pub(in super::super) const fn on_acked(&mut self) {
-        self.in_flight -= 1;
+    /// So many frames have arrived.
+    pub(in super::super) const fn on_acked(&mut self, frames: u32) {
+        self.in_flight -= frames as u64;
     }
 
     /// A frame is to be sent again.

@@ -62,6 +62,10 @@ fn application_packets_survive_as_large_as_they_may_be() {
         assert_eq!(Datagram::from_segment(&segment), datagram);
         assert_eq!(datagram.content(), content);
         assert_eq!(datagram.app_number(), content.app.map(|app| app.pn));
+        let app = content.app.unwrap();
+        let largest = app.ack.map(|ack| ack.largest());
+        assert_eq!(datagram.largest_acknowledged(), largest);
+        assert_eq!(datagram.frame_count() as usize, app.frames().len());
     }
     assert!(full > 100, "no packet filled its words");
 }
