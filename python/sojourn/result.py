@@ -151,6 +151,7 @@ class Result:
             replications=checked.replications,
             measured_s=checked.duration_s - checked.warmup_s,
             waited=self.per_application,
+            applications=self.applications,
         )
 
     def summary(self) -> pl.DataFrame:

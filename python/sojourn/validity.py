@@ -77,6 +77,7 @@ def assess(
     replications: int,
     measured_s: float,
     waited: pl.DataFrame | None = None,
+    applications: pl.DataFrame | None = None,
 ) -> Validity:
     """Look for what limits a result.
 
@@ -92,6 +93,8 @@ def assess(
         Simulated seconds that totals cover.
     waited
         What :func:`sojourn.waiting.per_application` returns.
+    applications
+        The table of an outcome.
 
     Returns
     -------
@@ -104,6 +107,7 @@ def assess(
         *_connections(flows),
         *_losses(flows),
         *_unwaited(waited),
+        *_unsettled(applications),
         *_twins(flows, links),
     ]
     order = list(Severity)
@@ -212,6 +216,36 @@ def _unwaited(waited: pl.DataFrame | None) -> list[Finding]:
         .agg(runs=pl.len(), before=pl.col("begun_before").sum())
         .iter_rows(named=True)
     ]
+
+
+def _unsettled(applications: pl.DataFrame | None) -> list[Finding]:
+    """Name the tests of responsiveness whose result is not what the draft calls one."""
+    if applications is None or applications.is_empty():
+        return []
+    tests = applications.filter(pl.col("kind") == "responsiveness").group_by(
+        "arm", "group", maintain_order=True
+    )
+    counted = tests.agg(
+        tests=pl.len(),
+        without=pl.col("rpm").is_null().sum(),
+        unsettled=(pl.col("rpm_confidence") != "high").sum(),
+    )
+    findings = []
+    for row in counted.iter_rows(named=True):
+        of_them = f"of {row['tests']} tests of {row['group']}"
+        if row["without"]:
+            text = (
+                f"{row['arm']}: {row['without']} {of_them} had too few probes for a result: run "
+                "for longer."
+            )
+            findings.append(Finding(severity=Severity.WARNING, text=text))
+        if row["unsettled"]:
+            text = (
+                f"{row['arm']}: {row['unsettled']} {of_them} did not settle: their RPM is that of "
+                "the last four seconds of the run (rpm_confidence)."
+            )
+            findings.append(Finding(severity=Severity.NOTE, text=text))
+    return findings
 
 
 def _twins(flows: pl.DataFrame, links: pl.DataFrame) -> list[Finding]:

@@ -78,6 +78,22 @@ def test_waiting_times_are_estimated_over_runs() -> None:
     assert estimates["voice", "mos_mean"]["mean"] > 4
 
 
+@pytest.mark.parametrize(
+    ("duration", "expected", "words"),
+    [("5s", "note", "2 of 2 tests of test did not settle"), ("2.01s", "warning", "too few probes")],
+)
+def test_a_test_of_responsiveness_that_did_not_settle_is_told(
+    duration: str, expected: str, words: str
+) -> None:
+    built = _scenario(sj.Responsiveness(direction="down", name="test")).replace(duration=duration)
+    found = sj.run(built).validity.findings
+    told = [
+        (finding.severity, finding.text) for finding in found if "tests of test" in finding.text
+    ]
+    assert [severity for severity, _ in told] == [expected]
+    assert words in told[0][1]
+
+
 def test_a_visit_that_lasts_from_the_warm_up_to_the_end_is_told() -> None:
     built = _scenario(
         sj.Web(direction="down", name="users", page="large", visits=1),
