@@ -3,8 +3,8 @@
 use std::fmt;
 
 use sojourn_net::{Duration, Instant};
+use sojourn_transport::SlowStart;
 use sojourn_transport::quic::Params;
-use sojourn_transport::{CcKind, SlowStart};
 
 use crate::outcome::{Outcome, Sent};
 use crate::quic_path::connection::Connection;
@@ -78,7 +78,7 @@ fn ours(params: &Params, scenario: &Scenario, path: Path) -> Outcome {
 /// The runs of both.
 fn run(scenario: &Scenario) -> (Vec<Outcome>, Vec<Outcome>) {
     let params = Params {
-        cc: CcKind::Reno,
+        cc: scenario.cc,
         // As quinn-proto's, which nothing but congestion ends.
         slow_start: Some(SlowStart::Standard),
         max_datagram: 1_200,

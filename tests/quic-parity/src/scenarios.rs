@@ -21,6 +21,7 @@
 use std::ops::Range;
 
 use sojourn_net::{Duration, Instant, Rate};
+use sojourn_transport::CcKind;
 use sojourn_transport::quic::FlowControl;
 
 use crate::quic_path::connection::Transfer;
@@ -51,6 +52,8 @@ pub(crate) struct Scenario {
     pub(crate) by_rfc: Option<f64>,
     /// Losses are for comparison too, and the window.
     pub(crate) bulk: bool,
+    /// `reno` or `cubic`.
+    pub(crate) cc: CcKind,
     /// What may be sent before it is read.
     pub(crate) flow: FlowControl,
 }
@@ -73,6 +76,7 @@ fn scenario(name: &'static str, rtt: u64, response: u64) -> Scenario {
         instants: Vec::new(),
         by_rfc: None,
         bulk: false,
+        cc: CcKind::Reno,
         flow: FlowControl {
             data: 1 << 40,
             stream_data: 1 << 40,
@@ -138,14 +142,18 @@ pub(crate) fn all() -> Vec<Scenario> {
     outage.completion = Off::Part(0.05);
     all.push(outage);
 
-    for (name, rtt, limit) in [
-        ("newreno, 40 ms, queue 40", 40, 40),
-        ("newreno, 100 ms, queue 20", 100, 20),
-        ("newreno, 20 ms, queue 100", 20, 100),
+    for (cc, name, rtt, limit) in [
+        (CcKind::Reno, "newreno, 40 ms, queue 40", 40, 40),
+        (CcKind::Reno, "newreno, 100 ms, queue 20", 100, 20),
+        (CcKind::Reno, "newreno, 20 ms, queue 100", 20, 100),
+        (CcKind::Cubic, "cubic, 40 ms, queue 40", 40, 40),
+        (CcKind::Cubic, "cubic, 100 ms, queue 20", 100, 20),
+        (CcKind::Cubic, "cubic, 20 ms, queue 100", 20, 100),
     ] {
         let mut bulk = behind(scenario(name, rtt, 10_000_000), 10, limit);
         bulk.completion = Off::Part(0.05);
         bulk.bulk = true;
+        bulk.cc = cc;
         all.push(bulk);
     }
     for (name, data, stream_data) in [

@@ -12,12 +12,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use quinn_proto::congestion::NewRenoConfig;
+use quinn_proto::congestion::{ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig,
     Event as Told, ServerConfig, StreamEvent, StreamId, TransportConfig, VarInt, WriteError,
 };
 use sojourn_net::{Duration, Instant};
+use sojourn_transport::CcKind;
 use sojourn_transport::quic::{FlowControl, Params};
 
 use crate::outcome::{Outcome, Sent};
@@ -89,25 +90,30 @@ const fn peer(end: To) -> To {
     }
 }
 
-fn transport(flow: FlowControl) -> Arc<TransportConfig> {
+fn transport(params: &Params) -> Arc<TransportConfig> {
+    let FlowControl { data, stream_data } = params.flow;
+    let control: Arc<dyn ControllerFactory + Send + Sync> = match params.cc {
+        CcKind::Cubic => Arc::new(CubicConfig::default()),
+        _ => Arc::new(NewRenoConfig::default()),
+    };
     let mut config = TransportConfig::default();
     config
         .initial_mtu(1_200)
         .mtu_discovery_config(None)
-        .stream_receive_window(VarInt::from_u64(flow.stream_data).unwrap())
-        .receive_window(VarInt::from_u64(flow.data).unwrap())
+        .stream_receive_window(VarInt::from_u64(stream_data).unwrap())
+        .receive_window(VarInt::from_u64(data).unwrap())
         .send_window(1 << 40)
-        .congestion_controller_factory(Arc::new(NewRenoConfig::default()))
+        .congestion_controller_factory(control)
         .enable_segmentation_offload(false);
     Arc::new(config)
 }
 
-fn end(server: bool, stand_in: StandIn, flow: FlowControl) -> End {
+fn end(server: bool, stand_in: StandIn, params: &Params) -> End {
     let mut config = EndpointConfig::new(Arc::new(stand_in));
     config.grease_quic_bit(false);
     let server = server.then(|| {
         let mut config = ServerConfig::new(Arc::new(stand_in), Arc::new(stand_in));
-        config.transport_config(transport(flow));
+        config.transport_config(transport(params));
         Arc::new(config)
     });
     End {
@@ -130,8 +136,8 @@ pub(crate) fn run(params: &Params, transfer: Transfer, path: Path, limit: Durati
         #[expect(clippy::disallowed_methods, reason = "the origin of virtual time")]
         origin: std::time::Instant::now(),
         now: Instant::ZERO,
-        client: end(false, stand_in, params.flow),
-        server: end(true, stand_in, params.flow),
+        client: end(false, stand_in, params),
+        server: end(true, stand_in, params),
         path,
         transfer,
         agenda: BinaryHeap::new(),
@@ -140,7 +146,7 @@ pub(crate) fn run(params: &Params, transfer: Transfer, path: Path, limit: Durati
         outcome: Outcome::default(),
     };
     let mut config = ClientConfig::new(Arc::new(stand_in));
-    config.transport_config(transport(params.flow));
+    config.transport_config(transport(params));
     let (at, to) = (run.std_now(), address(To::Server));
     let opened = run.client.endpoint.connect(at, config, to, "server");
     run.client.connection = Some(opened.unwrap());
