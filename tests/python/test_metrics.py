@@ -1,5 +1,8 @@
 """Metrics on tables small enough to check by hand."""
 
+import json
+from pathlib import Path
+
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -124,6 +127,19 @@ def test_induced_latency_interpolates_and_averages_the_series_as_flent_does() ->
     induced, _ = latencies(pl.concat([first, second]), warmup_s=0.0)
     points = [10.0, (10.0 + 30.0) / 2, (30.0 + 50.0) / 2]
     assert induced == pytest.approx(sum(points) / 3 - 10.0)
+
+
+def test_induced_latency_is_what_flent_itself_computes() -> None:
+    """Series with losses, gaps and unequal ends, and what flent made of them."""
+    file = Path(__file__).with_name("flent_mean_span.json")
+    cases = json.loads(file.read_text(encoding="utf-8"))["cases"]
+    assert len(cases) == 8
+    for case in cases:
+        seen = pl.concat([replies(values, flow=name) for name, values in case["series"].items()])
+        begin = min(values[0][0] for values in case["series"].values())
+        # A point stands at 5 s, within rounding.
+        induced, _ = latencies(seen, warmup_s=begin + 4.999, load_s=9.0)
+        assert induced == pytest.approx(case["mean_span_ms"], abs=1e-6)
 
 
 def test_a_gap_of_more_than_a_second_has_no_points() -> None:
