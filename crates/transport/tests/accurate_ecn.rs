@@ -163,7 +163,7 @@ fn every_mark_is_heard_by(params: SenderParams) {
         .run();
         assert_eq!(end.state, State::Done, "{}", params.cc);
         let (arrived, heard) = (end.counters.marked, end.counters.marks_heard);
-        // Where three SACK blocks leave no room for the option, eights may be heard too many.
+        // Where three SACK blocks leave no room for the option, eights may be feared that were none.
         let lossy = room < 1_000;
         assert!(
             heard == arrived || lossy && heard > arrived,
@@ -172,6 +172,8 @@ fn every_mark_is_heard_by(params: SenderParams) {
         marked += arrived;
         surplus += heard - arrived;
     }
+    println!("{}: {surplus} too many of {marked}", params.cc);
     assert!(marked > 10_000, "only {marked}");
-    assert!(8 * surplus < marked, "{surplus} of {marked}");
+    // 48 of 15,757 at most when this was written.
+    assert!(150 * surplus < marked, "{surplus} of {marked}");
 }

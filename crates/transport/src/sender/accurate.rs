@@ -24,17 +24,24 @@ pub(super) struct Heard {
     cep: u8,
     /// Bytes marked, modulo 2^24.
     ceb: u32,
+    /// Packets taken for marked since an option told the bytes: those are among its bytes again.
+    ahead: u32,
 }
 
 impl Heard {
     /// Of a connection whose handshake is over.
-    const START: Self = Self { cep: 5, ceb: 0 };
+    const START: Self = Self {
+        cep: 5,
+        ceb: 0,
+        ahead: 0,
+    };
 
     /// How many packets were marked since, by a counter and the option, if there is one.
     fn marks(&mut self, cep: u8, ceb: Option<u32>) -> u32 {
         let some = u32::from(cep.wrapping_sub(self.cep) % 8);
         let Some(ceb) = ceb else {
             self.cep = cep;
+            self.ahead += some;
             return some;
         };
         let bytes = ceb.wrapping_sub(self.ceb) % (1 << 24);
@@ -44,7 +51,8 @@ impl Heard {
         }
         self.cep = cep;
         self.ceb = ceb;
-        let packets = bytes.div_ceil(u32::from(MSS));
+        let ahead = std::mem::take(&mut self.ahead);
+        let packets = bytes.div_ceil(u32::from(MSS)).saturating_sub(ahead);
         some + (packets.saturating_sub(some) + 4) / 8 * 8
     }
 }
@@ -65,7 +73,7 @@ impl Sender {
         };
         self.ecn = offered && (counts || classic);
         if self.accurate.is_some() {
-            // Nothing that came back was marked.
+            // Marks on what came back are not told: nobody there would answer them.
             self.own_count = Flags::of_ace(5);
         }
     }
@@ -93,19 +101,21 @@ impl Sender {
     }
 
     /// Of `delivered` segments, how many were marked, when the acknowledgement showed `marked`.
-    pub(super) const fn surely_marked(&self, seg: &Segment, delivered: u32, marked: u32) -> u32 {
-        if self.accurate.is_none() {
+    pub(super) fn surely_marked(&mut self, seg: &Segment, delivered: u32, marked: u32) -> u32 {
+        let Some(heard) = &mut self.accurate else {
             // RFC 8257: the echo is that of all it acknowledges.
             return if seg.flags.has(Flags::ECE) {
                 delivered
             } else {
                 0
             };
-        }
+        };
         if seg.flags.has(Flags::ACE_OPTION) || delivered <= 7 {
             return marked;
         }
-        marked + (delivered.saturating_sub(marked)) / 8 * 8
+        let feared = delivered.saturating_sub(marked) / 8 * 8;
+        heard.ahead += feared;
+        marked + feared
     }
 }
 
@@ -153,7 +163,20 @@ mod tests {
         let mut heard = Heard {
             cep: 0,
             ceb: (1 << 24) - 1_448,
+            ahead: 0,
         };
         assert_eq!(heard.marks(2, Some(1_448)), 2);
+    }
+
+    #[test]
+    fn what_was_told_without_the_option_is_not_heard_again_with_it() {
+        let mss = u32::from(MSS);
+        let mut heard = Heard::START;
+        assert_eq!(heard.marks(2, None), 5);
+        assert_eq!(heard.marks(2, Some(5 * mss)), 0);
+        // Of thirteen, the counter tells five; the bytes the eight others.
+        assert_eq!(heard.marks(7, None), 5);
+        assert_eq!(heard.marks(0, Some(19 * mss)), 9);
+        assert_eq!(heard.marks(1, Some(20 * mss)), 1);
     }
 }

@@ -422,6 +422,10 @@ impl Sender {
         } else if ack > high {
             // The probe repaired a loss that nothing else will tell of: one reduction.
             self.begin_reduction();
+            if self.is_steered() {
+                // Its window is its own; Linux's DCTCP answers here as it answers marks.
+                self.answer_loss();
+            }
             self.phase = Phase::Cwr;
             self.end_reduction();
             self.keep_open();

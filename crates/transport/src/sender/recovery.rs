@@ -176,9 +176,10 @@ impl Sender {
             self.prior_ssthresh = self.current_ssthresh();
             self.prior_cwnd = self.window.cwnd;
             self.window.ssthresh = self.cc.ssthresh(self.window.cwnd);
+            // Once an episode: a further time-out keeps the threshold (RFC 5681 §3.1).
+            self.answer_loss();
             self.begin_undo();
         }
-        self.answer_loss();
         self.window.cwnd = self.board.in_flight() + 1;
         self.window.cnt = 0;
         if self.phase <= Phase::Disorder && self.board.sacked >= 3 {
@@ -193,7 +194,7 @@ impl Sender {
     }
 
     /// A loss may count for more than a mark.
-    fn answer_loss(&mut self) {
+    pub(super) fn answer_loss(&mut self) {
         if let Some(ssthresh) = self.cc.ssthresh_of_loss(self.window.cwnd) {
             self.window.ssthresh = ssthresh;
         }
