@@ -115,8 +115,13 @@ impl Contender {
         counted.max(idle + SIFS + SLOT.times(slots))
     }
 
-    /// The air, idle since `idle`, is taken by another at `now`: the slots that have passed count.
-    pub(super) fn freeze(&mut self, idle: Instant, now: Instant) {
+    /// The air, idle since `idle`, is taken by another at `now`: the slots that have passed count. Who
+    /// came in that time and had none to wait for draws, as one who comes while somebody sends.
+    pub(super) fn freeze(&mut self, idle: Instant, now: Instant, rng: &mut Rng) {
+        if self.active && self.backoff == 0 && self.since >= idle {
+            self.draw(rng);
+            return;
+        }
         let counting = now.saturating_since(idle + self.class.aifs()).as_nanos();
         let passed = u32::try_from(counting / SLOT.as_nanos()).unwrap_or(u32::MAX);
         self.backoff = self.backoff.saturating_sub(passed);
@@ -175,8 +180,24 @@ mod tests {
         assert_eq!(contender.start(at(2_000)), at(2_000 + 16 + 27));
         contender.backoff = 10;
         assert_eq!(contender.start(at(2_000)), at(2_000 + 16 + 27 + 90));
-        contender.freeze(at(2_000), at(2_000 + 16 + 27 + 35));
+        let mut rng = Rng::new(1);
+        contender.freeze(at(2_000), at(2_000 + 16 + 27 + 35), &mut rng);
         assert_eq!(contender.backoff, 7);
+    }
+
+    #[test]
+    fn who_is_forestalled_in_its_first_wait_draws() {
+        let at = |micros| Instant::ZERO + Duration::from_micros(micros);
+        let mut rng = Rng::new(1);
+        let drawn = (0..100).map(|_| {
+            let mut contender = Contender::new(Class::BestEffort);
+            contender.activate(at(2_010), false, &mut rng);
+            contender.freeze(at(2_000), at(2_020), &mut rng);
+            contender.backoff
+        });
+        let sum: u32 = drawn.sum();
+        // 0 to 15, 7.5 in the mean.
+        assert!((650..850).contains(&sum), "{sum}");
     }
 
     #[test]

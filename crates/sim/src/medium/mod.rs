@@ -111,7 +111,7 @@ impl Medium {
     /// What was due at `now` happens.
     pub(crate) fn on_time(&mut self, now: Instant, sent: &mut Sent) {
         match self.state {
-            State::Idle(since) => self.begin(since, now),
+            State::Idle(since) => self.begin(since, now, sent),
             State::Sending {
                 radio,
                 aggregate,
@@ -123,7 +123,7 @@ impl Medium {
     }
 
     /// Someone sends, or several do.
-    fn begin(&mut self, idle: Instant, now: Instant) {
+    fn begin(&mut self, idle: Instant, now: Instant, sent: &mut Sent) {
         self.colliding.clear();
         for (n, radio) in self.radios.iter_mut().enumerate() {
             let mut winner: Option<Class> = None;
@@ -132,43 +132,45 @@ impl Medium {
                 let due = contender.active && contender.start(idle) <= now;
                 match (due, winner) {
                     (true, None) => winner = Some(class),
-                    // A collision within the radio: the less urgent one draws anew.
+                    // A collision within the radio: the less urgent one draws anew, or gives up.
                     (true, Some(_)) => {
-                        contender.fail(&mut radio.rng);
+                        if contender.fail(&mut radio.rng)
+                            && let Some(aggregate) = radio.next_aggregate(class, room(class))
+                        {
+                            give_up(radio, n, aggregate, Duration::ZERO, sent);
+                        }
                     }
-                    (false, _) => contender.freeze(idle, now),
+                    (false, _) => contender.freeze(idle, now, &mut radio.rng),
                 }
             }
-            if let Some(class) = winner {
-                let limit = class.limit();
-                let room = (limit > Duration::ZERO).then_some(limit);
-                if let Some(aggregate) = radio.next_aggregate(class, room) {
-                    radio.counted.attempts += 1;
-                    self.colliding.push((n, aggregate));
-                }
+            if let Some(class) = winner
+                && let Some(aggregate) = radio.next_aggregate(class, room(class))
+            {
+                radio.counted.attempts += 1;
+                self.colliding.push((n, aggregate));
             }
         }
         self.state = match self.colliding.as_slice() {
             [] => State::Idle(idle),
             &[(radio, aggregate)] => {
-                let spent = aggregate.time + acknowledgement();
+                let takes = aggregate.time + acknowledgement();
                 State::Sending {
                     radio,
                     aggregate,
-                    until: now + spent,
-                    room: aggregate.class.limit().saturating_sub(spent),
+                    until: now + takes,
+                    room: aggregate.class.limit().saturating_sub(takes),
                 }
             }
             several => {
                 let longest = several.iter().map(|(_, aggregate)| aggregate.time).max();
                 // They wait for an acknowledgement in vain.
-                let spent = longest.unwrap_or(Duration::ZERO) + acknowledgement();
+                let takes = longest.unwrap_or(Duration::ZERO) + acknowledgement();
                 for (radio, _) in several {
                     let counted = &mut self.radios[*radio].counted;
                     counted.collisions += 1;
-                    counted.sending += spent;
+                    counted.sending += takes;
                 }
-                State::Collided { until: now + spent }
+                State::Collided { until: now + takes }
             }
         };
     }
@@ -216,13 +218,24 @@ impl Medium {
         for &(n, aggregate) in &self.colliding {
             let radio = &mut self.radios[n];
             if radio.contenders[aggregate.class as usize].fail(&mut radio.rng) {
-                let mut given_up = Vec::new();
-                radio.take(aggregate, aggregate.time, &mut given_up);
-                sent.lost.extend(given_up.into_iter().map(|pkt| (n, pkt)));
+                give_up(radio, n, aggregate, aggregate.time, sent);
             }
         }
         self.state = State::Idle(now);
     }
+}
+
+/// How long the first aggregate of an opportunity may take: its acknowledgement is within the limit.
+fn room(class: Class) -> Option<Duration> {
+    let limit = class.limit();
+    (limit > Duration::ZERO).then(|| limit.saturating_sub(acknowledgement()))
+}
+
+/// An aggregate was tried as often as it may be, and took so much of the air: it is lost.
+fn give_up(radio: &mut Radio, n: usize, aggregate: Aggregate, took: Duration, sent: &mut Sent) {
+    let mut lost = Vec::new();
+    radio.take(aggregate, took, &mut lost);
+    sent.lost.extend(lost.into_iter().map(|pkt| (n, pkt)));
 }
 
 #[cfg(test)]

@@ -142,7 +142,7 @@ fn a_single_radio_sends_what_its_times_add_up_to() {
 }
 
 #[test]
-fn a_slow_client_takes_the_air_unless_it_is_shared() {
+fn a_slow_client_gets_as_many_aggregates_in_turns_and_as_much_air_by_airtime() {
     let slow = vec![(2, Rate::from_bits_per_sec(6_500_000).expect("positive"))];
     let shares = |sharing| {
         let mut medium = air(1, &config(sharing, slow.clone()), Rate::mbit(65));
@@ -159,7 +159,8 @@ fn a_slow_client_takes_the_air_unless_it_is_shared() {
     let (fast_fair, slow_fair) = shares(Sharing::Airtime);
     let ratio = share(fast_fair, slow_fair);
     println!("turns {fast} {slow_one}, airtime {fast_fair} {slow_fair}");
-    assert!((9.0..16.0).contains(&ratio), "{fast_fair} {slow_fair}");
+    // The air of an aggregate and its acknowledgement: 28 packets in 5.464 ms, 2 in 3.932 ms.
+    assert!((9.8..10.4).contains(&ratio), "{fast_fair} {slow_fair}");
 }
 
 #[test]
