@@ -279,6 +279,8 @@ const PERIOD: Duration = Duration::from_micros(6_250);
 struct Shares {
     shadow: Shadow,
     size: u32,
+    /// Whole samples for each flow that has any; a division that few arrivals change.
+    even: f64,
     /// Equation (5), where it is applied.
     average: Option<Average>,
 }
@@ -299,6 +301,7 @@ impl Shares {
         Self {
             shadow: Shadow::new(params.shadow, params.table, sample, rng),
             size: params.shadow,
+            even: most,
             average: params.average.then(|| Average {
                 m_f: FairShare {
                     alpha: params.alpha,
@@ -318,6 +321,7 @@ impl Shares {
         let bin = self.shadow.bin(flow);
         let flows = self.shadow.flows();
         self.shadow.replace_oldest(bin);
+        self.even = f64::from(self.size / self.shadow.flows().max(1));
         if let Some(average) = &mut self.average
             && self.shadow.flows() != flows
         {
@@ -331,7 +335,7 @@ impl Shares {
     fn fair(&self) -> f64 {
         match &self.average {
             Some(average) => average.m_f.value,
-            None => f64::from(self.size / self.shadow.flows().max(1)),
+            None => self.even,
         }
     }
 }
@@ -367,7 +371,9 @@ impl Targets {
         // A flow without samples has a target beyond all delays.
         let target = self.target * power(m_f / m_i, self.exponent);
         if as_nanos(sojourn) < target || backlog <= self.maxpacket {
-            *first_above = None;
+            if first_above.is_some() {
+                *first_above = None;
+            }
             return false;
         }
         match *first_above {
