@@ -1,11 +1,12 @@
 """What documents show is true."""
 
 import re
+import shlex
 
 import pytest
 
 import sojourn as sj
-from shell import ROOT
+from shell import ROOT, Command
 from sojourn import groups, study, waiting
 from sojourn.metrics import per_run_metrics
 
@@ -26,6 +27,29 @@ def test_a_snippet_of_the_readme_runs(
 ) -> None:
     monkeypatch.chdir(str(tmp_path))
     exec(compile(snippet, "README.md", "exec"), {})  # noqa: S102 - our own README
+
+
+def test_the_readme_shows_commands_that_exist(sojourn: Command) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8").replace("\\\n", " ")
+    commands = [
+        shlex.split(line, comments=True)
+        for line in re.findall(r"^sojourn (compare.*)", text, re.MULTILINE)
+    ]
+    assert len(commands) > 3
+    for words in commands:
+        plain = words[: words.index(">")] if ">" in words else words
+        done = sojourn(*plain, *([] if "--generate" in plain else ["--dry-run"]))
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_glossary_has_every_abbreviation_of_the_metrics_in_order() -> None:
+    text = (ROOT / "GLOSSARY.md").read_text(encoding="utf-8")
+    words = re.findall(r"^\| \*\*(.+?)\*\*", text, re.MULTILINE)
+    assert words == sorted(words, key=str.lower)
+    glance = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8").split("\n## Per run\n")[0]
+    short = set(re.findall(r"^\| [^|]*?\b([A-Z]{3})\b", glance, re.MULTILINE))
+    assert {"PLT", "MOS", "RPM"} <= short
+    assert short <= set(words)
 
 
 def test_the_scenario_of_the_reference_is_valid() -> None:
