@@ -7,9 +7,10 @@ use sojourn_qdisc::QdiscSpec;
 use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Records, Traffic, run};
 use sojourn_transport::{CcKind, SenderParams, SlowStart};
 
-/// Flows over 50 ms and one link.
+/// Flows over one link.
 struct Dumbbell {
     mbit: u64,
+    rtt_ms: u64,
     qdisc: &'static str,
     seconds: u64,
     /// What is measured is what comes after.
@@ -38,7 +39,7 @@ fn float(n: u64) -> f64 {
 
 impl Dumbbell {
     fn records(&self) -> Records {
-        let one_way = Duration::from_millis(25);
+        let one_way = Duration::from_millis(self.rtt_ms / 2);
         let flow = |(n, params): (usize, &SenderParams)| FlowConfig {
             name: format!("flow {n}"),
             forward: vec![Hop::Link(0), Hop::Delay(one_way)],
@@ -88,6 +89,7 @@ fn vegas_keeps_two_to_four_segments_queued() {
     for mbit in [5, 20] {
         let seen = Dumbbell {
             mbit,
+            rtt_ms: 50,
             qdisc: "pfifo limit 10000",
             seconds: 120,
             // Slow start is left late and the surplus given up a segment a round trip.
@@ -107,6 +109,7 @@ fn ledbat_adds_a_tenth_of_a_second_and_yields() {
     let beside = |other: Option<CcKind>| {
         let seen = Dumbbell {
             mbit: 10,
+            rtt_ms: 50,
             qdisc: "pfifo limit 1000",
             seconds: 120,
             warm_up: 60,
@@ -134,6 +137,7 @@ fn an_early_way_out_of_slow_start_costs_fewer_packets() {
     let drops = |cc, slow_start| {
         let seen = Dumbbell {
             mbit: 100,
+            rtt_ms: 50,
             qdisc: "pfifo limit 400",
             seconds: 5,
             warm_up: 0,
@@ -158,6 +162,7 @@ fn bbr_fills_a_link_and_version_3_loses_less_in_a_shallow_queue() {
     let seen = |cc, mbit, qdisc| {
         let seen = Dumbbell {
             mbit,
+            rtt_ms: 50,
             qdisc,
             seconds: 60,
             warm_up: 5,
@@ -187,6 +192,7 @@ fn bbr_shares_with_its_kind_and_with_cubic() {
     let shares = |flows: [CcKind; 2]| {
         let seen = Dumbbell {
             mbit: 20,
+            rtt_ms: 50,
             qdisc: "pfifo limit 120",
             seconds: 120,
             warm_up: 20,
@@ -202,5 +208,32 @@ fn bbr_shares_with_its_kind_and_with_cubic() {
         // A queue of 1.5 BDP leaves CUBIC its living.
         let share = shares([cc, CcKind::Cubic]);
         assert!((0.2..0.8).contains(&share), "{cc} and cubic: {share}");
+    }
+}
+
+#[test]
+fn marks_make_bbr_version_3_give_way_as_losses_do() {
+    let share = |qdisc, ecn, accurate_ecn| {
+        let with = |cc| SenderParams {
+            ecn,
+            accurate_ecn,
+            ..plain(cc)
+        };
+        let seen = Dumbbell {
+            mbit: 20,
+            rtt_ms: 40,
+            qdisc,
+            seconds: 120,
+            warm_up: 20,
+            flows: [CcKind::Bbr3, CcKind::Cubic].map(with).to_vec(),
+        }
+        .seen();
+        println!("bbr3 and cubic, {qdisc}, accurate ECN {accurate_ecn}: {seen:?}");
+        seen.goodputs[0] / (seen.goodputs[0] + seen.goodputs[1])
+    };
+    let losses = share("codel limit 1000", false, false);
+    for accurate in [false, true] {
+        let marks = share("codel limit 1000 ecn", true, accurate);
+        assert!(marks < losses + 0.1, "{marks} {losses}");
     }
 }

@@ -20,7 +20,8 @@
 //! PROBE_RTT  when min_rtt is 10 s old: a window of 4 for 200 ms and a round
 //! ```
 //!
-//! A loss takes what was lost from the window for one round; afterwards it is as before.
+//! A loss takes what was lost from the window for one round; afterwards it is as before. A mark is not
+//! answered at all, as in Linux.
 //!
 //! Gains are in 256ths, bandwidths in segments/µs times 2^24, as in Linux.
 

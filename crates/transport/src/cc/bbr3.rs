@@ -2,7 +2,7 @@
 //!
 //! # Source
 //!
-//! draft-ietf-ccwg-bbr, the working group's text after revision 04 (commit 007dbe1 of its source), §5.
+//! draft-ietf-ccwg-bbr-06 (6 July 2026), §5.
 //! Not held against Linux: no released kernel has this version.
 //!
 //! # Law
@@ -22,7 +22,8 @@
 //! PROBE_RTT  when min_rtt is 10 s old: half a BDP for 200 ms and a round
 //!
 //! probe lost more than 2 %        inflight_longterm = flight when it did, 0.7 of the target at least
-//! round with a loss, no probe     bw_shortterm, inflight_shortterm = the round's, 0.7 at least
+//! round with a loss or mark, no probe
+//!                                 bw_shortterm, inflight_shortterm = the round's, 0.7 at least
 //! ```
 //!
 //! Gains are in 256ths, bandwidths in segments/µs times 2^24, as in version 1.
@@ -33,19 +34,21 @@
 //! |---|---|---|
 //! | losses are judged with each acknowledgement, by its rate sample | packet by packet, with the flight of the lost one | a late detection takes the later flight |
 //! | places of losses: acknowledgements that told of some | discontiguous ranges | fewer, so STARTUP ends by loss a little later |
-//! | marks are not answered | nor there (losses only) | none |
+//! | a round with a mark is one with a loss, a mark in a probe is as more than 2 % lost, two rounds in a row with marks end STARTUP | a mark MUST be treated as congestion (§3.7), how is left open | ours: an AQM marks a standing queue, so that no part of marks is tolerated |
 
 mod bounds;
 mod cycle;
 mod probe_rtt;
+mod startup;
 
 use sojourn_net::{Duration, Instant, Rng};
 
 use super::bbr::filter::MaxFilter;
 use super::{Ack, CongestionControl, Episode, Progress, RateSample, Start, Window};
 use crate::segment::MSS;
-use bounds::{Bounds, too_much_was_lost};
+use bounds::Bounds;
 use cycle::Cycle;
+use startup::{Congestion, Plateau};
 
 /// Binary places of a bandwidth.
 const UNIT_BW_SHIFT: u32 = 24;
@@ -58,13 +61,6 @@ const UP_GAIN: u64 = 320;
 const CWND_GAIN: u64 = 512;
 const UP_CWND_GAIN: u64 = 576;
 const PROBE_RTT_GAIN: u64 = 128;
-/// Growth of bandwidth that says there is more.
-const FULL_BW_GROWTH: u64 = 320;
-const FULL_BW_ROUNDS: u8 = 3;
-/// Rounds DRAIN lasts at most.
-const DRAIN_ROUNDS: u32 = 3;
-/// Acknowledgements of a round that tell of losses, from which STARTUP ends.
-const FULL_LOSSES: u32 = 6;
 /// The rounds lumps are remembered for.
 const LUMP_ROUNDS: u32 = 10;
 /// How long a minimum RTT stands, and `PROBE_RTT` lasts at least.
@@ -109,14 +105,6 @@ impl State {
     }
 }
 
-/// Whether more rate brings more bandwidth.
-#[derive(Clone, Debug, Default)]
-struct Plateau {
-    bw: u64,
-    rounds: u8,
-    now: bool,
-}
-
 /// The BBR congestion controller, version 3.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
@@ -142,9 +130,11 @@ pub struct Bbr3 {
     pacing_rate: u64,
     prior_cwnd: u32,
     episode: Episode,
-    /// Rounds and losses of the recovery STARTUP may end by.
-    recovery_rounds: u32,
-    losses_in_round: u32,
+    congestion: Congestion,
+    /// Segments ever lost, as heard last: timers find some between acknowledgements.
+    lost: Option<u64>,
+    /// This acknowledgement told of marks.
+    marked: bool,
     probe_rtt_cwnd: u32,
     probe_rtt_until: Option<u64>,
     probe_rtt_round_done: bool,
@@ -177,8 +167,9 @@ impl Bbr3 {
             pacing_rate: 0,
             prior_cwnd: 0,
             episode: Episode::None,
-            recovery_rounds: 0,
-            losses_in_round: 0,
+            congestion: Congestion::default(),
+            lost: None,
+            marked: false,
             probe_rtt_cwnd: MIN_CWND,
             probe_rtt_until: None,
             probe_rtt_round_done: false,
@@ -236,6 +227,18 @@ impl Bbr3 {
         self.round_end = delivered;
     }
 
+    /// Whether segments were lost since the last acknowledgement.
+    fn hear_losses(&mut self, p: &Progress) -> bool {
+        let known = p.lost.saturating_sub(p.newly_lost.into());
+        self.lost.replace(p.lost).unwrap_or(known) < p.lost
+    }
+
+    /// Congestion began: what it changes may have to be taken back.
+    fn save_state(&mut self, cwnd: u32) {
+        self.save_cwnd(cwnd);
+        self.undo_state = None;
+    }
+
     fn update_round(&mut self, p: &Progress, sample: Option<&RateSample>) {
         self.round_began = sample.is_some_and(|s| s.prior_delivered >= self.round_end);
         if self.round_began {
@@ -269,65 +272,6 @@ impl Bbr3 {
             self.lumps = MaxFilter::new(LUMP_ROUNDS);
         }
         self.lumps.take(self.rounds, extra);
-    }
-
-    fn check_plateau(&mut self, bw: u64, sample: &RateSample) {
-        if self.plateau.now || !self.round_began || sample.app_limited {
-            return;
-        }
-        if bw >= self.plateau.bw * FULL_BW_GROWTH / UNIT {
-            self.look_for_plateau(bw);
-            return;
-        }
-        self.plateau.rounds += 1;
-        if self.plateau.rounds >= FULL_BW_ROUNDS {
-            self.plateau.now = true;
-            self.full = true;
-        }
-    }
-
-    fn look_for_plateau(&mut self, bw: u64) {
-        self.plateau = Plateau {
-            bw,
-            ..Plateau::default()
-        };
-    }
-
-    /// STARTUP ends by loss: a round of recovery with much lost, in several places.
-    fn check_startup_loss(&mut self, p: &Progress) {
-        if p.episode == Episode::Recovery {
-            self.recovery_rounds += u32::from(self.round_began);
-        } else {
-            self.recovery_rounds = 0;
-        }
-        self.losses_in_round += u32::from(p.newly_lost > 0);
-        if self.round_began {
-            let many = self.losses_in_round >= FULL_LOSSES;
-            if self.state == State::Startup
-                && self.recovery_rounds > 1
-                && many
-                && p.sample.as_ref().is_some_and(too_much_was_lost)
-            {
-                self.undo_state = Some(State::Startup);
-                self.full = true;
-                self.bounds.inflight_longterm =
-                    self.bdp(self.bw(), UNIT).max(self.bounds.inflight_latest);
-            }
-            self.losses_in_round = 0;
-        }
-    }
-
-    fn check_startup_and_drain(&mut self, now: Instant, p: &Progress) {
-        if self.state == State::Startup && self.full {
-            self.state = State::Drain;
-            self.drain_began = self.rounds;
-        }
-        if self.state == State::Drain
-            && (p.in_flight <= self.inflight(self.bw())
-                || self.rounds > self.drain_began + DRAIN_ROUNDS)
-        {
-            self.go_down(now, p.delivered);
-        }
     }
 
     fn save_cwnd(&mut self, cwnd: u32) {
@@ -393,6 +337,10 @@ impl CongestionControl for Bbr3 {
 
     fn grow(&mut self, _window: &mut Window, _ack: &Ack, _acked: u32) {}
 
+    fn on_echo(&mut self, _snd_una: u32, _snd_nxt: u32, _delivered: u32, marked: u32) {
+        self.marked |= marked > 0;
+    }
+
     fn ssthresh(&mut self, cwnd: u32) -> u32 {
         self.save_cwnd(cwnd);
         Window::UNSET
@@ -424,10 +372,14 @@ impl CongestionControl for Bbr3 {
         let bw = sample.map_or(0, |s| {
             (s.delivered << UNIT_BW_SHIFT) / s.interval_micros.max(1)
         });
-        self.bounds.hear(p, bw);
+        let lost = self.hear_losses(p);
+        if self.bounds.hear(p, bw, lost, self.marked) {
+            self.save_state(window.cwnd);
+        }
         self.update_round(p, sample);
         if let Some(sample) = sample {
             self.update_bw(bw, sample);
+            self.check_startup_marks();
             if self.bounds.round_ended {
                 let probing = self.state.accelerates();
                 let (max_bw, cwnd) = (self.max_bw(), window.cwnd);
@@ -436,7 +388,7 @@ impl CongestionControl for Bbr3 {
             self.update_lumps(p, window.cwnd);
             self.check_plateau(bw, sample);
         }
-        self.check_startup_loss(p);
+        self.check_startup_loss(p, lost);
         self.check_startup_and_drain(ack.now, p);
         if self.full {
             self.update_cycle(window, ack.now, p, bw);
@@ -446,6 +398,7 @@ impl CongestionControl for Bbr3 {
         let (gain, _) = self.state.gains();
         self.pace(gain);
         self.set_cwnd(window, p);
+        self.marked = false;
         held_down
     }
 

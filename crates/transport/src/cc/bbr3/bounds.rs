@@ -1,8 +1,8 @@
-//! What losses taught: the bounds of the short and of the long term.
+//! What losses and marks taught: the bounds of the short and of the long term.
 //!
 //! # Source
 //!
-//! draft-ietf-ccwg-bbr §5.5.10.
+//! draft-ietf-ccwg-bbr-06 §5.5.10.
 
 use super::{INFINITE, MIN_CWND};
 use crate::cc::{Progress, RateSample};
@@ -22,7 +22,8 @@ pub(super) struct Bounds {
     /// The round ends when a segment sent after so many deliveries is delivered.
     round_end: u64,
     pub(super) round_ended: bool,
-    lost_in_round: bool,
+    congested_in_round: bool,
+    pub(super) marked_in_round: bool,
     saved: (u64, u32, u32),
 }
 
@@ -36,17 +37,21 @@ impl Default for Bounds {
             inflight_latest: 0,
             round_end: 0,
             round_ended: false,
-            lost_in_round: false,
+            congested_in_round: false,
+            marked_in_round: false,
             saved: (u64::MAX, INFINITE, INFINITE),
         }
     }
 }
 
 impl Bounds {
-    /// An acknowledgement, before anything else.
-    pub(super) fn hear(&mut self, p: &Progress, bw: u64) {
-        if p.newly_lost > 0 {
-            if !self.lost_in_round {
+    /// An acknowledgement, before anything else: whether segments were lost since the one before, and
+    /// whether it tells of marks. Returns whether these are the first of their round.
+    pub(super) fn hear(&mut self, p: &Progress, bw: u64, lost: bool, marked: bool) -> bool {
+        let mut first = false;
+        if lost || marked {
+            first = !self.congested_in_round;
+            if first {
                 self.round_end = p.delivered;
                 self.saved = (
                     self.bw_shortterm,
@@ -54,10 +59,11 @@ impl Bounds {
                     self.inflight_longterm,
                 );
             }
-            self.lost_in_round = true;
+            self.congested_in_round = true;
+            self.marked_in_round |= marked;
         }
         self.round_ended = false;
-        let Some(sample) = p.sample else { return };
+        let Some(sample) = p.sample else { return first };
         let volume = u32::try_from(sample.delivered).unwrap_or(INFINITE);
         self.bw_latest = self.bw_latest.max(bw);
         self.inflight_latest = self.inflight_latest.max(volume);
@@ -65,6 +71,7 @@ impl Bounds {
             self.round_end = p.delivered;
             self.round_ended = true;
         }
+        first
     }
 
     /// An acknowledgement, after everything else.
@@ -75,10 +82,10 @@ impl Bounds {
         }
     }
 
-    /// Once a round: a loss while nothing was probed brings the short-term bounds down to what was
+    /// Once a round: a loss or a mark while nothing was probed brings the short-term bounds down to what was
     /// delivered, to 0.7 of what they were at most.
     pub(super) fn adapt(&mut self, probing: bool, max_bw: u64, cwnd: u32) {
-        if self.lost_in_round && !probing {
+        if self.congested_in_round && !probing {
             let bw = self.bw_shortterm.min(max_bw);
             self.bw_shortterm = self.bw_latest.max(bw / 10 * 7);
             let inflight = match self.inflight_shortterm {
@@ -87,7 +94,8 @@ impl Bounds {
             };
             self.inflight_shortterm = self.inflight_latest.max(beta(inflight));
         }
-        self.lost_in_round = false;
+        self.congested_in_round = false;
+        self.marked_in_round = false;
     }
 
     pub(super) const fn forget_short_term(&mut self) {
@@ -97,7 +105,8 @@ impl Bounds {
 
     /// A probe is over: its signals say nothing of what follows.
     pub(super) const fn forget_signals(&mut self) {
-        self.lost_in_round = false;
+        self.congested_in_round = false;
+        self.marked_in_round = false;
         self.bw_latest = 0;
         self.inflight_latest = 0;
     }
@@ -121,7 +130,8 @@ impl Bounds {
         self.bw_shortterm = self.bw_shortterm.max(bw);
         self.inflight_shortterm = self.inflight_shortterm.max(short);
         self.inflight_longterm = self.inflight_longterm.max(long);
-        self.lost_in_round = false;
+        // Marks are never in error.
+        self.congested_in_round = self.marked_in_round;
     }
 }
 

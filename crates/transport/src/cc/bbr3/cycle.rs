@@ -2,7 +2,7 @@
 //!
 //! # Source
 //!
-//! draft-ietf-ccwg-bbr §5.3.3.
+//! draft-ietf-ccwg-bbr-06 §5.3.3.
 
 use sojourn_net::{Duration, Instant};
 
@@ -143,7 +143,7 @@ impl Bbr3 {
         let Some(sample) = &p.sample else {
             return false;
         };
-        if too_much_was_lost(sample) {
+        if self.marked || too_much_was_lost(sample) {
             return self.cycle.probe_sample && self.answer_too_high(window.cwnd, now, p, sample);
         }
         if self.bounds.inflight_longterm != INFINITE {
@@ -189,7 +189,8 @@ impl Bbr3 {
         }
         let up = self.state == State::Up;
         if up {
-            self.undo_state = Some(State::Up);
+            // A mark was not in error.
+            self.undo_state = (!self.marked).then_some(State::Up);
             self.go_down(now, p.delivered);
         }
         up

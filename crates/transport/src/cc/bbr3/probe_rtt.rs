@@ -2,7 +2,7 @@
 //!
 //! # Source
 //!
-//! draft-ietf-ccwg-bbr §5.3.4.
+//! draft-ietf-ccwg-bbr-06 §5.3.4.
 
 use sojourn_net::Instant;
 

@@ -10,6 +10,10 @@ struct Path {
     lost: u64,
     /// Segments that fit the path and its queue; more are lost.
     room: u64,
+    /// The next acknowledgement tells of a mark.
+    marked: bool,
+    /// Losses are found by a timer, before the acknowledgement.
+    by_timer: bool,
 }
 
 const RTT_MS: u64 = 100;
@@ -34,6 +38,8 @@ impl Path {
             delivered: 1,
             lost: 0,
             room,
+            marked: false,
+            by_timer: false,
         }
     }
 
@@ -54,7 +60,7 @@ impl Path {
             delivered: self.delivered,
             lost: self.lost,
             newly_delivered: segments(arrived),
-            newly_lost: segments(lost),
+            newly_lost: if self.by_timer { 0 } else { segments(lost) },
             prior_in_flight: segments(sent),
             in_flight: segments(arrived.min(CAPACITY)),
             episode: if lost > 0 {
@@ -81,6 +87,8 @@ impl Path {
             pacing_rate: 0,
             one_way_ms: None,
         };
+        let marked = std::mem::take(&mut self.marked).into();
+        self.bbr.on_echo(0, 0, segments(arrived), marked);
         self.bbr.steer(&mut self.window, &ack, &p);
     }
 
@@ -261,4 +269,74 @@ fn an_undone_loss_restores_bounds_and_the_state_it_ended() {
     path.round();
     assert_eq!(path.bbr.bounds.inflight_longterm, INFINITE);
     assert_eq!(path.bbr.state, State::Refill);
+}
+
+#[test]
+fn losses_that_a_timer_found_count() {
+    let mut path = Path::new(10_000);
+    path.until(State::Cruise);
+    path.round();
+    assert_eq!(path.bbr.bounds.bw_shortterm, u64::MAX);
+    path.by_timer = true;
+    path.room = 50;
+    path.round();
+    path.round();
+    assert_ne!(path.bbr.bounds.bw_shortterm, u64::MAX);
+}
+
+#[test]
+fn an_undone_loss_does_not_bring_back_what_an_earlier_one_ended() {
+    for earlier in [State::Startup, State::Up] {
+        let mut path = Path::new(10_000);
+        path.until(State::Cruise);
+        path.bbr.undo_state = Some(earlier);
+        path.room = 80;
+        path.round();
+        path.bbr.on_undo();
+        path.room = 10_000;
+        path.round();
+        assert_eq!(path.bbr.state, State::Cruise);
+        assert!(path.bbr.full);
+    }
+}
+
+#[test]
+fn a_mark_while_cruising_is_a_loss() {
+    let mut path = Path::new(10_000);
+    path.until(State::Cruise);
+    path.marked = true;
+    path.round();
+    path.round();
+    let bounds = &path.bbr.bounds;
+    assert_ne!(bounds.inflight_shortterm, INFINITE);
+    assert_ne!(bounds.bw_shortterm, u64::MAX);
+    assert_eq!(bounds.inflight_longterm, INFINITE);
+}
+
+#[test]
+fn a_mark_ends_a_probe_and_sets_the_long_term_bound_for_good() {
+    let mut path = Path::new(10_000);
+    path.until(State::Up);
+    path.marked = true;
+    path.round();
+    assert_eq!(path.bbr.state, State::Down);
+    let bound = path.bbr.bounds.inflight_longterm;
+    assert!((90..150).contains(&bound), "{bound}");
+    path.bbr.on_undo();
+    path.round();
+    assert!(matches!(path.bbr.state, State::Down | State::Cruise));
+}
+
+#[test]
+fn two_marked_rounds_in_a_row_end_startup_and_one_does_not() {
+    let mut path = Path::new(10_000);
+    for marked in [true, false, true] {
+        path.marked = marked;
+        path.round();
+        assert_eq!(path.bbr.state, State::Startup);
+    }
+    path.marked = true;
+    path.round();
+    assert_ne!(path.bbr.state, State::Startup);
+    assert_ne!(path.bbr.bounds.inflight_longterm, INFINITE);
 }
