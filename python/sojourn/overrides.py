@@ -8,7 +8,7 @@ from typing import Any
 from sojourn import _core
 from sojourn.scenario import Scenario
 
-Value = str | float | bool | list[Any]
+Value = str | float | bool | list[Any] | dict[str, Any]
 
 
 def assignment(text: str) -> tuple[str, Value]:
@@ -17,8 +17,8 @@ def assignment(text: str) -> tuple[str, Value]:
     Parameters
     ----------
     text
-        A path, an equals sign, a value: a number, ``true``, ``false``, a list in brackets, or
-        else text.
+        A path, an equals sign, a value: a number, ``true``, ``false``, a list in brackets, a table
+        in braces as TOML writes them, or else text.
 
     Returns
     -------
@@ -28,7 +28,7 @@ def assignment(text: str) -> tuple[str, Value]:
     Raises
     ------
     ScenarioError
-        There is no path or no equals sign.
+        There is no path or no equals sign, or a table is not one of TOML.
 
     Examples
     --------
@@ -36,20 +36,28 @@ def assignment(text: str) -> tuple[str, Value]:
     ('links.up.rate', '5mbit')
     >>> assignment("replications=3")
     ('replications', 3)
+    >>> assignment('links.up.medium={type="wifi"}')
+    ('links.up.medium', {'type': 'wifi'})
     """
     path, sign, value = text.partition("=")
     if not sign or not path.strip():
         message = f"-s {text}: write path=value, such as links.up.rate=5mbit"
         raise _core.ScenarioError(message)
-    return path.strip(), _value(value.strip())
+    try:
+        return path.strip(), _value(value.strip())
+    except tomllib.TOMLDecodeError as error:
+        message = f'-s {text}: not a table of TOML such as {{type = "wifi"}}: {error}'
+        raise _core.ScenarioError(message) from None
 
 
 def _value(text: str) -> Value:
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
+        if text.startswith("{"):
+            raise
         return text
-    return value if isinstance(value, str | int | float | bool | list) else text
+    return value if isinstance(value, str | int | float | bool | list | dict) else text
 
 
 def overridden(scenario: Scenario, changes: Mapping[str, Value]) -> Scenario:
@@ -60,8 +68,8 @@ def overridden(scenario: Scenario, changes: Mapping[str, Value]) -> Scenario:
     scenario
         The scenario.
     changes
-        Values by their path: ``duration``, ``links.up.qdisc``, ``traffic[0].count`` or, by the
-        name of the group, ``traffic.bulk.count``.
+        Values by their path: ``duration``, ``links.up.qdisc``, ``traffic[0].count``, by the
+        name of the group ``traffic.bulk.count``, of all groups ``traffic[*].cc``.
 
     Returns
     -------
@@ -108,25 +116,32 @@ def _plain(path: str) -> str:
 
 
 def _within(path: str, whole: str) -> bool:
-    return _plain(path) == whole or _plain(path).startswith(f"{whole}.")
+    steps, above = _plain(path).split("."), whole.split(".")
+    return len(above) <= len(steps) and all(
+        whole_step in {step, "*"} for step, whole_step in zip(steps, above, strict=False)
+    )
 
 
 def _put(document: dict[str, Any], path: str, value: Value) -> None:
     *parents, key = _plain(path).split(".")
-    place: Any = document
+    places: list[Any] = [document]
     for depth, step in enumerate(parents):
-        place = _step(place, step, ".".join(parents[: depth + 1]))
-    if isinstance(place, list):
-        message = f"{path}: set a key of one item, such as {parents[0]}[0].name"
-        raise _core.ScenarioError(message)
-    if not isinstance(place, dict):
-        message = f"{path}: {'.'.join(parents)} is one value: set it as a whole"
-        raise _core.ScenarioError(message)
-    place[key] = value
+        above = ".".join(parents[: depth + 1])
+        places = [below for place in places for below in _step(place, step, above)]
+    for place in places:
+        if isinstance(place, list):
+            message = f"{path}: set a key of one item, such as {parents[0]}[0].name"
+            raise _core.ScenarioError(message)
+        if not isinstance(place, dict):
+            message = f"{path}: {'.'.join(parents)} is one value: set it as a whole"
+            raise _core.ScenarioError(message)
+        place[key] = value
 
 
-def _step(place: Any, step: str, path: str) -> Any:
-    """Go one step down: by key, by index, or by the name of an entry of a list."""
+def _step(place: Any, step: str, path: str) -> list[Any]:
+    """Go one step down: by key, by index, by the name of an entry of a list, or to all of them."""
+    if isinstance(place, list) and step == "*":
+        return place
     if isinstance(place, dict):
         choices = place
     elif isinstance(place, list):
@@ -136,5 +151,7 @@ def _step(place: Any, step: str, path: str) -> Any:
         choices = {}
     if step not in choices:
         message = f"{path}: there is no {step!r}; there are: {', '.join(choices)}"
+        if isinstance(place, dict):
+            message += f"; or give it whole, as a table: {path}={{key = value}}"
         raise _core.ScenarioError(message)
-    return choices[step]
+    return [choices[step]]

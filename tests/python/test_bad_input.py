@@ -74,6 +74,11 @@ def test_a_wrong_scenario_file(
         ("links.up.qdisc.target=5ms", ["links.up.qdisc"]),
         ("links.up.rate=fast", ["links.up.rate", "fast"]),
         ("traffic[0]=5", ["traffic", "item"]),
+        ("traffic[*].speed=3", [r"traffic\[0\]", "speed"]),
+        ("traffic[*]=3", ["traffic", "item"]),
+        ("links.up.medium.type=wifi", ["no 'medium'", r"links\.up\.medium=\{"]),
+        ('links.up.medium={type="wifi"', ["links.up.medium", "TOML"]),
+        ('links.up.medium={type="lte"}', ["links.up.medium", "lte"]),
     ],
 )
 def test_a_wrong_change(sojourn: Command, tmp_path: Path, change: str, parts: list[str]) -> None:
@@ -132,6 +137,15 @@ set."links.up.qdisc" = "pie"
     (tmp_path / "arms.toml").write_text(VALID + arms, encoding="utf-8")
     refused(sojourn("run", "arms.toml", "-s", "links.up.qdisc=sfq"), 2, "links.up.qdisc", "arm")
     assert sojourn("run", "arms.toml", "--dry-run", "-s", "links.down.qdisc=sfq").returncode == 0
+
+
+def test_a_change_of_one_group_that_every_arm_undoes_for_all_is_refused(
+    sojourn: Command, tmp_path: Path
+) -> None:
+    arms = '[[arms]]\nname = "bbr"\nset."traffic[*].cc" = "bbr"\n'
+    (tmp_path / "arms.toml").write_text(VALID + arms, encoding="utf-8")
+    refused(sojourn("run", "arms.toml", "-s", "traffic[0].cc=reno"), 2, "traffic", "arm")
+    assert sojourn("run", "arms.toml", "--dry-run", "-s", "traffic[0].count=2").returncode == 0
 
 
 def test_a_report_in_a_file_and_a_folder_without_studies(sojourn: Command, tmp_path: Path) -> None:

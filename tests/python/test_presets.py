@@ -136,6 +136,21 @@ def test_changes_reach_links_traffic_and_the_whole(scenario: sj.Scenario) -> Non
     assert changed.seed == 5
 
 
+def test_a_change_may_be_a_table_and_may_be_of_all_groups(scenario: sj.Scenario) -> None:
+    without_pings = scenario.replace(traffic=scenario.traffic[:2])
+    texts = [
+        'links.up.loss={model = "gilbert-elliott", to_bad = "1%", to_good = "25%"}',
+        'links.down.medium={type = "wifi", name = "home"}',
+        "traffic[*].cc=bbr",
+    ]
+    changed = overridden(without_pings, dict(assignment(text) for text in texts))
+    assert isinstance(changed.links["up"].loss, dict)
+    assert changed.links["up"].loss["to_good"] == "25%"
+    assert changed.links["down"].medium is not None
+    assert changed.links["down"].medium["type"] == "wifi"
+    assert [getattr(group, "cc", None) for group in changed.traffic] == ["bbr", "bbr"]
+
+
 def test_a_flow_across_a_parking_lot_competes_at_every_link() -> None:
     scenario = presets.parking_lot(
         rate="10mbit",
