@@ -10,6 +10,7 @@
 //! ```text
 //! max_bw   largest delivery rate of this and the previous probing cycle
 //! bw       min(max_bw, bw_shortterm)                          BDP = bw min_rtt
+//! min_rtt  smallest RTT of 10 s
 //! rate     0.99 gain bw          cwnd   gain BDP + what comes in lumps, at most the bounds
 //!
 //! STARTUP  rate 2.77, window 2, until three rounds brought less than 25 % more bandwidth, or a
@@ -19,7 +20,7 @@
 //! CRUISE   rate 1, until 2 to 3 s or min(BDP, 62 or 63) rounds after DOWN began
 //! REFILL   rate 1, one round, the short-term bounds forgotten
 //! UP       rate 1.25, window 2.25, until bandwidth grows no more or more than 2 % is lost
-//! PROBE_RTT  when min_rtt is 10 s old: half a BDP for 200 ms and a round
+//! PROBE_RTT  when the smallest RTT of 5 s is 5 s old: half a BDP for 200 ms and a round
 //!
 //! probe lost more than 2 %        inflight_longterm = flight when it did, 0.7 of the target at least
 //! round with a loss or mark, no probe
@@ -48,6 +49,7 @@ use super::{Ack, CongestionControl, Episode, Progress, RateSample, Start, Window
 use crate::segment::MSS;
 use bounds::Bounds;
 use cycle::Cycle;
+use probe_rtt::Least;
 use startup::{Congestion, Plateau};
 
 /// Binary places of a bandwidth.
@@ -63,9 +65,6 @@ const UP_CWND_GAIN: u64 = 576;
 const PROBE_RTT_GAIN: u64 = 128;
 /// The rounds lumps are remembered for.
 const LUMP_ROUNDS: u32 = 10;
-/// How long a minimum RTT stands, and `PROBE_RTT` lasts at least.
-const MIN_RTT_MS: u64 = 10_000;
-const PROBE_RTT_MS: u64 = 200;
 const MIN_CWND: u32 = 4;
 /// Most bytes in one unit.
 const MAX_UNIT: u64 = 65_300;
@@ -113,8 +112,9 @@ pub struct Bbr3 {
     state: State,
     /// Largest rates of the previous and of this cycle.
     bw_of_cycles: [u64; 2],
-    min_rtt: u32,
-    min_rtt_at: u64,
+    min_rtt: Least,
+    /// Of the interval of `PROBE_RTT`.
+    probe_rtt_min: Least,
     rounds: u32,
     round_end: u64,
     round_began: bool,
@@ -135,7 +135,6 @@ pub struct Bbr3 {
     lost: Option<u64>,
     /// This acknowledgement told of marks.
     marked: bool,
-    probe_rtt_cwnd: u32,
     probe_rtt_until: Option<u64>,
     probe_rtt_round_done: bool,
     idle_restart: bool,
@@ -151,8 +150,8 @@ impl Bbr3 {
             rng: Rng::new(seed).fork("bbr3"),
             state: State::Startup,
             bw_of_cycles: [0; 2],
-            min_rtt: u32::MAX,
-            min_rtt_at: 0,
+            min_rtt: Least::NONE,
+            probe_rtt_min: Least::NONE,
             rounds: 0,
             round_end: 0,
             round_began: false,
@@ -170,7 +169,6 @@ impl Bbr3 {
             congestion: Congestion::default(),
             lost: None,
             marked: false,
-            probe_rtt_cwnd: MIN_CWND,
             probe_rtt_until: None,
             probe_rtt_round_done: false,
             idle_restart: false,
@@ -200,10 +198,11 @@ impl Bbr3 {
     }
 
     fn bdp(&self, bw: u64, gain: u64) -> u32 {
-        if self.min_rtt == u32::MAX {
+        if self.min_rtt.micros == u32::MAX {
             return 10;
         }
-        let w = u128::from(bw) * u128::from(self.min_rtt) * u128::from(gain) / u128::from(UNIT);
+        let w =
+            u128::from(bw) * u128::from(self.min_rtt.micros) * u128::from(gain) / u128::from(UNIT);
         u32::try_from(w >> UNIT_BW_SHIFT).unwrap_or(Window::UNSET)
     }
 
@@ -302,7 +301,7 @@ impl Bbr3 {
         }
         window.cwnd = window.cwnd.max(MIN_CWND);
         if self.state == State::ProbeRtt {
-            window.cwnd = window.cwnd.min(self.probe_rtt_cwnd);
+            window.cwnd = window.cwnd.min(self.probe_rtt_cwnd());
         }
         let cap = match self.state {
             State::Down | State::Refill | State::Up => self.bounds.inflight_longterm,
@@ -355,8 +354,11 @@ impl CongestionControl for Bbr3 {
     }
 
     fn begin(&mut self, window: &Window, start: &Start) {
-        self.min_rtt = start.rtt_micros;
-        self.min_rtt_at = start.tick;
+        self.min_rtt = Least {
+            micros: start.rtt_micros,
+            at: start.tick,
+        };
+        self.probe_rtt_min = self.min_rtt;
         self.round_end = start.delivered;
         self.lump_began = start.now;
         let bw = (u64::from(window.cwnd) << UNIT_BW_SHIFT) / u64::from(start.pacing_rtt_micros());
@@ -393,7 +395,8 @@ impl CongestionControl for Bbr3 {
         if self.full {
             self.update_cycle(window, ack.now, p, bw);
         }
-        let held_down = self.update_min_rtt(window, ack, p);
+        let expired = self.update_min_rtt(ack);
+        let held_down = self.check_probe_rtt(window, ack, p, expired);
         self.bounds.advance(p, bw);
         let (gain, _) = self.state.gains();
         self.pace(gain);

@@ -130,6 +130,8 @@ fn the_cycle_is_down_cruise_refill_up_at_the_drafts_gains() {
     path.until(State::Down);
     let mut seen = vec![(State::Down, 0)];
     for _ in 0..200 {
+        // This path has nothing to tell of its minimum RTT.
+        path.bbr.probe_rtt_min.at = path.ms;
         path.round();
         if seen.last().unwrap().0 != path.bbr.state {
             seen.push((path.bbr.state, path.rate()));
@@ -155,8 +157,7 @@ fn a_probe_comes_two_to_three_seconds_after_the_last() {
     for _ in 0..3 {
         path.until(State::Down);
         let down = path.ms;
-        // This path has nothing to tell of its minimum RTT.
-        path.bbr.min_rtt_at = path.ms;
+        path.bbr.probe_rtt_min.at = path.ms;
         path.until(State::Refill);
         probes.push(path.ms - down);
     }
@@ -225,11 +226,9 @@ fn losses_while_cruising_bring_the_short_term_bounds_down_by_three_tenths_at_mos
 #[test]
 fn the_minimum_rtt_is_asked_for_with_half_a_bdp() {
     let mut path = Path::new(10_000);
-    path.until(State::Cruise);
-    path.bbr.min_rtt_at = 0;
-    path.ms = MIN_RTT_MS;
-    path.round();
-    assert_eq!(path.bbr.state, State::ProbeRtt);
+    path.until(State::ProbeRtt);
+    // The handshake had the smallest RTT.
+    assert!((5_001..5_200).contains(&path.ms), "{}", path.ms);
     assert!(
         (48..=51).contains(&path.window.cwnd),
         "{}",
@@ -241,6 +240,34 @@ fn the_minimum_rtt_is_asked_for_with_half_a_bdp() {
     assert_eq!(path.bbr.state, State::Cruise);
     assert!((200..=600).contains(&(path.ms - began)));
     assert!(path.window.cwnd > 100, "{}", path.window.cwnd);
+}
+
+#[test]
+fn the_minimum_rtt_is_remembered_for_ten_seconds() {
+    let mut path = Path::new(10_000);
+    path.until(State::Cruise);
+    let mut hear = |ms, micros| {
+        let ack = Ack {
+            now: Instant::from_millis(ms),
+            tick: ms,
+            rtt_micros: Some(micros),
+            snd_una: 0,
+            snd_nxt: 0,
+            pacing_rate: 0,
+            one_way_ms: None,
+        };
+        let expired = path.bbr.update_min_rtt(&ack);
+        (expired, path.bbr.min_rtt.micros)
+    };
+    assert_eq!(hear(10_000, 90_000), (true, 90_000));
+    assert_eq!(hear(15_000, 150_000), (false, 90_000));
+    // What the next interval begins with is no minimum yet,
+    assert_eq!(hear(15_001, 150_000), (true, 90_000));
+    assert_eq!(hear(17_000, 120_000), (false, 90_000));
+    assert_eq!(hear(20_000, 130_000), (false, 90_000));
+    // but its smallest follows on the old one.
+    assert_eq!(hear(20_001, 130_000), (false, 120_000));
+    assert_eq!(hear(20_002, 80_000), (false, 80_000));
 }
 
 impl Path {
