@@ -1,8 +1,10 @@
 """Axes of charts."""
 
+import re
+
 import pytest
 
-from sojourn.report.chart import Axis, linear_axis, log_axis
+from sojourn.report.chart import Axis, Chart, linear_axis, log_axis
 
 
 def test_a_descending_axis_puts_the_large_first() -> None:
@@ -39,3 +41,17 @@ def test_a_constant_has_an_axis(value: float) -> None:
 def test_one_delay_has_a_logarithmic_axis() -> None:
     axis = log_axis("", [7.0])
     assert axis.high / axis.low == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 8.0), (47.7, 47.9), (9.21, 9.34), (0.0, 5e6)])
+def test_ticks_do_not_reach_the_title_of_their_axis(low: float, high: float) -> None:
+    svg = Chart(
+        "", linear_axis("x", [0.0, 1.0], from_zero=True), Axis(label="y", low=low, high=high)
+    )
+    ticks = re.findall(r'<text x="(\d+)" y="[\d.]+" text-anchor="end">([^<]+)<', svg.svg())
+    assert len(ticks) > 3
+    for right, text in ticks:
+        # Text of 14 px on a phone, in which digits are 0.64 em wide and a point half of that.
+        left = int(right) - 14 * (0.64 * len(text) - 0.32 * text.count("."))
+        assert left >= 19.9, text
+    assert f"M{int(ticks[0][0]) + 6} " in svg.svg()

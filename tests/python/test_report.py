@@ -2,6 +2,7 @@
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -102,6 +103,17 @@ def test_a_result_without_pings_or_without_tcp_has_a_report(scenario: sj.Scenari
         traffic=[sj.Ping(direction="up", interval="100ms")], replications=2
     )
     assert "Ping" in report.html(sj.run(only_pings))
+
+
+def test_a_trace_and_a_single_arm_are_told_as_such(scenario: sj.Scenario, tmp_path: Path) -> None:
+    (tmp_path / "cell.trace").write_text("6\n12\n", encoding="utf-8")
+    links = {**scenario.links, "up": sj.Link(trace=str(tmp_path / "cell.trace"), qdisc="codel")}
+    page = report.html(sj.run(scenario.replace(links=links, arms=[], replications=2)))
+    # 1504 B each 6 ms.
+    assert "up trace cell.trace (2.01 Mbit/s in the mean)" in page
+    assert "None" not in page
+    assert "<h2>Findings</h2>" not in page
+    assert "<h2>Summary</h2>" in page
 
 
 def test_a_report_tells_how_long_users_waited() -> None:

@@ -15,6 +15,10 @@ from sojourn import palette
 WIDTH = 460
 HEIGHT = 300
 LEFT, RIGHT, TOP, BOTTOM = 52, 10, 10, 42
+# The title of the vertical axis needs this much on the left, and its ticks this much to the grid.
+AXIS_TITLE, TICK_GAP = 20, 6
+# Text on a phone, and the widest digit and point of the fonts of the style sheet, in parts of it.
+FONT, DIGIT, POINT = 14, 0.64, 0.32
 # A logarithmic axis over fewer decades than this has room for labels at 2 and 5.
 NARROW_DECADES = 2.6
 TICKS = 5
@@ -103,6 +107,8 @@ class Chart:
         self._title = title
         self._x = x
         self._y = y
+        widest = max((_width(_tick(value)) for value in y.ticks()), default=0.0)
+        self._left = max(LEFT, math.ceil(AXIS_TITLE + widest + TICK_GAP))
         self._marks: list[str] = []
 
     def line(self, arm: int, name: str, points: Sequence[tuple[float, float]]) -> None:
@@ -142,10 +148,10 @@ class Chart:
             parts.append(f"<text {place}>{_tick(value)}</text>")
         for value in self._y.ticks():
             _, y = self._pixel(self._x.low, value)
-            place = f'x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end"'
-            parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{right}"/>')
+            place = f'x="{self._left - TICK_GAP}" y="{y + 4:.1f}" text-anchor="end"'
+            parts.append(f'<path class="grid" d="M{self._left} {y:.1f}H{right}"/>')
             parts.append(f"<text {place}>{_tick(value)}</text>")
-        middle_x, middle_y = (LEFT + WIDTH - RIGHT) / 2, (TOP + HEIGHT - BOTTOM) / 2
+        middle_x, middle_y = (self._left + WIDTH - RIGHT) / 2, (TOP + HEIGHT - BOTTOM) / 2
         parts.append(
             f'<text class="axis" x="{middle_x:.0f}" y="{HEIGHT - 6}" text-anchor="middle">'
             f"{escape(self._x.label)}</text>"
@@ -158,7 +164,7 @@ class Chart:
 
     def _pixel(self, x: float, y: float) -> tuple[float, float]:
         return (
-            LEFT + self._x.place(x) * (WIDTH - LEFT - RIGHT),
+            self._left + self._x.place(x) * (WIDTH - self._left - RIGHT),
             HEIGHT - BOTTOM - self._y.place(y) * (HEIGHT - TOP - BOTTOM),
         )
 
@@ -168,6 +174,10 @@ class Chart:
 
 def _title(name: str) -> str:
     return f"<title>{escape(name)}</title>"
+
+
+def _width(text: str) -> float:
+    return FONT * sum(POINT if character == "." else DIGIT for character in text)
 
 
 def _tick(value: float) -> str:

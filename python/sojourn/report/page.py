@@ -12,6 +12,7 @@ from sojourn import _core, groups, palette, waiting, wording
 from sojourn.metrics import Metric, metrics_of
 from sojourn.report.figure import cdf_figures, ellipse_figures, series_figures, table
 from sojourn.result import Result
+from sojourn.scenario import Link
 
 
 def html(result: Result) -> str:
@@ -48,7 +49,7 @@ def html(result: Result) -> str:
 </header>
 {_validity(result)}
 {_notices(result)}
-<section><h2>Findings</h2><ul>{_findings(result)}</ul></section>
+{_findings(result)}
 <section><h2>Summary</h2>
 {_summary(result)}
 {_differences(result)}
@@ -115,12 +116,20 @@ def _style(result: Result) -> str:
 
 def _subtitle(result: Result) -> str:
     checked = result.scenario.checked
-    links = ", ".join(f"{name} {link.rate}" for name, link in result.scenario.links.items())
+    links = ", ".join(f"{name} {_rate(link)}" for name, link in result.scenario.links.items())
     return f"{links}; runs of {checked.duration_s:g} s, measured from {checked.warmup_s:g} s; " + (
         f"n = {checked.replications} runs an arm."
         if result.complete
         else f"{result.finished} of {result.total} runs finished."
     )
+
+
+def _rate(link: Link) -> str:
+    """Say the rate of a link, or the name of its trace and the mean rate."""
+    if not isinstance(link.trace, Mapping):
+        return str(link.rate)
+    name = Path(link.trace.get("file", "")).name
+    return f"trace {name} ({link.bits_per_s / 1e6:.3g} Mbit/s in the mean)".replace("  ", " ")
 
 
 def _validity(result: Result) -> str:
@@ -144,7 +153,9 @@ def _validity(result: Result) -> str:
 
 
 def _findings(result: Result) -> str:
-    return "".join(f"<li>{escape(text)}</li>" for text in wording.findings(result))
+    """List what was found; with one arm, which nothing is compared with, there is no section."""
+    items = "".join(f"<li>{escape(text)}</li>" for text in wording.findings(result))
+    return f"<section><h2>Findings</h2><ul>{items}</ul></section>" if items else ""
 
 
 def _notices(result: Result) -> str:
