@@ -61,9 +61,9 @@ def _metric(column: str) -> Metric:
     if column.startswith("ack_rtt_"):
         name = column.removeprefix("ack_rtt_").removesuffix("_ms")
         return Metric(column=column, label=f"RTT {name}", unit="ms", digits=1)
-    if column.startswith("sojourn_"):
-        name = column.removeprefix("sojourn_").removesuffix("_ms_p95")
-        return Metric(column=column, label=f"sojourn {name} p95", unit="ms", digits=1)
+    if column.startswith(("sojourn_", "driver_")):
+        what, _, name = column.removesuffix("_ms_p95").partition("_")
+        return Metric(column=column, label=f"{what} {name} p95", unit="ms", digits=1)
     if column.startswith("jain_"):
         name = column.removeprefix("jain_")
         return Metric(column=column, label=f"Jain {name}", unit="", digits=3)
@@ -115,6 +115,7 @@ def per_run_metrics(
         induced.latencies(flows, pings, warmup_s=warmup_s),
         _ping_percentiles(pings, warmup_s=warmup_s),
         _sojourn(links),
+        _driver(links),
         _signals(links),
         _jain(flows),
     ):
@@ -203,12 +204,22 @@ def _ping_percentiles(pings: pl.DataFrame, *, warmup_s: float) -> pl.DataFrame |
 
 
 def _sojourn(links: pl.DataFrame) -> pl.DataFrame:
+    return _of_each_link(links, "sojourn")
+
+
+def _driver(links: pl.DataFrame) -> pl.DataFrame | None:
+    """Take the delay below the queue, of the links that have a driver."""
+    wireless = links.drop_nulls("driver_ms_p95")
+    return None if wireless.is_empty() else _of_each_link(wireless, "driver")
+
+
+def _of_each_link(links: pl.DataFrame, what: str) -> pl.DataFrame:
     names = sorted(links["link"].unique().to_list(), key=lambda name: (name != "down", name))
     return links.group_by(KEYS, maintain_order=True).agg(
-        pl.col("sojourn_ms_p95")
+        pl.col(f"{what}_ms_p95")
         .filter(pl.col("link") == name)
         .first()
-        .alias(f"sojourn_{name}_ms_p95")
+        .alias(f"{what}_{name}_ms_p95")
         for name in names
     )
 

@@ -64,9 +64,9 @@ def test_every_metric_of_a_run_is_defined(result: sj.Result) -> None:
     per_run = per_run_metrics(
         result.flows, result.links, result.pings, warmup_s=2.0, measured_s=3.0
     )
-    for column in per_run.columns[2:]:
+    for column in (*per_run.columns[2:], "driver_up_ms_p95"):
         general = re.sub(r"^(goodput|jain)_(up|down)", r"\1_<direction>", column)
-        general = re.sub(r"^sojourn_(up|down)", "sojourn_<link>", general)
+        general = re.sub(r"^(sojourn|driver)_(up|down)", r"\1_<link>", general)
         assert f"`{general}`" in text
 
 

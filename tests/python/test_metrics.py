@@ -37,15 +37,16 @@ def flows(rates: dict[tuple[str, int], list[float]]) -> pl.DataFrame:
 
 def links(busy: float, *, arms: tuple[str, ...] = ("a",), replications: int = 1) -> pl.DataFrame:
     rows = [
-        (arm, replication, "up", 7.0, 2, 3, 4, 5, busy, 0.5)
+        (arm, replication, "up", 7.0, None, 2, 3, 4, 5, busy, 0.5)
         for arm in arms
         for replication in range(replications)
     ]
     columns = [
-        "arm", "replication", "link", "sojourn_ms_p95", "drops_overlimit", "drops_aqm",
-        "marks_aqm", "marks_ce_threshold", "busy_share", "utilisation",
+        "arm", "replication", "link", "sojourn_ms_p95", "driver_ms_p95", "drops_overlimit",
+        "drops_aqm", "marks_aqm", "marks_ce_threshold", "busy_share", "utilisation",
     ]  # fmt: skip
-    return pl.DataFrame(rows, schema=columns, orient="row")
+    frame = pl.DataFrame(rows, schema=columns, orient="row")
+    return frame.with_columns(pl.col("driver_ms_p95").cast(pl.Float64))
 
 
 def pings(values: list[tuple[float, float | None]]) -> pl.DataFrame:
@@ -161,6 +162,24 @@ def test_a_run_without_replies_has_no_latency() -> None:
     assert latencies(pings([(0.5, None), (1.0, None)]), warmup_s=0.0) == (None, None)
     # Nor one whose replies all came before the load.
     assert latencies(pings([(0.5, 50.0), (1.0, None)]), warmup_s=0.9) == (None, None)
+
+
+def test_the_delay_below_the_queue_is_told_of_links_that_have_a_driver() -> None:
+    wired = links(0.5, arms=("a", "b"))
+    air = wired.with_columns(link=pl.lit("down"), driver_ms_p95=pl.lit(12.5))
+    described = {"warmup_s": 0.0, "measured_s": 10.0}
+    one_flow = flows({("a", 0): [1.0], ("b", 0): [1.0]})
+    mixed = metrics.per_run_metrics(one_flow, pl.concat([wired, air]), pings([]), **described)
+    assert mixed["driver_down_ms_p95"].to_list() == [12.5, 12.5]
+    assert "driver_up_ms_p95" not in mixed.columns
+    headings = [metric.heading for metric in metrics.metrics_of(mixed)]
+    assert "driver down p95 [ms]" in headings
+    # An arm may do without a medium.
+    only_a = pl.concat([wired, air.filter(arm="a")])
+    some = metrics.per_run_metrics(one_flow, only_a, pings([]), **described)
+    assert some["driver_down_ms_p95"].to_list() == [12.5, None]
+    none = metrics.per_run_metrics(one_flow, wired, pings([]), **described)
+    assert not [column for column in none.columns if column.startswith("driver")]
 
 
 def test_signals_are_summed_over_links_and_reasons() -> None:

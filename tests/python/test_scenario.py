@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import sojourn as sj
-from sojourn import _core
+from sojourn import _core, report
 from sojourn.traffic import Traffic
 
 TRAFFIC: tuple[type[Traffic], ...] = typing.get_args(Traffic)
@@ -194,10 +194,16 @@ def test_a_wireless_link_tells_what_waits_below_its_queue() -> None:
         ],
     )
     assert sj.Scenario.from_toml(built.to_toml()).hash == built.hash
-    links = sj.run(built).links
+    result = sj.run(built)
+    links = result.links
     below = dict(links.filter(link="down").select("arm", "driver_ms_mean").iter_rows())
     assert below["deep"] > 5 * below["limited"]
     assert links.filter(link="wired")["driver_ms_mean"].null_count() == 2
+    told = result.summary().filter(arm="deep", metric="driver_down_ms_p95")["mean"].item()
+    assert told == links.filter(arm="deep", link="down")["driver_ms_p95"].item()
+    change = result.difference("deep", "limited").filter(metric="driver_down_ms_p95")
+    assert change["mean"].item() < -0.5 * told
+    assert "driver down p95 [ms]" in report.html(result)
 
 
 def test_a_scenario_read_back_equals_what_it_was_written_from(scenario: sj.Scenario) -> None:
