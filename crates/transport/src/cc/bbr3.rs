@@ -34,6 +34,7 @@
 //! | here | draft | effect |
 //! |---|---|---|
 //! | losses are judged with each acknowledgement, by its rate sample | packet by packet, with the flight of the lost one | a late detection takes the later flight |
+//! | three units of budget for what hosts lump together, over QUIC too | there one (§5.5.8.2) | over QUIC at least 6 segments, or 3 ms of the rate, may be in flight, not 4 or 1 ms |
 //! | places of losses: acknowledgements that told of some | discontiguous ranges | fewer, so STARTUP ends by loss a little later |
 //! | a round with a mark is one with a loss, a mark in a probe is as more than 2 % lost, two rounds in a row with marks end STARTUP | a mark MUST be treated as congestion (§3.7), how is left open | ours: an AQM marks a standing queue, so that no part of marks is tolerated |
 
@@ -48,7 +49,7 @@ use super::bbr::filter::MaxFilter;
 use super::{Ack, CongestionControl, Episode, Progress, RateSample, Start, Window};
 use crate::segment::MSS;
 use bounds::Bounds;
-use cycle::Cycle;
+use cycle::{CwndLimit, Cycle};
 use probe_rtt::Least;
 use startup::{Congestion, Plateau};
 
@@ -130,6 +131,8 @@ pub struct Bbr3 {
     pacing_rate: u64,
     prior_cwnd: u32,
     episode: Episode,
+    initial_cwnd: u32,
+    limit: CwndLimit,
     congestion: Congestion,
     /// Segments ever lost, as heard last: timers find some between acknowledgements.
     lost: Option<u64>,
@@ -166,6 +169,8 @@ impl Bbr3 {
             pacing_rate: 0,
             prior_cwnd: 0,
             episode: Episode::None,
+            initial_cwnd: 0,
+            limit: CwndLimit::default(),
             congestion: Congestion::default(),
             lost: None,
             marked: false,
@@ -199,7 +204,7 @@ impl Bbr3 {
 
     fn bdp(&self, bw: u64, gain: u64) -> u32 {
         if self.min_rtt.micros == u32::MAX {
-            return 10;
+            return self.initial_cwnd;
         }
         let w =
             u128::from(bw) * u128::from(self.min_rtt.micros) * u128::from(gain) / u128::from(UNIT);
@@ -296,7 +301,7 @@ impl Bbr3 {
         let grown = window.cwnd.saturating_add(p.newly_delivered);
         if self.full {
             window.cwnd = grown.min(most);
-        } else if window.cwnd < most || p.delivered < 10 {
+        } else if window.cwnd < most || p.delivered < self.initial_cwnd.into() {
             window.cwnd = grown;
         }
         window.cwnd = window.cwnd.max(MIN_CWND);
@@ -354,8 +359,13 @@ impl CongestionControl for Bbr3 {
     }
 
     fn begin(&mut self, window: &Window, start: &Start) {
+        self.initial_cwnd = window.cwnd;
         self.min_rtt = Least {
-            micros: start.rtt_micros,
+            micros: if start.measured {
+                start.rtt_micros
+            } else {
+                u32::MAX
+            },
             at: start.tick,
         };
         self.probe_rtt_min = self.min_rtt;
@@ -379,6 +389,7 @@ impl CongestionControl for Bbr3 {
             self.save_state(window.cwnd);
         }
         self.update_round(p, sample);
+        self.limit.hear(self.round_began, window, p);
         if let Some(sample) = sample {
             self.update_bw(bw, sample);
             self.check_startup_marks();

@@ -120,7 +120,11 @@ impl Bounds {
     pub(super) fn with_headroom(&self) -> u32 {
         match self.inflight_longterm {
             INFINITE => INFINITE,
-            bound => (bound - (bound / 20 * 3).max(1).min(bound)).max(MIN_CWND),
+            bound => {
+                let part = u64::from(bound) * 3 / 20;
+                let headroom = u32::try_from(part).unwrap_or(INFINITE).max(1);
+                bound.saturating_sub(headroom).max(MIN_CWND)
+            }
         }
     }
 

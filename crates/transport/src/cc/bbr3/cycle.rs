@@ -38,11 +38,33 @@ pub(super) struct Cycle {
     /// Rounds the bound has grown for, and what is acknowledged towards the next segment of it.
     up_rounds: u32,
     up_acked: u32,
-    up_acked_per_segment: u32,
+    pub(super) up_acked_per_segment: u32,
     /// The last probe lost too much.
     too_high: bool,
     /// The last probe ended early, at the bound of one that had.
     precautionary: bool,
+}
+
+/// Whether the window was used up at any point in the last round trip.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CwndLimit {
+    this_round: bool,
+    last_round: bool,
+}
+
+impl CwndLimit {
+    /// An acknowledgement, before it moves the window.
+    pub(super) const fn hear(&mut self, round_began: bool, window: &Window, p: &Progress) {
+        if round_began {
+            self.last_round = self.this_round;
+            self.this_round = false;
+        }
+        self.this_round |= p.prior_in_flight >= window.cwnd;
+    }
+
+    pub(super) const fn holds(self) -> bool {
+        self.this_round || self.last_round
+    }
 }
 
 impl Bbr3 {
@@ -107,18 +129,18 @@ impl Bbr3 {
 
     /// Ends the probe when it is time.
     fn end_probe(&mut self, window: &Window, now: Instant, p: &Progress, bw: u64) {
-        if self.is_time_to_go_down(window, p, bw) {
+        if self.is_time_to_go_down(window.cwnd, p, bw) {
             self.cycle.too_high = false;
             self.go_down(now, p.delivered);
         }
     }
 
-    fn is_time_to_go_down(&mut self, window: &Window, p: &Progress, bw: u64) -> bool {
+    pub(super) fn is_time_to_go_down(&mut self, cwnd: u32, p: &Progress, bw: u64) -> bool {
         if self.cycle.too_high && p.in_flight >= self.bounds.inflight_longterm {
             self.cycle.precautionary = true;
             return true;
         }
-        if fills(window, p) && window.cwnd >= self.bounds.inflight_longterm {
+        if self.limit.holds() && cwnd >= self.bounds.inflight_longterm {
             // The bound, not the path, limits the rate.
             self.look_for_plateau(bw);
             return false;
@@ -150,7 +172,7 @@ impl Bbr3 {
             let safe = sample.in_flight_then.max(self.bounds.inflight_longterm);
             self.bounds.inflight_longterm = safe;
             if self.state == State::Up {
-                self.probe_upward(window, p);
+                self.probe_upward(window.cwnd, p);
             }
         }
         false
@@ -203,8 +225,8 @@ impl Bbr3 {
     }
 
     /// The bound grows by 1, 2, 4, … segments a round.
-    fn probe_upward(&mut self, window: &Window, p: &Progress) {
-        if !fills(window, p) || window.cwnd < self.bounds.inflight_longterm {
+    pub(super) fn probe_upward(&mut self, cwnd: u32, p: &Progress) {
+        if !self.limit.holds() || cwnd < self.bounds.inflight_longterm {
             return;
         }
         let cycle = &mut self.cycle;
@@ -213,12 +235,7 @@ impl Bbr3 {
         cycle.up_acked -= segments * cycle.up_acked_per_segment;
         self.bounds.inflight_longterm = self.bounds.inflight_longterm.saturating_add(segments);
         if self.round_began {
-            self.raise_slope(window.cwnd);
+            self.raise_slope(cwnd);
         }
     }
-}
-
-/// Whether the flight used the window.
-const fn fills(window: &Window, p: &Progress) -> bool {
-    p.prior_in_flight >= window.cwnd
 }

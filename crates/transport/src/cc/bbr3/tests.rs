@@ -102,6 +102,15 @@ impl Path {
         panic!("never {state:?}, but {:?}", self.bbr.state);
     }
 
+    /// The state when so many rounds have passed since the last probe.
+    fn after_rounds(&mut self, rounds: u32) -> State {
+        let now = Instant::from_millis(self.ms);
+        self.bbr.cycle.rounds_since_probe = rounds;
+        self.bbr
+            .update_cycle(&self.window, now, &Progress::at(now), 0);
+        self.bbr.state
+    }
+
     /// The rate as a part of one segment a millisecond, in hundredths.
     fn rate(&self) -> u64 {
         (self.bbr.pacing_rate + 7_240) / 14_480
@@ -175,15 +184,19 @@ fn a_small_path_is_probed_after_as_many_rounds_as_it_holds_segments() {
     let mut path = Path::new(10_000);
     path.until(State::Down);
     path.until(State::Cruise);
-    // As if a tenth of it were others'.
-    path.bbr.bw_of_cycles = [path.bbr.max_bw() / 10, 0];
-    let before = path.bbr.cycle.rounds_since_probe;
-    assert!(before < 10);
-    let p = Progress::at(Instant::from_millis(path.ms));
-    path.bbr.cycle.rounds_since_probe = 10;
-    path.bbr
-        .update_cycle(&path.window, Instant::from_millis(path.ms), &p, 0);
-    assert_eq!(path.bbr.state, State::Refill);
+    // As if all but 10.5 segments of it were others'.
+    path.bbr.bw_of_cycles = [path.bbr.max_bw() * 105 / 1_000, 0];
+    assert_eq!(path.after_rounds(9), State::Cruise);
+    assert_eq!(path.after_rounds(10), State::Refill);
+}
+
+#[test]
+fn a_large_path_is_probed_after_63_rounds() {
+    let mut path = Path::new(10_000);
+    path.until(State::Down);
+    path.until(State::Cruise);
+    assert_eq!(path.after_rounds(62), State::Cruise);
+    assert_eq!(path.after_rounds(63), State::Refill);
 }
 
 #[test]
@@ -366,4 +379,92 @@ fn two_marked_rounds_in_a_row_end_startup_and_one_does_not() {
     path.round();
     assert_ne!(path.bbr.state, State::Startup);
     assert_ne!(path.bbr.bounds.inflight_longterm, INFINITE);
+}
+
+#[test]
+fn the_window_limits_for_the_rest_of_a_round_trip_and_the_next() {
+    let window = Window::new(10);
+    let with = |prior_in_flight| Progress {
+        prior_in_flight,
+        ..Progress::at(Instant::ZERO)
+    };
+    let mut path = Path::new(10_000);
+    path.until(State::Up);
+    path.bbr.bounds.inflight_longterm = window.cwnd;
+    path.bbr.cycle.up_acked_per_segment = 1;
+    let mut raised_by = |round_began, prior_in_flight| {
+        let bbr = &mut path.bbr;
+        bbr.round_began = false;
+        bbr.limit.hear(round_began, &window, &with(prior_in_flight));
+        bbr.plateau.now = true;
+        let ends = bbr.is_time_to_go_down(window.cwnd, &with(0), 0);
+        let before = bbr.bounds.inflight_longterm;
+        let p = Progress {
+            newly_delivered: 1,
+            ..with(0)
+        };
+        bbr.probe_upward(before, &p);
+        let after = std::mem::replace(&mut bbr.bounds.inflight_longterm, before);
+        (ends, after - before)
+    };
+    raised_by(true, 0);
+    raised_by(true, 0);
+    assert_eq!(raised_by(false, 9), (true, 0));
+    assert_eq!(raised_by(false, 10), (false, 1));
+    assert_eq!(raised_by(false, 5), (false, 1));
+    assert_eq!(raised_by(true, 5), (false, 1));
+    assert_eq!(raised_by(true, 5), (true, 0));
+}
+
+#[test]
+fn each_acknowledgement_tells_whether_the_window_was_used_up() {
+    let mut path = Path::new(10_000);
+    path.until(State::Cruise);
+    path.round();
+    path.round();
+    assert!(!path.bbr.limit.holds());
+    path.window.cwnd = 4;
+    path.round();
+    assert!(path.bbr.limit.holds());
+}
+
+#[test]
+fn the_headroom_is_three_twentieths() {
+    let with = |inflight_longterm| {
+        let mut bounds = Bounds::default();
+        bounds.inflight_longterm = inflight_longterm;
+        bounds.with_headroom()
+    };
+    assert_eq!(
+        [4, 6, 39, 100, 3_000_000_000, INFINITE].map(with),
+        [4, 5, 34, 85, 2_550_000_000, INFINITE]
+    );
+}
+
+#[test]
+fn what_is_not_known_yet_is_the_initial_window() {
+    let mut bbr = Bbr3::new(1);
+    let mut window = Window::new(32);
+    let mut start = Start {
+        now: Instant::ZERO,
+        tick: 0,
+        rtt_micros: 333_000,
+        measured: false,
+        delivered: 1,
+    };
+    bbr.begin(&window, &start);
+    assert_eq!(bbr.bdp(1, UNIT), 32);
+    start.measured = true;
+    bbr.begin(&window, &start);
+    assert_eq!(bbr.bdp(0, UNIT), 0);
+    // The model says nothing before an initial window has arrived.
+    for (delivered, cwnd) in [(31, 34), (32, 34)] {
+        let p = Progress {
+            delivered,
+            newly_delivered: 2,
+            ..Progress::at(Instant::ZERO)
+        };
+        bbr.set_cwnd(&mut window, &p);
+        assert_eq!(window.cwnd, cwnd);
+    }
 }
