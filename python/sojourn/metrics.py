@@ -349,12 +349,11 @@ def check_arms(per_run: pl.DataFrame, *names: str) -> None:
 
 
 def _arm(per_run: pl.DataFrame, name: str) -> pl.DataFrame:
-    of_arm = per_run.filter(pl.col("arm") == name)
-    if of_arm.is_empty():
-        names = ", ".join(per_run["arm"].unique(maintain_order=True))
-        message = f"no finished run of an arm called {name!r}; there are: {names}"
+    names = per_run["arm"].unique(maintain_order=True).to_list()
+    if name not in names:
+        message = f"no finished run of an arm called {name!r}; there are: {', '.join(names)}"
         raise _core.ResultError(message)
-    return of_arm
+    return per_run.filter(pl.col("arm") == name)
 
 
 def mean_and_interval(values: Sequence[float]) -> Interval:

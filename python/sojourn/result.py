@@ -9,6 +9,7 @@ from typing import Any, Self
 import polars as pl
 
 from sojourn import _core, groups, metrics, validity, waiting
+from sojourn.places import needs
 from sojourn.scenario import Scenario
 
 
@@ -341,5 +342,6 @@ def run(
     >>> result.complete
     True
     """
+    needs("run", scenario, Scenario, "a Scenario")
     chosen = scenario if seed is None else scenario.replace(seed=seed)
     return Result(_core.run(chosen.checked, jobs=jobs, progress=progress))

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from sojourn import _core
 from sojourn.applications import (
@@ -22,6 +22,7 @@ from sojourn.applications import (
     Voip,
     Web,
 )
+from sojourn.places import needs, plain
 from sojourn.qdiscs import Queue
 from sojourn.traffic import Ping, Quic, Tcp, Traffic, Udp
 
@@ -76,7 +77,7 @@ class Link:
     """
 
     rate: str | None = None
-    trace: str | Mapping[str, str] | None = None
+    trace: str | Path | Mapping[str, str] | None = None
     qdisc: Queue | str
     delay: str | None = None
     overhead: str | int | None = None
@@ -202,7 +203,7 @@ class Scenario:
 
     def __post_init__(self) -> None:
         """Have the core check the scenario."""
-        document = json.dumps(_scenario_document(self), default=_refuse)
+        document = json.dumps(_scenario_document(self))
         checked = _core.Scenario.from_json(document)
         object.__setattr__(self, "_checked", checked)
 
@@ -371,40 +372,26 @@ _FILE_NAMES = {"reverse": "return"}
 _FIELD_NAMES = {value: key for key, value in _FILE_NAMES.items()}
 
 
-def _document(part: Link | Traffic | PageObject) -> dict[str, Any]:
+def _document(place: str, part: Link | Traffic | PageObject) -> dict[str, Any]:
     """Write the fields that were given."""
-    document: dict[str, Any] = {}
-    for item in fields(part):
-        value = getattr(part, item.name)
-        if value is not None:
-            name = _FILE_NAMES.get(item.name, item.name)
-            document[name] = value.spec if isinstance(value, Queue) else value
-    return document
-
-
-def _refuse(value: object) -> NoReturn:
-    """Say what JSON cannot: a value of a class that has no place in a scenario."""
-    kind = type(value).__name__
-    message = f"a {kind} cannot be a value here"
-    if isinstance(value, Page):
-        message = "a Page stands in the scenario's pages, under the name that traffic has as page"
-    raise _core.ScenarioError(message)
+    given = {
+        _FILE_NAMES.get(item.name, item.name): getattr(part, item.name) for item in fields(part)
+    }
+    return {
+        name: plain(f"{place}.{name}", value) for name, value in given.items() if value is not None
+    }
 
 
 def _scenario_document(scenario: Scenario) -> dict[str, Any]:
+    needs("links", scenario.links, Mapping, "Links by their names")
+    needs("traffic", scenario.traffic, list | tuple, "a list of traffic")
+    needs("arms", scenario.arms, list | tuple, "a list of Arms")
     document: dict[str, Any] = {
-        "links": {name: _document(link) for name, link in scenario.links.items()},
-        "traffic": [{"type": group.kind, **_document(group)} for group in scenario.traffic],
-        "arms": [
-            {
-                "name": arm.name,
-                "set": {
-                    path: value.spec if isinstance(value, Queue) else value
-                    for path, value in arm.set.items()
-                },
-            }
-            for arm in scenario.arms
+        "links": {name: _link(f"links.{name}", link) for name, link in scenario.links.items()},
+        "traffic": [
+            _group(f"traffic[{index}]", group) for index, group in enumerate(scenario.traffic)
         ],
+        "arms": [_arm(f"arms[{index}]", arm) for index, arm in enumerate(scenario.arms)],
     }
     for name in (
         "duration",
@@ -418,13 +405,38 @@ def _scenario_document(scenario: Scenario) -> dict[str, Any]:
     ):
         value = getattr(scenario, name)
         if value is not None:
-            document[name] = value
+            document[name] = plain(name, value)
     if scenario.pages is not None:
+        needs("pages", scenario.pages, Mapping, "Pages by their names")
         document["pages"] = {
-            name: {"objects": [_document(item) for item in page.objects]}
-            for name, page in scenario.pages.items()
+            name: _page(f"pages.{name}", page) for name, page in scenario.pages.items()
         }
     return document
+
+
+def _link(place: str, link: Link) -> dict[str, Any]:
+    needs(place, link, Link, "a Link")
+    return _document(place, link)
+
+
+def _group(place: str, group: Traffic) -> dict[str, Any]:
+    needs(place, group, Traffic, "traffic such as a Tcp")
+    return {"type": group.kind, **_document(place, group)}
+
+
+def _arm(place: str, arm: Arm) -> dict[str, Any]:
+    needs(place, arm, Arm, "an Arm")
+    needs(f"{place}.set", arm.set, Mapping, "values by their paths")
+    return {"name": plain(f"{place}.name", arm.name), "set": plain(f"{place}.set", arm.set)}
+
+
+def _page(place: str, page: Page) -> dict[str, Any]:
+    needs(place, page, Page, "a Page")
+    needs(f"{place}.objects", page.objects, list | tuple, "a list of PageObjects")
+    objects = [(f"{place}.objects[{index}]", item) for index, item in enumerate(page.objects)]
+    for at, item in objects:
+        needs(at, item, PageObject, "a PageObject")
+    return {"objects": [_document(at, item) for at, item in objects]}
 
 
 def _scenario(document: dict[str, Any]) -> Scenario:

@@ -1,6 +1,7 @@
 """Scenarios: checked when built, the same in Python and in TOML."""
 
 import dataclasses
+import re
 import typing
 from pathlib import Path
 
@@ -206,6 +207,70 @@ def test_a_wireless_link_tells_what_waits_below_its_queue() -> None:
     assert "driver down p95 [ms]" in report.html(result)
 
 
+def test_a_wrong_object_is_refused_at_its_place(scenario: sj.Scenario) -> None:
+    tcp = sj.Tcp(direction="up")
+    link = {"rate": "1mbit", "qdisc": "codel"}
+    page = {"objects": [{"bytes": "1kb"}]}
+    slow = sj.Link(rate="1mbit", qdisc="codel", jitter={"spread": float("inf")})
+    wrong: list[tuple[dict[str, typing.Any], str]] = [
+        ({"traffic": [None]}, "traffic[0]: needs traffic such as a Tcp, not None"),
+        ({"traffic": [tcp, sj.Tcp]}, "traffic[1]: needs traffic such as a Tcp, not a "),
+        ({"traffic": {"up": tcp}}, "traffic: needs a list of traffic, not a value of class dict"),
+        ({"traffic": tcp}, "traffic: needs a list of traffic, not a value of class Tcp"),
+        ({"traffic": "tcp"}, "traffic: needs a list of traffic, not a value of class str"),
+        ({"links": [link]}, "links: needs Links by their names, not a value of class list"),
+        ({"links": {"up": link}}, "links.up: needs a Link, not a value of class dict"),
+        ({"links": {1: sj.Link(rate="1mbit", qdisc="codel")}}, "links: needs text as a name, not "),
+        ({"links": {"up": slow}}, "links.up.jitter.spread: needs a finite number, not inf"),
+        ({"arms": [{"name": "a"}]}, "arms[0]: needs an Arm, not a value of class dict"),
+        ({"arms": sj.Arm(name="a", set={})}, "arms: needs a list of Arms, not a "),
+        (
+            {"arms": [sj.Arm(name="a", set=None)]},  # type: ignore[arg-type]
+            "arms[0].set: needs values by their paths, not None",
+        ),
+        (
+            {"arms": [sj.Arm(name="a", set={"links.up.qdisc": sj.CoDel})]},  # type: ignore[dict-item]
+            "arms[0].set.links.up.qdisc: a value of class type cannot be a value here",
+        ),
+        ({"pages": [page]}, "pages: needs Pages by their names, not a value of class list"),
+        ({"pages": {"x": page}}, "pages.x: needs a Page, not a value of class dict"),
+        (
+            {"pages": {"x": sj.Page(objects=[{"bytes": "1kb"}])}},  # type: ignore[list-item]
+            "pages.x.objects[0]: needs a PageObject, not a value of class dict",
+        ),
+        (
+            {"traffic": [sj.Tcp(direction="up", count=float("nan"))]},  # type: ignore[arg-type]
+            "traffic[0].count: needs a finite number, not nan",
+        ),
+        (
+            {"traffic": [sj.Udp(direction="up", rate="1mbit", spread=float("inf"))]},
+            "traffic[0].spread: needs a finite number, not inf",
+        ),
+        ({"duration": b"5s"}, "duration: a value of class bytes cannot be a value here"),
+    ]
+    for change, said in wrong:
+        with pytest.raises(sj.ScenarioError, match="^" + re.escape(said)) as refused:
+            scenario.replace(**change)
+        assert "\n" not in str(refused.value)
+    with pytest.raises(sj.ScenarioError, match=r"^run: needs a Scenario, not None$"):
+        sj.run(None)  # type: ignore[arg-type]
+
+
+def test_a_trace_may_be_a_path(tmp_path: Path) -> None:
+    file = tmp_path / "cell.trace"
+    file.write_text("1\n", encoding="utf-8")
+
+    def scenario(trace: str | Path) -> sj.Scenario:
+        return sj.Scenario(
+            links={"up": sj.Link(trace=trace, qdisc="codel")},
+            traffic=[sj.Tcp(direction="up")],
+            rtt="20ms",
+            duration="2s",
+        )
+
+    assert scenario(file) == scenario(str(file))
+
+
 def test_a_scenario_read_back_equals_what_it_was_written_from(scenario: sj.Scenario) -> None:
     assert sj.Scenario.from_toml(scenario.to_toml()) == scenario
     assert scenario.replace(seed=scenario.checked.replications + 1000) != scenario
@@ -231,5 +296,5 @@ def test_a_page_in_the_place_of_its_name_is_told_where_it_belongs(scenario: sj.S
     web = sj.Web(direction="down", page=page)  # type: ignore[arg-type]
     with pytest.raises(sj.ScenarioError, match="scenario's pages"):
         scenario.replace(traffic=[web])
-    with pytest.raises(sj.ScenarioError, match="a set cannot be a value"):
+    with pytest.raises(sj.ScenarioError, match=r"^name: a value of class set cannot be a value"):
         scenario.replace(name={"a"})  # type: ignore[arg-type]
