@@ -5,6 +5,7 @@
 use sojourn_net::{Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Records, Traffic, run};
+use sojourn_transport::quic::Params;
 use sojourn_transport::{CcKind, SenderParams, SlowStart};
 
 /// Flows over one link.
@@ -15,14 +16,21 @@ struct Dumbbell {
     seconds: u64,
     /// What is measured is what comes after.
     warm_up: u64,
-    flows: Vec<SenderParams>,
+    flows: Vec<Traffic>,
 }
 
-fn plain(cc: CcKind) -> SenderParams {
-    SenderParams {
+const fn tcp(params: SenderParams) -> Traffic {
+    Traffic::Tcp {
+        bytes: None,
+        params,
+    }
+}
+
+fn plain(cc: CcKind) -> Traffic {
+    tcp(SenderParams {
         cc,
         ..SenderParams::default()
-    }
+    })
 }
 
 /// What was measured, in ms, Mbit/s a flow, and packets.
@@ -47,7 +55,7 @@ fn as_documented(measured: f64, documented: f64) {
 impl Dumbbell {
     fn records(&self) -> Records {
         let one_way = Duration::from_millis(self.rtt_ms / 2);
-        let flow = |(n, params): (usize, &SenderParams)| FlowConfig {
+        let flow = |(n, traffic): (usize, &Traffic)| FlowConfig {
             name: format!("flow {n}"),
             forward: vec![Hop::Link(0), Hop::Delay(one_way)],
             reverse: vec![Hop::Delay(one_way)],
@@ -56,10 +64,7 @@ impl Dumbbell {
             stop: None,
             dscp: Dscp::DEFAULT,
             client: None,
-            traffic: Traffic::Tcp {
-                bytes: None,
-                params: *params,
-            },
+            traffic: traffic.clone(),
         };
         let config = Config {
             seed: 1,
@@ -155,10 +160,11 @@ fn an_early_way_out_of_slow_start_costs_fewer_packets() {
             qdisc: "pfifo limit 400",
             seconds: 5,
             warm_up: 0,
-            flows: vec![SenderParams {
+            flows: vec![tcp(SenderParams {
+                cc,
                 slow_start: Some(slow_start),
-                ..plain(cc)
-            }],
+                ..SenderParams::default()
+            })],
         }
         .seen();
         println!("{cc}, {slow_start}: {} drops", seen.drops);
@@ -222,31 +228,60 @@ fn bbr_shares_with_its_kind_and_with_cubic() {
     }
 }
 
+/// The share of BBR version 3 beside CUBIC through `qdisc`.
+fn beside_cubic(transport: &str, qdisc: &'static str, with: &dyn Fn(CcKind) -> Traffic) -> f64 {
+    let seen = Dumbbell {
+        mbit: 20,
+        rtt_ms: 40,
+        qdisc,
+        seconds: 120,
+        warm_up: 20,
+        flows: [CcKind::Bbr3, CcKind::Cubic].map(with).to_vec(),
+    }
+    .seen();
+    println!("bbr3 and cubic, {transport}, {qdisc}: {seen:?}");
+    seen.goodputs[0] / (seen.goodputs[0] + seen.goodputs[1])
+}
+
 #[test]
 fn marks_make_bbr_version_3_give_way_as_losses_do() {
-    let share = |qdisc, ecn, accurate_ecn| {
-        let with = |cc| SenderParams {
-            ecn,
-            accurate_ecn,
-            ..plain(cc)
-        };
-        let seen = Dumbbell {
-            mbit: 20,
-            rtt_ms: 40,
-            qdisc,
-            seconds: 120,
-            warm_up: 20,
-            flows: [CcKind::Bbr3, CcKind::Cubic].map(with).to_vec(),
+    let over_tcp = |ecn, accurate_ecn| {
+        move |cc| {
+            tcp(SenderParams {
+                cc,
+                ecn,
+                accurate_ecn,
+                ..SenderParams::default()
+            })
         }
-        .seen();
-        println!("bbr3 and cubic, {qdisc}, accurate ECN {accurate_ecn}: {seen:?}");
-        seen.goodputs[0] / (seen.goodputs[0] + seen.goodputs[1])
     };
-    let losses = share("codel limit 1000", false, false);
-    as_documented(losses, 0.79);
-    for (accurate, documented) in [(false, 0.69), (true, 0.78)] {
-        let marks = share("codel limit 1000 ecn", true, accurate);
+    let drops = beside_cubic("TCP", "codel limit 1000", &over_tcp(false, false));
+    as_documented(drops, 0.79);
+    for (name, accurate, documented) in
+        [("TCP", false, 0.69), ("TCP with Accurate ECN", true, 0.78)]
+    {
+        let marks = beside_cubic(name, "codel limit 1000 ecn", &over_tcp(true, accurate));
         as_documented(marks, documented);
-        assert!(marks < losses + 0.1, "{marks} {losses}");
+        assert!(marks < drops + 0.1, "{marks} {drops}");
     }
+}
+
+#[test]
+fn marks_make_bbr_version_3_give_way_over_quic() {
+    let over_quic = |ecn| {
+        move |cc| Traffic::Quic {
+            bytes: None,
+            request: Some(400),
+            params: Params {
+                cc,
+                ecn,
+                ..Params::default()
+            },
+        }
+    };
+    let drops = beside_cubic("QUIC", "codel limit 1000", &over_quic(false));
+    as_documented(drops, 0.76);
+    let marks = beside_cubic("QUIC", "codel limit 1000 ecn", &over_quic(true));
+    as_documented(marks, 0.77);
+    assert!(marks < drops + 0.1, "{marks} {drops}");
 }
