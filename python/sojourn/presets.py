@@ -141,7 +141,7 @@ def traffic(
     Raises
     ------
     ScenarioError
-        There is no such traffic, or a part is named twice.
+        There is no such traffic, a part is named twice, or no connection takes `cc` or `ecn`.
 
     Examples
     --------
@@ -155,19 +155,30 @@ def traffic(
         if names.count(group) > 1:
             message = f"traffic {name!r}: {group!r} is in more than one of its parts"
             raise _core.ScenarioError(message)
+    for option, wanted in (("cc", cc), ("ecn", ecn)):
+        if wanted is not None and not any(_takes(group, option) for group in groups):
+            said = f"cc {wanted}" if option == "cc" else "ecn"
+            message = f"{said}: traffic {name!r} has no connection to use it"
+            raise _core.ScenarioError(message)
     groups = [_with_transport(group, cc=cc, ecn=ecn) for group in groups]
     ping = "Ping (ms) ICMP" if "rrul" in parts else "ping"
     return [*groups, Ping(name=ping, direction="up", interval=PING_INTERVAL)]
 
 
 def _with_transport(group: Traffic, *, cc: str | None, ecn: bool | None) -> Traffic:
-    has = {field.name for field in fields(group)}
-    changes: dict[str, Any] = {}
-    if cc is not None and "cc" in has and getattr(group, "cc", None) is None:
-        changes["cc"] = cc
-    if ecn is not None and "ecn" in has:
-        changes["ecn"] = ecn
+    wanted: dict[str, Any] = {"cc": cc, "ecn": ecn}
+    changes = {
+        option: value
+        for option, value in wanted.items()
+        if value is not None and _takes(group, option)
+    }
     return replace(group, **changes) if changes else group
+
+
+def _takes(group: Traffic, option: str) -> bool:
+    """Say whether `group` has the option and leaves it open: LEDBAT is a control already."""
+    has = {field.name for field in fields(group)}
+    return option in has and getattr(group, option) is None
 
 
 def _load(name: str, rates: Rates) -> list[Traffic]:
