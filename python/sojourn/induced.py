@@ -57,9 +57,10 @@ def latencies(flows: pl.DataFrame, pings: pl.DataFrame, *, warmup_s: float) -> p
 
 
 def _above_base(pings: pl.DataFrame, warmup_s: float) -> pl.DataFrame:
-    loaded = pl.col("rtt_ms").filter(pl.col("t_s") >= warmup_s)
+    # The mean of the differences: equal times would have a mean that differs from them by rounding.
+    above = pl.col("rtt_ms") - pl.col("rtt_ms").min()
     by_flow = pings.group_by(*KEYS, "flow", maintain_order=True).agg(
-        latency_above_base_ms=loaded.mean() - pl.col("rtt_ms").min()
+        latency_above_base_ms=above.filter(pl.col("t_s") >= warmup_s).mean()
     )
     return by_flow.group_by(KEYS, maintain_order=True).agg(pl.col("latency_above_base_ms").mean())
 
@@ -83,7 +84,8 @@ def _mean_span(pings: pl.DataFrame, *, warmup_s: float, load_s: float) -> float 
     counted = average[grid[points] >= warmup_s]
     if not counted.size:
         return None
-    return float(counted.mean() - average[grid[points] >= load_s].min())
+    # The mean of the differences: equal times would have a mean that differs from them by rounding.
+    return float((counted - average[grid[points] >= load_s].min()).mean())
 
 
 def _replies(pings: pl.DataFrame) -> tuple[Floats, Floats]:

@@ -143,6 +143,15 @@ def test_induced_latency_is_what_flent_itself_computes() -> None:
         assert induced == pytest.approx(case["mean_span_ms"], abs=1e-6)
 
 
+def test_pings_that_are_all_alike_have_no_induced_latency_not_even_rounding() -> None:
+    # The mean of so many equal numbers is not always that number.
+    alike = [(0.2 * step, 50.01568) for step in range(1, 46)]
+    many = pings(alike)
+    assert latencies(many, warmup_s=0.9, load_s=1.0) == (0.0, 0.0)
+    three = pl.concat([many.with_columns(flow=pl.lit(name)) for name in "abc"])
+    assert latencies(three, warmup_s=0.9, load_s=1.0) == (0.0, 0.0)
+
+
 def test_a_gap_of_more_than_a_second_has_no_points() -> None:
     # Grid 0.0 .. 2.2; from 0.2 on the next value is further than 1 s, until 1.2.
     induced, _ = latencies(replies([(0.0, 10.0), (0.1, 10.0), (2.3, 120.0)]), warmup_s=0.0)
