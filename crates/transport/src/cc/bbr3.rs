@@ -14,15 +14,16 @@
 //! rate     0.99 gain bw          cwnd   gain BDP + what comes in lumps, at most the bounds
 //!
 //! STARTUP  rate 2.77, window 2, until three rounds brought less than 25 % more bandwidth, or a
-//!          round of recovery lost more than 2 % in six places
+//!          round of recovery lost more than 2 % in six places, or two rounds had marks
 //! DRAIN    rate 0.5, until a BDP is in flight, three rounds at most
 //! DOWN     rate 0.9, until no more than a BDP and 0.85 inflight_longterm is in flight
 //! CRUISE   rate 1, until 2 to 3 s or min(BDP, 62 or 63) rounds after DOWN began
 //! REFILL   rate 1, one round, the short-term bounds forgotten
-//! UP       rate 1.25, window 2.25, until bandwidth grows no more or more than 2 % is lost
+//! UP       rate 1.25, window 2.25, until bandwidth grows no more, more than 2 % is lost or one is
+//!          marked, or the bound of a probe that lost too much is in flight
 //! PROBE_RTT  when the smallest RTT of 5 s is 5 s old: half a BDP for 200 ms and a round
 //!
-//! probe lost more than 2 %        inflight_longterm = flight when it did, 0.7 of the target at least
+//! probe lost > 2 % or was marked  inflight_longterm = flight when it did, 0.7 of the target at least
 //! round with a loss or mark, no probe
 //!                                 bw_shortterm, inflight_shortterm = the round's, 0.7 at least
 //! ```
