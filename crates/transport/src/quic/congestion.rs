@@ -19,6 +19,9 @@
 //! `prague` live on: both make all packets ECN-capable, `prague` with ECT(1). `dctcp` answers marks as above,
 //! by what it has counted, `prague` each on its own.
 //!
+//! What is repaired, which `bbr` and `bbr3` ask for, is repaired until a packet sent after it began is
+//! acknowledged; only then do they take back their window.
+//!
 //! The window grows by what is acknowledged of packets sent after recovery began, while it, and
 //! not the application, limits sending (§7.8).
 
@@ -26,7 +29,8 @@ use sojourn_net::{Duration, Instant};
 
 use super::Params;
 use crate::cc::{
-    Ack, CongestionControl, Controller, HyStartPlusPlus, Progress, SlowStart, Start, Window,
+    Ack, CongestionControl, Controller, Episode, HyStartPlusPlus, Progress, SlowStart, Start,
+    Window,
 };
 use crate::segment::MSS;
 
@@ -63,6 +67,9 @@ pub(super) struct Congestion {
     counts_marks: bool,
     /// Packets sent before this have had their answer.
     recovery: Option<Instant>,
+    /// What is being repaired, and since when.
+    episode: Episode,
+    episode_began: Instant,
     /// The window or pacing, not the application, limited sending last.
     pub(super) limited: bool,
     pacer: Option<Pacer>,
@@ -96,6 +103,8 @@ impl Congestion {
             in_flight: 0,
             counts_marks: params.cc.needs_accurate_ecn(),
             recovery: None,
+            episode: Episode::None,
+            episode_began: Instant::ZERO,
             limited: false,
             pacer: paced.then_some(Pacer {
                 burst,
@@ -175,6 +184,18 @@ impl Congestion {
         self.recovery.is_some_and(|recovery| at <= recovery)
     }
 
+    /// A packet sent at `at` has been acknowledged: one sent since a repair began ends it.
+    pub(super) fn on_delivered(&mut self, at: Instant) {
+        if at > self.episode_began {
+            self.episode = Episode::None;
+        }
+    }
+
+    /// What is being repaired.
+    pub(super) const fn episode(&self) -> Episode {
+        self.episode
+    }
+
     /// An acknowledgement covered `bytes` of packets that let the window grow.
     pub(super) fn on_acked(&mut self, ack: &Ack, bytes: u64) {
         self.cc.on_acked(&mut self.window, ack);
@@ -219,6 +240,10 @@ impl Congestion {
             Signal::Mark => None,
         };
         let ssthresh = of_loss.unwrap_or_else(|| self.cc.ssthresh(before));
+        if self.episode == Episode::None {
+            self.episode = Episode::Recovery;
+        }
+        self.episode_began = now;
         if self.is_steered() {
             return true;
         }
@@ -235,6 +260,8 @@ impl Congestion {
     pub(super) fn on_persistent(&mut self, now: Instant, next: u32) {
         self.window.cwnd = MIN_WINDOW;
         self.recovery = None;
+        self.episode = Episode::Loss;
+        self.episode_began = now;
         self.cc.on_timeout(now, next);
     }
 }

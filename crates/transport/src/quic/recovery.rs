@@ -22,7 +22,7 @@ use super::rtt::GRANULARITY;
 use super::space::{ACKED, APP, HANDSHAKE, IN_FLIGHT, Sent, TAKEN};
 use super::wire::Ack;
 use super::{Endpoint, Role};
-use crate::cc::{self, Episode, Progress};
+use crate::cc::{self, Progress};
 
 /// kPacketThreshold.
 const PACKET_THRESHOLD: u32 = 3;
@@ -105,7 +105,7 @@ impl Endpoint {
             let growth = if congested { 0 } else { tally.growth };
             self.congestion.on_acked(&word, growth);
             let before = Before { in_flight, lost };
-            self.steer(&word, before, sent_at, ack.delay_micros);
+            self.steer(&word, before, ack.delay_micros);
         }
         // A client whose address may be in doubt at the server keeps its back-off (§6.2.1).
         if self.validated || self.role == Role::Server {
@@ -119,9 +119,8 @@ impl Endpoint {
     }
 
     /// Tells a controller that models the path what an acknowledgement told of it.
-    fn steer(&mut self, ack: &cc::Ack, before: Before, sent: Option<Instant>, delay_micros: u32) {
+    fn steer(&mut self, ack: &cc::Ack, before: Before, delay_micros: u32) {
         let in_flight = self.packets_in_flight();
-        let recovers = sent.is_some_and(|at| self.congestion.is_before_recovery(at));
         let Some(rates) = &mut self.rates else { return };
         let newly_lost = self.counters.lost - before.lost;
         let progress = Progress {
@@ -134,11 +133,7 @@ impl Endpoint {
             prior_in_flight: before.in_flight,
             in_flight,
             next_departure: ack.now,
-            episode: if recovers {
-                Episode::Recovery
-            } else {
-                Episode::None
-            },
+            episode: self.congestion.episode(),
             ack_delayed: Duration::from_micros(delay_micros.into()) > GRANULARITY,
         };
         if self.congestion.steer(ack, &progress) {
@@ -174,6 +169,7 @@ impl Endpoint {
         tally.packets += 1;
         let size = u64::from(sent.size);
         self.congestion.on_gone(size);
+        self.congestion.on_delivered(sent.at);
         if !self.congestion.is_before_recovery(sent.at) {
             tally.growth += size;
         }
