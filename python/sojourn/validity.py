@@ -21,6 +21,12 @@ SHORT_S = 10.0
 FEW_RUNS = 8
 # Above this, percentiles of the replies that came are too good.
 PING_LOSS = 0.10
+# Below this most of what users waited for was cut short, and durations are of the quick few.
+COMPLETED_PERCENT = 50.0
+# The least mean opinion score: how much worse a call was, it does not tell.
+WORST_MOS = 1.0
+# What a transaction of each kind of application is.
+TRANSACTIONS = {"web": "pages", "request": "responses", "incast": "rounds", "dash": "segments"}
 
 
 class Severity(StrEnum):
@@ -107,6 +113,8 @@ def assess(
         *_connections(flows),
         *_losses(flows),
         *_unwaited(waited),
+        *_unfinished(waited),
+        *_unheard(applications),
         *_unsettled(applications),
         *_twins(flows, links),
     ]
@@ -214,6 +222,44 @@ def _unwaited(waited: pl.DataFrame | None) -> list[Finding]:
         )
         for row in none.group_by("arm", "group", maintain_order=True)
         .agg(runs=pl.len(), before=pl.col("begun_before").sum())
+        .iter_rows(named=True)
+    ]
+
+
+def _unfinished(waited: pl.DataFrame | None) -> list[Finding]:
+    """Name the applications most of whose transactions were not completed."""
+    if waited is None or waited.is_empty():
+        return []
+    begun, percent = pl.col("transactions"), pl.col("completed_percent")
+    return [
+        Finding(
+            severity=Severity.WARNING,
+            text=f"{row['arm']}: {row['group']}: {row['percent']:.0f} % of {row['begun']} "
+            f"{TRANSACTIONS.get(row['kind'], 'transactions')} were completed within the run; "
+            + ("means are of those alone." if row["percent"] else "there is no duration."),
+        )
+        for row in waited.filter(begun > 0)
+        .group_by("arm", "group", "kind", maintain_order=True)
+        .agg(begun=begun.sum(), percent=(begun * percent).sum() / begun.sum())
+        .filter(pl.col("percent") < COMPLETED_PERCENT)
+        .iter_rows(named=True)
+    ]
+
+
+def _unheard(applications: pl.DataFrame | None) -> list[Finding]:
+    """Name the voices that were as bad as the scale goes."""
+    if applications is None or applications.is_empty():
+        return []
+    return [
+        Finding(
+            severity=Severity.WARNING,
+            text=f"{row['arm']}: {row['group']}: {row['worst']} of {row['voices']} calls have a "
+            f"MOS of {WORST_MOS:g}, the least there is: how much worse they were it does not tell.",
+        )
+        for row in applications.filter(pl.col("kind") == "voip")
+        .group_by("arm", "group", maintain_order=True)
+        .agg(voices=pl.len(), worst=(pl.col("mos") <= WORST_MOS).sum())
+        .filter(pl.col("worst") > 0)
         .iter_rows(named=True)
     ]
 

@@ -111,12 +111,31 @@ def test_a_visit_that_lasts_from_the_warm_up_to_the_end_is_told() -> None:
     assert not any("others" in text for text in told)
 
 
+def test_pages_of_which_most_are_not_completed_are_told() -> None:
+    # Of 2.6 MB, 500 kbit/s bring 1 MB in the 17 s that are left; a response of 1 kB comes at once.
+    built = _scenario(
+        sj.Web(direction="down", name="users", page="large", visits=1, start="3s"),
+        sj.Request(direction="down", name="others", bytes="1kb", think="1s"),
+    ).replace(links={name: sj.Link(rate="500kbit", qdisc="fq_codel") for name in ("up", "down")})
+    validity = sj.run(built).validity
+    told = [finding.text for finding in validity.findings]
+    expected = "default: users: 0 % of 2 pages were completed within the run; there is no duration."
+    assert expected in told
+    assert validity.verdict == "weak"
+    assert not any("others" in text for text in told)
+
+
 def test_a_silent_call_is_rated_worst() -> None:
     built = _scenario(sj.Voip(direction="up", name="mute"))
     lossy = {name: sj.Link(rate="1mbit", qdisc="pfifo", loss="100%") for name in ("up", "down")}
-    rows = sj.run(built.replace(links=lossy)).per_application
+    result = sj.run(built.replace(links=lossy))
+    rows = result.per_application
     assert rows["mos_mean"].to_list() == [1.0, 1.0]
     assert rows["voice_loss_percent_mean"].to_list() == [100.0, 100.0]
+    told = [finding.text for finding in result.validity.findings]
+    assert any("default: mute: 2 of 2 calls have a MOS of 1" in text for text in told)
+    heard = sj.run(built).validity.findings
+    assert not any("MOS" in finding.text for finding in heard)
 
 
 def test_differences_of_applications_and_transfers_are_paired() -> None:
