@@ -12,10 +12,11 @@ The tables of an :class:`Outcome`, all of which begin with the columns ``arm`` (
     responsiveness), ``direction`` (up,
     down; null where the scenario gives paths), ``cc``,
     ``rtt_ms`` (base), ``started_s``, ``connected_s``, ``fct_s`` (flow completion time of finite
-    TCP and QUIC, from the first packet), ``bytes`` (to transfer; null: no end),
+    TCP and QUIC, from the first packet), ``aborted`` (an end of the connection gave up; null of
+    what has none), ``bytes`` (to transfer; null: no end),
     ``delivered_bytes``,
     ``goodput_mbit_per_s`` (payload over max(warm-up, start) to min(end, stop, completion)),
-    ``sent_packets``, ``received_packets``,
+    ``sent_packets``, ``received_packets`` (of UDP and voices the different ones of those sent),
     ``retransmits``, ``timeouts``, ``syn_retransmits``, ``handshake_losses`` (dropped or lost SYNs
     and SYN-ACKs), ``initial_losses`` (these, and drops of the initial window's segments; both from
     the start of the flow, warm-up or not), ``srtt_ms_mean``, ``ack_rtt_ms_mean`` (over the

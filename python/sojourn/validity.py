@@ -111,6 +111,7 @@ def assess(
         *_completeness(finished, total, replications, measured_s),
         *_bottlenecks(links),
         *_connections(flows),
+        *_aborted(flows),
         *_losses(flows),
         *_unwaited(waited),
         *_unfinished(waited),
@@ -188,6 +189,22 @@ def _connections(flows: pl.DataFrame) -> list[Finding]:
         )
         for row in tcp.group_by("arm", maintain_order=True)
         .agg(lost=pl.col("connected_s").null_count(), flows=pl.len())
+        .filter(pl.col("lost") > 0)
+        .iter_rows(named=True)
+    ]
+
+
+def _aborted(flows: pl.DataFrame) -> list[Finding]:
+    given_up = pl.col("aborted").fill_null(value=False)
+    return [
+        Finding(
+            severity=Severity.WARNING,
+            text=f"{row['arm']}: {row['lost']} of {row['flows']} connections of {row['group']} "
+            "were given up; times to complete are of the others.",
+        )
+        for row in flows.filter(pl.col("kind").is_in(CONNECTIONS))
+        .group_by("arm", "group", maintain_order=True)
+        .agg(lost=given_up.sum(), flows=pl.len())
         .filter(pl.col("lost") > 0)
         .iter_rows(named=True)
     ]

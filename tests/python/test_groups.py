@@ -119,3 +119,45 @@ def test_quic_transfers_are_a_group_as_those_of_tcp() -> None:
     assert groups["endless"]["goodput_mbit_per_s_mean"] > 7
     assert 0.1 < groups["finite"]["fct_s_mean"] < 1
     assert groups["finite"]["initial_loss_percent"] == 0
+
+
+def test_datagrams_from_before_the_warm_up_and_duplicates_are_no_arrivals() -> None:
+    scenario = sj.Scenario(
+        links={
+            "up": sj.Link(rate="5mbit", qdisc=sj.Pfifo(limit=1000), duplicate="10%"),
+            "down": sj.Link(rate="5mbit", qdisc=sj.Pfifo()),
+        },
+        traffic=[
+            # A queue of a second stands when measuring begins, and is gone when it ends.
+            sj.Udp(name="burst", direction="up", rate="10mbit", stop="5s"),
+            sj.Udp(name="cbr", direction="up", rate="1mbit"),
+        ],
+        rtt="20ms",
+        duration="20s",
+        warmup="5s",
+    )
+    cbr = sj.run(scenario).flows.filter(group="cbr").row(0, named=True)
+    assert 0 <= cbr["sent_packets"] - cbr["received_packets"] < 20
+    assert cbr["goodput_mbit_per_s"] < 1.2
+
+
+def test_a_connection_that_gives_up_is_told() -> None:
+    scenario = sj.Scenario(
+        links={
+            "up": sj.Link(rate="5mbit", qdisc=sj.Pfifo()),
+            "down": sj.Link(rate="5mbit", qdisc=sj.Pfifo(), loss="100%"),
+        },
+        traffic=[
+            sj.Quic(name="quic", direction="up", bytes="10kb", idle_timeout="3s"),
+            sj.Tcp(name="stopped", direction="up", bytes="10kb", stop="4s"),
+            sj.Ping(direction="up"),
+        ],
+        rtt="20ms",
+        duration="20s",
+        warmup="0s",
+    )
+    result = sj.run(scenario)
+    told = dict(result.flows.select("group", "aborted").iter_rows())
+    assert told == {"quic": True, "stopped": False, "ping up": None}
+    findings = [finding.text for finding in result.validity.findings]
+    assert any("1 of 1 connections of quic were given up" in text for text in findings)

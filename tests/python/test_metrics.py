@@ -30,6 +30,8 @@ def flows(rates: dict[tuple[str, int], list[float]]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=columns, orient="row").with_columns(
         ping_loss=pl.lit(None, dtype=pl.Float64),
         started_s=pl.lit(5.0),
+        group=pl.lit("tcp"),
+        aborted=pl.lit(value=False),
         bytes=pl.lit(None, dtype=pl.UInt64),
         delivered_bytes=pl.lit(1_000_000),
     )

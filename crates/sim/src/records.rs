@@ -155,6 +155,8 @@ pub struct FlowRecord {
     pub connected: Option<Instant>,
     /// When its last byte reached the receiving application (finite TCP and QUIC).
     pub completed: Option<Instant>,
+    /// Whether an end gave up (TCP, QUIC); one that the scenario stops has not.
+    pub aborted: bool,
     /// What queues dropped and wires lost of its beginning (TCP, QUIC), whenever that was.
     pub initial_losses: InitialLosses,
     /// One entry for each interval in which it was at work, by the time that ended (TCP, QUIC,

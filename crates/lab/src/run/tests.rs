@@ -87,6 +87,7 @@ fn invented(config: &Config) -> Records {
                 started: Some(Instant::from_millis(500)),
                 connected: None,
                 completed: None,
+                aborted: false,
                 initial_losses: InitialLosses::default(),
                 series: ends().map(|(at, n)| flow_sample(at, n)).collect(),
                 totals: FlowCounters {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt32Array, UInt64Array};
+use arrow_array::{
+    ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt32Array, UInt64Array,
+};
 use arrow_schema::{DataType, Field, Schema};
 
 /// Columns of equal length.
@@ -57,6 +59,15 @@ impl Columns {
         values: impl Iterator<Item = Option<u64>>,
     ) -> Self {
         let array: UInt64Array = values.collect();
+        self.with(name, Arc::new(array), true)
+    }
+
+    pub(crate) fn optional_flag(
+        self,
+        name: &str,
+        values: impl Iterator<Item = Option<bool>>,
+    ) -> Self {
+        let array: BooleanArray = values.collect();
         self.with(name, Arc::new(array), true)
     }
 

@@ -69,6 +69,12 @@ fn flows(cell: Cell<'_>) -> RecordBatch {
         .optional_real("started_s", records.iter().map(|r| secs(r.started)))
         .optional_real("connected_s", records.iter().map(|r| secs(r.connected)))
         .optional_real("fct_s", all().map(|r| r.fct_s))
+        .optional_flag(
+            "aborted",
+            records
+                .iter()
+                .map(|r| r.kind.is_connection().then_some(r.aborted)),
+        )
         .optional_count("bytes", all().map(|r| r.bytes))
         .optional_count(
             "delivered_bytes",

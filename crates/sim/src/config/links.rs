@@ -4,7 +4,7 @@ use sojourn_net::{Bytes, Duration, Instant, Rate};
 use sojourn_qdisc::{Framing, QdiscSpec};
 
 use super::line::{Distribution, LineConfig};
-use super::radio::RadioConfig;
+use super::radio::{RadioConfig, Standard};
 use super::trace::Trace;
 use super::{Client, LONGEST};
 
@@ -124,6 +124,13 @@ impl LinkConfig {
     fn radio_fault(&self, radio: &RadioConfig) -> Option<(&'static str, &'static str)> {
         if self.trace.is_some() {
             return Some(("trace", "a wireless link follows no trace"));
+        }
+        let symbols = |rate: Rate| radio.standard.has(rate);
+        if !symbols(self.rate) {
+            return Some(("rate", Standard::RATES));
+        }
+        if !radio.stations.iter().all(|&(_, rate)| symbols(rate)) {
+            return Some(("medium.stations", Standard::RATES));
         }
         if self.shaper != Shaper::Serial {
             return Some(("burst", "a wireless link has no bucket"));

@@ -38,6 +38,18 @@ impl Standard {
             Self::Ac => "802.11ac",
         }
     }
+
+    pub(super) const RATES: &str =
+        "symbols carry 1mbit to 600mbit in 802.11n, to 6933mbit in 802.11ac";
+
+    /// Whether its symbols may carry so much: below, whole bits a symbol say too little of a rate.
+    pub(super) fn has(self, rate: Rate) -> bool {
+        let most = match self {
+            Self::N => Rate::mbit(600),
+            Self::Ac => Rate::mbit(6_933),
+        };
+        (Rate::mbit(1)..=most).contains(&rate)
+    }
 }
 
 /// How much waits below the queue.

@@ -165,10 +165,10 @@ impl Flow {
     pub(crate) fn stop(&mut self) {
         self.stopped = true;
         if let Source::Tcp(tcp) = &mut self.source {
-            tcp.sender.abort();
+            tcp.stop();
         }
         if let Source::Quic(quic) = &mut self.source {
-            quic.near.abort();
+            quic.stop();
         }
         self.settle();
     }
@@ -301,6 +301,7 @@ fn blank(kind: FlowKind) -> FlowRecord {
         started: None,
         connected: None,
         completed: None,
+        aborted: false,
         initial_losses: InitialLosses::default(),
         series: Vec::new(),
         totals: FlowCounters::default(),

@@ -22,6 +22,7 @@ pub(crate) struct Quic {
     started: Instant,
     connected: Option<Instant>,
     completed: Option<Instant>,
+    stopped: bool,
     /// Bytes delivered up to the last sample.
     sampled_bytes: u64,
     series: Vec<FlowSample>,
@@ -58,6 +59,7 @@ impl Quic {
             started: now,
             connected: None,
             completed: None,
+            stopped: false,
             sampled_bytes: 0,
             series: Vec::new(),
             before: FlowCounters::default(),
@@ -121,11 +123,23 @@ impl Quic {
         }
     }
 
+    /// The scenario ends it.
+    pub(crate) fn stop(&mut self) {
+        self.stopped = true;
+        self.near.abort();
+    }
+
     /// Whether nothing follows: all is acknowledged, or an end has given up.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         let gone = |end: &Endpoint| matches!(end.state(), State::Closed | State::Aborted);
         gone(&self.near) || gone(&self.far)
+    }
+
+    fn has_given_up(&self) -> bool {
+        [&self.near, &self.far]
+            .iter()
+            .any(|end| end.state() == State::Aborted)
     }
 
     pub(crate) fn sample(&mut self, at: Instant) {
@@ -180,6 +194,7 @@ impl Quic {
             started: Some(self.started),
             connected: self.connected,
             completed: self.completed,
+            aborted: !self.stopped && self.has_given_up(),
             series,
             totals: since(&all, &self.before),
             ..blank(FlowKind::Quic)

@@ -14,6 +14,7 @@ pub(crate) struct Tcp {
     started: Instant,
     connected: Option<Instant>,
     completed: Option<Instant>,
+    stopped: bool,
     /// Bytes delivered up to the last sample.
     sampled_bytes: u64,
     series: Vec<FlowSample>,
@@ -41,6 +42,7 @@ impl Tcp {
             started: now,
             connected: None,
             completed: None,
+            stopped: false,
             sampled_bytes: 0,
             series: Vec::new(),
             before: FlowCounters::default(),
@@ -70,6 +72,12 @@ impl Tcp {
             self.connected = Some(now);
         }
         self.is_over()
+    }
+
+    /// The scenario ends it.
+    pub(crate) fn stop(&mut self) {
+        self.stopped = true;
+        self.sender.abort();
     }
 
     #[inline]
@@ -129,6 +137,7 @@ impl Tcp {
             started: Some(self.started),
             connected: self.connected,
             completed: self.completed,
+            aborted: !self.stopped && self.sender.state() == State::Aborted,
             series,
             totals: since(&all, &self.before),
             ..blank(FlowKind::Tcp)

@@ -17,7 +17,10 @@ pub(crate) struct Udp {
     spacing: Spacing,
     rng: Rng,
     sent: u64,
+    arrivals: Arrivals,
     received: u64,
+    /// Of those sent since measuring began.
+    received_of_measured: u64,
     sampled: u64,
     one_way_delay: Histogram,
     series: Vec<FlowSample>,
@@ -39,7 +42,9 @@ impl Udp {
             spacing,
             rng,
             sent: 0,
+            arrivals: Arrivals::default(),
             received: 0,
+            received_of_measured: 0,
             sampled: 0,
             one_way_delay: Histogram::default(),
             series: Vec::new(),
@@ -49,8 +54,8 @@ impl Udp {
 
     /// The next datagram, and when the one after it is due.
     pub(crate) fn next(&mut self, owner: Owner, now: Instant) -> (Packet, Instant) {
-        // Nobody asks for the number of a datagram.
-        let pkt = Packet::probe(owner, Kind::Udp, now, 0, self.payload);
+        let number = u32::try_from(self.sent).unwrap_or(u32::MAX);
+        let pkt = Packet::probe(owner, Kind::Udp, now, number, self.payload);
         self.sent += 1;
         let factor = match self.spacing {
             Spacing::Even { spread } => 1.0 + spread * (2.0 * self.rng.uniform() - 1.0),
@@ -61,7 +66,12 @@ impl Udp {
     }
 
     pub(crate) fn on_arrival(&mut self, now: Instant, pkt: &Packet) {
+        let number = u64::from(pkt.segment.seq);
+        if !self.arrivals.is_first(number) {
+            return;
+        }
         self.received += 1;
+        self.received_of_measured += u64::from(number >= self.before.sent_packets);
         let delay = now.since(pkt.sent());
         self.one_way_delay.record(delay.as_nanos());
     }
@@ -81,6 +91,7 @@ impl Udp {
 
     pub(crate) fn begin_measuring(&mut self) {
         self.before = self.counters();
+        self.received_of_measured = 0;
         self.one_way_delay = Histogram::default();
     }
 
@@ -94,7 +105,10 @@ impl Udp {
     }
 
     pub(crate) fn record(self) -> FlowRecord {
-        let totals = since(&self.counters(), &self.before);
+        let totals = FlowCounters {
+            received_packets: self.received_of_measured,
+            ..since(&self.counters(), &self.before)
+        };
         FlowRecord {
             started: Some(self.started),
             series: self.series,
@@ -102,5 +116,51 @@ impl Udp {
             one_way_delay: Some(Box::new(self.one_way_delay)),
             ..blank(FlowKind::Udp)
         }
+    }
+}
+
+/// Which datagrams have arrived, a bit each.
+#[derive(Debug, Default)]
+struct Arrivals(Vec<u64>);
+
+impl Arrivals {
+    /// Notes an arrival; says whether it is the first of this number.
+    fn is_first(&mut self, number: u64) -> bool {
+        let (word, bit) = (number / 64, 1 << (number % 64));
+        let word = usize::try_from(word).unwrap_or(usize::MAX);
+        if word >= self.0.len() {
+            self.0.resize(word + 1, 0);
+        }
+        let first = self.0[word] & bit == 0;
+        self.0[word] |= bit;
+        first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_sent_before_the_warm_up_ended_and_what_comes_twice_is_not_received() {
+        let owner = Owner::new(0, None);
+        let mut udp = Udp::new(
+            Instant::ZERO,
+            Rate::mbit(1),
+            Bytes(1_000),
+            Spacing::CONSTANT,
+            Rng::new(1),
+        );
+        let send = |udp: &mut Udp| udp.next(owner, Instant::ZERO).0;
+        let early: Vec<_> = (0..3).map(|_| send(&mut udp)).collect();
+        udp.begin_measuring();
+        let late: Vec<_> = (0..100).map(|_| send(&mut udp)).collect();
+        for pkt in early.iter().chain(&late[..90]).chain(&late[..10]) {
+            udp.on_arrival(Instant::from_millis(5), pkt);
+        }
+        let totals = udp.record().totals;
+        assert_eq!((totals.sent_packets, totals.received_packets), (100, 90));
+        // All that arrived is goodput, once.
+        assert_eq!(totals.delivered_bytes, 93 * 1_000);
     }
 }

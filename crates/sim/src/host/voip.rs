@@ -61,11 +61,11 @@ impl Voip {
     }
 
     pub(crate) fn on_arrival(&mut self, now: Instant, pkt: &Packet) {
-        self.received += 1;
         let delay = now.since(pkt.sent());
-        self.one_way_delay.record(delay.as_nanos());
-        if let Some(known) = self.delays.get_mut(pkt.segment.seq as usize) {
-            known.get_or_insert(delay);
+        if let Some(unknown @ None) = self.delays.get_mut(pkt.segment.seq as usize) {
+            *unknown = Some(delay);
+            self.received += 1;
+            self.one_way_delay.record(delay.as_nanos());
         }
     }
 
@@ -143,7 +143,11 @@ impl Voip {
     }
 
     pub(crate) fn record(self) -> FlowRecord {
-        let totals = since(&self.counters(), &self.counted);
+        let measured = self.delays[self.before..].iter().flatten();
+        let totals = FlowCounters {
+            received_packets: measured.count() as u64,
+            ..since(&self.counters(), &self.counted)
+        };
         FlowRecord {
             started: Some(self.started),
             series: self.series,
