@@ -33,6 +33,8 @@ const PERSISTENT_THRESHOLD: u64 = 3;
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     packets: u32,
+    /// The newest, whether or not it asked for it: `packets` are those that did.
+    newest: Option<u32>,
     /// Bytes that let the window grow.
     growth: u64,
 }
@@ -53,8 +55,6 @@ impl Endpoint {
             return;
         }
         space.largest_acked = space.largest_acked.max(Some(largest));
-        let sent = space.get(largest).filter(|sent| sent.is(IN_FLIGHT));
-        let sent_at = sent.map(|sent| sent.at);
         let mut acked = std::mem::take(&mut space.acked);
         let base = space.base;
         let mut tally = Tally::default();
@@ -62,6 +62,7 @@ impl Endpoint {
             let start = start.max(base);
             if start < end {
                 acked.insert(start, end, |from, to| {
+                    tally.newest = tally.newest.max(to.checked_sub(1));
                     for pn in from..to {
                         self.settle_acked(now, n, pn, &mut tally);
                     }
@@ -72,7 +73,13 @@ impl Endpoint {
         if tally.packets == 0 {
             return;
         }
-        let rtt_micros = sent_at.map(|at| self.sample(now, n, at, ack.delay_micros));
+        // RFC 9002 §5.1: the largest is newly acknowledged, and some packet that asked for it. Whatever was
+        // sent after such a packet is remembered.
+        let newest = tally.newest.and_then(|pn| self.spaces[n].get(pn));
+        let sent_at = newest.map(|sent| sent.at);
+        let rtt_micros = sent_at
+            .filter(|_| tally.newest == Some(largest))
+            .map(|at| self.sample(now, n, at, ack.delay_micros));
         if n == HANDSHAKE {
             self.validated = true;
         }
