@@ -1,4 +1,4 @@
-//! What an acknowledgement over QUIC tells.
+//! What an acknowledgement over QUIC tells, and what a pause does not.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -137,4 +137,21 @@ fn a_mark_told_with_an_overtaken_packet_is_answered_and_its_round_trip_is_none()
     pair.now += MS(1);
     pair.deliver(CLIENT, &second[0], false);
     assert_eq!(pair.client(), (samples, window / 2));
+}
+
+#[test]
+fn the_curve_of_cubic_stands_still_in_a_pause() {
+    let window_after = |pause| {
+        let mut pair = Pair::of(CcKind::Cubic);
+        pair.mark = true;
+        for wait in [MS(2_000) + pause, MS(100)] {
+            let out = pair.write(SERVER, 300_000);
+            pair.post(SERVER, out);
+            pair.run(wait);
+        }
+        assert!(!pair.mark);
+        pair.ends[SERVER].cwnd()
+    };
+    let (without, with) = (window_after(Duration::ZERO), window_after(MS(20_000)));
+    assert!(with.abs_diff(without) <= 1, "{without} {with}");
 }

@@ -129,6 +129,12 @@ impl Congestion {
         self.cc.on_restart(&mut self.window, now, tick(now));
     }
 
+    /// Data is sent while nothing is in flight; the last was sent at `last`. A pause is no time in which the
+    /// window might have grown.
+    pub(super) fn on_resume(&mut self, now: Instant, last: Instant) {
+        self.cc.on_resume(tick(now), tick(last));
+    }
+
     /// Lets the controller set window and rate; says whether it holds sending down.
     pub(super) fn steer(&mut self, ack: &Ack, progress: &Progress) -> bool {
         let held_down = self.cc.steer(&mut self.window, ack, progress);

@@ -348,6 +348,13 @@ impl Endpoint {
         if n == APP && (eliciting || !self.spaces[APP].sent.is_empty()) {
             self.note_rate(now);
         }
+        if n == APP
+            && eliciting
+            && self.packets_in_flight() == 0
+            && let Some(last) = self.spaces[APP].last_eliciting
+        {
+            self.congestion.on_resume(now, last);
+        }
         let space = &mut self.spaces[n];
         space.push(Sent {
             at: now,
