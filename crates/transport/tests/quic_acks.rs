@@ -1,12 +1,12 @@
-//! What an acknowledgement over QUIC tells, and what a pause does not.
+//! What marks and acknowledgements over QUIC tell, and what a pause does not.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::VecDeque;
 
 use sojourn_net::{Duration, Instant};
-use sojourn_transport::CcKind;
 use sojourn_transport::quic::{Datagram, Endpoint, Params, Role};
+use sojourn_transport::{CcKind, Flags};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 const CLIENT: usize = 0;
@@ -19,6 +19,8 @@ struct Pair {
     flying: VecDeque<(Instant, usize, Datagram)>,
     /// The next datagram with data for the client is marked.
     mark: bool,
+    /// Whether each datagram sent had an Initial or Handshake packet, and was ECN-capable.
+    log: Vec<(bool, bool)>,
 }
 
 impl Pair {
@@ -34,6 +36,7 @@ impl Pair {
             ends: [Role::Client, Role::Server].map(|role| Endpoint::new(role, &params)),
             flying: VecDeque::new(),
             mark: false,
+            log: Vec::new(),
         };
         let mut out = Vec::new();
         pair.ends[CLIENT].connect(pair.now, &mut out);
@@ -45,6 +48,8 @@ impl Pair {
 
     fn post(&mut self, from: usize, out: Vec<Datagram>) {
         let at = self.now + MS(10);
+        let entry = |d: &Datagram| (d.is_handshake(), d.to_segment().flags.has(Flags::ECT));
+        self.log.extend(out.iter().map(entry));
         self.flying
             .extend(out.into_iter().map(|datagram| (at, 1 - from, datagram)));
     }
@@ -137,6 +142,19 @@ fn a_mark_told_with_an_overtaken_packet_is_answered_and_its_round_trip_is_none()
     pair.now += MS(1);
     pair.deliver(CLIENT, &second[0], false);
     assert_eq!(pair.client(), (samples, window / 2));
+}
+
+#[test]
+fn datagrams_of_the_handshake_ask_for_no_marks_for_none_are_told() {
+    for cc in [CcKind::Reno, CcKind::Prague] {
+        let mut pair = Pair::of(cc);
+        let out = pair.write(SERVER, 2_000);
+        pair.post(SERVER, out);
+        pair.run(MS(100));
+        let handshakes = pair.log.iter().filter(|datagram| datagram.0).count();
+        assert!(handshakes > 4 && handshakes + 3 < pair.log.len(), "{cc}");
+        assert!(pair.log.iter().all(|&(early, ect)| early != ect), "{cc}");
+    }
 }
 
 #[test]

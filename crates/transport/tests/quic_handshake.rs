@@ -63,6 +63,29 @@ fn early_data_saves_the_first_round_trip() {
 }
 
 #[test]
+fn the_initial_window_is_ten_of_the_datagrams_that_a_handshake_has() {
+    let params = Params {
+        zero_rtt: true,
+        pacing: false,
+        max_datagram: 1_472,
+        ..Params::default()
+    };
+    let transfer = Transfer {
+        request: 200_000,
+        response: 1,
+    };
+    let path = Path::new(way(), way(), 1);
+    let mut connection = Connection::open(&params, transfer, path);
+    connection.run(Duration::from_secs(600));
+    let first = sent(&connection, To::Server, 0);
+    assert_eq!(first.len(), 10);
+    assert!(first.iter().all(|e| e.payload == 1_200));
+    // From the confirmation on windows are as many large ones.
+    assert!(connection.log.iter().any(|e| e.payload == 1_472));
+    assert!(connection.completed.is_some());
+}
+
+#[test]
 fn early_data_is_no_loss_with_any_control_though_no_round_trip_was_measured() {
     for cc in CcKind::ALL {
         let end = |zero_rtt, response| {

@@ -27,7 +27,7 @@
 
 use sojourn_net::{Duration, Instant};
 
-use super::Params;
+use super::{Params, SMALLEST_DATAGRAM};
 use crate::cc::{
     Ack, CongestionControl, Controller, Episode, HyStartPlusPlus, Progress, SlowStart, Start,
     Window,
@@ -58,7 +58,7 @@ pub(super) struct Congestion {
     window: Window,
     /// HyStart++, until slow start first ends.
     hystart: Option<HyStartPlusPlus>,
-    /// Bytes of a full-sized datagram.
+    /// Bytes of a full-sized datagram, which is a small one until the handshake is confirmed.
     unit: u32,
     /// Bytes acknowledged that have not counted as a datagram yet.
     remainder: u64,
@@ -77,7 +77,7 @@ pub(super) struct Congestion {
 
 impl Congestion {
     pub(super) fn new(params: &Params) -> Self {
-        let unit = params.max_datagram.into();
+        let unit = params.max_datagram.min(SMALLEST_DATAGRAM).into();
         let mut cc = Controller::new(params.cc, params.seed);
         let way = params.slow_start();
         if let Some(way) = way {
@@ -111,6 +111,14 @@ impl Congestion {
                 tokens: burst,
                 filled: Instant::ZERO,
             }),
+        }
+    }
+
+    /// Datagrams have `unit` bytes from now on, and the window as many of them as before (RFC 9002 §7.2).
+    pub(super) fn enlarge(&mut self, unit: u16) {
+        let before = std::mem::replace(&mut self.unit, unit.into());
+        if let Some(pacer) = &mut self.pacer {
+            pacer.burst = pacer.burst / u64::from(before) * u64::from(unit);
         }
     }
 

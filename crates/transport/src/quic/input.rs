@@ -147,6 +147,7 @@ impl Endpoint {
         if !self.confirmed {
             self.confirmed = true;
             self.validated = true;
+            self.congestion.enlarge(self.params.max_datagram);
             self.discard(HANDSHAKE);
         }
     }

@@ -27,6 +27,7 @@
 //! | no `NEW_CONNECTION_ID`, `NEW_TOKEN`, session ticket | sent after the handshake | one or two packets fewer |
 //! | ACK policy agreed beforehand | `ACK_FREQUENCY` frames | none once the first has arrived |
 //! | counts of CE alone, which are believed | of ECT(0) and ECT(1) too, to validate them | none on paths that keep ECN |
+//! | counts of 1-RTT packets alone; datagrams with Initial or Handshake packets are Not-ECT | of each space | a queue that marks drops these, as it does a SYN, and one with an L4S queue sends them through the other |
 
 mod congestion;
 mod input;
@@ -144,7 +145,7 @@ impl Default for Params {
 }
 
 impl Params {
-    /// The ECN field of all packets: marks are asked for, or the controller cannot do without.
+    /// The ECN field of datagrams without Initial and Handshake packets: marks are asked for, or the controller cannot do without.
     fn ect(&self) -> Flags {
         match self.cc {
             cc if cc.needs_accurate_ecn() => Flags::ECT.with(Flags::ECT1),

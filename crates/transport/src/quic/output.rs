@@ -304,7 +304,13 @@ impl Endpoint {
             draft.sizes[last] += short;
         }
         let payload = narrow(draft.size());
-        let datagram = content.encode(payload, self.params.ect());
+        // What only 1-RTT packets count, marks, is asked for in datagrams without others.
+        let ect = if content.openings.iter().any(Option::is_some) {
+            Flags::NONE
+        } else {
+            self.params.ect()
+        };
+        let datagram = content.encode(payload, ect);
         self.bytes_sent += u64::from(payload);
         self.counters.datagrams += 1;
         let openings = content.openings.iter();
