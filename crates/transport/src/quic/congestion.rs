@@ -171,13 +171,30 @@ impl Congestion {
 
     /// When pacing next lets a datagram out; `None`: now.
     pub(super) fn paced_until(&mut self, now: Instant, srtt: Duration) -> Option<Instant> {
-        let unit = u64::from(self.unit);
+        let rate = self.rate(srtt);
+        let pacer = self.pacer.as_mut()?;
+        pacer.fill(now, rate);
+        pacer.wait(now, rate, self.unit.into())
+    }
+
+    /// When pacing will let a datagram out, as things stand.
+    pub(super) fn next_departure(&self, now: Instant, srtt: Duration) -> Instant {
+        let rate = self.rate(srtt);
+        let mut pacer = self.pacer.clone();
+        let waits = pacer.as_mut().and_then(|pacer| {
+            pacer.fill(now, rate);
+            pacer.wait(now, rate, self.unit.into())
+        });
+        waits.unwrap_or(now)
+    }
+
+    /// The pacing rate: so many bytes in so many nanoseconds.
+    fn rate(&self, srtt: Duration) -> (u64, u64) {
         // Its own rate is that of TCP's segments.
         let own = self.cc.pacing_rate().filter(|&rate| rate > 0);
-        let own = own.map(|rate| (rate * unit / u64::from(MSS), SECOND));
+        let own = own.map(|rate| (rate * u64::from(self.unit) / u64::from(MSS), SECOND));
         // 5/4 windows a round trip.
-        let (bytes, time) = own.unwrap_or((5 * self.bytes(), 4 * srtt.as_nanos().max(1)));
-        self.pacer.as_mut()?.wait(now, bytes, time, unit)
+        own.unwrap_or((5 * self.bytes(), 4 * srtt.as_nanos().max(1)))
     }
 
     /// So many bytes that are to be acknowledged have been sent.
@@ -294,14 +311,18 @@ struct Pacer {
 }
 
 impl Pacer {
-    /// When there are `size` tokens at `bytes` each `nanos`; `None`: now.
-    fn wait(&mut self, now: Instant, bytes: u64, nanos: u64, size: u64) -> Option<Instant> {
-        let rate = u128::from(bytes);
-        let round = u128::from(nanos);
+    /// Adds the tokens that have come since, so many bytes in so many nanoseconds.
+    fn fill(&mut self, now: Instant, (bytes, nanos): (u64, u64)) {
+        let (rate, round) = (u128::from(bytes), u128::from(nanos));
         let passed = now.since(self.filled).as_nanos();
         let tokens = u128::from(passed) * rate / round + u128::from(self.tokens);
         self.tokens = u64::try_from(tokens).map_or(self.burst, |tokens| tokens.min(self.burst));
         self.filled = now;
+    }
+
+    /// When there will be `size` tokens; `None`: now.
+    fn wait(&self, now: Instant, (bytes, nanos): (u64, u64), size: u64) -> Option<Instant> {
+        let (rate, round) = (u128::from(bytes), u128::from(nanos));
         let missing = size.checked_sub(self.tokens).filter(|&n| n > 0)?;
         let wait = (u128::from(missing) * round).div_ceil(rate);
         Some(now + Duration::from_nanos(u64::try_from(wait).unwrap_or(u64::MAX)))
@@ -350,6 +371,8 @@ mod tests {
                 Some(at) => now = at,
             }
         }
+        assert_eq!(congestion.next_departure(MS(98), srtt), MS(105));
+        assert_eq!(congestion.next_departure(MS(200), srtt), MS(200));
         // Ten at once, then one each 8 ms.
         assert!(sent[..10].iter().all(|&at| at == MS(1)));
         let gaps = sent[9..].windows(2).map(|w| w[1].since(w[0]).as_micros());

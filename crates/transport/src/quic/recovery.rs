@@ -139,7 +139,7 @@ impl Endpoint {
             newly_lost: u32::try_from(newly_lost).unwrap_or(u32::MAX),
             prior_in_flight: before.in_flight,
             in_flight,
-            next_departure: ack.now,
+            next_departure: self.congestion.next_departure(ack.now, self.rtt.smoothed()),
             episode: self.congestion.episode(),
             ack_delayed: Duration::from_micros(delay_micros.into()) > GRANULARITY,
         };
