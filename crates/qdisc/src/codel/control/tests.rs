@@ -1,6 +1,7 @@
 use sojourn_net::Ecn;
 
 use super::*;
+use crate::codel::*;
 use crate::testing::{Recorder, TestPacket};
 
 const MTU: Bytes = Bytes(1_514);
