@@ -1,7 +1,5 @@
 //! Where what does not go together is said to stand.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use sojourn_lab::Scenario;
 
 #[test]
