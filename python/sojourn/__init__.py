@@ -30,59 +30,70 @@ from typing import TYPE_CHECKING, Any
 
 from sojourn import _core
 from sojourn._core import ResultError, ScenarioError, SojournError
-from sojourn.applications import (
+from sojourn.qdisc import (
+    Afcd,
+    AfcdKernel2012,
+    Afd,
+    AfqKernel2012,
+    Ared,
+    Bfifo,
+    Blue,
+    Cake,
+    Choke,
+    Cobalt,
+    Cocoa,
+    CoDel,
+    Drr,
+    DualPi2,
+    Floq,
+    FloqFixed,
+    FloqProtect,
+    FloqShare,
+    Fq,
+    FqCoDel,
+    FqNoCoDel,
+    FqPie,
+    Hred,
+    Nlred,
+    Ns2Red,
+    Pfifo,
+    PfifoFast,
+    PfifoHeadDrop,
+    Pie,
+    Predict,
+    Prio,
+    Queue,
+    Red,
+    Sfb,
+    Sfq,
+    SfqCodel,
+    qdisc,
+)
+from sojourn.result import Result, run
+from sojourn.result.validity import Finding, Severity, Validity
+from sojourn.scenario import Arm, Link, Scenario
+from sojourn.scenario.presets import parking_lot
+from sojourn.scenario.units import gbit, kbit, mbit, ms, s, us
+from sojourn.traffic import (
     Application,
     Dash,
     Incast,
     Page,
     PageObject,
+    Ping,
+    Quic,
     Request,
     Responsiveness,
     Sessions,
+    Tcp,
+    Traffic,
+    Udp,
     Voip,
     Web,
 )
-from sojourn.cake import Cake, Cobalt
-from sojourn.classful import Drr, PfifoFast, Prio
-from sojourn.controllers import DualPi2, FqPie, Nlred, Ns2Red, Pie, SfqCodel
-from sojourn.marking import Blue, Choke
-from sojourn.presets import parking_lot
-from sojourn.qdiscs import (
-    Ared,
-    Bfifo,
-    Cocoa,
-    CoDel,
-    Fq,
-    FqCoDel,
-    FqNoCoDel,
-    Pfifo,
-    PfifoHeadDrop,
-    Queue,
-    Red,
-    Sfb,
-    Sfq,
-    qdisc,
-)
-from sojourn.reconstructions import (
-    Afcd,
-    AfcdKernel2012,
-    Afd,
-    AfqKernel2012,
-    Floq,
-    FloqFixed,
-    FloqProtect,
-    FloqShare,
-    Hred,
-    Predict,
-)
-from sojourn.result import Result, run
-from sojourn.scenario import Arm, Link, Scenario
-from sojourn.traffic import Ping, Quic, Tcp, Traffic, Udp
-from sojourn.units import gbit, kbit, mbit, ms, s, us
-from sojourn.validity import Finding, Severity, Validity
 
 if TYPE_CHECKING:
-    from sojourn.figures import plot_cdf, plot_ellipse, plot_series
+    from sojourn.plot.figures import plot_cdf, plot_ellipse, plot_series
 
 __version__ = _core.version()
 
@@ -90,7 +101,7 @@ __version__ = _core.version()
 def __getattr__(name: str) -> Any:
     """Load the figures when one is asked for: matplotlib is most of the time of an import."""
     if name in {"plot_cdf", "plot_ellipse", "plot_series"}:
-        from sojourn import figures  # noqa: PLC0415 - the point of this function
+        from sojourn.plot import figures  # noqa: PLC0415 - the point of this function
 
         return getattr(figures, name)
     message = f"module {__name__!r} has no attribute {name!r}"

@@ -9,7 +9,7 @@ import pytest
 
 import sojourn as sj
 from shell import ROOT, Command
-from sojourn import audit, claims
+from sojourn.studies import audit, claims
 
 SCENARIO = """
 name = "two flows"

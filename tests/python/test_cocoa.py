@@ -5,7 +5,7 @@ import pytest
 
 import sojourn as sj
 from shell import ROOT
-from sojourn import study
+from sojourn.studies import study
 
 # A packet of 1514 B at 100 Mbit/s.
 PACKET_MS = 0.12112

@@ -7,8 +7,9 @@ import pytest
 
 import sojourn as sj
 from shell import ROOT, Command
-from sojourn import groups, study, waiting
-from sojourn.metrics import per_run_metrics
+from sojourn.result import app_metrics, flow_groups
+from sojourn.result.metrics import per_run_metrics
+from sojourn.studies import study
 
 SNIPPETS = re.findall(
     r"^```python\n(.*?)^```",
@@ -75,7 +76,7 @@ def test_every_metric_of_groups_and_applications_is_defined() -> None:
     glance, below = text.split("\n## Per run\n")
     # `duration_s_p95` is written `_p95`, beside the mean.
     named = below.replace("`_p50`", "").replace("`_p95`", "`duration_s_p95` `fct_s_p95`")
-    columns = {metric.column for metric in (*groups.METRICS, *waiting.METRICS)}
+    columns = {metric.column for metric in (*flow_groups.METRICS, *app_metrics.METRICS)}
     assert {column for column in columns if f"`{column}`" not in named} == set()
     rows = [line for line in glance.splitlines() if line.startswith("| ") and "`" in line]
     at_a_glance = {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[4])}

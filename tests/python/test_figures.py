@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import sojourn as sj
-from sojourn import curves, figures
+from sojourn.plot import curves, figures
 
 PLOTS = [sj.plot_ellipse, sj.plot_series, sj.plot_cdf]
 

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 import sojourn as sj
-from sojourn import groups
+from sojourn.result import flow_groups
 
 
 def flow(group: str, **given: float | str | None) -> dict[str, float | str | None]:
@@ -45,7 +45,7 @@ def row(flows: list[dict[str, float | str | None]]) -> dict[str, float]:
             "received_packets": pl.UInt64,
         }
     )
-    return groups.per_group(typed, warmup_s=10.0).row(0, named=True)
+    return flow_groups.per_group(typed, warmup_s=10.0).row(0, named=True)
 
 
 def test_handshakes_are_timed_of_connections_that_opened() -> None:

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from sojourn import metrics
-from sojourn.validity import Severity, assess
+from sojourn.result import metrics
+from sojourn.result.validity import Severity, assess
 
 
 def flows(rates: dict[tuple[str, int], list[float]]) -> pl.DataFrame:

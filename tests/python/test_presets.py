@@ -3,8 +3,8 @@
 import pytest
 
 import sojourn as sj
-from sojourn import presets
-from sojourn.overrides import assignment, overridden
+from sojourn.scenario import presets
+from sojourn.scenario.overrides import assignment, overridden
 
 
 @pytest.mark.parametrize(

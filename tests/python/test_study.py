@@ -9,7 +9,7 @@ import pytest
 
 import sojourn as sj
 from shell import ROOT, Command
-from sojourn import study
+from sojourn.studies import study
 
 
 def comparison(rows: list[tuple[str, float, float, float]]) -> pl.DataFrame:

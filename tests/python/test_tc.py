@@ -7,7 +7,7 @@ import pytest
 
 import sojourn as sj
 from shell import Command
-from sojourn import tc
+from sojourn.result import tc_stats
 
 SHAPE = [
     "kind",
@@ -27,7 +27,7 @@ SHAPE = [
 
 
 def test_a_queue_has_the_shape_of_tc_and_its_own_numbers(result: sj.Result) -> None:
-    queues = tc.queues(result, arm="fq")
+    queues = tc_stats.queues(result, arm="fq")
     assert [queue["dev"] for queue in queues] == ["down", "up"]
     for queue in queues:
         assert list(queue)[: len(SHAPE)] == SHAPE
@@ -40,7 +40,7 @@ def test_a_queue_has_the_shape_of_tc_and_its_own_numbers(result: sj.Result) -> N
 
 def test_counters_are_of_the_whole_run(result: sj.Result) -> None:
     series = result.link_series.filter(arm="fifo", replication=1, link="up")
-    up = tc.queues(result, arm="fifo", replication=1)[1]
+    up = tc_stats.queues(result, arm="fifo", replication=1)[1]
     assert up["packets"] == series["sent_packets"].sum()
     assert up["drops"] == series["drops_overlimit"].sum() > 0
     assert up["overlimits"] == 0
@@ -56,7 +56,7 @@ def test_a_leaf_has_an_entry_of_its_own() -> None:
         ],
         duration="3s",
     )
-    root, *leaves = tc.queues(sj.run(scenario), arm="default")
+    root, *leaves = tc_stats.queues(sj.run(scenario), arm="default")
     assert root["kind"] == "prio"
     assert "bands" not in root
     assert [(leaf["kind"], leaf["parent"], leaf["handle"]) for leaf in leaves] == [
@@ -71,13 +71,13 @@ def test_a_leaf_has_an_entry_of_its_own() -> None:
 
 def test_a_run_that_is_not_there_is_named(result: sj.Result) -> None:
     with pytest.raises(sj.ResultError, match="no finished run 0 of an arm 'pie'"):
-        tc.queues(result, arm="pie")
+        tc_stats.queues(result, arm="pie")
 
 
 def test_the_command_prints_it(result: sj.Result, sojourn: Command, tmp_path: Path) -> None:
     result.save(tmp_path / "kept")
     printed = sojourn("stats", "kept", "--arm", "fq", "--tc-json")
-    assert json.loads(printed.stdout) == tc.queues(result, arm="fq")
+    assert json.loads(printed.stdout) == tc_stats.queues(result, arm="fq")
     table = sojourn("stats", "kept", "--arm", "fq")
     assert "new_flow_count" in table.stdout
     assert "down: fq_codel (arm fq, run 0)" in table.stdout
@@ -94,7 +94,7 @@ def test_a_reconstruction_is_said_wherever_it_is_met(sojourn: Command) -> None:
 
 def test_options_read_back_from_the_words_of_tc() -> None:
     words = "bandwidth 9mbit diffserv4 dual-dsthost nat wash ack-filter rtt 100ms noatm"
-    assert tc._options("cake", words.split()) == {  # noqa: SLF001 - it has no other door
+    assert tc_stats._options("cake", words.split()) == {  # noqa: SLF001 - it has no other door
         "bandwidth": 1_125_000,
         "diffserv": "diffserv4",
         "flowmode": "dual-dsthost",
@@ -105,9 +105,9 @@ def test_options_read_back_from_the_words_of_tc() -> None:
         "framing": "noatm",
     }
     words = "bands 3 priomap 1 2 2 leaf codel limit 5 / pfifo"
-    assert tc._options("prio", words.split()) == {  # noqa: SLF001 - as above
+    assert tc_stats._options("prio", words.split()) == {  # noqa: SLF001 - as above
         "bands": 3,
         "priomap": [1, 2, 2],
         "leaf": "codel limit 5 / pfifo",
     }
-    assert tc._options("codel", ["limit", "5", "noecn"]) == {"limit": 5, "ecn": False}  # noqa: SLF001
+    assert tc_stats._options("codel", ["limit", "5", "noecn"]) == {"limit": 5, "ecn": False}  # noqa: SLF001

@@ -2,16 +2,21 @@
 //!
 //! The names and types are those of `python/sojourn/_core.pyi`, which `stubtest` compares.
 
+mod catalogue;
 mod errors;
 mod outcome;
 mod run;
 mod scenario;
 mod statistics;
-mod words;
 
 /// The Rust core of Sojourn: scenarios, runs, records and statistics.
 #[pyo3::pymodule]
 mod _core {
+    #[pymodule_export]
+    use super::catalogue::{
+        commit, parse_qdisc, parse_rate_bits_per_s, parse_size_bytes, parse_time_s,
+        qdisc_catalogue, scenario_keys, version,
+    };
     #[pymodule_export]
     use super::errors::{ResultError, ScenarioError, SojournError};
     #[pymodule_export]
@@ -22,9 +27,4 @@ mod _core {
     use super::scenario::PyScenario;
     #[pymodule_export]
     use super::statistics::{bootstrap_difference, bootstrap_mean};
-    #[pymodule_export]
-    use super::words::{
-        commit, parse_qdisc, parse_rate_bits_per_s, parse_size_bytes, parse_time_s,
-        qdisc_catalogue, scenario_keys, version,
-    };
 }

@@ -10,7 +10,7 @@ import sys
 from typer.exceptions import TyperException
 
 from sojourn._core import ResultError, SojournError
-from sojourn.cli.application import app
+from sojourn.cli.app import app
 
 USAGE = 2
 ENVIRONMENT = 3

@@ -14,8 +14,8 @@ from sojourn import _core
 from sojourn import report as reports
 from sojourn.cli import tables
 from sojourn.result import Result, run
+from sojourn.result.storage import claim_file, claim_folder
 from sojourn.scenario import Scenario
-from sojourn.storage import claim_file, claim_folder
 
 INTERRUPTED = 130
 # Rates in bytes per second, which tc reads so and people often do not mean.

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sojourn import groups, waiting, wording
-from sojourn.metrics import Metric, metrics_of
-from sojourn.result import Result
+from sojourn.report import formatting
+from sojourn.result import Result, app_metrics, flow_groups
+from sojourn.result.metrics import Metric, metrics_of
 
 # Space between columns, and what a border takes.
 GAP = 3
@@ -42,8 +42,8 @@ def show(result: Result, *, as_json: bool) -> None:
 def _grouped(result: Result) -> list[tuple[str, Sequence[Metric], pl.DataFrame]]:
     """List groups of transfers, datagrams and applications, with what is told of each."""
     told: tuple[tuple[Sequence[Metric], pl.DataFrame], ...] = (
-        (groups.METRICS, wording.telling_groups(result.group_summary())),
-        (waiting.METRICS, result.application_summary()),
+        (flow_groups.METRICS, formatting.telling_groups(result.group_summary())),
+        (app_metrics.METRICS, result.application_summary()),
     )
     return [
         (group, metrics, summary.filter(group=group))
@@ -53,7 +53,7 @@ def _grouped(result: Result) -> list[tuple[str, Sequence[Metric], pl.DataFrame]]
 
 
 def _show_group_differences(result: Result, first: str) -> None:
-    compared = {arm: wording.group_differences(result, first, arm) for arm in _arms(result)[1:]}
+    compared = {arm: formatting.group_differences(result, first, arm) for arm in _arms(result)[1:]}
     for group, metrics, summary in _grouped(result):
         present = [metric for metric in metrics if metric.column in summary["metric"]]
         rows = []
@@ -61,10 +61,16 @@ def _show_group_differences(result: Result, first: str) -> None:
             cells = [found.get((group, metric.column)) for metric in present]
             pairs = max((row["n"] for row in cells if row is not None), default=0)
             shown = zip(cells, present, strict=True)
-            changes = ["–" if row is None else wording.change(row, metric) for row, metric in shown]
+            changes = [
+                "–" if row is None else formatting.change(row, metric) for row, metric in shown
+            ]
             rows.append([arm, str(pairs), *changes])
         title = f"{group}: difference from {first}, paired by run"
         print_table(["arm", "n", *(metric.heading for metric in present)], rows, title=title)
+
+
+def _change(row: dict[str, Any] | None, metric: Metric) -> str:
+    return "–" if row is None else formatting.change(row, metric)
 
 
 def show_queues(queues: list[dict[str, Any]], *, run: str, as_json: bool) -> None:
@@ -158,7 +164,7 @@ def _summary(result: Result) -> tuple[list[str], list[list[str]]]:
         cells = [arm, str(of_arm["n"].max())]
         for metric in described:
             row = of_arm.row(by_predicate=pl.col("metric") == metric.column, named=True)
-            cells.append(wording.estimate(row["mean"], row["low"], row["high"], metric))
+            cells.append(formatting.estimate(row["mean"], row["low"], row["high"], metric))
         rows.append(cells)
     return ["arm", "n", *(metric.heading for metric in described)], rows
 
@@ -172,7 +178,7 @@ def _differences(result: Result) -> tuple[str, list[str], list[list[str]]] | Non
     for arm in others:
         compared = list(result.difference(first, arm).iter_rows(named=True))
         pairs = str(max(row["n"] for row in compared))
-        cells = [wording.change(row, described[row["metric"]]) for row in compared]
+        cells = [formatting.change(row, described[row["metric"]]) for row in compared]
         rows.append([arm, pairs, *cells])
     return first, ["arm", "n", *(metric.heading for metric in described.values())], rows
 
@@ -193,7 +199,7 @@ def print_estimates(
 def _estimate(row: dict[str, float | None] | None, metric: Metric) -> str:
     if row is None:
         return "–"
-    return wording.estimate(row["mean"], row["low"], row["high"], metric)
+    return formatting.estimate(row["mean"], row["low"], row["high"], metric)
 
 
 def print_table(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from sojourn import palette
+from sojourn.plot import palette
 
 # Drawn this large, text is legible both in two columns on a desk and in one on a phone.
 WIDTH = 460

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from sojourn import curves
+from sojourn.plot import curves
 from sojourn.report.chart import Axis, Chart, linear_axis, log_axis
 from sojourn.result import Result
 

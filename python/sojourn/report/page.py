@@ -8,10 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from sojourn import _core, groups, palette, waiting, wording
-from sojourn.metrics import Metric, metrics_of
+from sojourn import _core
+from sojourn.plot import palette
+from sojourn.report import formatting
 from sojourn.report.figure import cdf_figures, ellipse_figures, series_figures, table
-from sojourn.result import Result
+from sojourn.result import Result, app_metrics, flow_groups
+from sojourn.result.metrics import Metric, metrics_of
 from sojourn.scenario import Link
 
 
@@ -154,7 +156,7 @@ def _validity(result: Result) -> str:
 
 def _findings(result: Result) -> str:
     """List what was found; with one arm, which nothing is compared with, there is no section."""
-    items = "".join(f"<li>{escape(text)}</li>" for text in wording.findings(result))
+    items = "".join(f"<li>{escape(text)}</li>" for text in formatting.findings(result))
     return f"<section><h2>Findings</h2><ul>{items}</ul></section>" if items else ""
 
 
@@ -178,11 +180,11 @@ def _summary(result: Result) -> str:
 def _applications(result: Result) -> str:
     """Say how long transfers took and the users of applications waited, group by group."""
     told: tuple[tuple[Sequence[Metric], pl.DataFrame], ...] = (
-        (groups.METRICS, wording.telling_groups(result.group_summary())),
-        (waiting.METRICS, result.application_summary()),
+        (flow_groups.METRICS, formatting.telling_groups(result.group_summary())),
+        (app_metrics.METRICS, result.application_summary()),
     )
     arms = result.per_run["arm"].unique(maintain_order=True).to_list()
-    compared = {arm: wording.group_differences(result, arms[0], arm) for arm in arms[1:]}
+    compared = {arm: formatting.group_differences(result, arms[0], arm) for arm in arms[1:]}
     tables = []
     for metrics, summary in told:
         for group in summary["group"].unique(maintain_order=True):
@@ -210,7 +212,7 @@ def _group_differences(
     rows = []
     for arm, found in compared.items():
         cells = [(found.get((group, metric.column)), metric) for metric in metrics]
-        said = ("–" if row is None else wording.change(row, metric) for row, metric in cells)
+        said = ("–" if row is None else formatting.change(row, metric) for row, metric in cells)
         rows.append((arm, *said))
     head = ("arm", *(metric.heading for metric in metrics))
     return f"<h4>Difference from {escape(first)}</h4>{table(head, rows)}"
@@ -239,8 +241,8 @@ def _estimates(result: Result, summary: pl.DataFrame, metrics: Sequence[Metric])
 def _cell(row: Mapping[str, float | None] | None, metric: Metric) -> str:
     if row is None:
         return "<td>–</td>"
-    text = wording.estimate(row["mean"], row["low"], row["high"], metric).split(" ±")[0]
-    span = wording.interval(row["low"], row["high"], metric)
+    text = formatting.estimate(row["mean"], row["low"], row["high"], metric).split(" ±")[0]
+    span = formatting.interval(row["low"], row["high"], metric)
     return f"<td>{escape(text)}<small>{escape(span)}</small></td>"
 
 
@@ -252,7 +254,7 @@ def _differences(result: Result) -> str:
     rows = []
     for arm in arms[1:]:
         compared = result.difference(arms[0], arm).iter_rows(named=True)
-        rows.append((arm, *(wording.change(row, described[row["metric"]]) for row in compared)))
+        rows.append((arm, *(formatting.change(row, described[row["metric"]]) for row in compared)))
     head = ("arm", *(metric.heading for metric in described.values()))
     return (
         f"<h3>Difference from {escape(arms[0])}</h3>{table(head, rows)}"

@@ -1,0 +1,41 @@
+"""The command ``sojourn``: one module per subcommand, registered here."""
+
+from typing import Annotated
+
+import typer
+
+from sojourn import _core
+from sojourn.cli.compare import compare
+from sojourn.cli.qdiscs import qdiscs
+from sojourn.cli.report import report
+from sojourn.cli.reproduce import reproduce
+from sojourn.cli.run import run
+from sojourn.cli.stats import stats
+
+app = typer.Typer(
+    name="sojourn",
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    help="A laboratory for queue management.",
+)
+for command in (run, compare, qdiscs, report, stats, reproduce):
+    app.command()(command)
+
+
+def _version(asked: bool) -> None:  # noqa: FBT001 - typer calls it with a flag
+    if asked:
+        typer.echo(f"sojourn {_core.version()} ({_core.commit()})")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    *,
+    version: Annotated[  # noqa: ARG001 - its callback answers
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())

@@ -1,0 +1,134 @@
+"""``sojourn reproduce`` on a study that has claims but no numbers."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from rich.console import Console
+
+from sojourn.cli import study_runs
+from sojourn.cli.tables import print_estimates, print_table
+from sojourn.report import formatting
+from sojourn.result import Result
+from sojourn.studies import audit
+from sojourn.studies import claims as claiming
+
+_NOTE = (
+    "measured: mean ±half the 95 % bootstrap interval of the mean over the runs; below: the two "
+    "intervals do not overlap; over an arm: the ratio of the means; on the side of a number: the "
+    "ratio and the number are both above 1, or both below"
+)
+_WORDS = {"at_least": "at least", "at_most": "at most", "same_side": "on the side of"}
+_OF_RUNS = {metric.column: metric for metric in claiming.RUN_METRICS}
+_OF_GROUPS = {metric.column: metric for metric in claiming.GROUP_METRICS}
+
+
+def execute(
+    folder: Path, *, replications: int | None, jobs: int | None, out: Path | None, as_json: bool
+) -> int:
+    """Run every scenario of the study in `folder`, check its claims, save results and reports."""
+    study = claiming.load(folder)
+    kept = out or Path("results") / study.name
+    measured, checked = {}, []
+    runs = study_runs.results(study.scenarios, kept, replications=replications, jobs=jobs)
+    for key, result in runs:
+        measured[key] = claiming.quantities(result)
+        checked.append(claiming.checked(study.claims, key, measured[key]))
+        if not as_json:
+            _show(result, measured[key])
+    claims = pl.concat(checked)
+    percentages = audit.audited(audit.load(folder))
+    if as_json:
+        document = {
+            "measured": {key: table.to_dicts() for key, table in measured.items()},
+            "claims": claims.to_dicts(),
+            "audit": percentages.to_dicts(),
+        }
+        print(json.dumps(document, indent=2))
+    else:
+        _show_claims(claims)
+        _show_audit(percentages)
+        print(_NOTE)
+        print(verdict(study.name, claims))
+    said = Console(stderr=True, soft_wrap=True, highlight=False)
+    for key in measured:
+        said.print(f"report in {kept / key / 'report.html'}", markup=False)
+    return 0
+
+
+def _show(result: Result, measured: pl.DataFrame) -> None:
+    title = result.scenario.checked.name
+    measured = measured.rename({"quantity": "metric"})
+    whole = measured.filter(pl.col("group").is_null())
+    print_estimates(whole, claiming.RUN_METRICS, arms=result.arms, title=title)
+    for group in measured["group"].drop_nulls().unique(maintain_order=True):
+        of_group = measured.filter(group=group)
+        metrics = claiming.GROUP_METRICS
+        print_estimates(of_group, metrics, arms=result.arms, title=f"{title}: {group}")
+
+
+def _show_claims(claims: pl.DataFrame) -> None:
+    rows = [_claim(row) for row in claims.iter_rows(named=True)]
+    head = ["target", "load", "arm", "quantity", "claim", "measured", "reference", "met"]
+    print_table(head, rows, title="claims", words=5)
+
+
+def _claim(row: dict[str, Any]) -> list[str]:
+    """Write a claim beside what was measured, as a line of the table."""
+    metric = (_OF_RUNS if row["group"] is None else _OF_GROUPS)[row["quantity"]]
+    own = formatting.estimate(row["mean"], row["low"], row["high"], metric)
+    reference, mean, other = row["reference"], row["mean"], row["reference_mean"]
+    against = ""
+    if row["relation"] == "below":
+        bounds = (row["reference_low"], row["reference_high"])
+        against = formatting.estimate(other, *bounds, metric)
+        told = f"below {reference}"
+    else:
+        told = f"{_WORDS[row['relation']]} {row['value']:g}"
+        if reference is not None:
+            told = f"over {reference} {told}"
+            ratio = mean / other if mean is not None and other else None
+            own = "–" if ratio is None else f"{ratio:.3g}"
+    name = metric.heading if row["group"] is None else f"{row['group']}: {metric.heading}"
+    met = {None: "–", True: "yes", False: "no"}[row["met"]]
+    return [
+        row["target"],
+        row["scenario"],
+        row["arm"],
+        name,
+        told,
+        own,
+        against,
+        met,
+    ]
+
+
+def _show_audit(percentages: pl.DataFrame) -> None:
+    if percentages.is_empty():
+        return
+    rows = [
+        [
+            row["load"],
+            row["metric"],
+            f"{row['printed']:+.2f} %",
+            row["against"] or "none",
+            *(f"{row[f'change_{name}']:+.1f} %" for name in ("codel", "pie", "fifo")),
+        ]
+        for row in percentages.iter_rows(named=True)
+    ]
+    head = ["load", "metric", "printed", "is the change from", "codel", "pie", "fifo"]
+    print_table(head, rows, title="printed percentages, and changes in percent of each", words=4)
+
+
+def verdict(name: str, claims: pl.DataFrame) -> str:
+    """Say how many claims are met, by target and by arm."""
+    by = [
+        ", ".join(
+            f"{key} {rows['met'].sum()} of {rows.height}"
+            for (key,), rows in claims.group_by(column, maintain_order=True)
+        )
+        for column in ("target", "arm")
+    ]
+    met = f"{claims['met'].sum()} of {claims.height} claims are met"
+    return f"verdict on {name}: {met}; by target: {by[0]}; by arm: {by[1]}"

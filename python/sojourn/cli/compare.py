@@ -1,0 +1,88 @@
+"""``sojourn compare``: compare queues at both ends of an access link."""
+
+from typing import Annotated
+
+import typer
+
+from sojourn import _core
+from sojourn.cli import session
+from sojourn.cli.options import MAX_SEED, DryRun, Jobs, Json, Out, ReportFile
+from sojourn.qdisc import Queue, qdisc
+from sojourn.scenario import presets
+
+
+def compare(
+    *,
+    queues: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="QDISC",
+            help="Queues as tc writes them; quote one with parameters: 'codel target 13ms'. "
+            "By default pfifo, codel, pie and fq_codel.",
+        ),
+    ] = None,
+    link: Annotated[
+        str, typer.Option(help="Rates down/up, such as 10/1mbit, or one for both.")
+    ] = "10mbit",
+    rtt: Annotated[str, typer.Option(help="Round-trip time with empty queues.")] = "50ms",
+    traffic: Annotated[
+        str,
+        typer.Option(
+            help=f"One of {', '.join(presets.TRAFFIC_NAMES)}, or several joined by +, such as "
+            "web+tcp_1up."
+        ),
+    ] = "rrul_be",
+    cc: Annotated[
+        str | None,
+        typer.Option(help="Congestion control of all connections, LEDBAT's apart, such as bbr."),
+    ] = None,
+    ecn: Annotated[bool, typer.Option("--ecn", help="All connections negotiate ECN.")] = False,
+    duration: Annotated[str, typer.Option(help="How long a run lasts, in simulated time.")] = "70s",
+    warmup: Annotated[str, typer.Option(help="From when on totals count.")] = "15s",
+    replications: Annotated[int, typer.Option(help="Runs of each queue.")] = 10,
+    seed: Annotated[
+        int,
+        typer.Option(
+            min=0, max=MAX_SEED, metavar="INTEGER", help="What random numbers derive from."
+        ),
+    ] = 1,
+    jobs: Jobs = None,
+    out: Out = None,
+    report: ReportFile = None,
+    json: Json = False,
+    dry_run: DryRun = False,
+    generate: Annotated[
+        bool, typer.Option("--generate", help="Print the scenario as TOML, run nothing.")
+    ] = False,
+) -> int:
+    """Compare queues at both ends of an access link."""
+    rates = presets.link_rates(link)
+    session.warn_of_bytes(link)
+    scenario = presets.access_link(
+        rates=rates,
+        groups=presets.traffic(traffic, rates, cc=cc, ecn=ecn or None),
+        queues=_queues(queues or ["pfifo", "codel", "pie", "fq_codel"]),
+        rtt=rtt,
+        duration=duration,
+        warmup=warmup,
+        replications=replications,
+        seed=seed,
+        name=" ".join(filter(None, [traffic, cc, "ecn" if ecn else "", link])),
+    )
+    if generate:
+        typer.echo(scenario.to_toml(), nl=False)
+        return 0
+    plan = session.Plan(scenario=scenario, jobs=jobs, out=out, report=report, json=json)
+    return session.describe(plan) if dry_run else session.execute(plan)
+
+
+def _queues(texts: list[str]) -> dict[str, Queue]:
+    """Name each queue by its text; two equal ones would be one arm."""
+    named: dict[str, Queue] = {}
+    for text in texts:
+        name = " ".join(text.split())
+        if name in named:
+            message = f"queue {name!r} is given twice"
+            raise _core.ScenarioError(message)
+        named[name] = qdisc(name)
+    return named

@@ -1,0 +1,145 @@
+"""``sojourn reproduce`` on a study that published numbers: measured beside published."""
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from rich.console import Console
+
+from sojourn.cli import study_runs
+from sojourn.cli.tables import print_table
+from sojourn.report import formatting
+from sojourn.result import Result
+from sojourn.result.metrics import metrics_of
+from sojourn.studies import study as studies
+from sojourn.studies.study import Study
+
+# Differences below this are told to a tenth of a percent.
+EXACT_BELOW_PERCENT = 10.0
+_NOTE = (
+    "measured: mean ±half the 95 % bootstrap interval of the mean over n runs; published: as read "
+    "off the study\n"
+    "within a margin counts what is so near to the published number, or holds it in its interval "
+    "widened by the error of that reading; a column of a kernel is that kernel itself, in a set-up "
+    "that differs as the study's linux.csv says"
+)
+
+
+def execute(
+    study: Study, *, replications: int | None, jobs: int | None, out: Path | None, as_json: bool
+) -> int:
+    """Run every scenario of a study, compare, save results, reports and figures."""
+    folder = out or Path("results") / study.name
+    comparisons = {}
+    runs = study_runs.results(
+        study.scenarios,
+        folder,
+        replications=replications,
+        jobs=jobs,
+        keep=partial(_draw, study.figure),
+    )
+    for key, result in runs:
+        comparisons[key] = studies.compared(study, key, result)
+        if not as_json:
+            _show(study, result, comparisons[key])
+    if as_json:
+        print(json.dumps({key: table.to_dicts() for key, table in comparisons.items()}, indent=2))
+    else:
+        print(_NOTE)
+        print(verdict(study, comparisons))
+    said = Console(stderr=True, soft_wrap=True, highlight=False)
+    for key in comparisons:
+        place = folder / key
+        said.print(
+            f"report in {place / 'report.html'}, figure in {_figure(place, study.figure)}",
+            markup=False,
+        )
+    return 0
+
+
+def _draw(figure: studies.Figure, result: Result, folder: Path) -> None:
+    from sojourn.plot import figures  # noqa: PLC0415 - the other commands start without matplotlib
+
+    draw = {"ellipse": figures.plot_ellipse, "series": figures.plot_series}[figure]
+    figures.save(draw(result), _figure(folder, figure), result)
+
+
+def _figure(folder: Path, figure: studies.Figure) -> Path:
+    return folder / f"{figure}.png"
+
+
+def _show(study: Study, result: Result, comparison: pl.DataFrame) -> None:
+    described = {metric.column: metric for metric in metrics_of(studies.per_run(result))}
+    rows = []
+    for row in comparison.iter_rows(named=True):
+        metric = described[row["metric"]]
+        rows.append(
+            [
+                row["arm"],
+                metric.heading,
+                str(row["n"]),
+                formatting.estimate(row["mean"], row["low"], row["high"], metric),
+                f"{row['published']:g}",
+                _percent(row["difference_percent"]),
+                "–" if row["linux"] is None else f"{row['linux']:g}",
+            ]
+        )
+    head = ["arm", "metric", "n", "measured", "published", "difference", "Linux 6.1"]
+    if comparison["linux"].is_null().all():
+        head, rows = head[:-1], [row[:-1] for row in rows]
+    print_table(head, rows, title=result.scenario.checked.name, words=2)
+    if studies.order(comparison, study.order).pairs:
+        print(_order_line(study, comparison, described[study.order].label))
+        print()
+
+
+def _percent(value: float | None) -> str:
+    """Write a difference in percent; what rounds to 0 has no sign."""
+    if value is None:
+        return "–"
+    digits = 1 if abs(value) < EXACT_BELOW_PERCENT else 0
+    return f"{value:+.{digits}f} %" if round(value, digits) else "0 %"
+
+
+def _order_line(study: Study, comparison: pl.DataFrame, label: str) -> str:
+    found = studies.order(comparison, study.order)
+    line = f"order of {label}: {found.kept} of {found.pairs} pairs as published"
+    if found.exchanged:
+        pairs = ", ".join(f"{worse} is below {better}" for better, worse in found.exchanged)
+        line += f" (here {pairs})"
+    return line
+
+
+def verdict(study: Study, comparisons: dict[str, pl.DataFrame]) -> str:
+    """Say how much of a study was found again, and what was not."""
+    together = pl.concat(comparisons.values())
+    kinds = [(margin, studies.judged(together, margin)) for margin in study.margins]
+    orders = [studies.order(comparison, study.order) for comparison in comparisons.values()]
+    kept, pairs = sum(one.kept for one in orders), sum(one.pairs for one in orders)
+    counts = "; ".join(
+        f"{margin.kind} {rows['near'].sum()} of {rows.height} within {margin}"
+        for margin, rows in kinds
+    )
+    lines = [
+        f"beyond the margin: {_beyond(row, margin)}"
+        for margin, rows in kinds
+        for row in rows.filter(~pl.col("near")).iter_rows(named=True)
+    ]
+    (ordered,) = metrics_of(pl.DataFrame(schema=[study.order]))
+    lines.append(
+        f"verdict on {study.name}: {counts}; order of {ordered.label} {kept} of {pairs} pairs as "
+        "published"
+    )
+    return "\n".join(lines)
+
+
+def _beyond(row: dict[str, Any], margin: studies.Margin) -> str:
+    percent = margin.unit == "percent"
+    off = row["difference_percent"] if percent else row["mean"] - row["published"]
+    words = f"{row['scenario']} {row['arm']} {row['metric']} {off:+.1f}{' %' if percent else ''}"
+    if row["linux"] is None:
+        return words
+    kernel = (row["linux"] - row["published"]) / row["published"] * 100
+    return f"{words}; Linux 6.1 itself {kernel:+.1f} %"

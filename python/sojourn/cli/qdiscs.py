@@ -1,0 +1,62 @@
+"""``sojourn qdiscs``: list the queues and their parameters."""
+
+import difflib
+import json
+from typing import Annotated, Any
+
+import typer
+
+from sojourn import _core
+from sojourn.cli.options import Json
+from sojourn.cli.tables import print_table
+
+
+def qdiscs(
+    *,
+    name: Annotated[
+        str | None, typer.Argument(metavar="QDISC", help="A queue; by default all.")
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """List the queues and their parameters."""
+    known: list[dict[str, Any]] = json.loads(_core.qdisc_catalogue())
+    if name is not None:
+        known = [_named(known, name)]
+    if as_json:
+        print(json.dumps(known if name is None else known[0], indent=2))
+    elif name is None:
+        rows = [[entry["name"], entry["source"], entry["summary"]] for entry in known]
+        print_table(["queue", "source", "summary"], rows, title="queues", words=3)
+    else:
+        _describe(known[0])
+    return 0
+
+
+def _named(known: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    for entry in known:
+        if entry["name"] == name:
+            return entry
+    names = [entry["name"] for entry in known]
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(names)}"
+    message = f"there is no queue {name!r}: {hint}"
+    raise _core.ScenarioError(message)
+
+
+def _range(item: dict[str, Any]) -> str:
+    """Say which values are allowed; of a flag that goes without saying."""
+    return "" if item["unit"] == "flag" else str(item["range"])
+
+
+def _describe(entry: dict[str, Any]) -> None:
+    print(f"{entry['name']}: {entry['summary']}")
+    print(f"source: {entry['source']}")
+    if entry["reconstruction"]:
+        print(f"reconstruction: {entry['reconstruction']}")
+    print(f"profiles: {', '.join(entry['profiles'])} (the first is the default)")
+    rows = [
+        [item["key"], item["unit"], str(item["default"]), item["meaning"], _range(item)]
+        for item in entry["parameters"]
+    ]
+    head = ["parameter", "unit", "default", "meaning", "range"]
+    print_table(head, rows, title="parameters", words=len(head))

@@ -1,0 +1,26 @@
+"""``sojourn report``: write an HTML report on a saved result."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sojourn import report as reports
+from sojourn.cli.options import Folder
+from sojourn.result import Result
+from sojourn.result.storage import claim_file
+
+
+def report(
+    *,
+    folder: Folder,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file; by default DIR/report.html.")
+    ] = None,
+) -> int:
+    """Write an HTML report on a saved result."""
+    result = Result.load(folder)
+    file = claim_file(folder / "report.html" if output is None else output)
+    reports.write(result, file)
+    typer.echo(f"report in {file}", err=True)
+    return 0

@@ -1,0 +1,60 @@
+"""``sojourn reproduce``: measure a published study again and compare."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sojourn import _core
+from sojourn.cli import claims_report, numbers_report
+from sojourn.cli.options import Jobs, Json
+from sojourn.cli.session import INTERRUPTED
+from sojourn.cli.study_runs import InterruptedStudyError
+from sojourn.studies import claims
+from sojourn.studies import study as studies
+
+
+def reproduce(
+    *,
+    study: Annotated[
+        str,
+        typer.Argument(metavar="STUDY", help="A published study: residential, cocoa, afcd, floq."),
+    ],
+    replications: Annotated[
+        int | None, typer.Option(min=1, help="Runs of each queue and link.")
+    ] = None,
+    jobs: Jobs = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the results; by default results/STUDY.")
+    ] = None,
+    papers: Annotated[
+        Path | None, typer.Option(help="Folder of the studies; by default that of the checkout.")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Measure a published study again and compare."""
+    folder = studies.studies_folder(papers)
+    if (folder / study / claims.FILE).is_file():
+        execute = partial(claims_report.execute, folder / study)
+    else:
+        execute = partial(numbers_report.execute, _study(study, folder))
+    try:
+        return execute(replications=replications, jobs=jobs, out=out, as_json=json)
+    except InterruptedStudyError:
+        return INTERRUPTED
+
+
+def _study(name: str, folder: Path) -> studies.Study:
+    """Load a study that has published numbers, or name the studies there are."""
+    if not (folder / name / "published.csv").is_file():
+        tables = ("published.csv", claims.FILE)
+        known = sorted({path.parent.name for table in tables for path in folder.glob(f"*/{table}")})
+        if not known:
+            message = (
+                f"no studies in {folder}: no folder in it holds a published.csv or a claims.csv"
+            )
+            raise _core.ResultError(message)
+        message = f"there is no study {name!r}; there are: {', '.join(known)}"
+        raise _core.ScenarioError(message)
+    return studies.load(folder / name)

@@ -1,0 +1,41 @@
+"""``sojourn run``: run a scenario file."""
+
+from pathlib import Path
+
+from sojourn import _core
+from sojourn.cli import session
+from sojourn.cli.options import Change, DryRun, Jobs, Json, Out, ReportFile, ScenarioFile, Seed
+from sojourn.scenario import Scenario
+from sojourn.scenario.overrides import assignment, overridden, refuse_hidden
+
+
+def run(
+    *,
+    file: ScenarioFile,
+    change: Change = None,
+    seed: Seed = None,
+    jobs: Jobs = None,
+    out: Out = None,
+    report: ReportFile = None,
+    json: Json = False,
+    dry_run: DryRun = False,
+) -> int:
+    """Run a scenario from a file."""
+    scenario = _scenario_file(file)
+    session.warn_of_bytes(file.read_text(encoding="utf-8"))
+    if change:
+        changes = dict(assignment(text) for text in change)
+        refuse_hidden(scenario, changes)
+        scenario = overridden(scenario, changes)
+    if seed is not None:
+        scenario = scenario.replace(seed=seed)
+    plan = session.Plan(scenario=scenario, jobs=jobs, out=out, report=report, json=json)
+    return session.describe(plan) if dry_run else session.execute(plan)
+
+
+def _scenario_file(file: Path) -> Scenario:
+    try:
+        return Scenario.from_file(file)
+    except OSError as error:
+        message = f"cannot read {file}: {error.strerror}"
+        raise _core.ScenarioError(message) from None

@@ -1,0 +1,70 @@
+"""The scenarios of a study, run one after the other and kept."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from rich.console import Console
+
+from sojourn import report as reports
+from sojourn.cli.session import progress_bar
+from sojourn.result import Result, run
+from sojourn.result.storage import claim_folder
+from sojourn.scenario import Scenario
+
+
+class InterruptedStudyError(Exception):
+    """The user ended a study before its last run; what finished is kept."""
+
+
+def results(
+    scenarios: Mapping[str, Scenario],
+    folder: Path,
+    *,
+    replications: int | None,
+    jobs: int | None,
+    keep: Callable[[Result, Path], object] | None = None,
+) -> Iterator[tuple[str, Result]]:
+    """Run every scenario; save each result and its report in a folder of its name.
+
+    Parameters
+    ----------
+    scenarios
+        By name.
+    folder
+        Where the folders of the results go; all are claimed before the first run.
+    replications, jobs
+        Runs of each arm, if not the scenario's; threads.
+    keep
+        Called with a result and its folder once that is saved.
+
+    Yields
+    ------
+    tuple of str and Result
+        The name of a scenario and its complete result.
+
+    Raises
+    ------
+    InterruptedStudyError
+        The user ended it; said on stderr.
+    ResultError
+        A folder cannot be written, or holds something else.
+    """
+    for key in scenarios:
+        claim_folder(folder / key)
+    said = Console(stderr=True, soft_wrap=True, highlight=False)
+    for key, scenario in scenarios.items():
+        chosen = scenario if replications is None else scenario.replace(replications=replications)
+        with progress_bar() as progress:
+            result = run(chosen, jobs=jobs, progress=progress)
+        place = folder / key
+        if result.finished:
+            result.save(place)
+            reports.write(result, place / "report.html")
+            if keep is not None:
+                keep(result, place)
+        if not result.complete:
+            where = f"in {place}" if result.finished else "(nothing to save)"
+            text = f"interrupted: kept {result.finished} of {result.total} runs of {key} {where}"
+            said.print(text, markup=False)
+            raise InterruptedStudyError
+        yield key, result

@@ -1,0 +1,1 @@
+"""Plots: the curves of a result and the matplotlib figures that draw them."""

@@ -1,0 +1,220 @@
+"""The curves of a result: series over time, distributions and ellipses, as data.
+
+Figures on paper and in reports draw the same curves; this is where they are computed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from sojourn.result import Result
+from sojourn.result.metrics import KEYS
+
+# More points than this on a line of a figure cannot be told apart.
+POINTS = 240
+# Below this a delay is drawn as this: a logarithmic axis has no zero.
+SMALLEST_MS = 0.01
+# Points of the outline of an ellipse.
+OUTLINE = 73
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """A line of a figure.
+
+    Parameters
+    ----------
+    arm
+        Which variant it belongs to.
+    x, y
+        Its points.
+    """
+
+    arm: str
+    x: Sequence[float]
+    y: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ellipse:
+    """How delay and goodput of an arm vary from run to run.
+
+    Parameters
+    ----------
+    arm
+        Which variant.
+    delay_ms, goodput_mbit_per_s
+        The runs: one mean each a run.
+    centre
+        Median delay and median goodput.
+    outline
+        The 1-σ ellipse around the centre, computed with the logarithm of the delay, as it is
+        drawn; empty for fewer than two runs.
+    """
+
+    arm: str
+    delay_ms: Sequence[float]
+    goodput_mbit_per_s: Sequence[float]
+    centre: tuple[float, float]
+    outline: Sequence[tuple[float, float]]
+
+
+def directions(result: Result) -> list[str]:
+    """Name the directions in which data flows, download first."""
+    prefix, suffix = "goodput_", "_mbit_per_s"
+    columns = [column for column in result.per_run.columns if column.startswith(prefix)]
+    return [column.removeprefix(prefix).removesuffix(suffix) for column in columns]
+
+
+def link_names(result: Result) -> list[str]:
+    """Name the links, download first."""
+    names = result.links["link"].unique(maintain_order=True).to_list()
+    return sorted(names, key=lambda name: (name != "down", name))
+
+
+def ellipses(result: Result, direction: str) -> list[Ellipse]:
+    """Compute the ellipse of each arm for one direction of data."""
+    column = f"goodput_{direction}_mbit_per_s"
+    if "induced_latency_ms" not in result.per_run.columns:
+        return []
+    found = []
+    for arm in result.arms:
+        runs = result.per_run.filter(pl.col("arm") == arm).drop_nulls(
+            ["induced_latency_ms", column]
+        )
+        if runs.is_empty():
+            continue
+        delay = np.maximum(runs["induced_latency_ms"].to_numpy(), SMALLEST_MS)
+        goodput = runs[column].to_numpy()
+        centre = (float(np.median(delay)), float(np.median(goodput)))
+        found.append(
+            Ellipse(
+                arm=arm,
+                delay_ms=delay.tolist(),
+                goodput_mbit_per_s=goodput.tolist(),
+                centre=centre,
+                outline=_outline(delay, goodput, centre),
+            )
+        )
+    return found
+
+
+def _outline(
+    delay: "np.ndarray[tuple[int], np.dtype[np.float64]]",
+    goodput: "np.ndarray[tuple[int], np.dtype[np.float64]]",
+    centre: tuple[float, float],
+) -> list[tuple[float, float]]:
+    if delay.size < 2:  # noqa: PLR2004 - a spread takes two
+        return []
+    values, vectors = np.linalg.eigh(np.cov(np.log10(delay), goodput))
+    angles = np.linspace(0.0, 2.0 * np.pi, OUTLINE)
+    circle = np.stack([np.cos(angles), np.sin(angles)])
+    shape = vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * circle)
+    xs = 10.0 ** (np.log10(centre[0]) + shape[0])
+    ys = centre[1] + shape[1]
+    return list(zip(xs.tolist(), ys.tolist(), strict=True))
+
+
+def ping_curves(result: Result) -> list[Curve]:
+    """Compute the round-trip time of pings over time, in ms."""
+    return _over_time(result, result.pings.select(*KEYS, "t_s", value="rtt_ms"))
+
+
+def goodput_curves(result: Result, direction: str) -> list[Curve]:
+    """Compute the goodput of one direction over time, in Mbit/s."""
+    of = result.flows.select(*KEYS, "flow", direction=pl.col("direction").fill_null("total"))
+    rates = (
+        result.flow_series.join(of, on=[*KEYS, "flow"], how="left", maintain_order="left")
+        .filter(pl.col("direction") == direction)
+        .group_by(*KEYS, "t_s", maintain_order=True)
+        .agg(value=pl.col("goodput_mbit_per_s").sum())
+    )
+    return _over_time(result, rates)
+
+
+def sojourn_curves(result: Result, link: str) -> list[Curve]:
+    """Compute the mean sojourn time at a link over time, in ms."""
+    of_link = result.link_series.filter(pl.col("link") == link)
+    return _over_time(result, of_link.select(*KEYS, "t_s", value="sojourn_ms_mean"))
+
+
+def backlog_curves(result: Result, link: str) -> list[Curve]:
+    """Compute the backlog at a link over time, in packets."""
+    of_link = result.link_series.filter(pl.col("link") == link)
+    return _over_time(
+        result, of_link.select(*KEYS, "t_s", value=pl.col("backlog_packets").cast(pl.Float64))
+    )
+
+
+def drop_curves(result: Result, link: str) -> list[Curve]:
+    """Compute the drops at a link since the start, per run."""
+    drops = (
+        result.link_series.filter(pl.col("link") == link)
+        .select(*KEYS, "t_s", drops=pl.col("drops_overlimit") + pl.col("drops_aqm"))
+        .with_columns(value=pl.col("drops").cum_sum().over(KEYS).cast(pl.Float64))
+    )
+    return _over_time(result, drops)
+
+
+def _over_time(result: Result, samples: pl.DataFrame) -> list[Curve]:
+    """Average samples over bins of time and over the replications of each arm."""
+    width = result.scenario.checked.duration_s / POINTS
+    means = (
+        samples.drop_nulls("value")
+        .with_columns(bin=(pl.col("t_s") / width).floor())
+        .group_by("arm", "bin")
+        .agg(pl.col("value").mean())
+        .sort("bin")
+    )
+    curves = []
+    for arm in result.arms:
+        of_arm = means.filter(pl.col("arm") == arm)
+        if not of_arm.is_empty():
+            at = ((of_arm["bin"] + 0.5) * width).to_list()
+            curves.append(Curve(arm=arm, x=at, y=of_arm["value"].to_list()))
+    return curves
+
+
+def ping_cdfs(result: Result) -> list[Curve]:
+    """Compute the distribution of round-trip times after the warm-up, over all runs."""
+    shares = np.concatenate([np.linspace(0.0, 0.95, 96), np.linspace(0.952, 1.0, 25)])
+    loaded = result.pings.filter(
+        pl.col("t_s") >= result.scenario.checked.warmup_s, pl.col("rtt_ms").is_not_null()
+    )
+    curves = []
+    for arm in result.arms:
+        rtts = loaded.filter(pl.col("arm") == arm)["rtt_ms"].to_numpy()
+        if rtts.size:
+            curves.append(Curve(arm=arm, x=np.quantile(rtts, shares).tolist(), y=shares.tolist()))
+    return curves
+
+
+def sojourn_cdfs(result: Result, link: str) -> list[Curve]:
+    """Compute the distribution of sojourn times at a link after the warm-up, over all runs."""
+    buckets = (
+        result.sojourn.filter(pl.col("link") == link)
+        .group_by("arm", "high_ms")
+        .agg(pl.col("count").sum())
+        .sort("high_ms")
+    )
+    curves = []
+    for arm in result.arms:
+        of_arm = buckets.filter(pl.col("arm") == arm)
+        if of_arm.is_empty():
+            continue
+        shares = of_arm["count"].cum_sum() / of_arm["count"].sum()
+        highs = of_arm["high_ms"].clip(lower_bound=SMALLEST_MS)
+        x, y = _thinned(highs.to_list(), shares.to_list())
+        curves.append(Curve(arm=arm, x=x, y=y))
+    return curves
+
+
+def _thinned(x: list[float], y: list[float]) -> tuple[list[float], list[float]]:
+    """Keep the points where a distribution moves by a visible step, and its ends."""
+    keep = [0]
+    for index in range(1, len(x)):
+        if y[index] - y[keep[-1]] >= 1.0 / POINTS or index == len(x) - 1:
+            keep.append(index)
+    return [x[index] for index in keep], [y[index] for index in keep]

@@ -1,0 +1,81 @@
+"""Queue disciplines as typed objects: one class per discipline, one field per parameter."""
+
+from sojourn.qdisc.base import Queue, Text, qdisc
+from sojourn.qdisc.cake import Cake, Cobalt
+from sojourn.qdisc.classful import Drr, PfifoFast, Prio
+from sojourn.qdisc.controllers import (
+    DualPi2,
+    FqPie,
+    Nlred,
+    Ns2Red,
+    Pie,
+    SfqCodel,
+)
+from sojourn.qdisc.marking import Blue, Choke
+from sojourn.qdisc.reconstructions import (
+    Afcd,
+    AfcdKernel2012,
+    Afd,
+    AfqKernel2012,
+    Floq,
+    FloqFixed,
+    FloqProtect,
+    FloqShare,
+    Hred,
+    Predict,
+)
+from sojourn.qdisc.standard import (
+    Ared,
+    Bfifo,
+    Cocoa,
+    CoDel,
+    Fq,
+    FqCoDel,
+    FqNoCoDel,
+    Pfifo,
+    PfifoHeadDrop,
+    Red,
+    Sfb,
+    Sfq,
+)
+
+__all__ = [
+    "Afcd",
+    "AfcdKernel2012",
+    "Afd",
+    "AfqKernel2012",
+    "Ared",
+    "Bfifo",
+    "Blue",
+    "Cake",
+    "Choke",
+    "CoDel",
+    "Cobalt",
+    "Cocoa",
+    "Drr",
+    "DualPi2",
+    "Floq",
+    "FloqFixed",
+    "FloqProtect",
+    "FloqShare",
+    "Fq",
+    "FqCoDel",
+    "FqNoCoDel",
+    "FqPie",
+    "Hred",
+    "Nlred",
+    "Ns2Red",
+    "Pfifo",
+    "PfifoFast",
+    "PfifoHeadDrop",
+    "Pie",
+    "Predict",
+    "Prio",
+    "Queue",
+    "Red",
+    "Sfb",
+    "Sfq",
+    "SfqCodel",
+    "Text",
+    "qdisc",
+]

@@ -1,0 +1,118 @@
+"""Queue disciplines as typed objects.
+
+Each class is one discipline; each field one parameter of it, named as ``tc`` names it. A field
+that is ``None`` takes the default of the discipline (``sojourn qdiscs NAME`` lists them). The
+parameters are checked when the object is built.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+from sojourn import _core
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """A queue discipline and its parameters.
+
+    The base of the typed queues; use one of those, or :func:`qdisc`.
+    """
+
+    kind: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        """Have the core check the parameters.
+
+        Raises
+        ------
+        ScenarioError
+            A parameter is unknown, of the wrong unit or out of range.
+        """
+        _core.parse_qdisc(self.spec)
+
+    @property
+    def spec(self) -> str:
+        """The queue in the syntax of ``tc``.
+
+        Examples
+        --------
+        >>> from sojourn import CoDel
+        >>> CoDel(target="13ms", ecn=False).spec
+        'codel target 13ms noecn'
+        """
+        words = [self.kind]
+        for field in fields(self):
+            words += _words(field.name, getattr(self, field.name))
+        return " ".join(words)
+
+    def __str__(self) -> str:
+        """Return the queue in the syntax of ``tc``."""
+        return self.spec
+
+
+def _words(name: str, value: "_Value") -> list[str]:
+    """Write one parameter: a flag by its name alone, or with ``no`` in front."""
+    if value is None:
+        return []
+    if isinstance(value, bool):
+        return [name if value else f"no{name}"]
+    if isinstance(value, Queue):
+        return [name, _part(value.spec)]
+    if isinstance(value, str | int | float):
+        return [name, f"{value}"]
+    if all(isinstance(part, Queue) for part in value):
+        return [name, " / ".join(_part(f"{part}") for part in value)]
+    return [name, *(f"{part}" for part in value)]
+
+
+def _part(leaf: str) -> str:
+    """Keep the leaves of a leaf together."""
+    return f"({leaf})" if " / " in leaf else leaf
+
+
+_Value = str | float | Queue | Sequence[int] | Sequence[Queue] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text(Queue):
+    """A queue given in the syntax of ``tc``, with every parameter written out.
+
+    Parameters
+    ----------
+    text
+        The canonical form, as :func:`qdisc` returns it.
+    """
+
+    text: str
+
+    @property
+    def spec(self) -> str:
+        """The queue in the syntax of ``tc``."""
+        return self.text
+
+
+def qdisc(text: str) -> Text:
+    """Read a queue in the syntax of ``tc``.
+
+    Parameters
+    ----------
+    text
+        Name and parameters, such as ``"fq_codel target 5ms"``.
+
+    Returns
+    -------
+    Text
+        The queue, in canonical form.
+
+    Raises
+    ------
+    ScenarioError
+        The queue or one of its parameters is not known, or out of range.
+
+    Examples
+    --------
+    >>> qdisc("pfifo limit 127").spec
+    'pfifo limit 127'
+    """
+    return Text(text=_core.parse_qdisc(text))

@@ -1,0 +1,149 @@
+"""What a group of flows did: of each run, then means over runs.
+
+``docs/metrics.md`` defines each column.
+"""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from sojourn.result.metrics import CONNECTIONS, KEYS, Metric, mean_and_interval, paired
+
+METRICS = (
+    Metric(column="goodput_mbit_per_s_mean", label="goodput", unit="Mbit/s", digits=2),
+    Metric(column="jain", label="Jain", unit="", digits=3),
+    Metric(column="loss_percent", label="loss", unit="%", digits=2),
+    Metric(column="initial_loss_percent", label="initial loss", unit="%", digits=2),
+    Metric(column="handshake_loss_percent", label="handshake loss", unit="%", digits=2),
+    Metric(column="handshake_s_mean", label="handshake", unit="s", digits=3),
+    Metric(column="fct_s_mean", label="completion", unit="s", digits=3),
+    Metric(column="fct_s_p95", label="completion p95", unit="s", digits=3),
+    Metric(column="fct_hit_s_mean", label="completion after initial loss", unit="s", digits=2),
+)
+
+
+def per_group(flows: pl.DataFrame, *, warmup_s: float) -> pl.DataFrame:
+    """Compute what each group of TCP and UDP flows did in each run.
+
+    Parameters
+    ----------
+    flows
+        The table of an outcome.
+    warmup_s
+        Transfers that started before do not count, in seconds.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a run and group: ``arm``, ``replication``, ``group``, ``flows`` (how many were
+        measured) and one column a metric, null where the group cannot have it.
+    """
+    tcp = pl.col("kind").is_in(CONNECTIONS)
+    finite = pl.col("bytes").is_not_null()
+    # Connections whose whole beginning was measured; all, in a group without end.
+    measured = (pl.col("started_s") >= warmup_s) | ~finite
+    data = flows.filter(pl.col("kind").is_in([*CONNECTIONS, "udp"]) & (measured | ~tcp))
+    rate = pl.col("goodput_mbit_per_s").filter(~finite | ~tcp)
+    begun = pl.col("initial_losses").filter(tcp & pl.col("started_s").is_not_null())
+    shaken = pl.col("handshake_losses").filter(tcp & pl.col("started_s").is_not_null())
+    fct = pl.col("fct_s")
+    hit = fct.filter(pl.col("initial_losses") > 0)
+    sent = pl.col("sent_packets").filter(~tcp).sum()
+    lost = sent - pl.col("received_packets").filter(~tcp).sum()
+    endless = pl.col("goodput_mbit_per_s").filter(tcp & ~finite)
+    jain = endless.sum().pow(2) / (endless.count() * endless.pow(2).sum())
+    return data.group_by(*KEYS, "group", maintain_order=True).agg(
+        flows=pl.len(),
+        goodput_mbit_per_s_mean=rate.mean(),
+        jain=jain.fill_nan(None),
+        loss_percent=(lost / sent * 100).fill_nan(None),
+        initial_loss_percent=(begun > 0).mean() * 100,
+        handshake_loss_percent=(shaken > 0).mean() * 100,
+        handshake_s_mean=(pl.col("connected_s") - pl.col("started_s")).mean(),
+        fct_s_mean=fct.mean(),
+        fct_s_p95=fct.quantile(0.95, "linear"),
+        fct_hit_s_mean=hit.mean(),
+    )
+
+
+def summary(per_group: pl.DataFrame, metrics: Sequence[Metric] = METRICS) -> pl.DataFrame:
+    """Average every metric of every group over the runs of each arm.
+
+    Parameters
+    ----------
+    per_group
+        What :func:`per_group` or :func:`sojourn.waiting.per_application` returns.
+    metrics
+        Which of its columns.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row an arm, group and metric: ``arm``, ``group``, ``metric``, ``unit``, ``n``,
+        ``mean``, ``low`` and ``high``, as those of :meth:`sojourn.Result.summary`. What a group
+        cannot have is left out.
+    """
+    rows = []
+    for (arm, group), runs in per_group.group_by("arm", "group", maintain_order=True):
+        for metric in metrics:
+            values = runs[metric.column].drop_nulls().to_list()
+            if values:
+                estimate = mean_and_interval(values)
+                rows.append((arm, group, metric.column, metric.unit, len(values), *estimate))
+    return pl.DataFrame(
+        rows,
+        schema={
+            "arm": pl.String,
+            "group": pl.String,
+            "metric": pl.String,
+            "unit": pl.String,
+            "n": pl.Int64,
+            "mean": pl.Float64,
+            "low": pl.Float64,
+            "high": pl.Float64,
+        },
+        orient="row",
+    )
+
+
+def difference(
+    per_group: pl.DataFrame, baseline: str, other: str, metrics: Sequence[Metric] = METRICS
+) -> pl.DataFrame:
+    """Average the difference `other` - `baseline` of every group over pairs of runs.
+
+    Parameters
+    ----------
+    per_group
+        What :func:`per_group` or :func:`sojourn.waiting.per_application` returns.
+    baseline, other
+        Names of arms.
+    metrics
+        Which of its columns.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a group and metric: ``group``, then the columns of
+        :meth:`sojourn.Result.difference`. What no pair has is left out.
+    """
+    rows = []
+    for (group,), runs in per_group.group_by("group", maintain_order=True):
+        pairs = runs.filter(arm=baseline).join(
+            runs.filter(arm=other), on="replication", suffix="_other", maintain_order="left"
+        )
+        compared = (paired(pairs, metric) for metric in metrics)
+        rows += [(group, *row) for row in compared if row[2]]
+    return pl.DataFrame(
+        rows,
+        schema={
+            "group": pl.String,
+            "metric": pl.String,
+            "unit": pl.String,
+            "n": pl.Int64,
+            "mean": pl.Float64,
+            "low": pl.Float64,
+            "high": pl.Float64,
+            "significant": pl.Boolean,
+        },
+        orient="row",
+    )

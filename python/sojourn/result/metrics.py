@@ -1,0 +1,374 @@
+"""What a run is judged by: one number a metric and run, then means over runs.
+
+``docs/metrics.md`` defines each metric and gives its formula.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from sojourn import _core
+from sojourn.result import latency
+
+KEYS = ("arm", "replication")
+
+CONNECTIONS = ("tcp", "quic")
+"""Kinds of flows that have a connection, with a window."""
+LEVEL = 0.95
+# What a link counts of each packet before its IP header, in bytes.
+ETHERNET_HEADER = 14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A number that every run has.
+
+    Parameters
+    ----------
+    column
+        Name of its column; ends in the unit and the statistic.
+    label
+        What tables call it.
+    unit
+        Its unit; empty for counts and ratios.
+    digits
+        Digits after the point in tables.
+    """
+
+    column: str
+    label: str
+    unit: str
+    digits: int
+
+    @property
+    def heading(self) -> str:
+        """Label and unit, for the head of a column."""
+        return f"{self.label} [{self.unit}]" if self.unit else self.label
+
+
+def metrics_of(per_run: pl.DataFrame) -> list[Metric]:
+    """Describe the columns of :func:`per_run_metrics`, in its order."""
+    return [_metric(column) for column in per_run.columns if column not in KEYS]
+
+
+def _metric(column: str) -> Metric:
+    if column.startswith("goodput_"):
+        name = column.removeprefix("goodput_").removesuffix("_mbit_per_s")
+        return Metric(column=column, label=f"goodput {name}", unit="Mbit/s", digits=2)
+    if column.startswith("throughput_"):
+        name = column.removeprefix("throughput_").removesuffix("_mbit_per_s")
+        return Metric(column=column, label=f"throughput {name}", unit="Mbit/s", digits=2)
+    if column.startswith("ack_rtt_"):
+        name = column.removeprefix("ack_rtt_").removesuffix("_ms")
+        return Metric(column=column, label=f"RTT {name}", unit="ms", digits=1)
+    if column.startswith(("sojourn_", "driver_")):
+        what, _, name = column.removesuffix("_ms_p95").partition("_")
+        return Metric(column=column, label=f"{what} {name} p95", unit="ms", digits=1)
+    if column.startswith("jain_"):
+        name = column.removeprefix("jain_")
+        return Metric(column=column, label=f"Jain {name}", unit="", digits=3)
+    return _FIXED[column]
+
+
+_FIXED = {
+    metric.column: metric
+    for metric in (
+        Metric(column="induced_latency_ms", label="induced latency", unit="ms", digits=1),
+        Metric(column="latency_above_base_ms", label="latency above base", unit="ms", digits=1),
+        Metric(column="ping_ms_p95", label="ping p95", unit="ms", digits=1),
+        Metric(column="ping_ms_p99", label="ping p99", unit="ms", digits=1),
+        Metric(column="drops", label="drops", unit="", digits=0),
+        Metric(column="marks", label="marks", unit="", digits=0),
+    )
+}
+
+
+def per_run_metrics(
+    flows: pl.DataFrame,
+    links: pl.DataFrame,
+    pings: pl.DataFrame,
+    *,
+    warmup_s: float,
+    measured_s: float,
+) -> pl.DataFrame:
+    """Compute every metric of every run.
+
+    Parameters
+    ----------
+    flows, links, pings
+        Tables of an outcome.
+    warmup_s
+        From when on totals count, in seconds.
+    measured_s
+        How long they count, in seconds.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a run: ``arm``, ``replication``, then one column a metric. A metric that the
+        scenario cannot have (a ping percentile without pings) has no column; one that a run
+        does not have is null.
+    """
+    runs = links.select(KEYS).unique(maintain_order=True)
+    for part in (
+        _goodput(flows, measured_s),
+        latency.latencies(flows, pings, warmup_s=warmup_s),
+        _ping_percentiles(pings, warmup_s=warmup_s),
+        _sojourn(links),
+        _driver(links),
+        _signals(links),
+        _jain(flows),
+    ):
+        if part is not None:
+            runs = runs.join(part, on=KEYS, how="left", maintain_order="left")
+    return runs
+
+
+def transport_metrics(
+    flows: pl.DataFrame, links: pl.DataFrame, *, measured_s: float
+) -> pl.DataFrame:
+    """Compute what publications on transport give, for comparisons with them.
+
+    Parameters
+    ----------
+    flows, links
+        Tables of an outcome.
+    measured_s
+        From the end of the warm-up to the end of the run, in seconds.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a run: ``arm``, ``replication``, ``throughput_<link>_mbit_per_s`` for each link
+        and ``ack_rtt_<direction>_ms`` for each direction of TCP.
+    """
+    ip_bytes = pl.col("sent_bytes") - ETHERNET_HEADER * pl.col("sent_packets")
+    names = links["link"].unique(maintain_order=True).to_list()
+    runs = links.group_by(KEYS, maintain_order=True).agg(
+        (ip_bytes.filter(pl.col("link") == name).sum() * 8 / measured_s / 1e6).alias(
+            f"throughput_{name}_mbit_per_s"
+        )
+        for name in names
+    )
+    tcp = _data_flows(flows).filter(pl.col("kind").is_in(CONNECTIONS))
+    if tcp.is_empty():
+        return runs
+    rtts = tcp.group_by(KEYS, maintain_order=True).agg(
+        pl.col("ack_rtt_ms_mean")
+        .filter(pl.col("direction") == name)
+        .mean()
+        .alias(f"ack_rtt_{name}_ms")
+        for name in _directions(tcp)
+    )
+    return runs.join(rtts, on=KEYS, how="left", maintain_order="left")
+
+
+def _data_flows(flows: pl.DataFrame) -> pl.DataFrame:
+    data = flows.filter(pl.col("kind") != "ping")
+    return data.with_columns(pl.col("direction").fill_null("total"))
+
+
+def _directions(flows: pl.DataFrame) -> list[str]:
+    """List the directions of data, download first as the field writes it."""
+    present = flows["direction"].unique().to_list()
+    return sorted(present, key=lambda name: (name != "down", name))
+
+
+def _goodput(flows: pl.DataFrame, measured_s: float) -> pl.DataFrame | None:
+    """Sum the goodputs; a transfer's is spread over all the time, or they would not add up."""
+    spread = pl.col("delivered_bytes") * 8e-6 / measured_s
+    data = _data_flows(flows).with_columns(
+        goodput_mbit_per_s=pl.when(pl.col("bytes").is_null())
+        .then(pl.col("goodput_mbit_per_s"))
+        .otherwise(spread)
+    )
+    if data.is_empty():
+        return None
+    return data.group_by(KEYS, maintain_order=True).agg(
+        pl.col("goodput_mbit_per_s")
+        .filter(pl.col("direction") == name)
+        .sum()
+        .alias(f"goodput_{name}_mbit_per_s")
+        for name in _directions(data)
+    )
+
+
+def _ping_percentiles(pings: pl.DataFrame, *, warmup_s: float) -> pl.DataFrame | None:
+    if pings.is_empty():
+        return None
+    loaded = pings.filter(pl.col("t_s") >= warmup_s)
+    return loaded.group_by(KEYS, maintain_order=True).agg(
+        pl.col("rtt_ms").quantile(0.95, "linear").alias("ping_ms_p95"),
+        pl.col("rtt_ms").quantile(0.99, "linear").alias("ping_ms_p99"),
+    )
+
+
+def _sojourn(links: pl.DataFrame) -> pl.DataFrame:
+    return _of_each_link(links, "sojourn")
+
+
+def _driver(links: pl.DataFrame) -> pl.DataFrame | None:
+    """Take the delay below the queue, of the links that have a driver."""
+    wireless = links.drop_nulls("driver_ms_p95")
+    return None if wireless.is_empty() else _of_each_link(wireless, "driver")
+
+
+def _of_each_link(links: pl.DataFrame, what: str) -> pl.DataFrame:
+    names = sorted(links["link"].unique().to_list(), key=lambda name: (name != "down", name))
+    return links.group_by(KEYS, maintain_order=True).agg(
+        pl.col(f"{what}_ms_p95")
+        .filter(pl.col("link") == name)
+        .first()
+        .alias(f"{what}_{name}_ms_p95")
+        for name in names
+    )
+
+
+def _signals(links: pl.DataFrame) -> pl.DataFrame:
+    return links.group_by(KEYS, maintain_order=True).agg(
+        (pl.col("drops_overlimit") + pl.col("drops_aqm")).sum().cast(pl.Float64).alias("drops"),
+        (pl.col("marks_aqm") + pl.col("marks_ce_threshold")).sum().cast(pl.Float64).alias("marks"),
+    )
+
+
+def _jain(flows: pl.DataFrame) -> pl.DataFrame | None:
+    tcp = _data_flows(flows).filter(pl.col("kind").is_in(CONNECTIONS))
+    # Transfers end when they are done: among flows without end their rates say nothing.
+    endless = tcp.filter(pl.col("bytes").is_null())
+    tcp = tcp if endless.is_empty() else endless
+    columns = []
+    for name in _directions(tcp):
+        rates = pl.col("goodput_mbit_per_s").filter(pl.col("direction") == name)
+        if tcp.filter(pl.col("direction") == name)["flow"].n_unique() > 1:
+            index = rates.sum().pow(2) / (rates.count() * rates.pow(2).sum())
+            columns.append(index.fill_nan(None).alias(f"jain_{name}"))
+    if not columns:
+        return None
+    return tcp.group_by(KEYS, maintain_order=True).agg(columns)
+
+
+def summary(per_run: pl.DataFrame) -> pl.DataFrame:
+    """Average every metric over the runs of each arm.
+
+    Parameters
+    ----------
+    per_run
+        What :func:`per_run_metrics` returns.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row an arm and metric: ``arm``, ``metric``, ``unit``, ``n`` (runs that have the
+        metric), ``mean``, ``low`` and ``high`` (bootstrap interval of 95 %; null for fewer than
+        two runs).
+    """
+    rows = []
+    for arm in per_run["arm"].unique(maintain_order=True):
+        of_arm = per_run.filter(pl.col("arm") == arm)
+        for metric in metrics_of(per_run):
+            values = of_arm[metric.column].drop_nulls().to_list()
+            mean, low, high = mean_and_interval(values)
+            rows.append((arm, metric.column, metric.unit, len(values), mean, low, high))
+    return pl.DataFrame(rows, schema={"arm": pl.String, **_ESTIMATE}, orient="row")
+
+
+def difference(per_run: pl.DataFrame, baseline: str, other: str) -> pl.DataFrame:
+    """Average the difference `other` - `baseline` over pairs of runs.
+
+    Replication `k` of both arms drew the same random numbers, so each pair differs by the
+    change alone.
+
+    Parameters
+    ----------
+    per_run
+        What :func:`per_run_metrics` returns.
+    baseline, other
+        Names of arms.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a metric: ``metric``, ``unit``, ``n`` (pairs), ``mean``, ``low``, ``high``, and
+        ``significant``: whether the interval excludes 0 (null for fewer than two pairs).
+    """
+    left = _arm(per_run, baseline)
+    pairs = left.join(
+        _arm(per_run, other), on="replication", suffix="_other", maintain_order="left"
+    )
+    rows = [paired(pairs, metric) for metric in metrics_of(per_run)]
+    return pl.DataFrame(rows, schema={**_ESTIMATE, "significant": pl.Boolean}, orient="row")
+
+
+def paired(
+    pairs: pl.DataFrame, metric: Metric
+) -> tuple[str, str, int, float | None, float | None, float | None, bool | None]:
+    """Average the difference of `metric` over pairs of runs.
+
+    Parameters
+    ----------
+    pairs
+        A row a pair; the columns of the second of each end in ``_other``.
+    metric
+        Which column.
+
+    Returns
+    -------
+    tuple
+        A row of :func:`difference`.
+    """
+    both = pairs.select(
+        baseline=pl.col(metric.column), other=pl.col(f"{metric.column}_other")
+    ).drop_nulls()
+    mean, low, high = _paired_interval(both["other"].to_list(), both["baseline"].to_list())
+    significant = None if low is None or high is None else low > 0 or high < 0
+    return metric.column, metric.unit, both.height, mean, low, high, significant
+
+
+_ESTIMATE = {
+    "metric": pl.String,
+    "unit": pl.String,
+    "n": pl.Int64,
+    "mean": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+}
+
+Interval = tuple[float | None, float | None, float | None]
+
+
+def check_arms(per_run: pl.DataFrame, *names: str) -> None:
+    """Refuse names of arms that have no run.
+
+    Raises
+    ------
+    ResultError
+        There is no finished run of such an arm.
+    """
+    for name in names:
+        _arm(per_run, name)
+
+
+def _arm(per_run: pl.DataFrame, name: str) -> pl.DataFrame:
+    names = per_run["arm"].unique(maintain_order=True).to_list()
+    if name not in names:
+        message = f"no finished run of an arm called {name!r}; there are: {', '.join(names)}"
+        raise _core.ResultError(message)
+    return per_run.filter(pl.col("arm") == name)
+
+
+def mean_and_interval(values: Sequence[float]) -> Interval:
+    """Mean and interval: none from no value, a mean alone from one."""
+    if not values:
+        return None, None, None
+    if len(values) == 1:
+        return values[0], None, None
+    return _core.bootstrap_mean(values, level=LEVEL)
+
+
+def _paired_interval(values: Sequence[float], baseline: Sequence[float]) -> Interval:
+    if not values:
+        return None, None, None
+    if len(values) == 1:
+        return values[0] - baseline[0], None, None
+    return _core.bootstrap_difference(values, baseline, level=LEVEL)

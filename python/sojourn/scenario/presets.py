@@ -1,0 +1,466 @@
+"""Named traffic and links: the tests of the field, by the names the field gives them.
+
+Bulk transfers, floods and RRUL are those of flent (https://flent.org), as far as their parts are
+modelled: flows of ``rrul`` have its marks and the names of its series, with pings by ICMP and, by
+the clock as irtt, by UDP; of the others pings are ICMP and all packets best effort. Several names
+joined by ``+`` are one traffic, as in ``web+tcp_1up``: what an application meets beside a load.
+``responsiveness`` is the test of draft-ietf-ippm-responsiveness, both directions at once.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from sojourn import _core
+from sojourn.qdisc import Queue
+from sojourn.scenario import Arm, Link, Scenario
+from sojourn.traffic import (
+    Dash,
+    Incast,
+    Ping,
+    Quic,
+    Responsiveness,
+    Sessions,
+    Tcp,
+    Traffic,
+    Udp,
+    Voip,
+    Web,
+)
+
+# As in flent, load starts 5 s after the pings.
+START = "5s"
+# Starts are spread over this, so that replications differ.
+JITTER = "50ms"
+PING_INTERVAL = "200ms"
+# The classes of RRUL's loads and of its pings by UDP, and what flent calls them.
+RRUL_MARKS = {"CS0": "BE", "CS1": "BK", "CS5": "CS5", "EF": "EF"}
+RRUL_PING_MARKS = ("EF", "CS1", "CS0")
+RRUL_SIDES = {"up": "upload", "down": "download"}
+# The RTTs of the fairness test of "The Good, the Bad and the WiFi" (2015).
+FAIRNESS_RTTS = ("10ms", "50ms", "200ms", "500ms")
+# An unresponsive stream this much faster than the link keeps its queue full.
+FLOOD_PERCENT = 120
+# Responses of sessions: Pareto with this shape and least size has a mean of 24 kB.
+SESSION_BYTES: dict[str, str | float] = {"distribution": "pareto", "least": "4kb", "shape": 1.2}
+SESSION_MEAN_BYTES = 24_000
+# Sessions offer this share of the downlink's rate.
+SESSION_LOAD = 0.5
+
+TRAFFIC_NAMES = (
+    "rrul",
+    "rrul_be",
+    "rtt_fair",
+    "udp_flood",
+    "tcp_Nup",
+    "tcp_Ndown",
+    "tcp_Nup_Mdown",
+    "quic_Nup_Mdown",
+    "ledbat_Nup_Mdown",
+    "web",
+    "web_http1",
+    "web_http3",
+    "dash",
+    "voip",
+    "sessions",
+    "incast",
+    "responsiveness",
+)
+
+_BULK = re.compile(
+    r"(?P<kind>tcp|quic|ledbat)(?:_(?P<up>[1-9]\d{0,4})up)?(?:_(?P<down>[1-9]\d{0,4})down)?"
+)
+_LINK = re.compile(
+    r"(?P<down>[\d.]+)(?P<down_unit>[a-z]*)(?:/(?P<up>[\d.]+)(?P<unit>[a-z]+))?", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """The rates of an access link.
+
+    Parameters
+    ----------
+    down, up
+        Rates with their units.
+    """
+
+    down: str
+    up: str
+
+
+def link_rates(text: str) -> Rates:
+    """Read the rates of a link as the field writes them, download first.
+
+    Parameters
+    ----------
+    text
+        ``"10/1mbit"``, ``"8mbit/768kbit"``, or one rate for both directions.
+
+    Returns
+    -------
+    Rates
+        The rates.
+
+    Raises
+    ------
+    ScenarioError
+        It is not a rate, or not two.
+
+    Examples
+    --------
+    >>> link_rates("10/1mbit")
+    Rates(down='10mbit', up='1mbit')
+    """
+    found = _LINK.fullmatch(text.strip())
+    if found is None or not (found["down_unit"] or found["unit"]):
+        message = f"link {text!r}: write down/up with a unit, such as 10/1mbit, or one rate"
+        raise _core.ScenarioError(message)
+    down = found["down"] + (found["down_unit"] or found["unit"])
+    up = down if found["up"] is None else found["up"] + found["unit"]
+    for rate in (down, up):
+        try:
+            _core.parse_rate_bits_per_s(rate)
+        except _core.ScenarioError as error:
+            message = f"link {text!r}: {error}"
+            raise _core.ScenarioError(message) from None
+    return Rates(down=down, up=up)
+
+
+def traffic(
+    name: str, rates: Rates, *, cc: str | None = None, ecn: bool | None = None
+) -> list[Traffic]:
+    """Compose a named traffic.
+
+    Parameters
+    ----------
+    name
+        One of ``TRAFFIC_NAMES``, with numbers for N and M, or several joined by ``+``.
+    rates
+        The link it is for; ``udp_flood`` and ``sessions`` depend on it.
+    cc
+        Congestion control of all connections but those of LEDBAT.
+    ecn
+        Whether connections negotiate ECN.
+
+    Returns
+    -------
+    list of Traffic
+        The groups; always with a ping.
+
+    Raises
+    ------
+    ScenarioError
+        There is no such traffic, a part is named twice, or no connection takes `cc` or `ecn`.
+
+    Examples
+    --------
+    >>> [group.kind for group in traffic("tcp_4up+web", link_rates("10mbit"))]
+    ['tcp', 'web', 'ping']
+    """
+    parts = name.split("+")
+    groups = [group for part in parts for group in _load(part, rates)]
+    names = [group.name for group in groups]
+    for group in names:
+        if names.count(group) > 1:
+            message = f"traffic {name!r}: {group!r} is in more than one of its parts"
+            raise _core.ScenarioError(message)
+    for option, wanted in (("cc", cc), ("ecn", ecn)):
+        if wanted is not None and not any(_takes(group, option) for group in groups):
+            said = f"cc {wanted}" if option == "cc" else "ecn"
+            message = f"{said}: traffic {name!r} has no connection to use it"
+            raise _core.ScenarioError(message)
+    groups = [_with_transport(group, cc=cc, ecn=ecn) for group in groups]
+    ping = "Ping (ms) ICMP" if "rrul" in parts else "ping"
+    return [*groups, Ping(name=ping, direction="up", interval=PING_INTERVAL)]
+
+
+def _with_transport(group: Traffic, *, cc: str | None, ecn: bool | None) -> Traffic:
+    wanted: dict[str, Any] = {"cc": cc, "ecn": ecn}
+    changes = {
+        option: value
+        for option, value in wanted.items()
+        if value is not None and _takes(group, option)
+    }
+    return replace(group, **changes) if changes else group
+
+
+def _takes(group: Traffic, option: str) -> bool:
+    """Say whether `group` has the option and leaves it open: LEDBAT is a control already."""
+    has = {field.name for field in fields(group)}
+    return option in has and getattr(group, option) is None
+
+
+def _load(name: str, rates: Rates) -> list[Traffic]:
+    if name == "rrul":
+        return _rrul()
+    if name == "rrul_be":
+        return [_bulk("tcp", "up", 4), _bulk("tcp", "down", 4)]
+    if name == "rtt_fair":
+        return [
+            Tcp(
+                name="tcp up",
+                direction="up",
+                count=len(FAIRNESS_RTTS),
+                rtt=FAIRNESS_RTTS,
+                start=START,
+                start_jitter=JITTER,
+            )
+        ]
+    if name == "udp_flood":
+        flood = _core.parse_rate_bits_per_s(rates.up) * FLOOD_PERCENT // 100
+        return [
+            Udp(name="udp up", direction="up", rate=f"{flood // 1000}kbit", start=START, spread=0.1)
+        ]
+    if name in _APPLICATIONS:
+        return _APPLICATIONS[name](rates)
+    found = _BULK.fullmatch(name)
+    if found is None or (found["up"] is None and found["down"] is None):
+        message = f"no traffic is called {name!r}; there are: {', '.join(TRAFFIC_NAMES)}"
+        raise _core.ScenarioError(message)
+    counts = {"up": found["up"], "down": found["down"]}
+    return [
+        _bulk(found["kind"], side, int(count))
+        for side, count in counts.items()
+        if count is not None
+    ]
+
+
+def _web(http: str) -> list[Traffic]:
+    name = {"2": "web", "1.1": "web_http1", "3": "web_http3"}[http]
+    think = {"distribution": "exponential", "mean": "5s"}
+    return [
+        Web(
+            name=name,
+            direction="down",
+            page="large",
+            http=http,
+            think=think,
+            start=START,
+            start_jitter=JITTER,
+        )
+    ]
+
+
+def _voip(_: Rates) -> list[Traffic]:
+    return [
+        Voip(name=f"voip {side}", direction=side, start=START, start_jitter="20ms")
+        for side in ("up", "down")
+    ]
+
+
+def _sessions(rates: Rates) -> list[Traffic]:
+    bytes_per_s = _core.parse_rate_bits_per_s(rates.down) / 8 * SESSION_LOAD
+    gap_us = max(round(SESSION_MEAN_BYTES / bytes_per_s * 1e6), 1)
+    return [
+        Sessions(
+            name="sessions",
+            direction="down",
+            every={"distribution": "exponential", "mean": f"{gap_us}us"},
+            bytes=SESSION_BYTES,
+            start=START,
+        )
+    ]
+
+
+_APPLICATIONS: dict[str, Callable[[Rates], list[Traffic]]] = {
+    "web": lambda _: _web("2"),
+    "web_http1": lambda _: _web("1.1"),
+    "web_http3": lambda _: _web("3"),
+    "dash": lambda _: [
+        Dash(name="dash", direction="down", start=START, start_jitter=JITTER),
+    ],
+    "responsiveness": lambda _: [
+        Responsiveness(
+            name=f"responsiveness {side}", direction=side, start=START, start_jitter=JITTER
+        )
+        for side in ("down", "up")
+    ],
+    "voip": _voip,
+    "sessions": _sessions,
+    "incast": lambda _: [
+        Incast(
+            name="incast",
+            direction="down",
+            servers=32,
+            bytes="32kb",
+            think="1s",
+            start=START,
+            start_jitter=JITTER,
+        )
+    ],
+}
+
+
+def _rrul() -> list[Traffic]:
+    """Compose flent's RRUL without its ping by ICMP; flows have the names of flent's series."""
+    loads = [
+        Tcp(
+            name=f"TCP {RRUL_SIDES[side]} {label}",
+            direction=side,
+            dscp=mark,
+            start=START,
+            start_jitter=JITTER,
+        )
+        for side in RRUL_SIDES
+        for mark, label in RRUL_MARKS.items()
+    ]
+    pings = [
+        Ping(
+            name=f"Ping (ms) UDP {RRUL_MARKS[mark]}",
+            direction="up",
+            protocol="udp",
+            interval=PING_INTERVAL,
+            dscp=mark,
+        )
+        for mark in RRUL_PING_MARKS
+    ]
+    return [*loads, *pings]
+
+
+def _bulk(kind: str, direction: str, count: int) -> Tcp | Quic:
+    name = f"{kind} {direction}"
+    if kind == "quic":
+        return Quic(name=name, direction=direction, count=count, start=START, start_jitter=JITTER)
+    return Tcp(
+        name=name,
+        direction=direction,
+        count=count,
+        start=START,
+        start_jitter=JITTER,
+        cc="ledbat" if kind == "ledbat" else None,
+    )
+
+
+def access_link(
+    *,
+    rates: Rates,
+    groups: list[Traffic],
+    queues: Mapping[str, Queue],
+    rtt: str,
+    duration: str,
+    warmup: str,
+    replications: int,
+    seed: int,
+    name: str,
+) -> Scenario:
+    """Compose a scenario that compares queues at both ends of an access link.
+
+    Parameters
+    ----------
+    rates
+        Rates of the link.
+    groups
+        What crosses it.
+    queues
+        One arm each, by its name: the queue is set at both ends.
+    rtt
+        Round-trip time with empty queues, with its unit.
+    duration, warmup
+        How long a run lasts, and from when on totals count, with units.
+    replications, seed
+        Runs an arm, and what their random numbers derive from.
+    name
+        What reports call it.
+
+    Returns
+    -------
+    Scenario
+        The scenario.
+    """
+    first = next(iter(queues.values()))
+    arms = [
+        Arm(name=arm, set={"links.up.qdisc": queue, "links.down.qdisc": queue})
+        for arm, queue in queues.items()
+    ]
+    return Scenario(
+        name=name,
+        links={
+            "up": Link(rate=rates.up, qdisc=first),
+            "down": Link(rate=rates.down, qdisc=first),
+        },
+        traffic=groups,
+        arms=arms,
+        rtt=rtt,
+        duration=duration,
+        warmup=warmup,
+        replications=replications,
+        seed=seed,
+    )
+
+
+def parking_lot(
+    *,
+    rate: str,
+    queues: Mapping[str, Queue],
+    hops: int = 3,
+    rtt: str = "50ms",
+    duration: str = "70s",
+    warmup: str = "15s",
+    replications: int = 10,
+    seed: int = 1,
+) -> Scenario:
+    """Compose a parking lot: bottlenecks in series, a flow across all and one across each.
+
+    Parameters
+    ----------
+    rate
+        Of every link, with its unit.
+    queues
+        One arm each, by its name: the queue is set at every link.
+    hops
+        How many links there are, 2 or more.
+    rtt
+        Round-trip time of every flow with empty queues, with its unit.
+    duration, warmup
+        How long a run lasts, and from when on totals count, with units.
+    replications, seed
+        Runs an arm, and what their random numbers derive from.
+
+    Returns
+    -------
+    Scenario
+        The scenario, with the links ``hop1``, ``hop2`` … and the traffic ``through`` (all of
+        them) and ``cross1``, ``cross2`` … (one each).
+
+    Raises
+    ------
+    ScenarioError
+        There are fewer than two hops or no queues, or a value is not one.
+
+    Examples
+    --------
+    >>> from sojourn import Pfifo
+    >>> [group.name for group in parking_lot(rate="10mbit", queues={"a": Pfifo()}).traffic]
+    ['through', 'cross1', 'cross2', 'cross3']
+    """
+    if hops < 2:  # noqa: PLR2004 - one bottleneck is not a series
+        message = f"hops: {hops} is out of range: a parking lot has 2 or more"
+        raise _core.ScenarioError(message)
+    if not queues:
+        message = "queues: at least one is needed"
+        raise _core.ScenarioError(message)
+    names = [f"hop{number}" for number in range(1, hops + 1)]
+    first = next(iter(queues.values()))
+
+    def flow(name: str, path: list[str]) -> Tcp:
+        return Tcp(name=name, path=path, start_jitter=JITTER)
+
+    return Scenario(
+        name=f"parking lot of {hops}",
+        links={name: Link(rate=rate, qdisc=first) for name in names},
+        traffic=[
+            flow("through", names),
+            *(flow(f"cross{number}", [name]) for number, name in enumerate(names, start=1)),
+        ],
+        arms=[
+            Arm(name=arm, set={f"links.{name}.qdisc": queue for name in names})
+            for arm, queue in queues.items()
+        ],
+        rtt=rtt,
+        duration=duration,
+        warmup=warmup,
+        replications=replications,
+        seed=seed,
+    )

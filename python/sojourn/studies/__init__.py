@@ -1,0 +1,1 @@
+"""Studies: published numbers and claims, compared with what is measured here."""

@@ -1,0 +1,104 @@
+"""The shape of the package: its public names, its layers, and no circles of imports."""
+
+import ast
+from pathlib import Path
+
+import sojourn as sj
+
+ROOT = Path(sj.__file__).parent
+# A package imports from those before it, never from those behind it.
+LAYERS = (
+    "_core",
+    "qdisc",
+    "traffic",
+    "scenario",
+    "result",
+    "plot",
+    "report",
+    "studies",
+    "cli",
+)
+MAX_LINES = 500
+
+
+def modules() -> dict[str, Path]:
+    """Name every module of the package, by its path below ``sojourn``; the root itself is ""."""
+    named = {}
+    for file in ROOT.rglob("*.py"):
+        parts = file.relative_to(ROOT).with_suffix("").parts
+        named[".".join(part for part in parts if part != "__init__")] = file
+    return named
+
+
+def imports(file: Path, known: dict[str, Path]) -> set[str]:
+    """List the modules of the package that a file imports, at any depth of its code."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            assert node.level == 0, f"{file}: relative import"
+            if node.module.split(".")[0] != "sojourn":
+                continue
+            base = node.module.removeprefix("sojourn").removeprefix(".")
+            for item in node.names:
+                below = f"{base}.{item.name}" if base else item.name
+                found.add(below if below in known or below == "_core" else base)
+        elif isinstance(node, ast.Import):
+            found |= {
+                item.name.removeprefix("sojourn").removeprefix(".")
+                for item in node.names
+                if item.name.split(".")[0] == "sojourn"
+            }
+    return found
+
+
+def test_the_public_names_are_those_of_the_committed_list() -> None:
+    committed = (Path(__file__).parent / "public_names.txt").read_text().split()
+    assert sorted(sj.__all__) == committed
+    assert all(hasattr(sj, name) for name in committed)
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    known = modules()
+    edges = {name: imports(file, known) - {name} for name, file in known.items()}
+    done: set[str] = set()
+
+    def visit(name: str, above: tuple[str, ...]) -> None:
+        assert name not in above, f"circle of imports: {' -> '.join((*above, name))}"
+        if name not in done:
+            for other in sorted(edges.get(name, ())):
+                visit(other, (*above, name))
+            done.add(name)
+
+    for name in sorted(known):
+        visit(name, ())
+    assert len(done) >= len(known) > len(LAYERS)
+
+
+def test_packages_import_only_from_lower_layers() -> None:
+    known = modules()
+    checked = 0
+    for name, file in known.items():
+        layer = name.split(".")[0]
+        if layer in {"", "__main__"}:
+            continue
+        for other in imports(file, known):
+            imported = other.split(".")[0]
+            assert imported, f"{name} imports from sojourn itself"
+            assert LAYERS.index(imported) <= LAYERS.index(layer), f"{name} imports {other}"
+            checked += 1
+    assert checked > len(known)
+
+
+def test_every_module_has_a_docstring_and_at_most_500_lines() -> None:
+    for name, file in modules().items():
+        text = file.read_text(encoding="utf-8")
+        purpose = ast.get_docstring(ast.parse(text))
+        assert purpose, f"{name} has no docstring"
+        assert len(text.splitlines()) <= MAX_LINES, f"{name} has more than {MAX_LINES} lines"
+
+
+def test_a_function_and_the_package_of_the_same_name_coexist() -> None:
+    from sojourn.qdisc import CoDel  # noqa: PLC0415 - the import is what is tested
+
+    assert CoDel is sj.CoDel
+    assert sj.qdisc("codel").spec.startswith("codel limit")
