@@ -1,73 +1,34 @@
 //! The list of disciplines: a line here, a row in the catalogue, and a discipline is there.
 
+use crate::aqm::red;
+use crate::fair::sfb;
 use sojourn_net::{Instant, Packet, Rng};
 
-use crate::afcd::{Afcd, AfcdParams};
-use crate::afd::{Afd, AfdParams};
-use crate::blue::{Blue, BlueParams};
-use crate::cake::{Cake, CakeParams};
-use crate::choke::{Choke, ChokeParams};
-use crate::cobalt::{Cobalt, CobaltParams};
-use crate::cocoa::{Cocoa, CocoaParams};
-use crate::codel::{Codel, CodelParams};
+use crate::aqm::blue::{Blue, BlueParams};
+use crate::aqm::choke::{Choke, ChokeParams};
+use crate::aqm::cobalt::{Cobalt, CobaltParams};
+use crate::aqm::codel::{Codel, CodelParams};
+use crate::aqm::droptail::{DropTail, DropTailParams};
+use crate::aqm::dualpi2::{DualPi2, DualPi2Params};
+use crate::aqm::floq::{Floq, FloqParams};
+use crate::aqm::hred::HredParams;
+use crate::aqm::pie::{Pie, PieParams};
+use crate::aqm::predict::{Predict, PredictParams};
+use crate::aqm::red_ns2::{Ns2Red, Ns2RedParams};
+use crate::classful::prio::{PfifoFast, PfifoFastParams};
+use crate::classful::{drr, prio};
 use crate::contract::{Backlog, Observer, Qdisc, Statistic};
-use crate::droptail::{DropTail, DropTailParams};
-use crate::drr::{Drr, DrrParams};
-use crate::dualpi2::{DualPi2, DualPi2Params};
-use crate::floq::{Floq, FloqParams};
-use crate::fq::{Fq, FqParams};
-use crate::fq_codel::{FqCodel, FqCodelParams};
-use crate::fq_pie::{FqPie, FqPieParams};
-use crate::hred::HredParams;
-use crate::parameter::Field;
-use crate::pie::{Pie, PieParams};
-use crate::predict::{Predict, PredictParams};
-use crate::prio::{PfifoFast, PfifoFastParams, Prio, PrioParams};
-use crate::red::{Red, RedParams};
-use crate::red_ns2::{Ns2Red, Ns2RedParams};
-use crate::sfb::{Sfb, SfbParams};
-use crate::sfq::{Sfq, SfqParams};
-use crate::sfq_codel::{SfqCodel, SfqCodelParams};
-use crate::spec::LinkFacts;
-
-/// A word of `tc` and the parameters with their values that it stands for; without a value, a
-/// parameter takes its default.
-pub(crate) type Shorthand = (&'static str, &'static [(&'static str, &'static str)]);
-
-/// The parameters of a discipline: they are set by key and make its queues.
-pub(crate) trait Params {
-    /// What they make.
-    type Queue<P: Packet>: Qdisc<P>;
-
-    /// The name in the catalogue that they go by.
-    fn kind(&self) -> &'static str;
-
-    /// The place of a parameter's value.
-    fn field(&mut self, key: &str) -> Option<Field<'_>>;
-
-    /// Words that are no parameters and set some.
-    fn shorthands(&self) -> &'static [Shorthand] {
-        &[]
-    }
-
-    /// What two parameters say against each other.
-    fn conflict(&self) -> Option<String> {
-        None
-    }
-
-    /// The queues inside it, as many as were given.
-    fn leaves(&self) -> &[QdiscSpec] {
-        &[]
-    }
-
-    /// How many queues there are inside it.
-    fn classes(&self) -> u32 {
-        0
-    }
-
-    /// An empty queue on `link`, made at the origin of time; `rng` is its own.
-    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Self::Queue<P>;
-}
+use crate::fair::afcd::{Afcd, AfcdParams};
+use crate::fair::afd::{Afd, AfdParams};
+use crate::fair::cake::{Cake, CakeParams};
+use crate::fair::cocoa::{Cocoa, CocoaParams};
+use crate::fair::fq::{Fq, FqParams};
+use crate::fair::fq_codel::{FqCodel, FqCodelParams};
+use crate::fair::fq_pie::{FqPie, FqPieParams};
+use crate::fair::sfq::{Sfq, SfqParams};
+use crate::fair::sfq_codel::{SfqCodel, SfqCodelParams};
+use crate::link::LinkFacts;
+use crate::parameters::{Field, Leaf, LeafList, ParameterError, Params, Shorthand};
 
 /// Writes the two enumerations of disciplines and what is the same for each of them: the fast path
 /// must not go through a virtual call.
@@ -145,14 +106,9 @@ macro_rules! disciplines {
                 match self { $(Self::$name(params) => AnyQdisc::$name(params.build(link, rng)),)* }
             }
 
-            /// The queues inside it, as many as were given.
-            pub(crate) fn leaves(&self) -> &[QdiscSpec] {
+            /// The queues inside it, as many as were given, and the number of classes.
+            pub(crate) fn inner(&self) -> Option<(&dyn LeafList, u32)> {
                 match self { $(Self::$name(params) => params.leaves(),)* }
-            }
-
-            /// How many queues there are inside it.
-            pub(crate) fn classes(&self) -> u32 {
-                match self { $(Self::$name(params) => params.classes(),)* }
             }
 
             /// The place of a parameter's value.
@@ -224,4 +180,45 @@ disciplines! {
     PfifoFast: PfifoFastParams => PfifoFast,
     /// `predict`.
     Predict: PredictParams => Predict,
+}
+
+/// Parameters of [`Red`], whose leaf can be any discipline.
+pub type RedParams = red::RedParams<QdiscSpec>;
+/// RED over a FIFO or any discipline.
+pub type Red<P> = red::Red<P, AnyQdisc<P>>;
+/// Parameters of [`Sfb`], whose leaf can be any discipline.
+pub type SfbParams = sfb::SfbParams<QdiscSpec>;
+/// SFB over a FIFO or any discipline.
+pub type Sfb<P> = sfb::Sfb<P, AnyQdisc<P>>;
+/// Parameters of [`Drr`], whose leaves can be any disciplines.
+pub type DrrParams = drr::DrrParams<QdiscSpec>;
+/// DRR over any disciplines.
+pub type Drr<P> = drr::Drr<P, AnyQdisc<P>>;
+/// Parameters of [`Prio`], whose leaves can be any disciplines.
+pub type PrioParams = prio::PrioParams<QdiscSpec>;
+/// Strict priority over any disciplines.
+pub type Prio<P> = prio::Prio<P, AnyQdisc<P>>;
+
+impl Leaf for QdiscSpec {
+    type Queue<P: Packet> = AnyQdisc<P>;
+
+    fn parse(text: &str) -> Result<Self, ParameterError> {
+        Self::parse(text)
+    }
+
+    fn plain_fifo() -> Self {
+        Self::DropTail(DropTailParams::PFIFO)
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> AnyQdisc<P> {
+        self.build(link, rng)
+    }
+
+    fn leaves(&self) -> Option<(&dyn LeafList, u32)> {
+        self.inner()
+    }
+
+    fn reconstructions(&self) -> Vec<String> {
+        self.reconstructions()
+    }
 }

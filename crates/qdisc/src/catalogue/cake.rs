@@ -1,9 +1,9 @@
 //! What may be set in CAKE, under the names of `tc -j`.
 
 use super::parameters::{flag, number, size, time};
-use crate::cake::{AckFilter, Diffserv, FlowMode};
-use crate::framing::Framing;
-use crate::parameter::{Parameter, Unit};
+use crate::fair::cake::{AckFilter, Diffserv, FlowMode};
+use crate::parameters::{Parameter, Unit};
+use crate::parts::framing::Framing;
 
 /// The longest that microseconds in 32 bits tell, which is how `tc` hands a time on.
 const LONGEST: u64 = 4_294_967_295_000;

@@ -2,7 +2,7 @@
 
 use super::Kind;
 use super::parameters::{LIMIT, LONGEST, count, flag, fraction, number, time};
-use crate::parameter::{Parameter, Profile, Unit};
+use crate::parameters::{Parameter, Profile, Unit};
 use crate::registry::QdiscSpec;
 
 /// FLOQ under one of its names.

@@ -1,7 +1,7 @@
 //! What may be set in the disciplines that signal at random.
 
 use super::parameters::{ECN, LIMIT, LONGEST, flag, fraction, number, size, time};
-use crate::parameter::{Parameter, Unit};
+use crate::parameters::{Parameter, Unit};
 
 pub(super) const CHOKE: &[Parameter] = &[
     LIMIT,

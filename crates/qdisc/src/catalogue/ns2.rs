@@ -3,7 +3,7 @@
 use super::parameters::{
     ECN, INTERVAL, LONGEST, TARGET, count, flag, fraction, packets, size, time,
 };
-use crate::parameter::{Parameter, Unit};
+use crate::parameters::{Parameter, Unit};
 
 pub(super) const SFQ_CODEL: &[Parameter] = &[
     packets("limit", 1, 100_000_000, "packets all bins hold"),

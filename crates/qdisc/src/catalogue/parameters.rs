@@ -1,6 +1,6 @@
 //! What may be set in each discipline, and to which values.
 
-use crate::parameter::{Parameter, Profile, Unit};
+use crate::parameters::{Parameter, Profile, Unit};
 
 pub(super) const LINUX: &[Profile] = &[Profile::Linux];
 pub(super) const ALL_PROFILES: &[Profile] = &[Profile::Rfc, Profile::Linux, Profile::Linux314];

@@ -1,7 +1,7 @@
 //! What may be set in the disciplines that descend from PIE.
 
 use super::parameters::{LIMIT, LONGEST, MTU, PROFILE, TARGET, count, flag, packets, size, time};
-use crate::parameter::{Parameter, Unit};
+use crate::parameters::{Parameter, Unit};
 
 const GAIN_MOST: u64 = 1_000_000;
 

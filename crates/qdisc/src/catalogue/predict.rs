@@ -2,8 +2,8 @@
 
 use super::Kind;
 use super::parameters::{ECN, INTERVAL, LIMIT, TARGET, count, flag, fraction, number, time};
-use crate::parameter::{Parameter, Profile, Unit};
-use crate::predict::PredictParams;
+use crate::aqm::predict::PredictParams;
+use crate::parameters::{Parameter, Profile, Unit};
 use crate::registry::QdiscSpec;
 
 /// Busy time in a window is kept in 32 bits of nanoseconds, 4.3 s.

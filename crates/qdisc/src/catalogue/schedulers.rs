@@ -1,7 +1,7 @@
 //! What may be set in the disciplines that share a link among others.
 
 use super::parameters::{PROFILE, count, number, packets, size};
-use crate::parameter::{Parameter, Unit};
+use crate::parameters::{Parameter, Unit};
 
 pub(super) const DRR: &[Parameter] = &[
     count("classes", 1, 16_384, "", "classes that flows are hashed to"),

@@ -6,9 +6,9 @@
 use sojourn_net::{Duration, Ecn, Rate, Rng};
 
 use crate::catalogue::KINDS;
-use crate::parameter::{Parameter, Unit};
+use crate::link::LinkFacts;
+use crate::parameters::{Parameter, Unit};
 use crate::registry::QdiscSpec;
-use crate::spec::LinkFacts;
 
 use super::{History, Op, TestPacket, check_qdisc};
 

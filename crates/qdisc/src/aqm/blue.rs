@@ -1,0 +1,189 @@
+//! BLUE: a marking probability that follows losses and idle times, not the length of the queue.
+//!
+//! # Source
+//!
+//! Feng, Shin, Kandlur and Saha, "The BLUE active queue management algorithms", 2002, as later
+//! works quote its law; the constants of its authors' ns code, as ported to ns-3.
+//!
+//! # Law
+//!
+//! Each arrival is signalled with probability `p`.
+//!
+//! ```text
+//! a packet does not fit     last change more than freeze ago: p += increment
+//! the link finds nothing    last change more than freeze ago: p -= decrement
+//! ```
+//!
+//! The queue settles where overflow and idling balance.
+//!
+//! # Reconstruction
+//!
+//! How often an idle link lowers `p` is not in the texts that we could read: here once when it
+//! finds the queue empty and once more for each `freeze` that it stays so.
+//!
+//! # Differences from the paper
+//!
+//! | here | paper | effect |
+//! |---|---|---|
+//! | `freeze` is fixed | may be drawn at random | queues in a row may swing together |
+//! | only what does not fit raises `p` | a backlog above a threshold may do so too | set `limit` |
+//! | one time of last change | two in the authors' code | a rise delays the next fall |
+
+use sojourn_net::{Duration, Instant, Packet, Rng};
+
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::link::LinkFacts;
+use crate::parameters::{Field, Params};
+use crate::parts::fifo::Fifo;
+
+/// Parameters of [`Blue`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BlueParams {
+    /// Packets the buffer holds.
+    pub limit: usize,
+    /// By how much the probability rises when a packet does not fit.
+    pub increment: f64,
+    /// By how much it falls when the link finds nothing to send.
+    pub decrement: f64,
+    /// Least time between two changes of the probability.
+    pub freeze: Duration,
+    /// Mark ECN-capable packets instead of dropping them.
+    pub ecn: bool,
+}
+
+impl Default for BlueParams {
+    fn default() -> Self {
+        Self {
+            limit: 1_000,
+            increment: 0.002_5,
+            decrement: 0.000_25,
+            freeze: Duration::from_millis(100),
+            ecn: false,
+        }
+    }
+}
+
+impl Params for BlueParams {
+    type Queue<P: Packet> = Blue<P>;
+
+    fn kind(&self) -> &'static str {
+        "blue"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
+        Some(match key {
+            "limit" => Field::Packets(&mut self.limit),
+            "increment" => Field::Fraction(&mut self.increment),
+            "decrement" => Field::Fraction(&mut self.decrement),
+            "freeze" => Field::Time(&mut self.freeze),
+            "ecn" => Field::Flag(&mut self.ecn),
+            _ => return None,
+        })
+    }
+
+    fn build<P: Packet>(&self, _link: &LinkFacts, rng: Rng) -> Blue<P> {
+        Blue::new(*self, rng)
+    }
+}
+
+/// A FIFO governed by BLUE.
+#[derive(Clone, Debug)]
+pub struct Blue<P> {
+    params: BlueParams,
+    fifo: Fifo<P>,
+    rng: Rng,
+    p: f64,
+    changed: Option<Instant>,
+    idle: bool,
+}
+
+impl<P: Packet> Blue<P> {
+    /// An empty queue, made at the origin of time.
+    pub const fn new(params: BlueParams, rng: Rng) -> Self {
+        Self {
+            params,
+            fifo: Fifo::new(),
+            rng,
+            p: 0.0,
+            changed: None,
+            idle: false,
+        }
+    }
+
+    fn on_loss(&mut self, now: Instant) {
+        if self.is_thawed(now) {
+            self.p = (self.p + self.params.increment).min(1.0);
+            self.changed = Some(now);
+        }
+    }
+
+    fn on_idle(&mut self, now: Instant) {
+        if self.is_thawed(now) {
+            self.p = (self.p - self.params.decrement).max(0.0);
+            self.changed = Some(now);
+        }
+    }
+
+    fn is_thawed(&self, now: Instant) -> bool {
+        let freeze = self.params.freeze;
+        self.changed
+            .is_none_or(|changed| now.since(changed) > freeze)
+    }
+
+    /// Lowers the probability for the time that the link has been idle since it last changed.
+    fn end_idling(&mut self, now: Instant) {
+        self.idle = false;
+        let Some(changed) = self.changed else {
+            return;
+        };
+        let freezes = now.since(changed).as_nanos() / self.params.freeze.as_nanos().max(1);
+        #[expect(clippy::cast_precision_loss, reason = "a probability; 53 bits suffice")]
+        let fall = freezes as f64 * self.params.decrement;
+        self.p = (self.p - fall).max(0.0);
+        self.changed = Some(
+            changed + Duration::from_nanos(freezes.saturating_mul(self.params.freeze.as_nanos())),
+        );
+    }
+}
+
+impl<P: Packet> Qdisc<P> for Blue<P> {
+    #[inline]
+    fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
+        if self.idle {
+            self.end_idling(now);
+        }
+        if self.fifo.backlog().packets >= self.params.limit {
+            self.on_loss(now);
+            return obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
+        if self.rng.uniform() < self.p {
+            if !self.params.ecn || !pkt.mark_ce() {
+                return obs.on_drop(now, pkt, DropReason::Aqm);
+            }
+            obs.on_mark(now, &pkt, MarkReason::Aqm);
+        }
+        self.fifo.push(now, pkt);
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Instant, _obs: &mut dyn Observer<P>) -> Option<P> {
+        let popped = self.fifo.pop_stamped();
+        if popped.is_none() && !self.idle {
+            self.on_idle(now);
+            self.idle = true;
+        }
+        popped.map(|(pkt, _)| pkt)
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        vec![Statistic::real("prob", self.p)]
+    }
+}
+
+#[cfg(test)]
+mod tests;

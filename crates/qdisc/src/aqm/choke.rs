@@ -1,0 +1,299 @@
+//! `CHOKe`: RED that compares each arrival with a packet drawn from the queue.
+//!
+//! # Source
+//!
+//! Linux 6.1 `net/sched/sch_choke.c`, the defaults of iproute2; Pan, Prabhakar and Psounis, "`CHOKe`:
+//! a stateless active queue management scheme for approximating fair bandwidth allocation", 2000.
+//!
+//! # Law
+//!
+//! The average is that of [RED](crate::Red), in packets. An arrival that finds it
+//!
+//! ```text
+//! avg <= min          passes
+//! otherwise           a packet is drawn from the queue; if both are of one flow, both are dropped
+//! min < avg <= max    else RED's lottery: marked, or dropped
+//! avg > max           else marked, or dropped
+//! ```
+//!
+//! A flow that fills the queue meets itself often: it is held down without a state for each flow.
+//!
+//! # Differences from Linux
+//!
+//! | here | Linux | effect |
+//! |---|---|---|
+//! | flows told apart by their five-tuple | by a digest of what was dissected | none |
+//! | gaps of dropped packets are closed when they outnumber the packets that fit | never but at the ends | a draw meets a gap less often, then |
+//! | the link's rate paces the idle decay unless `bandwidth` is given | 10 Mbit/s | decay after idling |
+//! | `limit` has a default | is mandatory | none |
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+
+use sojourn_net::{Bytes, FlowKey, Instant, Packet, Rate, Rng};
+
+use crate::aqm::red::{Law, RedDerived, RedParams};
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::link::LinkFacts;
+use crate::parameters::{Field, Params};
+
+/// Parameters of [`Choke`]; what is not given is derived as iproute2 does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ChokeParams {
+    /// Packets the buffer holds.
+    pub limit: usize,
+    /// Average backlog above which arrivals are compared, in packets; `max / 3` if not given.
+    pub min: Option<u32>,
+    /// Average backlog above which all are signalled, in packets; `limit / 4` if not given.
+    pub max: Option<u32>,
+    /// Size of an average packet.
+    pub avpkt: Bytes,
+    /// Packets of a burst that shall pass.
+    pub burst: Option<u32>,
+    /// Highest probability of a signal between `min` and `max`.
+    pub probability: f64,
+    /// Rate at which the average decays while idle.
+    pub bandwidth: Option<Rate>,
+    /// Mark ECN-capable packets instead of dropping them.
+    pub ecn: bool,
+    /// Drop above `max` even what could be marked.
+    pub harddrop: bool,
+}
+
+impl Default for ChokeParams {
+    fn default() -> Self {
+        Self {
+            limit: 1_000,
+            min: None,
+            max: None,
+            avpkt: Bytes(1_000),
+            burst: None,
+            probability: 0.02,
+            bandwidth: None,
+            ecn: false,
+            harddrop: false,
+        }
+    }
+}
+
+impl ChokeParams {
+    fn max(&self) -> u32 {
+        let quarter = u32::try_from(self.limit / 4).unwrap_or(u32::MAX);
+        self.max.unwrap_or(quarter)
+    }
+
+    fn min(&self) -> u32 {
+        self.min.unwrap_or(self.max() / 3)
+    }
+
+    /// The same average for RED, which counts bytes; it has no leaf.
+    fn as_red(&self) -> RedParams<Infallible> {
+        let bytes = |packets: u32| Bytes(u64::from(packets) * self.avpkt.0);
+        let burst = (2 * u64::from(self.min()) + u64::from(self.max())) / 3;
+        RedParams {
+            min: Some(bytes(self.min())),
+            max: Some(bytes(self.max())),
+            avpkt: self.avpkt,
+            burst: self.burst.or(u32::try_from(burst).ok()),
+            probability: self.probability,
+            ..RedParams::default()
+        }
+    }
+}
+
+impl Params for ChokeParams {
+    type Queue<P: Packet> = Choke<P>;
+
+    fn kind(&self) -> &'static str {
+        "choke"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
+        Some(match key {
+            "limit" => Field::Packets(&mut self.limit),
+            "min" => Field::OptionalCount(&mut self.min),
+            "max" => Field::OptionalCount(&mut self.max),
+            "avpkt" => Field::Size(&mut self.avpkt),
+            "burst" => Field::OptionalCount(&mut self.burst),
+            "probability" => Field::Fraction(&mut self.probability),
+            "bandwidth" => Field::OptionalRate(&mut self.bandwidth),
+            "ecn" => Field::Flag(&mut self.ecn),
+            "harddrop" => Field::Flag(&mut self.harddrop),
+            _ => return None,
+        })
+    }
+
+    fn conflict(&self) -> Option<String> {
+        let (min, max, limit) = (self.min(), self.max(), self.limit);
+        if min == 0 || min >= max {
+            return Some(format!("min {min} must be positive and below max {max}"));
+        }
+        if max as usize > limit {
+            return Some(format!("max {max} must not be above limit {limit}"));
+        }
+        let burst = self.as_red().derive().err();
+        burst.map(|_| format!("burst is too small for min {min}: it must be at least {min}"))
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Choke<P> {
+        Choke::new(self, link.rate, rng)
+    }
+}
+
+/// A FIFO governed by `CHOKe`.
+#[derive(Clone, Debug)]
+pub struct Choke<P> {
+    params: ChokeParams,
+    /// In order of arrival; a gap where one was dropped. There is none at either end.
+    slots: VecDeque<Option<P>>,
+    backlog: Backlog,
+    law: Law,
+    rng: Rng,
+    counts: Counts,
+}
+
+/// As `tc -s` names them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    early: u64,
+    marked: u64,
+    pdrop: u64,
+    matched: u64,
+}
+
+/// How often a draw that met a gap is repeated before the oldest packet is taken.
+const DRAWS: usize = 3;
+
+impl<P: Packet> Choke<P> {
+    /// An empty queue on a link of `rate`, made at the origin of time.
+    pub fn new(params: &ChokeParams, rate: Option<Rate>, rng: Rng) -> Self {
+        let red = params.as_red();
+        let bytes = RedDerived::of(&red);
+        let in_packets = RedDerived {
+            min: Bytes(params.min().into()),
+            max: Bytes(params.max().max(params.min()).into()),
+            ..bytes
+        };
+        let bandwidth = params.bandwidth.or(rate).unwrap_or(Rate::mbit(10));
+        Self {
+            params: *params,
+            slots: VecDeque::new(),
+            backlog: Backlog::default(),
+            law: Law::new(&red, &in_packets, bandwidth),
+            rng,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Whether `pkt` may join; it may have been marked, and another of its flow may be gone.
+    fn passes(&mut self, now: Instant, pkt: &mut P, obs: &mut dyn Observer<P>) -> bool {
+        self.law.sample(now, self.backlog.packets as u64);
+        if !self.law.is_above_min() {
+            self.law.forget();
+            return true;
+        }
+        if let Some(other) = self.drop_if_drawn(&pkt.flow()) {
+            self.counts.matched += 1;
+            obs.on_drop(now, other, DropReason::Aqm);
+            return false;
+        }
+        let markable = if self.law.is_above_max() {
+            self.law.forget();
+            self.params.ecn && !self.params.harddrop
+        } else if self.law.draws_signal(&mut self.rng) {
+            self.params.ecn
+        } else {
+            return true;
+        };
+        let marked = markable && pkt.mark_ce();
+        if marked {
+            self.counts.marked += 1;
+            obs.on_mark(now, pkt, MarkReason::Aqm);
+        } else {
+            self.counts.early += 1;
+        }
+        marked
+    }
+
+    /// Draws a packet and takes it out if it is of `flow`.
+    fn drop_if_drawn(&mut self, flow: &FlowKey) -> Option<P> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        let places = (0..DRAWS).map(|_| below(&mut self.rng, self.slots.len()));
+        let at = places.into_iter().find(|&at| self.slots[at].is_some());
+        let at = at.unwrap_or(0);
+        if self.slots[at].as_ref().map(P::flow) != Some(*flow) {
+            return None;
+        }
+        let met = self.slots[at].take();
+        self.trim();
+        met.inspect(|pkt| self.uncount(pkt))
+    }
+
+    fn uncount(&mut self, pkt: &P) {
+        self.backlog.packets -= 1;
+        self.backlog.bytes -= pkt.size();
+    }
+
+    /// Closes the gaps at both ends and, when they are many, all of them.
+    fn trim(&mut self) {
+        while self.slots.front().is_some_and(Option::is_none) {
+            self.slots.pop_front();
+        }
+        while self.slots.back().is_some_and(Option::is_none) {
+            self.slots.pop_back();
+        }
+        if self.slots.len() - self.backlog.packets.min(self.slots.len()) > self.params.limit {
+            self.slots.retain(Option::is_some);
+        }
+    }
+}
+
+/// A place in a queue of so many.
+fn below(rng: &mut Rng, slots: usize) -> usize {
+    usize::try_from(rng.below(slots as u64)).unwrap_or(0)
+}
+
+impl<P: Packet> Qdisc<P> for Choke<P> {
+    #[inline]
+    fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
+        if !self.passes(now, &mut pkt, obs) {
+            return obs.on_drop(now, pkt, DropReason::Aqm);
+        }
+        if self.backlog.packets >= self.params.limit {
+            self.counts.pdrop += 1;
+            return obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
+        self.backlog.packets += 1;
+        self.backlog.bytes += pkt.size();
+        self.slots.push_back(Some(pkt));
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Instant, _obs: &mut dyn Observer<P>) -> Option<P> {
+        let Some(oldest) = self.slots.pop_front() else {
+            self.law.idle(now);
+            return None;
+        };
+        self.trim();
+        oldest.inspect(|pkt| self.uncount(pkt))
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        vec![
+            Statistic::count("early", self.counts.early),
+            Statistic::count("marked", self.counts.marked),
+            Statistic::count("pdrop", self.counts.pdrop),
+            Statistic::count("matched", self.counts.matched),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests;

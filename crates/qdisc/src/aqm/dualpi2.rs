@@ -1,0 +1,468 @@
+//! DualPI2: two coupled queues, one of very low delay for L4S.
+//!
+//! # Source
+//!
+//! RFC 9332, Appendix A with the edge cases of A.2; Linux 6.18 `net/sched/sch_dualpi2.c` (merged in
+//! 6.17) and iproute2 `tc/q_dualpi2.c`.
+//!
+//! # Law
+//!
+//! ECT(1) and CE go to the L queue, the rest to the C queue. Every `tupdate` a controller moves the
+//! base probability by the longer of the two waiting times, and what leaves is signalled by it:
+//!
+//! ```text
+//! p += alpha (delay - target) + beta (delay - delay_old)
+//! C    drop, or mark what can be, with p^2
+//! L    mark with the greater of k p and a ramp over the packet's own sojourn
+//! ```
+//!
+//! So the two react to one congestion as their senders' laws differ: C as its square root, L in
+//! proportion. From `k p = 1` on (*overload*) C drops what could be marked and L drops with `p^2`.
+//! A weighted round robin that favours L chooses the queue; the coupling, not the weight, shares the
+//! link.
+//!
+//! # Differences between the profiles
+//!
+//! | | `rfc` | `linux` (6.18) |
+//! |---|---|---|
+//! | tupdate, alpha, beta | 15 ms, 0.15, 3 from `target` and `max_rtt` | 16 ms, 41/256, 819/256 |
+//! | arithmetic | floating point | 32-bit probability, gains per 64 ns |
+//! | signals | counted up (`recur`), no chance | random: C two draws below p, L one below k p |
+//! | L's own threshold | ramp from 0.8 to 1.2 ms, if more than `th_len` packets waited | above 1 ms, always |
+//! | a backlog below 2 MTU | is signalled | escapes p, not L's threshold |
+//! | C's share in the round robin | 1/16 | 10 % |
+//! | scheduler | that, or a time-shifted FIFO | that |
+//! | overload | `k p >= 1` | `k p > 1` |
+//! | buffer | 250 ms of the link | 10000 packets, 2 MTU each |
+//!
+//! # Differences from the RFC (profile `rfc`)
+//!
+//! | here | RFC 9332 | effect |
+//! |---|---|---|
+//! | L's delay is the sojourn of the packet that leaves, which counts among those that wait | `lq.time()`, `lq.len()` after it left | that of a queue of one packet is defined |
+//! | k p is at most 1 | k p in Figure 8, probabilities of at most 1 in the text | in overload L drops p^2; counting k p - 1 on would drop more |
+//! | both `limit` and `memlimit` | bytes | none at the default |
+//!
+//! # Differences from Linux (profile `linux`)
+//!
+//! | here | Linux | effect |
+//! |---|---|---|
+//! | `memlimit` counts bytes of packets | bytes of buffer | binds later |
+//! | no `any_ect`, `drop_enqueue`, `min_qlen_step`, filters, threshold in packets | has them | none at the defaults |
+//! | a packet marked for two reasons counts once | twice | `ecn_mark` is lower |
+
+mod linux;
+mod rfc;
+mod scheduler;
+
+use sojourn_net::{Bytes, Duration, Ecn, Instant, Packet, Rate, Rng};
+
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::link::LinkFacts;
+use crate::parameters::{Field, Params, Profile};
+use crate::parts::fifo::Fifo;
+use linux::Linux;
+use rfc::Rfc;
+use scheduler::{Scheduler, signed};
+
+/// Parameters of [`DualPi2`]; what is not given is the profile's own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DualPi2Params {
+    /// Packets both queues hold.
+    pub limit: usize,
+    /// Bytes both queues hold.
+    pub memlimit: Option<Bytes>,
+    /// The delay to hold the C queue at.
+    pub target: Duration,
+    /// The longest round trip to be stable at (RFC 9332 `RTT_max`; profile `rfc`).
+    pub max_rtt: Option<Duration>,
+    /// Time between updates of the probability.
+    pub tupdate: Option<Duration>,
+    /// Gain on the error, in 1/s.
+    pub alpha: Option<f64>,
+    /// Gain on the trend, in 1/s.
+    pub beta: Option<f64>,
+    /// How many times the base probability L is marked with (RFC 9332 `k`).
+    pub coupling_factor: u32,
+    /// The sojourn from which L marks by itself (RFC 9332 `minTh`).
+    pub step_thresh: Option<Duration>,
+    /// Over what width that marking becomes certain (profile `rfc`).
+    pub range: Option<Duration>,
+    /// L marks by itself when it holds more packets than this (profile `rfc`).
+    pub th_len: Option<u32>,
+    /// Per cent of the link that C gets while both queues are full.
+    pub classic_protection: Option<f64>,
+    /// Serve by age, C's packets made younger by this, instead of in turn (profile `rfc`).
+    pub tshift: Option<Duration>,
+    /// Drop from L in overload, instead of letting the buffer overflow.
+    pub drop_on_overload: bool,
+    /// Whose law.
+    pub profile: Profile,
+}
+
+impl Default for DualPi2Params {
+    fn default() -> Self {
+        Self {
+            limit: 10_000,
+            memlimit: None,
+            target: Duration::from_millis(15),
+            max_rtt: None,
+            tupdate: None,
+            alpha: None,
+            beta: None,
+            coupling_factor: 2,
+            step_thresh: None,
+            range: None,
+            th_len: None,
+            classic_protection: None,
+            tshift: None,
+            drop_on_overload: true,
+            profile: Profile::Rfc,
+        }
+    }
+}
+
+impl DualPi2Params {
+    /// The time between updates.
+    pub fn tupdate(&self) -> Duration {
+        self.tupdate.unwrap_or(match self.profile {
+            Profile::Rfc => {
+                let third = Duration::from_nanos(self.max_rtt().as_nanos() / 3);
+                self.target.min(third).max(Duration::from_micros(1))
+            }
+            Profile::Linux | Profile::Linux314 => Duration::from_millis(16),
+        })
+    }
+
+    fn max_rtt(&self) -> Duration {
+        self.max_rtt.unwrap_or(Duration::from_millis(100))
+    }
+
+    fn memlimit(&self, rate: Option<Rate>, mtu: Bytes) -> Bytes {
+        self.memlimit.unwrap_or(match (self.profile, rate) {
+            (Profile::Rfc, Some(rate)) => rate
+                .carries(Duration::from_millis(250))
+                .max(Bytes(2 * mtu.0)),
+            (Profile::Rfc, None) => Bytes(u64::MAX),
+            _ => Bytes((self.limit as u64).saturating_mul(2 * mtu.0)),
+        })
+    }
+
+    fn scheduler(&self, mtu: Bytes) -> Scheduler {
+        if let Some(shift) = self.tshift {
+            return Scheduler::TimeShifted { shift };
+        }
+        let share = self.classic_protection.unwrap_or(match self.profile {
+            Profile::Rfc => 6.25,
+            Profile::Linux | Profile::Linux314 => 10.0,
+        });
+        let classic = hundredths(share);
+        let l4s = 10_000 - classic;
+        let start = signed(mtu) * (classic - l4s);
+        Scheduler::RoundRobin {
+            classic,
+            l4s,
+            start,
+            credit: start,
+        }
+    }
+}
+
+impl Params for DualPi2Params {
+    type Queue<P: Packet> = DualPi2<P>;
+
+    fn kind(&self) -> &'static str {
+        "dualpi2"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
+        Some(match key {
+            "limit" => Field::Packets(&mut self.limit),
+            "memlimit" => Field::OptionalSize(&mut self.memlimit),
+            "target" => Field::Time(&mut self.target),
+            "max_rtt" => Field::OptionalTime(&mut self.max_rtt),
+            "tupdate" => Field::OptionalTime(&mut self.tupdate),
+            "alpha" => Field::OptionalFraction(&mut self.alpha),
+            "beta" => Field::OptionalFraction(&mut self.beta),
+            "coupling_factor" => Field::Count(&mut self.coupling_factor),
+            "step_thresh" => Field::OptionalTime(&mut self.step_thresh),
+            "range" => Field::OptionalTime(&mut self.range),
+            "th_len" => Field::OptionalCount(&mut self.th_len),
+            "classic_protection" => Field::OptionalFraction(&mut self.classic_protection),
+            "tshift" => Field::OptionalTime(&mut self.tshift),
+            "drop_on_overload" => Field::Flag(&mut self.drop_on_overload),
+            "profile" => Field::Profile(&mut self.profile),
+            _ => return None,
+        })
+    }
+
+    /// What the profile knows nothing of, or what excludes each other.
+    fn conflict(&self) -> Option<String> {
+        if self.tshift.is_some() && self.classic_protection.is_some() {
+            return Some("tshift is of a scheduler without classic_protection".into());
+        }
+        if self.profile == Profile::Rfc {
+            return None;
+        }
+        let foreign = [
+            ("max_rtt", self.max_rtt.is_some()),
+            ("range", self.range.is_some()),
+            ("th_len", self.th_len.is_some()),
+            ("tshift", self.tshift.is_some()),
+        ];
+        let (key, _) = foreign.into_iter().find(|&(_, given)| given)?;
+        Some(format!("{key} belongs to the profile rfc"))
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> DualPi2<P> {
+        DualPi2::new(self, link.rate, link.mtu, rng)
+    }
+}
+
+/// Two coupled queues governed by DualPI2.
+#[derive(Clone, Debug)]
+pub struct DualPi2<P> {
+    limit: usize,
+    memlimit: Bytes,
+    mtu: Bytes,
+    tupdate: Duration,
+    l4s: Fifo<P>,
+    classic: Fifo<P>,
+    scheduler: Scheduler,
+    law: Law,
+    rng: Rng,
+    next_update: Instant,
+    counters: Counters,
+}
+
+/// The controller and the signals of the profile.
+#[derive(Clone, Debug)]
+enum Law {
+    Rfc(Rfc),
+    Linux(Linux),
+}
+
+/// Which of the queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Band {
+    L4s,
+    Classic,
+}
+
+/// A packet that is about to leave, as the law sees it.
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    band: Band,
+    /// It can be marked.
+    markable: bool,
+    waited: Duration,
+    /// Packets its queue held, itself among them.
+    held: usize,
+    /// Bytes that both queues still hold.
+    left: Bytes,
+}
+
+/// What becomes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Pass,
+    Mark(MarkReason),
+    Drop,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Counters {
+    in_classic: u64,
+    in_l4s: u64,
+    most_waiting: usize,
+    marks: u64,
+    step_marks: u64,
+    /// Waiting times at the last update.
+    delay_classic: Duration,
+    delay_l4s: Duration,
+}
+
+impl<P: Packet> DualPi2<P> {
+    /// An empty queue on a link of `rate`, made at the origin of time, for packets of up to `mtu`
+    /// bytes.
+    pub fn new(params: &DualPi2Params, rate: Option<Rate>, mtu: Bytes, rng: Rng) -> Self {
+        let law = match params.profile {
+            Profile::Rfc => Law::Rfc(Rfc::new(params)),
+            Profile::Linux | Profile::Linux314 => Law::Linux(Linux::new(params, mtu)),
+        };
+        Self {
+            limit: params.limit,
+            memlimit: params.memlimit(rate, mtu),
+            mtu,
+            tupdate: params.tupdate(),
+            l4s: Fifo::new(),
+            classic: Fifo::new(),
+            scheduler: params.scheduler(mtu),
+            law,
+            rng,
+            next_update: Instant::ZERO + params.tupdate(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Whether a packet of `size` bytes finds room.
+    #[inline]
+    fn has_room(&self, size: Bytes) -> bool {
+        let Backlog { packets, bytes } = self.backlog();
+        // The RFC keeps room for the largest packet, lest large ones be dropped more often.
+        let size = match self.law {
+            Law::Rfc(_) => self.mtu,
+            Law::Linux(_) => size,
+        };
+        packets < self.limit && bytes.0.saturating_add(size.0) <= self.memlimit.0
+    }
+
+    /// The queue that the next packet comes from, and whether the other one holds some too.
+    #[inline]
+    fn choose(&mut self, now: Instant) -> Option<(Band, bool)> {
+        match (self.l4s.oldest(), self.classic.oldest()) {
+            (None, None) => {
+                self.scheduler.reset();
+                None
+            }
+            (Some(_), None) => Some((Band::L4s, false)),
+            (None, Some(_)) => Some((Band::Classic, false)),
+            (Some(l4s), Some(classic)) => {
+                let band = self.scheduler.choose(now.since(l4s), now.since(classic));
+                Some((band, true))
+            }
+        }
+    }
+
+    /// How long the oldest packet of a queue has waited.
+    fn delay(queue: &Fifo<P>, now: Instant) -> Duration {
+        queue
+            .oldest()
+            .map_or(Duration::ZERO, |oldest| now.since(oldest))
+    }
+}
+
+impl<P: Packet> Qdisc<P> for DualPi2<P> {
+    const TIMED: bool = true;
+
+    #[inline]
+    fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
+        if !self.has_room(pkt.size()) {
+            return obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
+        let waiting = self.backlog().packets;
+        self.counters.most_waiting = self.counters.most_waiting.max(waiting);
+        match pkt.ecn() {
+            Ecn::Ect1 | Ecn::Ce => {
+                self.counters.in_l4s += 1;
+                self.l4s.push(now, pkt);
+            }
+            Ecn::NotEct | Ecn::Ect0 => {
+                self.counters.in_classic += 1;
+                self.classic.push(now, pkt);
+            }
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
+        // Each turn takes a packet, so the loop ends with the queues.
+        loop {
+            let (band, contended) = self.choose(now)?;
+            let queue = match band {
+                Band::L4s => &mut self.l4s,
+                Band::Classic => &mut self.classic,
+            };
+            let held = queue.backlog().packets;
+            let (mut pkt, arrived) = queue.pop_stamped()?;
+            let leaving = Leaving {
+                band,
+                markable: pkt.ecn() != Ecn::NotEct,
+                waited: now.since(arrived),
+                held,
+                left: self.backlog().bytes,
+            };
+            let fate = match &mut self.law {
+                Law::Rfc(law) => law.judge(&leaving),
+                Law::Linux(law) => law.judge(&leaving, &mut self.rng),
+            };
+            match fate {
+                Fate::Pass => {}
+                Fate::Mark(reason) => {
+                    pkt.mark_ce();
+                    obs.on_mark(now, &pkt, reason);
+                    self.counters.marks += 1;
+                    self.counters.step_marks += u64::from(reason == MarkReason::CeThreshold);
+                }
+                Fate::Drop => {
+                    obs.on_drop(now, pkt, DropReason::Aqm);
+                    continue;
+                }
+            }
+            if contended {
+                self.scheduler.charge(band, pkt.size());
+            }
+            return Some(pkt);
+        }
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        let (l4s, classic) = (self.l4s.backlog(), self.classic.backlog());
+        Backlog {
+            packets: l4s.packets + classic.packets,
+            bytes: l4s.bytes + classic.bytes,
+        }
+    }
+
+    #[inline]
+    fn next_timer(&self) -> Option<Instant> {
+        Some(self.next_update)
+    }
+
+    fn on_timer(&mut self, now: Instant) {
+        if now < self.next_update {
+            return;
+        }
+        self.counters.delay_l4s = Self::delay(&self.l4s, now);
+        self.counters.delay_classic = Self::delay(&self.classic, now);
+        let delay = self.counters.delay_l4s.max(self.counters.delay_classic);
+        match &mut self.law {
+            Law::Rfc(law) => law.update(delay),
+            Law::Linux(law) => law.update(delay),
+        }
+        self.next_update = now + self.tupdate;
+    }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        let seen = &self.counters;
+        let prob = match &self.law {
+            Law::Rfc(law) => law.probability(),
+            Law::Linux(law) => law.probability(),
+        };
+        let mut all = vec![
+            Statistic::real("prob", prob),
+            Statistic::count("delay_c", seen.delay_classic.as_micros()),
+            Statistic::count("delay_l", seen.delay_l4s.as_micros()),
+            Statistic::count("pkts_in_c", seen.in_classic),
+            Statistic::count("pkts_in_l", seen.in_l4s),
+            Statistic::count("maxq", seen.most_waiting as u64),
+            Statistic::count("ecn_mark", seen.marks),
+            Statistic::count("step_mark", seen.step_marks),
+        ];
+        if let Scheduler::RoundRobin { credit, .. } = self.scheduler {
+            #[expect(clippy::cast_precision_loss, reason = "for display")]
+            all.push(Statistic::real("credit", credit as f64 / 100.0));
+        }
+        all
+    }
+}
+
+/// `per_cent` in hundredths of it; between 0 and 10000.
+#[expect(clippy::cast_possible_truncation, reason = "a float saturates")]
+fn hundredths(per_cent: f64) -> i64 {
+    ((per_cent * 100.0).round() as i64).clamp(0, 10_000)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,374 @@
+//! FLOQ: Flow Optimised Queuing, as far as it is known: a reconstruction.
+//!
+//! # Source
+//!
+//! M. Yanev's slides "FLOQ: A new queue management solution" and the abstract of the paper. They
+//! say what is used (which traffic answers to loss, which connections are being set up) and when
+//! (above a threshold, "like RED"); no formula, constant or code was published that we could find.
+//!
+//! # Law
+//!
+//! One FIFO, three classes: packets of a connection in its *set-up* ([`connections`]), other
+//! packets of *responsive* traffic, *unresponsive* ones. An arrival that finds the share `x` of
+//! the limit taken is signalled with probability
+//!
+//! ```text
+//! 0                                                                           x <= threshold
+//! min(1, probability ((x - threshold) / (1 - threshold))^gamma weight share^exponent)  above
+//! ```
+//!
+//! `weight` is the class's. `share` is 1 for set-up packets; for the others it is an average of
+//! the class's part of the bytes that arrive, those of set-ups left out. So with `exponent` 0 the
+//! weights alone decide, and with 2 the class that dominates is signalled far more than its
+//! part. Set-up packets have weight 0 and are lost only when the buffer is full.
+//!
+//! # What is ours
+//!
+//! | here | published | chosen because |
+//! |---|---|---|
+//! | the ramp, on the backlog as it is | "like RED", "exceeds a threshold" | the simplest such law |
+//! | `share^2` | nothing | of simple rules the one for which the ratio of UDP's to TCP's losses falls with load as in the slides |
+//! | set-up is the SYN and an initial window of 10 packets, 3 s at most | "state if connection is in setup phase" | "initial packets"; 3 spares too few at light load, see papers/floq |
+//! | weight 0 of set-up packets, no push-out | "less connections suffer" | fewer, not none: the buffer may be full |
+//! | QUIC is responsive | one of five kinds of traffic | it is congestion controlled |
+
+pub(crate) mod connections;
+
+use std::collections::VecDeque;
+
+use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
+
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::link::LinkFacts;
+use crate::parameters::{Field, Params};
+use connections::{Class, Connections};
+
+/// Parameters of [`Floq`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FloqParams {
+    /// Packets the buffer holds.
+    pub limit: usize,
+    /// Part of the limit above which arrivals are signalled.
+    pub threshold: f64,
+    /// Power of the ramp between `threshold` and a full buffer.
+    pub gamma: u32,
+    /// Probability of a signal when the buffer is full, before weight and share.
+    pub probability: f64,
+    /// Weight of packets of connections that are being set up.
+    pub setup_weight: f64,
+    /// Weight of other packets of responsive traffic.
+    pub responsive_weight: f64,
+    /// Weight of packets of unresponsive traffic.
+    pub unresponsive_weight: f64,
+    /// Power of the class's share of the traffic.
+    pub exponent: u32,
+    /// Weight of an arrival of 1514 bytes in the average of the shares.
+    pub gain: f64,
+    /// Packets with data that belong to the set-up of a connection.
+    pub setup_packets: u32,
+    /// Longest set-up, from the last SYN.
+    pub setup_time: Duration,
+    /// Connections that are remembered.
+    pub connections: u32,
+    /// Idle time after which a connection is forgotten.
+    pub expiry: Duration,
+    /// Idle time after which a connection is as good as new.
+    pub resume: Option<Duration>,
+    /// QUIC is responsive and has a set-up.
+    pub quic: bool,
+    /// A set-up packet that finds the buffer full takes the place of the youngest other packet.
+    pub pushout: bool,
+    /// Mark ECN-capable packets of responsive traffic.
+    pub ecn: bool,
+}
+
+impl Default for FloqParams {
+    /// `floq_share`: each class is signalled by the square of its share.
+    fn default() -> Self {
+        Self {
+            limit: 1_000,
+            threshold: 0.5,
+            gamma: 1,
+            probability: 1.0,
+            setup_weight: 0.0,
+            responsive_weight: 1.0,
+            unresponsive_weight: 1.0,
+            exponent: 2,
+            gain: 0.002,
+            setup_packets: 10,
+            setup_time: Duration::from_secs(3),
+            connections: 4_096,
+            expiry: Duration::from_secs(10),
+            resume: None,
+            quic: true,
+            pushout: false,
+            ecn: false,
+        }
+    }
+}
+
+impl FloqParams {
+    /// `floq_fixed`: unresponsive traffic is signalled five times as often, whatever its share.
+    pub fn fixed() -> Self {
+        Self {
+            responsive_weight: 0.2,
+            ..Self::protect()
+        }
+    }
+
+    /// `floq_protect`: set-up packets are spared, all others alike.
+    pub fn protect() -> Self {
+        Self {
+            exponent: 0,
+            ..Self::default()
+        }
+    }
+}
+
+impl Params for FloqParams {
+    type Queue<P: Packet> = Floq<P>;
+
+    fn kind(&self) -> &'static str {
+        "floq"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
+        Some(match key {
+            "limit" => Field::Packets(&mut self.limit),
+            "threshold" => Field::Fraction(&mut self.threshold),
+            "gamma" => Field::Count(&mut self.gamma),
+            "probability" => Field::Fraction(&mut self.probability),
+            "setup_weight" => Field::Fraction(&mut self.setup_weight),
+            "responsive_weight" => Field::Fraction(&mut self.responsive_weight),
+            "unresponsive_weight" => Field::Fraction(&mut self.unresponsive_weight),
+            "exponent" => Field::Count(&mut self.exponent),
+            "gain" => Field::Fraction(&mut self.gain),
+            "setup_packets" => Field::Count(&mut self.setup_packets),
+            "setup_time" => Field::Time(&mut self.setup_time),
+            "connections" => Field::Count(&mut self.connections),
+            "expiry" => Field::Time(&mut self.expiry),
+            "resume" => Field::OptionalTime(&mut self.resume),
+            "quic" => Field::Flag(&mut self.quic),
+            "pushout" => Field::Flag(&mut self.pushout),
+            "ecn" => Field::Flag(&mut self.ecn),
+            _ => return None,
+        })
+    }
+
+    fn build<P: Packet>(&self, _link: &LinkFacts, rng: Rng) -> Floq<P> {
+        Floq::new(self, rng)
+    }
+}
+
+/// A FIFO that spares connections being set up.
+#[derive(Clone, Debug)]
+pub struct Floq<P> {
+    params: FloqParams,
+    packets: VecDeque<(Class, P)>,
+    bytes: Bytes,
+    /// How many of `packets` belong to set-ups.
+    waiting_setups: usize,
+    connections: Connections,
+    law: Law,
+    rng: Rng,
+    /// In the order of [`Class::ALL`].
+    counted: [Counted; 3],
+    marked: u64,
+    pushed_out: u64,
+}
+
+/// What was counted of a class.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    packets: u64,
+    early: u64,
+    overlimit: u64,
+}
+
+impl<P: Packet> Floq<P> {
+    /// An empty queue, made at the origin of time.
+    pub fn new(params: &FloqParams, mut rng: Rng) -> Self {
+        Self {
+            params: *params,
+            packets: VecDeque::new(),
+            bytes: Bytes(0),
+            waiting_setups: 0,
+            connections: Connections::new(params, rng.next_u64()),
+            law: Law::new(params),
+            rng,
+            counted: [Counted::default(); 3],
+            marked: 0,
+            pushed_out: 0,
+        }
+    }
+
+    fn push(&mut self, class: Class, pkt: P) {
+        self.bytes += pkt.size();
+        self.waiting_setups += usize::from(class == Class::Setup);
+        self.packets.push_back((class, pkt));
+    }
+
+    /// Makes room for a set-up packet; the search ends with the set-up packets behind its victim.
+    fn push_out(&mut self) -> Option<P> {
+        if self.waiting_setups == self.packets.len() {
+            return None;
+        }
+        let youngest = |(class, _): &(Class, P)| *class != Class::Setup;
+        let (class, pkt) = self
+            .packets
+            .iter()
+            .rposition(youngest)
+            .and_then(|n| self.packets.remove(n))?;
+        self.bytes -= pkt.size();
+        self.pushed_out += 1;
+        self.counted[class.place()].overlimit += 1;
+        Some(pkt)
+    }
+}
+
+impl<P: Packet> Qdisc<P> for Floq<P> {
+    fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
+        let class = self.connections.classify(now, &pkt);
+        self.law.on_arrival(class, pkt.size());
+        self.counted[class.place()].packets += 1;
+        if self.packets.len() >= self.params.limit {
+            let spared = self.params.pushout && class == Class::Setup;
+            if let Some(victim) = spared.then(|| self.push_out()).flatten() {
+                self.push(class, pkt);
+                return obs.on_drop(now, victim, DropReason::Overlimit);
+            }
+            self.counted[class.place()].overlimit += 1;
+            return obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
+        let p = self.law.probability(class, self.packets.len());
+        if p > 0.0 && self.rng.uniform() < p {
+            let markable = self.params.ecn && class == Class::Responsive && p < 1.0;
+            if !(markable && pkt.mark_ce()) {
+                self.counted[class.place()].early += 1;
+                return obs.on_drop(now, pkt, DropReason::Aqm);
+            }
+            self.marked += 1;
+            obs.on_mark(now, &pkt, MarkReason::Aqm);
+        }
+        self.push(class, pkt);
+    }
+
+    #[inline]
+    fn dequeue(&mut self, _now: Instant, _obs: &mut dyn Observer<P>) -> Option<P> {
+        let (class, pkt) = self.packets.pop_front()?;
+        self.bytes -= pkt.size();
+        self.waiting_setups -= usize::from(class == Class::Setup);
+        Some(pkt)
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        Backlog {
+            packets: self.packets.len(),
+            bytes: self.bytes,
+        }
+    }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        let mut all = vec![
+            Statistic::count("marked", self.marked),
+            Statistic::count("pushed_out", self.pushed_out),
+            Statistic::real("responsive_share", self.law.responsive_share),
+        ];
+        for class in Class::ALL {
+            let Counted {
+                packets,
+                early,
+                overlimit,
+            } = self.counted[class.place()];
+            for (name, n) in [
+                ("packets", packets),
+                ("early", early),
+                ("overlimit", overlimit),
+            ] {
+                all.push(Statistic::count(name, n).within("classes", class.place()));
+            }
+        }
+        all
+    }
+}
+
+/// The drop chance.
+#[derive(Clone, Debug)]
+struct Law {
+    limit: f64,
+    threshold: f64,
+    gamma: u32,
+    probability: f64,
+    /// In the order of [`Class::ALL`].
+    weights: [f64; 3],
+    exponent: u32,
+    /// Of one byte.
+    gain: f64,
+    /// Responsive traffic's part of the bytes that do not belong to set-ups.
+    responsive_share: f64,
+}
+
+impl Law {
+    fn new(params: &FloqParams) -> Self {
+        const MTU: f64 = 1_514.0;
+        Self {
+            limit: real(params.limit),
+            threshold: params.threshold,
+            gamma: params.gamma,
+            probability: params.probability,
+            weights: [
+                params.setup_weight,
+                params.responsive_weight,
+                params.unresponsive_weight,
+            ],
+            exponent: params.exponent,
+            gain: params.gain / MTU,
+            responsive_share: 0.5,
+        }
+    }
+
+    /// Learns the shares of the classes.
+    #[inline]
+    fn on_arrival(&mut self, class: Class, size: Bytes) {
+        let target = match class {
+            Class::Setup => return,
+            Class::Responsive => 1.0,
+            Class::Unresponsive => 0.0,
+        };
+        let bytes = u32::try_from(size.0).unwrap_or(u32::MAX);
+        let gain = (self.gain * f64::from(bytes)).min(1.0);
+        self.responsive_share += gain * (target - self.responsive_share);
+    }
+
+    /// The probability of a signal for an arrival that finds `backlog` packets.
+    #[inline]
+    fn probability(&self, class: Class, backlog: usize) -> f64 {
+        let x = real(backlog) / self.limit;
+        if x <= self.threshold {
+            return 0.0;
+        }
+        let share = match class {
+            Class::Setup => 1.0,
+            Class::Responsive => self.responsive_share,
+            Class::Unresponsive => 1.0 - self.responsive_share,
+        };
+        let above = (x - self.threshold) / (1.0 - self.threshold);
+        let base = self.probability * power(above, self.gamma);
+        (base * self.weights[class.place()] * power(share, self.exponent)).min(1.0)
+    }
+}
+
+/// By multiplication alone, which is the same on every machine.
+#[inline]
+fn power(base: f64, exponent: u32) -> f64 {
+    (0..exponent).fold(1.0, |product, _| product * base)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a limit is below 2^53")]
+const fn real(n: usize) -> f64 {
+    n as f64
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,320 @@
+//! PIE: Proportional Integral controller Enhanced.
+//!
+//! # Source
+//!
+//! RFC 8033: §4 and Appendix A, the enhancements of §5.1 (ECN), §5.4 (de-randomisation) and
+//! §5.5 (cap); Linux 6.1 and 3.14 `net/sched/sch_pie.c`.
+//!
+//! # Law
+//!
+//! An arrival is dropped, or marked, with a probability that a controller sets every `tupdate`:
+//!
+//! ```text
+//! p += k(p) (alpha (qdelay - target) + beta (qdelay - qdelay_old))
+//! ```
+//!
+//! `qdelay` is the delay of the packet that left last. `k` falls from 1 to 1/2048 with `p`, so
+//! that the gain suits the load. No packet is dropped while the queue is short, the delay is
+//! below half of `target` and `p` below 20 %, or the burst allowance lasts.
+//!
+//! # Differences between the profiles
+//!
+//! | | `rfc` | `linux` (6.1) | `linux-3.14` |
+//! |---|---|---|---|
+//! | target, tupdate, burst | 15, 15, 150 ms | 15, 15, 150 ms | 20, 30, 100 ms |
+//! | first update | after `tupdate` | after 504 ms | after 0.5 s |
+//! | time between updates | `tupdate` | `tupdate` in ticks of 1 ms, rounded up, and one more | `tupdate` |
+//! | qdelay | sojourn of the last departure | the same, 0 once the queue is empty | backlog / measured rate |
+//! | early drop looks at | the delay of the update before | the current delay | the current delay |
+//! | short queue | `<=` 2 MTU | `<` 2 MTU | `<` 2 MTU |
+//! | burst allowance falls by | `tupdate` an update | the time between departures | each measurement's length |
+//! | `k(p)`, lowest | 1/2048 below 1e-6 | 1/2048 below 1e-6 | 1/8 below 1 % |
+//! | qdelay above 250 ms | – | p += 2 % | p += 2 % |
+//! | decay when both delays are 0 | 2 % | 1/64 | 2 % |
+//! | p above 1 | becomes 1 | goes on to 256 in 56-bit fixed point | becomes 1 |
+//! | de-randomisation | yes | yes | no |
+//! | marks instead of drops while | p < 10 % | p <= 10 % | p <= 10 % |
+//!
+//! # Differences from the RFC (profile `rfc`)
+//!
+//! | here | RFC 8033 | effect |
+//! |---|---|---|
+//! | `MEAN_PKTSIZE` is the MTU | has no value | 2 MTU wait unsignalled |
+//! | `limit` in packets | `TAIL_DROP` in bytes | none at equal sizes |
+//! | a drop or mark resets `accu_prob` | §5.4: after a drop; Appendix B is ambiguous | marks are spaced like drops |
+//! | burst is tested before the lottery | Appendix A so, B after | `accu_prob` does not grow in a burst |
+//! | always active | Appendix B: off below a third of `TAIL_DROP` | reacts sooner |
+
+pub(crate) mod linux;
+mod rfc;
+
+use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
+
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::link::LinkFacts;
+use crate::parameters::{Field, Params, Profile};
+use crate::parts::fifo::Fifo;
+use linux::Linux;
+use rfc::Rfc;
+
+/// Parameters of [`Pie`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the algorithm, named in the RFC or in tc"
+)]
+pub struct PieParams {
+    /// Packets the buffer holds before it drops arrivals.
+    pub limit: usize,
+    /// The delay to hold (RFC 8033 `QDELAY_REF`); the profile's own if not given.
+    pub target: Option<Duration>,
+    /// Time between updates of the probability (`T_UPDATE`); the profile's own if not given.
+    pub tupdate: Option<Duration>,
+    /// Gain on the error, in sixteenths of 1/s.
+    pub alpha: u32,
+    /// Gain on the trend, in sixteenths of 1/s.
+    pub beta: u32,
+    /// Mark ECN-capable packets while the probability is low, instead of dropping them.
+    pub ecn: bool,
+    /// Scale the probability by the packet's size (Linux profiles).
+    pub bytemode: bool,
+    /// Estimate the delay from backlog and departure rate (profile `linux`).
+    pub dq_rate_estimator: bool,
+    /// Space the drops more evenly (profile `rfc`: §5.4).
+    pub derandomise: bool,
+    /// Let the probability rise by at most 2 % an update (profile `rfc`: §5.5).
+    pub cap: bool,
+    /// Whose law.
+    pub profile: Profile,
+}
+
+impl Default for PieParams {
+    fn default() -> Self {
+        Self {
+            limit: 1_000,
+            target: None,
+            tupdate: None,
+            alpha: 2,
+            beta: 20,
+            ecn: false,
+            bytemode: false,
+            dq_rate_estimator: false,
+            derandomise: true,
+            cap: true,
+            profile: Profile::Rfc,
+        }
+    }
+}
+
+impl PieParams {
+    /// The delay that is held.
+    pub fn target(&self) -> Duration {
+        self.target.unwrap_or(match self.profile {
+            Profile::Rfc | Profile::Linux => Duration::from_millis(15),
+            Profile::Linux314 => Duration::from_millis(20),
+        })
+    }
+
+    /// The time between updates.
+    pub fn tupdate(&self) -> Duration {
+        self.tupdate.unwrap_or(match self.profile {
+            Profile::Rfc | Profile::Linux => Duration::from_millis(15),
+            Profile::Linux314 => Duration::from_millis(30),
+        })
+    }
+}
+
+impl Params for PieParams {
+    type Queue<P: Packet> = Pie<P>;
+
+    fn kind(&self) -> &'static str {
+        "pie"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
+        Some(match key {
+            "limit" => Field::Packets(&mut self.limit),
+            "target" => Field::OptionalTime(&mut self.target),
+            "tupdate" => Field::OptionalTime(&mut self.tupdate),
+            "alpha" => Field::Count(&mut self.alpha),
+            "beta" => Field::Count(&mut self.beta),
+            "ecn" => Field::Flag(&mut self.ecn),
+            "bytemode" => Field::Flag(&mut self.bytemode),
+            "dq_rate_estimator" => Field::Flag(&mut self.dq_rate_estimator),
+            "derandomise" => Field::Flag(&mut self.derandomise),
+            "cap" => Field::Flag(&mut self.cap),
+            "profile" => Field::Profile(&mut self.profile),
+            _ => return None,
+        })
+    }
+
+    /// Switches that the profile knows nothing of.
+    fn conflict(&self) -> Option<String> {
+        let rfc = self.profile == Profile::Rfc;
+        let foreign = if rfc && self.bytemode {
+            "bytemode belongs to the profiles linux and linux-3.14"
+        } else if self.profile != Profile::Linux && self.dq_rate_estimator {
+            "dq_rate_estimator belongs to the profile linux"
+        } else if !rfc && (!self.cap || !self.derandomise) {
+            "nocap and noderandomise belong to the profile rfc"
+        } else {
+            return None;
+        };
+        Some(foreign.into())
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Pie<P> {
+        Pie::new(self, link.mtu, rng)
+    }
+}
+
+/// A FIFO governed by PIE.
+#[derive(Clone, Debug)]
+pub struct Pie<P> {
+    limit: usize,
+    tupdate: Duration,
+    ecn: bool,
+    fifo: Fifo<P>,
+    law: Law,
+    rng: Rng,
+    next_update: Instant,
+    /// The largest backlog, in packets.
+    maxq: u64,
+}
+
+/// The controller of the profile.
+#[derive(Clone, Debug)]
+enum Law {
+    Rfc(Rfc),
+    Linux(Linux),
+}
+
+impl<P: Packet> Pie<P> {
+    /// An empty queue, made at the origin of time, for packets of up to `mtu` bytes.
+    pub fn new(params: &PieParams, mtu: Bytes, rng: Rng) -> Self {
+        let law = match params.profile {
+            Profile::Rfc => Law::Rfc(Rfc::new(params, mtu)),
+            Profile::Linux | Profile::Linux314 => Law::Linux(Linux::new(params, mtu)),
+        };
+        let next_update = match &law {
+            Law::Rfc(_) => Instant::ZERO + params.tupdate(),
+            Law::Linux(law) => law.first_update(),
+        };
+        Self {
+            limit: params.limit,
+            tupdate: params.tupdate(),
+            ecn: params.ecn,
+            fifo: Fifo::new(),
+            law,
+            rng,
+            next_update,
+            maxq: 0,
+        }
+    }
+}
+
+impl<P: Packet> Qdisc<P> for Pie<P> {
+    const TIMED: bool = true;
+
+    #[inline]
+    fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
+        let backlog = self.fifo.backlog();
+        if backlog.packets >= self.limit {
+            self.law.on_drop();
+            return obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
+        if self
+            .law
+            .drop_early(backlog.bytes, pkt.size(), &mut self.rng)
+        {
+            if !(self.ecn && self.law.may_mark() && pkt.mark_ce()) {
+                self.law.on_drop();
+                return obs.on_drop(now, pkt, DropReason::Aqm);
+            }
+            self.law.on_mark();
+            obs.on_mark(now, &pkt, MarkReason::Aqm);
+        }
+        self.fifo.push(now, pkt);
+        self.maxq = self.maxq.max(self.fifo.backlog().packets as u64);
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Instant, _obs: &mut dyn Observer<P>) -> Option<P> {
+        let (pkt, arrived) = self.fifo.pop_stamped()?;
+        match &mut self.law {
+            Law::Rfc(law) => law.on_dequeue(now.since(arrived)),
+            Law::Linux(law) => law.on_dequeue(now, arrived, self.fifo.backlog().bytes, pkt.size()),
+        }
+        Some(pkt)
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        let mut numbers = match &self.law {
+            Law::Rfc(law) => law.statistics(),
+            Law::Linux(law) => law.statistics(),
+        };
+        numbers.push(Statistic::count("maxq", self.maxq));
+        numbers
+    }
+
+    #[inline]
+    fn next_timer(&self) -> Option<Instant> {
+        Some(self.next_update)
+    }
+
+    fn on_timer(&mut self, now: Instant) {
+        if now < self.next_update {
+            return;
+        }
+        self.next_update = match &mut self.law {
+            Law::Rfc(law) => {
+                law.calculate_drop_prob();
+                now + self.tupdate
+            }
+            Law::Linux(law) => {
+                law.calculate_probability(self.fifo.backlog().bytes);
+                law.update_after(now, self.tupdate)
+            }
+        };
+    }
+}
+
+impl Law {
+    /// Whether an arrival of `size` bytes is to be signalled.
+    #[inline]
+    fn drop_early(&mut self, backlog: Bytes, size: Bytes, rng: &mut Rng) -> bool {
+        match self {
+            Self::Rfc(law) => law.drop_early(backlog, rng),
+            Self::Linux(law) => law.drop_early(backlog, size, rng),
+        }
+    }
+
+    /// The load is low enough for marks.
+    fn may_mark(&self) -> bool {
+        match self {
+            Self::Rfc(law) => law.may_mark(),
+            Self::Linux(law) => law.may_mark(),
+        }
+    }
+
+    fn on_drop(&mut self) {
+        match self {
+            Self::Rfc(law) => law.on_signal(),
+            Self::Linux(law) => law.on_drop(),
+        }
+    }
+
+    fn on_mark(&mut self) {
+        if let Self::Rfc(law) = self {
+            law.on_signal();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

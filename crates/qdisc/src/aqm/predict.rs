@@ -1,0 +1,481 @@
+//! Predict: congestion foretold from the growth of the load. A reconstruction.
+//!
+//! # Source
+//!
+//! I. Järvinen and M. Kojo, "On Redesigning the Unequipped Ship: Load Transient Awareness and AQM
+//! Algorithms", slides, ICCRG at IETF 97, 2016. They show the structure (time slots, busy time in a
+//! two-dimensional history with rolling sums, a predictor for each candidate round-trip time, look-back
+//! over a stretched round trip, prediction one round trip ahead) and no constants or rules of choice,
+//! and there is no public code. What they leave open is **reconstructed** here, validated by a
+//! prototype of the same reconstruction; none of it is its authors'.
+//!
+//! # Law
+//!
+//! In one round-trip time `R` every outstanding packet passes once, so the load of the path, all
+//! windows together, is `L = busy time in the last R + time to send what waits`, of which the link
+//! carries `R`. It is known with an empty queue too. A signal given now changes what arrives one round
+//! trip later; until then the load grows as it did. At the end of each time slot, for each candidate
+//! `R`:
+//!
+//! ```text
+//! L[0], L[1], … L[rounds]   now, and step by step one round trip earlier, each longer by what waited
+//! r[k] = L[k] / L[k+1]      all within growth_min … growth_max, and within a factor consistency
+//! z                         sum of (a - b) / sqrt(a + b), a and b successive loads in packets; at
+//!                           least significance: no chance of random arrivals
+//! ```
+//!
+//! A candidate that fits for `persistence R` is active for `hold R`. Bursts of a long round trip look
+//! like growth at a short one, so a candidate counts if no active one is longer than `dominance` times
+//! it. Of those that count, the one with the steadiest growth foretells `g L`, with `g` the mean growth
+//! but at most 2. At `full R` the departures of one stretched round trip are marked, so that every
+//! flow is told once, and no other signal follows for two.
+//!
+//! It has no law for congestion avoidance, an open problem of its authors; `fallback` adds CoDel for
+//! all times at which no growth is followed or was just signalled.
+//!
+//! The end host that it is made for ends slow start at a mark without reducing its window.
+//!
+//! # Choices of this reconstruction
+//!
+//! | here | the slides | why |
+//! |---|---|---|
+//! | busy time from the sizes of departures and the link's rate | a counter of the link | the queue sees no more |
+//! | candidates that have not yet grown for `persistence R` are not chosen | "heuristics" | one slot proves nothing |
+//! | what cannot be marked is dropped once a flow and signal, or let be (`nodrop`) | ECN alone | other traffic must be told too |
+//! | `compact`: one sum a slot instead of a rolling sum for each candidate | the two-dimensional history | the same numbers from a 53rd of the sums |
+
+mod forecast;
+mod history;
+mod meter;
+
+use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
+
+use crate::aqm::codel::{self, CodelParams, Control};
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::link::LinkFacts;
+use crate::parameters::{Field, Params, Profile, time_text};
+use crate::parts::fifo::Fifo;
+use forecast::{Forecaster, Law, MOST_ROUNDS, Signal, later};
+use history::History;
+use meter::Meter;
+
+/// Parameters of [`Predict`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches")]
+pub struct PredictParams {
+    /// Packets the buffer holds.
+    pub limit: usize,
+    /// Rate of the link; the link's own if not given.
+    pub bandwidth: Option<Rate>,
+    /// Length of a time slot.
+    pub slot: Duration,
+    /// Shortest candidate for the round-trip time.
+    pub rtt_min: Duration,
+    /// Longest candidate.
+    pub rtt_max: Duration,
+    /// Candidates to each doubling.
+    pub per_octave: u32,
+    /// Round trips of growth that are looked at.
+    pub rounds: u32,
+    /// Least growth in a round trip.
+    pub growth_min: f64,
+    /// Largest growth in a round trip.
+    pub growth_max: f64,
+    /// Ratio of the largest growth to the smallest.
+    pub consistency: f64,
+    /// Standard deviations that the growth is away from chance.
+    pub significance: f64,
+    /// For how many round trips a growth lasts before it counts.
+    pub persistence: f64,
+    /// For how many a candidate that fitted stays active.
+    pub hold: f64,
+    /// How much longer than the chosen candidate an active one may be.
+    pub dominance: f64,
+    /// Predicted load at which a signal is given; 1 is a full link without a queue.
+    pub full: f64,
+    /// For how many stretched round trips departures are marked.
+    pub mark: f64,
+    /// Add what waited to the round trips looked back.
+    pub stretch: bool,
+    /// Keep a sum a slot, not a history for each candidate; the numbers are the same.
+    pub compact: bool,
+    /// Mark ECN-capable packets instead of dropping them.
+    pub ecn: bool,
+    /// Let packets pass that cannot be marked.
+    pub nodrop: bool,
+    /// Govern by CoDel what is no growth.
+    pub fallback: bool,
+    /// CoDel's acceptable standing delay.
+    pub target: Duration,
+    /// CoDel's interval.
+    pub interval: Duration,
+}
+
+impl Default for PredictParams {
+    /// The constants of the reconstruction.
+    fn default() -> Self {
+        Self {
+            limit: 1_000,
+            bandwidth: None,
+            slot: Duration::from_millis(1),
+            rtt_min: Duration::from_millis(8),
+            rtt_max: Duration::from_millis(700),
+            per_octave: 8,
+            rounds: 2,
+            growth_min: 1.25,
+            growth_max: 2.3,
+            consistency: 1.5,
+            significance: 3.0,
+            persistence: 0.5,
+            hold: 1.0,
+            dominance: 1.6,
+            full: 1.0,
+            mark: 1.0,
+            stretch: true,
+            compact: false,
+            ecn: true,
+            nodrop: false,
+            fallback: false,
+            target: Duration::from_millis(5),
+            interval: Duration::from_millis(100),
+        }
+    }
+}
+
+impl Params for PredictParams {
+    type Queue<P: Packet> = Predict<P>;
+
+    fn kind(&self) -> &'static str {
+        "predict"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
+        Some(match key {
+            "limit" => Field::Packets(&mut self.limit),
+            "bandwidth" => Field::OptionalRate(&mut self.bandwidth),
+            "slot" => Field::Time(&mut self.slot),
+            "rtt_min" => Field::Time(&mut self.rtt_min),
+            "rtt_max" => Field::Time(&mut self.rtt_max),
+            "per_octave" => Field::Count(&mut self.per_octave),
+            "rounds" => Field::Count(&mut self.rounds),
+            "growth_min" => Field::Fraction(&mut self.growth_min),
+            "growth_max" => Field::Fraction(&mut self.growth_max),
+            "consistency" => Field::Fraction(&mut self.consistency),
+            "significance" => Field::Fraction(&mut self.significance),
+            "persistence" => Field::Fraction(&mut self.persistence),
+            "hold" => Field::Fraction(&mut self.hold),
+            "dominance" => Field::Fraction(&mut self.dominance),
+            "full" => Field::Fraction(&mut self.full),
+            "mark" => Field::Fraction(&mut self.mark),
+            "stretch" => Field::Flag(&mut self.stretch),
+            "compact" => Field::Flag(&mut self.compact),
+            "ecn" => Field::Flag(&mut self.ecn),
+            "nodrop" => Field::Flag(&mut self.nodrop),
+            "fallback" => Field::Flag(&mut self.fallback),
+            "target" => Field::Time(&mut self.target),
+            "interval" => Field::Time(&mut self.interval),
+            _ => return None,
+        })
+    }
+
+    fn conflict(&self) -> Option<String> {
+        if self.rtt_min > self.rtt_max {
+            return Some(format!(
+                "rtt_min {} must not exceed rtt_max {}",
+                time_text(self.rtt_min),
+                time_text(self.rtt_max)
+            ));
+        }
+        if self.growth_min >= self.growth_max {
+            return Some(format!(
+                "growth_min {} must be below growth_max {}",
+                self.growth_min, self.growth_max
+            ));
+        }
+        (self.rtt_min < self.slot).then(|| {
+            format!(
+                "rtt_min {} must not be shorter than slot {}",
+                time_text(self.rtt_min),
+                time_text(self.slot)
+            )
+        })
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts, _rng: Rng) -> Predict<P> {
+        Predict::new(self, link)
+    }
+}
+
+/// A FIFO that marks in time for an exponential growth of the load to end at a full link.
+#[derive(Clone, Debug)]
+pub struct Predict<P> {
+    limit: usize,
+    slot: Duration,
+    ecn: bool,
+    nodrop: bool,
+    mark: f64,
+    buffer: Buffer<P>,
+    meter: Meter,
+    /// When the slot under way ends.
+    slot_ends: Instant,
+    mark_until: Instant,
+    past: Box<Past>,
+    fallback: Option<Box<(codel::Law, Control)>>,
+}
+
+/// What is touched once a slot.
+#[derive(Clone, Debug)]
+struct Past {
+    history: History,
+    forecaster: Forecaster,
+    /// The last slot in which anything was sent or waited, as far as it is remembered.
+    last_used: Option<u64>,
+    /// A link unused for so many slots has no past that matters.
+    memory: u64,
+    signals: u64,
+    last_signal: Option<Signal>,
+    /// Whom it has reached by a drop.
+    told: Told,
+}
+
+/// The rate of a link that says none.
+const UNKNOWN_RATE: Rate = Rate::mbit(10);
+
+impl<P: Packet> Predict<P> {
+    /// An empty queue on `link`.
+    pub fn new(params: &PredictParams, link: &LinkFacts) -> Self {
+        let rate = params.bandwidth.or(link.rate).unwrap_or(UNKNOWN_RATE);
+        let rtts = forecast::candidates(params.rtt_min, params.rtt_max, params.per_octave);
+        let windows: Vec<u32> = rtts
+            .iter()
+            .map(|&rtt| forecast::window_slots(rtt, params.slot))
+            .collect();
+        let rounds = (params.rounds as usize).min(MOST_ROUNDS);
+        let memory = 2 * u64::from(windows.iter().copied().max().unwrap_or(1)) + 2;
+        let slot = u32::try_from(params.slot.as_nanos()).unwrap_or(u32::MAX);
+        let codel = CodelParams {
+            target: params.target,
+            interval: params.interval,
+            ecn: params.ecn,
+            profile: Profile::Rfc,
+            ..CodelParams::default()
+        };
+        Self {
+            limit: params.limit,
+            slot: params.slot,
+            ecn: params.ecn,
+            nodrop: params.nodrop,
+            mark: params.mark,
+            buffer: Buffer {
+                fifo: Fifo::new(),
+                maxpacket: link.mtu,
+            },
+            meter: Meter::new(rate),
+            slot_ends: Instant::ZERO + params.slot,
+            mark_until: Instant::ZERO,
+            past: Box::new(Past {
+                history: History::new(windows, slot, rounds, params.stretch, params.compact),
+                forecaster: Forecaster::new(
+                    Law {
+                        rounds,
+                        growth_min: params.growth_min,
+                        growth_max: params.growth_max,
+                        consistency: params.consistency,
+                        significance: params.significance,
+                        persistence: params.persistence,
+                        hold: params.hold,
+                        dominance: params.dominance,
+                        full: params.full,
+                        packet: forecast::nanos(rate.serialise(link.mtu)),
+                    },
+                    &rtts,
+                    params.slot,
+                ),
+                last_used: None,
+                memory,
+                signals: 0,
+                last_signal: None,
+                told: Told::default(),
+            }),
+            fallback: params
+                .fallback
+                .then(|| Box::new((codel::Law::new(&codel), Control::default()))),
+        }
+    }
+
+    /// Ends the slots that are over at `now`. What happens in a slot shows in departures alone, so
+    /// it is early enough to look at it when one is asked for.
+    #[inline]
+    fn catch_up(&mut self, now: Instant) {
+        if now >= self.slot_ends {
+            self.end_slots(now);
+        }
+    }
+
+    #[cold]
+    fn end_slots(&mut self, now: Instant) {
+        let under_way = now.as_nanos() / self.slot.as_nanos();
+        // A link that stood still for longer than the history reaches has taught nothing.
+        if under_way - self.past.history.next() > self.past.history.room() {
+            self.skip_to(under_way);
+        }
+        while self.past.history.next() < under_way {
+            if self.has_no_past() {
+                self.skip_to(under_way);
+                break;
+            }
+            self.end_slot();
+        }
+        self.slot_ends = later(
+            Instant::from_nanos(under_way * self.slot.as_nanos()),
+            self.slot,
+        );
+    }
+
+    fn end_slot(&mut self) {
+        let past = &mut *self.past;
+        let slot = past.history.next();
+        let end = Instant::from_nanos((slot + 1) * self.slot.as_nanos());
+        let busy = self.meter.end_slot(end, self.slot);
+        let waiting = self
+            .meter
+            .time_to_send(end, self.buffer.fifo.backlog().bytes);
+        if busy > 0 || waiting > 0 {
+            past.last_used = Some(slot);
+        }
+        past.history.record(busy, waiting);
+        if let Some(signal) = past.forecaster.end_slot(end, &past.history, waiting) {
+            let time = Duration::from_nanos(forecast::scaled(signal.stretched, self.mark));
+            self.mark_until = later(end, time);
+            past.signals += 1;
+            past.last_signal = Some(signal);
+            past.told = Told::default();
+        }
+    }
+
+    /// Whether the past of an unused link can no longer be seen in any load.
+    fn has_no_past(&self) -> bool {
+        let next = self.past.history.next();
+        let start = Instant::from_nanos(next.saturating_mul(self.slot.as_nanos()));
+        self.buffer.fifo.backlog().packets == 0
+            && self.meter.is_idle(start)
+            && self
+                .past
+                .last_used
+                .is_none_or(|used| next - used > self.past.memory)
+    }
+
+    fn skip_to(&mut self, slot: u64) {
+        self.past.forecaster.skip(slot - self.past.history.next());
+        self.past.history.forget(slot);
+        self.meter
+            .begin_at(Instant::from_nanos(slot * self.slot.as_nanos()));
+        self.past.last_used = None;
+    }
+
+    /// The next packet, told of the growth if a signal is due.
+    fn tell_next(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
+        // Each turn removes a packet, so the loop ends with the queue.
+        loop {
+            let (mut pkt, _) = self.buffer.fifo.pop_stamped()?;
+            if now >= self.mark_until {
+                return Some(pkt);
+            }
+            if self.ecn && pkt.mark_ce() {
+                obs.on_mark(now, &pkt, MarkReason::Aqm);
+                return Some(pkt);
+            }
+            if self.nodrop || !self.past.told.is_news_to(pkt.flow().digest(0)) {
+                return Some(pkt);
+            }
+            obs.on_drop(now, pkt, DropReason::Aqm);
+        }
+    }
+}
+
+impl<P: Packet> Qdisc<P> for Predict<P> {
+    const TIMED: bool = true;
+
+    #[inline]
+    fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
+        self.catch_up(now);
+        if self.backlog().packets < self.limit {
+            self.buffer.fifo.push(now, pkt);
+        } else {
+            obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
+        self.catch_up(now);
+        let pkt = match &mut self.fallback {
+            Some(codel) if now >= self.mark_until && !self.past.forecaster.tracks(now) => {
+                let (law, control) = &mut **codel;
+                control.dequeue(law, &mut self.buffer, now, obs)
+            }
+            _ => self.tell_next(now, obs),
+        }?;
+        self.meter.on_departure(now, pkt.size());
+        Some(pkt)
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.buffer.fifo.backlog()
+    }
+
+    /// The end of the slot, so that the work is spread; none while there is nothing to look at.
+    #[inline]
+    fn next_timer(&self) -> Option<Instant> {
+        (!self.has_no_past()).then_some(self.slot_ends)
+    }
+
+    fn on_timer(&mut self, now: Instant) {
+        self.catch_up(now);
+    }
+
+    /// The signals so far, and the round-trip time of the last in µs.
+    fn statistics(&self) -> Vec<Statistic> {
+        let mut all = vec![Statistic::count("signals", self.past.signals)];
+        if let Some(signal) = self.past.last_signal {
+            all.push(Statistic::count("signal_rtt", signal.rtt.as_micros()));
+        }
+        all
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Buffer<P> {
+    fifo: Fifo<P>,
+    maxpacket: Bytes,
+}
+
+impl<P: Packet> codel::Source<P> for Buffer<P> {
+    #[inline]
+    fn pop(&mut self) -> Option<(P, Instant)> {
+        self.fifo.pop_stamped()
+    }
+
+    #[inline]
+    fn is_small(&self) -> bool {
+        self.fifo.backlog().bytes <= self.maxpacket
+    }
+}
+
+/// The flows that a signal has reached by a drop. Two in one place pass for one.
+#[derive(Clone, Debug, Default)]
+struct Told([u64; 16]);
+
+impl Told {
+    /// Whether the flow had not been told; now it has.
+    fn is_news_to(&mut self, hash: u32) -> bool {
+        let (word, bit) = (hash as usize / 64 % self.0.len(), 1_u64 << (hash % 64));
+        let news = self.0[word] & bit == 0;
+        self.0[word] |= bit;
+        news
+    }
+}
+
+#[cfg(test)]
+mod tests;

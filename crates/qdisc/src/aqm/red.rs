@@ -1,0 +1,486 @@
+//! RED: Random Early Detection, and its adaptive form.
+//!
+//! # Source
+//!
+//! Linux 6.1 `net/sched/sch_red.c` and `include/net/red.h`; the defaults and tables of iproute2.
+//! The algorithm is Floyd and Jacobson's (1993), the adaptation Floyd, Gummadi and Shenker's
+//! (2001), *gentle* Floyd's (2000).
+//!
+//! # Law
+//!
+//! An arrival updates the average backlog, then meets one of three fates:
+//!
+//! ```text
+//! avg += (backlog - avg) / 2^Wlog
+//! avg <  min          pass
+//! min <= avg < max    signal if (avg - min) * count >= R, R drawn from (0, (max - min) / max_p)
+//! avg >= max          signal
+//! ```
+//!
+//! `count` is the number of packets since the last signal, so the gaps between signals are
+//! uniform. After an idle time the average decays instead, as if small packets had been served.
+//! *Adaptive*: every 500 ms `max_p` moves so that the average stays in the middle fifth between
+//! `min` and `max`.
+//!
+//! # Differences from Linux
+//!
+//! | here | Linux | effect |
+//! |---|---|---|
+//! | the link's rate paces the idle decay unless `bandwidth` is given | 10 Mbit/s | decay after idling |
+//! | `gentle` | absent | an addition: from `max` to `2 max` the probability rises from `max_p` to 1 |
+//! | `limit` has a default | is mandatory | none |
+//!
+//! iproute2 builds the decay table in ticks of 64 ns with natural logarithms; the kernel reads it
+//! in microseconds and shifts by powers of 2. The decay is 22.5 times slower than meant; so here.
+//!
+//! # Differences from the papers
+//!
+//! | here | paper | effect |
+//! |---|---|---|
+//! | the average does not sample the arrival that ends an idle time | it does | one sample |
+//! | `Wlog` from `burst`, a power of 2 | any weight; ARED `1 - exp(-1/C)` | coarser |
+//! | ARED's thresholds from `limit` | from a target delay | set `min` and `max` |
+
+mod derive;
+
+use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
+
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::link::LinkFacts;
+use crate::parameters::{Field, Leaf, LeafList, Params};
+use crate::parts::classes::Classes;
+use crate::parts::fifo::Fifo;
+use crate::parts::leaf;
+pub use derive::RedDerived;
+
+/// Parameters of [`Red`]; what is not given is derived as iproute2 does.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the algorithm, named in tc"
+)]
+pub struct RedParams<L> {
+    /// Bytes the buffer holds before it drops arrivals.
+    pub limit: Bytes,
+    /// Average backlog where signals begin; `max / 3` if not given.
+    pub min: Option<Bytes>,
+    /// Average backlog where every packet is signalled; `3 min`, else `limit / 4`.
+    pub max: Option<Bytes>,
+    /// Size of an average packet; paces the average.
+    pub avpkt: Bytes,
+    /// Packets of a burst that shall pass; `(2 min + max) / (3 avpkt)` if not given.
+    pub burst: Option<u32>,
+    /// The highest probability of a signal between the thresholds, or where adaptation begins.
+    pub probability: f64,
+    /// Rate of the link, for the decay while idle.
+    pub bandwidth: Option<Rate>,
+    /// Mark ECN-capable packets instead of dropping them.
+    pub ecn: bool,
+    /// Drop above `max` even what could be marked.
+    pub harddrop: bool,
+    /// Queue what should be signalled but cannot be marked; needs `ecn`.
+    pub nodrop: bool,
+    /// Let `probability` follow the load.
+    pub adaptive: bool,
+    /// Above `max` let the probability rise slowly instead of at once.
+    pub gentle: bool,
+    /// Where packets wait, if not in a FIFO of `limit` bytes; at most one.
+    pub leaves: Vec<L>,
+}
+
+impl<L> Default for RedParams<L> {
+    fn default() -> Self {
+        Self {
+            limit: Bytes(1_514_000),
+            min: None,
+            max: None,
+            avpkt: Bytes(1_000),
+            burst: None,
+            probability: 0.02,
+            bandwidth: None,
+            ecn: false,
+            harddrop: false,
+            nodrop: false,
+            adaptive: false,
+            gentle: false,
+            leaves: Vec::new(),
+        }
+    }
+}
+
+impl<L> RedParams<L> {
+    /// Adaptive RED.
+    pub fn adaptive() -> Self {
+        Self {
+            adaptive: true,
+            ..Self::default()
+        }
+    }
+}
+
+impl<L: Leaf> Params for RedParams<L> {
+    type Queue<P: Packet> = Red<P, L::Queue<P>>;
+
+    fn kind(&self) -> &'static str {
+        "red"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
+        Some(match key {
+            "limit" => Field::Size(&mut self.limit),
+            "min" => Field::OptionalSize(&mut self.min),
+            "max" => Field::OptionalSize(&mut self.max),
+            "avpkt" => Field::Size(&mut self.avpkt),
+            "burst" => Field::OptionalCount(&mut self.burst),
+            "probability" => Field::Fraction(&mut self.probability),
+            "bandwidth" => Field::OptionalRate(&mut self.bandwidth),
+            "ecn" => Field::Flag(&mut self.ecn),
+            "harddrop" => Field::Flag(&mut self.harddrop),
+            "nodrop" => Field::Flag(&mut self.nodrop),
+            "adaptive" => Field::Flag(&mut self.adaptive),
+            "gentle" => Field::Flag(&mut self.gentle),
+            "leaf" => Field::Leaves(&mut self.leaves),
+            _ => return None,
+        })
+    }
+
+    fn conflict(&self) -> Option<String> {
+        if self.nodrop && !self.ecn {
+            return Some("nodrop needs ecn".into());
+        }
+        let leaf = leaf::conflict(&self.leaves, 1, "their number");
+        leaf.or(self.derive().err())
+    }
+
+    fn leaves(&self) -> Option<(&dyn LeafList, u32)> {
+        Some((&self.leaves, u32::from(!self.leaves.is_empty())))
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Red<P, L::Queue<P>> {
+        let leaf = leaf::only(&self.leaves, link, &rng);
+        let mut red = Red::new(self, link.rate, rng);
+        if let Some(leaf) = leaf {
+            red.buffer = Buffer::Leaf(Box::new(leaf));
+        }
+        red
+    }
+}
+
+/// A FIFO governed by RED.
+#[derive(Clone, Debug)]
+pub struct Red<P, Q> {
+    limit: Bytes,
+    ecn: bool,
+    harddrop: bool,
+    nodrop: bool,
+    buffer: Buffer<P, Q>,
+    law: Law,
+    rng: Rng,
+    /// When `max_p` moves next; `None` if it does not adapt.
+    next_adaptation: Option<Instant>,
+}
+
+/// Where packets wait.
+#[derive(Clone, Debug)]
+enum Buffer<P, Q> {
+    /// In what RED brings along, limited to `limit` bytes.
+    Fifo(Fifo<P>),
+    /// In another discipline, with the limits that it has.
+    Leaf(Box<Classes<Q, P>>),
+}
+
+/// Time between two adaptations; the kernel's `HZ / 2`.
+const ADAPTATION: Duration = Duration::from_millis(500);
+
+impl<P: Packet, Q: Qdisc<P>> Red<P, Q> {
+    /// An empty queue on a link of `rate`, made at the origin of time.
+    pub fn new<L>(params: &RedParams<L>, rate: Option<Rate>, rng: Rng) -> Self {
+        let derived = RedDerived::of(params);
+        let bandwidth = params.bandwidth.or(rate).unwrap_or(Rate::mbit(10));
+        Self {
+            limit: params.limit,
+            ecn: params.ecn,
+            harddrop: params.harddrop,
+            nodrop: params.nodrop,
+            buffer: Buffer::Fifo(Fifo::new()),
+            law: Law::new(params, &derived, bandwidth),
+            rng,
+            next_adaptation: params.adaptive.then_some(Instant::ZERO + ADAPTATION),
+        }
+    }
+
+    /// Whether `pkt` may join; it may have been marked.
+    fn passes(&mut self, fate: Fate, now: Instant, pkt: &mut P, obs: &mut dyn Observer<P>) -> bool {
+        let markable = match fate {
+            Fate::Pass => return true,
+            Fate::Signal => self.ecn,
+            Fate::HardSignal => self.ecn && !self.harddrop,
+        };
+        if markable && pkt.mark_ce() {
+            obs.on_mark(now, pkt, MarkReason::Aqm);
+            return true;
+        }
+        markable && self.nodrop
+    }
+}
+
+impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Red<P, Q> {
+    const TIMED: bool = true;
+
+    #[inline]
+    fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
+        let backlog = self.backlog().bytes;
+        let fate = self.law.on_arrival(now, backlog, &mut self.rng);
+        if !self.passes(fate, now, &mut pkt, obs) {
+            return obs.on_drop(now, pkt, DropReason::Aqm);
+        }
+        match &mut self.buffer {
+            Buffer::Fifo(_) if backlog + pkt.size() > self.limit => {
+                obs.on_drop(now, pkt, DropReason::Overlimit);
+            }
+            Buffer::Fifo(fifo) => fifo.push(now, pkt),
+            Buffer::Leaf(leaf) => leaf.enqueue(0, now, pkt, obs),
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
+        let pkt = match &mut self.buffer {
+            Buffer::Fifo(fifo) => fifo.pop_stamped().map(|(pkt, _)| pkt),
+            Buffer::Leaf(leaf) => leaf.dequeue(0, now, obs),
+        };
+        // A leaf that holds packets back is not idle.
+        if pkt.is_none() && self.backlog().packets == 0 {
+            self.law.idle(now);
+        }
+        pkt
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        match &self.buffer {
+            Buffer::Fifo(fifo) => fifo.backlog(),
+            Buffer::Leaf(leaf) => leaf.backlog(),
+        }
+    }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        let inner = match &self.buffer {
+            Buffer::Fifo(_) => Vec::new(),
+            Buffer::Leaf(leaf) => leaf.statistics("leaf"),
+        };
+        let mut all = vec![
+            Statistic::count("average", self.law.qavg >> self.law.wlog),
+            Statistic::real("max_prob", f64::from(self.law.max_p) / 4_294_967_296.0),
+        ];
+        all.extend(inner);
+        all
+    }
+
+    #[inline]
+    fn next_timer(&self) -> Option<Instant> {
+        let inner = match &self.buffer {
+            Buffer::Fifo(_) => None,
+            Buffer::Leaf(leaf) => leaf.next_timer(),
+        };
+        self.next_adaptation.into_iter().chain(inner).min()
+    }
+
+    fn on_timer(&mut self, now: Instant) {
+        if self.next_adaptation.is_some_and(|due| now >= due) {
+            self.law.adapt(now);
+            self.next_adaptation = Some(now + ADAPTATION);
+        }
+        if let Buffer::Leaf(leaf) = &mut self.buffer {
+            leaf.on_timer(now);
+        }
+    }
+}
+
+/// What becomes of an arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Pass,
+    Signal,
+    HardSignal,
+}
+
+/// The control law; averages and thresholds are scaled by `2^wlog`.
+#[derive(Clone, Debug)]
+pub(crate) struct Law {
+    wlog: u32,
+    qth_min: u64,
+    qth_max: u64,
+    gentle: bool,
+    /// `max - min` in bytes.
+    qth_delta: u64,
+    /// Where adaptation wants the average, in bytes.
+    target_min: u64,
+    target_max: u64,
+    /// By what power of 2 the average falls in `i << scell_log` microseconds of idling.
+    stab: Box<[u8; 256]>,
+    scell_log: u32,
+
+    /// Highest probability, of 2^32.
+    max_p: u32,
+    qavg: u64,
+    /// Packets since the last signal; `None` below `min` and above `max`.
+    qcount: Option<u64>,
+    /// The lot drawn for the next signal.
+    qr: u64,
+    idle_since: Option<Instant>,
+}
+
+/// 1 % and 50 % of 2^32.
+const MAX_P_MIN: u32 = 42_949_672;
+const MAX_P_MAX: u32 = 2_147_483_647;
+
+impl Law {
+    pub(crate) fn new<L>(params: &RedParams<L>, derived: &RedDerived, bandwidth: Rate) -> Self {
+        let (min, max, wlog) = (derived.min.0, derived.max.0, derived.wlog);
+        let (scell_log, stab) = derive::idle_damping(wlog, params.avpkt, bandwidth);
+        Self {
+            wlog,
+            qth_min: min << wlog,
+            qth_max: max << wlog,
+            gentle: params.gentle,
+            qth_delta: (max - min).max(1),
+            target_min: derived.target_min.0,
+            target_max: derived.target_max.0,
+            stab: Box::new(stab),
+            scell_log,
+            max_p: derive::q32(params.probability),
+            qavg: 0,
+            qcount: None,
+            qr: 0,
+            idle_since: None,
+        }
+    }
+
+    #[inline]
+    fn on_arrival(&mut self, now: Instant, backlog: Bytes, rng: &mut Rng) -> Fate {
+        self.sample(now, backlog.0);
+        if self.qavg < self.qth_min {
+            self.forget();
+            return Fate::Pass;
+        }
+        if self.qavg >= self.qth_max {
+            if self.gentle && self.qavg < 2 * self.qth_max {
+                return self.gentle_fate(rng);
+            }
+            self.forget();
+            return Fate::HardSignal;
+        }
+        if self.draws_signal(rng) {
+            Fate::Signal
+        } else {
+            Fate::Pass
+        }
+    }
+
+    /// Takes the backlog, or the idle time before an arrival, into the average.
+    #[inline]
+    pub(crate) fn sample(&mut self, now: Instant, backlog: u64) {
+        self.qavg = match self.idle_since.take() {
+            Some(since) => self.decayed(now.since(since)),
+            None => self.qavg + backlog - (self.qavg >> self.wlog),
+        };
+    }
+
+    /// The link found nothing to send.
+    #[inline]
+    pub(crate) fn idle(&mut self, now: Instant) {
+        self.idle_since.get_or_insert(now);
+    }
+
+    #[inline]
+    pub(crate) const fn is_above_min(&self) -> bool {
+        self.qavg > self.qth_min
+    }
+
+    #[inline]
+    pub(crate) const fn is_above_max(&self) -> bool {
+        self.qavg > self.qth_max
+    }
+
+    /// The next packet between the thresholds is the first.
+    #[inline]
+    pub(crate) const fn forget(&mut self) {
+        self.qcount = None;
+    }
+
+    /// The lottery for an arrival between the thresholds.
+    #[inline]
+    pub(crate) fn draws_signal(&mut self, rng: &mut Rng) -> bool {
+        let Some(qcount) = self.qcount else {
+            self.qcount = Some(0);
+            self.qr = self.lot(rng);
+            return false;
+        };
+        let qcount = qcount + 1;
+        if ((self.qavg - self.qth_min) >> self.wlog) * qcount < self.qr {
+            self.qcount = Some(qcount);
+            return false;
+        }
+        self.qcount = Some(0);
+        self.qr = self.lot(rng);
+        true
+    }
+
+    /// Uniform in `(0, (max - min) / max_p)`.
+    fn lot(&self, rng: &mut Rng) -> u64 {
+        let delta = self.qth_delta;
+        let max_p_delta = ((u64::from(self.max_p) + delta / 2) / delta).max(1);
+        u64::from(rng.next_u32()) / max_p_delta
+    }
+
+    /// From `max` to `2 max` the probability rises from `max_p` to 1; the gaps stay uniform.
+    #[expect(clippy::cast_precision_loss, reason = "a probability; 53 bits suffice")]
+    fn gentle_fate(&mut self, rng: &mut Rng) -> Fate {
+        let qcount = self.qcount.map_or(0, |n| n + 1);
+        let max_p = f64::from(self.max_p) / 4_294_967_296.0;
+        let above = (self.qavg - self.qth_max) as f64 / self.qth_max as f64;
+        let p_b = max_p + (1.0 - max_p) * above;
+        let left = 1.0 - qcount as f64 * p_b;
+        if left <= p_b || rng.uniform() * left < p_b {
+            self.qcount = Some(0);
+            Fate::Signal
+        } else {
+            self.qcount = Some(qcount);
+            Fate::Pass
+        }
+    }
+
+    /// The average after an idle time.
+    fn decayed(&self, idle: Duration) -> u64 {
+        let most = 255 << self.scell_log;
+        let micros = idle.as_micros().min(most);
+        let shift = self.stab[usize::from(cell(micros >> self.scell_log))];
+        if shift > 0 {
+            return self.qavg >> shift;
+        }
+        let fall = (self.qavg * micros) >> self.scell_log;
+        self.qavg - fall.min(self.qavg / 2)
+    }
+
+    /// Moves `max_p` so that the average comes to the middle of the thresholds.
+    fn adapt(&mut self, now: Instant) {
+        let qavg = match self.idle_since {
+            Some(since) => self.decayed(now.since(since)),
+            None => self.qavg,
+        } >> self.wlog;
+        if qavg > self.target_max && self.max_p <= MAX_P_MAX {
+            self.max_p += MAX_P_MIN.min(self.max_p / 4);
+        } else if qavg < self.target_min && self.max_p >= MAX_P_MIN {
+            self.max_p = self.max_p / 10 * 9;
+        }
+    }
+}
+
+/// An index of the decay table.
+fn cell(index: u64) -> u8 {
+    u8::try_from(index).unwrap_or(u8::MAX)
+}
+
+#[cfg(test)]
+mod tests;

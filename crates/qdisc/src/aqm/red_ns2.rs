@@ -1,0 +1,464 @@
+//! RED as ns-2 has it: gentle, waiting, adaptive and nonlinear on request.
+//!
+//! # Source
+//!
+//! ns-2 `queue/red.cc` (revision 1.89) and `tcl/lib/ns-default.tcl`, facts only; the nonlinear form is
+//! Zhou, Yeung and Li's (2006) as in ns-3's `red-queue-disc.cc`.
+//!
+//! # Law
+//!
+//! ```text
+//! arrival      avg *= (1 - w)^m for the m packets the link could have sent while it idled
+//!              avg += w (queue - avg);  count += 1
+//!  avg < min, or at most 1 waits           pass; the next crossing of min starts anew
+//!  avg >= 2 max (not gentle: max)          drop (forced)
+//!  first above min                         count = 1, pass
+//!  else p_b = max_p x, x = (avg - min) / (max - min);  nonlinear: 1.5 max_p x^2
+//!       above max, gentle: p_b from max_p to 1 at 2 max
+//!       p_a = p_b / (1 - count p_b);  wait: 0 while count p_b < 1, then p_b / (2 - count p_b)
+//!       with p_a drop or mark, count = 0
+//! queue full   drop, count = 0
+//! ```
+//!
+//! # Differences from [`crate::Red`], which is Linux's
+//!
+//! | here | `red` |
+//! |---|---|
+//! | the queue in packets, or in bytes of average packets | in bytes |
+//! | any weight, from the link's rate if not given | a power of 2 from `burst` |
+//! | idle time counts as samples of zero, and the arrival is sampled | decays by a table, no sample |
+//! | `gentle` and `wait` on | absent; no wait |
+//! | nothing is dropped while at most 1 waits, a packet or, with `bytes`, a byte | may be |
+//!
+//! # Differences from ns-2
+//!
+//! | here | ns-2 | effect |
+//! |---|---|---|
+//! | the link's delay is unknown | `q_weight` -1 takes 3 delays for 100 ms if longer | a faster average on long links |
+//! | `bytes` is one switch | `bytes_` and `queue_in_bytes_` | none at the defaults |
+//! | `ecn` marks at any probability between the thresholds | up to `mark_p`, in some revisions | marks for drops |
+//! | a full buffer drops the arrival | or the oldest, or one at random, on request | none at its default |
+
+use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
+
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::link::LinkFacts;
+use crate::parameters::{Field, Params};
+use crate::parts::fifo::Fifo;
+
+/// Parameters of [`Ns2Red`]; what is not given is derived as ns-2 does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the algorithm, named in ns-2"
+)]
+pub struct Ns2RedParams {
+    /// Packets the buffer holds; in bytes, that many of the average size.
+    pub limit: u32,
+    /// Average queue in packets where signals begin.
+    pub min: Option<f64>,
+    /// Average queue in packets where the probability is `probability`.
+    pub max: Option<f64>,
+    /// Weight of a sample in the average.
+    pub q_weight: Option<f64>,
+    /// Probability of a signal at `max` (1 / `linterm_`).
+    pub probability: f64,
+    /// Size of an average packet.
+    pub mean_pktsize: Bytes,
+    /// Rate of the link.
+    pub bandwidth: Option<Rate>,
+    /// The delay that the thresholds aim at if they are not given.
+    pub targetdelay: Duration,
+    /// Measure the queue in bytes, and drop large packets more often.
+    pub bytes: bool,
+    /// Wait after a signal until the next is due on average.
+    pub wait: bool,
+    /// Above `max` let the probability rise slowly instead of at once.
+    pub gentle: bool,
+    /// Let the probability rise as a square.
+    pub nonlinear: bool,
+    /// Let `probability` follow the load.
+    pub adaptive: bool,
+    /// Mark ECN-capable packets instead of dropping them, forced drops excepted.
+    pub ecn: bool,
+}
+
+impl Default for Ns2RedParams {
+    /// Those of `ns-default.tcl`.
+    fn default() -> Self {
+        Self {
+            limit: 50,
+            min: None,
+            max: None,
+            q_weight: None,
+            probability: 0.1,
+            mean_pktsize: Bytes(500),
+            bandwidth: None,
+            targetdelay: Duration::from_millis(5),
+            bytes: true,
+            wait: true,
+            gentle: true,
+            nonlinear: false,
+            adaptive: false,
+            ecn: false,
+        }
+    }
+}
+
+impl Ns2RedParams {
+    /// NLRED.
+    pub fn nonlinear() -> Self {
+        Self {
+            nonlinear: true,
+            ..Self::default()
+        }
+    }
+
+    /// Thresholds in packets on a link of so many average packets a second.
+    fn thresholds(&self, per_sec: f64) -> (f64, f64) {
+        let half = self.targetdelay.as_secs_f64() * per_sec / 2.0;
+        let derived = half.max(5.0);
+        let min = match (self.min, self.max) {
+            (Some(min), _) => min,
+            // What ns-2 derives would lie above what was given.
+            (None, Some(max)) if max <= derived => max / 3.0,
+            (None, _) => derived,
+        };
+        (min, self.max.unwrap_or(3.0 * min))
+    }
+}
+
+impl Params for Ns2RedParams {
+    type Queue<P: Packet> = Ns2Red<P>;
+
+    fn kind(&self) -> &'static str {
+        "red_ns2"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
+        Some(match key {
+            "limit" => Field::Count(&mut self.limit),
+            "min" => Field::OptionalFraction(&mut self.min),
+            "max" => Field::OptionalFraction(&mut self.max),
+            "q_weight" => Field::OptionalFraction(&mut self.q_weight),
+            "probability" => Field::Fraction(&mut self.probability),
+            "mean_pktsize" => Field::Size(&mut self.mean_pktsize),
+            "bandwidth" => Field::OptionalRate(&mut self.bandwidth),
+            "targetdelay" => Field::Time(&mut self.targetdelay),
+            "bytes" => Field::Flag(&mut self.bytes),
+            "wait" => Field::Flag(&mut self.wait),
+            "gentle" => Field::Flag(&mut self.gentle),
+            "nonlinear" => Field::Flag(&mut self.nonlinear),
+            "adaptive" => Field::Flag(&mut self.adaptive),
+            "ecn" => Field::Flag(&mut self.ecn),
+            _ => return None,
+        })
+    }
+
+    fn conflict(&self) -> Option<String> {
+        let (min, max) = (self.min?, self.max?);
+        (min >= max).then(|| format!("min {min} must be below max {max}"))
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Ns2Red<P> {
+        Ns2Red::new(self, link.rate, rng)
+    }
+}
+
+/// A FIFO governed by RED as in ns-2.
+#[derive(Clone, Debug)]
+pub struct Ns2Red<P> {
+    fifo: Fifo<P>,
+    law: Law,
+    rng: Rng,
+    ecn: bool,
+    limit: f64,
+    marked: u64,
+    early: u64,
+    forced: u64,
+    pdrop: u64,
+}
+
+impl<P: Packet> Ns2Red<P> {
+    /// An empty queue on a link of `rate`, made at the origin of time.
+    pub fn new(params: &Ns2RedParams, rate: Option<Rate>, rng: Rng) -> Self {
+        let law = Law::new(params, params.bandwidth.or(rate).unwrap_or(Rate::mbit(10)));
+        Self {
+            fifo: Fifo::new(),
+            limit: f64::from(params.limit) * law.unit,
+            law,
+            rng,
+            ecn: params.ecn,
+            marked: 0,
+            early: 0,
+            forced: 0,
+            pdrop: 0,
+        }
+    }
+}
+
+impl<P: Packet> Qdisc<P> for Ns2Red<P> {
+    #[inline]
+    fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
+        let queue = self.law.measured(self.fifo.backlog());
+        let fate = self.law.on_arrival(now, queue, pkt.size(), &mut self.rng);
+        // As in ns-2 a full buffer comes last, and what it costs is no longer a random drop.
+        if queue >= self.limit {
+            self.law.restart();
+            self.pdrop += 1;
+            return obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
+        match fate {
+            Fate::Pass => {}
+            Fate::Early if self.ecn && pkt.mark_ce() => {
+                self.marked += 1;
+                obs.on_mark(now, &pkt, MarkReason::Aqm);
+            }
+            Fate::Early => {
+                self.early += 1;
+                return obs.on_drop(now, pkt, DropReason::Aqm);
+            }
+            Fate::Forced => {
+                self.forced += 1;
+                return obs.on_drop(now, pkt, DropReason::Aqm);
+            }
+        }
+        self.fifo.push(now, pkt);
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Instant, _obs: &mut dyn Observer<P>) -> Option<P> {
+        let popped = self.fifo.pop_stamped();
+        if popped.is_none() {
+            self.law.idle_since.get_or_insert(now);
+        }
+        popped.map(|(pkt, _)| pkt)
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        vec![
+            Statistic::count("marked", self.marked),
+            Statistic::count("early", self.early),
+            Statistic::count("forced", self.forced),
+            Statistic::count("pdrop", self.pdrop),
+            Statistic::real("average", self.law.average / self.law.unit),
+            Statistic::real("max_p", self.law.max_p),
+        ]
+    }
+}
+
+/// What becomes of an arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Pass,
+    /// Signalled by chance.
+    Early,
+    /// Dropped since the average is far too large.
+    Forced,
+}
+
+/// The control law; the queue and the thresholds are in packets or in bytes.
+#[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "switches of the algorithm, and one state"
+)]
+struct Law {
+    bytes: bool,
+    /// An average packet in the measure of the queue.
+    unit: f64,
+    mean_pktsize: u64,
+    /// Average packets that the link carries in a second.
+    per_sec: f64,
+    weight: f64,
+    min: f64,
+    max: f64,
+    wait: bool,
+    gentle: bool,
+    nonlinear: bool,
+    adaptive: bool,
+
+    max_p: f64,
+    average: f64,
+    /// Packets and bytes since the last signal.
+    count: u64,
+    count_bytes: u64,
+    /// The average was above `min` already.
+    above: bool,
+    idle_since: Option<Instant>,
+    adapted: Instant,
+}
+
+/// Adaptation: time between two steps, what is added at most, what is multiplied with, the range.
+const INTERVAL: Duration = Duration::from_millis(500);
+const ALPHA: f64 = 0.01;
+const BETA: f64 = 0.9;
+const BOTTOM: f64 = 0.01;
+const TOP: f64 = 0.5;
+
+impl Law {
+    #[expect(clippy::cast_precision_loss, reason = "rates and sizes are below 2^53")]
+    fn new(params: &Ns2RedParams, bandwidth: Rate) -> Self {
+        let mean = params.mean_pktsize.0.max(1);
+        let per_sec = bandwidth.bits_per_sec() as f64 / (8.0 * mean as f64);
+        let (min, max) = params.thresholds(per_sec);
+        let unit = if params.bytes { mean as f64 } else { 1.0 };
+        // Ten round trips of 100 ms, or of three transmissions if that is longer.
+        let auto = || one_minus_exp(1.0 / (10.0 * f64::max(0.1 * per_sec, 3.0)));
+        Self {
+            bytes: params.bytes,
+            unit,
+            mean_pktsize: mean,
+            per_sec,
+            weight: params.q_weight.unwrap_or_else(auto),
+            min: min * unit,
+            max: max * unit,
+            wait: params.wait,
+            gentle: params.gentle,
+            nonlinear: params.nonlinear,
+            adaptive: params.adaptive,
+            max_p: params.probability,
+            average: 0.0,
+            count: 0,
+            count_bytes: 0,
+            above: false,
+            idle_since: Some(Instant::ZERO),
+            adapted: Instant::ZERO,
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a backlog is below 2^53")]
+    #[inline]
+    fn measured(&self, backlog: Backlog) -> f64 {
+        if self.bytes {
+            backlog.bytes.0 as f64
+        } else {
+            backlog.packets as f64
+        }
+    }
+
+    /// A signal was sent or forced.
+    fn restart(&mut self) {
+        self.count = 0;
+        self.count_bytes = 0;
+    }
+
+    #[inline]
+    fn on_arrival(&mut self, now: Instant, queue: f64, size: Bytes, rng: &mut Rng) -> Fate {
+        if let Some(since) = self.idle_since.take() {
+            let idle = now.since(since).as_secs_f64();
+            self.average *= power(1.0 - self.weight, whole(self.per_sec * idle));
+        }
+        self.average += self.weight * (queue - self.average);
+        if self.adaptive && now > self.adapted + INTERVAL {
+            self.adapt(now);
+        }
+        self.count = self.count.saturating_add(1);
+        self.count_bytes = self.count_bytes.saturating_add(size.0);
+        if self.average < self.min || queue <= 1.0 {
+            self.above = false;
+            return Fate::Pass;
+        }
+        let most = if self.gentle {
+            2.0 * self.max
+        } else {
+            self.max
+        };
+        if self.average >= most {
+            self.restart();
+            return Fate::Forced;
+        }
+        if !self.above {
+            (self.above, self.count, self.count_bytes) = (true, 1, size.0);
+            return Fate::Pass;
+        }
+        if rng.uniform() > self.probability(size) {
+            return Fate::Pass;
+        }
+        self.restart();
+        Fate::Early
+    }
+
+    /// `p_b`: how often a packet is to be signalled on average.
+    fn base(&self) -> f64 {
+        if self.average >= self.max {
+            let above = (self.average - self.max) / self.max;
+            return (self.max_p + (1.0 - self.max_p) * above).min(1.0);
+        }
+        let x = (self.average - self.min) / (self.max - self.min);
+        let shape = if self.nonlinear { 1.5 * x * x } else { x };
+        (self.max_p * shape).min(1.0)
+    }
+
+    /// `p_a`: such that the gaps between signals are uniform.
+    #[expect(clippy::cast_precision_loss, reason = "counts are below 2^53")]
+    fn probability(&self, size: Bytes) -> f64 {
+        let base = self.base();
+        let count = if self.bytes {
+            self.count_bytes / self.mean_pktsize
+        } else {
+            self.count
+        };
+        let due = count as f64 * base;
+        let p = match due {
+            _ if self.wait && due < 1.0 => 0.0,
+            _ if self.wait && due < 2.0 => base / (2.0 - due),
+            _ if !self.wait && due < 1.0 => base / (1.0 - due),
+            _ => 1.0,
+        };
+        if self.bytes && p < 1.0 {
+            (p * size.0 as f64 / self.mean_pktsize as f64).min(1.0)
+        } else {
+            p.min(1.0)
+        }
+    }
+
+    /// Moves `max_p` so that the average comes to the middle of the thresholds.
+    fn adapt(&mut self, now: Instant) {
+        let part = 0.4 * (self.max - self.min);
+        if self.average < self.min + part && self.max_p > BOTTOM {
+            self.max_p *= BETA;
+            self.adapted = now;
+        } else if self.average > self.max - part && self.max_p < TOP {
+            self.max_p += ALPHA.min(self.max_p / 4.0);
+            self.adapted = now;
+        }
+    }
+}
+
+/// `x` rounded down.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float saturates"
+)]
+fn whole(x: f64) -> u64 {
+    x as u64
+}
+
+/// `base^exponent` by squaring: multiplication is the same on every machine, `powf` is not.
+fn power(mut base: f64, mut exponent: u64) -> f64 {
+    let mut result = 1.0;
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            result *= base;
+        }
+        base *= base;
+        exponent >>= 1;
+    }
+    result
+}
+
+/// `1 - exp(-x)` for `x` up to 1/30 from its series, to the last bits: `exp` differs between machines.
+fn one_minus_exp(x: f64) -> f64 {
+    let terms = (1..12_u32).rev();
+    terms.fold(0.0, |sum, k| (1.0 - sum) * x / f64::from(k))
+}
+
+#[cfg(test)]
+mod tests;

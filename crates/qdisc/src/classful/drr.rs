@@ -1,0 +1,218 @@
+//! DRR: deficit round robin over classes with queues of their own.
+//!
+//! # Source
+//!
+//! Linux 6.1 `net/sched/sch_drr.c`, its classes chosen by `cls_flow`; Shreedhar and Varghese,
+//! "Efficient fair queuing using deficit round robin", 1995.
+//!
+//! # Law
+//!
+//! The hash of a flow names its class. Classes with packets take turns:
+//!
+//! ```text
+//! a packet comes to an idle class    deficit = quantum; to the end of the round
+//! first class of the round, its next packet is of size n
+//!     n <= deficit     deficit -= n; send; empty: it leaves the round
+//!     otherwise        deficit += quantum; to the end of the round; look again
+//! ```
+//!
+//! The paper adds the quantum when a turn begins, Linux when the one before ends: the packets leave
+//! in the same order.
+//!
+//! # Differences from Linux
+//!
+//! | here | Linux | effect |
+//! |---|---|---|
+//! | flows hashed with `SplitMix64` | the filter's hash | which flows collide |
+//! | all classes are alike and there from the start | each is added, with a quantum of its own | no weights |
+//! | the packet that waits for its class's next turn has left the leaf | a leaf that can show it keeps it (`pfifo`) | a full leaf has room for one more |
+//! | a leaf that holds packets back lets the next class send | nothing is sent until it does | – |
+
+use sojourn_net::{Bytes, Instant, Packet, Rng};
+
+use crate::contract::{Backlog, Observer, Qdisc, Statistic};
+use crate::link::LinkFacts;
+use crate::parameters::{Field, Leaf, LeafList, Params};
+use crate::parts::classes::Classes;
+use crate::parts::leaf;
+use crate::parts::round::{FlowId, Round};
+
+/// Parameters of [`Drr`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct DrrParams<L> {
+    /// How many classes flows are hashed to.
+    pub classes: u32,
+    /// Bytes a class may send in its turn; the MTU if not given.
+    pub quantum: Option<Bytes>,
+    /// The queue of each class; one stands for all, a class without one has a `pfifo`.
+    pub leaves: Vec<L>,
+}
+
+impl<L> Default for DrrParams<L> {
+    fn default() -> Self {
+        Self {
+            classes: 1_024,
+            quantum: None,
+            leaves: Vec::new(),
+        }
+    }
+}
+
+impl<L: Leaf> Params for DrrParams<L> {
+    type Queue<P: Packet> = Drr<P, L::Queue<P>>;
+
+    fn kind(&self) -> &'static str {
+        "drr"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
+        Some(match key {
+            "classes" => Field::Count(&mut self.classes),
+            "quantum" => Field::OptionalSize(&mut self.quantum),
+            "leaf" => Field::Leaves(&mut self.leaves),
+            _ => return None,
+        })
+    }
+
+    fn conflict(&self) -> Option<String> {
+        leaf::conflict(&self.leaves, self.classes, "classes")
+    }
+
+    fn leaves(&self) -> Option<(&dyn LeafList, u32)> {
+        Some((&self.leaves, self.classes))
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Drr<P, L::Queue<P>> {
+        let queues = leaf::build(&self.leaves, self.classes, link, &rng);
+        let quantum = self.quantum.unwrap_or(link.mtu);
+        Drr::new(queues, self.classes, quantum, rng)
+    }
+}
+
+/// Deficit round robin.
+#[derive(Clone, Debug)]
+pub struct Drr<P, Q> {
+    quantum: Bytes,
+    perturbation: u64,
+    number: u32,
+    classes: Classes<Q, P>,
+    turns: Vec<Turn>,
+    round: Round,
+    /// Links of `round`.
+    links: Vec<FlowId>,
+    /// How many classes are in the round.
+    active: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Turn {
+    in_round: bool,
+    /// What the class may still send in its turn.
+    deficit: Bytes,
+}
+
+impl<P: Packet, Q: Qdisc<P>> Drr<P, Q> {
+    fn new(queues: Vec<Q>, number: u32, quantum: Bytes, mut rng: Rng) -> Self {
+        let idle = Turn {
+            in_round: false,
+            deficit: Bytes(0),
+        };
+        Self {
+            // A quantum of nothing would never let a packet go.
+            quantum: quantum.max(Bytes(1)),
+            perturbation: rng.next_u64(),
+            number,
+            turns: vec![idle; queues.len()],
+            links: vec![FlowId::NONE; queues.len()],
+            classes: Classes::new(queues),
+            round: Round::EMPTY,
+            active: 0,
+        }
+    }
+
+    /// Ends the turn of the first class of the round.
+    #[inline]
+    fn rotate(&mut self, class: FlowId) {
+        self.round.pop(&self.links);
+        self.round.push(&mut self.links, class);
+    }
+
+    fn leave(&mut self, class: FlowId) {
+        self.round.pop(&self.links);
+        self.turns[class.index()].in_round = false;
+        self.active -= 1;
+    }
+}
+
+impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Drr<P, Q> {
+    const TIMED: bool = true;
+
+    #[inline]
+    fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
+        let digest = pkt.flow().digest(self.perturbation);
+        let class = FlowId::scaled(digest, self.number);
+        self.classes.enqueue(class.index(), now, pkt, obs);
+        let turn = &mut self.turns[class.index()];
+        if !turn.in_round && !self.classes.is_empty(class.index()) {
+            turn.in_round = true;
+            turn.deficit = self.quantum;
+            self.round.push(&mut self.links, class);
+            self.active += 1;
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
+        // Classes in a row that wait but may not send yet.
+        let mut held_back = 0;
+        while let Some(class) = self.round.first() {
+            let at = class.index();
+            let Some(size) = self.classes.peek(at, now, obs) else {
+                if self.classes.is_empty(at) {
+                    self.leave(class);
+                    continue;
+                }
+                held_back += 1;
+                self.rotate(class);
+                if held_back >= self.active {
+                    return None;
+                }
+                continue;
+            };
+            held_back = 0;
+            let turn = &mut self.turns[at];
+            if size <= turn.deficit {
+                turn.deficit -= size;
+                let pkt = self.classes.dequeue(at, now, obs);
+                if self.classes.is_empty(at) {
+                    self.leave(class);
+                }
+                return pkt;
+            }
+            turn.deficit += self.quantum;
+            self.rotate(class);
+        }
+        None
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.classes.backlog()
+    }
+
+    #[inline]
+    fn next_timer(&self) -> Option<Instant> {
+        self.classes.next_timer()
+    }
+
+    fn on_timer(&mut self, now: Instant) {
+        self.classes.on_timer(now);
+    }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        self.classes.statistics("classes")
+    }
+}
+
+#[cfg(test)]
+mod tests;

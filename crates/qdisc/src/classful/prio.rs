@@ -1,0 +1,265 @@
+//! prio and `pfifo_fast`: bands in strict order.
+//!
+//! # Source
+//!
+//! Linux 6.1 `net/sched/sch_prio.c` and `sch_generic.c`; Linux 3.14 `sch_generic.c`. The class of a
+//! packet: `net/ipv4/route.c`.
+//!
+//! # Law
+//!
+//! The DSCP of a packet gives its priority, the priority its band. The next packet comes from the
+//! first band that has one: a band that is always busy starves those behind it.
+//!
+//! `pfifo_fast` is three such bands of FIFOs; each holds `limit` packets. In Linux 3.14 the three
+//! together hold as many.
+//!
+//! # Differences from Linux
+//!
+//! | here | Linux | effect |
+//! |---|---|---|
+//! | the DSCP alone decides | also `SO_PRIORITY`, ARP and filters | priorities 0, 2, 4 and 6 only |
+//! | IPv6 as IPv4 | forwarded IPv6 has priority 0 | none without DSCP |
+
+use sojourn_net::{Instant, Packet, Rng};
+
+use crate::aqm::droptail::{DropTail, DropTailParams, Limit};
+use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
+use crate::link::LinkFacts;
+use crate::parameters::{Field, Leaf, LeafList, Params, Profile};
+use crate::parts::classes::Classes;
+use crate::parts::leaf;
+
+/// The band of each priority in `pfifo_fast`, and in `prio` unless told otherwise.
+const PRIOMAP: [u8; 16] = [1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1];
+
+/// Parameters of [`Prio`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct PrioParams<L> {
+    /// How many bands there are.
+    pub bands: u32,
+    /// The band of each priority.
+    pub priomap: [u8; 16],
+    /// The queue of each band; one stands for all, a band without one has a `pfifo`.
+    pub leaves: Vec<L>,
+}
+
+/// Parameters of [`PfifoFast`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PfifoFastParams {
+    /// Packets that each band holds; in the profile `linux-3.14` all of them.
+    pub limit: usize,
+    /// Whose law: Linux 6.1 or 3.14.
+    pub profile: Profile,
+}
+
+impl<L> Default for PrioParams<L> {
+    fn default() -> Self {
+        Self {
+            bands: 3,
+            priomap: PRIOMAP,
+            leaves: Vec::new(),
+        }
+    }
+}
+
+impl Default for PfifoFastParams {
+    /// A Linux interface's transmit queue length.
+    fn default() -> Self {
+        Self {
+            limit: 1_000,
+            profile: Profile::Linux,
+        }
+    }
+}
+
+impl<L: Leaf> Params for PrioParams<L> {
+    type Queue<P: Packet> = Prio<P, L::Queue<P>>;
+
+    fn kind(&self) -> &'static str {
+        "prio"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
+        Some(match key {
+            "bands" => Field::Count(&mut self.bands),
+            "priomap" => Field::Numbers(&mut self.priomap),
+            "leaf" => Field::Leaves(&mut self.leaves),
+            _ => return None,
+        })
+    }
+
+    fn conflict(&self) -> Option<String> {
+        let bands = self.bands;
+        if let Some(band) = self.priomap.iter().find(|&&band| u32::from(band) >= bands) {
+            return Some(format!(
+                "priomap names band {band}, but bands is {bands}: they count from 0"
+            ));
+        }
+        leaf::conflict(&self.leaves, bands, "bands")
+    }
+
+    fn leaves(&self) -> Option<(&dyn LeafList, u32)> {
+        Some((&self.leaves, self.bands))
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Prio<P, L::Queue<P>> {
+        let queues = leaf::build(&self.leaves, self.bands, link, &rng);
+        Prio(Bands::new(queues, self.priomap))
+    }
+}
+
+impl Params for PfifoFastParams {
+    type Queue<P: Packet> = PfifoFast<P>;
+
+    fn kind(&self) -> &'static str {
+        "pfifo_fast"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
+        Some(match key {
+            "limit" => Field::Packets(&mut self.limit),
+            "profile" => Field::Profile(&mut self.profile),
+            _ => return None,
+        })
+    }
+
+    fn build<P: Packet>(&self, _link: &LinkFacts, _rng: Rng) -> PfifoFast<P> {
+        PfifoFast::new(*self)
+    }
+}
+
+/// Strict priority over any queues.
+#[derive(Clone, Debug)]
+pub struct Prio<P, Q>(Bands<Q, P>);
+
+/// Strict priority over three FIFOs.
+#[derive(Clone, Debug)]
+pub struct PfifoFast<P> {
+    /// Packets that all bands hold together.
+    total_limit: usize,
+    bands: Bands<DropTail<P>, P>,
+}
+
+impl<P: Packet> PfifoFast<P> {
+    /// An empty queue.
+    pub fn new(params: PfifoFastParams) -> Self {
+        let band = DropTailParams {
+            limit: Limit::Packets(params.limit),
+            ..DropTailParams::PFIFO
+        };
+        Self {
+            total_limit: match params.profile {
+                Profile::Linux314 => params.limit,
+                Profile::Linux | Profile::Rfc => params.limit.saturating_mul(3),
+            },
+            bands: Bands::new((0..3).map(|_| DropTail::new(band)).collect(), PRIOMAP),
+        }
+    }
+}
+
+impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Prio<P, Q> {
+    const TIMED: bool = true;
+
+    #[inline]
+    fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
+        self.0.enqueue(now, pkt, obs);
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
+        self.0.dequeue(now, obs)
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.0.classes.backlog()
+    }
+
+    #[inline]
+    fn next_timer(&self) -> Option<Instant> {
+        self.0.classes.next_timer()
+    }
+
+    fn on_timer(&mut self, now: Instant) {
+        self.0.classes.on_timer(now);
+    }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        self.0.classes.statistics("bands")
+    }
+}
+
+impl<P: Packet> Qdisc<P> for PfifoFast<P> {
+    #[inline]
+    fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
+        if self.bands.classes.backlog().packets >= self.total_limit {
+            return obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
+        self.bands.enqueue(now, pkt, obs);
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
+        self.bands.dequeue(now, obs)
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.bands.classes.backlog()
+    }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        self.bands.classes.statistics("bands")
+    }
+}
+
+/// Queues in strict order, and the way of a packet to its own.
+#[derive(Clone, Debug)]
+struct Bands<Q, P> {
+    classes: Classes<Q, P>,
+    /// The band of each DSCP.
+    band_of: [u8; 64],
+}
+
+impl<Q: Qdisc<P>, P: Packet> Bands<Q, P> {
+    fn new(queues: Vec<Q>, priomap: [u8; 16]) -> Self {
+        // Typed parameters that bypassed the check lead to the last band, not to none.
+        let last = u8::try_from(queues.len() - 1).unwrap_or(u8::MAX);
+        let mut band_of = [0; 64];
+        for (dscp, band) in (0..).zip(&mut band_of) {
+            *band = priomap[priority(dscp)].min(last);
+        }
+        Self {
+            classes: Classes::new(queues),
+            band_of,
+        }
+    }
+
+    #[inline]
+    fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
+        let band = self.band_of[usize::from(pkt.dscp().number())];
+        self.classes.enqueue(usize::from(band), now, pkt, obs);
+    }
+
+    /// A band that waits but may not send yet lets the next one go first.
+    #[inline]
+    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
+        // Empty queues are asked too: some laws want to know that the link idles.
+        (0..self.classes.len()).find_map(|band| self.classes.dequeue(band, now, obs))
+    }
+}
+
+/// The priority of a packet of this class; what the kernel makes of the byte that was once called
+/// type of service.
+///
+/// Two bits of that type decide: the third and the second lowest of the DSCP.
+fn priority(dscp: u8) -> usize {
+    const BEST_EFFORT: usize = 0;
+    const BULK: usize = 2;
+    const INTERACTIVE: usize = 6;
+    const INTERACTIVE_BULK: usize = 4;
+    [BEST_EFFORT, BULK, INTERACTIVE, INTERACTIVE_BULK][usize::from(dscp >> 1 & 0b11)]
+}
+
+#[cfg(test)]
+mod tests;

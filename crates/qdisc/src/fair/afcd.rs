@@ -1,0 +1,399 @@
+//! AFCD: Approximated-Fair and Controlled-Delay queueing, in part a reconstruction.
+//!
+//! # Source
+//!
+//! Xue, Kumar, Cui, Kondikoppa, Chiu and Park, "AFCD: An Approximated-Fair and Controlled-Delay
+//! Queuing for High Speed Networks", ICCCN 2013; the first author's module of 2012 for Linux 3.6
+//! (facts only). The paper leaves open how often it samples, how large its tables are and when
+//! and with which gains equation (5) is applied; see *Reconstructed*.
+//!
+//! # Law
+//!
+//! One arrival in `sample` is remembered, by flow, in a *shadow buffer* of the `shadow` newest.
+//! Of these, `m_i` are of flow i, out of `flow_count` flows. With the fair share
+//!
+//! ```text
+//! m_f = shadow / flow_count, rounded down                             (4)
+//! m_f += alpha (Q_old - Q_target) - beta (Q - Q_target)               (5), if `average`
+//! ```
+//!
+//! a flow's target delay is
+//!
+//! ```text
+//! target_i = target_scale * target * (m_f / m_i)^exponent             (6)
+//! ```
+//!
+//! long for slow flows, short for fast ones. A packet may be signalled when every packet of its
+//! flow that left for more than `persist` had waited `target_i` or longer; with `protect`, only if
+//! `m_i >= m_f`. `CoDel`'s control law, one for all flows, then decides when: signal `count + 1`
+//! follows signal `count` after `interval / sqrt(count)`, until a packet leaves that may not be
+//! signalled.
+//!
+//! # The two presets
+//!
+//! | | `afcd`, the paper | `afcd_kernel2012`, the module |
+//! |---|---|---|
+//! | `exponent` | 3 | 4 |
+//! | `target_scale` | 1: 5 ms at the fair share | 0.01: 50 µs |
+//! | `persist` | the interval, follows it | 10 ms, which `interval` does not move |
+//! | flows below the fair share | long targets | never signalled |
+//!
+//! # Reconstructed
+//!
+//! | here | paper | module |
+//! |---|---|---|
+//! | shadow buffer and flow table of 2000 | "do not need to be big" | 2000 |
+//! | `sample` such that the shadow buffer is 1.2 s of the link | "a sample interval" | 500, which is that at 10 Gbit/s |
+//! | (5) is off | given without values | left out |
+//! | switched on, (5) has AFD's 1.7 and 1.8 each 6.25 ms, starts from (4) when the number of flows changes, with `Q_target` a fifth of the limit, within 1 and `shadow` | does not say how it goes with (4) | – |
+//! | `target_i` and how long it was exceeded, for each flow; the rest once | "single-state variables" | so |
+//!
+//! # Differences from the module
+//!
+//! | here | module | effect |
+//! |---|---|---|
+//! | 64-bit times and products | 32-bit, wrap every 4.4 s | none meant |
+//! | `target_i` follows `m_i` and `m_f` always | kept while only one flow has samples | none known: such a flow has `m_i` = `m_f` or is protected |
+//! | square root | as its kernel's `CoDel` | gaps after the first signals |
+//! | no random drop | a leftover, one signal in 65536 is spared | none measurable |
+
+use sojourn_net::{Bytes, Duration, FlowKey, Instant, Packet, Rate, Rng};
+
+use crate::aqm::codel::{CodelParams, Law, Popped, Signals};
+use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
+use crate::link::LinkFacts;
+use crate::parameters::{Field, Params};
+use crate::parts::fifo::Fifo;
+use crate::parts::shadow::{FairShare, Shadow, as_f64, sample_for};
+
+/// Parameters of [`Afcd`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AfcdParams {
+    /// Packets the buffer holds.
+    pub limit: usize,
+    /// Acceptable delay of a flow at its fair share, before `target_scale`.
+    pub target: Duration,
+    /// What `target` is multiplied with.
+    pub target_scale: f64,
+    /// The power of `m_f / m_i` that a flow's target follows.
+    pub exponent: u32,
+    /// A little more than the longest common RTT.
+    pub interval: Duration,
+    /// How long a flow stays above its target before it is signalled; `interval` if not given.
+    pub persist: Option<Duration>,
+    /// Never signal a flow below its fair share.
+    pub protect: bool,
+    /// Arrivals that the shadow buffer remembers.
+    pub shadow: u32,
+    /// Bins that flows are hashed to.
+    pub table: u32,
+    /// One arrival in so many is sampled; if not given, the shadow buffer is 1.2 s of the link.
+    pub sample: Option<u32>,
+    /// Steer the fair share by the backlog.
+    pub average: bool,
+    /// Gain on the backlog a period ago.
+    pub alpha: f64,
+    /// Gain on the backlog.
+    pub beta: f64,
+    /// Packets that the fair share is steered to; a fifth of `limit` if not given.
+    pub qtarget: Option<u32>,
+    /// Mark ECN-capable packets instead of dropping them.
+    pub ecn: bool,
+}
+
+impl Default for AfcdParams {
+    /// The paper's, where it gives values.
+    fn default() -> Self {
+        Self {
+            limit: 1_000,
+            target: Duration::from_millis(5),
+            target_scale: 1.0,
+            exponent: 3,
+            interval: Duration::from_millis(100),
+            persist: None,
+            protect: false,
+            shadow: 2_000,
+            table: 2_000,
+            sample: None,
+            average: false,
+            alpha: 1.7,
+            beta: 1.8,
+            qtarget: None,
+            ecn: false,
+        }
+    }
+}
+
+impl AfcdParams {
+    /// What the first author's module of 2012 does.
+    pub fn kernel2012() -> Self {
+        Self {
+            target_scale: 0.01,
+            exponent: 4,
+            persist: Some(Duration::from_millis(10)),
+            protect: true,
+            ..Self::default()
+        }
+    }
+}
+
+impl Params for AfcdParams {
+    type Queue<P: Packet> = Afcd<P>;
+
+    fn kind(&self) -> &'static str {
+        "afcd"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
+        Some(match key {
+            "limit" => Field::Packets(&mut self.limit),
+            "target" => Field::Time(&mut self.target),
+            "target_scale" => Field::Fraction(&mut self.target_scale),
+            "exponent" => Field::Count(&mut self.exponent),
+            "interval" => Field::Time(&mut self.interval),
+            "persist" => Field::OptionalTime(&mut self.persist),
+            "protect" => Field::Flag(&mut self.protect),
+            "shadow" => Field::Count(&mut self.shadow),
+            "table" => Field::Count(&mut self.table),
+            "sample" => Field::OptionalCount(&mut self.sample),
+            "average" => Field::Flag(&mut self.average),
+            "alpha" => Field::Fraction(&mut self.alpha),
+            "beta" => Field::Fraction(&mut self.beta),
+            "qtarget" => Field::OptionalCount(&mut self.qtarget),
+            "ecn" => Field::Flag(&mut self.ecn),
+            _ => return None,
+        })
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Afcd<P> {
+        Afcd::new(self, link.rate, rng)
+    }
+}
+
+/// A FIFO governed by AFCD.
+#[derive(Clone, Debug)]
+pub struct Afcd<P> {
+    limit: usize,
+    fifo: Fifo<P>,
+    shares: Shares,
+    targets: Targets,
+    law: Law,
+    signals: Signals,
+}
+
+impl<P: Packet> Afcd<P> {
+    /// An empty queue on a link of `rate`, if it is constant, made at the origin of time.
+    pub fn new(params: &AfcdParams, rate: Option<Rate>, mut rng: Rng) -> Self {
+        let law = Law::new(&CodelParams {
+            target: params.target,
+            interval: params.interval,
+            ecn: params.ecn,
+            ..CodelParams::default()
+        });
+        Self {
+            limit: params.limit,
+            fifo: Fifo::new(),
+            shares: Shares::new(params, rate, &mut rng),
+            targets: Targets {
+                target: as_nanos(params.target) * params.target_scale,
+                exponent: params.exponent,
+                persist: params.persist.unwrap_or(params.interval),
+                protect: params.protect,
+                first_above: vec![None; params.table as usize].into(),
+                maxpacket: Bytes(0),
+            },
+            law,
+            signals: Signals::default(),
+        }
+    }
+}
+
+impl<P: Packet> Qdisc<P> for Afcd<P> {
+    const TIMED: bool = true;
+
+    fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
+        let sampled = self.shares.shadow.is_turn();
+        if self.fifo.backlog().packets >= self.limit {
+            return obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
+        if sampled {
+            self.shares.sample(&pkt.flow());
+        }
+        self.targets.maxpacket = self.targets.maxpacket.max(pkt.size());
+        self.fifo.push(now, pkt);
+    }
+
+    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
+        let Self {
+            fifo,
+            shares,
+            targets,
+            ..
+        } = self;
+        let dodequeue = || -> Option<Popped<P>> {
+            let (pkt, arrived) = fifo.pop_stamped()?;
+            let sojourn = now.since(arrived);
+            let ok_to_drop =
+                targets.ok_to_drop(shares, &pkt.flow(), sojourn, fifo.backlog().bytes, now);
+            Some((pkt, arrived, ok_to_drop))
+        };
+        self.signals.dequeue(&self.law, dodequeue, now, obs)
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+
+    #[inline]
+    fn next_timer(&self) -> Option<Instant> {
+        self.shares.average.as_ref().map(|average| average.next)
+    }
+
+    fn on_timer(&mut self, now: Instant) {
+        if let Some(average) = &mut self.shares.average
+            && average.next <= now
+        {
+            average.m_f.update(self.fifo.backlog().packets);
+            average.next = now + PERIOD;
+        }
+    }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        let mut statistics = self.signals.statistics().to_vec();
+        statistics.extend([
+            Statistic::count("maxpacket", self.targets.maxpacket.0),
+            Statistic::count("flows", self.shares.shadow.flows().into()),
+            Statistic::real("fair_share", self.shares.fair()),
+        ]);
+        statistics
+    }
+}
+
+/// AFD's 1 / 160 Hz.
+const PERIOD: Duration = Duration::from_micros(6_250);
+
+/// Who sends how much.
+#[derive(Clone, Debug)]
+struct Shares {
+    shadow: Shadow,
+    size: u32,
+    /// Whole samples for each flow that has any; a division that few arrivals change.
+    even: f64,
+    /// Equation (5), where it is applied.
+    average: Option<Average>,
+}
+
+#[derive(Clone, Debug)]
+struct Average {
+    m_f: FairShare,
+    next: Instant,
+}
+
+impl Shares {
+    fn new(params: &AfcdParams, rate: Option<Rate>, rng: &mut Rng) -> Self {
+        let sample = params
+            .sample
+            .unwrap_or_else(|| sample_for(rate, params.shadow));
+        let target = params.qtarget.map_or(as_f64(params.limit) / 5.0, f64::from);
+        let most = f64::from(params.shadow);
+        Self {
+            shadow: Shadow::new(params.shadow, params.table, sample, rng),
+            size: params.shadow,
+            even: most,
+            average: params.average.then(|| Average {
+                m_f: FairShare {
+                    alpha: params.alpha,
+                    beta: params.beta,
+                    target,
+                    least: 1.0,
+                    most,
+                    value: most,
+                    old: 0.0,
+                },
+                next: Instant::ZERO + PERIOD,
+            }),
+        }
+    }
+
+    fn sample(&mut self, flow: &FlowKey) {
+        let bin = self.shadow.bin(flow);
+        let flows = self.shadow.flows();
+        self.shadow.replace_oldest(bin);
+        self.even = f64::from(self.size / self.shadow.flows().max(1));
+        if let Some(average) = &mut self.average
+            && self.shadow.flows() != flows
+        {
+            let start = f64::from(self.size) / f64::from(self.shadow.flows());
+            average.m_f.restart(start);
+        }
+    }
+
+    /// `m_f`.
+    #[inline]
+    fn fair(&self) -> f64 {
+        match &self.average {
+            Some(average) => average.m_f.value,
+            None => self.even,
+        }
+    }
+}
+
+/// Which packets may be signalled.
+#[derive(Clone, Debug)]
+struct Targets {
+    /// The target at the fair share, in nanoseconds.
+    target: f64,
+    exponent: u32,
+    persist: Duration,
+    protect: bool,
+    /// When each flow will have been above its target for `persist`.
+    first_above: Box<[Option<Instant>]>,
+    /// The largest packet seen; a smaller backlog is no standing queue.
+    maxpacket: Bytes,
+}
+
+impl Targets {
+    #[inline]
+    fn ok_to_drop(
+        &mut self,
+        shares: &Shares,
+        flow: &FlowKey,
+        sojourn: Duration,
+        backlog: Bytes,
+        now: Instant,
+    ) -> bool {
+        let bin = shares.shadow.bin(flow);
+        let m_i = f64::from(shares.shadow.count(bin));
+        let m_f = shares.fair();
+        let first_above = &mut self.first_above[bin];
+        // A flow without samples has a target beyond all delays.
+        let target = self.target * power(m_f / m_i, self.exponent);
+        if as_nanos(sojourn) < target || backlog <= self.maxpacket {
+            if first_above.is_some() {
+                *first_above = None;
+            }
+            return false;
+        }
+        match *first_above {
+            None => {
+                *first_above = Some(now + self.persist);
+                false
+            }
+            Some(above_at) => now > above_at && !(self.protect && m_i < m_f),
+        }
+    }
+}
+
+/// `x^n` by multiplication, so that every machine agrees.
+fn power(x: f64, n: u32) -> f64 {
+    (0..n).fold(1.0, |product, _| product * x)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "exact below 2^53 ns (104 days)")]
+fn as_nanos(time: Duration) -> f64 {
+    time.as_nanos() as f64
+}
+
+#[cfg(test)]
+mod tests;

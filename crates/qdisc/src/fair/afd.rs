@@ -1,0 +1,278 @@
+//! AFD: Approximate Fair Dropping, in part a reconstruction; and AFQ, a gentler relative of 2012.
+//!
+//! # Source
+//!
+//! Pan, Breslau, Prabhakar and Shenker, "Approximate Fairness through Differential Dropping",
+//! CCR 33(2), 2003: the law as Xue et al. cite it in their equations (1) and (2) (ICCCN 2013), the
+//! gains and the period as two public implementations quote them. AFQ: the kernel module that Xue
+//! et al. compared AFCD with (facts only).
+//!
+//! # Law
+//!
+//! One arrival in `sample` is remembered, by flow, in a *shadow buffer* of `shadow` entries; of
+//! these, `m_i` are of flow i. An arrival of flow i is dropped with probability
+//!
+//! ```text
+//! D_i = gain (1 - m_fair / m_i)            if m_i > tolerance * m_fair, else 0        (2)
+//! ```
+//!
+//! so that what is left of a fast flow is the fair share. The fair share holds the backlog `Q`:
+//!
+//! ```text
+//! m_fair += alpha (Q_old - Q_target) - beta (Q - Q_target)   each tupdate             (1)
+//! ```
+//!
+//! # The two presets
+//!
+//! | | `afd` | `afq_kernel2012` |
+//! |---|---|---|
+//! | `gain` | 1 | 0.001 |
+//! | `tolerance` | 1 | 1.2 |
+//! | `accumulate` | (1) moves `m_fair` each `tupdate` | off: at each arrival (1) once, from `shadow / flow_count`, with `Q_old` as the last sample found it |
+//! | `random` | samples are drawn, each replaces one drawn | off: each `sample`-th arrival, it replaces the oldest |
+//! | `table` | 2000 bins | 100 bins |
+//! | a flow alone | as any | never dropped |
+//!
+//! # Reconstructed
+//!
+//! | here | why |
+//! |---|---|
+//! | `Q_target` is a fifth of the limit | as AFQ; the sources name none |
+//! | 2000 entries; `sample` such that they are 1.2 s of the link | AFQ's at 10 Gbit/s; the sources name none |
+//! | `m_i` and `Q` in packets | as AFQ; another implementation counts bytes |
+//! | `m_fair` from 1 to `shadow`, at first `shadow` | keeps (2) meaningful |
+//! | AFQ: signed, from 0 to `shadow` | the module wraps below 0 |
+//!
+//! # Differences from AFQ
+//!
+//! | here | module | effect |
+//! |---|---|---|
+//! | real numbers | whole numbers | thresholds one sample apart |
+//! | an arrival that finds no room may be sampled | unknown | which flow's share grows while the buffer is full |
+
+use sojourn_net::{Duration, Ecn, Instant, Packet, Rate, Rng};
+
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::link::LinkFacts;
+use crate::parameters::{Field, Params};
+use crate::parts::fifo::Fifo;
+use crate::parts::shadow::{FairShare, Shadow, as_f64, sample_for};
+
+/// Parameters of [`Afd`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AfdParams {
+    /// Packets the buffer holds.
+    pub limit: usize,
+    /// Arrivals that the shadow buffer remembers.
+    pub shadow: u32,
+    /// Bins that flows are hashed to.
+    pub table: u32,
+    /// One arrival in so many is sampled; if not given, the shadow buffer is 1.2 s of the link.
+    pub sample: Option<u32>,
+    /// Sample at random, and replace a sample drawn at random.
+    pub random: bool,
+    /// Let the fair share move on from what it was; if not, it starts anew at each arrival.
+    pub accumulate: bool,
+    /// Time between two moves of the fair share.
+    pub tupdate: Duration,
+    /// Gain on the backlog before.
+    pub alpha: f64,
+    /// Gain on the backlog.
+    pub beta: f64,
+    /// Packets that the backlog is steered to; a fifth of `limit` if not given.
+    pub qtarget: Option<u32>,
+    /// How many fair shares a flow may have before it is dropped.
+    pub tolerance: f64,
+    /// What the probability of a drop is multiplied with.
+    pub gain: f64,
+    /// Mark ECN-capable packets instead of dropping them.
+    pub ecn: bool,
+}
+
+impl Default for AfdParams {
+    fn default() -> Self {
+        Self {
+            limit: 1_000,
+            shadow: 2_000,
+            table: 2_000,
+            sample: None,
+            random: true,
+            accumulate: true,
+            tupdate: Duration::from_micros(6_250),
+            alpha: 1.7,
+            beta: 1.8,
+            qtarget: None,
+            tolerance: 1.0,
+            gain: 1.0,
+            ecn: false,
+        }
+    }
+}
+
+impl AfdParams {
+    /// AFQ as the module of 2012.
+    pub fn afq_kernel2012() -> Self {
+        Self {
+            table: 100,
+            random: false,
+            accumulate: false,
+            tolerance: 1.2,
+            gain: 0.001,
+            ..Self::default()
+        }
+    }
+}
+
+impl Params for AfdParams {
+    type Queue<P: Packet> = Afd<P>;
+
+    fn kind(&self) -> &'static str {
+        "afd"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
+        Some(match key {
+            "limit" => Field::Packets(&mut self.limit),
+            "shadow" => Field::Count(&mut self.shadow),
+            "table" => Field::Count(&mut self.table),
+            "sample" => Field::OptionalCount(&mut self.sample),
+            "random" => Field::Flag(&mut self.random),
+            "accumulate" => Field::Flag(&mut self.accumulate),
+            "tupdate" => Field::Time(&mut self.tupdate),
+            "alpha" => Field::Fraction(&mut self.alpha),
+            "beta" => Field::Fraction(&mut self.beta),
+            "qtarget" => Field::OptionalCount(&mut self.qtarget),
+            "tolerance" => Field::Fraction(&mut self.tolerance),
+            "gain" => Field::Fraction(&mut self.gain),
+            "ecn" => Field::Flag(&mut self.ecn),
+            _ => return None,
+        })
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Afd<P> {
+        Afd::new(self, link.rate, rng)
+    }
+}
+
+/// A FIFO governed by AFD.
+#[derive(Clone, Debug)]
+pub struct Afd<P> {
+    params: AfdParams,
+    fifo: Fifo<P>,
+    shadow: Shadow,
+    fair: FairShare,
+    next_update: Instant,
+    rng: Rng,
+}
+
+impl<P: Packet> Afd<P> {
+    /// An empty queue on a link of `rate`, if it is constant, made at the origin of time.
+    pub fn new(params: &AfdParams, rate: Option<Rate>, mut rng: Rng) -> Self {
+        let sample = params
+            .sample
+            .unwrap_or_else(|| sample_for(rate, params.shadow));
+        let most = f64::from(params.shadow);
+        Self {
+            params: *params,
+            fifo: Fifo::new(),
+            shadow: Shadow::new(params.shadow, params.table, sample, &mut rng),
+            fair: FairShare {
+                alpha: params.alpha,
+                beta: params.beta,
+                target: params.qtarget.map_or(as_f64(params.limit) / 5.0, f64::from),
+                least: if params.accumulate { 1.0 } else { 0.0 },
+                most,
+                value: most,
+                old: 0.0,
+            },
+            next_update: Instant::ZERO + params.tupdate,
+            rng,
+        }
+    }
+
+    /// Samples an arrival of `bin` if it is its turn.
+    fn sample(&mut self, bin: usize) {
+        if self.params.random {
+            if self.shadow.is_drawn(&mut self.rng) {
+                self.shadow.replace_random(bin, &mut self.rng);
+            }
+        } else if self.shadow.is_turn() {
+            self.shadow.replace_oldest(bin);
+            self.fair.old = as_f64(self.fifo.backlog().packets);
+        }
+    }
+
+    /// `m_fair`; nothing if no flow has more.
+    fn fair_share(&self) -> Option<f64> {
+        if self.params.accumulate {
+            return Some(self.fair.value);
+        }
+        let backlog = as_f64(self.fifo.backlog().packets);
+        let flows = self.shadow.flows();
+        (flows > 1).then(|| self.fair.moved(self.fair.most / f64::from(flows), backlog))
+    }
+
+    /// `D_i` of the flow with `m_i` samples.
+    fn probability(&self, m_i: u32) -> f64 {
+        let (m_i, m_fair) = (f64::from(m_i), self.fair_share());
+        match m_fair {
+            Some(m_fair) if m_i > self.params.tolerance * m_fair => {
+                self.params.gain * (1.0 - m_fair / m_i)
+            }
+            _ => 0.0,
+        }
+    }
+}
+
+impl<P: Packet> Qdisc<P> for Afd<P> {
+    const TIMED: bool = true;
+
+    fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
+        let bin = self.shadow.bin(&pkt.flow());
+        self.sample(bin);
+        let probability = self.probability(self.shadow.count(bin));
+        let signalled = probability > 0.0 && self.rng.uniform() < probability;
+        if signalled && !(self.params.ecn && pkt.ecn() != Ecn::NotEct) {
+            return obs.on_drop(now, pkt, DropReason::Aqm);
+        }
+        if self.fifo.backlog().packets >= self.params.limit {
+            return obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
+        if signalled && pkt.mark_ce() {
+            obs.on_mark(now, &pkt, MarkReason::Aqm);
+        }
+        self.fifo.push(now, pkt);
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Instant, _obs: &mut dyn Observer<P>) -> Option<P> {
+        self.fifo.pop(now).map(|(pkt, _)| pkt)
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+
+    #[inline]
+    fn next_timer(&self) -> Option<Instant> {
+        self.params.accumulate.then_some(self.next_update)
+    }
+
+    fn on_timer(&mut self, now: Instant) {
+        if self.params.accumulate && self.next_update <= now {
+            self.fair.update(self.fifo.backlog().packets);
+            self.next_update = now + self.params.tupdate;
+        }
+    }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        vec![
+            Statistic::count("flows", self.shadow.flows().into()),
+            Statistic::real("fair_share", self.fair_share().unwrap_or(self.fair.most)),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests;

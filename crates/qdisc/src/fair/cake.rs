@@ -1,0 +1,398 @@
+//! CAKE: Common Applications Kept Enhanced.
+//!
+//! # Source
+//!
+//! Linux 6.1 `net/sched/sch_cake.c`; the keywords are those of iproute2. Høiland-Jørgensen, Täht and
+//! Morton, "Piece of CAKE" (LANMAN 2018), describes it.
+//!
+//! # Law
+//!
+//! A shaper around tins, in each tin fair queueing of flows and hosts, on each flow COBALT.
+//!
+//! ```text
+//! arrival    DSCP chooses the tin, the flow's hash one of 1024 queues, 8 ways to a set
+//!            an idle flow joins the end of NEW with a turn of quantum bytes; it is sparse
+//!            buffer > limit: the longest queue of all tins loses its oldest packets
+//! departure  the shaper: no packet while time_next > now, and failsafe_next > now
+//!            the tin: the last one within its threshold, else the one due first
+//!                     (without a shaper: round robin by weight)
+//!            the flow: one of DECAYING (at the first look), NEW, OLD, in this order
+//!                     turn used up: the next turn, END of OLD; a flow with packets is bulk now
+//!                     empty: out, or to the end of DECAYING until its law has forgotten
+//!            COBALT may mark the packet, or drop it unless it is the flow's last
+//!            a packet of L bytes moves time_next by L / rate, failsafe_next by 3/2 of that
+//! ```
+//!
+//! A turn is `quantum / h` where `h` is the number of bulk flows of the flow's source host, of its
+//! destination host or of the busier of both, as `flowmode` has it. So hosts share first, then flows.
+//!
+//! # Differences from Linux
+//!
+//! | here | Linux | effect |
+//! |---|---|---|
+//! | the buffer counts packets' bytes | kernel memory, half as much again for full packets | `memlimit` and its default hold more |
+//! | another hash, of each direction apart | one hash of both directions of a flow | none unless both pass one queue |
+//! | no `autorate-ingress`, `fwmark`, filters, `ether-vlan`, negative overhead | optional | none at the defaults |
+//! | no GSO: every packet is one segment | splits batches by default | none |
+//! | intervals of any length | a gap between signals loses the bits of the interval above 2^32 ns | none below 4.29 s |
+
+mod acks;
+mod diffserv;
+mod flows;
+mod longest;
+mod options;
+mod pace;
+mod rota;
+mod statistics;
+mod tin;
+
+use sojourn_net::{Bytes, Dscp, Instant, Packet, Rng};
+
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::parts::pool::Pool;
+use diffserv::Classes;
+use longest::Longest;
+pub(crate) use options::SHORTHANDS;
+pub use options::{AckFilter, CakeParams, Diffserv, FlowMode};
+use pace::{Count, Shaper};
+use rota::FLOWS;
+use tin::{Tin, Tuning};
+
+/// Packets of the MTU that the buffer holds at most, unless more was asked for.
+const MOST_PACKETS: u64 = 10_240;
+
+/// A shaper with tins of fair queues governed by COBALT.
+#[derive(Clone, Debug)]
+pub struct Cake<P> {
+    params: CakeParams,
+    classes: Classes,
+    count: Count,
+    shaper: Shaper,
+    tins: Vec<Tin>,
+    /// The tin whose turn it is where there is no shaper.
+    current: usize,
+    pool: Pool<P>,
+    backlog: Backlog,
+    longest: Longest,
+    limit: u64,
+    /// When a packet that was held back may leave.
+    wake: Option<Instant>,
+    memory_used: u64,
+    sizes: statistics::Sizes,
+    rng: Rng,
+}
+
+/// A queue by tin and flow.
+#[derive(Clone, Copy, Debug)]
+struct At {
+    tin: usize,
+    flow: usize,
+}
+
+impl At {
+    const fn queue(self) -> usize {
+        self.tin * FLOWS + self.flow
+    }
+}
+
+impl<P: Packet> Cake<P> {
+    /// An empty queue for packets of up to `mtu` bytes, link header included.
+    pub fn new(params: &CakeParams, mtu: Bytes, mut rng: Rng) -> Self {
+        let rate = params.bandwidth.map_or(0, |rate| rate.bits_per_sec() / 8);
+        let rate = rate.max(u64::from(params.bandwidth.is_some()));
+        let classes = Classes::of(params.diffserv, rate);
+        let tuning = Tuning::of(params.rtt, mtu);
+        let perturbation = rng.next_u64();
+        let tins: Vec<_> = (classes.shares.iter())
+            .map(|&share| Tin::new(share, &tuning, params.flowmode, perturbation))
+            .collect();
+        Self {
+            count: Count::new(params),
+            shaper: Shaper::new(tins[0].pace()),
+            longest: Longest::new(tins.len() * FLOWS),
+            limit: limit(params, rate, mtu),
+            params: params.clone(),
+            classes,
+            tins,
+            current: 0,
+            pool: Pool::new(),
+            backlog: Backlog::default(),
+            wake: None,
+            memory_used: 0,
+            sizes: statistics::Sizes::default(),
+            rng,
+        }
+    }
+
+    /// Removes the oldest packet of a queue and says when it arrived.
+    #[inline]
+    fn pop(&mut self, at: At) -> Option<(P, Instant)> {
+        let tin = &mut self.tins[at.tin];
+        let list = &mut tin.flows[at.flow].list;
+        let (pkt, arrived) = self.pool.pop(list)?;
+        let size = pkt.size();
+        self.longest.shrink(at.queue(), list.bytes().0);
+        tin.backlog -= size.0;
+        self.backlog.packets -= 1;
+        self.backlog.bytes -= size;
+        Some((pkt, arrived))
+    }
+
+    /// Makes room: the longest queue loses its oldest packet.
+    #[cold]
+    fn drop_longest(&mut self, now: Instant, obs: &mut dyn Observer<P>) {
+        let queue = self.longest.find();
+        let at = At {
+            tin: queue / FLOWS,
+            flow: queue % FLOWS,
+        };
+        let Some((pkt, _)) = self.pop(at) else {
+            return;
+        };
+        let tin = &mut self.tins[at.tin];
+        let control = &mut tin.flows[at.flow].control;
+        tin.counts.unresponsive += u64::from(control.on_full(&tin.law, now));
+        tin.counts.drops += 1;
+        if self.params.ingress {
+            self.charge(at.tin, self.count.adjusted(pkt.size()), now, false);
+        }
+        obs.on_drop(now, pkt, DropReason::Overlimit);
+    }
+
+    /// Drops the acknowledgement that the newest packet of a queue makes superfluous.
+    #[cold]
+    fn filter_acks(&mut self, at: At, now: Instant, obs: &mut dyn Observer<P>) {
+        let tin = &mut self.tins[at.tin];
+        let list = &mut tin.flows[at.flow].list;
+        let Some(place) = acks::superfluous(&self.pool, list, self.params.ack_filter) else {
+            return;
+        };
+        let Some((ack, _)) = self.pool.remove(list, place) else {
+            return;
+        };
+        tin.counts.acks += 1;
+        tin.backlog -= ack.size().0;
+        self.backlog.packets -= 1;
+        self.backlog.bytes -= ack.size();
+        if self.params.ingress {
+            self.charge(at.tin, self.count.adjusted(ack.size()), now, false);
+        }
+        obs.on_drop(now, ack, DropReason::Aqm);
+    }
+
+    /// Counts a packet of so many bytes against the shaper and its tin's share.
+    #[inline]
+    fn charge(&mut self, tin: usize, counted: u64, now: Instant, sent: bool) {
+        self.tins[tin].charge(counted, now);
+        self.shaper.charge(counted, sent);
+    }
+
+    /// Counts a packet against what its flow and its tin may still send.
+    #[inline]
+    fn spend(&mut self, at: At, counted: u64) {
+        let counted = i64::try_from(counted).unwrap_or(i64::MAX);
+        let tin = &mut self.tins[at.tin];
+        tin.deficit -= counted;
+        tin.flows[at.flow].deficit -= counted;
+    }
+
+    /// The tin that sends next, if any has an active flow.
+    #[inline]
+    fn choose_tin(&mut self, now: Instant) -> Option<usize> {
+        if !self.shaper.is_unlimited() {
+            return self.most_urgent_tin(now);
+        }
+        if !self.tins.iter().any(|tin| tin.flows.is_active()) {
+            return None;
+        }
+        // What is owed falls with every round.
+        loop {
+            let tin = &mut self.tins[self.current];
+            if tin.deficit >= 0 && tin.flows.is_active() {
+                return Some(self.current);
+            }
+            if tin.deficit <= 0 {
+                tin.deficit += tin.quantum;
+            }
+            self.current = (self.current + 1) % self.tins.len();
+        }
+    }
+
+    /// The last tin within its share, else the one that will be first.
+    fn most_urgent_tin(&self, now: Instant) -> Option<usize> {
+        let mut best: Option<(usize, Instant)> = None;
+        for (at, tin) in self.tins.iter().enumerate() {
+            let due = tin.time_next;
+            let urgent = due <= now || best.is_none_or(|(_, first)| due <= first);
+            if tin.flows.is_active() && urgent {
+                best = Some((at, due));
+            }
+        }
+        best.map(|(at, _)| at)
+    }
+
+    /// Takes a packet from the flow whose turn it is in `tin`; `None`: look for a tin again.
+    #[inline]
+    fn serve(
+        &mut self,
+        tin: usize,
+        first_look: &mut bool,
+        now: Instant,
+        obs: &mut dyn Observer<P>,
+    ) -> Option<P> {
+        // Each turn sends or drops a packet, retires a flow or adds to what one may send.
+        loop {
+            let flows = &mut self.tins[tin].flows;
+            let flow = flows.first(std::mem::take(first_look))?;
+            if flows[flow].deficit <= 0 {
+                flows.next_turn(flow, &mut self.rng);
+                continue;
+            }
+            let at = At { tin, flow };
+            if let Some(pkt) = self.take(at, now, obs) {
+                return Some(pkt);
+            }
+            let Tin {
+                flows, law, counts, ..
+            } = &mut self.tins[tin];
+            let flow = &mut flows[at.flow];
+            if flow.list.packets() == 0 {
+                counts.unresponsive -= u64::from(flow.control.on_empty(law, now));
+                let calm = flow.control.is_at_rest(now);
+                flows.retire(at.flow, calm);
+                return None;
+            }
+        }
+    }
+
+    /// Takes a packet from a flow as its law allows; `None` if it has none, or if a drop counted
+    /// as sent.
+    #[inline]
+    fn take(&mut self, at: At, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
+        let ingress = self.params.ingress;
+        loop {
+            let (mut pkt, arrived) = self.pop(at)?;
+            let Tin {
+                flows, law, counts, ..
+            } = &mut self.tins[at.tin];
+            let sharing = if ingress { flows.census.bulk } else { 0 };
+            let flow = &mut flows[at.flow];
+            let sojourn = now.since(arrived);
+            let signal = flow.control.next_signal(law, sojourn, sharing, now);
+            let marked = signal && pkt.mark_ce();
+            if marked {
+                counts.marks += 1;
+                obs.on_mark(now, &pkt, MarkReason::Aqm);
+            }
+            let unheard = signal && !marked;
+            let dropped = flow.control.settle(law, unheard, now, &mut self.rng);
+            if !dropped || flow.list.packets() == 0 {
+                counts.delay.add(sojourn);
+                let counted = self.count.adjusted(pkt.size());
+                self.charge(at.tin, counted, now, true);
+                self.spend(at, counted);
+                self.longest.on_sent();
+                return Some(pkt);
+            }
+            counts.drops += 1;
+            let counted = self.count.adjusted(pkt.size());
+            obs.on_drop(now, pkt, DropReason::Aqm);
+            if ingress {
+                self.charge(at.tin, counted, now, false);
+                self.spend(at, counted);
+                return None;
+            }
+        }
+    }
+}
+
+impl<P: Packet> Qdisc<P> for Cake<P> {
+    const TIMED: bool = true;
+
+    fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
+        let tin = self.classes.tin(pkt.dscp());
+        if self.params.wash {
+            pkt.set_dscp(Dscp::DEFAULT);
+        }
+        let size = pkt.size();
+        let class = &mut self.tins[tin];
+        let flow = class.flows.place(&pkt.flow());
+        let at = At { tin, flow };
+        if class.backlog == 0 {
+            class.time_next = class.time_next.max(now);
+            if self.backlog.packets == 0 {
+                self.shaper.forget(now);
+            }
+        }
+        self.sizes.add(&self.count, size);
+        class.backlog += size.0;
+        class.counts.packets += 1;
+        class.counts.bytes += size.0;
+        class.counts.longest = class.counts.longest.max(size.0);
+        self.backlog.packets += 1;
+        self.backlog.bytes += size;
+        self.pool.push(&mut class.flows[flow].list, now, pkt);
+        if self.params.ack_filter != AckFilter::Off {
+            self.filter_acks(at, now, obs);
+        }
+        let flows = &mut self.tins[tin].flows;
+        self.longest.grow(at.queue(), flows[flow].list.bytes().0);
+        flows.wake(flow, &mut self.rng);
+        self.memory_used = self.memory_used.max(self.backlog.bytes.0);
+        while self.backlog.bytes.0 > self.limit {
+            self.drop_longest(now, obs);
+        }
+    }
+
+    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
+        self.wake = None;
+        let mut first_look = true;
+        // Each turn sends, drops or retires a flow that is empty.
+        while self.backlog.packets > 0 {
+            if let Some(open) = self.shaper.closed_until(now) {
+                self.wake = Some(open);
+                return None;
+            }
+            let tin = self.choose_tin(now)?;
+            if let Some(pkt) = self.serve(tin, &mut first_look, now, obs) {
+                return Some(pkt);
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    #[inline]
+    fn next_timer(&self) -> Option<Instant> {
+        self.wake
+    }
+
+    fn on_timer(&mut self, _now: Instant) {
+        self.wake = None;
+    }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        statistics::of(self)
+    }
+}
+
+/// Bytes the buffer holds: what was asked for, else four round trips of the shaper, at least 4 MB.
+fn limit(params: &CakeParams, rate: u64, mtu: Bytes) -> u64 {
+    let most = mtu.0.saturating_mul(MOST_PACKETS);
+    match params.memlimit {
+        Some(limit) => limit.0,
+        None if rate == 0 => most,
+        None => {
+            let trips = u128::from(rate) * u128::from(params.rtt.as_micros()) / 250_000;
+            let trips = u64::try_from(trips).unwrap_or(u64::MAX);
+            trips.max(4 << 20).min(most)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

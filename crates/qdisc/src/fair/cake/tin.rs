@@ -1,0 +1,142 @@
+//! A class of packets: its share, its law and what it counts.
+
+use sojourn_net::{Bytes, Duration, Instant};
+
+use super::flows::Flows;
+use super::options::FlowMode;
+use super::pace::Pace;
+use crate::aqm::cobalt::Law;
+
+/// What the law of every tin begins with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tuning {
+    target: Duration,
+    interval: Duration,
+    mtu: Bytes,
+}
+
+impl Tuning {
+    /// For a round trip of `rtt`, in microseconds as `tc` and Linux hand it on.
+    pub(super) fn of(rtt: Duration, mtu: Bytes) -> Self {
+        let micros = rtt.as_micros();
+        Self {
+            target: Duration::from_micros((micros / 20).max(1)),
+            interval: Duration::from_micros(micros.max(1)),
+            mtu,
+        }
+    }
+}
+
+/// One tin.
+#[derive(Clone, Debug)]
+pub(super) struct Tin {
+    pub(super) flows: Flows,
+    pub(super) law: Law,
+    /// What it may use before others come first, in bytes a second; 0 is unlimited.
+    pub(super) threshold: u64,
+    pace: Option<Pace>,
+    /// Until when its share is used up.
+    pub(super) time_next: Instant,
+    /// Its weight where there is no shaper, and what is left of it.
+    pub(super) quantum: i64,
+    pub(super) deficit: i64,
+    pub(super) backlog: u64,
+    pub(super) counts: Counts,
+}
+
+/// What a tin counts.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) drops: u64,
+    pub(super) marks: u64,
+    pub(super) acks: u64,
+    pub(super) longest: u64,
+    /// Flows that BLUE drops from.
+    pub(super) unresponsive: u64,
+    pub(super) delay: Delay,
+}
+
+/// Moving averages of the delay, in nanoseconds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Delay {
+    pub(super) peak: u64,
+    pub(super) average: u64,
+    pub(super) base: u64,
+}
+
+impl Tin {
+    /// With `threshold` bytes a second of its own; 0 is unlimited.
+    pub(super) fn new(
+        (threshold, quantum): (u64, i64),
+        tuning: &Tuning,
+        mode: FlowMode,
+        perturbation: u64,
+    ) -> Self {
+        let pace = (threshold > 0).then(|| Pace::of(threshold));
+        let mtu_time = pace.map_or(Duration::ZERO, |pace| pace.time(tuning.mtu.0));
+        let longer = Duration::from_nanos(mtu_time.as_nanos() * 3 / 2);
+        let target = longer.max(tuning.target);
+        let flow_quantum = match pace {
+            Some(_) => (threshold >> 12).clamp(300, 1_514),
+            None => 1_514,
+        };
+        Self {
+            flows: Flows::new(
+                mode,
+                u32::try_from(flow_quantum).unwrap_or(1_514),
+                perturbation,
+            ),
+            law: Law {
+                target,
+                interval: (tuning.interval + target - tuning.target).max(target.times(2)),
+                mtu_time,
+                increment: 1 << 24,
+                decrement: 1 << 20,
+            },
+            threshold,
+            pace,
+            time_next: Instant::ZERO,
+            quantum: quantum.max(1),
+            deficit: 0,
+            backlog: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// The pace of its share.
+    pub(super) const fn pace(&self) -> Option<Pace> {
+        self.pace
+    }
+
+    /// Counts a packet against the share: what was not used before now is lost, but for one packet.
+    #[inline]
+    pub(super) fn charge(&mut self, counted: u64, now: Instant) {
+        if let Some(pace) = self.pace {
+            let time = pace.time(counted);
+            if self.time_next < now {
+                self.time_next += time;
+            } else {
+                self.time_next = self.time_next.max(now + time);
+            }
+        }
+    }
+}
+
+impl Delay {
+    #[inline]
+    pub(super) fn add(&mut self, delay: Duration) {
+        let delay = delay.as_nanos();
+        let faster = |yes: bool| if yes { 2 } else { 8 };
+        self.average = average(self.average, delay, 8);
+        self.peak = average(self.peak, delay, faster(delay > self.peak));
+        self.base = average(self.base, delay, faster(delay < self.base));
+    }
+}
+
+/// A moving average that takes 2^-`shift` of each sample.
+#[inline]
+const fn average(old: u64, sample: u64, shift: u32) -> u64 {
+    old - (old >> shift) + (sample >> shift)
+}

@@ -1,0 +1,385 @@
+//! Cocoa: fair queueing whose limit for a flow follows what its congestion control needs.
+//!
+//! # Source
+//!
+//! Bachl, Zseby and Fabini, "Cocoa: Congestion Control Aware Queuing", 2019, and their module for
+//! Linux 4.19.
+//!
+//! # Law
+//!
+//! The scheduler is [`crate::Fq`]'s; each flow has a `limit` of its own, which starts at
+//! `flow_limit` and is judged at each of the flow's losses. A *loss-free interval* is the time
+//! from one loss to the next; it knows for how long the flow's queue was empty, the packets sent
+//! meanwhile and the least backlog that a departure left. An arrival that finds `limit` packets of
+//! its flow is treated by the first case that holds:
+//!
+//! ```text
+//! A  the queue was empty in this interval, the limit has not grown since the last loss and this
+//!    is not the first interval:
+//!       limit = min(limit + sent / active * idle, limit * max_increase); the arrival is kept
+//! B  first interval, or the limit has grown: drop; guard
+//! C  the guard is over: the n newest packets are dropped and limit -= n, where n is the least
+//!    backlog of the longest interval under this guard; drop; guard
+//! D  drop; the next interval begins
+//!
+//! guard: for guard_interval times the longest interval, at most max_monitoring_interval; its
+//!        first interval begins
+//! ```
+//!
+//! So a queue that ran empty at the bottom of the sawtooth is made longer at its next top, at
+//! once, by what could have been sent meanwhile; one that stood is made shorter by what stood.
+//!
+//! # Differences between the profiles
+//!
+//! | `rfc` (the paper) | `linux` (the authors' module) |
+//! |---|---|
+//! | a guard is over at its end | after its end |
+//! | in A, an arrival that still does not fit is treated by B | is kept: the queue holds one too many |
+//!
+//! # Differences of both from the module
+//!
+//! | here | there | effect |
+//! |---|---|---|
+//! | an interval without a departure does not shrink the limit | its least backlog is 2^64 - 1 | a crash there |
+//! | an interval without an active time does not extend it | a division by 0 | a crash there |
+//! | packets deleted at the tail leave the backlog | they stay in its sum of bytes | statistics |
+//! | the limit never falls below 1 | nor there, but where A kept a packet too many | a flow that is shut out for ever |
+//! | those of [`crate::Fq`] | | |
+
+use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
+
+use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
+use crate::fair::fq::{Scheduler, Turns};
+use crate::link::LinkFacts;
+use crate::parameters::{Field, Params, Profile};
+use crate::parts::round::FlowId;
+
+/// Parameters of [`Cocoa`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CocoaParams {
+    /// Packets that all flows hold together.
+    pub limit: usize,
+    /// Packets that a flow holds at first.
+    pub flow_limit: u32,
+    /// How flows take turns.
+    pub turns: Turns,
+    /// How long a limit is watched before it may shrink, in loss-free intervals.
+    pub guard_interval: f64,
+    /// The most that a limit is multiplied with at once.
+    pub max_increase: f64,
+    /// The longest time that a limit is watched before it may shrink.
+    pub max_monitoring_interval: Duration,
+    /// Whose rules.
+    pub profile: Profile,
+}
+
+impl Default for CocoaParams {
+    fn default() -> Self {
+        Self {
+            limit: 10_000,
+            flow_limit: 100,
+            turns: Turns::default(),
+            guard_interval: 1.25,
+            max_increase: 2.0,
+            max_monitoring_interval: Duration::from_secs(1),
+            profile: Profile::Rfc,
+        }
+    }
+}
+
+impl Params for CocoaParams {
+    type Queue<P: Packet> = Cocoa<P>;
+
+    fn kind(&self) -> &'static str {
+        "cocoa"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
+        Some(match key {
+            "limit" => Field::Packets(&mut self.limit),
+            "flow_limit" => Field::Count(&mut self.flow_limit),
+            "guard_interval" => Field::Fraction(&mut self.guard_interval),
+            "max_increase" => Field::Fraction(&mut self.max_increase),
+            "max_monitoring_interval" => Field::Time(&mut self.max_monitoring_interval),
+            "profile" => Field::Profile(&mut self.profile),
+            _ => return self.turns.field(key),
+        })
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Cocoa<P> {
+        Cocoa::new(self, link.mtu, rng)
+    }
+}
+
+/// Fair queueing with a limit for each flow that follows its need.
+#[derive(Clone, Debug)]
+pub struct Cocoa<P> {
+    limit: usize,
+    flow_limit: u32,
+    law: Law,
+    scheduler: Scheduler<P>,
+    /// One for each flow that was ever seen.
+    controls: Vec<Option<Control>>,
+}
+
+impl<P: Packet> Cocoa<P> {
+    /// An empty queue for packets of up to `mtu` bytes, link header included.
+    pub fn new(params: &CocoaParams, mtu: Bytes, rng: Rng) -> Self {
+        let scheduler = Scheduler::new(&params.turns, mtu, rng);
+        Self {
+            limit: params.limit,
+            flow_limit: params.flow_limit,
+            law: Law {
+                guard_interval: Factor::new(params.guard_interval),
+                max_increase: Factor::new(params.max_increase),
+                longest_guard: params.max_monitoring_interval,
+                profile: params.profile,
+            },
+            controls: vec![None; scheduler.flows()],
+            scheduler,
+        }
+    }
+
+    fn control(&mut self, flow: FlowId, now: Instant) -> &mut Control {
+        let limit = self.flow_limit;
+        self.controls[flow.index()].get_or_insert_with(|| Control::new(limit, now))
+    }
+}
+
+impl<P: Packet> Qdisc<P> for Cocoa<P> {
+    fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
+        if self.scheduler.backlog().packets >= self.limit {
+            return obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
+        if pkt.is_control() {
+            return self.scheduler.append_control(now, pkt);
+        }
+        let flow = self.scheduler.classify(&pkt);
+        if self.scheduler.forget_if_old(flow, now, FORGOTTEN_AFTER) {
+            self.controls[flow.index()] = None;
+        }
+        let packets = self.scheduler.packets(flow);
+        let law = self.law;
+        let control = self.control(flow, now);
+        if packets >= control.limit {
+            match control.overflow(&law, packets, now) {
+                Verdict::Keep => {}
+                Verdict::Drop { newest } => {
+                    for _ in 0..newest {
+                        if let Some(newest) = self.scheduler.take_newest(flow) {
+                            obs.on_drop(now, newest, DropReason::Overlimit);
+                        }
+                    }
+                    return obs.on_drop(now, pkt, DropReason::Overlimit);
+                }
+            }
+        }
+        self.control(flow, now).arrival(now);
+        self.scheduler.append(flow, now, pkt);
+    }
+
+    fn dequeue(&mut self, now: Instant, _obs: &mut dyn Observer<P>) -> Option<P> {
+        let (flow, pkt, _) = self.scheduler.next(now)?;
+        if let Some(flow) = flow {
+            let left = self.scheduler.packets(flow);
+            self.control(flow, now).departure(left, now);
+        }
+        Some(pkt)
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.scheduler.backlog()
+    }
+
+    /// With `limits`: the limit of each flow that was seen, by its place in the table.
+    fn statistics(&self) -> Vec<Statistic> {
+        let limits = self.controls.iter().flatten().map(|control| control.limit);
+        let limits = limits
+            .zip(0..)
+            .map(|(limit, n)| Statistic::count("limit", limit.into()).within("limits", n));
+        self.scheduler
+            .statistics()
+            .into_iter()
+            .chain(limits)
+            .collect()
+    }
+}
+
+/// A flow away for longer is a new one when it comes back, if there are many: its limit is lost.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(10);
+
+#[derive(Clone, Copy, Debug)]
+struct Law {
+    guard_interval: Factor,
+    max_increase: Factor,
+    longest_guard: Duration,
+    profile: Profile,
+}
+
+/// What becomes of an arrival beyond its flow's limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Keep,
+    /// It is dropped, and so many of the newest of its flow with it.
+    Drop {
+        newest: u32,
+    },
+}
+
+/// The limit of one flow and what it is judged by.
+#[derive(Clone, Debug)]
+struct Control {
+    limit: u32,
+    /// The limit has grown since the last loss.
+    enlarged: bool,
+    guard_start: Instant,
+    guard_end: Instant,
+    current: Interval,
+    longest: Interval,
+    /// Since when the queue is empty, if it is and this counts.
+    idle_since: Option<Instant>,
+}
+
+/// A time without loss.
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    start: Instant,
+    end: Instant,
+    idle: Duration,
+    /// The least that a departure left; nothing left yet is not the same as nothing.
+    least: Option<u32>,
+    sent: u64,
+}
+
+impl Control {
+    const fn new(limit: u32, now: Instant) -> Self {
+        Self {
+            limit,
+            enlarged: false,
+            guard_start: now,
+            guard_end: now,
+            current: Interval::new(now),
+            longest: Interval::new(now),
+            idle_since: None,
+        }
+    }
+
+    fn arrival(&mut self, now: Instant) {
+        if let Some(since) = self.idle_since.take() {
+            self.current.idle += now.since(since);
+        }
+    }
+
+    fn departure(&mut self, left: u32, now: Instant) {
+        self.current.sent += 1;
+        self.current.least = Some(self.current.least.map_or(left, |least| least.min(left)));
+        if left == 0 {
+            self.idle_since = Some(now);
+        }
+    }
+
+    /// An arrival has found `packets` of its flow, as many as it may have.
+    fn overflow(&mut self, law: &Law, packets: u32, now: Instant) -> Verdict {
+        let first = self.guard_start == self.guard_end;
+        if self.current.idle > Duration::ZERO && !self.enlarged && !first {
+            self.enlarge(law, now);
+            if law.profile != Profile::Rfc || packets < self.limit {
+                return Verdict::Keep;
+            }
+        }
+        self.current.end = now;
+        let enlarged = std::mem::take(&mut self.enlarged);
+        if enlarged || self.current.length() >= self.longest.length() {
+            self.longest = self.current;
+        }
+        if first || enlarged {
+            self.guard(law, now);
+            return Verdict::Drop { newest: 0 };
+        }
+        let over = match law.profile {
+            Profile::Rfc => now >= self.guard_end,
+            Profile::Linux | Profile::Linux314 => now > self.guard_end,
+        };
+        if !over {
+            self.current = Interval::new(now);
+            return Verdict::Drop { newest: 0 };
+        }
+        let newest = self.longest.least.unwrap_or(0).min(self.limit - 1);
+        self.limit -= newest;
+        self.guard(law, now);
+        Verdict::Drop { newest }
+    }
+
+    /// Makes room for what could have been sent while the queue was empty.
+    fn enlarge(&mut self, law: &Law, now: Instant) {
+        self.enlarged = true;
+        let Interval {
+            start, idle, sent, ..
+        } = self.current;
+        let active = now.since(start).saturating_sub(idle);
+        let missed = u128::from(sent) * u128::from(idle.as_nanos());
+        if let Some(missed) = missed.checked_div(u128::from(active.as_nanos())) {
+            let wanted = u64::from(self.limit).saturating_add(saturating(missed));
+            let most = law.max_increase.of(u64::from(self.limit));
+            self.limit = u32::try_from(wanted.min(most)).unwrap_or(u32::MAX);
+        }
+    }
+
+    /// Watches the limit for a while before it may shrink.
+    fn guard(&mut self, law: &Law, now: Instant) {
+        let wanted = law.guard_interval.of(self.longest.length().as_nanos());
+        self.guard_start = now;
+        self.guard_end = now + Duration::from_nanos(wanted).min(law.longest_guard);
+        self.idle_since = None;
+        self.current = Interval::new(now);
+        self.longest = self.current;
+    }
+}
+
+impl Interval {
+    const fn new(now: Instant) -> Self {
+        Self {
+            start: now,
+            end: now,
+            idle: Duration::ZERO,
+            least: None,
+            sent: 0,
+        }
+    }
+
+    fn length(&self) -> Duration {
+        self.end.since(self.start)
+    }
+}
+
+/// A multiplier in millionths, so that 1.1 times 100 is 110.
+#[derive(Clone, Copy, Debug)]
+struct Factor(u64);
+
+impl Factor {
+    const ONE: f64 = 1e6;
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a float saturates; a factor is not negative"
+    )]
+    fn new(factor: f64) -> Self {
+        Self((factor * Self::ONE).round() as u64)
+    }
+
+    /// The product, rounded down.
+    fn of(self, n: u64) -> u64 {
+        saturating(u128::from(n) * u128::from(self.0) / 1_000_000)
+    }
+}
+
+fn saturating(n: u128) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod trajectory;

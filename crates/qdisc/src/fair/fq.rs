@@ -1,0 +1,509 @@
+//! fq: a queue per flow, limited in itself, round robin with flows that come back first.
+//!
+//! # Source
+//!
+//! Linux 6.1 `net/sched/sch_fq.c`, as it treats packets that are forwarded.
+//!
+//! # Law
+//!
+//! A packet joins the queue of its flow, or is dropped if `flow_limit` packets wait there or
+//! `limit` in all. A flow without a place joins the end of the *new* list; its first time it has
+//! `initial_quantum` of credit, later what it had left, but at least a `quantum` after more than
+//! `refill_delay` without a place. The next packet comes from the first flow of the new list, else
+//! of the *old* one:
+//!
+//! ```text
+//! credit <= 0      credit += quantum; to the end of old; look again
+//! empty            from new, if old is not empty: to the end of old; else it loses its place;
+//!                  look again
+//! not yet due      it waits apart for its time, then joins the end of old; look again
+//! otherwise        credit -= size; send
+//! ```
+//!
+//! With `maxrate` a flow that has used up its credit is due again when the larger of its packet
+//! and a quantum is sent at that rate (at most a second later, and by up to half of it sooner if
+//! it comes late); at `low_rate_threshold` or less every packet is spaced. The box's own packets
+//! are served before all others and are bound by `limit` alone.
+//!
+//! # Differences from Linux
+//!
+//! | here | Linux | effect |
+//! |---|---|---|
+//! | flows hashed with `SplitMix64` | siphash; the socket where the sender is local | which flows collide |
+//! | no pacing by socket, no `horizon` | the rate and the send times of local senders | none for what is forwarded |
+//! | a paced packet leaves when it is due | up to 10 µs later (`timer_slack`) | below 10 µs |
+//! | no `buckets` | trees in which flows are found | none |
+//! | the delay of a refill in nanoseconds | in ticks of the kernel, 1 ms at HZ=1000 | a refill 1 ms sooner or later |
+//! | a flow is forgotten when it comes back | when another is looked up near it | from 2048 flows on, which flow |
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
+
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::link::LinkFacts;
+use crate::parameters::{Field, Params, Shorthand};
+use crate::parts::pool::{List, Pool};
+use crate::parts::round::{FlowId, Round};
+
+/// Parameters of [`Fq`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FqParams {
+    /// Packets that all flows hold together.
+    pub limit: usize,
+    /// Packets that one flow holds.
+    pub flow_limit: u32,
+    /// How flows take turns.
+    pub turns: Turns,
+    /// Mark every packet that waited longer than this.
+    pub ce_threshold: Option<Duration>,
+    /// Most that a flow may send.
+    pub maxrate: Option<Rate>,
+    /// At this rate or less every packet of a flow is spaced, not every quantum.
+    pub low_rate_threshold: Option<Rate>,
+}
+
+/// What Linux takes if no `low_rate_threshold` is given.
+const LOW_RATE: u64 = 550_000;
+
+/// How the flows of [`Fq`] and [`crate::Cocoa`] take turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turns {
+    /// Bytes a flow may send in its turn; twice the MTU if not given.
+    pub quantum: Option<Bytes>,
+    /// Bytes a flow may send in its first turn; ten times the MTU if not given.
+    pub initial_quantum: Option<Bytes>,
+    /// A flow away for longer comes back with a quantum of credit.
+    pub refill_delay: Duration,
+    /// Bits of the hash that tell flows apart.
+    pub orphan_mask: u32,
+}
+
+impl Default for FqParams {
+    fn default() -> Self {
+        Self {
+            limit: 10_000,
+            flow_limit: 100,
+            turns: Turns::default(),
+            ce_threshold: None,
+            maxrate: None,
+            low_rate_threshold: None,
+        }
+    }
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self {
+            quantum: None,
+            initial_quantum: None,
+            refill_delay: Duration::from_millis(40),
+            orphan_mask: 1_023,
+        }
+    }
+}
+
+impl Params for FqParams {
+    type Queue<P: Packet> = Fq<P>;
+
+    fn kind(&self) -> &'static str {
+        "fq"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
+        Some(match key {
+            "limit" => Field::Packets(&mut self.limit),
+            "flow_limit" => Field::Count(&mut self.flow_limit),
+            "ce_threshold" => Field::OptionalTime(&mut self.ce_threshold),
+            "maxrate" => Field::OptionalRate(&mut self.maxrate),
+            "low_rate_threshold" => Field::OptionalRate(&mut self.low_rate_threshold),
+            _ => return self.turns.field(key),
+        })
+    }
+
+    fn shorthands(&self) -> &'static [Shorthand] {
+        // Packets that are forwarded bear no send time: what `pacing` could delay are `maxrate`'s.
+        &[("pacing", &[]), ("nopacing", &[("maxrate", "")])]
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Fq<P> {
+        Fq::new(self, link.mtu, rng)
+    }
+}
+
+impl Turns {
+    pub(crate) fn field(&mut self, key: &str) -> Option<Field<'_>> {
+        Some(match key {
+            "quantum" => Field::OptionalSize(&mut self.quantum),
+            "initial_quantum" => Field::OptionalSize(&mut self.initial_quantum),
+            "refill_delay" => Field::Time(&mut self.refill_delay),
+            "orphan_mask" => Field::Count(&mut self.orphan_mask),
+            _ => return None,
+        })
+    }
+}
+
+/// Fair queueing with a limit for each flow.
+#[derive(Clone, Debug)]
+pub struct Fq<P> {
+    params: FqParams,
+    pace: Option<Pace>,
+    scheduler: Scheduler<P>,
+    /// Drops at the limit of a flow.
+    flows_plimit: u64,
+}
+
+impl<P: Packet> Fq<P> {
+    /// An empty queue for packets of up to `mtu` bytes, link header included.
+    pub fn new(params: &FqParams, mtu: Bytes, rng: Rng) -> Self {
+        Self {
+            params: *params,
+            pace: params.maxrate.map(|rate| Pace {
+                rate,
+                each: rate.bits_per_sec()
+                    <= params
+                        .low_rate_threshold
+                        .map_or(LOW_RATE, Rate::bits_per_sec),
+            }),
+            scheduler: Scheduler::new(&params.turns, mtu, rng),
+            flows_plimit: 0,
+        }
+    }
+}
+
+impl<P: Packet> Qdisc<P> for Fq<P> {
+    const TIMED: bool = true;
+
+    #[inline]
+    fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
+        if self.scheduler.backlog().packets >= self.params.limit {
+            return obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
+        if pkt.is_control() {
+            return self.scheduler.append_control(now, pkt);
+        }
+        let flow = self.scheduler.classify(&pkt);
+        self.scheduler.forget_if_old(flow, now, FORGOTTEN_AFTER);
+        if self.scheduler.packets(flow) >= self.params.flow_limit {
+            self.flows_plimit += 1;
+            return obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
+        self.scheduler.append(flow, now, pkt);
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
+        let (flow, mut pkt, ready) = self.scheduler.next(now)?;
+        let Some(flow) = flow else {
+            return Some(pkt);
+        };
+        if let Some(pace) = self.pace {
+            self.scheduler.pace(flow, pace, pkt.size(), now);
+        }
+        let late = self
+            .params
+            .ce_threshold
+            .is_some_and(|threshold| now.since(ready) > threshold);
+        if late && pkt.mark_ce() {
+            obs.on_mark(now, &pkt, MarkReason::CeThreshold);
+        }
+        Some(pkt)
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.scheduler.backlog()
+    }
+
+    #[inline]
+    fn next_timer(&self) -> Option<Instant> {
+        self.scheduler.next_due()
+    }
+
+    fn on_timer(&mut self, now: Instant) {
+        self.scheduler.release(now);
+    }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        let mut numbers = self.scheduler.statistics();
+        numbers.push(Statistic::count("flows_plimit", self.flows_plimit));
+        numbers
+    }
+}
+
+/// A flow away for longer is a new one when it comes back, if there are many.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(3);
+/// Fewer flows are never too many.
+const MANY_FLOWS: usize = 2_048;
+
+/// How fast a flow may send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    rate: Rate,
+    /// Every packet is spaced, whatever credit there is.
+    each: bool,
+}
+
+/// The flows, their packets and their turns, apart from the limits, so that Cocoa can set its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Scheduler<P> {
+    quantum: i64,
+    initial_credit: i64,
+    refill_delay: Duration,
+    mask: u32,
+    perturbation: u64,
+    pool: Pool<P>,
+    backlog: Backlog,
+    flows: Vec<Flow>,
+    new: Round,
+    old: Round,
+    /// Links of `new` and `old`; a flow is in at most one of them.
+    links: Vec<FlowId>,
+    /// Flows that wait apart, by the time at which they are due.
+    throttled: BinaryHeap<Reverse<(Instant, FlowId)>>,
+    control: List,
+    /// Flows that were seen, and those of them that have no place.
+    seen: usize,
+    detached: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Flow {
+    list: List,
+    /// What it may still send in its turn.
+    credit: i64,
+    /// Its next packet may not leave earlier; [`Instant::ZERO`]: it was never paced.
+    due: Instant,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// The flow has never sent.
+    Unknown,
+    /// In one of the lists, or waiting apart.
+    Listed,
+    /// In none, since then.
+    Detached(Instant),
+}
+
+impl<P: Packet> Scheduler<P> {
+    pub(crate) fn new(turns: &Turns, mtu: Bytes, mut rng: Rng) -> Self {
+        let mtus = |n| Bytes(n * mtu.0);
+        let flow_credit = signed(turns.initial_quantum.unwrap_or(mtus(10)));
+        let flow = Flow {
+            list: List::EMPTY,
+            credit: flow_credit,
+            due: Instant::ZERO,
+            place: Place::Unknown,
+        };
+        let number = turns.orphan_mask as usize + 1;
+        Self {
+            quantum: signed(turns.quantum.unwrap_or(mtus(2))),
+            refill_delay: turns.refill_delay,
+            mask: turns.orphan_mask,
+            perturbation: rng.next_u64(),
+            pool: Pool::new(),
+            backlog: Backlog::default(),
+            flows: vec![flow; number],
+            new: Round::EMPTY,
+            old: Round::EMPTY,
+            links: vec![FlowId::NONE; number],
+            initial_credit: flow_credit,
+            throttled: BinaryHeap::new(),
+            control: List::EMPTY,
+            seen: 0,
+            detached: 0,
+        }
+    }
+
+    /// How many flows were seen, how many of them have no turn to come, how many wait apart.
+    pub(crate) fn statistics(&self) -> Vec<Statistic> {
+        vec![
+            Statistic::count("flows", self.seen as u64),
+            Statistic::count("inactive", self.detached as u64),
+            Statistic::count("throttled", self.throttled.len() as u64),
+        ]
+    }
+
+    /// How many flows there may be.
+    pub(crate) fn flows(&self) -> usize {
+        self.flows.len()
+    }
+
+    #[inline]
+    pub(crate) const fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    /// The flow that `pkt` belongs to.
+    #[inline]
+    pub(crate) fn classify(&self, pkt: &P) -> FlowId {
+        FlowId::masked(pkt.flow().digest(self.perturbation), self.mask)
+    }
+
+    /// How many packets of `flow` wait.
+    #[inline]
+    pub(crate) fn packets(&self, flow: FlowId) -> u32 {
+        self.flows[flow.index()].list.packets()
+    }
+
+    /// Appends `pkt` to its flow, whatever the limits.
+    #[inline]
+    pub(crate) fn append(&mut self, id: FlowId, now: Instant, pkt: P) {
+        let flow = &mut self.flows[id.index()];
+        if flow.place != Place::Listed {
+            if let Place::Detached(since) = flow.place
+                && now.since(since) > self.refill_delay
+            {
+                flow.credit = flow.credit.max(self.quantum);
+            }
+            match flow.place {
+                Place::Unknown => self.seen += 1,
+                Place::Listed | Place::Detached(_) => self.detached -= 1,
+            }
+            flow.place = Place::Listed;
+            self.new.push(&mut self.links, id);
+        }
+        self.backlog.packets += 1;
+        self.backlog.bytes += pkt.size();
+        self.pool.push(&mut flow.list, now, pkt);
+    }
+
+    /// Appends a packet of the box itself, which goes before all others.
+    pub(crate) fn append_control(&mut self, now: Instant, pkt: P) {
+        self.backlog.packets += 1;
+        self.backlog.bytes += pkt.size();
+        self.pool.push(&mut self.control, now, pkt);
+    }
+
+    /// Makes `flow` a new one if it was away for longer than `age` and flows are many; says
+    /// whether it did.
+    #[inline]
+    pub(crate) fn forget_if_old(&mut self, id: FlowId, now: Instant, age: Duration) -> bool {
+        if self.seen < MANY_FLOWS || 2 * self.detached <= self.seen {
+            return false;
+        }
+        let flow = &mut self.flows[id.index()];
+        let Place::Detached(since) = flow.place else {
+            return false;
+        };
+        let old = now.since(since) > age;
+        if old {
+            flow.credit = self.initial_credit;
+            flow.due = Instant::ZERO;
+            flow.place = Place::Unknown;
+            self.seen -= 1;
+            self.detached -= 1;
+        }
+        old
+    }
+
+    /// After a packet of `size` of `flow`: when the next may leave.
+    pub(crate) fn pace(&mut self, id: FlowId, pace: Pace, size: Bytes, now: Instant) {
+        const LONGEST: Duration = Duration::from_secs(1);
+        let flow = &mut self.flows[id.index()];
+        let mut paced = size;
+        if pace.each {
+            flow.credit = 0;
+        } else {
+            paced = paced.max(Bytes(self.quantum.unsigned_abs()));
+            if flow.credit > 0 {
+                return;
+            }
+        }
+        let mut gap = pace.rate.serialise(paced).min(LONGEST);
+        if flow.due > Instant::ZERO {
+            gap = gap.saturating_sub(
+                now.saturating_since(flow.due)
+                    .min(Duration::from_nanos(gap.as_nanos() / 2)),
+            );
+        }
+        flow.due = now + gap;
+    }
+
+    /// When the next of the flows that wait apart is due, if no other can send.
+    #[inline]
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        let Reverse((due, _)) = *self.throttled.peek()?;
+        let others = self.new.first().is_some() || self.old.first().is_some();
+        (!others && self.control.packets() == 0).then_some(due)
+    }
+
+    /// Gives the flows that are due a place again.
+    #[inline]
+    pub(crate) fn release(&mut self, now: Instant) {
+        while let Some(&Reverse((due, id))) = self.throttled.peek() {
+            if due > now {
+                break;
+            }
+            self.throttled.pop();
+            self.old.push(&mut self.links, id);
+        }
+    }
+
+    /// Removes the newest packet of `flow`, which keeps its place.
+    pub(crate) fn take_newest(&mut self, flow: FlowId) -> Option<P> {
+        let (pkt, _) = self.pool.pop_newest(&mut self.flows[flow.index()].list)?;
+        self.backlog.packets -= 1;
+        self.backlog.bytes -= pkt.size();
+        Some(pkt)
+    }
+
+    /// The next packet to send, whose it is, if it is not the box's own, and since when
+    /// it could leave: since it arrived, or since its flow was due.
+    #[inline]
+    pub(crate) fn next(&mut self, now: Instant) -> Option<(Option<FlowId>, P, Instant)> {
+        if let Some((pkt, arrived)) = self.pool.pop(&mut self.control) {
+            self.backlog.packets -= 1;
+            self.backlog.bytes -= pkt.size();
+            return Some((None, pkt, arrived));
+        }
+        self.release(now);
+        // Each turn sends, takes a flow's place, moves one from new to old or refills one, so the
+        // loop ends: credit grows with every visit.
+        loop {
+            let (id, is_new) = match self.new.first() {
+                Some(id) => (id, true),
+                None => (self.old.first()?, false),
+            };
+            let list = if is_new { &mut self.new } else { &mut self.old };
+            let flow = &mut self.flows[id.index()];
+            if flow.credit <= 0 {
+                flow.credit += self.quantum;
+                list.pop(&self.links);
+                self.old.push(&mut self.links, id);
+                continue;
+            }
+            if flow.due > now && flow.list.packets() > 0 {
+                list.pop(&self.links);
+                self.throttled.push(Reverse((flow.due, id)));
+                continue;
+            }
+            if let Some((pkt, arrived)) = self.pool.pop(&mut flow.list) {
+                flow.credit -= signed(pkt.size());
+                self.backlog.packets -= 1;
+                self.backlog.bytes -= pkt.size();
+                return Some((Some(id), pkt, arrived.max(flow.due)));
+            }
+            list.pop(&self.links);
+            // A new flow may not come back as new before the old have had their turn.
+            if is_new && self.old.first().is_some() {
+                self.old.push(&mut self.links, id);
+            } else {
+                flow.place = Place::Detached(now);
+                self.detached += 1;
+            }
+        }
+    }
+}
+
+/// Credit goes below zero; no packet comes near 2^63 bytes.
+#[inline]
+fn signed(bytes: Bytes) -> i64 {
+    i64::try_from(bytes.0).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

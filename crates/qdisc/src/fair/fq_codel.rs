@@ -1,0 +1,344 @@
+//! FQ-CoDel: a queue per flow, round robin with sparse flows first, CoDel in each.
+//!
+//! # Source
+//!
+//! RFC 8290 §4 with the CoDel of RFC 8289; Linux 6.1 and 3.14 `net/sched/sch_fq_codel.c`.
+//!
+//! # Law
+//!
+//! A packet joins the queue that its flow hashes to. A queue that was inactive joins the end of
+//! the *new* list with a `quantum` of credit. The next packet comes from the first queue of the
+//! new list, else of the *old* one:
+//!
+//! ```text
+//! credit <= 0             credit += quantum; to the end of old; look again
+//! CoDel finds it empty    from new: to the end of old; from old: inactive; look again
+//! otherwise               credit -= size; send
+//! ```
+//!
+//! When all queues together exceed `limit`, the one with the most bytes loses packets from its
+//! head.
+//!
+//! # Differences between the profiles
+//!
+//! | `rfc` | `linux` (6.1) | `linux-3.14` |
+//! |---|---|---|
+//! | overload drops half the fat queue's packets, at most `drop_batch` | packets until half its bytes are gone, at most `drop_batch` | one packet |
+//! | which CoDel does not see | are added to its `count` | are not seen |
+//! | a new queue found empty goes to old, always | only if old is not empty | as 6.1 |
+//! | CoDel's backlog test is of the queue | of all queues together | as 6.1, against the largest packet seen |
+//! | CoDel in nanoseconds | in fixed point, see [`crate::Codel`] | as 6.1 |
+//!
+//! # Differences of all from Linux
+//!
+//! | here | Linux | effect |
+//! |---|---|---|
+//! | flows hashed with `SplitMix64` | siphash (6.1), Jenkins (3.14) | which flows collide |
+//! | `memory_limit` counts bytes of packets | bytes of buffer | binds later; at the defaults neither binds at 1514 bytes |
+
+use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
+
+use crate::aqm::codel::{CodelParams, Control, Law, Source};
+use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
+use crate::link::LinkFacts;
+use crate::parameters::{Field, Params, Profile};
+use crate::parts::pool::{List, Pool};
+use crate::parts::round::{FlowId, SparseFirst};
+
+/// Parameters of [`FqCodel`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FqCodelParams {
+    /// Packets that all queues hold together before the largest one loses some.
+    pub limit: usize,
+    /// Bytes that all queues hold together before the largest one loses some.
+    pub memory_limit: Bytes,
+    /// Number of queues that flows are hashed to.
+    pub flows: u32,
+    /// Acceptable standing delay of each queue.
+    pub target: Duration,
+    /// A little more than the longest common RTT.
+    pub interval: Duration,
+    /// Bytes a queue may send in its turn; the MTU if not given.
+    pub quantum: Option<Bytes>,
+    /// Most packets dropped at once on overload.
+    pub drop_batch: u32,
+    /// Mark every packet that waited longer than this, whatever the law says.
+    pub ce_threshold: Option<Duration>,
+    /// Mark ECN-capable packets instead of dropping them.
+    pub ecn: bool,
+    /// Whose rules.
+    pub profile: Profile,
+}
+
+impl Default for FqCodelParams {
+    /// What RFC 8290 §5.2 recommends; Linux's defaults are the same.
+    fn default() -> Self {
+        Self {
+            limit: 10_240,
+            memory_limit: Bytes(32 << 20),
+            flows: 1_024,
+            target: Duration::from_millis(5),
+            interval: Duration::from_millis(100),
+            quantum: None,
+            drop_batch: 64,
+            ce_threshold: None,
+            ecn: true,
+            profile: Profile::Rfc,
+        }
+    }
+}
+
+impl FqCodelParams {
+    /// The scheduler alone: a target that is never reached keeps CoDel silent.
+    pub fn without_codel() -> Self {
+        Self {
+            target: Duration::from_secs(100),
+            ecn: false,
+            ..Self::default()
+        }
+    }
+
+    fn codel(&self) -> CodelParams {
+        CodelParams {
+            limit: self.limit,
+            target: self.target,
+            interval: self.interval,
+            ce_threshold: self.ce_threshold,
+            ecn: self.ecn,
+            profile: self.profile,
+        }
+    }
+}
+
+impl Params for FqCodelParams {
+    type Queue<P: Packet> = FqCodel<P>;
+
+    fn kind(&self) -> &'static str {
+        "fq_codel"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
+        Some(match key {
+            "limit" => Field::Packets(&mut self.limit),
+            "memory_limit" => Field::Size(&mut self.memory_limit),
+            "flows" => Field::Count(&mut self.flows),
+            "target" => Field::Time(&mut self.target),
+            "interval" => Field::Time(&mut self.interval),
+            "quantum" => Field::OptionalSize(&mut self.quantum),
+            "drop_batch" => Field::Count(&mut self.drop_batch),
+            "ce_threshold" => Field::OptionalTime(&mut self.ce_threshold),
+            "ecn" => Field::Flag(&mut self.ecn),
+            "profile" => Field::Profile(&mut self.profile),
+            _ => return None,
+        })
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> FqCodel<P> {
+        FqCodel::new(self, link.mtu, rng)
+    }
+}
+
+/// Fair queueing with CoDel in each queue.
+#[derive(Clone, Debug)]
+pub struct FqCodel<P> {
+    params: FqCodelParams,
+    perturbation: u64,
+    law: Law,
+    store: Store<P>,
+    flows: Vec<Flow>,
+    turns: SparseFirst,
+    /// How often a flow became new.
+    new_flow_count: u64,
+}
+
+/// The packets of all queues, apart from the queues, so that CoDel can draw on them.
+#[derive(Clone, Debug)]
+struct Store<P> {
+    pool: Pool<P>,
+    backlog: Backlog,
+    /// Bytes in each queue, apart from the queues, so that the search for the largest is short.
+    bytes: Vec<u64>,
+    /// A backlog this small is never signalled.
+    maxpacket: Bytes,
+    /// The largest packet that CoDel saw.
+    largest: Bytes,
+    profile: Profile,
+}
+
+#[derive(Clone, Debug)]
+struct Flow {
+    list: List,
+    control: Control,
+}
+
+impl<P: Packet> FqCodel<P> {
+    /// An empty queue for packets of up to `mtu` bytes, link header included.
+    pub fn new(params: &FqCodelParams, mtu: Bytes, mut rng: Rng) -> Self {
+        let flow = Flow {
+            list: List::EMPTY,
+            control: Control::default(),
+        };
+        let number = params.flows as usize;
+        let maxpacket = match params.profile {
+            // Linux before 4.2 began here and learned.
+            Profile::Linux314 => Bytes(256),
+            Profile::Rfc | Profile::Linux => mtu,
+        };
+        Self {
+            params: *params,
+            perturbation: rng.next_u64(),
+            law: Law::new(&params.codel()),
+            store: Store {
+                pool: Pool::new(),
+                backlog: Backlog::default(),
+                bytes: vec![0; number],
+                maxpacket,
+                largest: Bytes(0),
+                profile: params.profile,
+            },
+            flows: vec![flow; number],
+            turns: SparseFirst::new(params.flows, params.quantum.unwrap_or(mtu)),
+            new_flow_count: 0,
+        }
+    }
+
+    /// The queue that `pkt` belongs to: its digest scaled to the number of queues.
+    #[inline]
+    fn classify(&self, pkt: &P) -> FlowId {
+        let digest = pkt.flow().digest(self.perturbation);
+        FlowId::scaled(digest, self.params.flows)
+    }
+
+    /// Drops from the queue with the most bytes; the first of them, if several have as many.
+    #[cold]
+    fn drop_from_fat_flow(&mut self, now: Instant, obs: &mut dyn Observer<P>) {
+        let (mut fat, mut most) = (0, 0);
+        for (at, &bytes) in self.store.bytes.iter().enumerate() {
+            if bytes > most {
+                (fat, most) = (at, bytes);
+            }
+        }
+        let flow = &mut self.flows[fat];
+        let (packets, bytes) = match self.params.profile {
+            Profile::Rfc => ((flow.list.packets() / 2).min(self.params.drop_batch), most),
+            Profile::Linux => (self.params.drop_batch, most / 2),
+            Profile::Linux314 => (1, most),
+        };
+        let mut dropped = 0;
+        let mut gone = 0;
+        while let Some((pkt, _)) = self.store.pop(fat, &mut flow.list) {
+            gone += pkt.size().0;
+            dropped += 1;
+            obs.on_drop(now, pkt, DropReason::Overlimit);
+            if dropped >= packets || gone >= bytes {
+                break;
+            }
+        }
+        if self.params.profile == Profile::Linux {
+            flow.control.count_overload(dropped);
+        }
+    }
+}
+
+impl<P: Packet> Qdisc<P> for FqCodel<P> {
+    #[inline]
+    fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
+        let id = self.classify(&pkt);
+        let flow = &mut self.flows[id.index()];
+        self.store.push(id.index(), &mut flow.list, now, pkt);
+        self.new_flow_count += u64::from(self.turns.join(id));
+        let Backlog { packets, bytes } = self.store.backlog;
+        if packets > self.params.limit || bytes > self.params.memory_limit {
+            self.drop_from_fat_flow(now, obs);
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
+        // Each turn sends or sets a queue aside, and only an arrival brings one back.
+        loop {
+            let id = self.turns.next()?;
+            let flow = &mut self.flows[id.index()];
+            let mut source = FlowSource {
+                store: &mut self.store,
+                at: id.index(),
+                list: &mut flow.list,
+            };
+            if let Some(pkt) = flow.control.dequeue(&self.law, &mut source, now, obs) {
+                self.turns.charge(id, pkt.size());
+                return Some(pkt);
+            }
+            self.turns.pass(id, self.params.profile == Profile::Rfc);
+        }
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.store.backlog
+    }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        let (new, old) = self.turns.lengths();
+        vec![
+            Statistic::count("maxpacket", self.store.largest.0),
+            Statistic::count("new_flow_count", self.new_flow_count),
+            Statistic::count("memory_used", self.store.backlog.bytes.0),
+            Statistic::count("new_flows_len", new),
+            Statistic::count("old_flows_len", old),
+        ]
+    }
+}
+
+impl<P: Packet> Store<P> {
+    #[inline]
+    fn push(&mut self, at: usize, list: &mut List, now: Instant, pkt: P) {
+        let before = list.bytes();
+        self.pool.push(list, now, pkt);
+        self.backlog.packets += 1;
+        self.backlog.bytes += list.bytes() - before;
+        self.bytes[at] = list.bytes().0;
+    }
+
+    #[inline]
+    fn pop(&mut self, at: usize, list: &mut List) -> Option<(P, Instant)> {
+        let before = list.bytes();
+        let popped = self.pool.pop(list)?;
+        self.backlog.packets -= 1;
+        self.backlog.bytes -= before - list.bytes();
+        self.bytes[at] = list.bytes().0;
+        Some(popped)
+    }
+}
+
+/// One queue, as CoDel sees it.
+struct FlowSource<'a, P> {
+    store: &'a mut Store<P>,
+    at: usize,
+    list: &'a mut List,
+}
+
+impl<P: Packet> Source<P> for FlowSource<'_, P> {
+    #[inline]
+    fn pop(&mut self) -> Option<(P, Instant)> {
+        let before = self.list.bytes();
+        let popped = self.store.pop(self.at, self.list)?;
+        let size = before - self.list.bytes();
+        self.store.largest = self.store.largest.max(size);
+        if self.store.profile == Profile::Linux314 {
+            self.store.maxpacket = self.store.maxpacket.max(size);
+        }
+        Some(popped)
+    }
+
+    #[inline]
+    fn is_small(&self) -> bool {
+        let bytes = match self.store.profile {
+            Profile::Rfc => self.list.bytes(),
+            Profile::Linux | Profile::Linux314 => self.store.backlog.bytes,
+        };
+        bytes <= self.store.maxpacket
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,452 @@
+//! SFB: Stochastic Fair Blue.
+//!
+//! # Source
+//!
+//! Linux 6.1 `net/sched/sch_sfb.c` with the defaults of iproute2 6.1; Feng, Kandlur, Saha and Shin,
+//! "Blue", 1999.
+//!
+//! # Law
+//!
+//! There is one FIFO. Eight levels of 16 *bins* count it: a hash of the flow names one bin in each
+//! level, and each bin knows how many packets of its flows wait and a marking probability. An
+//! arrival looks at its eight bins:
+//!
+//! ```text
+//! empty                     p -= decrement
+//! target packets or more    p += increment
+//! ```
+//!
+//! The least `p` of the eight is the flow's: bins that it shares with a heavy flow do not count as
+//! long as it has one to itself. The arrival is then
+//!
+//! ```text
+//! dropped     if the shortest of its bins holds max packets
+//! penalised   if p is 1: the flow does not answer; all such flows together may send penalty_rate
+//!             packets a second, at first penalty_burst
+//! signalled   with probability p: marked or, if it cannot be, dropped; where p > 1/2, dropped with
+//!             probability 2 (p - 1/2) even if it could be marked
+//! ```
+//!
+//! Each `rehash` the hash changes: another set of bins takes over. For `db` before that, penalised
+//! flows are counted in both sets, so that they enter the new one with a history.
+//!
+//! # Differences from Linux
+//!
+//! | here | Linux | effect |
+//! |---|---|---|
+//! | flows hashed with `SplitMix64` | siphash | which flows collide |
+//! | time in nanoseconds | in ticks, 1 ms at HZ=1000 | a token or a change of the hash 1 ms sooner or later |
+//! | no filters | flows may be told apart by them | none without them |
+//! | what a leaf drops leaves its bins | what it drops later stays counted | bins do not fill up |
+//! | a bin counts to 2^32 | to 65535 | none at its limits |
+
+mod inner;
+
+use std::collections::VecDeque;
+
+use sojourn_net::{Bytes, Duration, FlowKey, Instant, Packet, Rng};
+
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::link::LinkFacts;
+use crate::parameters::{Field, Leaf, LeafList, Params};
+use crate::parts::leaf;
+use inner::Inner;
+
+/// Parameters of [`Sfb`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct SfbParams<L> {
+    /// Packets the buffer holds.
+    pub limit: usize,
+    /// Time between two changes of the hash.
+    pub rehash: Duration,
+    /// Time before a change in which penalised flows are counted for the next hash too.
+    pub db: Duration,
+    /// Packets of a bin at which its probability rises; four fifths of `max` if not given.
+    pub target: Option<u32>,
+    /// Packets that a flow holds.
+    pub max: u32,
+    /// By how much the probability of a full bin rises.
+    pub increment: f64,
+    /// By how much the probability of an empty bin falls.
+    pub decrement: f64,
+    /// Packets a second of flows that do not answer.
+    pub penalty_rate: u32,
+    /// Packets at once of flows that do not answer.
+    pub penalty_burst: u32,
+    /// Where packets wait, if not in a FIFO; at most one.
+    pub leaves: Vec<L>,
+}
+
+impl<L> Default for SfbParams<L> {
+    /// What `tc` sets.
+    fn default() -> Self {
+        Self {
+            limit: 1_000,
+            rehash: Duration::from_secs(600),
+            db: Duration::from_secs(60),
+            target: None,
+            max: 25,
+            increment: 0.0005,
+            decrement: 0.00005,
+            penalty_rate: 10,
+            penalty_burst: 20,
+            leaves: Vec::new(),
+        }
+    }
+}
+
+impl<L: Leaf> Params for SfbParams<L> {
+    type Queue<P: Packet> = Sfb<P, L::Queue<P>>;
+
+    fn kind(&self) -> &'static str {
+        "sfb"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
+        Some(match key {
+            "limit" => Field::Packets(&mut self.limit),
+            "rehash" => Field::Time(&mut self.rehash),
+            "db" => Field::Time(&mut self.db),
+            "target" => Field::OptionalCount(&mut self.target),
+            "max" => Field::Count(&mut self.max),
+            "increment" => Field::Fraction(&mut self.increment),
+            "decrement" => Field::Fraction(&mut self.decrement),
+            "penalty_rate" => Field::Count(&mut self.penalty_rate),
+            "penalty_burst" => Field::Count(&mut self.penalty_burst),
+            "leaf" => Field::Leaves(&mut self.leaves),
+            _ => return None,
+        })
+    }
+
+    fn conflict(&self) -> Option<String> {
+        leaf::conflict(&self.leaves, 1, "their number")
+    }
+
+    fn leaves(&self) -> Option<(&dyn LeafList, u32)> {
+        Some((&self.leaves, u32::from(!self.leaves.is_empty())))
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Sfb<P, L::Queue<P>> {
+        let leaf = leaf::only(&self.leaves, link, &rng);
+        let mut sfb = Sfb::new(self, rng);
+        sfb.leaf = leaf.map(|queue| Box::new(Inner::new(queue)));
+        sfb
+    }
+}
+
+/// Stochastic Fair Blue.
+#[derive(Clone, Debug)]
+pub struct Sfb<P, Q> {
+    limit: usize,
+    rehash: Duration,
+    db: Duration,
+    max: u32,
+    law: Law,
+    rng: Rng,
+    packets: VecDeque<Counted<P>>,
+    bytes: Bytes,
+    /// Where packets wait instead of in `packets`.
+    leaf: Option<Box<Inner<P, Q>>>,
+    sets: Box<[Set; 2]>,
+    /// The set that decides, 0 or 1.
+    active: usize,
+    /// When it began to.
+    rehashed: Instant,
+    penalty: Penalty,
+    drops: Drops,
+}
+
+/// Why packets were dropped, as `tc` tells it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Drops {
+    early: u64,
+    penalty: u64,
+    bucket: u64,
+    queue: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Counted<P> {
+    pkt: P,
+    /// Its bins in each set that counts it.
+    hashes: [Option<u32>; 2],
+}
+
+impl<P: Packet, Q: Qdisc<P>> Sfb<P, Q> {
+    /// An empty queue, made at the origin of time.
+    pub fn new<L>(params: &SfbParams<L>, mut rng: Rng) -> Self {
+        Self {
+            limit: params.limit,
+            rehash: params.rehash,
+            db: params.db,
+            max: params.max,
+            law: Law::new(params),
+            packets: VecDeque::new(),
+            bytes: Bytes(0),
+            leaf: None,
+            sets: Box::new([Set::new(&mut rng), Set::new(&mut rng)]),
+            active: 0,
+            rehashed: Instant::ZERO,
+            penalty: Penalty {
+                rate: params.penalty_rate,
+                burst: params.penalty_burst,
+                tokens: params.penalty_burst,
+                counted: Instant::ZERO,
+            },
+            rng,
+            drops: Drops::default(),
+        }
+    }
+
+    /// Lets the other set decide if it is time; the one that did gets another hash.
+    fn rehash_if_due(&mut self, now: Instant) {
+        if now.since(self.rehashed) > self.rehash {
+            self.sets[self.active].perturbation = self.rng.next_u64();
+            self.active ^= 1;
+            self.rehashed = now;
+        }
+    }
+
+    /// The other set is about to take over.
+    fn is_warming_up(&self, now: Instant) -> bool {
+        now.since(self.rehashed) + self.db > self.rehash
+    }
+
+    /// Whether `pkt`, of a flow with this probability, is dropped; it may be marked instead.
+    fn signal(&mut self, p: u32, pkt: &mut P, now: Instant, obs: &mut dyn Observer<P>) -> bool {
+        let drawn = self.rng.next_u32() >> 16;
+        if drawn >= p {
+            return false;
+        }
+        // So many signals are lost on the flow, or there is no other way.
+        if p > CERTAIN / 2 && drawn < (p - CERTAIN / 2) * 2 {
+            return true;
+        }
+        let marked = pkt.mark_ce();
+        if marked {
+            obs.on_mark(now, pkt, MarkReason::Aqm);
+        }
+        !marked
+    }
+}
+
+impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Sfb<P, Q> {
+    const TIMED: bool = true;
+
+    fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
+        if self.backlog().packets >= self.limit {
+            self.drops.queue += 1;
+            return obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
+        self.rehash_if_due(now);
+        let warming_up = self.is_warming_up(now);
+        let (active, other) = (self.active, self.active ^ 1);
+        let mut hashes = [None; 2];
+        let (hash, Flow { shortest, p }) = self.sets[active].judge(&pkt.flow(), &self.law);
+        hashes[active] = Some(hash);
+        if shortest >= self.max {
+            self.drops.bucket += 1;
+            return obs.on_drop(now, pkt, DropReason::Aqm);
+        }
+        let dropped = if p >= CERTAIN {
+            if warming_up {
+                hashes[other] = Some(self.sets[other].judge(&pkt.flow(), &self.law).0);
+            }
+            let refused = !self.penalty.admits(now);
+            self.drops.penalty += u64::from(refused);
+            refused
+        } else {
+            let dropped = self.signal(p, &mut pkt, now, obs);
+            self.drops.early += u64::from(dropped);
+            dropped
+        };
+        if dropped {
+            return obs.on_drop(now, pkt, DropReason::Aqm);
+        }
+        for (set, hash) in self.sets.iter_mut().zip(hashes) {
+            set.count(hash, |packets| *packets += 1);
+        }
+        if let Some(leaf) = &mut self.leaf {
+            return leaf.enqueue(&mut self.sets, hashes, now, pkt, obs);
+        }
+        self.bytes += pkt.size();
+        self.packets.push_back(Counted { pkt, hashes });
+    }
+
+    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
+        if let Some(leaf) = &mut self.leaf {
+            return leaf.dequeue(&mut self.sets, now, obs);
+        }
+        let Counted { pkt, hashes } = self.packets.pop_front()?;
+        for (set, hash) in self.sets.iter_mut().zip(hashes) {
+            set.count(hash, |packets| *packets -= 1);
+        }
+        self.bytes -= pkt.size();
+        Some(pkt)
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        match &self.leaf {
+            Some(leaf) => leaf.queue.backlog(),
+            None => Backlog {
+                packets: self.packets.len(),
+                bytes: self.bytes,
+            },
+        }
+    }
+
+    #[inline]
+    fn next_timer(&self) -> Option<Instant> {
+        self.leaf.as_ref()?.queue.next_timer()
+    }
+
+    fn on_timer(&mut self, now: Instant) {
+        if let Some(leaf) = &mut self.leaf {
+            leaf.queue.on_timer(now);
+        }
+    }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        let bins = || self.sets[self.active].bins.iter().flatten();
+        let probability = |p: f64| p / f64::from(CERTAIN);
+        let longest = bins().map(|bin| bin.packets).max().unwrap_or(0);
+        let highest = bins().map(|bin| bin.p).max().unwrap_or(0);
+        let sum: f64 = bins().map(|bin| f64::from(bin.p)).sum();
+        let leaf = self.leaf.iter();
+        let mut all = vec![
+            Statistic::count("earlydrop", self.drops.early),
+            Statistic::count("penaltydrop", self.drops.penalty),
+            Statistic::count("bucketdrop", self.drops.bucket),
+            Statistic::count("queuedrop", self.drops.queue),
+            Statistic::count("maxqlen", longest.into()),
+            Statistic::real("maxprob", probability(highest.into())),
+            Statistic::real("avgprob", probability(sum / ALL_BINS)),
+        ];
+        all.extend(leaf.flat_map(|leaf| leaf.queue.statistics("leaf")));
+        all
+    }
+}
+
+/// A probability of 1, nearly: the kernel counts in 2^-16 and has 16 bits.
+const CERTAIN: u32 = 0xFFFF;
+const LEVELS: usize = 8;
+/// Four bits of the hash name a bin in each level.
+const BINS: usize = 16;
+/// Bins of a set.
+const ALL_BINS: f64 = 128.0;
+
+#[derive(Clone, Copy, Debug)]
+struct Law {
+    target: u32,
+    increment: u32,
+    decrement: u32,
+}
+
+impl Law {
+    fn new<L>(params: &SfbParams<L>) -> Self {
+        Self {
+            target: params.target.unwrap_or((4 * params.max + 3) / 5),
+            increment: q16(params.increment),
+            decrement: q16(params.decrement),
+        }
+    }
+}
+
+/// The bins under one hash.
+#[derive(Clone, Debug)]
+struct Set {
+    perturbation: u64,
+    bins: [[Bin; BINS]; LEVELS],
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Bin {
+    packets: u32,
+    p: u32,
+}
+
+/// What the bins of a flow say of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Flow {
+    shortest: u32,
+    p: u32,
+}
+
+impl Set {
+    fn new(rng: &mut Rng) -> Self {
+        Self {
+            perturbation: rng.next_u64(),
+            bins: [[Bin::default(); BINS]; LEVELS],
+        }
+    }
+
+    fn bins_of(&mut self, hash: u32) -> impl Iterator<Item = &mut Bin> {
+        let levels = self.bins.iter_mut().zip(0..);
+        levels.map(move |(bins, level): (_, u32)| &mut bins[(hash >> (4 * level)) as usize % BINS])
+    }
+
+    /// Adapts the probabilities of the bins of `flow` to the arrival of a packet.
+    fn judge(&mut self, flow: &FlowKey, law: &Law) -> (u32, Flow) {
+        let hash = flow.digest(self.perturbation);
+        let (mut shortest, mut p) = (u32::MAX, CERTAIN);
+        for bin in self.bins_of(hash) {
+            if bin.packets == 0 {
+                bin.p = bin.p.saturating_sub(law.decrement);
+            } else if bin.packets >= law.target {
+                bin.p = (bin.p + law.increment).min(CERTAIN);
+            }
+            shortest = shortest.min(bin.packets);
+            p = p.min(bin.p);
+        }
+        (hash, Flow { shortest, p })
+    }
+
+    fn count(&mut self, hash: Option<u32>, change: impl Fn(&mut u32)) {
+        if let Some(hash) = hash {
+            self.bins_of(hash).for_each(|bin| change(&mut bin.packets));
+        }
+    }
+}
+
+/// What flows that do not answer may still send.
+#[derive(Clone, Debug)]
+struct Penalty {
+    /// Tokens per second.
+    rate: u32,
+    burst: u32,
+    tokens: u32,
+    /// When tokens were last counted.
+    counted: Instant,
+}
+
+impl Penalty {
+    /// As in Linux, time in which no whole token came is lost: whoever asks more often than
+    /// `penalty_rate` gets nothing once the burst is spent.
+    fn admits(&mut self, now: Instant) -> bool {
+        const OLDEST: Duration = Duration::from_secs(10);
+        const NANOS_PER_SEC: u64 = 1_000_000_000;
+        if self.tokens == 0 {
+            let age = now.since(self.counted).min(OLDEST).as_nanos();
+            let come = age * u64::from(self.rate) / NANOS_PER_SEC;
+            self.tokens = u32::try_from(come).map_or(self.burst, |come| come.min(self.burst));
+            self.counted = now;
+        }
+        let admitted = self.tokens > 0 && self.rate > 0;
+        self.tokens -= u32::from(admitted);
+        admitted
+    }
+}
+
+/// A probability in units of 2^-16.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float saturates; a probability is not negative"
+)]
+fn q16(probability: f64) -> u32 {
+    (probability * f64::from(CERTAIN)).round() as u32
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,389 @@
+//! SFQ: Stochastic Fairness Queueing.
+//!
+//! # Source
+//!
+//! Linux 6.1 `net/sched/sch_sfq.c`; the idea is from 1990 (P. `McKenney`).
+//!
+//! # Law
+//!
+//! A flow hashes to one of `divisor` buckets; a bucket with packets holds one of `flows` slots,
+//! and the slots take turns of `quantum` bytes. A new slot joins the end of the round. When more
+//! than `limit` packets wait, the longest slot loses its newest packet (with `headdrop` its
+//! oldest); a slot holds at most `depth` packets.
+//!
+//! # Differences from Linux
+//!
+//! | here | Linux | effect |
+//! |---|---|---|
+//! | flows hashed with `SplitMix64` | siphash | which flows collide |
+//! | a perturbation acts at the next packet after its time | at its time | none to be seen |
+//! | no RED in the slots | `redflowlimit` | none at its default |
+
+use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
+
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
+use crate::link::LinkFacts;
+use crate::parameters::{Field, Params};
+use crate::parts::pool::{List, Pool};
+
+/// Parameters of [`Sfq`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SfqParams {
+    /// Packets that all slots hold together.
+    pub limit: usize,
+    /// Packets that one slot holds.
+    pub depth: u32,
+    /// Flows that may wait at the same time.
+    pub flows: u32,
+    /// Buckets that flows are hashed to.
+    pub divisor: u32,
+    /// Bytes a slot may send in its turn; the MTU if not given.
+    pub quantum: Option<Bytes>,
+    /// Time between two changes of the hash; never if not given.
+    pub perturb: Option<Duration>,
+    /// Drop the oldest packet of a slot rather than the newest.
+    pub headdrop: bool,
+    /// Mark every packet that waited longer than this.
+    pub ce_threshold: Option<Duration>,
+}
+
+impl Default for SfqParams {
+    fn default() -> Self {
+        Self {
+            limit: 127,
+            depth: 127,
+            flows: 128,
+            divisor: 1_024,
+            quantum: None,
+            perturb: None,
+            headdrop: false,
+            ce_threshold: None,
+        }
+    }
+}
+
+impl Params for SfqParams {
+    type Queue<P: Packet> = Sfq<P>;
+
+    fn kind(&self) -> &'static str {
+        "sfq"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
+        Some(match key {
+            "limit" => Field::Packets(&mut self.limit),
+            "depth" => Field::Count(&mut self.depth),
+            "flows" => Field::Count(&mut self.flows),
+            "divisor" => Field::Count(&mut self.divisor),
+            "quantum" => Field::OptionalSize(&mut self.quantum),
+            "perturb" => Field::OptionalTime(&mut self.perturb),
+            "headdrop" => Field::Flag(&mut self.headdrop),
+            "ce_threshold" => Field::OptionalTime(&mut self.ce_threshold),
+            _ => return None,
+        })
+    }
+
+    fn conflict(&self) -> Option<String> {
+        (!self.divisor.is_power_of_two())
+            .then(|| format!("divisor {} is not a power of 2", self.divisor))
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Sfq<P> {
+        Sfq::new(self, link.mtu, rng)
+    }
+}
+
+/// Stochastic fair queueing.
+#[derive(Clone, Debug)]
+pub struct Sfq<P> {
+    params: SfqParams,
+    quantum: i64,
+    rng: Rng,
+    perturbation: u64,
+    next_perturbation: Option<Instant>,
+    pool: Pool<P>,
+    backlog: Backlog,
+    /// The slot of each bucket.
+    buckets: Vec<u32>,
+    slots: Vec<Slot>,
+    lengths: Lengths,
+    /// The slot served last in the round; the next one follows it.
+    tail: Option<u32>,
+}
+
+#[derive(Clone, Debug)]
+struct Slot {
+    list: List,
+    bucket: u32,
+    /// What it may still send in its turn.
+    allot: i64,
+    /// The slot after it in the round.
+    next: u32,
+}
+
+/// A bucket without a slot.
+const EMPTY: u32 = u32::MAX;
+
+impl<P: Packet> Sfq<P> {
+    /// An empty queue, made at the origin of time, for packets of up to `mtu` bytes.
+    pub fn new(params: &SfqParams, mtu: Bytes, mut rng: Rng) -> Self {
+        let slot = Slot {
+            list: List::EMPTY,
+            bucket: 0,
+            allot: 0,
+            next: 0,
+        };
+        let most = params.depth as usize * params.flows as usize;
+        Self {
+            params: SfqParams {
+                limit: params.limit.min(most),
+                ..*params
+            },
+            quantum: signed(params.quantum.unwrap_or(mtu)),
+            perturbation: rng.next_u64(),
+            rng,
+            next_perturbation: params.perturb.map(|period| Instant::ZERO + period),
+            pool: Pool::new(),
+            backlog: Backlog::default(),
+            buckets: vec![EMPTY; params.divisor as usize],
+            slots: vec![slot; params.flows as usize],
+            lengths: Lengths::new(params.flows, params.depth),
+            tail: None,
+        }
+    }
+
+    /// Puts `pkt` at the end of its slot, whose place in the round stays.
+    fn put(&mut self, at: u32, now: Instant, pkt: P) {
+        self.backlog.packets += 1;
+        self.backlog.bytes += pkt.size();
+        let list = &mut self.slots[at as usize].list;
+        self.pool.push(list, now, pkt);
+        self.lengths.change(at, list.packets());
+    }
+
+    /// Appends `pkt` to its slot, which must have room.
+    fn append(&mut self, at: u32, now: Instant, pkt: P) {
+        self.put(at, now, pkt);
+        let slot = &mut self.slots[at as usize];
+        if slot.list.packets() > 1 {
+            return;
+        }
+        slot.allot = self.quantum;
+        match self.tail {
+            None => slot.next = at,
+            Some(tail) => {
+                let first = self.slots[tail as usize].next;
+                self.slots[at as usize].next = first;
+                self.slots[tail as usize].next = at;
+            }
+        }
+        self.tail = Some(at);
+    }
+
+    /// The slot of `pkt`, taken from the vacant ones if its flow has none.
+    fn slot_of(&mut self, pkt: &P) -> Option<u32> {
+        let bucket = pkt.flow().digest(self.perturbation) & (self.params.divisor - 1);
+        let held = self.buckets[bucket as usize];
+        if held != EMPTY {
+            return Some(held);
+        }
+        let vacant = self.lengths.first_of(0)?;
+        self.buckets[bucket as usize] = vacant;
+        self.slots[vacant as usize].bucket = bucket;
+        Some(vacant)
+    }
+
+    fn take(&mut self, at: u32, from_head: bool) -> Option<(P, Instant)> {
+        let list = &mut self.slots[at as usize].list;
+        let (pkt, arrived) = if from_head {
+            self.pool.pop(list)
+        } else {
+            self.pool.pop_newest(list)
+        }?;
+        self.backlog.packets -= 1;
+        self.backlog.bytes -= pkt.size();
+        self.lengths.change(at, list.packets());
+        Some((pkt, arrived))
+    }
+
+    /// Drops from the longest slot; among equals, from the one that reached its length last.
+    #[cold]
+    fn drop_one(&mut self, now: Instant, obs: &mut dyn Observer<P>) {
+        let longest = match (self.lengths.longest, self.tail) {
+            (0, _) | (_, None) => None,
+            // All slots hold one packet: the next in the round loses its place.
+            (1, Some(tail)) => {
+                let first = self.slots[tail as usize].next;
+                self.leave_round(tail, first);
+                Some(first)
+            }
+            (length, _) => self.lengths.first_of(length),
+        };
+        let lost = longest.and_then(|at| self.take(at, self.params.headdrop));
+        if let Some((pkt, _)) = lost {
+            obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
+    }
+
+    /// Takes `first`, which follows `tail`, out of the round and of its bucket.
+    fn leave_round(&mut self, tail: u32, first: u32) {
+        let slot = &self.slots[first as usize];
+        self.buckets[slot.bucket as usize] = EMPTY;
+        let next = slot.next;
+        if next == first {
+            self.tail = None;
+        } else {
+            self.slots[tail as usize].next = next;
+        }
+    }
+
+    /// Changes the hash if it is time, and moves what waits to where it now belongs.
+    fn perturb_if_due(&mut self, now: Instant, obs: &mut dyn Observer<P>) {
+        let (Some(due), Some(period)) = (self.next_perturbation, self.params.perturb) else {
+            return;
+        };
+        if now < due {
+            return;
+        }
+        self.next_perturbation = Some(now + period);
+        self.perturbation = self.rng.next_u64();
+
+        let mut waiting = Vec::with_capacity(self.backlog.packets);
+        for at in 0..self.params.flows {
+            while let Some(popped) = self.take(at, true) {
+                waiting.push(popped);
+            }
+        }
+        self.tail = None;
+        self.buckets.fill(EMPTY);
+        for (pkt, arrived) in waiting {
+            match self.slot_of(&pkt) {
+                Some(at) if self.has_room(at) => self.append(at, arrived, pkt),
+                _ => obs.on_drop(now, pkt, DropReason::Overlimit),
+            }
+        }
+    }
+
+    fn has_room(&self, at: u32) -> bool {
+        self.slots[at as usize].list.packets() < self.params.depth
+    }
+}
+
+impl<P: Packet> Qdisc<P> for Sfq<P> {
+    fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
+        self.perturb_if_due(now, obs);
+        let Some(at) = self.slot_of(&pkt) else {
+            return obs.on_drop(now, pkt, DropReason::Overlimit);
+        };
+        if !self.has_room(at) {
+            if !self.params.headdrop {
+                return obs.on_drop(now, pkt, DropReason::Overlimit);
+            }
+            if let Some((oldest, _)) = self.take(at, true) {
+                obs.on_drop(now, oldest, DropReason::Overlimit);
+            }
+            // One for one: even if that emptied the slot, it has not left the round.
+            return self.put(at, now, pkt);
+        }
+        self.append(at, now, pkt);
+        if self.backlog.packets > self.params.limit {
+            self.drop_one(now, obs);
+        }
+    }
+
+    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
+        self.perturb_if_due(now, obs);
+        // A slot's allotment grows each time the round passes it, so the loop ends.
+        loop {
+            let tail = self.tail?;
+            let first = self.slots[tail as usize].next;
+            let slot = &mut self.slots[first as usize];
+            if slot.allot <= 0 {
+                slot.allot += self.quantum;
+                self.tail = Some(first);
+                continue;
+            }
+            let (mut pkt, arrived) = self.take(first, true)?;
+            let slot = &mut self.slots[first as usize];
+            if slot.list.packets() == 0 {
+                self.leave_round(tail, first);
+            } else {
+                slot.allot -= signed(pkt.size());
+            }
+            let threshold = self.params.ce_threshold;
+            if threshold.is_some_and(|threshold| now.since(arrived) > threshold) && pkt.mark_ce() {
+                obs.on_mark(now, &pkt, MarkReason::CeThreshold);
+            }
+            return Some(pkt);
+        }
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+}
+
+/// The slots by length, so that the longest is found at once; those of length 0 are vacant.
+///
+/// Each length has a doubly linked list; the slot that came to it last is first.
+#[derive(Clone, Debug)]
+struct Lengths {
+    first: Vec<u32>,
+    /// Length, previous and next slot.
+    links: Vec<(u32, u32, u32)>,
+    longest: u32,
+}
+
+impl Lengths {
+    fn new(slots: u32, depth: u32) -> Self {
+        let mut lengths = Self {
+            first: vec![EMPTY; depth as usize + 1],
+            links: vec![(0, EMPTY, EMPTY); slots as usize],
+            longest: 0,
+        };
+        for slot in 0..slots {
+            lengths.link(slot, 0);
+        }
+        lengths
+    }
+
+    fn first_of(&self, length: u32) -> Option<u32> {
+        let slot = self.first[length as usize];
+        (slot != EMPTY).then_some(slot)
+    }
+
+    /// `slot` now holds `length` packets, one more or one less than before.
+    fn change(&mut self, slot: u32, length: u32) {
+        let (before, prev, next) = self.links[slot as usize];
+        match self.links.get_mut(prev as usize) {
+            Some(prev) => prev.2 = next,
+            None => self.first[before as usize] = next,
+        }
+        if let Some(next) = self.links.get_mut(next as usize) {
+            next.1 = prev;
+        }
+        self.link(slot, length);
+        let vacated = before == self.longest && self.first[before as usize] == EMPTY;
+        if length > self.longest || vacated {
+            self.longest = length;
+        }
+    }
+
+    fn link(&mut self, slot: u32, length: u32) {
+        let next = self.first[length as usize];
+        self.links[slot as usize] = (length, EMPTY, next);
+        if let Some(next) = self.links.get_mut(next as usize) {
+            next.1 = slot;
+        }
+        self.first[length as usize] = slot;
+    }
+}
+
+/// Allotments go below zero; no packet comes near 2^63 bytes.
+fn signed(bytes: Bytes) -> i64 {
+    i64::try_from(bytes.0).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,445 @@
+//! SFQ-CoDel: bins that take turns packet by packet, CoDel in each.
+//!
+//! # Source
+//!
+//! Kathleen Nichols' `sfqcodel.cc` for ns-2 as of January 2013 (the version for `CableLabs`), facts only.
+//!
+//! # Law
+//!
+//! A packet joins the bin that its flow hashes to. The bins with packets stand in a ring; each sends one
+//! packet in its turn, or `quantum` bytes if that is given. A bin that joins the ring stands before those
+//! that have had a turn and behind those that have not. One that is found empty leaves it, so that it
+//! keeps its place for a round. When `limit` is reached, the bin with most packets loses its newest.
+//!
+//! CoDel is the one of 2013:
+//!
+//! ```text
+//! standing     sojourn >= target for an interval; not: at most a packet left in all, none in the bin
+//! first signal count = count > 2 and less than 8 intervals since drop_next ? count - 2 : 1
+//! then         at drop_next drop; if still standing: count += 1, drop_next += interval / sqrt(count)
+//! ```
+//!
+//! # Differences from `fq_codel` (RFC 8290)
+//!
+//! | here | `fq_codel` | effect |
+//! |---|---|---|
+//! | a packet a turn, unless `quantum` is given | a quantum of bytes | small packets get a smaller share |
+//! | an overflow costs the bin with most packets its newest one | the one with most bytes many of its oldest | |
+//! | a bin that is served stays in the ring behind bins that wait for their first turn | as an old flow | |
+//! | 8 intervals, `count - 2` | 16 intervals, the signals of the time before | starts harder after a pause |
+//! | the last packet of a bin is never signalled | may be | thin flows lose less |
+//!
+//! # Differences from ns-2
+//!
+//! | here | ns-2 | effect |
+//! |---|---|---|
+//! | flows hashed with `SplitMix64` | Jenkins | which flows collide |
+//! | `ecn` | absent | an addition: a mark counts as the signal |
+//! | no bin for CBR alone (`isolate-cbr`) | on request | none at its default |
+
+use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
+
+use crate::aqm::codel::div_sqrt;
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::link::LinkFacts;
+use crate::parameters::{Field, Params};
+use crate::parts::pool::{List, Pool};
+use crate::parts::round::FlowId;
+
+/// The largest packet is learned, from this on.
+const LEAST_MAXPACKET: Bytes = Bytes(256);
+
+/// Parameters of [`SfqCodel`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SfqCodelParams {
+    /// Packets that all bins hold together before the largest one loses some.
+    pub limit: usize,
+    /// Number of bins that flows are hashed to.
+    pub flows: u32,
+    /// Acceptable standing delay of each bin.
+    pub target: Duration,
+    /// A little more than the longest common RTT.
+    pub interval: Duration,
+    /// Bytes a bin sends in its turn; one packet if not given.
+    pub quantum: Option<Bytes>,
+    /// Mark ECN-capable packets instead of dropping them.
+    pub ecn: bool,
+}
+
+impl Default for SfqCodelParams {
+    /// The source's; the limit, which ns-2 has from its scenarios, is CoDel's.
+    fn default() -> Self {
+        Self {
+            limit: 1_000,
+            flows: 1_024,
+            target: Duration::from_millis(5),
+            interval: Duration::from_millis(100),
+            quantum: None,
+            ecn: false,
+        }
+    }
+}
+
+impl Params for SfqCodelParams {
+    type Queue<P: Packet> = SfqCodel<P>;
+
+    fn kind(&self) -> &'static str {
+        "sfq_codel"
+    }
+
+    fn field(&mut self, key: &str) -> Option<Field<'_>> {
+        Some(match key {
+            "limit" => Field::Packets(&mut self.limit),
+            "flows" => Field::Count(&mut self.flows),
+            "target" => Field::Time(&mut self.target),
+            "interval" => Field::Time(&mut self.interval),
+            "quantum" => Field::OptionalSize(&mut self.quantum),
+            "ecn" => Field::Flag(&mut self.ecn),
+            _ => return None,
+        })
+    }
+
+    fn build<P: Packet>(&self, _link: &LinkFacts, rng: Rng) -> SfqCodel<P> {
+        SfqCodel::new(self, rng)
+    }
+}
+
+/// Bins in a ring with CoDel in each.
+#[derive(Clone, Debug)]
+pub struct SfqCodel<P> {
+    params: SfqCodelParams,
+    perturbation: u64,
+    pool: Pool<P>,
+    backlog: Backlog,
+    bins: Vec<Bin>,
+    /// The bin whose turn it is.
+    turn: Option<usize>,
+    /// The bin that lost a packet last.
+    fattest: usize,
+    maxpacket: Bytes,
+    counters: Counters,
+}
+
+#[derive(Clone, Debug)]
+struct Bin {
+    list: List,
+    /// Neighbours in the ring.
+    prev: u32,
+    next: u32,
+    waits: bool,
+    /// It has had no turn since it joined the ring.
+    is_new: bool,
+    deficit: i64,
+    control: Control,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    joined: u64,
+    overlimit: u64,
+    marks: u64,
+}
+
+impl<P: Packet> SfqCodel<P> {
+    /// An empty queue.
+    pub fn new(params: &SfqCodelParams, mut rng: Rng) -> Self {
+        let bin = Bin {
+            list: List::EMPTY,
+            prev: 0,
+            next: 0,
+            waits: false,
+            is_new: false,
+            deficit: 0,
+            control: Control::default(),
+        };
+        Self {
+            params: *params,
+            perturbation: rng.next_u64(),
+            pool: Pool::new(),
+            backlog: Backlog::default(),
+            bins: vec![bin; params.flows as usize],
+            turn: None,
+            fattest: 0,
+            maxpacket: LEAST_MAXPACKET,
+            counters: Counters::default(),
+        }
+    }
+
+    /// The bin with most packets loses its newest; among equals another than the last time.
+    #[cold]
+    fn drop_from_fattest(&mut self, now: Instant, obs: &mut dyn Observer<P>) {
+        let mut fattest = self.fattest;
+        for (at, bin) in self.bins.iter().enumerate() {
+            let most = self.bins[fattest].list.packets();
+            if at != self.fattest && bin.waits && bin.list.packets() >= most {
+                fattest = at;
+            }
+        }
+        self.fattest = fattest;
+        if let Some((pkt, _)) = self.pool.pop_newest(&mut self.bins[fattest].list) {
+            self.backlog.packets -= 1;
+            self.backlog.bytes -= pkt.size();
+            self.counters.overlimit += 1;
+            obs.on_drop(now, pkt, DropReason::Overlimit);
+        }
+    }
+
+    /// Puts bin `at` into the ring: before the bins that have had a turn, behind those that have not.
+    fn join(&mut self, at: usize) {
+        self.counters.joined += 1;
+        let place = match self.turn {
+            None => at,
+            Some(turn) => {
+                let mut place = turn;
+                while self.bins[place].is_new && index(self.bins[place].next) != turn {
+                    place = index(self.bins[place].next);
+                }
+                if index(self.bins[place].next) == turn {
+                    // The last of the ring, whatever it is: behind it.
+                    turn
+                } else {
+                    if place == turn {
+                        self.turn = Some(at);
+                    }
+                    place
+                }
+            }
+        };
+        let quantum = self.params.quantum.map_or(0, signed);
+        let before = if self.turn.is_none() {
+            self.turn = Some(at);
+            at
+        } else {
+            index(self.bins[place].prev)
+        };
+        let bin = &mut self.bins[at];
+        (bin.prev, bin.next) = (link(before), link(place));
+        (bin.waits, bin.is_new, bin.deficit) = (true, true, quantum);
+        self.bins[before].next = link(at);
+        self.bins[place].prev = link(at);
+    }
+
+    /// Takes the bin whose turn it is, found empty, out of the ring.
+    fn leave(&mut self, at: usize) {
+        let bin = &mut self.bins[at];
+        bin.waits = false;
+        bin.control.dropping = false;
+        let (prev, next) = (index(bin.prev), index(bin.next));
+        self.bins[prev].next = link(next);
+        self.bins[next].prev = link(prev);
+        self.turn = (next != at).then_some(next);
+    }
+
+    /// The bin that sends next; empty ones on the way leave.
+    #[inline]
+    fn ready(&mut self) -> Option<usize> {
+        let mut at = self.turn?;
+        while self.bins[at].list.packets() == 0 {
+            self.leave(at);
+            at = self.turn?;
+        }
+        let Some(quantum) = self.params.quantum else {
+            return Some(at);
+        };
+        // Some bin of the ring holds a packet, and its credit grows with every round.
+        while self.bins[at].deficit <= 0 {
+            self.bins[at].deficit += signed(quantum);
+            at = index(self.bins[at].next);
+            while self.bins[at].list.packets() == 0 {
+                at = index(self.bins[at].next);
+            }
+        }
+        self.turn = Some(at);
+        Some(at)
+    }
+
+    /// The oldest packet of a bin, and whether the bin is standing.
+    #[inline]
+    fn dodequeue(&mut self, at: usize, now: Instant) -> Option<(P, bool)> {
+        let Bin { list, control, .. } = &mut self.bins[at];
+        let (pkt, arrived) = self.pool.pop(list)?;
+        self.backlog.packets -= 1;
+        self.backlog.bytes -= pkt.size();
+        self.maxpacket = self.maxpacket.max(pkt.size());
+        let is_short = self.backlog.bytes <= self.maxpacket || list.packets() == 0;
+        if now.since(arrived) < self.params.target || is_short {
+            control.first_above_time = None;
+            return Some((pkt, false));
+        }
+        let standing = match control.first_above_time {
+            None => {
+                control.first_above_time = Some(now + self.params.interval);
+                false
+            }
+            Some(above_at) => now >= above_at,
+        };
+        Some((pkt, standing))
+    }
+
+    /// Marks `pkt` if that is allowed and possible; says whether it did.
+    fn marks(&mut self, pkt: &mut P, now: Instant, obs: &mut dyn Observer<P>) -> bool {
+        let marked = self.params.ecn && pkt.mark_ce();
+        if marked {
+            self.counters.marks += 1;
+            obs.on_mark(now, pkt, MarkReason::Aqm);
+        }
+        marked
+    }
+
+    /// Begins signalling with `pkt`; gives the packet to send.
+    #[cold]
+    fn begin(
+        &mut self,
+        at: usize,
+        mut pkt: P,
+        now: Instant,
+        obs: &mut dyn Observer<P>,
+    ) -> Option<P> {
+        if !self.marks(&mut pkt, now, obs) {
+            obs.on_drop(now, pkt, DropReason::Aqm);
+            (pkt, _) = self.dodequeue(at, now)?;
+        }
+        self.bins[at].control.begin(self.params.interval, now);
+        Some(pkt)
+    }
+
+    /// Sends the signals that have fallen due; gives the packet to send.
+    #[cold]
+    fn go_on(
+        &mut self,
+        at: usize,
+        mut pkt: P,
+        now: Instant,
+        obs: &mut dyn Observer<P>,
+    ) -> Option<P> {
+        // Each turn removes a packet, and the last of a bin ends it.
+        while self.bins[at].control.is_due(now) {
+            let marked = self.marks(&mut pkt, now, obs);
+            let mut standing = true;
+            if !marked {
+                obs.on_drop(now, pkt, DropReason::Aqm);
+                (pkt, standing) = self.dodequeue(at, now)?;
+            }
+            let control = &mut self.bins[at].control;
+            if standing {
+                control.go_on(self.params.interval);
+            } else {
+                control.dropping = false;
+            }
+            if marked {
+                break;
+            }
+        }
+        Some(pkt)
+    }
+}
+
+impl<P: Packet> Qdisc<P> for SfqCodel<P> {
+    #[inline]
+    fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
+        if self.backlog.packets >= self.params.limit {
+            self.drop_from_fattest(now, obs);
+        }
+        let digest = pkt.flow().digest(self.perturbation);
+        let at = FlowId::scaled(digest, self.params.flows).index();
+        self.backlog.packets += 1;
+        self.backlog.bytes += pkt.size();
+        self.pool.push(&mut self.bins[at].list, now, pkt);
+        if !self.bins[at].waits {
+            self.join(at);
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
+        let at = self.ready()?;
+        self.bins[at].is_new = false;
+        let (mut pkt, standing) = self.dodequeue(at, now)?;
+        let control = &mut self.bins[at].control;
+        if !standing {
+            control.dropping = false;
+        } else if !control.dropping {
+            pkt = self.begin(at, pkt, now, obs)?;
+        } else if control.is_due(now) {
+            pkt = self.go_on(at, pkt, now, obs)?;
+        }
+        let bin = &mut self.bins[at];
+        if self.params.quantum.is_some() {
+            bin.deficit -= signed(pkt.size());
+        } else {
+            self.turn = Some(index(bin.next));
+        }
+        Some(pkt)
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        let seen = &self.counters;
+        vec![
+            Statistic::count("maxpacket", self.maxpacket.0),
+            Statistic::count("drop_overlimit", seen.overlimit),
+            Statistic::count("new_flow_count", seen.joined),
+            Statistic::count("ecn_mark", seen.marks),
+        ]
+    }
+}
+
+/// CoDel as its authors had it in 2013, of one bin.
+#[derive(Clone, Debug, Default)]
+struct Control {
+    first_above_time: Option<Instant>,
+    /// When the next signal is due, or was due when signalling ended.
+    drop_next: Instant,
+    /// Signals since signalling began.
+    count: u32,
+    dropping: bool,
+}
+
+impl Control {
+    #[inline]
+    fn is_due(&self, now: Instant) -> bool {
+        self.dropping && now >= self.drop_next
+    }
+
+    /// The first signal was sent.
+    fn begin(&mut self, interval: Duration, now: Instant) {
+        // `drop_next` may lie ahead of us yet: that is recent, too.
+        let recent = now.saturating_since(self.drop_next) < interval.times(8);
+        self.count = match self.count {
+            count @ 3.. if recent => count - 2,
+            _ => 1,
+        };
+        self.dropping = true;
+        self.drop_next = now + div_sqrt(interval, self.count);
+    }
+
+    /// Another one was.
+    fn go_on(&mut self, interval: Duration) {
+        self.count = self.count.saturating_add(1);
+        self.drop_next += div_sqrt(interval, self.count);
+    }
+}
+
+/// A bin as it is linked; there are at most 65536.
+#[inline]
+fn link(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+#[inline]
+const fn index(link: u32) -> usize {
+    link as usize
+}
+
+/// Credits go below zero; no packet comes near 2^63 bytes.
+#[inline]
+fn signed(bytes: Bytes) -> i64 {
+    i64::try_from(bytes.0).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,24 @@
+//! The parameters of a discipline: keys, units, ranges, and the errors about them.
+//!
+//! A discipline lends its fields by key ([`Field`]); each [`Parameter`] says what a key means and which
+//! values it accepts. Text, tables and typed values all pass through here.
+
+pub(crate) mod choice;
+mod error;
+mod field;
+mod leaves;
+mod names;
+mod parameter;
+mod params;
+mod profile;
+
+pub(crate) use error::Flaw;
+pub use error::ParameterError;
+pub(crate) use field::{Field, time_text};
+pub(crate) use leaves::{Leaf, LeafList};
+pub(crate) use names::instead_of;
+pub use names::nearest;
+pub(crate) use parameter::Parameter;
+pub use parameter::Unit;
+pub(crate) use params::{Params, Shorthand};
+pub use profile::Profile;

@@ -1,0 +1,67 @@
+//! The fields of parameter structs, lent by key.
+
+use sojourn_net::{Bytes, Duration, Rate};
+
+use super::choice::Choice;
+use super::leaves::LeafList;
+use super::profile::Profile;
+
+/// A place where a value is kept, lent by the parameters of a discipline.
+#[derive(Debug)]
+pub(crate) enum Field<'a> {
+    Time(&'a mut Duration),
+    OptionalTime(&'a mut Option<Duration>),
+    OptionalRate(&'a mut Option<Rate>),
+    Size(&'a mut Bytes),
+    OptionalSize(&'a mut Option<Bytes>),
+    Packets(&'a mut usize),
+    Count(&'a mut u32),
+    Numbers(&'a mut [u8]),
+    OptionalCount(&'a mut Option<u32>),
+    Fraction(&'a mut f64),
+    OptionalFraction(&'a mut Option<f64>),
+    Flag(&'a mut bool),
+    Profile(&'a mut Profile),
+    Choice(&'a mut dyn Choice),
+    Leaves(&'a mut dyn LeafList),
+}
+
+impl Field<'_> {
+    /// The value as it is read back; nothing if there is none.
+    pub(crate) fn text(&self) -> Option<String> {
+        Some(match self {
+            Field::Time(time) => time_text(**time),
+            Field::OptionalTime(time) => time_text((**time)?),
+            Field::OptionalRate(rate) => (**rate)?.to_string(),
+            Field::Size(size) => size_text(**size),
+            Field::OptionalSize(size) => size_text((**size)?),
+            Field::Packets(n) => n.to_string(),
+            Field::Count(n) => n.to_string(),
+            Field::OptionalCount(n) => (**n)?.to_string(),
+            Field::Numbers(numbers) => {
+                let texts: Vec<_> = numbers.iter().map(ToString::to_string).collect();
+                texts.join(" ")
+            }
+            Field::Fraction(x) => x.to_string(),
+            Field::OptionalFraction(x) => (**x)?.to_string(),
+            Field::Flag(flag) => (if **flag { "on" } else { "off" }).into(),
+            Field::Profile(profile) => profile.to_string(),
+            Field::Choice(choice) => choice.word().into(),
+            Field::Leaves(leaves) => leaves.text()?,
+        })
+    }
+}
+
+/// `5ms`, `12500us`: the largest unit that leaves a whole number.
+pub(crate) fn time_text(time: Duration) -> String {
+    match time.as_nanos() {
+        ns if ns % 1_000_000_000 == 0 && ns > 0 => format!("{}s", ns / 1_000_000_000),
+        ns if ns % 1_000_000 == 0 => format!("{}ms", ns / 1_000_000),
+        ns if ns % 1_000 == 0 => format!("{}us", ns / 1_000),
+        ns => format!("{ns}ns"),
+    }
+}
+
+fn size_text(size: Bytes) -> String {
+    format!("{}b", size.0)
+}

@@ -1,0 +1,58 @@
+//! Builds the queues inside a classful discipline and checks that they fit.
+
+use sojourn_net::{Packet, Rng};
+
+use crate::link::LinkFacts;
+use crate::parameters::{Leaf, LeafList};
+use crate::parts::classes::Classes;
+
+/// How deep queues may be nested, as in Linux.
+const MAX_DEPTH: usize = 8;
+/// How many queues one may consist of; each takes its memory whether it is used or not.
+const MAX_QUEUES: u64 = 65_536;
+
+/// Why a queue with `classes` classes, which its users call `name`, cannot have these leaves.
+pub(crate) fn conflict<L: Leaf>(leaves: &Vec<L>, classes: u32, name: &str) -> Option<String> {
+    let given = leaves.len();
+    if given as u64 > u64::from(classes) {
+        return Some(format!(
+            "leaf gives {given} queues, but {name} is {classes}"
+        ));
+    }
+    if leaves.depth() >= MAX_DEPTH {
+        return Some(format!("leaf stands more than {MAX_DEPTH} deep"));
+    }
+    let queues = leaves.queues(classes);
+    (queues > MAX_QUEUES).then(|| format!("leaf makes {queues} queues, at most are {MAX_QUEUES}"))
+}
+
+/// The queues of the classes.
+pub(crate) fn build<L: Leaf, P: Packet>(
+    leaves: &[L],
+    classes: u32,
+    link: &LinkFacts,
+    rng: &Rng,
+) -> Vec<L::Queue<P>> {
+    let rest = L::plain_fifo();
+    let queue = |class| {
+        let spec = of_class(leaves, class).unwrap_or(&rest);
+        spec.build(link, rng.fork(&format!("leaf/{class}")))
+    };
+    (0..classes as usize).map(queue).collect()
+}
+
+/// The one queue inside a discipline that otherwise has a buffer of its own.
+pub(crate) fn only<L: Leaf, P: Packet>(
+    leaves: &[L],
+    link: &LinkFacts,
+    rng: &Rng,
+) -> Option<Classes<L::Queue<P>, P>> {
+    (!leaves.is_empty()).then(|| Classes::new(build(leaves, 1, link, rng)))
+}
+
+fn of_class<L>(leaves: &[L], class: usize) -> Option<&L> {
+    match leaves {
+        [all] => Some(all),
+        each => each.get(class),
+    }
+}

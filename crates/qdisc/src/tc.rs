@@ -1,0 +1,290 @@
+//! A discipline with its parameters, as text and as a value.
+//!
+//! ```
+//! use sojourn_qdisc::QdiscSpec;
+//!
+//! let spec = QdiscSpec::parse("fq_codel target 5ms noecn profile linux").unwrap();
+//! assert_eq!(QdiscSpec::parse(&spec.to_string()), Ok(spec));
+//!
+//! let wrong = QdiscSpec::parse("codel tarqet 5ms").unwrap_err();
+//! assert_eq!(
+//!     wrong.to_string(),
+//!     "codel has no parameter \"tarqet\": did you mean target?"
+//! );
+//! ```
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::catalogue::{KINDS, Kind, PROFILE};
+use crate::parameters::{Field, Flaw, Parameter, ParameterError, Unit, instead_of};
+use crate::registry::QdiscSpec;
+
+impl QdiscSpec {
+    /// Reads a specification such as `fq_codel limit 10240p target 5ms noecn`.
+    ///
+    /// # Errors
+    /// If a name is unknown or given twice, or a value is missing, unreadable or out of range.
+    pub fn parse(text: &str) -> Result<Self, ParameterError> {
+        let mut words = text.split_whitespace().peekable();
+        let mut draft = Draft::of(words.next().unwrap_or_default())?;
+        while let Some(word) = words.next() {
+            if draft.take_alone(word)? {
+                continue;
+            }
+            let (parameter, negated) = draft.parameter(word)?;
+            if parameter.unit == Unit::Leaves {
+                let rest: Vec<_> = words.by_ref().collect();
+                draft.set(parameter, &rest.join(" "))?;
+            } else if parameter.unit == Unit::Numbers {
+                let mut numbers = Vec::new();
+                while let Some(number) = words.next_if(|word| !starts_name(word)) {
+                    numbers.push(number);
+                }
+                draft.set(parameter, &numbers.join(" "))?;
+            } else if !parameter.is_flag() {
+                draft.set(parameter, words.next().unwrap_or_default())?;
+            } else if let Some(value) = words.next_if(|word| is_switch(word)) {
+                let flaw = format!("stands alone, without {value}");
+                return Err(draft.flaw(parameter, flaw));
+            } else if negated {
+                draft.set(parameter, "off")?;
+            } else {
+                draft.set(parameter, "on")?;
+            }
+        }
+        draft.finish()
+    }
+
+    /// Builds a specification from its kind and pairs of key and value; the value of a flag is
+    /// `true` or `false`.
+    ///
+    /// # Errors
+    /// As [`QdiscSpec::parse`].
+    pub fn from_pairs(
+        kind: &str,
+        pairs: impl Iterator<Item = (String, String)>,
+    ) -> Result<Self, ParameterError> {
+        let mut draft = Draft::of(kind)?;
+        for (key, value) in pairs {
+            if matches!(&*value, "true" | "on") && draft.take_alone(&key)? {
+                continue;
+            }
+            let (parameter, negated) = draft.parameter(&key)?;
+            if negated {
+                return Err(draft.flaw(parameter, format!("is written {} false", parameter.key)));
+            }
+            draft.set(parameter, &value)?;
+        }
+        draft.finish()
+    }
+
+    /// The parameters by key, those that have a value, as text.
+    ///
+    /// [`QdiscSpec::from_pairs`] reads them back.
+    pub fn pairs(&self) -> Vec<(&'static str, String)> {
+        let mut values = self.clone();
+        let parameters = KINDS
+            .iter()
+            .filter(|kind| kind.name == self.kind())
+            .flat_map(|kind| kind.parameters);
+        parameters
+            .filter_map(|p| Some((p.key, values.field(p.key)?.text()?)))
+            .collect()
+    }
+
+    /// What nobody published of this discipline or of its leaves and we had to supply, a line each.
+    pub fn reconstructions(&self) -> Vec<String> {
+        let own = KINDS.iter().find(|kind| kind.name == self.kind());
+        let own = own.and_then(|kind| Some(format!("{}: {}", kind.name, kind.reconstruction?)));
+        let inner = self.inner().map(|(leaves, _)| leaves.reconstructions());
+        own.into_iter().chain(inner.unwrap_or_default()).collect()
+    }
+
+    /// Checks parameters that were set as typed values, as [`QdiscSpec::parse`] would.
+    ///
+    /// # Errors
+    /// As [`QdiscSpec::parse`].
+    pub fn validate(&self) -> Result<(), ParameterError> {
+        let pairs = self.pairs().into_iter();
+        Self::from_pairs(self.kind(), pairs.map(|(key, value)| (key.into(), value))).map(drop)
+    }
+}
+
+/// Whether `word` is what a table says of a flag.
+fn is_switch(word: &str) -> bool {
+    matches!(word, "on" | "true" | "yes" | "off" | "false" | "no")
+}
+
+/// Whether `word` is the name of a parameter rather than a number.
+fn starts_name(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_alphabetic())
+}
+
+impl FromStr for QdiscSpec {
+    type Err = ParameterError;
+
+    fn from_str(text: &str) -> Result<Self, ParameterError> {
+        Self::parse(text)
+    }
+}
+
+impl fmt::Display for QdiscSpec {
+    /// The canonical text: every parameter that has a value, in the catalogue's order.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind())?;
+        let Some(kind) = KINDS.iter().find(|kind| kind.name == self.kind()) else {
+            return Ok(());
+        };
+        let (mut values, mut defaults) = (self.clone(), (kind.start)());
+        for Parameter { key, unit, .. } in kind.parameters {
+            let default = defaults.field(key).and_then(|field| field.text());
+            match (unit, values.field(key).and_then(|field| field.text())) {
+                (_, None) => {}
+                // What `tc` does not know stays unsaid unless it matters.
+                (Unit::Flag, Some(flag)) if flag == "on" => match *key {
+                    "derandomise" | "cap" => {}
+                    _ => write!(f, " {key}")?,
+                },
+                (Unit::Flag, flag) if flag != default => write!(f, " no{key}")?,
+                (Unit::Flag, _) => {}
+                (Unit::Profile, value) if value == default => {}
+                (Unit::Choice(_), Some(word)) => write!(f, " {word}")?,
+                (_, Some(value)) => write!(f, " {key} {value}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A specification while it is read.
+struct Draft {
+    kind: &'static Kind,
+    spec: QdiscSpec,
+    given: Vec<&'static str>,
+    /// What shorthands set: a parameter by its own name may follow and say otherwise.
+    preset: Vec<&'static str>,
+}
+
+impl Draft {
+    fn of(name: &str) -> Result<Self, ParameterError> {
+        let kind = KINDS.iter().find(|kind| kind.name == name);
+        let kind = kind.ok_or_else(|| ParameterError::UnknownKind {
+            given: name.into(),
+            instead: instead_of(name, KINDS.iter().map(|kind| kind.name)),
+        })?;
+        Ok(Self {
+            kind,
+            spec: (kind.start)(),
+            given: Vec::new(),
+            preset: Vec::new(),
+        })
+    }
+
+    /// Takes a word that needs no value after it: a choice or a shorthand; says whether it is one.
+    fn take_alone(&mut self, word: &str) -> Result<bool, ParameterError> {
+        let mut choices = self.kind.parameters.iter();
+        let chosen = choices.find(|p| matches!(p.unit, Unit::Choice(all) if all.contains(&word)));
+        if let Some(parameter) = chosen {
+            return self.set(parameter, word).map(|()| true);
+        }
+        let mut shorthands = self.spec.shorthands().iter();
+        let Some((_, meaning)) = shorthands.find(|(name, _)| *name == word) else {
+            return Ok(false);
+        };
+        for (key, value) in *meaning {
+            let (parameter, _) = self.parameter(key)?;
+            if self.preset.contains(key) || self.given.contains(key) {
+                return Err(self.flaw(parameter, format!("is given twice, again by {word}")));
+            }
+            if !value.is_empty() {
+                self.assign(parameter, value)?;
+            }
+        }
+        self.preset.extend(meaning.iter().map(|(key, _)| *key));
+        Ok(true)
+    }
+
+    /// The parameter called `word`, or the flag that `no…` switches off.
+    fn parameter(&self, word: &str) -> Result<(&'static Parameter, bool), ParameterError> {
+        let parameters = self.kind.parameters;
+        if let Some(parameter) = parameters.iter().find(|p| p.key == word) {
+            return Ok((parameter, false));
+        }
+        let negated = word.strip_prefix("no");
+        let flag = parameters
+            .iter()
+            .find(|p| p.is_flag() && Some(p.key) == negated);
+        if let Some(flag) = flag {
+            return Ok((flag, true));
+        }
+        // A discipline with one law has no such parameter; asking for that law is no error.
+        if word == PROFILE.key {
+            return Ok((&PROFILE, false));
+        }
+        let all = parameters.iter().flat_map(Parameter::words);
+        let shorthands = self.spec.shorthands().iter().map(|(name, _)| *name);
+        let instead = match parameters.first() {
+            Some(first) if !starts_name(word) => {
+                format!(
+                    "a value stands behind its parameter, as in {} {word}",
+                    first.key
+                )
+            }
+            _ => instead_of(word, all.chain(shorthands)),
+        };
+        Err(ParameterError::UnknownKey {
+            kind: self.kind.name,
+            given: word.into(),
+            instead,
+        })
+    }
+
+    fn set(&mut self, parameter: &'static Parameter, text: &str) -> Result<(), ParameterError> {
+        if self.given.contains(&parameter.key) {
+            return Err(self.flaw(parameter, "is given twice".into()));
+        }
+        self.given.push(parameter.key);
+        self.assign(parameter, text)
+    }
+
+    fn assign(&mut self, parameter: &'static Parameter, text: &str) -> Result<(), ParameterError> {
+        if text.is_empty() {
+            return Err(self.flaw(parameter, "needs a value".into()));
+        }
+        let mut only = self.kind.profiles[0];
+        let field = match self.spec.field(parameter.key) {
+            Some(field) => field,
+            None => Field::Profile(&mut only),
+        };
+        parameter
+            .set(field, text, self.kind.profiles)
+            .map_err(|flaw| match flaw {
+                Flaw::Value(flaw) => self.flaw(parameter, flaw),
+                Flaw::Leaf(number, error) => ParameterError::Leaf {
+                    kind: self.kind.name,
+                    number,
+                    error,
+                },
+            })
+    }
+
+    fn finish(self) -> Result<QdiscSpec, ParameterError> {
+        match self.spec.conflict() {
+            None => Ok(self.spec),
+            Some(why) => Err(ParameterError::Conflict {
+                kind: self.kind.name,
+                why,
+            }),
+        }
+    }
+
+    fn flaw(&self, parameter: &Parameter, flaw: String) -> ParameterError {
+        ParameterError::Value {
+            kind: self.kind.name,
+            key: parameter.key,
+            flaw,
+            range: parameter.range(self.kind.profiles),
+        }
+    }
+}
