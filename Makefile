@@ -6,11 +6,11 @@ BIN := $(VENV)/bin
 PACKAGES := $(VENV)/.packages
 EXTENSION := $(VENV)/.extension
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name Cargo.toml)
-PYTHON_CODE := python tests/python tests/vectors/tools crates/py/tests
+PYTHON_CODE := python tests/python tests/golden tests/vectors/tools crates/py/tests
 DIR ?= results/residential/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo cocoa test check fmt bench bench-peers parity formulae vectors fuzz report docs figures clean
+.PHONY: help setup demo cocoa test test-full golden golden-quick golden-update check fmt bench bench-peers parity formulae vectors fuzz report docs figures clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,12 +41,24 @@ test: check ## All tests, after all checks; makes what it needs.
 	@echo
 	@echo "make test: every check and every test passed"
 
+test-full: test golden ## All tests, and the whole golden corpus.
+
+golden: setup ## Compare the records of the golden corpus with the recorded ones.
+	$(BIN)/python tests/golden/golden.py
+
+golden-quick: setup ## The same with a part of the corpus: 8 s of processor time.
+	$(BIN)/python tests/golden/golden.py --quick
+
+golden-update: setup ## Record the golden corpus again, after a deliberate change of results.
+	$(BIN)/python tests/golden/golden.py --update
+
 check: setup ## Formatting, lints and types of Rust and Python.
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff format --check --quiet $(PYTHON_CODE)
 	$(BIN)/ruff check --quiet $(PYTHON_CODE)
 	$(BIN)/mypy
+	MYPYPATH=tests/golden $(BIN)/mypy tests/golden/golden.py
 	$(BIN)/python -m mypy.stubtest sojourn._core
 
 fmt: setup ## Format Rust and Python.

@@ -1,0 +1,119 @@
+"""The scenarios of the golden corpus: documents in the shape of scenario files, of one arm each."""
+
+import json
+import tomllib
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+
+# Scenarios of papers/ on links this fast run for this long, all others to their end.
+FAST = "1gbit"
+LONGEST = "30s"
+# How long the parity tests wait for what is still under way, in seconds.
+PARITY_AFTER_S = 3.0
+# The quick check takes one of so many scenarios of papers/ and the parity tests.
+QUICK_STEP = 12
+
+Document = dict[str, Any]
+
+
+def corpus() -> dict[str, Document]:
+    """Return every scenario by its name."""
+    return dict(sorted([*_own(), *_papers(), *_parity()]))
+
+
+def quick(scenarios: dict[str, Document]) -> dict[str, Document]:
+    """Choose those of the quick check: all made for the corpus, and some of the others."""
+    others = [name for name in scenarios if name.startswith(("papers/", "parity/"))]
+    left_out = set(others) - set(others[::QUICK_STEP])
+    return {name: document for name, document in scenarios.items() if name not in left_out}
+
+
+def _own() -> Iterator[tuple[str, Document]]:
+    for path in HERE.glob("scenarios/*.toml"):
+        yield from _by_arm(path.stem, _read(path))
+
+
+def _papers() -> Iterator[tuple[str, Document]]:
+    for path in ROOT.glob("papers/*/*.toml"):
+        document = _read(path) | {"replications": 1}
+        if "links" not in document:
+            continue
+        if any(link["rate"] == FAST for link in document["links"].values()):
+            document["duration"] = LONGEST
+        yield from _by_arm(f"papers/{path.parent.name}/{path.stem}", document)
+
+
+def _read(path: Path) -> Document:
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def _by_arm(name: str, document: Document) -> Iterator[tuple[str, Document]]:
+    for arm in document.get("arms", [{"name": "default"}]):
+        yield f"{name}/{arm['name']}", deepcopy(document) | {"arms": [deepcopy(arm)]}
+
+
+def _parity() -> Iterator[tuple[str, Document]]:
+    path = ROOT / "tests/parity/data/linux.json"
+    for measured in json.loads(path.read_text(encoding="utf-8"))["scenarios"]:
+        yield f"parity/{measured['name']}", _as_measured(measured)
+
+
+def _as_measured(measured: Document) -> Document:
+    """Compose a scenario of the parity tests, as ``tests/parity/src/setup.rs`` does."""
+    links = {"up": _parity_link(measured, "up", measured["qdisc"])}
+    if measured["rate_down"]:
+        links["down"] = _parity_link(measured, "down", measured["qdisc_down"] or measured["qdisc"])
+    duration = measured["duration"] + PARITY_AFTER_S
+    starts = measured["reps"][0]["starts"]
+    traffic = [
+        *(
+            _flow(measured, flow, start)
+            for flow, start in zip(measured["flows"], starts, strict=True)
+        ),
+        *(_stream(measured, stream) for stream in measured["udp"]),
+        {
+            "type": "ping",
+            "interval": f"{measured['ping']}s",
+            **_way("up", measured["rtt"], 0.0, measured["ping_stop"]),
+        },
+    ]
+    for group in traffic:
+        for key in ("path", "return"):
+            group[key] = [link for link in group[key] if link in links]
+    return {"duration": f"{duration}s", "links": links, "traffic": traffic}
+
+
+def _flow(measured: Document, flow: Document, start: float) -> Document:
+    way = _way(flow["dir"], flow["rtt"], start, flow["stop"])
+    size = {} if flow["bytes"] is None else {"bytes": f"{flow['bytes']}b"}
+    return {"type": "tcp", "cc": flow["cc"], "ecn": measured.get("ecn", False), **size, **way}
+
+
+def _stream(measured: Document, stream: Document) -> Document:
+    way = _way("up", measured["rtt"], stream["start"], stream["stop"])
+    sizes = {"rate": f"{stream['rate_mbps']}mbit", "payload": f"{stream['size']}b"}
+    return {"type": "udp", **sizes, **way}
+
+
+def _way(direction: str, rtt_ms: float, start_s: float, stop_s: float) -> Document:
+    forward, back = ("up", "down") if direction == "up" else ("down", "up")
+    times = {"rtt": f"{rtt_ms}ms", "start": f"{start_s}s", "stop": f"{stop_s}s"}
+    return {"path": [forward], "return": [back], **times}
+
+
+def _parity_link(measured: Document, direction: str, qdisc: str) -> Document:
+    text = qdisc.removeprefix("root ")
+    if measured["label"] == "red_asis":
+        text = text.removesuffix(" adaptive")
+    elif measured["label"] == "red_step":
+        # What the kernel reads where tc 6.1 writes a probability of 1.
+        text = text.replace("probability 1 ", "probability 0.6103515625 ")
+    spec = {"qdisc": f"{text} profile linux"}
+    if qdisc.startswith("root "):
+        return spec | {"rate": "100gbit"}
+    return spec | {"rate": f"{measured[f'rate_{direction}']}mbit", "burst": "htb"}
