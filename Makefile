@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PACKAGES := $(VENV)/.packages
 EXTENSION := $(VENV)/.extension
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name Cargo.toml)
-PYTHON_CODE := python tests/python tests/golden tests/vectors/tools crates/py/tests
+PYTHON_CODE := python docs/conf.py docs/_ext tests/python tests/golden tests/vectors/tools crates/py/tests
 DIR ?= results/residential/rrul_10_1
 
 .DEFAULT_GOAL := help
@@ -25,7 +25,7 @@ $(PACKAGES): pyproject.toml
 
 $(EXTENSION): $(PACKAGES) $(SOURCES)
 	@echo 'building the extension: minutes the first time, less after a change'
-	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --extras dev --quiet > /dev/null
+	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --extras dev,docs --quiet > /dev/null
 	@touch $@
 
 demo: setup ## Measure a published study again: under a minute on two cores.
@@ -38,6 +38,7 @@ test: check ## All tests, after all checks; makes what it needs.
 	cargo test --workspace --quiet
 	cargo run --release --quiet -p sojourn-parity -- --misses --require 0.95
 	$(BIN)/python -m pytest --quiet -rs
+	$(MAKE) docs
 	@echo
 	@echo "make test: every check and every test passed"
 
@@ -103,10 +104,13 @@ figures: setup ## Draw the figures of the documentation again.
 	cp results/cocoa/trajectory/series.png docs/figures/cocoa_trajectory.png
 	$(BIN)/python tests/parity/draw.py docs/figures
 
-docs: setup ## Documentation of the Rust crates, in target/doc.
-	cargo doc --workspace --no-deps
+docs: setup ## Build the documentation site in target/site.
+	RUSTDOCFLAGS='-D warnings -A rustdoc::private_intra_doc_links' cargo doc --workspace --no-deps --quiet
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --jobs auto \
+		--conf-dir docs --doctree-dir target/doctrees . target/site
+	@echo 'documentation: target/site/index.html'
 
 clean: ## Remove everything that was built; results stay.
 	cargo clean
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache docs/reference/generated
 	find python -name '_core*.so' -delete

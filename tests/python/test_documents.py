@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -11,36 +13,62 @@ from sojourn.result import app_metrics, flow_groups
 from sojourn.result.metrics import per_run_metrics
 from sojourn.studies import study
 
-SNIPPETS = re.findall(
-    r"^```python\n(.*?)^```",
-    (ROOT / "README.md").read_text(encoding="utf-8"),
-    re.DOTALL | re.MULTILINE,
-)
+DOCUMENTS = [
+    ROOT / "README.md",
+    *sorted(path for path in (ROOT / "docs").rglob("*.md") if "generated" not in path.parts),
+]
 
 
-def test_the_readme_shows_python() -> None:
-    assert SNIPPETS
-
-
-@pytest.mark.parametrize("snippet", SNIPPETS)
-def test_a_snippet_of_the_readme_runs(
-    snippet: str, tmp_path: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(str(tmp_path))
-    exec(compile(snippet, "README.md", "exec"), {})  # noqa: S102 - our own README
-
-
-def test_the_readme_shows_commands_that_exist(sojourn: Command) -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8").replace("\\\n", " ")
-    commands = [
-        shlex.split(line, comments=True)
-        for line in re.findall(r"^sojourn (compare.*)", text, re.MULTILINE)
+def snippets(language: str) -> list[tuple[str, str]]:
+    """Every fenced block of a language in README.md and docs, with the name of its file."""
+    return [
+        (str(path.relative_to(ROOT)), block)
+        for path in DOCUMENTS
+        for block in re.findall(
+            rf"^```{language}\n(.*?)^```",
+            path.read_text(encoding="utf-8"),
+            re.DOTALL | re.MULTILINE,
+        )
     ]
-    assert len(commands) > 3
-    for words in commands:
-        plain = words[: words.index(">")] if ">" in words else words
-        done = sojourn(*plain, *([] if "--generate" in plain else ["--dry-run"]))
-        assert done.returncode == 0, done.stderr
+
+
+def commands(text: str) -> list[list[str]]:
+    """The arguments of each ``sojourn`` command in a shell block."""
+    lines = re.findall(r"^sojourn +(.*)", text.replace("\\\n", " "), re.MULTILINE)
+    return [shlex.split(line, comments=True) for line in lines]
+
+
+def test_there_are_snippets_of_every_language() -> None:
+    assert {file for file, _ in snippets("python")} >= {"README.md", "docs/howto/overhead.md"}
+    assert len(snippets("toml")) > 10
+    assert len(snippets("sh")) > 5
+
+
+@pytest.mark.parametrize(("file", "snippet"), snippets("python"))
+def test_python_in_documents_runs(
+    file: str, snippet: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(snippet, file, "exec"), {})  # noqa: S102 - our own documents
+
+
+@pytest.mark.parametrize(("file", "snippet"), snippets("toml"))
+def test_toml_in_documents_is_valid(file: str, snippet: str) -> None:
+    keys = tomllib.loads(snippet)
+    if "duration" in keys:
+        assert sj.Scenario.from_toml(snippet).runs > 0, file
+
+
+def test_commands_in_documents_exist(sojourn: Command) -> None:
+    lines = [words for _, block in snippets("sh") for words in commands(block)]
+    assert len(lines) > 10
+    known = sojourn("--help").stdout
+    for words in lines:
+        assert re.search(rf"\b{words[0]}\b", known), words
+        if words[0] == "compare":
+            plain = words[: words.index(">")] if ">" in words else words
+            done = sojourn(*plain, *([] if "--generate" in plain else ["--dry-run"]))
+            assert done.returncode == 0, done.stderr
 
 
 def test_the_glossary_has_every_abbreviation_of_the_metrics_in_order() -> None:
@@ -51,13 +79,6 @@ def test_the_glossary_has_every_abbreviation_of_the_metrics_in_order() -> None:
     short = set(re.findall(r"^\| [^|]*?\b([A-Z]{3})\b", glance, re.MULTILINE))
     assert {"PLT", "MOS", "RPM"} <= short
     assert short <= set(words)
-
-
-def test_the_scenario_of_the_reference_is_valid() -> None:
-    text = (ROOT / "docs" / "scenario.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```toml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    # The first is whole; what follows is one key's.
-    assert sj.Scenario.from_toml(blocks[0]).runs == 20
 
 
 def test_every_metric_of_a_run_is_defined(result: sj.Result) -> None:
@@ -85,8 +106,7 @@ def test_every_metric_of_groups_and_applications_is_defined() -> None:
 
 
 @pytest.mark.parametrize(
-    "document",
-    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/README.md"],
+    "document", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "GLOSSARY.md"]
 )
 def test_links_between_documents_lead_somewhere(document: str) -> None:
     file = ROOT / document

@@ -1,0 +1,160 @@
+"""Sphinx extension: pages generated from the program, and the check that they are complete.
+
+Before the sources are read it writes, into ``docs/reference/generated``,
+
+* ``python.md`` and a page per group of public Python names, for autodoc,
+* ``cli.md``, the commands and their options, from the Typer application.
+
+After they are read it warns about every name in ``sojourn.__all__`` that no page documents. At the
+end it copies the output of ``cargo doc`` to ``rust/``.
+"""
+
+import html
+import shutil
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import typer
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.environment import BuildEnvironment
+from sphinx.util import logging
+from typer.cli import get_docs_for_click
+
+import sojourn
+from sojourn.cli import app as command_line
+
+LOGGER = logging.getLogger(__name__)
+
+# The groups of public names: file name, title, introduction.
+GROUPS = {
+    "scenario": ("Scenarios", "What to simulate: links, arms, durations."),
+    "traffic": ("Traffic", "What crosses the links."),
+    "queues": ("Queues", "The queue disciplines, with the parameters that `tc` gives them."),
+    "controls": ("Congestion controls", "The congestion controls and their parameters."),
+    "result": ("Results", "Running a scenario, and what a run yields."),
+    "figures": ("Figures", "Figures of a result, drawn with matplotlib."),
+    "units": ("Units", "Numbers with a unit, for parameters that need one."),
+    "errors": ("Errors", "What is raised when an input is wrong."),
+}
+
+
+def _group(name: str) -> str:
+    """Return the group that a public name belongs to."""
+    thing = getattr(sojourn, name)
+    module = str(getattr(thing, "__module__", ""))
+    if isinstance(thing, type) and issubclass(thing, Exception):
+        return "errors"
+    if name == "qdisc" or (isinstance(thing, type) and issubclass(thing, sojourn.Queue)):
+        return "queues"
+    for words, group in (
+        (("control", "congestion", "cc"), "controls"),
+        (("traffic", "application", "distribution"), "traffic"),
+        (("result", "validity", "run"), "result"),
+        (("unit",), "units"),
+        (("figure", "plot"), "figures"),
+    ):
+        if any(part.startswith(words) for part in module.split(".")[1:]):
+            return group
+    return "scenario"
+
+
+def _directive(name: str) -> str:
+    """Return the autodoc directive for a public name."""
+    thing = getattr(sojourn, name)
+    if isinstance(thing, type):
+        kind = "autoexception" if issubclass(thing, Exception) else "autoclass"
+        return f".. {kind}:: {name}\n   :members:\n   :show-inheritance:\n"
+    kind = "autofunction" if callable(thing) else "autodata"
+    return f".. {kind}:: {name}\n"
+
+
+def _python_page(title: str, introduction: str, names: Iterable[str]) -> str:
+    entries = "\n".join(_directive(name) for name in names)
+    summary = "".join(f"   {name}\n" for name in names)
+    return (
+        f"# {title}\n\n{introduction}\n\n```{{eval-rst}}\n.. currentmodule:: sojourn\n\n"
+        f".. autosummary::\n   :nosignatures:\n\n{summary}\n{entries}```\n"
+    )
+
+
+def _write_python(folder: Path) -> None:
+    groups: dict[str, list[str]] = {group: [] for group in GROUPS}
+    for name in sojourn.__all__:
+        groups[_group(name)].append(name)
+    written = []
+    for group, names in groups.items():
+        if names:
+            title, introduction = GROUPS[group]
+            _write(folder / f"{group}.md", _python_page(title, introduction, names))
+            written.append(f"* [{title}]({group}.md): {introduction}")
+    pages = "\n".join(written)
+    entries = "\n".join(group for group, names in groups.items() if names)
+    _write(
+        folder / "python.md",
+        "# Python API\n\n"
+        "`import sojourn as sj`. The names on these pages are the public API; what they promise "
+        "is in the [policy](../../policy.md).\n\n"
+        f"{pages}\n\n```{{toctree}}\n:hidden:\n\n{entries}\n```\n",
+    )
+
+
+def _write_cli(folder: Path) -> None:
+    command: Any = typer.main.get_command(command_line)
+    context = typer.Context(command, info_name="sojourn")
+    text = get_docs_for_click(obj=command, ctx=context, name="sojourn")
+    _write(folder / "cli.md", text.replace("# `sojourn`", "# Command line", 1))
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file unless it is up to date, so that an unchanged page is not built again."""
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+def _generate(app: Sphinx, _config: Config) -> None:
+    folder = Path(app.srcdir) / "docs" / "reference" / "generated"
+    folder.mkdir(exist_ok=True)
+    _write_python(folder)
+    _write_cli(folder)
+
+
+def _check_complete(_app: Sphinx, environment: BuildEnvironment) -> None:
+    documented = {entry[0] for entry in environment.get_domain("py").get_objects()}
+    for name in sojourn.__all__:
+        if f"sojourn.{name}" not in documented:
+            LOGGER.warning("sojourn.%s is public and no page documents it", name)
+        elif not getattr(sojourn, name).__doc__:
+            LOGGER.warning("sojourn.%s is public and has no docstring", name)
+
+
+def _copy_rustdoc(app: Sphinx, error: Exception | None) -> None:
+    """Put the output of ``cargo doc`` beside the site, with a page that lists the crates."""
+    built = Path(app.srcdir) / "target" / "doc"
+    if error is not None or not built.is_dir():
+        return
+    target = Path(app.outdir) / "rust"
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(built, target)
+    items = []
+    for manifest in sorted(Path(app.srcdir).glob("crates/*/Cargo.toml")):
+        package = tomllib.loads(manifest.read_text(encoding="utf-8"))["package"]
+        library = package["name"].replace("-", "_")
+        if (target / library).is_dir():
+            about = html.escape(package.get("description", ""))
+            items.append(f'<li><a href="{library}/index.html">{library}</a>: {about}</li>')
+    (target / "index.html").write_text(
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Rust crates of Sojourn</title>'
+        f"<h1>Rust crates of Sojourn</h1><ul>{''.join(items)}</ul></html>\n",
+        encoding="utf-8",
+    )
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Connect the extension to Sphinx."""
+    app.connect("config-inited", _generate)
+    app.connect("env-check-consistency", _check_complete)
+    app.connect("build-finished", _copy_rustdoc)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,90 @@
+"""Configuration of the documentation site: ``make docs`` builds it into target/site.
+
+The source folder is the repository, so that the links between documents work on the site as they
+do in the checkout.
+"""
+
+import sys
+from pathlib import Path
+
+import sojourn
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "Sojourn"
+author = "The Sojourn developers"
+copyright = author  # noqa: A001 - the name that Sphinx reads
+version = release = sojourn.__version__
+
+extensions = [
+    "myst_nb",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sojourn_reference",
+]
+
+root_doc = "docs/index"
+include_patterns = [
+    "*.md",
+    "docs/**.md",
+    "papers/**README.md",
+    "tests/**README.md",
+]
+exclude_patterns = ["target", ".venv", "results", "crates", "python", "**/__pycache__"]
+
+# A broken link, a reference without target or an undocumented public name is a warning, and
+# `make docs` makes every warning an error.
+nitpicky = True
+nitpick_ignore_regex = [
+    # Types of other packages: their documentation is not needed to build ours.
+    (r"py:.*", r"(polars|pl|numpy|np|matplotlib|datetime|pathlib|collections|typing|enum|os)\..*"),
+    (r"py:class", r"(Any|Callable|Iterable|Iterator|Mapping|Sequence|Path|Literal|Self)"),
+    (r"py:class", r"(DataFrame|Figure|Axes|timedelta|optional|ClassVar.*)"),
+    # Aliases of types in annotations.
+    (r"py:class", r"sojourn\..*\.(Text|[A-Z]\w*Like)"),
+    # The compiled module: what is public of it is documented under `sojourn`.
+    (r"py:.*", r"sojourn\._core\..*"),
+]
+
+# MyST
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 4
+# A `$` before a shell command or a price is no formula.
+myst_dmath_allow_space = False
+myst_dmath_allow_digits = False
+
+# Notebooks are Markdown files with code cells; they run at every build.
+nb_execution_mode = "force"
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+nb_execution_timeout = 120
+nb_merge_streams = True
+
+# Python API
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
+autosummary_generate = True
+numpydoc_show_class_members = False
+numpydoc_validation_checks = {"GL08"}  # A public name without a docstring.
+
+# HTML
+html_theme = "pydata_sphinx_theme"
+html_title = "Sojourn"
+html_static_path = ["_static"]
+html_css_files = ["sojourn.css"]
+html_extra_path = ["_extra"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "navbar_align": "left",
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "show_prev_next": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": ["theme-version"],
+}
