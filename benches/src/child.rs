@@ -5,11 +5,12 @@ use std::process::{Command, Stdio};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use sojourn_apps::Http;
 use sojourn_bench::dumbbell::Dumbbell;
 use sojourn_bench::idle::{self, Idle};
 use sojourn_bench::queues::{self, Treadmill};
 use sojourn_bench::{usage, web};
-use sojourn_sim::{Config, Http, Records};
+use sojourn_sim::{Config, Records};
 
 /// One run of S1 to S5.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -1,8 +1,9 @@
 //! S1 to S5: long flows over one bottleneck, as the peers ran them.
 
+use sojourn_apps::Spacing;
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
-use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Spacing, Traffic};
+use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Traffic};
 use sojourn_transport::SenderParams;
 
 /// One of the scenarios that the peers were measured with.

@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
+use sojourn_apps::{Amount, AppConfig, Http, Object, Page, Wait, WebConfig};
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
-use sojourn_sim::{
-    Amount, AppConfig, Config, FlowConfig, Hop, Http, Object, Page, Records, Traffic, Wait,
-    WebConfig,
-};
+use sojourn_sim::{Config, FlowConfig, Hop, Records, Traffic};
 use sojourn_transport::SenderParams;
 use sojourn_transport::quic::FlowControl;
 

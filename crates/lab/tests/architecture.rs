@@ -10,17 +10,24 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Members and what they may depend on, besides libraries from elsewhere.
-const EDGES: [(&str, &[&str]); 6] = [
+const EDGES: [(&str, &[&str]); 7] = [
     ("sojourn-net", &[]),
     ("sojourn-qdisc", &["sojourn-net"]),
     ("sojourn-transport", &["sojourn-net"]),
+    ("sojourn-apps", &["sojourn-net", "sojourn-transport"]),
     (
         "sojourn-sim",
-        &["sojourn-net", "sojourn-qdisc", "sojourn-transport"],
+        &[
+            "sojourn-apps",
+            "sojourn-net",
+            "sojourn-qdisc",
+            "sojourn-transport",
+        ],
     ),
     (
         "sojourn-lab",
         &[
+            "sojourn-apps",
             "sojourn-net",
             "sojourn-qdisc",
             "sojourn-sim",

@@ -118,6 +118,18 @@ impl Duration {
         Self(self.0 * n)
     }
 
+    /// `factor` times this duration, rounded down. The product must be below 2^64 ns.
+    #[must_use]
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "callers keep the product in range; precision is 2^-53"
+    )]
+    pub fn scaled(self, factor: f64) -> Self {
+        Self((self.0 as f64 * factor) as u64)
+    }
+
     /// This duration less `rhs`, or nothing if `rhs` is longer.
     #[must_use]
     pub const fn saturating_sub(self, rhs: Self) -> Self {

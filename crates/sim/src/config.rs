@@ -8,10 +8,10 @@ mod trace;
 
 use std::fmt;
 
+use sojourn_apps::{AppConfig, JitterBuffer, PingPace, Spacing};
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_transport::{MSS, SenderParams, quic};
 
-use crate::workload::AppConfig;
 pub use line::{Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order};
 pub use links::{Change, Encapsulation, LinkConfig, Shaper};
 pub use radio::{DriverLimit, RadioConfig, Sharing, Standard};
@@ -81,44 +81,6 @@ pub struct Client {
 impl Client {
     /// The highest number.
     pub const MOST: u8 = 126;
-}
-
-/// When the next request of a ping is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PingPace {
-    /// By the clock; the first at a random point of the first interval.
-    Every(Duration),
-    /// When the reply to the one before is there, one at a time.
-    BackToBack {
-        /// A request without reply for so long is given up.
-        timeout: Duration,
-    },
-}
-
-/// How far apart the datagrams of a stream are, whose mean gap its rate decides.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Spacing {
-    /// Each gap is scaled by a uniform factor in `[1 - spread, 1 + spread]`.
-    Even {
-        /// From 0, a constant bit rate, to 1.
-        spread: f64,
-    },
-    /// Gaps are exponential: a Poisson process.
-    Poisson,
-}
-
-impl Spacing {
-    /// A constant bit rate.
-    pub const CONSTANT: Self = Self::Even { spread: 0.0 };
-}
-
-/// How long the listener of a voice waits for a packet after it was spoken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JitterBuffer {
-    /// As long as recent packets took, set anew each second.
-    Adaptive,
-    /// The shortest delay of the call and so much more.
-    Fixed(Duration),
 }
 
 /// What a flow sends.

@@ -22,23 +22,18 @@ mod probe;
 mod records;
 mod route;
 mod traced;
-mod workload;
 mod world;
 
 pub use agenda::{Agenda, Event};
 pub use config::{
     Change, Client, Config, ConfigError, Distribution, DriverLimit, Encapsulation, FlowConfig,
-    GilbertElliott, Hop, Jitter, JitterBuffer, LineConfig, LinkConfig, Loss, Order, PingPace,
-    RadioConfig, Shaper, Sharing, Spacing, Standard, Trace, Traffic,
+    GilbertElliott, Hop, Jitter, LineConfig, LinkConfig, Loss, Order, RadioConfig, Shaper, Sharing,
+    Standard, Trace, Traffic,
 };
 pub use histogram::Histogram;
 pub use packet::Packet;
 pub use records::{
-    AppKind, AppRecord, CallRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, InitialLosses,
-    LinkCounters, LinkRecord, LinkSample, PingSample, PlayerRecord, Records, Signal, SignalRecord,
-};
-pub use workload::{
-    Amount, AppConfig, Confidence, DashConfig, Http, Object, Page, PageError, ResponsivenessConfig,
-    ResponsivenessRecord, RoundTrips, RoundsConfig, SessionsConfig, Transaction, Wait, WebConfig,
+    AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, InitialLosses, LinkCounters,
+    LinkRecord, LinkSample, Records, Signal, SignalRecord,
 };
 pub use world::run;

@@ -132,7 +132,7 @@ impl Line {
             return now + self.delay;
         };
         let deviation = jitter.distribution.draw(&mut self.jitter_rng);
-        let by = scaled(jitter.spread, deviation.abs());
+        let by = jitter.spread.scaled(deviation.abs());
         if deviation < 0.0 {
             now + self.delay.saturating_sub(by)
         } else {
@@ -207,17 +207,6 @@ fn normal(rng: &mut Rng) -> f64 {
 fn pareto(rng: &mut Rng) -> f64 {
     let x = libm::pow(1.0 - rng.uniform(), -1.0 / 3.0);
     (4.0 / 3.0 * (x - 1.5)).min(FARTHEST)
-}
-
-/// `factor`, at most 4, of `time`, which is at most a year.
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "four years in nanoseconds are below 2^63"
-)]
-fn scaled(time: Duration, factor: f64) -> Duration {
-    Duration::from_nanos((time.as_nanos() as f64 * factor) as u64)
 }
 
 impl Due {

@@ -1,10 +1,12 @@
 //! What a run leaves behind.
 
+use sojourn_apps::{
+    AppKind, CallRecord, PingSample, PlayerRecord, ResponsivenessRecord, Transaction,
+};
 use sojourn_net::{Duration, Instant};
 use sojourn_qdisc::{DropReason, MarkReason, Statistic};
 
 use crate::histogram::Histogram;
-use crate::workload::{ResponsivenessRecord, Transaction};
 
 /// Everything a run measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,40 +103,6 @@ pub enum FlowKind {
     App(AppKind),
 }
 
-/// Which application.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AppKind {
-    /// Web pages.
-    Web,
-    /// Connections that come at random.
-    Sessions,
-    /// Requests to one server.
-    Request,
-    /// Requests to many servers at once.
-    Incast,
-    /// Adaptive video.
-    Dash,
-    /// A voice in datagrams.
-    Voip,
-    /// A test of responsiveness.
-    Responsiveness,
-}
-
-impl AppKind {
-    /// What it is called.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Web => "web",
-            Self::Sessions => "sessions",
-            Self::Request => "request",
-            Self::Incast => "incast",
-            Self::Dash => "dash",
-            Self::Voip => "voip",
-            Self::Responsiveness => "responsiveness",
-        }
-    }
-}
-
 impl FlowKind {
     /// Whether it has a connection, with a window.
     pub const fn is_connection(self) -> bool {
@@ -191,41 +159,6 @@ pub struct AppRecord {
     pub responsiveness: Option<ResponsivenessRecord>,
 }
 
-/// What a listener got of a call after the warm-up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CallRecord {
-    /// Packets whose time to be played came within the run.
-    pub spoken: u64,
-    /// Those that never arrived, by the end of the run.
-    pub lost: u64,
-    /// Those that arrived after their time.
-    pub late: u64,
-    /// Runs of packets that were lost or late, one after another.
-    pub runs: u64,
-    /// Packets in the longest of them.
-    pub longest_run: u64,
-    /// From mouth to ear, the mean: the packet, and how long it was waited for; `None`: nothing
-    /// arrived.
-    pub delay: Option<Duration>,
-}
-
-/// What a video player did, from its start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PlayerRecord {
-    /// From the request of the first segment until it played; `None`: not within the run.
-    pub startup: Option<Duration>,
-    /// How often it ran dry after that, and for how long in all.
-    pub stalls: u32,
-    /// Time for which it had nothing to play after it had begun.
-    pub stalled: Duration,
-    /// Segments fetched.
-    pub segments: u64,
-    /// Sum of their bit rates.
-    pub bits_per_s_sum: u64,
-    /// Segments of another quality than the one before.
-    pub switches: u64,
-}
-
 /// Packets without which a connection does not get under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InitialLosses {
@@ -272,15 +205,6 @@ pub struct FlowSample {
     pub srtt: Option<Duration>,
     /// Segments in flight then.
     pub in_flight: u32,
-}
-
-/// One echo request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PingSample {
-    /// When it was sent.
-    pub sent: Instant,
-    /// How long the reply took; `None`: it did not come within the run.
-    pub rtt: Option<Duration>,
 }
 
 /// A drop or a mark.

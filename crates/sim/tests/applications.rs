@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
-use sojourn_sim::{
-    Amount, AppConfig, Config, DashConfig, FlowConfig, Hop, JitterBuffer, LinkConfig, Records,
-    RoundsConfig, SessionsConfig, Spacing, Traffic, Wait, run,
+use sojourn_apps::{
+    Amount, AppConfig, DashConfig, JitterBuffer, RequestsConfig, SessionsConfig, Spacing, Wait,
 };
+use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
+use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Records, Traffic, run};
 use sojourn_transport::SenderParams;
 
 /// One user behind a link of `mbit` with 100 ms of round trip.
@@ -48,8 +48,8 @@ fn durations_ms(records: &Records) -> Vec<f64> {
     whole.collect()
 }
 
-fn rounds(servers: u32, bytes: u64, rounds: u32) -> RoundsConfig {
-    RoundsConfig {
+fn rounds(servers: u32, bytes: u64, rounds: u32) -> RequestsConfig {
+    RequestsConfig {
         tcp: SenderParams::default(),
         servers,
         request: Bytes(400),
@@ -64,7 +64,7 @@ fn rounds(servers: u32, bytes: u64, rounds: u32) -> RoundsConfig {
 fn a_request_takes_a_round_trip_and_the_first_a_handshake_more() {
     let mut asked = rounds(1, 1_000, 3);
     asked.work = Duration::from_millis(25);
-    let app = AppConfig::Rounds(Arc::new(asked));
+    let app = AppConfig::Requests(Arc::new(asked));
     let records = records(&config(1_000, 1_000, 10, app));
     let took = durations_ms(&records);
     assert_eq!(took.len(), 3);
@@ -83,12 +83,12 @@ fn a_request_takes_a_round_trip_and_the_first_a_handshake_more() {
 #[test]
 fn an_incast_ends_with_its_last_response() {
     // 40 responses of 10 segments meet in a link of 100 Mbit/s: 400 segments of 121 us.
-    let big = AppConfig::Rounds(Arc::new(rounds(40, 14_480, 2)));
+    let big = AppConfig::Requests(Arc::new(rounds(40, 14_480, 2)));
     let took = durations_ms(&records(&config(100, 1_000, 10, big)));
     assert_eq!(took.len(), 2);
     assert!(took[1] > 148.0 && took[1] < 150.0, "{}", took[1]);
     // A queue of 100 packets loses three of four; what is left waits for its time-outs.
-    let small = AppConfig::Rounds(Arc::new(rounds(40, 14_480, 2)));
+    let small = AppConfig::Requests(Arc::new(rounds(40, 14_480, 2)));
     let lost = records(&config(100, 100, 20, small));
     let took = durations_ms(&lost);
     assert_eq!(took.len(), 2);
@@ -186,7 +186,7 @@ fn a_link_slower_than_the_lowest_quality_stalls_the_video() {
 #[test]
 fn a_voice_hears_delay_and_loss() {
     let call = |flood_mbit: u64| {
-        let app = AppConfig::Rounds(Arc::new(rounds(1, 1_000, 1)));
+        let app = AppConfig::Requests(Arc::new(rounds(1, 1_000, 1)));
         // 4 packets of the flood take 48 ms, less than the jitter buffer.
         let mut config = config(1, 4, 60, app);
         config.flows[0].traffic = Traffic::Voip {
@@ -218,7 +218,7 @@ fn a_voice_hears_delay_and_loss() {
 #[test]
 fn datagrams_of_a_poisson_process_have_its_mean_and_its_queue() {
     let delay = |spacing| {
-        let app = AppConfig::Rounds(Arc::new(rounds(1, 1_000, 1)));
+        let app = AppConfig::Requests(Arc::new(rounds(1, 1_000, 1)));
         let mut config = config(10, 1_000, 200, app);
         config.flows[0].traffic = Traffic::Udp {
             rate: Rate::mbit(5),

@@ -2,11 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+use sojourn_apps::Spacing;
 use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_sim::{
     Client, Config, FlowConfig, FlowRecord, Hop, InitialLosses, LinkConfig, LinkCounters, Records,
-    Shaper, Signal, Spacing, Traffic, run,
+    Shaper, Signal, Traffic, run,
 };
 use sojourn_transport::{CcKind, SenderParams};
 
@@ -192,7 +193,7 @@ fn a_ping_is_counted_from_the_end_of_the_warm_up_too() {
     let config = mixed("pfifo limit 50", 6);
     let records = records(&config);
     let ping = &records.flows[4];
-    let late = |p: &&sojourn_sim::PingSample| p.sent > Instant::ZERO + config.measure_from;
+    let late = |p: &&sojourn_apps::PingSample| p.sent > Instant::ZERO + config.measure_from;
     let sent = ping.pings.iter().filter(late).count() as u64;
     assert!(sent < ping.pings.len() as u64);
     assert_eq!(ping.totals.sent_packets, sent);

@@ -2,11 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+use sojourn_apps::Spacing;
 use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
 use sojourn_qdisc::{Framing, QdiscSpec};
 use sojourn_sim::{
     Change, Config, Distribution, Encapsulation, FlowConfig, Hop, Jitter, LineConfig, LinkConfig,
-    Loss, Order, Records, Shaper, Signal, Spacing, Trace, Traffic, run,
+    Loss, Order, Records, Shaper, Signal, Trace, Traffic, run,
 };
 use sojourn_transport::SenderParams;
 

@@ -2,11 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+use sojourn_apps::{PingPace, PingSample};
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
-use sojourn_sim::{
-    Config, FlowConfig, Hop, LineConfig, LinkConfig, Loss, PingPace, PingSample, Records, Traffic,
-    run,
-};
+use sojourn_sim::{Config, FlowConfig, Hop, LineConfig, LinkConfig, Loss, Records, Traffic, run};
 
 const MS: Duration = Duration::from_millis(1);
 

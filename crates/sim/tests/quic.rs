@@ -2,10 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+use sojourn_apps::Spacing;
 use sojourn_net::{Dscp, Duration, Instant, Rate};
 use sojourn_qdisc::{Number, QdiscSpec};
 use sojourn_sim::{
-    Config, FlowConfig, FlowKind, FlowRecord, Hop, LinkConfig, Records, Spacing, Traffic, run,
+    Config, FlowConfig, FlowKind, FlowRecord, Hop, LinkConfig, Records, Traffic, run,
 };
 use sojourn_transport::CcKind;
 use sojourn_transport::quic::Params;

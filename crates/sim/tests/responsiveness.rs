@@ -4,11 +4,9 @@
 
 use std::sync::Arc;
 
+use sojourn_apps::{AppConfig, Confidence, ResponsivenessConfig, ResponsivenessRecord};
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
-use sojourn_sim::{
-    AppConfig, Confidence, Config, FlowConfig, Hop, LinkConfig, Records, ResponsivenessConfig,
-    ResponsivenessRecord, Traffic, run,
-};
+use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Records, Traffic, run};
 use sojourn_transport::SenderParams;
 
 fn usual() -> ResponsivenessConfig {

@@ -4,11 +4,9 @@
 
 use std::sync::Arc;
 
+use sojourn_apps::{Amount, AppConfig, AppKind, Http, Object, Page, Wait, WebConfig};
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
-use sojourn_sim::{
-    Amount, AppConfig, AppKind, Config, FlowConfig, FlowKind, Hop, Http, LinkConfig, Object, Page,
-    Records, Traffic, Wait, WebConfig, run,
-};
+use sojourn_sim::{Config, FlowConfig, FlowKind, Hop, LinkConfig, Records, Traffic, run};
 use sojourn_transport::SenderParams;
 use sojourn_transport::quic::FlowControl;
 

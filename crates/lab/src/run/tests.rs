@@ -2,11 +2,12 @@
 
 use std::num::NonZeroUsize;
 
+use sojourn_apps::{AppKind, PingSample, Transaction};
 use sojourn_net::{Duration, Rng};
 use sojourn_qdisc::Statistic;
 use sojourn_sim::{
-    AppKind, AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, Histogram, InitialLosses,
-    LinkCounters, LinkRecord, LinkSample, PingSample, SignalRecord, Traffic, Transaction,
+    AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, Histogram, InitialLosses,
+    LinkCounters, LinkRecord, LinkSample, SignalRecord, Traffic,
 };
 
 use super::*;

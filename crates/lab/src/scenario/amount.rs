@@ -1,6 +1,6 @@
 //! How much a connection transfers: the same for all of a block, or drawn for each.
 
-use sojourn_sim::Amount;
+use sojourn_apps::Amount;
 
 use super::decode::choice;
 use super::error::ScenarioError;

@@ -3,8 +3,8 @@
 //! What is inherited stays absent (an `rtt` that a block does not name), so that an arm which
 //! sets the common value still reaches it.
 
+use sojourn_apps::Amount;
 use sojourn_net::{Bytes, Dscp, Duration};
-use sojourn_sim::Amount;
 
 use super::amount;
 use super::model::{Arm, Block, Rtt, Spec, Way};

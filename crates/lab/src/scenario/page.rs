@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use sojourn_apps::{Object, Page};
 use sojourn_net::Duration;
-use sojourn_sim::{Object, Page};
 
 use super::amount as amounts;
 use super::encode::{amount, insert, time};
@@ -210,7 +210,7 @@ mod tests {
         let count = |name| {
             let page = read(built_in(name).unwrap()).unwrap().page;
             let sizes = page.objects().iter().map(|o| match o.bytes {
-                sojourn_sim::Amount::Fixed(bytes) => bytes.0,
+                sojourn_apps::Amount::Fixed(bytes) => bytes.0,
                 _ => panic!("sizes of {name} are fixed"),
             });
             (page.objects().len(), sizes.sum::<u64>())

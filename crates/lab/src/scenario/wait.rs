@@ -1,6 +1,6 @@
 //! How long somebody waits: always the same, or drawn.
 
-use sojourn_sim::Wait;
+use sojourn_apps::Wait;
 
 use super::decode::choice;
 use super::encode::{insert, time};

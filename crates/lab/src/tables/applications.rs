@@ -1,8 +1,9 @@
 //! Applications and what their users waited for.
 
 use arrow_array::RecordBatch;
+use sojourn_apps::{PlayerRecord, Transaction};
 use sojourn_net::Instant;
-use sojourn_sim::{AppRecord, PlayerRecord, Transaction};
+use sojourn_sim::AppRecord;
 
 use super::flow::kind_name;
 use super::rows::Cell;

@@ -1,7 +1,7 @@
 //! What echo requests say together.
 
+use sojourn_apps::PingSample;
 use sojourn_net::{Duration, Instant};
-use sojourn_sim::PingSample;
 
 use crate::stats::{mean, quantile_of_sorted};
 

@@ -14,7 +14,7 @@
 //! the mean length of a run of losses over what it would be were they independent, 1 / (1 - p). A call of
 //! which nothing arrived has MOS 1.
 
-use sojourn_sim::CallRecord;
+use sojourn_apps::CallRecord;
 
 const BEST: f64 = 93.2;
 const IE: f64 = 0.0;

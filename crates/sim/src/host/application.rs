@@ -1,11 +1,11 @@
 //! An application's place in the world: its connections and its record.
 
+use sojourn_apps::{App, AppConfig};
 use sojourn_net::{Instant, Rng};
 use sojourn_transport::{SenderParams, quic};
 
 use super::{blank, since};
 use crate::records::{AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, InitialLosses};
-use crate::workload::{App, AppConfig};
 
 /// An application and what is recorded of it.
 #[derive(Debug)]

@@ -4,13 +4,13 @@
 //! it when the handshake is over. Acknowledgements do not ride on data, which costs a packet where
 //! both ends have data at once: the first answer after a request.
 
+use sojourn_apps::{AppEvent, Side};
 use sojourn_net::Instant;
 use sojourn_transport::{Arrival, Receiver, Segment, Sender, SenderParams, State};
 
 use super::Hosts;
 use crate::packet::Kind;
 use crate::records::FlowCounters;
-use crate::workload::{Happening, Side};
 
 /// Both ends of a connection, and what its application wants to be told of.
 #[derive(Debug)]
@@ -159,34 +159,34 @@ impl Duplex {
     }
 
     /// What the application is to be told next, if anything.
-    pub(crate) fn news(&mut self) -> Option<Happening> {
+    pub(crate) fn news(&mut self) -> Option<AppEvent> {
         if self.silent {
             return None;
         }
         let n = self.number;
         if self.connected && !self.told_connected {
             self.told_connected = true;
-            return Some(Happening::Connected(n));
+            return Some(AppEvent::Connected(n));
         }
         let (asked, answered) = (self.heard.delivered_bytes(), self.taken.delivered_bytes());
         if asked >= self.ask_goal {
             self.ask_goal = u64::MAX;
-            return Some(Happening::Asked(n, asked));
+            return Some(AppEvent::ServerReceived(n, asked));
         }
         if answered >= self.answer_goal {
             self.answer_goal = u64::MAX;
-            return Some(Happening::Answered(n, answered));
+            return Some(AppEvent::ClientReceived(n, answered));
         }
         if self
             .room_goal
             .is_some_and(|most| self.response.unsent_bytes() <= most)
         {
             self.room_goal = None;
-            return Some(Happening::Room(n));
+            return Some(AppEvent::Writable(n));
         }
         if self.failed() {
             self.silent = true;
-            return Some(Happening::Failed(n));
+            return Some(AppEvent::Failed(n));
         }
         None
     }

@@ -3,20 +3,20 @@
 mod application;
 mod duplex;
 mod ping;
-mod playout;
 mod quic;
 mod talk;
 mod tcp;
 mod udp;
 mod voip;
 
-use sojourn_net::{Dscp, Duration, Instant, Rng};
+use sojourn_apps::{AppKind, PingPace, UdpSource};
+use sojourn_net::{Dscp, Instant, Rng};
 use sojourn_transport::quic::{Datagram, Endpoint};
 use sojourn_transport::{Segment, SenderParams, Ticks, quic as transport};
 
-use crate::config::{FlowConfig, PingPace, Traffic};
+use crate::config::{FlowConfig, Traffic};
 use crate::packet::{Kind, Owner, Packet};
-use crate::records::{AppKind, AppRecord, FlowCounters, FlowKind, FlowRecord, InitialLosses};
+use crate::records::{AppRecord, FlowCounters, FlowKind, FlowRecord, InitialLosses};
 pub(crate) use application::Application;
 pub(crate) use duplex::Duplex;
 use ping::Ping;
@@ -92,13 +92,13 @@ impl Flow {
     /// When a flow of this configuration starts; `rng` is its own.
     pub(crate) fn start_of(config: &FlowConfig, rng: &Rng) -> Instant {
         let mut rng = rng.fork("start");
-        let start = Instant::ZERO + config.start + scale(config.start_jitter, rng.uniform());
+        let start = Instant::ZERO + config.start + config.start_jitter.scaled(rng.uniform());
         match config.traffic {
             Traffic::Ping { interval }
             | Traffic::UdpPing {
                 pace: PingPace::Every(interval),
                 ..
-            } => start + scale(interval, rng.uniform()),
+            } => start + interval.scaled(rng.uniform()),
             Traffic::Tcp { .. }
             | Traffic::Quic { .. }
             | Traffic::Udp { .. }
@@ -142,7 +142,8 @@ impl Flow {
                 spacing,
             } => {
                 let rng = rng.fork("spacing");
-                Source::Udp(Box::new(Udp::new(now, rate, payload, spacing, rng)))
+                let source = UdpSource::new(rate, payload, spacing, rng);
+                Source::Udp(Box::new(Udp::new(now, source)))
             }
             Traffic::Ping { interval } => {
                 Source::Ping(Box::new(Ping::new(now, PingPace::Every(interval), None)))
@@ -335,15 +336,4 @@ fn since(all: &FlowCounters, before: &FlowCounters) -> FlowCounters {
         rtt_samples: all.rtt_samples - before.rtt_samples,
         rtt_micros: all.rtt_micros - before.rtt_micros,
     }
-}
-
-/// `factor` of `d`, rounded down.
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a factor below 38 of a duration below 104 days stays below 2^64 ns"
-)]
-fn scale(d: Duration, factor: f64) -> Duration {
-    Duration::from_nanos((d.as_nanos() as f64 * factor) as u64)
 }

@@ -1,11 +1,11 @@
 //! A QUIC connection of an application: a client asks on streams, a server answers on the same.
 
+use sojourn_apps::{AppEvent, Side};
 use sojourn_net::Instant;
 use sojourn_transport::quic::{Datagram, Endpoint, Params, Role, State};
 
 use super::End;
 use crate::records::FlowCounters;
-use crate::workload::{Happening, Side};
 
 /// Both ends of a connection.
 #[derive(Debug)]
@@ -67,21 +67,21 @@ impl Talk {
     }
 
     /// What the application is to be told next, if anything.
-    pub(crate) fn news(&mut self) -> Option<Happening> {
+    pub(crate) fn news(&mut self) -> Option<AppEvent> {
         let n = self.number;
         if !self.told_connected && self.client.is_connected() {
             self.told_connected = true;
-            return Some(Happening::Connected(n));
+            return Some(AppEvent::Connected(n));
         }
         if let Some(stream) = self.server.next_finished() {
-            return Some(Happening::Requested(n, stream));
+            return Some(AppEvent::RequestReceived(n, stream));
         }
         if let Some(stream) = self.client.next_finished() {
-            return Some(Happening::Responded(n, stream));
+            return Some(AppEvent::ResponseReceived(n, stream));
         }
         if !self.told_failed && self.failed() {
             self.told_failed = true;
-            return Some(Happening::Failed(n));
+            return Some(AppEvent::Failed(n));
         }
         None
     }

@@ -1,25 +1,21 @@
-//! UDP streams.
+//! A UDP stream and its record.
 
-use sojourn_net::{Bytes, Duration, Instant, Rate, Rng};
+use sojourn_apps::{Arrivals, UdpSource};
+use sojourn_net::Instant;
 
-use super::{blank, scale, since};
-use crate::config::Spacing;
+use super::{blank, since};
 use crate::histogram::Histogram;
 use crate::packet::{Kind, Owner, Packet};
 use crate::records::{FlowCounters, FlowKind, FlowRecord, FlowSample};
 
-/// A stream of datagrams of a constant mean bit rate.
+/// A source of datagrams, its receiver, and what is recorded of them.
 #[derive(Debug)]
 pub(crate) struct Udp {
     started: Instant,
-    gap: Duration,
-    payload: u16,
-    spacing: Spacing,
-    rng: Rng,
-    sent: u64,
+    source: UdpSource,
     arrivals: Arrivals,
     received: u64,
-    /// Of those sent since measuring began.
+    /// Of the datagrams sent since measuring began.
     received_of_measured: u64,
     sampled: u64,
     one_way_delay: Histogram,
@@ -28,20 +24,10 @@ pub(crate) struct Udp {
 }
 
 impl Udp {
-    pub(crate) fn new(
-        now: Instant,
-        rate: Rate,
-        payload: Bytes,
-        spacing: Spacing,
-        rng: Rng,
-    ) -> Self {
+    pub(crate) fn new(now: Instant, source: UdpSource) -> Self {
         Self {
             started: now,
-            gap: rate.serialise(payload),
-            payload: u16::try_from(payload.0).unwrap_or(u16::MAX),
-            spacing,
-            rng,
-            sent: 0,
+            source,
             arrivals: Arrivals::default(),
             received: 0,
             received_of_measured: 0,
@@ -54,20 +40,14 @@ impl Udp {
 
     /// The next datagram, and when the one after it is due.
     pub(crate) fn next(&mut self, owner: Owner, now: Instant) -> (Packet, Instant) {
-        let number = u32::try_from(self.sent).unwrap_or(u32::MAX);
-        let pkt = Packet::probe(owner, Kind::Udp, now, number, self.payload);
-        self.sent += 1;
-        let factor = match self.spacing {
-            Spacing::Even { spread } => 1.0 + spread * (2.0 * self.rng.uniform() - 1.0),
-            // In (0, 1], so that its logarithm is finite. `libm` is the same on every machine.
-            Spacing::Poisson => -libm::log(1.0 - self.rng.uniform()),
-        };
-        (pkt, now + scale(self.gap, factor))
+        let (number, due) = self.source.send(now);
+        let payload = self.source.payload();
+        (Packet::probe(owner, Kind::Udp, now, number, payload), due)
     }
 
     pub(crate) fn on_arrival(&mut self, now: Instant, pkt: &Packet) {
         let number = u64::from(pkt.segment.seq);
-        if !self.arrivals.is_first(number) {
+        if !self.arrivals.insert(number) {
             return;
         }
         self.received += 1;
@@ -81,7 +61,7 @@ impl Udp {
         self.sampled = self.received;
         self.series.push(FlowSample {
             at,
-            delivered_bytes: received * u64::from(self.payload),
+            delivered_bytes: received * u64::from(self.source.payload()),
             cwnd: 0,
             ssthresh: None,
             srtt: None,
@@ -97,8 +77,8 @@ impl Udp {
 
     fn counters(&self) -> FlowCounters {
         FlowCounters {
-            delivered_bytes: self.received * u64::from(self.payload),
-            sent_packets: self.sent,
+            delivered_bytes: self.received * u64::from(self.source.payload()),
+            sent_packets: self.source.sent(),
             received_packets: self.received,
             ..FlowCounters::default()
         }
@@ -119,38 +99,18 @@ impl Udp {
     }
 }
 
-/// Which datagrams have arrived, a bit each.
-#[derive(Debug, Default)]
-struct Arrivals(Vec<u64>);
-
-impl Arrivals {
-    /// Notes an arrival; says whether it is the first of this number.
-    fn is_first(&mut self, number: u64) -> bool {
-        let (word, bit) = (number / 64, 1 << (number % 64));
-        let word = usize::try_from(word).unwrap_or(usize::MAX);
-        if word >= self.0.len() {
-            self.0.resize(word + 1, 0);
-        }
-        let first = self.0[word] & bit == 0;
-        self.0[word] |= bit;
-        first
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sojourn_apps::Spacing;
+    use sojourn_net::{Bytes, Rate, Rng};
 
     #[test]
-    fn what_was_sent_before_the_warm_up_ended_and_what_comes_twice_is_not_received() {
+    fn packets_of_the_warm_up_and_duplicates_are_not_counted_as_received() {
         let owner = Owner::new(0, None);
-        let mut udp = Udp::new(
-            Instant::ZERO,
-            Rate::mbit(1),
-            Bytes(1_000),
-            Spacing::CONSTANT,
-            Rng::new(1),
-        );
+        let size = Bytes(1_000);
+        let source = UdpSource::new(Rate::mbit(1), size, Spacing::CONSTANT, Rng::new(1));
+        let mut udp = Udp::new(Instant::ZERO, source);
         let send = |udp: &mut Udp| udp.next(owner, Instant::ZERO).0;
         let early: Vec<_> = (0..3).map(|_| send(&mut udp)).collect();
         udp.begin_measuring();

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use sojourn_apps::{AppEvent, AppOutput, Command, Side};
 use sojourn_net::{Ecn, Packet as View};
 use sojourn_transport::Arrival;
 
@@ -13,7 +14,6 @@ use super::World;
 use crate::agenda::{Event, MAX_INDEX};
 use crate::host::{Duplex, Flow, Source};
 use crate::packet::{Kind, Packet};
-use crate::workload::{Command, Happening, Net, Side};
 
 /// How many ended connections are looked at for one whose slot is free.
 const LOOKED_AT: usize = 8;
@@ -22,16 +22,16 @@ const LOOKED_AT: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Applications {
     /// What they want done and what they report; empty of commands between events.
-    net: Net,
+    net: AppOutput,
     /// To be told, the oldest first.
-    pending: VecDeque<(u32, Happening)>,
+    pending: VecDeque<(u32, AppEvent)>,
     /// Slots of connections that have ended, the oldest first.
     ended: VecDeque<u32>,
 }
 
 impl World<'_> {
     /// Tells application `id` what happened, and does what it wants.
-    pub(super) fn tell(&mut self, id: u32, what: Happening) {
+    pub(super) fn tell(&mut self, id: u32, what: AppEvent) {
         self.applications.pending.push_back((id, what));
         self.tell_pending();
     }
@@ -58,8 +58,8 @@ impl World<'_> {
             Command::Open(number) => return self.open(id, number),
             Command::Write(number, side, _)
             | Command::Expect(number, side, _)
-            | Command::Stream(number, side, ..) => (number, side),
-            Command::Room(number, _) | Command::Close(number) => (number, Side::Client),
+            | Command::WriteStream(number, side, ..) => (number, side),
+            Command::ExpectWritable(number, _) | Command::Close(number) => (number, Side::Client),
         };
         let Source::App(application) = &self.flows[id as usize].source else {
             return;
@@ -82,11 +82,11 @@ impl World<'_> {
                 connection.expect(side, total);
                 return self.gather_news(slot);
             }
-            Command::Room(_, below) => {
+            Command::ExpectWritable(_, below) => {
                 connection.want_room(below);
                 return self.gather_news(slot);
             }
-            Command::Open(_) | Command::Stream(..) => return,
+            Command::Open(_) | Command::WriteStream(..) => return,
         };
         self.send_of_connection(slot, kind);
         self.follow_connection(slot);
@@ -96,7 +96,7 @@ impl World<'_> {
         let Some(slot) = self.free_slot(id) else {
             self.applications
                 .pending
-                .push_back((id, Happening::Failed(number)));
+                .push_back((id, AppEvent::Failed(number)));
             return;
         };
         let Source::App(application) = &mut self.flows[id as usize].source else {
@@ -307,7 +307,7 @@ impl World<'_> {
             .next_timer()
             .is_some_and(|due| due <= self.now)
         {
-            self.tell(id, Happening::Timer);
+            self.tell(id, AppEvent::Timer);
         } else {
             self.follow_application(id);
         }
@@ -361,7 +361,7 @@ impl World<'_> {
     }
 
     /// The run is over: what applications waited for, and their records.
-    pub(super) fn finish_applications(&mut self) -> Net {
+    pub(super) fn finish_applications(&mut self) -> AppOutput {
         for id in 0..self.flows.len() {
             let app = match &self.flows[id].source {
                 Source::Connection(connection) => Some(connection.app),

@@ -1,5 +1,6 @@
 //! Endpoints: what starts, what is delivered, what is sent, and the timers.
 
+use sojourn_apps::AppEvent;
 use sojourn_net::{Ecn, Instant, Packet as View};
 use sojourn_transport::Arrival;
 
@@ -7,7 +8,6 @@ use super::World;
 use crate::agenda::Event;
 use crate::host::{End, Flow, Source};
 use crate::packet::{Kind, Packet};
-use crate::workload::Happening;
 
 impl World<'_> {
     pub(super) fn on_start(&mut self, id: u32) {
@@ -29,7 +29,7 @@ impl World<'_> {
                 self.send(id, Kind::Data, way);
                 self.follow_sender(id);
             }
-            Source::App(_) => self.tell(id, Happening::Started),
+            Source::App(_) => self.tell(id, AppEvent::Started),
             _ => self.on_probe(id),
         }
     }

@@ -1,12 +1,12 @@
 //! QUIC connections of applications.
 
+use sojourn_apps::Command;
 use sojourn_net::{Ecn, Packet as View};
 use sojourn_transport::quic::{Datagram, Params};
 
 use super::World;
 use crate::host::{End, Source, Talk};
 use crate::packet::Packet;
-use crate::workload::Command;
 
 impl World<'_> {
     /// Connection `number` of application `id` begins in `slot`.
@@ -28,7 +28,7 @@ impl World<'_> {
         };
         let out = &mut self.outbox.datagrams;
         match command {
-            Command::Stream(_, side, stream, bytes) => {
+            Command::WriteStream(_, side, stream, bytes) => {
                 let end = talk.write(self.now, side, (stream, bytes), out);
                 self.send_quic(slot, end);
                 self.follow_quic(slot, end);
@@ -38,7 +38,10 @@ impl World<'_> {
                 self.send_quic(slot, End::Far);
                 self.end_connection(slot);
             }
-            Command::Open(_) | Command::Write(..) | Command::Expect(..) | Command::Room(..) => {
+            Command::Open(_)
+            | Command::Write(..)
+            | Command::Expect(..)
+            | Command::ExpectWritable(..) => {
                 debug_assert!(false, "{command:?} is not for streams");
             }
         }

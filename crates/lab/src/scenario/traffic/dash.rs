@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use sojourn_apps::{AppConfig, DashConfig};
 use sojourn_net::{Bytes, Duration, Rate};
-use sojourn_sim::{AppConfig, DashConfig, Traffic};
+use sojourn_sim::Traffic;
 
 use super::super::encode::{insert, list, size, time};
 use super::super::error::ScenarioError;

@@ -1,7 +1,8 @@
 //! Requests that are answered at once: `type = "ping"`.
 
+use sojourn_apps::PingPace;
 use sojourn_net::{Bytes, Duration};
-use sojourn_sim::{PingPace, Traffic};
+use sojourn_sim::Traffic;
 
 use super::super::decode::choice;
 use super::super::encode::{insert, size, time};

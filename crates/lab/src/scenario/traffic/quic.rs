@@ -1,7 +1,8 @@
 //! QUIC connections: `type = "quic"`.
 
+use sojourn_apps::Amount;
 use sojourn_net::{Bytes, Rng};
-use sojourn_sim::{Amount, Traffic};
+use sojourn_sim::Traffic;
 use sojourn_transport::quic::{
     AckPolicy, FlowControl, LARGEST_CERTIFICATE, LARGEST_DATAGRAM, LONGEST_ACK_DELAY, Params,
     SMALLEST_DATAGRAM,

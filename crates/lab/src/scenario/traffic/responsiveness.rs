@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use sojourn_apps::{AppConfig, ResponsivenessConfig};
 use sojourn_net::Bytes;
-use sojourn_sim::{AppConfig, ResponsivenessConfig, Traffic};
+use sojourn_sim::Traffic;
 
 use super::super::encode::{insert, size};
 use super::super::error::ScenarioError;

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use sojourn_apps::{AppConfig, RequestsConfig, Wait};
 use sojourn_net::{Bytes, Duration};
-use sojourn_sim::{AppConfig, RoundsConfig, Traffic, Wait};
+use sojourn_sim::Traffic;
 
 use super::super::amount as amounts;
 use super::super::encode::{amount, insert, size, time};
@@ -19,7 +20,7 @@ const MOST_SERVERS: u32 = 10_000;
 
 /// What is asked for, of whom and how often.
 #[derive(Clone, Debug)]
-pub(crate) struct Rounds(Arc<RoundsConfig>);
+pub(crate) struct Rounds(Arc<RequestsConfig>);
 
 impl Rounds {
     /// Keys of `request`; those of `incast` are these and [`Rounds::SERVERS`].
@@ -38,7 +39,7 @@ impl Rounds {
     }
 
     fn of(fields: &Fields<'_>, servers: u32) -> Result<Self, ScenarioError> {
-        Ok(Self(Arc::new(RoundsConfig {
+        Ok(Self(Arc::new(RequestsConfig {
             tcp: read_params(fields)?,
             servers,
             request: fields.or("request", Bytes(400), |p| p.size(1, 1 << 20))?,
@@ -66,6 +67,6 @@ impl Rounds {
     }
 
     pub(super) fn plan(&self) -> Traffic {
-        Traffic::App(AppConfig::Rounds(Arc::clone(&self.0)))
+        Traffic::App(AppConfig::Requests(Arc::clone(&self.0)))
     }
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use sojourn_apps::{AppConfig, SessionsConfig, Wait};
 use sojourn_net::{Bytes, Duration};
-use sojourn_sim::{AppConfig, SessionsConfig, Traffic, Wait};
+use sojourn_sim::Traffic;
 
 use super::super::amount as amounts;
 use super::super::encode::{amount, insert, size};

@@ -1,7 +1,8 @@
 //! TCP connections: `type = "tcp"`.
 
+use sojourn_apps::Amount;
 use sojourn_net::Rng;
-use sojourn_sim::{Amount, Traffic};
+use sojourn_sim::Traffic;
 use sojourn_transport::{AfterIdle, CcKind, OnCe, SenderParams, SlowStart};
 
 use super::super::amount as amounts;

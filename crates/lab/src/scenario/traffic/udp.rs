@@ -1,7 +1,8 @@
 //! Datagrams at a constant mean bit rate: `type = "udp"`.
 
+use sojourn_apps::Spacing;
 use sojourn_net::{Bytes, Rate};
-use sojourn_sim::{Spacing, Traffic};
+use sojourn_sim::Traffic;
 
 use super::super::decode::choice;
 use super::super::encode::{insert, size};

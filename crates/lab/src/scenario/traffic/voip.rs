@@ -1,6 +1,7 @@
 //! Voices: `type = "voip"`.
 
-use sojourn_sim::{JitterBuffer, Traffic};
+use sojourn_apps::JitterBuffer;
+use sojourn_sim::Traffic;
 
 use super::super::encode::{insert, time};
 use super::super::error::ScenarioError;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use sojourn_apps::{AppConfig, Http, Wait, WebConfig};
 use sojourn_net::{Bytes, Duration};
-use sojourn_sim::{AppConfig, Http, Traffic, Wait, WebConfig};
+use sojourn_sim::Traffic;
 
 use super::super::decode::choice;
 use super::super::encode::{insert, size};

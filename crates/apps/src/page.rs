@@ -2,7 +2,7 @@
 
 use sojourn_net::{Bytes, Duration};
 
-use super::amount::Amount;
+use crate::amount::Amount;
 
 /// Most objects of a page.
 const MOST: usize = 10_000;
@@ -82,16 +82,16 @@ impl Page {
     }
 
     /// Those that wait for object number `n`.
-    pub(super) fn dependents(&self, n: u32) -> &[u32] {
+    pub(crate) fn dependents(&self, n: u32) -> &[u32] {
         &self.dependents[n as usize]
     }
 
-    pub(super) const fn origins(&self) -> u32 {
+    pub(crate) const fn origins(&self) -> u32 {
         self.origins
     }
 
     /// How many objects each waits for.
-    pub(super) fn waits(&self) -> Vec<u32> {
+    pub(crate) fn waits(&self) -> Vec<u32> {
         let waits = self.objects.iter().map(|o| o.after.len());
         waits
             .map(|n| u32::try_from(n).unwrap_or(u32::MAX))

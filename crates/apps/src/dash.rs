@@ -20,8 +20,7 @@ use std::sync::Arc;
 use sojourn_net::{Bytes, Duration, Instant, Rate};
 use sojourn_transport::SenderParams;
 
-use super::{Command, Happening, Net, Side};
-use crate::records::PlayerRecord;
+use crate::contract::{AppEvent, AppOutput, Command, Side};
 
 /// The part of the throughput that is used.
 const SHARE: f64 = 0.8;
@@ -47,7 +46,7 @@ pub struct DashConfig {
 
 impl DashConfig {
     /// The first rule that is broken, and of which key.
-    pub(super) fn check(&self) -> Option<(&'static str, &'static str)> {
+    pub(crate) fn check(&self) -> Option<(&'static str, &'static str)> {
         if self.ladder.is_empty() || self.ladder.windows(2).any(|w| w[0] >= w[1]) {
             return Some(("ladder", "must be one or more rates that grow"));
         }
@@ -61,9 +60,26 @@ impl DashConfig {
     }
 }
 
-/// A player at work.
+/// What a video player did, from its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlayerRecord {
+    /// From the request of the first segment until playback started; `None`: not within the run.
+    pub startup: Option<Duration>,
+    /// Number of stalls after that.
+    pub stalls: u32,
+    /// Total time of these stalls.
+    pub stalled: Duration,
+    /// Segments fetched.
+    pub segments: u64,
+    /// Sum of the bit rates of these segments.
+    pub bits_per_s_sum: u64,
+    /// Segments of another quality than the one before.
+    pub switches: u64,
+}
+
+/// A running video player.
 #[derive(Debug)]
-pub(crate) struct Dash {
+pub struct Dash {
     config: Arc<DashConfig>,
     /// The number of the connection, the newest of those there were.
     connection: u32,
@@ -86,7 +102,7 @@ pub(crate) struct Dash {
 }
 
 impl Dash {
-    pub(super) fn new(config: Arc<DashConfig>) -> Self {
+    pub(crate) fn new(config: Arc<DashConfig>) -> Self {
         Self {
             config,
             connection: 0,
@@ -105,15 +121,15 @@ impl Dash {
         }
     }
 
-    pub(super) const fn next_timer(&self) -> Option<Instant> {
+    pub(crate) const fn next_timer(&self) -> Option<Instant> {
         self.next
     }
 
-    pub(super) const fn record(&self) -> PlayerRecord {
+    pub(crate) const fn record(&self) -> PlayerRecord {
         self.record
     }
 
-    pub(super) fn finish(&mut self, now: Instant, net: &mut Net) {
+    pub(crate) fn finish(&mut self, now: Instant, out: &mut AppOutput) {
         self.play(now);
         if let Some(since) = self.stalled_since.take() {
             self.record.stalled += now.since(since);
@@ -121,39 +137,41 @@ impl Dash {
         self.playing = false;
         self.next = None;
         if let Some((since, quality)) = self.under_way.take() {
-            net.record(since, None, self.bytes(quality));
+            out.record(since, None, self.bytes(quality));
         }
     }
 
-    pub(super) fn on(&mut self, now: Instant, what: Happening, net: &mut Net) {
-        match what {
-            Happening::Started => {
+    pub(crate) fn on(&mut self, now: Instant, event: AppEvent, out: &mut AppOutput) {
+        match event {
+            AppEvent::Started => {
                 self.began = now;
                 self.at = now;
                 self.under_way = Some((now, 0));
-                net.push(Command::Open(self.connection));
+                out.push(Command::Open(self.connection));
             }
-            Happening::Timer => {
+            AppEvent::Timer => {
                 self.next = None;
                 self.under_way = Some((now, self.choose()));
-                self.ask(net);
+                self.ask(out);
             }
-            Happening::Connected(_) => self.ask(net),
-            Happening::Asked(n, _) => {
+            AppEvent::Connected(_) => self.ask(out),
+            AppEvent::ServerReceived(n, _) => {
                 if let Some((_, quality)) = self.under_way {
                     let bytes = self.bytes(quality);
                     self.answered += bytes;
-                    net.write(n, Side::Server, bytes);
-                    net.push(Command::Expect(n, Side::Client, self.answered));
+                    out.write(n, Side::Server, bytes);
+                    out.push(Command::Expect(n, Side::Client, self.answered));
                 }
             }
-            Happening::Answered(..) => self.on_segment(now, net),
-            Happening::Failed(_) => {
+            AppEvent::ClientReceived(..) => self.on_segment(now, out),
+            AppEvent::Failed(_) => {
                 self.connection += 1;
                 (self.asked, self.answered) = (0, 0);
-                net.push(Command::Open(self.connection));
+                out.push(Command::Open(self.connection));
             }
-            Happening::Room(_) | Happening::Requested(..) | Happening::Responded(..) => {}
+            AppEvent::Writable(_)
+            | AppEvent::RequestReceived(..)
+            | AppEvent::ResponseReceived(..) => {}
         }
     }
 
@@ -165,11 +183,11 @@ impl Dash {
             .max(1)
     }
 
-    fn ask(&mut self, net: &mut Net) {
+    fn ask(&mut self, out: &mut AppOutput) {
         if self.under_way.is_some() {
             self.asked += self.config.request.0;
-            net.write(self.connection, Side::Client, self.config.request.0);
-            net.push(Command::Expect(self.connection, Side::Server, self.asked));
+            out.write(self.connection, Side::Client, self.config.request.0);
+            out.push(Command::Expect(self.connection, Side::Server, self.asked));
         }
     }
 
@@ -189,12 +207,12 @@ impl Dash {
         self.at = now;
     }
 
-    fn on_segment(&mut self, now: Instant, net: &mut Net) {
+    fn on_segment(&mut self, now: Instant, out: &mut AppOutput) {
         let Some((since, quality)) = self.under_way.take() else {
             return;
         };
         let bytes = self.bytes(quality);
-        net.record(since, Some(now), bytes);
+        out.record(since, Some(now), bytes);
         self.play(now);
         self.buffered += self.config.segment;
         if !self.playing && self.buffered >= self.config.start {
@@ -250,33 +268,33 @@ mod tests {
     }
 
     /// The next segment is asked for at `asked` and whole at `whole`, in seconds.
-    fn segment(dash: &mut Dash, net: &mut Net, asked: u64, whole: u64) {
+    fn segment(dash: &mut Dash, out: &mut AppOutput, asked: u64, whole: u64) {
         let at = |s| Instant::from_millis(1_000 * s);
         if asked > 0 {
             assert_eq!(dash.next_timer(), Some(at(asked)));
-            dash.on(at(asked), Happening::Timer, net);
+            dash.on(at(asked), AppEvent::Timer, out);
         }
-        dash.on(at(asked), Happening::Asked(0, 0), net);
-        dash.on(at(whole), Happening::Answered(0, 0), net);
+        dash.on(at(asked), AppEvent::ServerReceived(0, 0), out);
+        dash.on(at(whole), AppEvent::ClientReceived(0, 0), out);
     }
 
     #[test]
     fn a_buffer_that_runs_dry_is_a_stall() {
-        let (mut dash, mut net) = (player(8, 30), Net::default());
-        dash.on(Instant::ZERO, Happening::Started, &mut net);
-        dash.on(Instant::ZERO, Happening::Connected(0), &mut net);
-        segment(&mut dash, &mut net, 0, 2);
-        segment(&mut dash, &mut net, 2, 5);
+        let (mut dash, mut out) = (player(8, 30), AppOutput::default());
+        dash.on(Instant::ZERO, AppEvent::Started, &mut out);
+        dash.on(Instant::ZERO, AppEvent::Connected(0), &mut out);
+        segment(&mut dash, &mut out, 0, 2);
+        segment(&mut dash, &mut out, 2, 5);
         assert_eq!(dash.record().startup, Some(Duration::from_secs(5)));
         // 8 s from 5 on: dry at 13, again 8 s in the buffer at 27.
-        segment(&mut dash, &mut net, 5, 20);
-        segment(&mut dash, &mut net, 20, 27);
+        segment(&mut dash, &mut out, 5, 20);
+        segment(&mut dash, &mut out, 20, 27);
         let record = dash.record();
         assert_eq!(
             (record.stalls, record.stalled),
             (1, Duration::from_secs(14))
         );
-        dash.finish(Instant::from_millis(40_000), &mut net);
+        dash.finish(Instant::from_millis(40_000), &mut out);
         // Dry again at 35.
         let record = dash.record();
         assert_eq!(
@@ -287,30 +305,30 @@ mod tests {
 
     #[test]
     fn a_full_buffer_waits_for_room() {
-        let (mut dash, mut net) = (player(4, 12), Net::default());
-        dash.on(Instant::ZERO, Happening::Started, &mut net);
-        dash.on(Instant::ZERO, Happening::Connected(0), &mut net);
-        segment(&mut dash, &mut net, 0, 1);
-        segment(&mut dash, &mut net, 1, 2);
-        segment(&mut dash, &mut net, 2, 3);
+        let (mut dash, mut out) = (player(4, 12), AppOutput::default());
+        dash.on(Instant::ZERO, AppEvent::Started, &mut out);
+        dash.on(Instant::ZERO, AppEvent::Connected(0), &mut out);
+        segment(&mut dash, &mut out, 0, 1);
+        segment(&mut dash, &mut out, 1, 2);
+        segment(&mut dash, &mut out, 2, 3);
         // 12 s less the 2 played: room for 4 after two more.
         assert_eq!(dash.next_timer(), Some(Instant::from_millis(5_000)));
     }
 
     #[test]
     fn quality_is_what_the_throughput_carries() {
-        let (mut dash, mut net) = (player(4, 60), Net::default());
-        dash.on(Instant::ZERO, Happening::Started, &mut net);
-        dash.on(Instant::ZERO, Happening::Connected(0), &mut net);
+        let (mut dash, mut out) = (player(4, 60), AppOutput::default());
+        dash.on(Instant::ZERO, AppEvent::Started, &mut out);
+        dash.on(Instant::ZERO, AppEvent::Connected(0), &mut out);
         // 4 Mbit in 1 s: 0.8 of it carries 2 Mbit/s, not 4.
-        segment(&mut dash, &mut net, 0, 1);
-        segment(&mut dash, &mut net, 1, 2);
+        segment(&mut dash, &mut out, 0, 1);
+        segment(&mut dash, &mut out, 1, 2);
         assert_eq!((dash.quality, dash.record().switches), (1, 1));
         // 8 Mbit in 1 s: the harmonic mean of 4 and 8 Mbit/s is 5.3, of which 0.8 carry 4; but
         // these 16 Mbit take 10 s, and the harmonic mean of 4, 8 and 1.6 is 3.
-        segment(&mut dash, &mut net, 2, 12);
+        segment(&mut dash, &mut out, 2, 12);
         assert_eq!((dash.quality, dash.record().switches), (2, 2));
-        segment(&mut dash, &mut net, 12, 13);
+        segment(&mut dash, &mut out, 12, 13);
         assert_eq!((dash.quality, dash.record().switches), (1, 3));
     }
 }

@@ -36,17 +36,18 @@
 //! A server writes HTTP/2 as that of `web` does, no more than a little ahead of TCP; the response
 //! of a self probe waits behind that.
 
+mod config;
 mod load;
 mod measures;
 
 use std::sync::Arc;
 
-use sojourn_net::{Bytes, Duration, Instant, Rng};
-use sojourn_transport::SenderParams;
+use sojourn_net::{Duration, Instant, Rng};
 
-use super::timers::Timers;
-use super::tls::{FINISHED, FLIGHT, HELLO};
-use super::{Command, Happening, Net, Side};
+use crate::contract::{AppEvent, AppOutput, Command, Side};
+use crate::timers::Timers;
+use crate::tls::{FINISHED, FLIGHT, HELLO};
+pub use config::ResponsivenessConfig;
 use load::{Load, RESPONSE, Stage, greet};
 pub use measures::RoundTrips;
 use measures::{Samples, Time, settled};
@@ -61,20 +62,6 @@ const MOST_PAIRS: u64 = 50;
 const SHARE_PERCENT: u64 = 5;
 /// What a foreign and a self probe are taken to exchange.
 const PAIR_BYTES: u64 = 5_000 + 1_000;
-/// What is tested.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ResponsivenessConfig {
-    /// Of every connection, at both ends.
-    pub tcp: SenderParams,
-    /// Load-generating connections, at most.
-    pub connections: u32,
-    /// They fetch data without end; else there is one, and it is idle.
-    pub load: bool,
-    /// Connections begin with the handshake of TLS 1.3.
-    pub tls: bool,
-    /// Bytes of a request.
-    pub request: Bytes,
-}
 
 /// How far the result can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +118,7 @@ struct Foreign {
 
 /// A test at work.
 #[derive(Debug)]
-pub(crate) struct Responsiveness {
+pub struct Responsiveness {
     config: Arc<ResponsivenessConfig>,
     rng: Rng,
     timers: Timers<Due>,
@@ -154,7 +141,7 @@ pub(crate) struct Responsiveness {
 }
 
 impl Responsiveness {
-    pub(super) fn new(config: Arc<ResponsivenessConfig>, rng: &Rng) -> Self {
+    pub(crate) fn new(config: Arc<ResponsivenessConfig>, rng: &Rng) -> Self {
         Self {
             rng: rng.fork("responsiveness"),
             timers: Timers::new(),
@@ -173,23 +160,23 @@ impl Responsiveness {
         }
     }
 
-    pub(super) fn next_timer(&self) -> Option<Instant> {
+    pub(crate) fn next_timer(&self) -> Option<Instant> {
         self.timers.next()
     }
 
-    pub(super) const fn record(&self) -> Option<ResponsivenessRecord> {
+    pub(crate) const fn record(&self) -> Option<ResponsivenessRecord> {
         self.result
     }
 
     /// The warm-up is over: only what comes now counts.
-    pub(super) fn begin_measuring(&mut self) {
+    pub(crate) fn begin_measuring(&mut self) {
         self.samples.clear();
         self.rpms.clear();
         self.result = None;
     }
 
     /// What there is, if nothing has settled.
-    pub(super) fn finish(&mut self, now: Instant) {
+    pub(crate) fn finish(&mut self, now: Instant) {
         self.forget(now);
         let confidence = if self.rpms.len() < WINDOW {
             Confidence::Low
@@ -200,44 +187,44 @@ impl Responsiveness {
         self.timers.clear();
     }
 
-    pub(super) fn on(&mut self, now: Instant, what: Happening, net: &mut Net) {
-        match what {
-            Happening::Started => {
-                self.add_load(net);
+    pub(crate) fn on(&mut self, now: Instant, event: AppEvent, out: &mut AppOutput) {
+        match event {
+            AppEvent::Started => {
+                self.add_load(out);
                 self.plan_probes(now, 1);
                 self.timers.add(now + INTERVAL, Due::Interval);
             }
-            Happening::Timer => {
+            AppEvent::Timer => {
                 while let Some(due) = self.timers.pop(now) {
                     match due {
-                        Due::Interval => self.poll(now, net),
-                        Due::Foreign => self.probe_foreign(now, net),
-                        Due::Own => self.probe_own(now, net),
+                        Due::Interval => self.poll(now, out),
+                        Due::Foreign => self.probe_foreign(now, out),
+                        Due::Own => self.probe_own(now, out),
                     }
                 }
             }
-            Happening::Connected(n) => self.on_connected(now, n, net),
-            Happening::Asked(n, bytes) => self.on_asked(n, bytes, net),
-            Happening::Answered(n, bytes) => self.on_answered(now, n, bytes, net),
-            Happening::Room(n) => {
+            AppEvent::Connected(n) => self.on_connected(now, n, out),
+            AppEvent::ServerReceived(n, bytes) => self.on_asked(n, bytes, out),
+            AppEvent::ClientReceived(n, bytes) => self.on_answered(now, n, bytes, out),
+            AppEvent::Writable(n) => {
                 if let Some(load) = self.loads.iter_mut().find(|load| load.n == n) {
-                    load.serve(net);
+                    load.serve(out);
                 }
             }
-            Happening::Failed(n) => self.on_failed(now, n, net),
-            Happening::Requested(..) | Happening::Responded(..) => {}
+            AppEvent::Failed(n) => self.on_failed(now, n, out),
+            AppEvent::RequestReceived(..) | AppEvent::ResponseReceived(..) => {}
         }
     }
 
-    fn open(&mut self, net: &mut Net) -> u32 {
+    fn open(&mut self, out: &mut AppOutput) -> u32 {
         let n = self.opened;
         self.opened += 1;
-        net.push(Command::Open(n));
+        out.push(Command::Open(n));
         n
     }
 
-    fn add_load(&mut self, net: &mut Net) {
-        let n = self.open(net);
+    fn add_load(&mut self, out: &mut AppOutput) {
+        let n = self.open(out);
         self.loads.push(Load::new(n));
     }
 
@@ -253,8 +240,8 @@ impl Responsiveness {
         }
     }
 
-    fn probe_foreign(&mut self, now: Instant, net: &mut Net) {
-        let n = self.open(net);
+    fn probe_foreign(&mut self, now: Instant, out: &mut AppOutput) {
+        let n = self.open(out);
         self.foreign.push(Foreign {
             n,
             stage: Stage::Connecting,
@@ -262,7 +249,7 @@ impl Responsiveness {
         });
     }
 
-    fn probe_own(&mut self, now: Instant, net: &mut Net) {
+    fn probe_own(&mut self, now: Instant, out: &mut AppOutput) {
         let open = |load: &Load| load.stage == Stage::Open;
         let ready = self.loads.iter().filter(|load| open(load)).count();
         if ready == 0 {
@@ -271,14 +258,14 @@ impl Responsiveness {
         let chosen = self.rng.below(ready as u64);
         let mut candidates = (0..).zip(self.loads.iter_mut().filter(|load| open(load)));
         if let Some((_, load)) = candidates.find(|&(place, _)| place == chosen) {
-            load.ask(self.config.request.0, Some(now), net);
+            load.ask(self.config.request.0, Some(now), out);
         }
     }
 
-    fn on_connected(&mut self, now: Instant, n: u32, net: &mut Net) {
+    fn on_connected(&mut self, now: Instant, n: u32, out: &mut AppOutput) {
         let config = Arc::clone(&self.config);
         if let Some(load) = self.loads.iter_mut().find(|load| load.n == n) {
-            load.on_connected(&config, net);
+            load.on_connected(&config, out);
             return;
         }
         let Some(at) = self.probe(n) else { return };
@@ -287,12 +274,12 @@ impl Responsiveness {
         probe.since = now;
         if config.tls {
             probe.stage = Stage::Greeting;
-            greet(n, net);
+            greet(n, out);
         } else {
             probe.stage = Stage::Open;
             let request = config.request.0;
-            net.write(n, Side::Client, request);
-            net.push(Command::Expect(n, Side::Server, request));
+            out.write(n, Side::Client, request);
+            out.push(Command::Expect(n, Side::Server, request));
         }
         self.samples.add(now, Time::Tcp, took);
     }
@@ -302,9 +289,9 @@ impl Responsiveness {
     }
 
     /// Requests have reached the server.
-    fn on_asked(&mut self, n: u32, bytes: u64, net: &mut Net) {
+    fn on_asked(&mut self, n: u32, bytes: u64, out: &mut AppOutput) {
         if let Some(load) = self.loads.iter_mut().find(|load| load.n == n) {
-            load.on_asked(bytes, net);
+            load.on_asked(bytes, out);
             return;
         }
         let Some(at) = self.probe(n) else { return };
@@ -313,18 +300,18 @@ impl Responsiveness {
             (_, true) => (RESPONSE, FLIGHT + RESPONSE),
             (_, false) => (RESPONSE, RESPONSE),
         };
-        net.write(n, Side::Server, bytes);
-        net.push(Command::Expect(n, Side::Client, total));
+        out.write(n, Side::Server, bytes);
+        out.push(Command::Expect(n, Side::Client, total));
     }
 
     /// Responses have reached the client.
-    fn on_answered(&mut self, now: Instant, n: u32, bytes: u64, net: &mut Net) {
+    fn on_answered(&mut self, now: Instant, n: u32, bytes: u64, out: &mut AppOutput) {
         let config = Arc::clone(&self.config);
         if let Some(load) = self.loads.iter_mut().find(|load| load.n == n) {
-            load.on_answered(now, bytes, &config, &mut self.samples, net);
+            load.on_answered(now, bytes, &config, &mut self.samples, out);
             if load.polled {
                 load.polled = false;
-                self.read(now, net);
+                self.read(now, out);
             }
             return;
         }
@@ -334,23 +321,23 @@ impl Responsiveness {
         if probe.stage == Stage::Greeting {
             probe.stage = Stage::Open;
             probe.since = now;
-            net.write(n, Side::Client, FINISHED + config.request.0);
+            out.write(n, Side::Client, FINISHED + config.request.0);
             let asked = HELLO + FINISHED + config.request.0;
-            net.push(Command::Expect(n, Side::Server, asked));
+            out.push(Command::Expect(n, Side::Server, asked));
             self.samples.add(now, Time::Tls, took);
         } else {
             self.foreign.remove(at);
-            net.push(Command::Close(n));
+            out.push(Command::Close(n));
             self.samples.add(now, Time::Http, took);
         }
     }
 
-    fn on_failed(&mut self, now: Instant, n: u32, net: &mut Net) {
+    fn on_failed(&mut self, now: Instant, n: u32, out: &mut AppOutput) {
         if let Some(at) = self.loads.iter().position(|load| load.n == n) {
             let load = self.loads.remove(at);
             self.lost += load.delivered;
             if load.polled {
-                self.read(now, net);
+                self.read(now, out);
             }
         } else if let Some(at) = self.probe(n) {
             self.foreign.remove(at);
@@ -358,36 +345,36 @@ impl Responsiveness {
     }
 
     /// An interval ends: asks how much the client has got of each connection.
-    fn poll(&mut self, now: Instant, net: &mut Net) {
+    fn poll(&mut self, now: Instant, out: &mut AppOutput) {
         self.unread = self.loads.len();
         for load in &mut self.loads {
             load.polled = true;
-            net.push(Command::Expect(load.n, Side::Client, 0));
+            out.push(Command::Expect(load.n, Side::Client, 0));
         }
         if self.unread == 0 {
-            self.evaluate(now, net);
+            self.evaluate(now, out);
         }
     }
 
     /// One of them has told.
-    fn read(&mut self, now: Instant, net: &mut Net) {
+    fn read(&mut self, now: Instant, out: &mut AppOutput) {
         self.unread -= 1;
         if self.unread == 0 {
-            self.evaluate(now, net);
+            self.evaluate(now, out);
         }
     }
 
     /// An interval has ended: what it brought, and what the next one has.
-    fn evaluate(&mut self, now: Instant, net: &mut Net) {
+    fn evaluate(&mut self, now: Instant, out: &mut AppOutput) {
         let before = self.delivered[self.delivered.len() - 1];
         let total = self.lost + self.loads.iter().map(|load| load.delivered).sum::<u64>();
         self.delivered.push(total);
         self.look(now);
         if self.config.load && self.loads.len() < self.config.connections as usize {
-            self.add_load(net);
+            self.add_load(out);
         }
         if self.loads.is_empty() {
-            self.add_load(net);
+            self.add_load(out);
         }
         if self.result.is_none() {
             let pairs = (total - before) * SHARE_PERCENT / 100 / PAIR_BYTES;

@@ -16,9 +16,9 @@ use std::sync::Arc;
 use sojourn_net::{Bytes, Instant, Rng};
 use sojourn_transport::SenderParams;
 
-use super::amount::Amount;
-use super::wait::Wait;
-use super::{Command, Happening, Net, Side};
+use crate::amount::Amount;
+use crate::contract::{AppEvent, AppOutput, Command, Side};
+use crate::wait::Wait;
 
 /// What is transferred, and how often.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +35,7 @@ pub struct SessionsConfig {
 
 /// Sessions at work.
 #[derive(Debug)]
-pub(crate) struct Sessions {
+pub struct Sessions {
     config: Arc<SessionsConfig>,
     rng: Rng,
     opened: u32,
@@ -45,7 +45,7 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    pub(super) fn new(config: Arc<SessionsConfig>, rng: &Rng) -> Self {
+    pub(crate) fn new(config: Arc<SessionsConfig>, rng: &Rng) -> Self {
         Self {
             config,
             rng: rng.fork("sessions"),
@@ -55,46 +55,48 @@ impl Sessions {
         }
     }
 
-    pub(super) const fn next_timer(&self) -> Option<Instant> {
+    pub(crate) const fn next_timer(&self) -> Option<Instant> {
         self.next
     }
 
-    pub(super) fn finish(&mut self, net: &mut Net) {
+    pub(crate) fn finish(&mut self, out: &mut AppOutput) {
         for (_, since, bytes) in self.live.drain(..) {
-            net.record(since, None, bytes);
+            out.record(since, None, bytes);
         }
         self.next = None;
     }
 
-    pub(super) fn on(&mut self, now: Instant, what: Happening, net: &mut Net) {
-        match what {
+    pub(crate) fn on(&mut self, now: Instant, event: AppEvent, out: &mut AppOutput) {
+        match event {
             // The first comes as the others do: nothing is special about the start.
-            Happening::Started => self.wait(now),
-            Happening::Timer => {
+            AppEvent::Started => self.wait(now),
+            AppEvent::Timer => {
                 let bytes = self.config.response.draw(&mut self.rng);
                 self.live.push((self.opened, now, bytes));
-                net.push(Command::Open(self.opened));
+                out.push(Command::Open(self.opened));
                 self.opened += 1;
                 self.wait(now);
             }
-            Happening::Connected(n) => {
+            AppEvent::Connected(n) => {
                 let request = self.config.request.0;
-                net.write(n, Side::Client, request);
-                net.push(Command::Expect(n, Side::Server, request));
+                out.write(n, Side::Client, request);
+                out.push(Command::Expect(n, Side::Server, request));
             }
-            Happening::Asked(n, _) => {
+            AppEvent::ServerReceived(n, _) => {
                 if let Some(at) = self.find(n) {
                     let (.., bytes) = self.live[at];
-                    net.write(n, Side::Server, bytes);
-                    net.push(Command::Expect(n, Side::Client, bytes));
+                    out.write(n, Side::Server, bytes);
+                    out.push(Command::Expect(n, Side::Client, bytes));
                 }
             }
-            Happening::Answered(n, _) => {
-                self.end(n, Some(now), net);
-                net.push(Command::Close(n));
+            AppEvent::ClientReceived(n, _) => {
+                self.end(n, Some(now), out);
+                out.push(Command::Close(n));
             }
-            Happening::Failed(n) => self.end(n, None, net),
-            Happening::Room(_) | Happening::Requested(..) | Happening::Responded(..) => {}
+            AppEvent::Failed(n) => self.end(n, None, out),
+            AppEvent::Writable(_)
+            | AppEvent::RequestReceived(..)
+            | AppEvent::ResponseReceived(..) => {}
         }
     }
 
@@ -106,10 +108,10 @@ impl Sessions {
         self.live.binary_search_by_key(&n, |&(n, ..)| n).ok()
     }
 
-    fn end(&mut self, n: u32, completed: Option<Instant>, net: &mut Net) {
+    fn end(&mut self, n: u32, completed: Option<Instant>, out: &mut AppOutput) {
         if let Some(at) = self.find(n) {
             let (_, since, bytes) = self.live.remove(at);
-            net.record(since, completed, bytes);
+            out.record(since, completed, bytes);
         }
     }
 }

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use sojourn_net::Instant;
 
-use super::super::tls::{FINISHED, FLIGHT, HELLO};
-use super::super::{Command, Net, Side};
-use super::ResponsivenessConfig;
+use super::config::ResponsivenessConfig;
 use super::measures::{Samples, Time};
+use crate::contract::{AppOutput, Command, Side};
+use crate::tls::{FINISHED, FLIGHT, HELLO};
 
 /// The response to a probe: an object of 1 B in a frame of HTTP/2.
 pub(super) const RESPONSE: u64 = 10;
@@ -42,14 +42,14 @@ pub(super) struct Load {
 }
 
 /// The client's flight of TLS.
-pub(super) fn greet(n: u32, net: &mut Net) {
-    net.write(n, Side::Client, HELLO);
-    net.push(Command::Expect(n, Side::Server, HELLO));
+pub(super) fn greet(n: u32, out: &mut AppOutput) {
+    out.write(n, Side::Client, HELLO);
+    out.push(Command::Expect(n, Side::Server, HELLO));
 }
 
 impl Load {
     /// Connection `n`, which is being opened.
-    pub(super) const fn new(n: u32) -> Self {
+    pub(crate) const fn new(n: u32) -> Self {
         Self {
             n,
             stage: Stage::Connecting,
@@ -62,38 +62,38 @@ impl Load {
         }
     }
 
-    pub(super) fn on_connected(&mut self, config: &ResponsivenessConfig, net: &mut Net) {
+    pub(super) fn on_connected(&mut self, config: &ResponsivenessConfig, out: &mut AppOutput) {
         if config.tls {
             self.stage = Stage::Greeting;
             self.asked = HELLO;
-            greet(self.n, net);
+            greet(self.n, out);
         } else {
-            self.begin(config, net);
+            self.begin(config, out);
         }
     }
 
     /// The connection can be used.
-    fn begin(&mut self, config: &ResponsivenessConfig, net: &mut Net) {
+    fn begin(&mut self, config: &ResponsivenessConfig, out: &mut AppOutput) {
         self.stage = Stage::Open;
         if config.load {
-            self.ask(config.request.0, None, net);
+            self.ask(config.request.0, None, out);
         }
     }
 
-    pub(super) fn ask(&mut self, request: u64, probe: Option<Instant>, net: &mut Net) {
+    pub(super) fn ask(&mut self, request: u64, probe: Option<Instant>, out: &mut AppOutput) {
         self.asked += request;
         self.requests.push_back((self.asked, probe));
-        net.write(self.n, Side::Client, request);
+        out.write(self.n, Side::Client, request);
         if self.requests.len() == 1 {
-            net.push(Command::Expect(self.n, Side::Server, self.asked));
+            out.push(Command::Expect(self.n, Side::Server, self.asked));
         }
     }
 
-    pub(super) fn on_asked(&mut self, bytes: u64, net: &mut Net) {
+    pub(super) fn on_asked(&mut self, bytes: u64, out: &mut AppOutput) {
         if self.stage == Stage::Greeting {
             self.answered = FLIGHT;
-            net.write(self.n, Side::Server, FLIGHT);
-            net.push(Command::Expect(self.n, Side::Client, FLIGHT));
+            out.write(self.n, Side::Server, FLIGHT);
+            out.push(Command::Expect(self.n, Side::Client, FLIGHT));
             return;
         }
         while let Some(&(end, probe)) = self.requests.front()
@@ -101,31 +101,31 @@ impl Load {
         {
             self.requests.pop_front();
             match probe {
-                None => self.serve(net),
+                None => self.serve(out),
                 Some(since) => {
                     self.answered += RESPONSE;
-                    net.write(self.n, Side::Server, RESPONSE);
+                    out.write(self.n, Side::Server, RESPONSE);
                     self.responses.push_back((self.answered, since));
-                    self.expect(net);
+                    self.expect(out);
                 }
             }
         }
         if let Some(&(end, _)) = self.requests.front() {
-            net.push(Command::Expect(self.n, Side::Server, end));
+            out.push(Command::Expect(self.n, Side::Server, end));
         }
     }
 
     /// More of the data without end.
-    pub(super) fn serve(&mut self, net: &mut Net) {
+    pub(super) fn serve(&mut self, out: &mut AppOutput) {
         self.answered += AHEAD;
-        net.write(self.n, Side::Server, AHEAD);
-        net.push(Command::Room(self.n, LOW));
+        out.write(self.n, Side::Server, AHEAD);
+        out.push(Command::ExpectWritable(self.n, LOW));
     }
 
     /// Has the client told of the next response to a probe.
-    fn expect(&self, net: &mut Net) {
+    fn expect(&self, out: &mut AppOutput) {
         if let Some(&(end, _)) = self.responses.front() {
-            net.push(Command::Expect(self.n, Side::Client, end));
+            out.push(Command::Expect(self.n, Side::Client, end));
         }
     }
 
@@ -135,15 +135,15 @@ impl Load {
         bytes: u64,
         config: &ResponsivenessConfig,
         samples: &mut Samples,
-        net: &mut Net,
+        out: &mut AppOutput,
     ) {
         self.delivered = bytes;
         if self.stage == Stage::Greeting && bytes >= FLIGHT {
             self.asked += FINISHED;
-            net.write(self.n, Side::Client, FINISHED);
-            self.begin(config, net);
+            out.write(self.n, Side::Client, FINISHED);
+            self.begin(config, out);
         } else if self.stage == Stage::Greeting && self.answered == FLIGHT {
-            net.push(Command::Expect(self.n, Side::Client, FLIGHT));
+            out.push(Command::Expect(self.n, Side::Client, FLIGHT));
         }
         while let Some(&(end, since)) = self.responses.front()
             && end <= bytes
@@ -151,6 +151,6 @@ impl Load {
             self.responses.pop_front();
             samples.add(now, Time::Own, now.since(since));
         }
-        self.expect(net);
+        self.expect(out);
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::super::{Command, Net, Side};
-use super::Http;
+use super::config::Http;
+use crate::contract::{AppOutput, Command, Side};
 
 /// Payload of a frame: the least that every HTTP/2 client accepts, and the most unless it says so.
 const FRAME: u64 = 16_384;
@@ -28,7 +28,7 @@ pub(super) struct Serving {
 }
 
 impl Serving {
-    pub(super) const fn new(http: Http) -> Self {
+    pub(crate) const fn new(http: Http) -> Self {
         Self {
             http,
             turn: VecDeque::new(),
@@ -40,11 +40,11 @@ impl Serving {
     }
 
     /// Sends the server's flight of TLS.
-    pub(super) fn greet(&mut self, n: u32, flight: u64, net: &mut Net) {
+    pub(super) fn greet(&mut self, n: u32, flight: u64, out: &mut AppOutput) {
         self.written = flight;
         self.expected = flight;
-        net.write(n, Side::Server, flight);
-        net.push(Command::Expect(n, Side::Client, flight));
+        out.write(n, Side::Server, flight);
+        out.push(Command::Expect(n, Side::Client, flight));
     }
 
     /// A response is ready.
@@ -57,7 +57,7 @@ impl Serving {
     }
 
     /// Writes what may be written.
-    pub(super) fn send(&mut self, n: u32, net: &mut Net) {
+    pub(super) fn send(&mut self, n: u32, out: &mut AppOutput) {
         let before = self.written;
         match self.http {
             // Streams of HTTP/3 need nobody who puts responses in turn.
@@ -70,10 +70,10 @@ impl Serving {
             Http::Two => self.write_frames(),
         }
         if self.written > before {
-            net.write(n, Side::Server, self.written - before);
-            self.expect(n, net);
+            out.write(n, Side::Server, self.written - before);
+            self.expect(n, out);
             if self.http == Http::Two {
-                net.push(Command::Room(n, LOW));
+                out.push(Command::ExpectWritable(n, LOW));
             }
         }
     }
@@ -104,12 +104,12 @@ impl Serving {
     }
 
     /// Has the client told of the next response that will be whole.
-    pub(super) fn expect(&mut self, n: u32, net: &mut Net) {
+    pub(super) fn expect(&mut self, n: u32, out: &mut AppOutput) {
         if let Some(&(end, _)) = self.ends.front()
             && end != self.expected
         {
             self.expected = end;
-            net.push(Command::Expect(n, Side::Client, end));
+            out.push(Command::Expect(n, Side::Client, end));
         }
     }
 }

@@ -19,8 +19,17 @@
 
 use sojourn_net::{Duration, Instant};
 
-use super::voip::FRAME;
-use crate::config::JitterBuffer;
+/// Speech in one packet.
+pub(crate) const FRAME: Duration = Duration::from_millis(20);
+
+/// How long the receiver of a call waits for a packet after it was spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JitterBuffer {
+    /// The delay of recent packets; adjusted each second.
+    Adaptive,
+    /// The shortest delay of the call plus this time.
+    Fixed(Duration),
+}
 
 /// Packets of a talkspurt.
 const SPURT: usize = 50;
@@ -32,7 +41,7 @@ const PERCENTILE: usize = 99;
 const UNKNOWN: Duration = Duration::from_millis(60);
 
 /// How long each packet of a call is waited for; none if nothing arrived.
-pub(super) fn waits(
+pub(crate) fn waits(
     buffer: JitterBuffer,
     started: Instant,
     delays: &[Option<Duration>],

@@ -7,30 +7,30 @@ use sojourn_net::Instant;
 
 /// Things to do in the order of their time; those of the same instant as they were added.
 #[derive(Debug)]
-pub(super) struct Timers<T> {
+pub(crate) struct Timers<T> {
     heap: BinaryHeap<Reverse<(Instant, u32, T)>>,
     added: u32,
 }
 
 impl<T: Ord + Copy> Timers<T> {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             heap: BinaryHeap::new(),
             added: 0,
         }
     }
 
-    pub(super) fn add(&mut self, at: Instant, what: T) {
+    pub(crate) fn add(&mut self, at: Instant, what: T) {
         self.heap.push(Reverse((at, self.added, what)));
         self.added = self.added.wrapping_add(1);
     }
 
-    pub(super) fn next(&self) -> Option<Instant> {
+    pub(crate) fn next(&self) -> Option<Instant> {
         self.heap.peek().map(|Reverse((at, ..))| *at)
     }
 
     /// What is due `now`, one at a time.
-    pub(super) fn pop(&mut self, now: Instant) -> Option<T> {
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<T> {
         if self.next()? > now {
             return None;
         }
@@ -38,7 +38,7 @@ impl<T: Ord + Copy> Timers<T> {
     }
 
     /// Forgets everything, and gives back the memory.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.heap = BinaryHeap::new();
     }
 }

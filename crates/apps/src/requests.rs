@@ -16,14 +16,14 @@ use std::sync::Arc;
 use sojourn_net::{Bytes, Duration, Instant, Rng};
 use sojourn_transport::SenderParams;
 
-use super::amount::Amount;
-use super::timers::Timers;
-use super::wait::Wait;
-use super::{Command, Happening, Net, Side};
+use crate::amount::Amount;
+use crate::contract::{AppEvent, AppOutput, Command, Side};
+use crate::timers::Timers;
+use crate::wait::Wait;
 
 /// What is asked for, of whom and how often.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RoundsConfig {
+pub struct RequestsConfig {
     /// Of every connection, at both ends.
     pub tcp: SenderParams,
     /// How many are asked at once.
@@ -49,8 +49,8 @@ enum Due {
 
 /// A client and its servers at work.
 #[derive(Debug)]
-pub(crate) struct Rounds {
-    config: Arc<RoundsConfig>,
+pub struct Requests {
+    config: Arc<RequestsConfig>,
     rng: Rng,
     timers: Timers<Due>,
     begun: u32,
@@ -75,8 +75,8 @@ struct Server {
     answered: u64,
 }
 
-impl Rounds {
-    pub(super) fn new(config: Arc<RoundsConfig>, rng: &Rng) -> Self {
+impl Requests {
+    pub(crate) fn new(config: Arc<RequestsConfig>, rng: &Rng) -> Self {
         Self {
             rng: rng.fork("rounds"),
             timers: Timers::new(),
@@ -89,49 +89,51 @@ impl Rounds {
         }
     }
 
-    pub(super) fn next_timer(&self) -> Option<Instant> {
+    pub(crate) fn next_timer(&self) -> Option<Instant> {
         self.timers.next()
     }
 
-    pub(super) fn finish(&mut self, net: &mut Net) {
+    pub(crate) fn finish(&mut self, out: &mut AppOutput) {
         if let Some(since) = self.since.take() {
-            net.record(since, None, self.bytes);
+            out.record(since, None, self.bytes);
         }
     }
 
-    pub(super) fn on(&mut self, now: Instant, what: Happening, net: &mut Net) {
-        match what {
-            Happening::Started => {
-                self.begin(now, net);
+    pub(crate) fn on(&mut self, now: Instant, event: AppEvent, out: &mut AppOutput) {
+        match event {
+            AppEvent::Started => {
+                self.begin(now, out);
                 for n in 0..self.config.servers {
-                    net.push(Command::Open(n));
+                    out.push(Command::Open(n));
                 }
             }
-            Happening::Timer => {
+            AppEvent::Timer => {
                 while let Some(due) = self.timers.pop(now) {
                     match due {
-                        Due::Round => self.begin(now, net),
-                        Due::Respond(n) => self.respond(n, net),
+                        Due::Round => self.begin(now, out),
+                        Due::Respond(n) => self.respond(n, out),
                     }
                 }
             }
-            Happening::Connected(n) => {
+            AppEvent::Connected(n) => {
                 if let Some(at) = self.place(n) {
                     self.servers[at].connected = true;
-                    self.ask(at, net);
+                    self.ask(at, out);
                 }
             }
-            Happening::Asked(n, _) => {
+            AppEvent::ServerReceived(n, _) => {
                 let work = self.config.work;
                 if work == Duration::ZERO {
-                    self.respond(n, net);
+                    self.respond(n, out);
                 } else {
                     self.timers.add(now + work, Due::Respond(n));
                 }
             }
-            Happening::Answered(n, _) => self.on_answered(now, n, net),
-            Happening::Failed(n) => self.on_failed(n, net),
-            Happening::Room(_) | Happening::Requested(..) | Happening::Responded(..) => {}
+            AppEvent::ClientReceived(n, _) => self.on_answered(now, n, out),
+            AppEvent::Failed(n) => self.on_failed(n, out),
+            AppEvent::Writable(_)
+            | AppEvent::RequestReceived(..)
+            | AppEvent::ResponseReceived(..) => {}
         }
     }
 
@@ -146,7 +148,7 @@ impl Rounds {
         self.servers[at].generation * self.config.servers + place
     }
 
-    fn begin(&mut self, now: Instant, net: &mut Net) {
+    fn begin(&mut self, now: Instant, out: &mut AppOutput) {
         self.begun += 1;
         self.since = Some(now);
         self.bytes = 0;
@@ -156,29 +158,29 @@ impl Rounds {
             self.bytes += size;
             self.servers[at].size = size;
             self.servers[at].owes = true;
-            self.ask(at, net);
+            self.ask(at, out);
         }
     }
 
-    fn ask(&mut self, at: usize, net: &mut Net) {
+    fn ask(&mut self, at: usize, out: &mut AppOutput) {
         let (n, request) = (self.number(at), self.config.request.0);
         let server = &mut self.servers[at];
         if server.connected && server.owes {
             server.asked += request;
-            net.write(n, Side::Client, request);
-            net.push(Command::Expect(n, Side::Server, server.asked));
+            out.write(n, Side::Client, request);
+            out.push(Command::Expect(n, Side::Server, server.asked));
         }
     }
 
-    fn respond(&mut self, n: u32, net: &mut Net) {
+    fn respond(&mut self, n: u32, out: &mut AppOutput) {
         let Some(at) = self.place(n) else { return };
         let server = &mut self.servers[at];
         server.answered += server.size;
-        net.write(n, Side::Server, server.size);
-        net.push(Command::Expect(n, Side::Client, server.answered));
+        out.write(n, Side::Server, server.size);
+        out.push(Command::Expect(n, Side::Client, server.answered));
     }
 
-    fn on_answered(&mut self, now: Instant, n: u32, net: &mut Net) {
+    fn on_answered(&mut self, now: Instant, n: u32, out: &mut AppOutput) {
         let Some(at) = self.place(n) else { return };
         self.servers[at].owes = false;
         self.missing -= 1;
@@ -186,20 +188,20 @@ impl Rounds {
             return;
         }
         if let Some(since) = self.since.take() {
-            net.record(since, Some(now), self.bytes);
+            out.record(since, Some(now), self.bytes);
         }
         if self.config.rounds.is_none_or(|most| self.begun < most) {
             let think = self.config.think.draw(&mut self.rng);
             self.timers.add(now + think, Due::Round);
         } else {
             for at in 0..self.servers.len() {
-                net.push(Command::Close(self.number(at)));
+                out.push(Command::Close(self.number(at)));
             }
         }
     }
 
     /// A connection was given up: another is opened, over which what is owed is asked for again.
-    fn on_failed(&mut self, n: u32, net: &mut Net) {
+    fn on_failed(&mut self, n: u32, out: &mut AppOutput) {
         let Some(at) = self.place(n) else { return };
         let server = &mut self.servers[at];
         *server = Server {
@@ -208,6 +210,6 @@ impl Rounds {
             size: server.size,
             ..Server::default()
         };
-        net.push(Command::Open(self.number(at)));
+        out.push(Command::Open(self.number(at)));
     }
 }

@@ -22,87 +22,22 @@
 //! No DNS, no cache, no priorities among objects, no speculative connections. The flights of TLS
 //! have assumed sizes: [`HELLO`], [`FLIGHT`] and [`FINISHED`].
 
+mod config;
 mod server;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use sojourn_net::{Bytes, Instant, Rng};
-use sojourn_transport::{SenderParams, quic};
+use sojourn_net::{Instant, Rng};
 
-use super::page::Page;
-use super::timers::Timers;
-use super::tls::{FINISHED, FLIGHT, HELLO};
-use super::wait::Wait;
-use super::{Command, Happening, Net, Side};
+use crate::contract::{AppEvent, AppOutput, Command, Side};
+use crate::timers::Timers;
+use crate::tls::{FINISHED, FLIGHT, HELLO};
+pub use config::{Http, WebConfig};
 use server::Serving;
 
 /// Connections to a server that browsers open for HTTP/1.1.
 const PARALLEL: usize = 6;
-
-/// Which HTTP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Http {
-    /// HTTP/1.1 over up to six connections to a server.
-    One,
-    /// HTTP/2 over one.
-    Two,
-    /// HTTP/3 over one of QUIC.
-    Three,
-}
-
-impl Http {
-    /// Every version.
-    pub const ALL: [Self; 3] = [Self::One, Self::Two, Self::Three];
-
-    /// Its number.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::One => "1.1",
-            Self::Two => "2",
-            Self::Three => "3",
-        }
-    }
-}
-
-/// What a user does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WebConfig {
-    /// Of every connection, at both ends.
-    pub tcp: SenderParams,
-    /// Which HTTP.
-    pub http: Http,
-    /// Connections begin with the handshake of TLS 1.3.
-    pub tls: bool,
-    /// HTTP/3: users have been there before. Requests follow the client's hello at once (0-RTT), and the
-    /// server sends no certificates.
-    pub zero_rtt: bool,
-    /// HTTP/3: how much may be sent before it is read.
-    pub flow: quic::FlowControl,
-    /// Bytes of a request.
-    pub request: Bytes,
-    /// What is looked at.
-    pub page: Page,
-    /// From one page to the next.
-    pub think: Wait,
-    /// How many pages are looked at; `None`: as many as the run lasts.
-    pub visits: Option<u32>,
-}
-
-impl WebConfig {
-    /// What connections of HTTP/3 are opened with: of TCP's parameters, those that QUIC has too.
-    pub(super) fn quic(&self) -> Option<quic::Params> {
-        (self.http == Http::Three).then(|| quic::Params {
-            cc: self.tcp.cc,
-            slow_start: self.tcp.slow_start,
-            initial_window: self.tcp.initial_window,
-            zero_rtt: self.zero_rtt,
-            flow: self.flow,
-            ecn: self.tcp.ecn,
-            ..quic::Params::default()
-        })
-    }
-}
 
 /// What a user waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -117,7 +52,7 @@ enum Due {
 
 /// A user at work.
 #[derive(Debug)]
-pub(crate) struct Web {
+pub struct Web {
     config: Arc<WebConfig>,
     rng: Rng,
     timers: Timers<Due>,
@@ -166,7 +101,7 @@ enum Stage {
 }
 
 impl Web {
-    pub(super) fn new(config: Arc<WebConfig>, rng: &Rng) -> Self {
+    pub(crate) fn new(config: Arc<WebConfig>, rng: &Rng) -> Self {
         Self {
             config,
             rng: rng.fork("web"),
@@ -182,44 +117,44 @@ impl Web {
         }
     }
 
-    pub(super) fn next_timer(&self) -> Option<Instant> {
+    pub(crate) fn next_timer(&self) -> Option<Instant> {
         self.timers.next()
     }
 
-    pub(super) fn finish(&mut self, net: &mut Net) {
+    pub(crate) fn finish(&mut self, out: &mut AppOutput) {
         if let Some(since) = self.since.take() {
-            net.record(since, None, self.sizes.iter().sum());
+            out.record(since, None, self.sizes.iter().sum());
         }
     }
 
-    pub(super) fn on(&mut self, now: Instant, what: Happening, net: &mut Net) {
-        match what {
-            Happening::Started => self.begin(now, net),
-            Happening::Timer => {
+    pub(crate) fn on(&mut self, now: Instant, event: AppEvent, out: &mut AppOutput) {
+        match event {
+            AppEvent::Started => self.begin(now, out),
+            AppEvent::Timer => {
                 while let Some(due) = self.timers.pop(now) {
                     match due {
-                        Due::Visit => self.begin(now, net),
-                        Due::Ready(object) => self.ask(object, net),
-                        Due::Respond(conn, object) => self.respond(conn, object, net),
+                        Due::Visit => self.begin(now, out),
+                        Due::Ready(object) => self.ask(object, out),
+                        Due::Respond(conn, object) => self.respond(conn, object, out),
                     }
                 }
             }
-            Happening::Connected(n) => self.on_connected(n, net),
-            Happening::Asked(n, bytes) => self.on_asked(now, n, bytes, net),
-            Happening::Answered(n, bytes) => self.on_answered(now, n, bytes, net),
-            Happening::Room(n) => {
+            AppEvent::Connected(n) => self.on_connected(n, out),
+            AppEvent::ServerReceived(n, bytes) => self.on_asked(now, n, bytes, out),
+            AppEvent::ClientReceived(n, bytes) => self.on_answered(now, n, bytes, out),
+            AppEvent::Writable(n) => {
                 if let Some(conn) = self.conn(n) {
                     conn.serving.on_room();
-                    conn.serving.send(n, net);
+                    conn.serving.send(n, out);
                 }
             }
-            Happening::Requested(n, stream) => {
+            AppEvent::RequestReceived(n, stream) => {
                 if let Some(object) = self.conn(n).and_then(|conn| conn.object_of(stream)) {
-                    self.think(now, n, object, net);
+                    self.think(now, n, object, out);
                 }
             }
-            Happening::Responded(n, stream) => self.on_responded(now, n, stream, net),
-            Happening::Failed(n) => self.on_failed(n, net),
+            AppEvent::ResponseReceived(n, stream) => self.on_responded(now, n, stream, out),
+            AppEvent::Failed(n) => self.on_failed(n, out),
         }
     }
 
@@ -229,7 +164,7 @@ impl Web {
         self.conns.get_mut(place as usize)
     }
 
-    fn begin(&mut self, now: Instant, net: &mut Net) {
+    fn begin(&mut self, now: Instant, out: &mut AppOutput) {
         self.visits += 1;
         self.since = Some(now);
         let page = &self.config.page;
@@ -243,29 +178,29 @@ impl Web {
         self.origins = vec![Origin::default(); page.origins() as usize];
         for n in 0..self.missing {
             if self.waits[n as usize] == 0 {
-                self.prepare(now, n, net);
+                self.prepare(now, n, out);
             }
         }
     }
 
     /// Everything that `object` waits for is there.
-    fn prepare(&mut self, now: Instant, object: u32, net: &mut Net) {
+    fn prepare(&mut self, now: Instant, object: u32, out: &mut AppOutput) {
         let delay = self.config.page.objects()[object as usize].delay;
         if delay.as_nanos() == 0 {
-            self.ask(object, net);
+            self.ask(object, out);
         } else {
             self.timers.add(now + delay, Due::Ready(object));
         }
     }
 
-    fn ask(&mut self, object: u32, net: &mut Net) {
+    fn ask(&mut self, object: u32, out: &mut AppOutput) {
         let origin = self.config.page.objects()[object as usize].origin;
         self.origins[origin as usize].queue.push_back(object);
-        self.use_connections(origin, net);
+        self.use_connections(origin, out);
     }
 
     /// Sends what waits for `origin` over connections that are free, and opens more if it may.
-    fn use_connections(&mut self, origin: u32, net: &mut Net) {
+    fn use_connections(&mut self, origin: u32, out: &mut AppOutput) {
         let base = self.base;
         let (most, streams) = match self.config.http {
             Http::One => (PARALLEL, 1),
@@ -278,7 +213,7 @@ impl Web {
                 let Some(object) = server.queue.pop_front() else {
                     return;
                 };
-                conn.ask(n, object, self.config.request.0, net);
+                conn.ask(n, object, self.config.request.0, out);
             }
         }
         let on_their_way = |conn: &&Conn| {
@@ -289,106 +224,106 @@ impl Web {
             let n = base + u32::try_from(self.conns.len()).unwrap_or(u32::MAX);
             server.conns.push(n);
             self.conns.push(Conn::new(origin, self.config.http));
-            net.push(Command::Open(n));
+            out.push(Command::Open(n));
             coming += 1;
             if self.config.zero_rtt && self.config.http == Http::Three {
                 self.conns[(n - base) as usize].stage = Stage::Open;
-                return self.use_connections(origin, net);
+                return self.use_connections(origin, out);
             }
         }
     }
 
-    fn on_connected(&mut self, n: u32, net: &mut Net) {
+    fn on_connected(&mut self, n: u32, out: &mut AppOutput) {
         // QUIC has it in its own handshake.
         let tls = self.config.tls && self.config.http != Http::Three;
         let Some(conn) = self.conn(n) else { return };
         if tls {
             conn.stage = Stage::Greeting;
             conn.asked = HELLO;
-            net.write(n, Side::Client, HELLO);
-            net.push(Command::Expect(n, Side::Server, HELLO));
+            out.write(n, Side::Client, HELLO);
+            out.push(Command::Expect(n, Side::Server, HELLO));
         } else {
             conn.stage = Stage::Open;
             let origin = conn.origin;
-            self.use_connections(origin, net);
+            self.use_connections(origin, out);
         }
     }
 
     /// Requests have reached the server.
-    fn on_asked(&mut self, now: Instant, n: u32, bytes: u64, net: &mut Net) {
+    fn on_asked(&mut self, now: Instant, n: u32, bytes: u64, out: &mut AppOutput) {
         let Some(conn) = self.conn(n) else { return };
         if conn.stage == Stage::Greeting {
-            conn.serving.greet(n, FLIGHT, net);
+            conn.serving.greet(n, FLIGHT, out);
             return;
         }
         while let Some(object) = self.conn(n).and_then(|c| c.next_request(bytes)) {
-            self.think(now, n, object, net);
+            self.think(now, n, object, out);
         }
         if let Some(&(end, _)) = self.conn(n).and_then(|c| c.requests.front()) {
-            net.push(Command::Expect(n, Side::Server, end));
+            out.push(Command::Expect(n, Side::Server, end));
         }
     }
 
     /// A server has a request, and works for the response.
-    fn think(&mut self, now: Instant, n: u32, object: u32, net: &mut Net) {
+    fn think(&mut self, now: Instant, n: u32, object: u32, out: &mut AppOutput) {
         let think = self.config.page.objects()[object as usize].think;
         if think.as_nanos() == 0 {
-            self.respond(n, object, net);
+            self.respond(n, object, out);
         } else {
             self.timers.add(now + think, Due::Respond(n, object));
         }
     }
 
-    fn respond(&mut self, n: u32, object: u32, net: &mut Net) {
+    fn respond(&mut self, n: u32, object: u32, out: &mut AppOutput) {
         let bytes = self.sizes[object as usize];
         if let Some(conn) = self.conn(n)
             && conn.stage == Stage::Open
         {
             if let Some(stream) = conn.stream_of(object) {
-                net.push(Command::Stream(n, Side::Server, stream, bytes));
+                out.push(Command::WriteStream(n, Side::Server, stream, bytes));
                 return;
             }
             conn.serving.add(object, bytes);
-            conn.serving.send(n, net);
+            conn.serving.send(n, out);
         }
     }
 
     /// A response on a stream of its own has reached the client.
-    fn on_responded(&mut self, now: Instant, n: u32, stream: u16, net: &mut Net) {
+    fn on_responded(&mut self, now: Instant, n: u32, stream: u16, out: &mut AppOutput) {
         let Some(conn) = self.conn(n) else { return };
         let Some(object) = conn.object_of(stream) else {
             return;
         };
         conn.open.retain(|&open| open != object);
-        self.on_whole(now, object, net);
+        self.on_whole(now, object, out);
     }
 
     /// Responses have reached the client.
-    fn on_answered(&mut self, now: Instant, n: u32, bytes: u64, net: &mut Net) {
+    fn on_answered(&mut self, now: Instant, n: u32, bytes: u64, out: &mut AppOutput) {
         let Some(conn) = self.conn(n) else { return };
         if conn.stage == Stage::Greeting {
             conn.stage = Stage::Open;
             conn.asked += FINISHED;
-            net.write(n, Side::Client, FINISHED);
+            out.write(n, Side::Client, FINISHED);
         }
         while let Some(object) = self.conn(n).and_then(|c| c.serving.next_whole(bytes)) {
             if let Some(conn) = self.conn(n) {
                 conn.open.retain(|&open| open != object);
             }
-            self.on_whole(now, object, net);
+            self.on_whole(now, object, out);
         }
         if let Some(conn) = self.conn(n) {
             let origin = conn.origin;
-            conn.serving.expect(n, net);
-            self.use_connections(origin, net);
+            conn.serving.expect(n, out);
+            self.use_connections(origin, out);
         }
     }
 
     /// An object is whole.
-    fn on_whole(&mut self, now: Instant, object: u32, net: &mut Net) {
+    fn on_whole(&mut self, now: Instant, object: u32, out: &mut AppOutput) {
         self.missing -= 1;
         if self.missing == 0 {
-            self.end(now, net);
+            self.end(now, out);
             return;
         }
         let config = Arc::clone(&self.config);
@@ -396,19 +331,19 @@ impl Web {
             let waits = &mut self.waits[waiting as usize];
             *waits -= 1;
             if *waits == 0 {
-                self.prepare(now, waiting, net);
+                self.prepare(now, waiting, out);
             }
         }
     }
 
     /// The page is there.
-    fn end(&mut self, now: Instant, net: &mut Net) {
+    fn end(&mut self, now: Instant, out: &mut AppOutput) {
         if let Some(since) = self.since.take() {
-            net.record(since, Some(now), self.sizes.iter().sum());
+            out.record(since, Some(now), self.sizes.iter().sum());
         }
         for (n, conn) in (self.base..).zip(&self.conns) {
             if conn.stage != Stage::Dead {
-                net.push(Command::Close(n));
+                out.push(Command::Close(n));
             }
         }
         self.base += u32::try_from(self.conns.len()).unwrap_or(u32::MAX);
@@ -424,14 +359,14 @@ impl Web {
     }
 
     /// A connection was given up: what it was to bring is asked for again.
-    fn on_failed(&mut self, n: u32, net: &mut Net) {
+    fn on_failed(&mut self, n: u32, out: &mut AppOutput) {
         let Some(conn) = self.conn(n) else { return };
         conn.stage = Stage::Dead;
         let (origin, lost) = (conn.origin, std::mem::take(&mut conn.open));
         let server = &mut self.origins[origin as usize];
         server.conns.retain(|&other| other != n);
         server.queue.extend(lost);
-        self.use_connections(origin, net);
+        self.use_connections(origin, out);
     }
 }
 
@@ -458,20 +393,20 @@ impl Conn {
         u16::try_from(place).ok()
     }
 
-    fn ask(&mut self, n: u32, object: u32, request: u64, net: &mut Net) {
+    fn ask(&mut self, n: u32, object: u32, request: u64, out: &mut AppOutput) {
         self.asked += request;
         self.open.push(object);
         if let Some(streams) = &mut self.streams {
             streams.push(object);
             if let Some(stream) = self.stream_of(object) {
-                net.push(Command::Stream(n, Side::Client, stream, request));
+                out.push(Command::WriteStream(n, Side::Client, stream, request));
             }
             return;
         }
         self.requests.push_back((self.asked, object));
-        net.write(n, Side::Client, request);
+        out.write(n, Side::Client, request);
         if self.requests.len() == 1 {
-            net.push(Command::Expect(n, Side::Server, self.asked));
+            out.push(Command::Expect(n, Side::Server, self.asked));
         }
     }
 

@@ -1,0 +1,43 @@
+//! Applications as sans-IO state machines.
+//!
+//! An [`App`] has no clock, socket or network: a driver passes it events with the time
+//! ([`AppEvent`]) and executes the commands that it returns ([`Command`] in [`AppOutput`]). The
+//! driver may be a simulator or real sockets. One application is one user: a client and the servers
+//! it talks to. The server's part acts only on what has reached the server.
+//!
+//! Traffic without connections works the same way: [`UdpSource`], [`Ping`] and [`Call`] say when to
+//! send the next datagram and take what arrives.
+
+mod amount;
+mod app;
+mod config;
+mod contract;
+mod dash;
+mod page;
+mod ping;
+mod playout;
+mod requests;
+mod responsiveness;
+mod sessions;
+mod timers;
+mod tls;
+mod udp;
+mod voip;
+mod wait;
+mod web;
+
+pub use amount::Amount;
+pub use app::App;
+pub use config::{AppConfig, AppKind};
+pub use contract::{AppEvent, AppOutput, Command, Side, Transaction};
+pub use dash::{DashConfig, PlayerRecord};
+pub use page::{Object, Page, PageError};
+pub use ping::{Ping, PingPace, PingSample};
+pub use playout::JitterBuffer;
+pub use requests::RequestsConfig;
+pub use responsiveness::{Confidence, ResponsivenessConfig, ResponsivenessRecord, RoundTrips};
+pub use sessions::SessionsConfig;
+pub use udp::{Arrivals, Spacing, UdpSource};
+pub use voip::{Call, CallRecord};
+pub use wait::Wait;
+pub use web::{Http, WebConfig};

@@ -1,0 +1,184 @@
+//! A voice call over UDP, one way: G.711, and what the receiver can play of it.
+//!
+//! # Source
+//!
+//! ITU-T G.711 at 64 kbit/s, 20 ms per packet: 160 B and 12 B of RTP (RFC 3551), as flent's `voip`
+//! test sends. Loss runs and the distance between them: RFC 3357.
+//!
+//! The jitter buffer decides when the receiver plays a packet (`playout`). A packet that has not
+//! arrived by then counts as late, one that never arrives as lost. If nothing arrives, all is lost.
+
+use sojourn_net::{Duration, Instant};
+
+use crate::playout::{self, FRAME, JitterBuffer};
+
+/// What the receiver got of a call after the warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallRecord {
+    /// Packets whose playout time was within the run.
+    pub spoken: u64,
+    /// Packets that had not arrived when the run ended.
+    pub lost: u64,
+    /// Packets that arrived after their playout time.
+    pub late: u64,
+    /// Runs of consecutive packets that were lost or late.
+    pub runs: u64,
+    /// Packets in the longest run.
+    pub longest_run: u64,
+    /// Mean mouth-to-ear delay: packetisation and playout; `None`: nothing arrived.
+    pub delay: Option<Duration>,
+}
+
+/// A call, one way.
+#[derive(Debug)]
+pub struct Call {
+    started: Instant,
+    buffer: JitterBuffer,
+    /// One-way delay of each packet; `None`: it has not arrived.
+    delays: Vec<Option<Duration>>,
+    /// Number of packets sent during the warm-up.
+    before: usize,
+}
+
+impl Call {
+    /// Payload of a packet in bytes: speech and RTP header.
+    pub const PAYLOAD: u16 = 172;
+
+    /// A call that starts now.
+    pub const fn new(now: Instant, buffer: JitterBuffer) -> Self {
+        Self {
+            started: now,
+            buffer,
+            delays: Vec::new(),
+            before: 0,
+        }
+    }
+
+    /// Number of the packet to send now, and when the next one is due.
+    pub fn send(&mut self, now: Instant) -> (u32, Instant) {
+        let number = u32::try_from(self.delays.len()).unwrap_or(u32::MAX);
+        self.delays.push(None);
+        (number, now + FRAME)
+    }
+
+    /// A packet has arrived. Returns false for a duplicate.
+    pub fn on_arrival(&mut self, number: u32, delay: Duration) -> bool {
+        match self.delays.get_mut(number as usize) {
+            Some(unknown @ None) => {
+                *unknown = Some(delay);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Packets sent.
+    pub const fn sent(&self) -> usize {
+        self.delays.len()
+    }
+
+    /// Packets sent since the warm-up ended that have arrived.
+    pub fn measured_arrivals(&self) -> usize {
+        self.delays[self.before..].iter().flatten().count()
+    }
+
+    /// The warm-up has ended: measurements start now.
+    pub const fn begin_measuring(&mut self) {
+        self.before = self.delays.len();
+    }
+
+    /// The record of the packets sent after the warm-up whose playout time came by `end`.
+    pub fn record(&self, end: Instant) -> CallRecord {
+        let Some(waits) = playout::waits(self.buffer, self.started, &self.delays, self.before)
+        else {
+            return self.silence(end);
+        };
+        let mut call = CallRecord::default();
+        let mut waited = 0;
+        let mut run = 0;
+        for (n, (delay, wait)) in self.delays.iter().zip(&waits).enumerate().skip(self.before) {
+            if self.started + FRAME.times(n as u64) + *wait > end {
+                break;
+            }
+            call.spoken += 1;
+            waited += wait.as_nanos();
+            let lost = delay.is_none();
+            if !lost && delay.is_some_and(|delay| delay <= *wait) {
+                run = 0;
+                continue;
+            }
+            call.lost += u64::from(lost);
+            call.late += u64::from(!lost);
+            call.runs += u64::from(run == 0);
+            run += 1;
+            call.longest_run = call.longest_run.max(run);
+        }
+        call.delay = waited
+            .checked_div(call.spoken)
+            .map(|wait| Duration::from_nanos(wait) + FRAME);
+        call
+    }
+
+    /// The record if nothing arrived: all packets sent before `end` are lost.
+    fn silence(&self, end: Instant) -> CallRecord {
+        let spoken = |&n: &usize| self.started + FRAME.times(n as u64) < end;
+        let lost = (self.before..self.delays.len()).filter(spoken).count() as u64;
+        CallRecord {
+            spoken: lost,
+            lost,
+            runs: u64::from(lost > 0),
+            longest_run: lost,
+            ..CallRecord::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The record of a call whose packets have these delays in ms; `None`: lost.
+    fn record(delays: &[Option<u64>]) -> CallRecord {
+        let buffer = JitterBuffer::Fixed(Duration::from_millis(60));
+        let mut call = Call::new(Instant::ZERO, buffer);
+        call.delays = delays
+            .iter()
+            .map(|ms| ms.map(Duration::from_millis))
+            .collect();
+        call.record(Instant::from_millis(10_000))
+    }
+
+    #[test]
+    fn a_packet_after_its_playout_time_is_late() {
+        let got = record(&[Some(30), Some(90), Some(91), None, Some(30), None]);
+        let wanted = CallRecord {
+            spoken: 6,
+            lost: 2,
+            late: 1,
+            runs: 2,
+            longest_run: 2,
+            delay: Some(Duration::from_millis(110)),
+        };
+        assert_eq!(got, wanted);
+    }
+
+    #[test]
+    fn packets_with_a_playout_time_after_the_run_do_not_count() {
+        // Spoken every 20 ms and played 90 ms later: the last four of 500 would be too late.
+        let got = record(&vec![Some(30); 500]);
+        assert_eq!((got.spoken, got.lost), (496, 0));
+    }
+
+    #[test]
+    fn all_packets_are_lost_if_none_arrives() {
+        let silent = CallRecord {
+            spoken: 2,
+            lost: 2,
+            runs: 1,
+            longest_run: 2,
+            ..CallRecord::default()
+        };
+        assert_eq!(record(&[None, None]), silent);
+        assert_eq!(record(&[]), CallRecord::default());
+    }
+}

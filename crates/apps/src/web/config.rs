@@ -1,0 +1,71 @@
+//! Configuration of a web user.
+
+use sojourn_net::Bytes;
+use sojourn_transport::{SenderParams, quic};
+
+use crate::page::Page;
+use crate::wait::Wait;
+
+/// Which HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Http {
+    /// HTTP/1.1 over up to six connections to a server.
+    One,
+    /// HTTP/2 over one.
+    Two,
+    /// HTTP/3 over one of QUIC.
+    Three,
+}
+
+impl Http {
+    /// Every version.
+    pub const ALL: [Self; 3] = [Self::One, Self::Two, Self::Three];
+
+    /// Its number.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::One => "1.1",
+            Self::Two => "2",
+            Self::Three => "3",
+        }
+    }
+}
+
+/// What a user does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WebConfig {
+    /// Of every connection, at both ends.
+    pub tcp: SenderParams,
+    /// Which HTTP.
+    pub http: Http,
+    /// Connections begin with the handshake of TLS 1.3.
+    pub tls: bool,
+    /// HTTP/3: users have been there before. Requests follow the client's hello at once (0-RTT), and the
+    /// server sends no certificates.
+    pub zero_rtt: bool,
+    /// HTTP/3: how much may be sent before it is read.
+    pub flow: quic::FlowControl,
+    /// Bytes of a request.
+    pub request: Bytes,
+    /// What is looked at.
+    pub page: Page,
+    /// From one page to the next.
+    pub think: Wait,
+    /// How many pages are looked at; `None`: as many as the run lasts.
+    pub visits: Option<u32>,
+}
+
+impl WebConfig {
+    /// What connections of HTTP/3 are opened with: of TCP's parameters, those that QUIC has too.
+    pub(crate) fn quic(&self) -> Option<quic::Params> {
+        (self.http == Http::Three).then(|| quic::Params {
+            cc: self.tcp.cc,
+            slow_start: self.tcp.slow_start,
+            initial_window: self.tcp.initial_window,
+            zero_rtt: self.zero_rtt,
+            flow: self.flow,
+            ecn: self.tcp.ecn,
+            ..quic::Params::default()
+        })
+    }
+}
