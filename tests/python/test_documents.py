@@ -1,5 +1,6 @@
 """What documents show is true."""
 
+import json
 import re
 import shlex
 import tomllib
@@ -40,7 +41,7 @@ def commands(text: str) -> list[list[str]]:
 
 def test_there_are_snippets_of_every_language() -> None:
     assert {file for file, _ in snippets("python")} >= {"README.md", "docs/howto/overhead.md"}
-    assert len(snippets("toml")) > 10
+    assert len(snippets("toml")) >= 8
     assert len(snippets("sh")) > 5
 
 
@@ -119,3 +120,21 @@ def test_every_study_has_its_verdict() -> None:
         loaded = study.load(table.parent)
         verdict = (table.parent / "README.md").read_text(encoding="utf-8")
         assert f"verdict on {loaded.name}:" in verdict
+
+
+def test_the_readme_shows_what_the_command_prints(sojourn: Command) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = re.search(r"^```console\n\$ sojourn (.*?)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert shown is not None
+    printed = sojourn(*shlex.split(shown[1])).stdout.splitlines()
+    # Columns on the right are cut.
+    lines = shown[2].splitlines()
+    assert len(lines) == 5
+    assert [line[: len(left)] for line, left in zip(printed, lines, strict=False)] == lines
+
+
+def test_the_readme_counts_the_queues(sojourn: Command) -> None:
+    queues = json.loads(sojourn("qdiscs", "--json").stdout)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"[{len(queues)} queue disciplines]" in text
+    assert f"| {len(queues)}, with kernel and RFC profiles |" in text
