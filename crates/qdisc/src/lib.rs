@@ -7,6 +7,7 @@ mod aqm;
 mod catalogue;
 mod classful;
 mod contract;
+mod external;
 mod fair;
 mod link;
 mod parameters;
@@ -31,6 +32,10 @@ pub use aqm::red_ns2::{Ns2Red, Ns2RedParams};
 pub use catalogue::{ParameterInfo, QdiscInfo, catalogue};
 pub use classful::prio::{PfifoFast, PfifoFastParams};
 pub use contract::{Backlog, DropReason, MarkReason, Number, Observer, Qdisc, Statistic};
+pub use external::{
+    BoxedQueue, External, ExternalKind, ExternalParams, ExternalSpec, FailureCause, PYTHON_PREFIX,
+    QueueFailure, RegisterError, Ticket, fail, register, registered,
+};
 pub use fair::afcd::{Afcd, AfcdParams};
 pub use fair::afd::{Afd, AfdParams};
 pub use fair::cake::{AckFilter, Cake, CakeParams, Diffserv, FlowMode};

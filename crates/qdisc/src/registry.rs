@@ -18,6 +18,7 @@ use crate::aqm::red_ns2::{Ns2Red, Ns2RedParams};
 use crate::classful::prio::{PfifoFast, PfifoFastParams};
 use crate::classful::{drr, prio};
 use crate::contract::{Backlog, Observer, Qdisc, Statistic};
+use crate::external::{External, ExternalSpec};
 use crate::fair::afcd::{Afcd, AfcdParams};
 use crate::fair::afd::{Afd, AfdParams};
 use crate::fair::cake::{Cake, CakeParams};
@@ -180,6 +181,8 @@ disciplines! {
     PfifoFast: PfifoFastParams => PfifoFast,
     /// `predict`.
     Predict: PredictParams => Predict,
+    /// One that another crate, or Python, registered.
+    External: ExternalSpec => External,
 }
 
 /// Parameters of [`Red`], whose leaf can be any discipline.

@@ -17,6 +17,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::catalogue::{KINDS, Kind, PROFILE};
+use crate::external::ExternalSpec;
 use crate::parameters::{Field, Flaw, Parameter, ParameterError, Unit, instead_of};
 use crate::registry::QdiscSpec;
 
@@ -27,7 +28,11 @@ impl QdiscSpec {
     /// If a name is unknown or given twice, or a value is missing, unreadable or out of range.
     pub fn parse(text: &str) -> Result<Self, ParameterError> {
         let mut words = text.split_whitespace().peekable();
-        let mut draft = Draft::of(words.next().unwrap_or_default())?;
+        let name = words.next().unwrap_or_default();
+        if let Some(external) = external_of_words(name, words.clone()) {
+            return external;
+        }
+        let mut draft = Draft::of(name)?;
         while let Some(word) = words.next() {
             if draft.take_alone(word)? {
                 continue;
@@ -65,6 +70,10 @@ impl QdiscSpec {
         kind: &str,
         pairs: impl Iterator<Item = (String, String)>,
     ) -> Result<Self, ParameterError> {
+        if !KINDS.iter().any(|known| known.name == kind) {
+            let given = pairs.collect();
+            return external(kind, given).unwrap_or_else(|| Err(unknown_kind(kind)));
+        }
         let mut draft = Draft::of(kind)?;
         for (key, value) in pairs {
             if matches!(&*value, "true" | "on") && draft.take_alone(&key)? {
@@ -83,6 +92,9 @@ impl QdiscSpec {
     ///
     /// [`QdiscSpec::from_pairs`] reads them back.
     pub fn pairs(&self) -> Vec<(&'static str, String)> {
+        if let Self::External(spec) = self {
+            return spec.pairs();
+        }
         let mut values = self.clone();
         let parameters = KINDS
             .iter()
@@ -111,6 +123,44 @@ impl QdiscSpec {
     }
 }
 
+/// The discipline from outside called `name`, with the pairs of key and value that `words` are;
+/// `None` if there is none.
+fn external_of_words<'a>(
+    name: &str,
+    words: impl Iterator<Item = &'a str>,
+) -> Option<Result<QdiscSpec, ParameterError>> {
+    let words: Vec<_> = words.collect();
+    let pairs = words.chunks(2);
+    let pairs = pairs.map(|pair| {
+        (
+            pair[0].into(),
+            pair.get(1).copied().unwrap_or_default().into(),
+        )
+    });
+    external(name, pairs.collect())
+}
+
+fn external(
+    name: &str,
+    parameters: Vec<(String, String)>,
+) -> Option<Result<QdiscSpec, ParameterError>> {
+    let spec = ExternalSpec::read(name, parameters)?;
+    Some(match spec {
+        Ok(spec) => Ok(QdiscSpec::External(spec)),
+        Err(why) => Err(ParameterError::External {
+            kind: name.into(),
+            why,
+        }),
+    })
+}
+
+fn unknown_kind(name: &str) -> ParameterError {
+    ParameterError::UnknownKind {
+        given: name.into(),
+        instead: instead_of(name, KINDS.iter().map(|kind| kind.name)),
+    }
+}
+
 /// Whether `word` is what a table says of a flag.
 fn is_switch(word: &str) -> bool {
     matches!(word, "on" | "true" | "yes" | "off" | "false" | "no")
@@ -133,6 +183,10 @@ impl fmt::Display for QdiscSpec {
     /// The canonical text: every parameter that has a value, in the catalogue's order.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind())?;
+        if let Self::External(spec) = self {
+            let mut pairs = spec.parameters().iter();
+            return pairs.try_for_each(|(key, value)| write!(f, " {key} {value}"));
+        }
         let Some(kind) = KINDS.iter().find(|kind| kind.name == self.kind()) else {
             return Ok(());
         };
@@ -169,10 +223,7 @@ struct Draft {
 impl Draft {
     fn of(name: &str) -> Result<Self, ParameterError> {
         let kind = KINDS.iter().find(|kind| kind.name == name);
-        let kind = kind.ok_or_else(|| ParameterError::UnknownKind {
-            given: name.into(),
-            instead: instead_of(name, KINDS.iter().map(|kind| kind.name)),
-        })?;
+        let kind = kind.ok_or_else(|| unknown_kind(name))?;
         Ok(Self {
             kind,
             spec: (kind.start)(),

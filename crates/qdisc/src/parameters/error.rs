@@ -42,6 +42,13 @@ pub enum ParameterError {
         /// Why.
         error: Box<ParameterError>,
     },
+    /// A discipline from outside the crate refused its parameters.
+    External {
+        /// The discipline.
+        kind: String,
+        /// What is wrong and what is accepted.
+        why: String,
+    },
     /// Two parameters contradict each other.
     Conflict {
         /// The discipline.
@@ -73,6 +80,7 @@ impl fmt::Display for ParameterError {
                 number,
                 error,
             } => write!(f, "{kind}: leaf {number}: {error}"),
+            Self::External { kind, why } => write!(f, "{kind}: {why}"),
             Self::Conflict { kind, why } => write!(f, "{kind}: {why}"),
         }
     }
