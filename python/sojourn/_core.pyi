@@ -74,7 +74,7 @@ The tables of an :class:`Outcome`, all of which begin with the columns ``arm`` (
 
 from collections.abc import Callable, Iterable
 from os import PathLike
-from typing import final
+from typing import Literal, final
 
 __all__ = [
     "Outcome",
@@ -85,6 +85,7 @@ __all__ = [
     "Table",
     "bootstrap_difference",
     "bootstrap_mean",
+    "check_part",
     "commit",
     "parse_qdisc",
     "parse_rate_bits_per_s",
@@ -229,6 +230,14 @@ def qdisc_catalogue() -> str:
 
 def parse_qdisc(text: str) -> str:
     """Return the canonical form of a queue in the syntax of ``tc``."""
+
+def check_part(kind: Literal["link", "traffic", "page"], text: str) -> None:
+    """Check one link, traffic block or page, given as JSON, by the rules of scenario files.
+
+    What depends on the rest of the scenario is left to the check of the whole: the links of a
+    path, the page of a web user and the end of the run are assumed to fit. The path in the
+    message of a :class:`ScenarioError` is relative to the part.
+    """
 
 def scenario_keys() -> dict[str, list[str]]:
     """Return the keys of each table of a scenario.

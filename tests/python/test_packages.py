@@ -9,6 +9,7 @@ ROOT = Path(sj.__file__).parent
 # A package imports from those before it, never from those behind it.
 LAYERS = (
     "_core",
+    "document",
     "qdisc",
     "traffic",
     "scenario",

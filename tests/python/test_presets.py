@@ -98,7 +98,7 @@ def test_sessions_offer_half_of_the_downlink() -> None:
     sessions = presets.traffic("sessions", presets.link_rates("10/1mbit"))[0]
     assert isinstance(sessions, sj.Sessions)
     # 24 kB in the mean at 5 Mbit/s.
-    assert sessions.every == {"distribution": "exponential", "mean": "38400us"}
+    assert sessions.every == sj.Exponential(mean="38400us")
 
 
 @pytest.mark.parametrize(
@@ -144,10 +144,10 @@ def test_a_change_may_be_a_table_and_may_be_of_all_groups(scenario: sj.Scenario)
         "traffic[*].cc=bbr",
     ]
     changed = overridden(without_pings, dict(assignment(text) for text in texts))
-    assert isinstance(changed.links["up"].loss, dict)
-    assert changed.links["up"].loss["to_good"] == "25%"
-    assert changed.links["down"].medium is not None
-    assert changed.links["down"].medium["type"] == "wifi"
+    assert isinstance(changed.links["up"].loss, sj.GilbertElliott)
+    assert changed.links["up"].loss.to_good == "25%"
+    assert isinstance(changed.links["down"].medium, sj.Wifi)
+    assert changed.links["down"].medium.name == "home"
     assert [getattr(group, "cc", None) for group in changed.traffic] == ["bbr", "bbr"]
 
 

@@ -16,7 +16,7 @@ mod tables;
 pub use manifest::{Build, Manifest};
 pub use outcome::Outcome;
 pub use run::{RunOptions, run};
-pub use scenario::{Scenario, ScenarioError, scenario_keys};
+pub use scenario::{Part, Scenario, ScenarioError, check_part, scenario_keys};
 pub use sojourn_sim::ConfigError;
 pub use stats::{Bootstrap, Interval, StatsError};
 pub use store::ResultError;

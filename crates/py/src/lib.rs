@@ -24,7 +24,7 @@ mod _core {
     #[pymodule_export]
     use super::run::run;
     #[pymodule_export]
-    use super::scenario::PyScenario;
+    use super::scenario::{PyScenario, check_part};
     #[pymodule_export]
     use super::statistics::{bootstrap_difference, bootstrap_mean};
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use sojourn_lab::Scenario;
+use sojourn_lab::{Part, Scenario};
 
 use crate::errors::Failure;
 
@@ -94,4 +94,17 @@ impl PyScenario {
         let (arms, replications) = (self.0.arms().len(), self.0.replications());
         format!("Scenario({name:?}, arms={arms}, replications={replications}, hash={hash:?})")
     }
+}
+
+/// Check one link, traffic block or page, given as JSON, by the rules of scenario files.
+///
+/// What depends on the rest of the scenario is left to the check of the whole.
+#[pyfunction]
+pub(crate) fn check_part(kind: &str, text: &str) -> Result<(), Failure> {
+    let part = Part::named(kind).ok_or_else(|| {
+        Failure::Other(format!(
+            "kind: unknown part {kind:?}; expected link, traffic or page"
+        ))
+    })?;
+    Ok(sojourn_lab::check_part(part, text)?)
 }

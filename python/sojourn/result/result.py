@@ -9,9 +9,9 @@ from typing import Any, Self
 import polars as pl
 
 from sojourn import _core
+from sojourn.document import needs
 from sojourn.result import app_metrics, flow_groups, metrics, validity
 from sojourn.scenario import Scenario
-from sojourn.scenario.validation import needs
 
 
 class Result:

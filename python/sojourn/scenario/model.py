@@ -6,105 +6,16 @@ so that what Python accepts and what a TOML file may say cannot differ.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 from sojourn import _core
+from sojourn.document import Table, needs, plain
 from sojourn.qdisc import Queue
-from sojourn.scenario.validation import needs, plain
-from sojourn.traffic import (
-    Dash,
-    Incast,
-    Page,
-    PageObject,
-    Ping,
-    Quic,
-    Request,
-    Responsiveness,
-    Sessions,
-    Tcp,
-    Traffic,
-    Udp,
-    Voip,
-    Web,
-)
-
-# What may leave at each time of a trace: 1504 B.
-_OPPORTUNITY_BITS = 12032
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
-    """A transmitter with a queue in front and a wire behind.
-
-    Parameters
-    ----------
-    rate
-        Bits per second of Ethernet frames (14 B header, no FCS) plus `overhead`, with its unit.
-    qdisc
-        The queue: an object such as ``CoDel()`` or text such as ``"codel target 5ms"``.
-    delay
-        Propagation delay of the wire, with its unit.
-    overhead
-        Bytes that the link adds to each frame, with unit; may be negative. Or a link layer by
-        its name in ``tc``, such as ``"ethernet"`` or ``"pppoe-ptm"``, with ``"ether-vlan"``
-        behind it for a VLAN tag.
-    mpu
-        What the smallest frame counts, overhead included, with its unit.
-    framing
-        How the link packs bytes: ``"noatm"`` (as they are), ``"atm"`` or ``"ptm"``.
-    trace
-        Instead of `rate`: the file of a capacity trace of Mahimahi, each line of which is a time
-        in milliseconds at which 1504 B may leave. A scenario keeps what the file holds.
-    burst
-        Enforce the rate by a token bucket of this size, with its unit, or ``"htb"`` for the
-        size that Linux's ``htb`` takes; by default by serialisation, as a wire does.
-    loss
-        Share of packets lost on the wire, such as ``"1%"``, or a Gilbert-Elliott chain:
-        ``{"model": "gilbert-elliott", "to_bad": "1%", "to_good": "25%"}``.
-    duplicate
-        Share of packets that arrive twice, such as ``"0.1%"``.
-    jitter
-        How far the delay of the wire deviates, uniformly and without reordering, with its unit;
-        or ``{"spread": "5ms", "distribution": "normal", "order": "free"}``.
-    changes
-        What becomes of rate and delay later: ``[{"at": "10s", "rate": "5mbit"}]``.
-    medium
-        Makes the link a radio that shares the air with the others of its medium:
-        ``{"type": "wifi", "name": "home", "driver": "12ms"}``. `rate` is that of its symbols.
-
-    Examples
-    --------
-    >>> Link(rate="10mbit", qdisc="codel").rate
-    '10mbit'
-    """
-
-    rate: str | None = None
-    trace: str | Path | Mapping[str, str] | None = None
-    qdisc: Queue | str
-    delay: str | None = None
-    overhead: str | int | None = None
-    mpu: str | None = None
-    framing: str | None = None
-    burst: str | None = None
-    loss: str | Mapping[str, str] | None = None
-    duplicate: str | None = None
-    jitter: str | Mapping[str, str] | None = None
-    changes: Sequence[Mapping[str, str]] | None = None
-    medium: Mapping[str, Any] | None = None
-
-    @property
-    def bits_per_s(self) -> float:
-        """The highest rate the link has, or the mean of its trace, once that has been read."""
-        if isinstance(self.trace, Mapping):
-            gaps = [gap.partition("x") for gap in self.trace["gaps_ms"].split()]
-            times = [int(times or 1) for _, _, times in gaps]
-            last_ms = sum(int(gap) * n for (gap, _, _), n in zip(gaps, times, strict=True))
-            return sum(times) * _OPPORTUNITY_BITS * 1000 / last_ms
-        later = [change["rate"] for change in self.changes or () if "rate" in change]
-        rates = later if self.rate is None else [self.rate, *later]
-        return float(max((_core.parse_rate_bits_per_s(rate) for rate in rates), default=0))
+from sojourn.scenario.link import Link
+from sojourn.traffic import TYPES, Page, PageObject, Traffic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +36,7 @@ class Arm:
     """
 
     name: str
-    set: Mapping[str, Queue | str | float | bool]
+    set: Mapping[str, Queue | Table | str | float | bool | Sequence[Table]]
 
     def __hash__(self) -> int:
         """Hash the name and the changes."""
@@ -177,6 +88,7 @@ class Scenario:
 
     Examples
     --------
+    >>> from sojourn import Tcp
     >>> scenario = Scenario(
     ...     links={
     ...         "up": Link(rate="10mbit", qdisc="codel"),
@@ -371,29 +283,18 @@ class Scenario:
         )
 
 
-# Fields whose name in a scenario file is a word that Python reserves.
-_FILE_NAMES = {"reverse": "return"}
-_FIELD_NAMES = {value: key for key, value in _FILE_NAMES.items()}
-
-
-def _document(place: str, part: Link | Traffic | PageObject) -> dict[str, Any]:
-    """Write the fields that were given."""
-    given = {
-        _FILE_NAMES.get(item.name, item.name): getattr(part, item.name) for item in fields(part)
-    }
-    return {
-        name: plain(f"{place}.{name}", value) for name, value in given.items() if value is not None
-    }
-
-
 def _scenario_document(scenario: Scenario) -> dict[str, Any]:
     needs("links", scenario.links, Mapping, "Links by their names")
     needs("traffic", scenario.traffic, list | tuple, "a list of traffic")
     needs("arms", scenario.arms, list | tuple, "a list of Arms")
     document: dict[str, Any] = {
-        "links": {name: _link(f"links.{name}", link) for name, link in scenario.links.items()},
+        "links": {
+            name: _part(f"links.{name}", link, Link, "a Link")
+            for name, link in scenario.links.items()
+        },
         "traffic": [
-            _group(f"traffic[{index}]", group) for index, group in enumerate(scenario.traffic)
+            _part(f"traffic[{index}]", group, Traffic, "traffic such as a Tcp")
+            for index, group in enumerate(scenario.traffic)
         ],
         "arms": [_arm(f"arms[{index}]", arm) for index, arm in enumerate(scenario.arms)],
     }
@@ -413,19 +314,15 @@ def _scenario_document(scenario: Scenario) -> dict[str, Any]:
     if scenario.pages is not None:
         needs("pages", scenario.pages, Mapping, "Pages by their names")
         document["pages"] = {
-            name: _page(f"pages.{name}", page) for name, page in scenario.pages.items()
+            name: _part(f"pages.{name}", page, Page, "a Page")
+            for name, page in scenario.pages.items()
         }
     return document
 
 
-def _link(place: str, link: Link) -> dict[str, Any]:
-    needs(place, link, Link, "a Link")
-    return _document(place, link)
-
-
-def _group(place: str, group: Traffic) -> dict[str, Any]:
-    needs(place, group, Traffic, "traffic such as a Tcp")
-    return {"type": group.kind, **_document(place, group)}
+def _part(place: str, part: Table, kinds: type | UnionType, what: str) -> Any:
+    needs(place, part, kinds, what)
+    return part.document(place)
 
 
 def _arm(place: str, arm: Arm) -> dict[str, Any]:
@@ -434,41 +331,17 @@ def _arm(place: str, arm: Arm) -> dict[str, Any]:
     return {"name": plain(f"{place}.name", arm.name), "set": plain(f"{place}.set", arm.set)}
 
 
-def _page(place: str, page: Page) -> dict[str, Any]:
-    needs(place, page, Page, "a Page")
-    needs(f"{place}.objects", page.objects, list | tuple, "a list of PageObjects")
-    objects = [(f"{place}.objects[{index}]", item) for index, item in enumerate(page.objects)]
-    for at, item in objects:
-        needs(at, item, PageObject, "a PageObject")
-    return {"objects": [_document(at, item) for at, item in objects]}
-
-
 def _scenario(document: dict[str, Any]) -> Scenario:
     """Build the objects from the core's canonical document."""
-    links = {name: Link(**link) for name, link in document.pop("links").items()}
+    links = {name: Link.from_document(link) for name, link in document.pop("links").items()}
     traffic = [_traffic(group) for group in document.pop("traffic")]
     arms = [Arm(**arm) for arm in document.pop("arms", [])]
     pages = {
-        name: Page(objects=[PageObject(**item) for item in page["objects"]])
+        name: Page(objects=[PageObject.from_document(item) for item in page["objects"]])
         for name, page in document.pop("pages", {}).items()
     }
     return Scenario(links=links, traffic=traffic, arms=arms, pages=pages or None, **document)
 
 
 def _traffic(document: dict[str, Any]) -> Traffic:
-    kind = document.pop("type")
-    renamed = {_FIELD_NAMES.get(key, key): value for key, value in document.items()}
-    kinds: dict[str, type[Traffic]] = {
-        "tcp": Tcp,
-        "quic": Quic,
-        "udp": Udp,
-        "ping": Ping,
-        "web": Web,
-        "sessions": Sessions,
-        "request": Request,
-        "incast": Incast,
-        "dash": Dash,
-        "voip": Voip,
-        "responsiveness": Responsiveness,
-    }
-    return kinds[kind](**renamed)
+    return TYPES[document.pop("type")].from_document(document)

@@ -17,7 +17,9 @@ from sojourn.qdisc import Queue
 from sojourn.scenario import Arm, Link, Scenario
 from sojourn.traffic import (
     Dash,
+    Exponential,
     Incast,
+    Pareto,
     Ping,
     Quic,
     Responsiveness,
@@ -28,6 +30,8 @@ from sojourn.traffic import (
     Voip,
     Web,
 )
+from sojourn.traffic.applications import Http
+from sojourn.traffic.block import Direction
 
 # As in flent, load starts 5 s after the pings.
 START = "5s"
@@ -37,13 +41,13 @@ PING_INTERVAL = "200ms"
 # The classes of RRUL's loads and of its pings by UDP, and what flent calls them.
 RRUL_MARKS = {"CS0": "BE", "CS1": "BK", "CS5": "CS5", "EF": "EF"}
 RRUL_PING_MARKS = ("EF", "CS1", "CS0")
-RRUL_SIDES = {"up": "upload", "down": "download"}
+RRUL_SIDES: dict[Direction, str] = {"up": "upload", "down": "download"}
 # The RTTs of the fairness test of "The Good, the Bad and the WiFi" (2015).
 FAIRNESS_RTTS = ("10ms", "50ms", "200ms", "500ms")
 # An unresponsive stream this much faster than the link keeps its queue full.
 FLOOD_PERCENT = 120
 # Responses of sessions: Pareto with this shape and least size has a mean of 24 kB.
-SESSION_BYTES: dict[str, str | float] = {"distribution": "pareto", "least": "4kb", "shape": 1.2}
+SESSION_BYTES = Pareto(least="4kb", shape=1.2)
 SESSION_MEAN_BYTES = 24_000
 # Sessions offer this share of the downlink's rate.
 SESSION_LOAD = 0.5
@@ -219,7 +223,7 @@ def _load(name: str, rates: Rates) -> list[Traffic]:
     if found is None or (found["up"] is None and found["down"] is None):
         message = f"no traffic is called {name!r}; there are: {', '.join(TRAFFIC_NAMES)}"
         raise _core.ScenarioError(message)
-    counts = {"up": found["up"], "down": found["down"]}
+    counts: dict[Direction, str | None] = {"up": found["up"], "down": found["down"]}
     return [
         _bulk(found["kind"], side, int(count))
         for side, count in counts.items()
@@ -227,16 +231,15 @@ def _load(name: str, rates: Rates) -> list[Traffic]:
     ]
 
 
-def _web(http: str) -> list[Traffic]:
+def _web(http: Http) -> list[Traffic]:
     name = {"2": "web", "1.1": "web_http1", "3": "web_http3"}[http]
-    think = {"distribution": "exponential", "mean": "5s"}
     return [
         Web(
             name=name,
             direction="down",
             page="large",
             http=http,
-            think=think,
+            think=Exponential(mean="5s"),
             start=START,
             start_jitter=JITTER,
         )
@@ -257,7 +260,7 @@ def _sessions(rates: Rates) -> list[Traffic]:
         Sessions(
             name="sessions",
             direction="down",
-            every={"distribution": "exponential", "mean": f"{gap_us}us"},
+            every=Exponential(mean=f"{gap_us}us"),
             bytes=SESSION_BYTES,
             start=START,
         )
@@ -319,7 +322,7 @@ def _rrul() -> list[Traffic]:
     return [*loads, *pings]
 
 
-def _bulk(kind: str, direction: str, count: int) -> Tcp | Quic:
+def _bulk(kind: str, direction: Direction, count: int) -> Tcp | Quic:
     name = f"{kind} {direction}"
     if kind == "quic":
         return Quic(name=name, direction=direction, count=count, start=START, start_jitter=JITTER)

@@ -1,98 +1,53 @@
-"""Applications: users that open connections and wait for what comes over them."""
+"""Applications: users that open connections and wait for responses."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
+
+from sojourn import _core
+from sojourn.document import check, convert
+from sojourn.traffic.block import TrafficBlock
+from sojourn.traffic.connections import TcpSender
+from sojourn.traffic.distributions import SIZES, WAITS, RandomSize, Size, Wait
+from sojourn.traffic.page import Page
+
+Http = Literal["1.1", "2", "3"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Application:
-    """What all applications have.
+class Application(TcpSender):
+    """The base of all applications.
 
-    Parameters
-    ----------
-    direction
-        ``"up"`` or ``"down"``: responses cross the link of that name, requests the other.
-    path
-        The links that responses cross, in order; instead of `direction`.
-    reverse
-        The links that requests cross, in order; with `path`.
-    name
-        Name of the group; its users are numbered.
-    count
-        Number of users.
-    start
-        When they start, with its unit.
-    start_jitter
-        Each start is moved by a random part of this, with its unit.
-    stop
-        When they stop, with its unit; by default with the run.
-    rtt
-        Round-trip time with empty queues, or one for each user, with units.
-    dscp
-        Class of all packets, in both directions: ``"EF"``, ``"AF42"``, ``"LE"``, 0 to 63.
-    host
-        Client that they belong to, 0 to 126, for queues that share among hosts.
-    cc
-        Congestion control of their connections, at both ends.
-    ecn
-        Negotiate ECN (RFC 3168); ``"accurate"``: Accurate ECN (RFC 9768), of TCP alone.
-    on_ce
-        The answer to an echo of CE, as of :class:`Tcp`.
-    initial_window
-        Initial window in segments.
-    slow_start, after_idle, pacing
-        As of :class:`Tcp`.
+    Responses cross the links of `direction` or `path`, requests those of the way back. The
+    parameters of :class:`TcpSender` apply to the connections at both ends.
     """
-
-    kind: ClassVar[str] = ""
-
-    direction: str | None = None
-    path: Sequence[str] | None = None
-    reverse: Sequence[str] | None = None
-    name: str | None = None
-    count: int | None = None
-    start: str | None = None
-    start_jitter: str | None = None
-    stop: str | None = None
-    rtt: str | Sequence[str] | None = None
-    dscp: str | int | None = None
-    host: int | None = None
-    cc: str | None = None
-    ecn: bool | str | None = None
-    on_ce: str | None = None
-    initial_window: int | None = None
-    slow_start: str | None = None
-    after_idle: str | None = None
-    pacing: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Web(Application):
-    """Users who look at web pages, one after another.
+    """Users that load web pages, one after another.
 
     The remaining parameters are those of :class:`Application`.
 
     Parameters
     ----------
     page
-        What they look at: ``"small"``, ``"large"``, ``"objects50"``, or a name in the scenario's
-        `pages`.
+        The page: ``"small"``, ``"large"``, ``"objects50"``, or a name in the scenario's `pages`.
     http
-        ``"2"``, one connection to a server, ``"1.1"``, up to six, or ``"3"``, one of QUIC.
+        ``"1.1"`` with up to six connections per server, ``"2"`` with one, or ``"3"`` with one
+        over QUIC.
     tls
-        Connections begin with the handshake of TLS 1.3; by default they do.
+        Connections begin with a TLS 1.3 handshake; true by default.
     zero_rtt
-        HTTP/3: users have been there before, so requests follow the client's hello at once.
+        HTTP/3: resume a session, so that requests follow the ClientHello at once.
     max_data, max_stream_data
-        HTTP/3: how much may be sent before it is read, as of :class:`Quic`.
+        HTTP/3: flow-control windows, as for :class:`Quic`.
     request
         Size of a request, with its unit.
     think
-        From one page to the next: a time with its unit, or ``{"distribution": "exponential",
-        "mean": "5s"}``.
+        Time from one page to the next, with its unit, or :class:`Exponential`.
     visits
-        How many pages each looks at; by default as many as the run lasts.
+        Number of pages per user; by default as many as the run lasts.
 
     Examples
     --------
@@ -103,30 +58,40 @@ class Web(Application):
     kind: ClassVar[str] = "web"
 
     page: str
-    http: str | None = None
+    http: Http | None = None
     tls: bool | None = None
     zero_rtt: bool | None = None
-    max_data: str | int | None = None
-    max_stream_data: str | int | None = None
-    request: str | int | None = None
-    think: str | Mapping[str, str] | None = None
+    max_data: Size | None = None
+    max_stream_data: Size | None = None
+    request: Size | None = None
+    think: Wait | None = None
     visits: int | None = None
+
+    def __post_init__(self) -> None:
+        """Have the core check the block."""
+        if isinstance(self.page, Page):
+            message = (
+                "page: expected the name of a page, not a Page; name the page in the scenario's "
+                "pages"
+            )
+            raise _core.ScenarioError(message)
+        check("traffic", self.document())
+        convert(self, "think", *WAITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sessions(Application):
-    """Connections that come at random times, get one response each and close (Harpoon's model).
+    """Short connections that arrive at random times, one response each (Harpoon's model).
 
-    They come whether or not earlier ones have ended. The remaining parameters are those of
-    :class:`Application`.
+    Arrivals do not depend on whether earlier connections have ended. The remaining parameters
+    are those of :class:`Application`.
 
     Parameters
     ----------
     every
-        From one to the next: ``{"distribution": "exponential", "mean": "200ms"}``, or a time with
-        its unit.
+        Time from one arrival to the next: :class:`Exponential`, or a time with its unit.
     bytes
-        Size of a response, or a distribution, as of :class:`Tcp`.
+        Size of a response, or a distribution such as :class:`Pareto`.
     request
         Size of a request, with its unit.
 
@@ -138,30 +103,36 @@ class Sessions(Application):
 
     kind: ClassVar[str] = "sessions"
 
-    every: str | Mapping[str, str]
-    bytes: str | int | Mapping[str, str | float]
-    request: str | int | None = None
+    every: Wait
+    bytes: RandomSize
+    request: Size | None = None
+
+    def __post_init__(self) -> None:
+        """Have the core check the block."""
+        check("traffic", self.document())
+        convert(self, "every", *WAITS)
+        convert(self, "bytes", *SIZES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request(Application):
-    """Clients that ask a server again and again over a connection that stays.
+    """Clients that send requests to a server, one after another, over a persistent connection.
 
     The remaining parameters are those of :class:`Application`.
 
     Parameters
     ----------
     bytes
-        Size of a response, or a distribution, as of :class:`Tcp`.
+        Size of a response, or a distribution such as :class:`Lognormal`.
     request
         Size of a request, with its unit.
     work
-        How long the server works on a response, with its unit.
+        Processing time of the server per response, with its unit.
     think
-        From a response to the next request: a time with its unit, or a distribution as of
-        :class:`Web`; by default the next request goes at once.
+        Time from a response to the next request, with its unit, or :class:`Exponential`; by
+        default 0.
     rounds
-        How many are asked for; by default as many as the run lasts.
+        Number of requests; by default as many as the run lasts.
 
     Examples
     --------
@@ -171,33 +142,39 @@ class Request(Application):
 
     kind: ClassVar[str] = "request"
 
-    bytes: str | int | Mapping[str, str | float]
-    request: str | int | None = None
+    bytes: RandomSize
+    request: Size | None = None
     work: str | None = None
-    think: str | Mapping[str, str] | None = None
+    think: Wait | None = None
     rounds: int | None = None
+
+    def __post_init__(self) -> None:
+        """Have the core check the block."""
+        check("traffic", self.document())
+        convert(self, "bytes", *SIZES)
+        convert(self, "think", *WAITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incast(Application):
-    """Clients that ask many servers at once and wait for the last response.
+    """Clients that send a request to many servers at once and wait for the last response.
 
     The remaining parameters are those of :class:`Application`.
 
     Parameters
     ----------
     servers
-        How many are asked, from 2 on, each over a connection that stays.
+        Number of servers, at least 2, each over a persistent connection.
     bytes
-        Size of a response, or a distribution, as of :class:`Tcp`.
+        Size of a response, or a distribution such as :class:`Lognormal`.
     request
         Size of a request, with its unit.
     work
-        How long a server works on a response, with its unit.
+        Processing time of a server per response, with its unit.
     think
-        From the last response to the next round, as of :class:`Request`.
+        Time from the last response to the next round, as for :class:`Request`.
     rounds
-        How many rounds; by default as many as the run lasts.
+        Number of rounds; by default as many as the run lasts.
 
     Examples
     --------
@@ -208,16 +185,22 @@ class Incast(Application):
     kind: ClassVar[str] = "incast"
 
     servers: int
-    bytes: str | int | Mapping[str, str | float]
-    request: str | int | None = None
+    bytes: RandomSize
+    request: Size | None = None
     work: str | None = None
-    think: str | Mapping[str, str] | None = None
+    think: Wait | None = None
     rounds: int | None = None
+
+    def __post_init__(self) -> None:
+        """Have the core check the block."""
+        check("traffic", self.document())
+        convert(self, "bytes", *SIZES)
+        convert(self, "think", *WAITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dash(Application):
-    """Players of adaptive video, whose traffic is on and off.
+    """Players of adaptive video (DASH), whose traffic alternates between on and off.
 
     The remaining parameters are those of :class:`Application`.
 
@@ -226,11 +209,11 @@ class Dash(Application):
     ladder
         Bit rates to choose from, ascending, with units; by default 300 kbit/s, doubled four times.
     segment
-        How long a segment plays, with its unit.
+        Duration of a segment, with its unit.
     buffer
-        How much the buffer holds, with its unit.
+        Capacity of the playout buffer, with its unit.
     begin
-        What must be in it before playing begins, with its unit; by default a segment.
+        Buffer level at which playback begins, with its unit; by default one segment.
     request
         Size of a request, with its unit.
 
@@ -246,25 +229,25 @@ class Dash(Application):
     segment: str | None = None
     buffer: str | None = None
     begin: str | None = None
-    request: str | int | None = None
+    request: Size | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Responsiveness(Application):
     """Tests of responsiveness under working conditions, in round trips per minute (RPM).
 
-    As draft-ietf-ippm-responsiveness has it: connections are added until they fill the link, and
-    probes are timed meanwhile (``docs/metrics.md``). The remaining parameters are those of
+    The test follows draft-ietf-ippm-responsiveness: it adds connections until they fill the link
+    and times probes meanwhile (``docs/metrics.md``). The remaining parameters are those of
     :class:`Application`.
 
     Parameters
     ----------
     connections
-        Load-generating connections, at most; one more each second. By default 16.
+        Largest number of load-generating connections, added one per second; by default 16.
     load
         Whether to generate load; without, an idle connection is probed.
     tls
-        Whether connections begin with the handshake of TLS 1.3, which then is measured too.
+        Whether connections begin with a TLS 1.3 handshake, which is then measured too.
     request
         Size of a request, with its unit.
 
@@ -279,41 +262,21 @@ class Responsiveness(Application):
     connections: int | None = None
     load: bool | None = None
     tls: bool | None = None
-    request: str | int | None = None
+    request: Size | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Voip:
-    """Voices: G.711 in datagrams of 172 B each 20 ms, rated by the E-model.
+class Voip(TrafficBlock):
+    """Voice calls: G.711 in datagrams of 172 B every 20 ms, rated by the E-model.
+
+    The remaining parameters are those of :class:`TrafficBlock`.
 
     Parameters
     ----------
-    direction
-        ``"up"`` or ``"down"``: the link of that name is crossed.
-    path
-        The links that are crossed, in order; instead of `direction`.
-    reverse
-        The links of the way back, in order; with `path`.
-    name
-        Name of the group; its voices are numbered.
-    count
-        Number of voices.
-    start
-        When they start, with its unit.
-    start_jitter
-        Each start is moved by a random part of this, with its unit.
-    stop
-        When they end, with its unit; by default with the run.
-    rtt
-        Round-trip time with empty queues, or one for each voice, with units.
-    dscp
-        Class of all packets: ``"EF"``, ``"AF42"``, ``"LE"``, 0 to 63.
-    host
-        Client that they belong to, 0 to 126, for queues that share among hosts.
     jitter_buffer
-        ``"adaptive"``, the default: the listener waits for a packet as long as recent ones took,
-        set anew each second; or how much longer than the shortest delay of the call, with its unit.
-        What comes later counts as lost.
+        ``"adaptive"``, the default: the playout delay follows the delay of recent packets and is
+        set once per second; or a fixed playout delay above the shortest delay of the call, with
+        its unit. A packet that arrives later counts as lost.
 
     Examples
     --------
@@ -323,15 +286,4 @@ class Voip:
 
     kind: ClassVar[str] = "voip"
 
-    direction: str | None = None
-    path: Sequence[str] | None = None
-    reverse: Sequence[str] | None = None
-    name: str | None = None
-    count: int | None = None
-    start: str | None = None
-    start_jitter: str | None = None
-    stop: str | None = None
-    rtt: str | Sequence[str] | None = None
-    dscp: str | int | None = None
-    host: int | None = None
     jitter_buffer: str | None = None

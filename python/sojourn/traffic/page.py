@@ -1,29 +1,32 @@
 """Web pages: the objects that a web application fetches."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from sojourn.document import Table, check, check_within, convert, needs
+from sojourn.traffic.distributions import SIZES, RandomSize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PageObject:
-    """One object of a web page, or several alike.
+class PageObject(Table):
+    """One object of a web page, or several of the same kind.
 
     Parameters
     ----------
     name
-        What others that wait for it call it.
+        Name of the object, for the `after` of others.
     bytes
-        Size of the response, or a distribution, as of :class:`Tcp`.
+        Size of the response, or a distribution such as :class:`Lognormal`.
     count
-        How many there are; what waits for them waits for all.
+        Number of objects of this kind. Objects that depend on them wait for all.
     after
-        The objects that must be whole before it is asked for.
+        Names of the objects that must be complete before this one is requested.
     delay
-        How long the client works on those first, with its unit.
+        Processing time of the client before the request, with its unit.
     think
-        How long the server works on the response, with its unit.
+        Processing time of the server before the response, with its unit.
     origin
-        The server that has it, where that is not the page's; each has connections of its own.
+        Name of the server, if it is another than that of the page; each has its own connections.
 
     Examples
     --------
@@ -32,22 +35,28 @@ class PageObject:
     """
 
     name: str
-    bytes: str | int | Mapping[str, str | float]
+    bytes: RandomSize
     count: int | None = None
     after: Sequence[str] | None = None
     delay: str | None = None
     think: str | None = None
     origin: str | None = None
 
+    def __post_init__(self) -> None:
+        """Have the core check the object, apart from the names in `after`."""
+        alone = {key: value for key, value in self.document().items() if key != "after"}
+        check_within("page", {"objects": [alone]}, "objects[0]")
+        convert(self, "bytes", *SIZES)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class Page(Table):
     """A web page.
 
     Parameters
     ----------
     objects
-        What it consists of; those that wait for none come first.
+        The objects of the page. Those that wait for no other come first.
 
     Examples
     --------
@@ -56,3 +65,10 @@ class Page:
     """
 
     objects: Sequence[PageObject]
+
+    def __post_init__(self) -> None:
+        """Have the core check the page."""
+        needs("objects", self.objects, list | tuple, "a list of PageObjects")
+        for index, item in enumerate(self.objects):
+            needs(f"objects[{index}]", item, PageObject, "a PageObject")
+        check("page", self.document())

@@ -12,6 +12,7 @@ mod error;
 mod link;
 mod model;
 mod page;
+mod part;
 mod place;
 mod plan;
 mod text;
@@ -28,6 +29,7 @@ use sojourn_sim::Config;
 use crate::digest::sha256_hex;
 pub use error::ScenarioError;
 use model::Spec;
+pub use part::{Part, check_part};
 pub(crate) use plan::{FlowLabel, Plan};
 use value::{Node, Value};
 

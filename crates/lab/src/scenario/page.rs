@@ -65,6 +65,11 @@ pub(crate) fn named(place: &Place<'_>, pages: &Pages) -> Result<(String, Page), 
     )))
 }
 
+/// Whether a page of this name comes with Sojourn.
+pub(super) fn is_built_in(name: &str) -> bool {
+    built_in(name).is_some()
+}
+
 fn built_in(name: &str) -> Option<&'static str> {
     let found = BUILT_IN.iter().find(|(known, _)| *known == name);
     found.map(|(_, text)| *text)

@@ -1,0 +1,201 @@
+"""Typed objects as the JSON of a scenario file, checked by the core as they are built.
+
+The core knows every key, unit and range. Here only what JSON cannot hold is refused: objects of
+another class, keys that are not text, numbers that are not finite.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import PurePath
+from types import UnionType
+from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
+
+from sojourn import _core
+
+PartKind = Literal["link", "traffic", "page"]
+
+# Fields whose name in a scenario file is a word that Python reserves.
+_FILE_NAMES = {"reverse": "return"}
+_FIELD_NAMES = {value: key for key, value in _FILE_NAMES.items()}
+
+
+@runtime_checkable
+class Specified(Protocol):
+    """Whatever a scenario writes as one text, such as a queue."""
+
+    @property
+    def spec(self) -> str:
+        """The text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A typed part of a scenario that a scenario file writes as a table.
+
+    Its fields are the keys of the table; a field that is ``None`` is left out, so that it takes
+    the default of the scenario file.
+    """
+
+    # The key and the value that tell this table from others in the same place.
+    tag: ClassVar[tuple[str, str] | None] = None
+
+    def document(self, place: str = "") -> Any:
+        """Write the table as JSON has it.
+
+        Parameters
+        ----------
+        place
+            The path of the table, for error messages.
+
+        Returns
+        -------
+        dict
+            The keys that were given.
+
+        Raises
+        ------
+        ScenarioError
+            A value cannot be written.
+        """
+        given = {
+            _FILE_NAMES.get(item.name, item.name): getattr(self, item.name) for item in fields(self)
+        }
+        tag = {} if self.tag is None else dict([self.tag])
+        return tag | {
+            name: plain(f"{place}.{name}" if place else name, value)
+            for name, value in given.items()
+            if value is not None
+        }
+
+    @classmethod
+    def from_document(cls, table: Mapping[str, Any]) -> Self:
+        """Build the object from a table that the core has accepted."""
+        key = None if cls.tag is None else cls.tag[0]
+        return cls(
+            **{_FIELD_NAMES.get(name, name): part for name, part in table.items() if name != key}
+        )
+
+
+def typed(value: Any, *classes: type[Table]) -> Any:
+    """Turn a table that the core has accepted into an object; leave anything else as it is.
+
+    Parameters
+    ----------
+    value
+        The value of a field.
+    classes
+        The classes that may stand there; their tags select one.
+    """
+    if not isinstance(value, Mapping):
+        return value
+    for cls in classes:
+        if cls.tag is None or value.get(cls.tag[0]) == cls.tag[1]:
+            return cls.from_document(value)
+    message = f"none of {', '.join(cls.__name__ for cls in classes)} describes {dict(value)}"
+    raise _core.ScenarioError(message)
+
+
+def convert(part: Table, name: str, *classes: type[Table]) -> None:
+    """Replace the tables in field `name` of `part`, one or a list, by typed objects."""
+    value = getattr(part, name)
+    items = isinstance(value, list | tuple)
+    new = [typed(item, *classes) for item in value] if items else typed(value, *classes)
+    object.__setattr__(part, name, new)
+
+
+def check(kind: PartKind, document: Mapping[str, Any]) -> None:
+    """Have the core check one link, traffic block or page.
+
+    Raises
+    ------
+    ScenarioError
+        The first mistake, by its key.
+    """
+    _core.check_part(kind, json.dumps(document))
+
+
+def check_within(kind: PartKind, document: Mapping[str, Any], path: str) -> None:
+    """Have the core check what stands at `path` of a link, traffic block or page.
+
+    Raises
+    ------
+    ScenarioError
+        The first mistake, by its key below `path`.
+    """
+    try:
+        check(kind, document)
+    except _core.ScenarioError as error:
+        message = str(error).removeprefix(path).removeprefix(":").lstrip(". ")
+        raise _core.ScenarioError(message) from None
+
+
+def needs(place: str, value: object, kinds: type | UnionType, what: str) -> None:
+    """Refuse what is not of the class that a place needs.
+
+    Parameters
+    ----------
+    place
+        Where it stands, such as ``traffic[0]``.
+    value
+        What stands there.
+    kinds
+        The classes that may.
+    what
+        What they are called, such as ``"a Link"``.
+
+    Raises
+    ------
+    ScenarioError
+        `value` is of another class, or a mapping with other keys than text.
+    """
+    if not isinstance(value, kinds):
+        message = f"{place}: expected {what}, not {_described(value)}"
+        raise _core.ScenarioError(message)
+    for key in value if isinstance(value, Mapping) else ():
+        needs(place, key, str, "text as a key")
+
+
+def plain(place: str, value: object) -> Any:
+    """Write a value as JSON has it: a queue as its text, a path as its text.
+
+    Parameters
+    ----------
+    place
+        Where it stands, such as ``links.up.qdisc``.
+    value
+        The value.
+
+    Returns
+    -------
+    value
+        Text, a number, a flag, nothing, or a list or table of such.
+
+    Raises
+    ------
+    ScenarioError
+        It is of another class, or a number that is not finite.
+    """
+    if isinstance(value, Table):
+        return value.document(place)
+    if isinstance(value, Specified) and not isinstance(value, type):
+        return value.spec
+    if isinstance(value, PurePath):
+        return str(value)
+    if isinstance(value, Mapping):
+        needs(place, value, Mapping, "a table")
+        return {key: plain(f"{place}.{key}", part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(f"{place}[{index}]", part) for index, part in enumerate(value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        message = f"{place}: expected a finite number, not {value}"
+        raise _core.ScenarioError(message)
+    if value is None or isinstance(value, str | int | float):
+        return value
+    message = f"{place}: expected text, a number, a list or a table, not {_described(value)}"
+    raise _core.ScenarioError(message)
+
+
+def _described(value: object) -> str:
+    return "None" if value is None else f"a value of class {type(value).__name__}"

@@ -1,0 +1,283 @@
+"""Links: rate, queue, delay, and what happens to packets on the wire or on the air."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from sojourn import _core
+from sojourn.document import Table, check, check_within, convert
+from sojourn.qdisc import Queue
+
+JitterDistribution = Literal["uniform", "normal", "pareto", "paretonormal"]
+PacketOrder = Literal["kept", "free"]
+Framing = Literal["noatm", "atm", "ptm"]
+WifiStandard = Literal["802.11n", "802.11ac"]
+WifiSharing = Literal["turns", "airtime"]
+
+# What may leave at each time of a trace: 1504 B.
+_OPPORTUNITY_BITS = 12032
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GilbertElliott(Table):
+    """Loss in bursts: a chain that changes between a good and a bad state with each packet.
+
+    Parameters
+    ----------
+    to_bad, to_good
+        Probability of a change to that state, such as ``"1%"``.
+    in_bad, in_good
+        Share of packets lost in that state; by default ``"100%"`` and ``"0%"``.
+
+    Examples
+    --------
+    >>> GilbertElliott(to_bad="1%", to_good="25%").to_bad
+    '1%'
+    """
+
+    tag = ("model", "gilbert-elliott")
+
+    to_bad: str
+    to_good: str
+    in_bad: str | None = None
+    in_good: str | None = None
+
+    def __post_init__(self) -> None:
+        """Have the core check the model."""
+        _check("loss", self.document())
+
+
+@dataclass(frozen=True, slots=True)
+class Bernoulli:
+    """Independent loss: each packet is lost with the same probability.
+
+    Parameters
+    ----------
+    share
+        Share of packets lost, such as ``"1%"``.
+
+    Examples
+    --------
+    >>> Bernoulli("1%").spec
+    '1%'
+    """
+
+    share: str
+
+    def __post_init__(self) -> None:
+        """Have the core check the share."""
+        _check("loss", self.share)
+
+    @property
+    def spec(self) -> str:
+        """The loss as scenario files write it."""
+        return self.share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jitter(Table):
+    """Random deviation of the propagation delay.
+
+    Parameters
+    ----------
+    spread
+        Largest deviation, or the standard deviation, with its unit.
+    distribution
+        ``"uniform"`` (the default), ``"normal"``, ``"pareto"`` or ``"paretonormal"``.
+    order
+        ``"kept"`` (the default): packets do not overtake each other; ``"free"``: they do.
+
+    Examples
+    --------
+    >>> Jitter(spread="5ms", distribution="normal").distribution
+    'normal'
+    """
+
+    spread: str
+    distribution: JitterDistribution | None = None
+    order: PacketOrder | None = None
+
+    def __post_init__(self) -> None:
+        """Have the core check the jitter."""
+        _check("jitter", self.document())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change(Table):
+    """A change of the rate or the delay of a link during the run.
+
+    Parameters
+    ----------
+    at
+        Time of the change, with its unit.
+    rate, delay
+        The new rate and the new propagation delay, with units; at least one of them.
+
+    Examples
+    --------
+    >>> Change(at="10s", rate="5mbit").rate
+    '5mbit'
+    """
+
+    at: str
+    rate: str | None = None
+    delay: str | None = None
+
+    def __post_init__(self) -> None:
+        """Have the core check the change."""
+        _check("changes", [self.document()], "[0]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Station(Table):
+    """A station of a WiFi medium with a rate of its own.
+
+    Parameters
+    ----------
+    host
+        Client host of the station, 0 to 126.
+    rate
+        Its PHY rate, with its unit.
+
+    Examples
+    --------
+    >>> Station(host=1, rate="6500kbit").host
+    1
+    """
+
+    host: int
+    rate: str
+
+    def __post_init__(self) -> None:
+        """Have the core check the station."""
+        _check("medium", {"type": "wifi", "stations": [self.document()]}, ".stations[0]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wifi(Table):
+    """A WiFi medium that several links share.
+
+    Parameters
+    ----------
+    name
+        Name of the medium. Links with the same name compete for the same airtime.
+    standard
+        ``"802.11n"`` (the default) or ``"802.11ac"``.
+    driver
+        Limit of the driver queue below the queue discipline: a number of packets such as
+        ``"1000p"``, or an airtime such as ``"12ms"``.
+    stations
+        Stations with rates of their own.
+    sharing
+        ``"turns"`` (the default): stations send in turn; ``"airtime"``: each gets the same airtime.
+
+    Examples
+    --------
+    >>> Wifi(name="home", driver="12ms").driver
+    '12ms'
+    """
+
+    tag = ("type", "wifi")
+
+    name: str | None = None
+    standard: WifiStandard | None = None
+    driver: str | None = None
+    stations: Sequence[Station] | None = None
+    sharing: WifiSharing | None = None
+
+    def __post_init__(self) -> None:
+        """Have the core check the medium."""
+        _check("medium", self.document())
+        convert(self, "stations", Station)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link(Table):
+    """A transmitter with a queue in front and a wire behind.
+
+    Parameters
+    ----------
+    rate
+        Bits per second of Ethernet frames (14 B header, no FCS) plus `overhead`, with its unit.
+    qdisc
+        The queue: an object such as ``CoDel()`` or text such as ``"codel target 5ms"``.
+    delay
+        Propagation delay of the wire, with its unit.
+    overhead
+        Bytes that the link adds to each frame, with unit; may be negative. Or a link layer by
+        its name in ``tc``, such as ``"ethernet"`` or ``"pppoe-ptm"``, with ``"ether-vlan"``
+        behind it for a VLAN tag.
+    mpu
+        Smallest size that a frame counts as, overhead included, with its unit.
+    framing
+        Link-layer framing: ``"noatm"`` (none), ``"atm"`` or ``"ptm"``.
+    trace
+        Instead of `rate`: the file of a Mahimahi capacity trace. Each line is a time in
+        milliseconds at which 1504 B may leave. A scenario keeps the contents of the file.
+    burst
+        Enforce the rate by a token bucket of this size, with its unit, or ``"htb"`` for the
+        size that Linux's ``htb`` takes; by default by serialisation, as a wire does.
+    loss
+        Loss on the wire: a share of packets such as ``"1%"``, :class:`Bernoulli` or
+        :class:`GilbertElliott`.
+    duplicate
+        Share of packets that arrive twice, such as ``"0.1%"``.
+    jitter
+        :class:`Jitter` of the delay, or a time with its unit for a uniform deviation that keeps
+        packets in order.
+    changes
+        Later changes of rate and delay, each a :class:`Change`, in order of time.
+    medium
+        A :class:`Wifi` medium that the link shares with others. `rate` is its PHY rate.
+
+    Raises
+    ------
+    ScenarioError
+        A value is not valid; the message is that of a scenario file.
+
+    Examples
+    --------
+    >>> Link(rate="10mbit", qdisc="codel").rate
+    '10mbit'
+    """
+
+    rate: str | None = None
+    trace: str | Path | Mapping[str, str] | None = None
+    qdisc: Queue | str
+    delay: str | None = None
+    overhead: str | int | None = None
+    mpu: str | None = None
+    framing: Framing | None = None
+    burst: str | None = None
+    loss: str | Bernoulli | GilbertElliott | Mapping[str, str] | None = None
+    duplicate: str | None = None
+    jitter: str | Jitter | Mapping[str, str] | None = None
+    changes: Sequence[Change | Mapping[str, str]] | None = None
+    medium: Wifi | Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        """Have the core check the link."""
+        check("link", self.document())
+        convert(self, "loss", GilbertElliott)
+        convert(self, "jitter", Jitter)
+        convert(self, "changes", Change)
+        convert(self, "medium", Wifi)
+
+    @property
+    def bits_per_s(self) -> float:
+        """The highest rate of the link, or the mean rate of its trace."""
+        if isinstance(self.trace, Mapping):
+            gaps = [gap.partition("x") for gap in self.trace["gaps_ms"].split()]
+            times = [int(times or 1) for _, _, times in gaps]
+            last_ms = sum(int(gap) * n for (gap, _, _), n in zip(gaps, times, strict=True))
+            return sum(times) * _OPPORTUNITY_BITS * 1000 / last_ms
+        later = [change.rate for change in self.changes or () if isinstance(change, Change)]
+        rates = [rate for rate in (self.rate, *later) if rate is not None]
+        return float(max((_core.parse_rate_bits_per_s(rate) for rate in rates), default=0))
+
+
+def _check(key: str, value: Any, below: str = "") -> None:
+    """Have the core check one key of a link, or what stands `below` it."""
+    link = {"rate": "1gbit", "qdisc": "pfifo", key: value}
+    check_within("link", link, key + below)

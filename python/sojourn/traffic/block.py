@@ -1,0 +1,67 @@
+"""What all traffic has in common: a path, a number of flows, times and marks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from sojourn.document import Table, check
+
+Direction = Literal["up", "down"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficBlock(Table):
+    """A number of equal flows or users: the parameters that every type of traffic has.
+
+    Parameters
+    ----------
+    direction
+        ``"up"`` or ``"down"``: data crosses the link of that name, replies cross the other.
+    path
+        The links that data crosses, in order; instead of `direction`.
+    reverse
+        The links that replies cross, in order; with `path`.
+    name
+        Name of the group. Its flows are numbered.
+    count
+        Number of flows or users.
+    start
+        When they start, with its unit.
+    start_jitter
+        Each start is delayed by a random time of at most this, with its unit.
+    stop
+        When they stop, with its unit; by default when the run ends.
+    rtt
+        Round-trip time with empty queues, or one for each flow, with units.
+    dscp
+        DSCP of all packets, in both directions: ``"EF"``, ``"AF42"``, ``"LE"``, 0 to 63.
+    host
+        Client host that the flows belong to, 0 to 126, for queues that share among hosts.
+
+    Raises
+    ------
+    ScenarioError
+        A value is not valid; the message is that of a scenario file.
+    """
+
+    kind: ClassVar[str] = ""
+
+    direction: Direction | None = None
+    path: Sequence[str] | None = None
+    reverse: Sequence[str] | None = None
+    name: str | None = None
+    count: int | None = None
+    start: str | None = None
+    start_jitter: str | None = None
+    stop: str | None = None
+    rtt: str | Sequence[str] | None = None
+    dscp: str | int | None = None
+    host: int | None = None
+
+    def __post_init__(self) -> None:
+        """Have the core check the block, as far as it can be without the scenario."""
+        check("traffic", self.document())
+
+    def document(self, place: str = "") -> Any:
+        """Write the block as JSON has it, with its type."""
+        return {"type": self.kind, **Table.document(self, place)}

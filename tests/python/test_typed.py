@@ -1,0 +1,153 @@
+"""Typed parts of a scenario: checked as they are built, equal to what TOML says."""
+
+import re
+from collections.abc import Callable
+from typing import Any, get_args
+
+import pytest
+
+import sojourn as sj
+from sojourn import _core
+from sojourn.scenario import link as links
+from sojourn.traffic import applications, block, connections, datagrams
+
+TOML = """
+duration = "5s"
+rtt = "50ms"
+links.up = {{ rate = "10mbit", qdisc = "pfifo"{link} }}
+traffic = [{{ type = "{kind}", direction = "up"{traffic} }}]
+"""
+
+
+def toml_message(link: str = "", traffic: str = "", kind: str = "tcp") -> str:
+    """The message with which a scenario file is refused."""
+    with pytest.raises(sj.ScenarioError) as refused:
+        sj.Scenario.from_toml(TOML.format(link=link, traffic=traffic, kind=kind))
+    return re.sub(r" \(line \d+\)$", "", str(refused.value))
+
+
+@pytest.mark.parametrize(
+    ("build", "toml", "place"),
+    [
+        (lambda: sj.Tcp(direction="up", cc="cubci"), {"traffic": ', cc = "cubci"'}, "traffic[0]."),
+        (
+            lambda: sj.Tcp(direction="up", after_idle="x"),  # type: ignore[arg-type]
+            {"traffic": ', after_idle = "x"'},
+            "traffic[0].",
+        ),
+        (
+            lambda: sj.Tcp(direction="up", count=-1),
+            {"traffic": ", count = -1"},
+            "traffic[0].",
+        ),
+        (
+            lambda: sj.Tcp(direction="up", bytes=sj.Lognormal(median="1kb", sigma=9)),
+            {"traffic": ', bytes = {distribution = "lognormal", median = "1kb", sigma = 9}'},
+            "traffic[0].bytes.",
+        ),
+        (
+            lambda: sj.Link(rate="10mbit", qdisc="pfifo", framing="atn"),  # type: ignore[arg-type]
+            {"link": ', framing = "atn"'},
+            "links.up.",
+        ),
+        (lambda: sj.Bernoulli("2"), {"link": ', loss = "2"'}, "links.up.loss: "),
+        (
+            lambda: sj.GilbertElliott(to_bad="1%", to_good="1"),
+            {"link": ', loss = {model = "gilbert-elliott", to_bad = "1%", to_good = "1"}'},
+            "links.up.loss.",
+        ),
+        (
+            lambda: sj.Jitter(spread="5"),
+            {"link": ', jitter = {spread = "5"}'},
+            "links.up.jitter.",
+        ),
+        (
+            lambda: sj.Change(at="10s"),
+            {"link": ', changes = [{at = "10s"}]'},
+            "links.up.changes[0]: ",
+        ),
+        (
+            lambda: sj.Wifi(driver="0p"),
+            {"link": ', medium = {type = "wifi", driver = "0p"}'},
+            "links.up.medium.",
+        ),
+        (
+            lambda: sj.Station(host=300, rate="1mbit"),
+            {"link": ', medium = {type = "wifi", stations = [{host = 300, rate = "1mbit"}]}'},
+            "links.up.medium.stations[0].",
+        ),
+    ],
+)
+def test_a_mistake_is_refused_at_construction_with_the_message_of_toml(
+    build: Callable[[], object], toml: dict[str, str], place: str
+) -> None:
+    with pytest.raises(sj.ScenarioError) as refused:
+        build()
+    said = toml_message(**toml)
+    assert said.startswith(place)
+    assert str(refused.value) == said.removeprefix(place)
+
+
+def test_tables_become_objects() -> None:
+    link = sj.Link(
+        rate="10mbit",
+        qdisc="pfifo",
+        loss={"model": "gilbert-elliott", "to_bad": "1%", "to_good": "25%"},
+        jitter={"spread": "5ms"},
+        changes=[{"at": "1s", "rate": "5mbit"}],
+        medium={"type": "wifi", "stations": [{"host": 1, "rate": "6500kbit"}]},
+    )
+    assert link.loss == sj.GilbertElliott(to_bad="1%", to_good="25%")
+    assert link.jitter == sj.Jitter(spread="5ms")
+    assert link.changes == [sj.Change(at="1s", rate="5mbit")]
+    assert link.medium == sj.Wifi(stations=[sj.Station(host=1, rate="6500kbit")])
+    sessions = sj.Sessions(
+        direction="down",
+        every={"distribution": "exponential", "mean": "1s"},
+        bytes={"distribution": "pareto", "least": "4kb", "shape": 1.2},
+    )
+    assert sessions.every == sj.Exponential(mean="1s")
+    assert sessions.bytes == sj.Pareto(least="4kb", shape=1.2)
+
+
+def test_objects_in_an_arm_are_written_as_tables(scenario: sj.Scenario) -> None:
+    loss = sj.GilbertElliott(to_bad="1%", to_good="25%")
+    arms = [
+        sj.Arm(name="bursts", set={"links.up.loss": loss}),
+        sj.Arm(name="single", set={"links.up.loss": sj.Bernoulli("1%")}),
+    ]
+    built = scenario.replace(arms=arms)
+    assert sj.Scenario.from_toml(built.to_toml()) == built
+    assert "gilbert-elliott" in built.to_toml()
+
+
+@pytest.mark.parametrize(
+    ("choices", "build"),
+    [
+        (block.Direction, lambda value: sj.Tcp(direction=value)),
+        (connections.SlowStart, lambda value: sj.Tcp(direction="up", slow_start=value)),
+        (connections.OnCe, lambda value: sj.Tcp(direction="up", on_ce=value)),
+        (connections.AfterIdle, lambda value: sj.Tcp(direction="up", after_idle=value)),
+        (connections.QuicClient, lambda value: sj.Quic(direction="up", client=value)),
+        (datagrams.Spacing, lambda value: sj.Udp(direction="up", rate="1mbit", spacing=value)),
+        (datagrams.PingProtocol, lambda value: sj.Ping(direction="up", protocol=value)),
+        (applications.Http, lambda value: sj.Web(direction="up", page="small", http=value)),
+        (links.JitterDistribution, lambda value: sj.Jitter(spread="5ms", distribution=value)),
+        (links.PacketOrder, lambda value: sj.Jitter(spread="5ms", order=value)),
+        (links.Framing, lambda value: sj.Link(rate="1mbit", qdisc="pfifo", framing=value)),
+        (links.WifiStandard, lambda value: sj.Wifi(standard=value)),
+        (links.WifiSharing, lambda value: sj.Wifi(sharing=value)),
+    ],
+)
+def test_every_choice_of_a_type_is_one_of_the_core(
+    choices: Any, build: Callable[[str], object]
+) -> None:
+    for choice in get_args(choices):
+        build(choice)
+    with pytest.raises(sj.ScenarioError):
+        build("none of these")
+
+
+def test_an_unknown_part_is_refused() -> None:
+    with pytest.raises(sj.SojournError, match="unknown part"):
+        _core.check_part("arm", "{}")  # type: ignore[arg-type]
