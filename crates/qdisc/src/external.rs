@@ -18,7 +18,7 @@
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::panic::resume_unwind;
+use std::panic::{RefUnwindSafe, resume_unwind};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 
 use sojourn_net::{Bytes, Dscp, Ecn, FlowKey, Instant, Packet, Rng, Transport};
@@ -32,7 +32,7 @@ use crate::parameters::{Field, Params};
 pub const PYTHON_PREFIX: &str = "python:";
 
 /// A kind of discipline that another crate, or Python, provides.
-pub trait ExternalKind: fmt::Debug + Send + Sync {
+pub trait ExternalKind: fmt::Debug + Send + Sync + RefUnwindSafe {
     /// The name in a specification: letters, digits, `_`, `:` and `.`.
     fn name(&self) -> &str;
 
@@ -45,7 +45,7 @@ pub trait ExternalKind: fmt::Debug + Send + Sync {
 }
 
 /// A configured discipline, ready to be built once per link and run.
-pub trait ExternalParams: fmt::Debug + Send + Sync {
+pub trait ExternalParams: fmt::Debug + Send + Sync + RefUnwindSafe {
     /// An empty queue for `link`; `rng` is its own.
     fn build(&self, link: &LinkFacts, rng: Rng) -> BoxedQueue;
 }
