@@ -11,7 +11,7 @@
 //! max_bw   largest delivery rate of this and the previous probing cycle
 //! bw       min(max_bw, bw_shortterm)                          BDP = bw min_rtt
 //! min_rtt  smallest RTT of 10 s
-//! rate     0.99 gain bw          cwnd   gain BDP + what comes in lumps, at most the bounds
+//! rate     0.99 gain bw          cwnd   gain BDP + extra_acked, at most the bounds
 //!
 //! STARTUP  rate 2.77, window 2, until three rounds brought less than 25 % more bandwidth, or a
 //!          round of recovery lost more than 2 % in six places, or two rounds had marks
@@ -28,15 +28,13 @@
 //!                                 bw_shortterm, inflight_shortterm = the round's, 0.7 at least
 //! ```
 //!
-//! Gains are in 256ths, bandwidths in segments/µs times 2^24, as in version 1.
-//!
 //! # Differences from the draft
 //!
 //! | here | draft | effect |
 //! |---|---|---|
 //! | losses are judged with each acknowledgement, by its rate sample | packet by packet, with the flight of the lost one | a late detection takes the later flight |
-//! | three units of budget for what hosts lump together, over QUIC too | there one (§5.5.8.2) | over QUIC at least 6 segments, or 3 ms of the rate, may be in flight, not 4 or 1 ms |
-//! | places of losses: acknowledgements that told of some | discontiguous ranges | fewer, so STARTUP ends by loss a little later |
+//! | a budget of three bursts for aggregation on the hosts, over QUIC too | there one (§5.5.8.2) | over QUIC at least 6 segments, or 3 ms of the rate, may be in flight, not 4 or 1 ms |
+//! | loss events: acknowledgements that reported losses | discontiguous ranges | fewer, so STARTUP ends by loss a little later |
 //! | a round with a mark is one with a loss, a mark in a probe is as more than 2 % lost, two rounds in a row with marks end STARTUP | a mark MUST be treated as congestion (§3.7), how is left open | ours: an AQM marks a standing queue, so that no part of marks is tolerated |
 
 mod bounds;
@@ -46,30 +44,29 @@ mod startup;
 
 use sojourn_net::{Duration, Instant, Rng};
 
-use super::bbr::filter::MaxFilter;
-use super::{Ack, CongestionControl, Episode, Progress, RateSample, Start, Window};
-use crate::segment::MSS;
+use super::bbr_common::{self, BBR_UNIT, BW_SCALE, MaxFilter, PriorCwnd};
+use super::{
+    Ack, Episode, ModelBased, Progress, RateSample, Reduction, Resume, Start, Threshold, Window,
+};
 use bounds::Bounds;
-use cycle::{CwndLimit, Cycle};
-use probe_rtt::Least;
-use startup::{Congestion, Plateau};
+use cycle::{CwndLimited, Cycle};
+use probe_rtt::MinRtt;
+use startup::{FullBw, StartupSignals};
 
-/// Binary places of a bandwidth.
-const UNIT_BW_SHIFT: u32 = 24;
-/// A gain of 1.
-const UNIT: u64 = 256;
-const STARTUP_GAIN: u64 = 710;
-const DRAIN_GAIN: u64 = 128;
-const DOWN_GAIN: u64 = 230;
-const UP_GAIN: u64 = 320;
-const CWND_GAIN: u64 = 512;
-const UP_CWND_GAIN: u64 = 576;
-const PROBE_RTT_GAIN: u64 = 128;
-/// The rounds lumps are remembered for.
-const LUMP_ROUNDS: u32 = 10;
-const MIN_CWND: u32 = 4;
-/// Most bytes in one unit.
-const MAX_UNIT: u64 = 65_300;
+const STARTUP_PACING_GAIN: u64 = 710;
+const DRAIN_PACING_GAIN: u64 = 128;
+const PROBE_BW_DOWN_PACING_GAIN: u64 = 230;
+const PROBE_BW_UP_PACING_GAIN: u64 = 320;
+const DEFAULT_CWND_GAIN: u64 = 512;
+const PROBE_BW_UP_CWND_GAIN: u64 = 576;
+const PROBE_RTT_CWND_GAIN: u64 = 128;
+/// Length of the window of the maximum of `extra_acked`, in rounds.
+const EXTRA_ACKED_FILTER_LEN: u32 = 10;
+const MIN_PIPE_CWND: u32 = 4;
+/// How far the pacing rate stays below the bandwidth.
+const PACING_MARGIN_PERCENT: u8 = 1;
+/// The largest window.
+const MAX_CWND: u32 = Threshold::UNSET.limit();
 /// No bound.
 const INFINITE: u32 = u32::MAX;
 
@@ -96,12 +93,12 @@ impl State {
     /// Of rate and window.
     const fn gains(self) -> (u64, u64) {
         match self {
-            Self::Startup => (STARTUP_GAIN, CWND_GAIN),
-            Self::Drain => (DRAIN_GAIN, CWND_GAIN),
-            Self::Down => (DOWN_GAIN, CWND_GAIN),
-            Self::Cruise | Self::Refill => (UNIT, CWND_GAIN),
-            Self::Up => (UP_GAIN, UP_CWND_GAIN),
-            Self::ProbeRtt => (UNIT, PROBE_RTT_GAIN),
+            Self::Startup => (STARTUP_PACING_GAIN, DEFAULT_CWND_GAIN),
+            Self::Drain => (DRAIN_PACING_GAIN, DEFAULT_CWND_GAIN),
+            Self::Down => (PROBE_BW_DOWN_PACING_GAIN, DEFAULT_CWND_GAIN),
+            Self::Cruise | Self::Refill => (BBR_UNIT, DEFAULT_CWND_GAIN),
+            Self::Up => (PROBE_BW_UP_PACING_GAIN, PROBE_BW_UP_CWND_GAIN),
+            Self::ProbeRtt => (BBR_UNIT, PROBE_RTT_CWND_GAIN),
         }
     }
 }
@@ -112,34 +109,34 @@ impl State {
 pub struct Bbr3 {
     rng: Rng,
     state: State,
-    /// Largest rates of the previous and of this cycle.
-    bw_of_cycles: [u64; 2],
-    min_rtt: Least,
-    /// Of the interval of `PROBE_RTT`.
-    probe_rtt_min: Least,
-    rounds: u32,
-    round_end: u64,
-    round_began: bool,
-    plateau: Plateau,
-    /// The path has been full at some time.
-    full: bool,
-    drain_began: u32,
+    /// Largest rates of the previous and of this probing cycle.
+    max_bw_filter: [u64; 2],
+    min_rtt: MinRtt,
+    /// The minimum of the current `PROBE_RTT` interval.
+    probe_rtt_min: MinRtt,
+    round_count: u32,
+    next_round_delivered: u64,
+    round_start: bool,
+    full_bw: FullBw,
+    /// The pipe has been full at some time.
+    full_bw_reached: bool,
+    drain_start_round: u32,
     cycle: Cycle,
     bounds: Bounds,
-    lumps: MaxFilter,
-    lump_began: Instant,
-    lump_acked: u64,
+    extra_acked_filter: MaxFilter,
+    extra_acked_interval_start: Instant,
+    extra_acked_delivered: u64,
     pacing_rate: u64,
-    prior_cwnd: u32,
-    episode: Episode,
+    prior_cwnd: PriorCwnd,
+    prev_episode: Episode,
     initial_cwnd: u32,
-    limit: CwndLimit,
-    congestion: Congestion,
-    /// Segments ever lost, as heard last: timers find some between acknowledgements.
+    cwnd_limited: CwndLimited,
+    startup_signals: StartupSignals,
+    /// Segments ever lost at the last acknowledgement: timers find some in between.
     lost: Option<u64>,
-    /// This acknowledgement told of marks.
+    /// The current acknowledgement reports marks.
     marked: bool,
-    probe_rtt_until: Option<u64>,
+    probe_rtt_done_stamp: Option<u64>,
     probe_rtt_round_done: bool,
     idle_restart: bool,
     undone: bool,
@@ -153,29 +150,29 @@ impl Bbr3 {
         Self {
             rng: Rng::new(seed).fork("bbr3"),
             state: State::Startup,
-            bw_of_cycles: [0; 2],
-            min_rtt: Least::NONE,
-            probe_rtt_min: Least::NONE,
-            rounds: 0,
-            round_end: 0,
-            round_began: false,
-            plateau: Plateau::default(),
-            full: false,
-            drain_began: 0,
+            max_bw_filter: [0; 2],
+            min_rtt: MinRtt::NONE,
+            probe_rtt_min: MinRtt::NONE,
+            round_count: 0,
+            next_round_delivered: 0,
+            round_start: false,
+            full_bw: FullBw::default(),
+            full_bw_reached: false,
+            drain_start_round: 0,
             cycle: Cycle::default(),
             bounds: Bounds::default(),
-            lumps: MaxFilter::new(LUMP_ROUNDS),
-            lump_began: Instant::ZERO,
-            lump_acked: 0,
+            extra_acked_filter: MaxFilter::new(EXTRA_ACKED_FILTER_LEN),
+            extra_acked_interval_start: Instant::ZERO,
+            extra_acked_delivered: 0,
             pacing_rate: 0,
-            prior_cwnd: 0,
-            episode: Episode::None,
+            prior_cwnd: PriorCwnd::default(),
+            prev_episode: Episode::None,
             initial_cwnd: 0,
-            limit: CwndLimit::default(),
-            congestion: Congestion::default(),
+            cwnd_limited: CwndLimited::default(),
+            startup_signals: StartupSignals::default(),
             lost: None,
             marked: false,
-            probe_rtt_until: None,
+            probe_rtt_done_stamp: None,
             probe_rtt_round_done: false,
             idle_restart: false,
             undone: false,
@@ -184,21 +181,16 @@ impl Bbr3 {
     }
 
     fn max_bw(&self) -> u64 {
-        self.bw_of_cycles[0].max(self.bw_of_cycles[1])
+        self.max_bw_filter[0].max(self.max_bw_filter[1])
     }
 
     fn bw(&self) -> u64 {
         self.max_bw().min(self.bounds.bw_shortterm)
     }
 
-    fn rate(bw: u64, gain: u64) -> u64 {
-        let bytes = (u128::from(bw) * u128::from(MSS) * u128::from(gain)) >> 8;
-        u64::try_from((bytes * 990_000) >> UNIT_BW_SHIFT).unwrap_or(u64::MAX)
-    }
-
-    fn pace(&mut self, gain: u64) {
-        let rate = Self::rate(self.bw(), gain);
-        if self.full || rate > self.pacing_rate {
+    fn set_pacing_rate(&mut self, gain: u64) {
+        let rate = bbr_common::pacing_rate(self.bw(), gain, PACING_MARGIN_PERCENT);
+        if self.full_bw_reached || rate > self.pacing_rate {
             self.pacing_rate = rate;
         }
     }
@@ -207,234 +199,224 @@ impl Bbr3 {
         if self.min_rtt.micros == u32::MAX {
             return self.initial_cwnd;
         }
-        let w =
-            u128::from(bw) * u128::from(self.min_rtt.micros) * u128::from(gain) / u128::from(UNIT);
-        u32::try_from(w >> UNIT_BW_SHIFT).unwrap_or(Window::UNSET)
+        let bdp = bbr_common::scaled_bdp(bw, self.min_rtt.micros, gain) >> BW_SCALE;
+        u32::try_from(bdp).unwrap_or(MAX_CWND)
     }
 
-    fn with_budget(&self, segments: u32) -> u32 {
-        let unit = (self.pacing_rate / 1_000).min(MAX_UNIT) / u64::from(MSS);
-        let unit = u32::try_from(unit.max(2)).unwrap_or(2);
+    fn quantization_budget(&self, segments: u32) -> u32 {
+        let burst = bbr_common::burst_segments(self.pacing_rate / 1_000);
+        let burst = u32::try_from(burst.max(2)).unwrap_or(2);
         let probing = if self.state == State::Up { 2 } else { 0 };
-        segments.max(3 * unit).max(MIN_CWND) + probing
+        segments.max(3 * burst).max(MIN_PIPE_CWND) + probing
     }
 
     fn inflight(&self, bw: u64) -> u32 {
-        self.with_budget(self.bdp(bw, UNIT))
+        self.quantization_budget(self.bdp(bw, BBR_UNIT))
     }
 
-    /// What is wanted in flight: a BDP, unless congestion cut the window.
-    fn target(&self, cwnd: u32) -> u32 {
-        self.bdp(self.bw(), UNIT).min(cwnd)
+    /// What should be in flight: a BDP, unless congestion reduced the window.
+    fn target_inflight(&self, cwnd: u32) -> u32 {
+        self.bdp(self.bw(), BBR_UNIT).min(cwnd)
     }
 
-    const fn begin_round(&mut self, delivered: u64) {
-        self.round_end = delivered;
+    const fn start_round(&mut self, delivered: u64) {
+        self.next_round_delivered = delivered;
     }
 
     /// Whether segments were lost since the last acknowledgement.
-    fn hear_losses(&mut self, p: &Progress) -> bool {
+    fn update_lost(&mut self, p: &Progress) -> bool {
         let known = p.lost.saturating_sub(p.newly_lost.into());
         self.lost.replace(p.lost).unwrap_or(known) < p.lost
     }
 
-    /// Congestion began: what it changes may have to be taken back.
+    /// Congestion begins: saves what undoing it restores.
     fn save_state(&mut self, cwnd: u32) {
         self.save_cwnd(cwnd);
         self.undo_state = None;
     }
 
     fn update_round(&mut self, p: &Progress, sample: Option<&RateSample>) {
-        self.round_began = sample.is_some_and(|s| s.prior_delivered >= self.round_end);
-        if self.round_began {
-            self.begin_round(p.delivered);
-            self.rounds += 1;
-            self.cycle.rounds_since_probe += 1;
+        self.round_start = sample.is_some_and(|s| s.prior_delivered >= self.next_round_delivered);
+        if self.round_start {
+            self.start_round(p.delivered);
+            self.round_count += 1;
+            self.cycle.rounds_since_bw_probe += 1;
         }
     }
 
     fn update_bw(&mut self, bw: u64, sample: &RateSample) {
         if bw >= self.max_bw() || !sample.app_limited {
-            self.bw_of_cycles[1] = self.bw_of_cycles[1].max(bw);
+            self.max_bw_filter[1] = self.max_bw_filter[1].max(bw);
         }
     }
 
-    fn update_lumps(&mut self, p: &Progress, cwnd: u32) {
-        let micros = p.delivered_at.saturating_since(self.lump_began).as_micros();
-        let mut expected = (u128::from(self.bw()) * u128::from(micros)) >> UNIT_BW_SHIFT;
-        if u128::from(self.lump_acked) <= expected {
-            self.lump_acked = 0;
-            self.lump_began = p.delivered_at;
+    fn update_ack_aggregation(&mut self, p: &Progress, cwnd: u32) {
+        let micros = p
+            .delivered_at
+            .saturating_since(self.extra_acked_interval_start)
+            .as_micros();
+        let mut expected = (u128::from(self.bw()) * u128::from(micros)) >> BW_SCALE;
+        if u128::from(self.extra_acked_delivered) <= expected {
+            self.extra_acked_delivered = 0;
+            self.extra_acked_interval_start = p.delivered_at;
             expected = 0;
         }
-        self.lump_acked += u64::from(p.newly_delivered);
-        let extra = u128::from(self.lump_acked).saturating_sub(expected);
+        self.extra_acked_delivered += u64::from(p.newly_delivered);
+        let extra = u128::from(self.extra_acked_delivered).saturating_sub(expected);
         let extra = u64::try_from(extra)
             .unwrap_or(u64::MAX)
             .min(u64::from(cwnd));
-        if !self.full && self.round_began {
-            // In STARTUP a round is remembered.
-            self.lumps = MaxFilter::new(LUMP_ROUNDS);
+        if !self.full_bw_reached && self.round_start {
+            // In STARTUP the window is one round.
+            self.extra_acked_filter = MaxFilter::new(EXTRA_ACKED_FILTER_LEN);
         }
-        self.lumps.take(self.rounds, extra);
+        self.extra_acked_filter.update(self.round_count, extra);
     }
 
     fn save_cwnd(&mut self, cwnd: u32) {
-        let undisturbed = self.episode == Episode::None && self.state != State::ProbeRtt;
-        self.prior_cwnd = if undisturbed {
-            cwnd
-        } else {
-            self.prior_cwnd.max(cwnd)
-        };
+        let probing_rtt = self.state == State::ProbeRtt;
+        self.prior_cwnd.save(cwnd, self.prev_episode, probing_rtt);
     }
 
     fn set_cwnd(&mut self, window: &mut Window, p: &Progress) {
-        let before = std::mem::replace(&mut self.episode, p.episode);
+        let before = std::mem::replace(&mut self.prev_episode, p.episode);
         if before != Episode::None && p.episode == Episode::None {
-            window.cwnd = window.cwnd.max(self.prior_cwnd);
+            window.cwnd = self.prior_cwnd.restore(window.cwnd);
         }
         if p.newly_delivered == 0 {
             return;
         }
-        let lumps = u32::try_from(self.lumps.get()).unwrap_or(Window::UNSET);
+        let extra_acked = u32::try_from(self.extra_acked_filter.get()).unwrap_or(MAX_CWND);
         let (_, gain) = self.state.gains();
-        let most = self.with_budget(self.bdp(self.bw(), gain).saturating_add(lumps));
+        let most = self.quantization_budget(self.bdp(self.bw(), gain).saturating_add(extra_acked));
         let grown = window.cwnd.saturating_add(p.newly_delivered);
-        if self.full {
+        if self.full_bw_reached {
             window.cwnd = grown.min(most);
         } else if window.cwnd < most || p.delivered < self.initial_cwnd.into() {
             window.cwnd = grown;
         }
-        window.cwnd = window.cwnd.max(MIN_CWND);
+        window.cwnd = window.cwnd.max(MIN_PIPE_CWND);
         if self.state == State::ProbeRtt {
             window.cwnd = window.cwnd.min(self.probe_rtt_cwnd());
         }
         let cap = match self.state {
             State::Down | State::Refill | State::Up => self.bounds.inflight_longterm,
-            State::Cruise | State::ProbeRtt => self.bounds.with_headroom(),
+            State::Cruise | State::ProbeRtt => self.bounds.inflight_with_headroom(),
             State::Startup | State::Drain => INFINITE,
         };
-        let cap = cap.min(self.bounds.inflight_shortterm).max(MIN_CWND);
+        let cap = cap.min(self.bounds.inflight_shortterm).max(MIN_PIPE_CWND);
         window.cwnd = window.cwnd.min(cap);
     }
 
-    /// A loss turned out to be none: bounds and state as before it.
+    /// A loss was spurious: restores bounds and state.
     fn undo(&mut self, p: &Progress) {
         self.bounds.restore();
-        self.plateau = Plateau::default();
+        self.full_bw = FullBw::default();
         match self.undo_state.take() {
             Some(State::Startup) if self.state != State::Startup => {
-                self.full = false;
+                self.full_bw_reached = false;
                 if self.state != State::ProbeRtt {
                     self.state = State::Startup;
                 }
             }
             Some(State::Up) if !matches!(self.state, State::Up | State::ProbeRtt) => {
-                self.refill(p.delivered);
+                self.start_probe_bw_refill(p.delivered);
             }
             _ => {}
         }
     }
 }
 
-impl CongestionControl for Bbr3 {
-    fn on_acked(&mut self, _window: &mut Window, _ack: &Ack) {}
-
-    fn grow(&mut self, _window: &mut Window, _ack: &Ack, _acked: u32) {}
-
-    fn on_echo(&mut self, _snd_una: u32, _snd_nxt: u32, _delivered: u32, marked: u32) {
-        self.marked |= marked > 0;
-    }
-
-    fn ssthresh(&mut self, cwnd: u32) -> u32 {
-        self.save_cwnd(cwnd);
-        Window::UNSET
-    }
-
-    fn on_timeout(&mut self, _now: Instant, _snd_nxt: u32) {
-        self.episode = Episode::Loss;
-    }
-
-    fn steers(&self) -> bool {
-        true
-    }
-
-    fn begin(&mut self, window: &Window, start: &Start) {
+impl ModelBased for Bbr3 {
+    fn on_start(&mut self, window: &Window, start: &Start) {
         self.initial_cwnd = window.cwnd;
-        self.min_rtt = Least {
+        self.min_rtt = MinRtt {
             micros: if start.measured {
                 start.rtt_micros
             } else {
                 u32::MAX
             },
-            at: start.tick,
+            stamp: start.tick,
         };
         self.probe_rtt_min = self.min_rtt;
-        self.round_end = start.delivered;
-        self.lump_began = start.now;
-        let bw = (u64::from(window.cwnd) << UNIT_BW_SHIFT) / u64::from(start.pacing_rtt_micros());
-        self.pacing_rate = Self::rate(bw, STARTUP_GAIN);
+        self.next_round_delivered = start.delivered;
+        self.extra_acked_interval_start = start.now;
+        let bw = bbr_common::initial_bandwidth(window, start);
+        self.pacing_rate = bbr_common::pacing_rate(bw, STARTUP_PACING_GAIN, PACING_MARGIN_PERCENT);
     }
 
-    fn steer(&mut self, window: &mut Window, ack: &Ack, p: &Progress) -> bool {
+    fn update(&mut self, window: &mut Window, ack: &Ack, p: &Progress) -> bool {
+        self.marked = p.ecn.is_some_and(|feedback| feedback.marked > 0);
         if std::mem::take(&mut self.undone) {
-            window.cwnd = window.cwnd.max(self.prior_cwnd);
+            window.cwnd = self.prior_cwnd.restore(window.cwnd);
             self.undo(p);
         }
         let sample = p.sample.as_ref();
-        let bw = sample.map_or(0, |s| {
-            (s.delivered << UNIT_BW_SHIFT) / s.interval_micros.max(1)
-        });
-        let lost = self.hear_losses(p);
-        if self.bounds.hear(p, bw, lost, self.marked) {
+        let bw = sample.map_or(0, bbr_common::bandwidth);
+        let lost = self.update_lost(p);
+        if self
+            .bounds
+            .update_latest_delivery_signals(p, bw, lost, self.marked)
+        {
             self.save_state(window.cwnd);
         }
         self.update_round(p, sample);
-        self.limit.hear(self.round_began, window, p);
+        self.cwnd_limited.update(self.round_start, window, p);
         if let Some(sample) = sample {
             self.update_bw(bw, sample);
             self.check_startup_marks();
-            if self.bounds.round_ended {
+            if self.bounds.loss_round_start {
                 let probing = self.state.accelerates();
                 let (max_bw, cwnd) = (self.max_bw(), window.cwnd);
-                self.bounds.adapt(probing, max_bw, cwnd);
+                self.bounds.adapt_lower_bounds(probing, max_bw, cwnd);
             }
-            self.update_lumps(p, window.cwnd);
-            self.check_plateau(bw, sample);
+            self.update_ack_aggregation(p, window.cwnd);
+            self.check_full_bw_reached(bw, sample);
         }
-        self.check_startup_loss(p, lost);
-        self.check_startup_and_drain(ack.now, p);
-        if self.full {
-            self.update_cycle(window, ack.now, p, bw);
+        self.check_startup_high_loss(p, lost);
+        self.check_drain(ack.now, p);
+        if self.full_bw_reached {
+            self.update_probe_bw_cycle(window, ack.now, p, bw);
         }
         let expired = self.update_min_rtt(ack);
         let held_down = self.check_probe_rtt(window, ack, p, expired);
-        self.bounds.advance(p, bw);
+        self.bounds.advance_latest_delivery_signals(p, bw);
         let (gain, _) = self.state.gains();
-        self.pace(gain);
+        self.set_pacing_rate(gain);
         self.set_cwnd(window, p);
-        self.marked = false;
         held_down
+    }
+
+    fn on_reduction(&mut self, window: &Window, reduction: Reduction) -> Option<Threshold> {
+        if reduction == Reduction::Loss {
+            return None;
+        }
+        self.save_cwnd(window.cwnd);
+        Some(Threshold::UNSET)
+    }
+
+    fn on_timeout(&mut self) {
+        self.prev_episode = Episode::Loss;
     }
 
     fn on_undo(&mut self) {
         self.undone = true;
     }
 
-    fn on_restart(&mut self, window: &mut Window, now: Instant, tick: u64) {
+    fn on_restart(&mut self, window: &mut Window, resume: &Resume) {
         self.idle_restart = true;
-        self.lump_began = now;
-        self.lump_acked = 0;
+        self.extra_acked_interval_start = resume.now;
+        self.extra_acked_delivered = 0;
         if self.state.probes_bw() {
-            self.pace(UNIT);
+            self.set_pacing_rate(BBR_UNIT);
         } else if self.state == State::ProbeRtt {
-            let delivered = self.round_end;
-            self.end_probe_rtt(window, now, tick, delivered);
+            let delivered = self.next_round_delivered;
+            self.check_probe_rtt_done(window, resume.now, resume.tick, delivered);
         }
     }
 
-    fn pacing_rate(&self) -> Option<u64> {
-        Some(self.pacing_rate)
+    fn pacing_rate(&self, mss: u32) -> Option<u64> {
+        Some(bbr_common::scale_rate(self.pacing_rate, mss))
     }
 }
 

@@ -30,7 +30,7 @@
 use libm::cbrt;
 use sojourn_net::{Duration, Instant};
 
-use super::{Ack, CongestionControl, Window};
+use super::{Ack, Resume, Timeout, Window, WindowBased};
 
 /// Multiplicative decrease, in 1024ths.
 const BETA: u32 = 717;
@@ -95,8 +95,8 @@ impl Default for HyStart {
     }
 }
 
-impl CongestionControl for Cubic {
-    fn on_acked(&mut self, window: &mut Window, ack: &Ack) {
+impl WindowBased for Cubic {
+    fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         let Some(rtt) = ack.rtt_micros else { return };
         // Samples of the first second of an epoch may carry the queue of the recovery.
         if self
@@ -115,7 +115,8 @@ impl CongestionControl for Cubic {
     }
 
     #[inline]
-    fn grow(&mut self, window: &mut Window, ack: &Ack, acked: u32) {
+    fn grow(&mut self, window: &mut Window, ack: &Ack, acked: u64) {
+        let acked = window.segments_of(acked);
         let left = if window.in_slow_start() {
             window.slow_start(acked)
         } else {
@@ -127,27 +128,29 @@ impl CongestionControl for Cubic {
         }
     }
 
-    fn ssthresh(&mut self, cwnd: u32) -> u32 {
+    fn ssthresh(&mut self, window: &Window) -> u64 {
+        let cwnd = window.cwnd;
         self.epoch_start = None;
         self.w_max = if cwnd < self.w_max {
             cwnd * (1_024 + BETA) / 2_048
         } else {
             cwnd
         };
-        (cwnd * BETA / 1_024).max(2)
+        window.bytes_of((cwnd * BETA / 1_024).max(2))
     }
 
-    fn on_timeout(&mut self, now: Instant, snd_nxt: u32) {
+    fn on_timeout(&mut self, timeout: &Timeout) {
         let HyStart { enabled, paced, .. } = self.hystart;
         *self = Self::default();
         self.hystart.enabled = enabled;
         self.hystart.paced = paced;
-        self.hystart.begin_round(now, snd_nxt);
+        self.hystart.begin_round(timeout.now, timeout.snd_nxt);
     }
 
-    fn on_resume(&mut self, tick: u64, last_sent: u64) {
+    fn on_resume(&mut self, resume: &Resume) {
         if let Some(start) = &mut self.epoch_start {
-            *start = (*start + tick.saturating_sub(last_sent)).min(tick);
+            let pause = resume.tick.saturating_sub(resume.last_sent_tick);
+            *start = (*start + pause).min(resume.tick);
         }
     }
 }
@@ -281,7 +284,7 @@ impl HyStart {
         }
         if self.train_is_long(ack, delay_min) || self.delay_has_grown(rtt, delay_min) {
             self.found = true;
-            window.ssthresh = window.cwnd;
+            window.end_slow_start();
         }
     }
 
@@ -330,9 +333,9 @@ mod tests {
             delay_min: 100_000,
             ..Cubic::default()
         };
-        let mut w = Window::new(1_000);
-        w.ssthresh = cubic.ssthresh(1_000);
-        w.cwnd = w.ssthresh;
+        let mut w = Window::new(1_000, 1);
+        w.cwnd = w.segments_of(cubic.ssthresh(&w));
+        w.end_slow_start();
         // 100 ACKs of 1 % of the window each, every round trip of 100 ms.
         for tick in 0..20_000_u64 {
             let ack = Ack {
@@ -345,7 +348,7 @@ mod tests {
                 pacing_rate: 1_000_000,
             };
             let acked = w.cwnd / 100;
-            cubic.grow(&mut w, &ack, acked);
+            cubic.grow(&mut w, &ack, acked.into());
             // W(t + RTT): the curve of RFC 9438 one round trip ahead, checked where it moves.
             let t = f64::from(u32::try_from(tick).unwrap()) / 1_000.0;
             let k = (300.0_f64 / 0.4).cbrt();
@@ -360,9 +363,9 @@ mod tests {
     #[test]
     fn fast_convergence_gives_way_to_newcomers() {
         let mut cubic = Cubic::default();
-        assert_eq!(cubic.ssthresh(279), 195);
+        assert_eq!(cubic.ssthresh(&Window::new(279, 1)), 195);
         assert_eq!(cubic.w_max, 279);
-        assert_eq!(cubic.ssthresh(268), 187);
+        assert_eq!(cubic.ssthresh(&Window::new(268, 1)), 187);
         assert_eq!(cubic.w_max, 227); // as measured on the kernel
     }
 }

@@ -28,9 +28,8 @@
 //! | the window falls over a round trip (PRR) | at once | smoother |
 //! | a loss after an ECN reduction of the same window halves what is left | once a window | rare |
 
-use sojourn_net::Instant;
-
-use super::{Ack, CongestionControl, Reno, Window};
+use super::reno::half;
+use super::{Ack, EcnFeedback, Window, WindowBased};
 
 /// 1, as alpha counts.
 const ONE: u32 = 1_024;
@@ -74,49 +73,60 @@ impl Dctcp {
     }
 }
 
-impl CongestionControl for Dctcp {
-    fn on_acked(&mut self, _window: &mut Window, _ack: &Ack) {}
-
-    fn on_echo(&mut self, snd_una: u32, snd_nxt: u32, delivered: u32, marked: u32) {
-        self.delivered += delivered;
-        self.marked += marked;
-        if snd_una >= self.end {
+impl WindowBased for Dctcp {
+    fn on_ecn_feedback(&mut self, feedback: &EcnFeedback) {
+        self.delivered += feedback.delivered;
+        self.marked += feedback.marked;
+        if feedback.snd_una >= self.end {
             self.end_window();
-            self.end = snd_nxt;
+            self.end = feedback.snd_nxt;
         }
     }
 
-    fn grow(&mut self, window: &mut Window, ack: &Ack, acked: u32) {
-        Reno.grow(window, ack, acked);
+    fn grow(&mut self, window: &mut Window, _ack: &Ack, acked: u64) {
+        window.grow_as_reno(window.segments_of(acked));
     }
 
-    fn ssthresh(&mut self, cwnd: u32) -> u32 {
-        let given = (u64::from(cwnd) * u64::from(self.alpha)) >> 11;
-        let left = u64::from(cwnd) - given;
-        u32::try_from(left).expect("less than cwnd").max(2)
+    fn ssthresh(&mut self, window: &Window) -> u64 {
+        let given = (u64::from(window.cwnd) * u64::from(self.alpha)) >> 11;
+        let left = u64::from(window.cwnd) - given;
+        let left = u32::try_from(left).expect("less than cwnd").max(2);
+        window.bytes_of(left)
     }
 
-    fn ssthresh_of_loss(&mut self, cwnd: u32) -> Option<u32> {
-        Some((cwnd / 2).max(2))
+    fn ssthresh_after_loss(&mut self, window: &Window) -> Option<u64> {
+        Some(window.bytes_of(half(window)))
     }
-
-    fn on_timeout(&mut self, _now: Instant, _snd_nxt: u32) {}
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const fn feedback(snd_una: u32, snd_nxt: u32, delivered: u32, marked: u32) -> EcnFeedback {
+        EcnFeedback {
+            snd_una,
+            snd_nxt,
+            delivered,
+            marked,
+        }
+    }
+
+    /// A window of segments of one byte.
+    const fn window(segments: u32) -> Window {
+        Window::new(segments, 1)
+    }
+
     /// alpha after windows of 100 segments of which so many were marked.
     fn alpha_after(marked: &[u32]) -> u32 {
         let mut cc = Dctcp::default();
         let mut una = 0;
         // The first acknowledgement ends a window that has hardly begun.
-        cc.on_echo(una, 100, 0, 0);
+        cc.on_ecn_feedback(&feedback(una, 100, 0, 0));
         for &m in marked {
             for n in 0..100 {
                 una += 1;
-                cc.on_echo(una, una + 100, 1, u32::from(n < m));
+                cc.on_ecn_feedback(&feedback(una, una + 100, 1, u32::from(n < m)));
             }
         }
         cc.alpha
@@ -156,7 +166,7 @@ mod tests {
                 alpha,
                 ..Dctcp::default()
             }
-            .ssthresh(100)
+            .ssthresh(&window(100))
         };
         assert_eq!([0, 102, 512, 1_024].map(cut), [100, 96, 75, 50]);
         // Measured on the kernel: 49 at alpha 794.
@@ -164,8 +174,8 @@ mod tests {
             alpha: 794,
             ..Dctcp::default()
         };
-        assert_eq!(cc.ssthresh(49), 31);
-        assert_eq!(cc.ssthresh_of_loss(49), Some(24));
-        assert_eq!(cc.ssthresh(2), 2);
+        assert_eq!(cc.ssthresh(&window(49)), 31);
+        assert_eq!(cc.ssthresh_after_loss(&window(49)), Some(24));
+        assert_eq!(cc.ssthresh(&window(2)), 2);
     }
 }

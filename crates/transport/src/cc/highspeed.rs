@@ -27,7 +27,7 @@
 //! | at most 72 | the table goes on to 73 | above 89053 segments |
 //! | the row of the last increase decides the decrease | the window's | none unless the window fell since |
 
-use super::{Ack, CongestionControl, Window};
+use super::{Ack, Window, WindowBased};
 
 /// The `HighSpeed` congestion controller.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,12 +36,10 @@ pub struct HighSpeed {
     row: usize,
 }
 
-impl CongestionControl for HighSpeed {
-    fn on_acked(&mut self, _window: &mut Window, _ack: &Ack) {}
-
-    fn grow(&mut self, window: &mut Window, _ack: &Ack, acked: u32) {
+impl WindowBased for HighSpeed {
+    fn grow(&mut self, window: &mut Window, _ack: &Ack, acked: u64) {
         if window.in_slow_start() {
-            window.slow_start(acked);
+            window.slow_start(window.segments_of(acked));
             return;
         }
         let above = ROWS.partition_point(|&(cwnd, _)| cwnd < window.cwnd);
@@ -53,10 +51,10 @@ impl CongestionControl for HighSpeed {
         }
     }
 
-    fn ssthresh(&mut self, cwnd: u32) -> u32 {
-        let given = u64::from(cwnd) * u64::from(ROWS[self.row].1) / 256;
-        let left = u64::from(cwnd) - given;
-        u32::try_from(left).expect("less than cwnd").max(2)
+    fn ssthresh(&mut self, window: &Window) -> u64 {
+        let given = u64::from(window.cwnd) * u64::from(ROWS[self.row].1) / 256;
+        let left = u64::from(window.cwnd) - given;
+        window.bytes_of(u32::try_from(left).expect("less than cwnd").max(2))
     }
 }
 
@@ -140,6 +138,7 @@ const ROWS: [(u32, u32); 72] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cc::Threshold;
     use sojourn_net::Instant;
 
     const ACK: Ack = Ack {
@@ -153,10 +152,9 @@ mod tests {
     };
 
     fn in_avoidance(cwnd: u32) -> Window {
-        Window {
-            ssthresh: 2,
-            ..Window::new(cwnd)
-        }
+        let mut window = Window::new(cwnd, 1);
+        window.ssthresh = Threshold::of_segments(2);
+        window
     }
 
     /// `b(w)` of RFC 3649 §7.
@@ -210,7 +208,7 @@ mod tests {
         for _ in 0..38 {
             cc.grow(&mut w, &ACK, 1);
         }
-        assert_eq!((w.cwnd, cc.ssthresh(38)), (39, 19));
+        assert_eq!((w.cwnd, cc.ssthresh(&Window::new(38, 1))), (39, 19));
     }
 
     #[test]
@@ -229,7 +227,7 @@ mod tests {
         let left = |cwnd| {
             let (mut cc, mut w) = (HighSpeed::default(), in_avoidance(cwnd));
             cc.grow(&mut w, &ACK, 1);
-            cc.ssthresh(cwnd)
+            cc.ssthresh(&Window::new(cwnd, 1))
         };
         // 112/256, 52/256 (row 30) and 24/256 (row 72) of it.
         assert_eq!([100, 10_661, 100_000].map(left), [57, 8_496, 90_625]);

@@ -29,7 +29,7 @@
 //! | moves only while the window limits sending | never more than a segment above the flight | the same for bulk transfers |
 //! | the echo of a delayed ACK is that of the first segment it covers | not TCP | up to a delayed ACK more in a sample; the least of four hides it |
 
-use super::{Ack, CongestionControl, Window};
+use super::{Ack, Window, WindowBased};
 
 /// Delay that LEDBAT adds, in ms.
 const TARGET: i64 = 100;
@@ -70,8 +70,8 @@ impl Default for Ledbat {
     }
 }
 
-impl CongestionControl for Ledbat {
-    fn on_acked(&mut self, _window: &mut Window, ack: &Ack) {
+impl WindowBased for Ledbat {
+    fn on_ack(&mut self, _window: &mut Window, ack: &Ack) {
         let round_trip = ack.rtt_micros.map(|rtt| rtt / 1_000);
         let Some(delay) = ack.one_way_ms.or(round_trip) else {
             return;
@@ -94,13 +94,13 @@ impl CongestionControl for Ledbat {
         }
     }
 
-    fn grow(&mut self, window: &mut Window, _ack: &Ack, acked: u32) {
+    fn grow(&mut self, window: &mut Window, _ack: &Ack, acked: u64) {
         // There is no slow start.
-        window.ssthresh = window.ssthresh.min(window.cwnd);
+        window.ssthresh.lower_to(window.cwnd);
         let Some(queued) = self.queuing_delay() else {
             return;
         };
-        self.credit += (TARGET - i64::from(queued)) * i64::from(acked);
+        self.credit += (TARGET - i64::from(queued)) * i64::from(window.segments_of(acked));
         let step = |window: &Window| TARGET * i64::from(window.cwnd);
         while self.credit >= step(window) {
             self.credit -= step(window);
@@ -114,9 +114,9 @@ impl CongestionControl for Ledbat {
         self.credit = self.credit.max(-step(window));
     }
 
-    fn ssthresh(&mut self, cwnd: u32) -> u32 {
+    fn ssthresh(&mut self, window: &Window) -> u64 {
         self.credit = 0;
-        (cwnd / 2).max(MIN_CWND)
+        window.bytes_of((window.cwnd / 2).max(MIN_CWND))
     }
 }
 
@@ -163,11 +163,11 @@ mod tests {
     /// The window after a window's worth of acknowledgements of one segment with this delay, by
     /// clocks that are `offset` apart; the base is 30 ms.
     fn after_a_window(offset: u32, delay: u32) -> u32 {
-        let (mut cc, mut w) = (Ledbat::default(), Window::new(100));
-        cc.on_acked(&mut w, &ack(0, offset.wrapping_add(30)));
+        let (mut cc, mut w) = (Ledbat::default(), Window::new(100, 1));
+        cc.on_ack(&mut w, &ack(0, offset.wrapping_add(30)));
         for n in 0..100 {
             let ack = ack(1_000 + n, offset.wrapping_add(delay));
-            cc.on_acked(&mut w, &ack);
+            cc.on_ack(&mut w, &ack);
             cc.grow(&mut w, &ack, 1);
         }
         w.cwnd
@@ -185,23 +185,23 @@ mod tests {
 
     #[test]
     fn the_window_does_not_fall_below_two() {
-        let (mut cc, mut w) = (Ledbat::default(), Window::new(3));
-        cc.on_acked(&mut w, &ack(0, 10));
+        let (mut cc, mut w) = (Ledbat::default(), Window::new(3, 1));
+        cc.on_ack(&mut w, &ack(0, 10));
         for n in 0..1_000 {
             let ack = ack(1_000 + n, 5_000);
-            cc.on_acked(&mut w, &ack);
+            cc.on_ack(&mut w, &ack);
             cc.grow(&mut w, &ack, 1);
         }
-        assert_eq!((w.cwnd, cc.ssthresh(2)), (2, 2));
+        assert_eq!((w.cwnd, cc.ssthresh(&Window::new(2, 1))), (2, 2));
     }
 
     #[test]
     fn a_larger_base_is_learnt_after_ten_minutes() {
         let mut cc = Ledbat::default();
-        let mut w = Window::new(10);
-        cc.on_acked(&mut w, &ack(0, 10));
+        let mut w = Window::new(10, 1);
+        cc.on_ack(&mut w, &ack(0, 10));
         for second in 1..=700 {
-            cc.on_acked(&mut w, &ack(1_000 * second, 70));
+            cc.on_ack(&mut w, &ack(1_000 * second, 70));
             let want = if second < 600 { 60 } else { 0 };
             assert_eq!(cc.queuing_delay(), Some(want), "after {second} s");
         }
@@ -210,13 +210,13 @@ mod tests {
     #[test]
     fn one_late_sample_of_four_does_not_count() {
         let mut cc = Ledbat::default();
-        let mut w = Window::new(10);
+        let mut w = Window::new(10, 1);
         for (tick, delay) in [(0, 20), (1, 60), (2, 21), (3, 22)] {
-            cc.on_acked(&mut w, &ack(tick, delay));
+            cc.on_ack(&mut w, &ack(tick, delay));
         }
         assert_eq!(cc.queuing_delay(), Some(0));
         // The first is older than a round trip of 50 ms now.
-        cc.on_acked(&mut w, &ack(51, 90));
+        cc.on_ack(&mut w, &ack(51, 90));
         assert_eq!(cc.queuing_delay(), Some(1));
     }
 }

@@ -2,6 +2,8 @@
 
 mod bbr;
 mod bbr3;
+mod bbr_common;
+mod contract;
 mod cubic;
 mod dctcp;
 mod highspeed;
@@ -11,14 +13,16 @@ mod progress;
 mod reno;
 mod slow_start;
 mod vegas;
+mod window;
 
 use std::fmt;
 use std::str::FromStr;
 
-use sojourn_net::Instant;
-
 pub use bbr::Bbr;
 pub use bbr3::Bbr3;
+pub use contract::{
+    Ack, BurstSize, EcnFeedback, ModelBased, Reduction, Resume, Timeout, WindowBased,
+};
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;
 pub use highspeed::HighSpeed;
@@ -29,153 +33,21 @@ pub use reno::Reno;
 pub(crate) use slow_start::HyStartPlusPlus;
 pub use slow_start::SlowStart;
 pub use vegas::Vegas;
+pub use window::{Threshold, Window};
 
-/// The window a controller steers, in segments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
-    /// Congestion window.
-    pub cwnd: u32,
-    /// Slow-start threshold; [`Window::UNSET`] until the first congestion.
-    pub ssthresh: u32,
-    /// Segments acknowledged towards the next increase in congestion avoidance.
-    pub cnt: u32,
+/// Chooses by the kind of controller: window-based or model-based.
+macro_rules! by_kind {
+    (window, $window:expr, $model:expr) => {
+        $window
+    };
+    (model, $window:expr, $model:expr) => {
+        $model
+    };
 }
 
-impl Window {
-    /// The threshold of a connection that has met no congestion.
-    pub const UNSET: u32 = 0x7fff_ffff;
-
-    /// A window of `cwnd` segments that has met no congestion.
-    pub const fn new(cwnd: u32) -> Self {
-        Self {
-            cwnd,
-            ssthresh: Self::UNSET,
-            cnt: 0,
-        }
-    }
-
-    /// Whether the window is below the threshold.
-    #[inline]
-    pub const fn in_slow_start(&self) -> bool {
-        self.cwnd < self.ssthresh
-    }
-
-    /// Slow start: one segment for each acknowledged one, up to the threshold. Returns what is
-    /// left of `acked`.
-    #[inline]
-    pub fn slow_start(&mut self, acked: u32) -> u32 {
-        let cwnd = (self.cwnd + acked).min(self.ssthresh);
-        let left = acked - (cwnd - self.cwnd);
-        self.cwnd = cwnd;
-        left
-    }
-
-    /// Additive increase: one segment for each `per` acknowledged.
-    #[inline]
-    pub fn additive_increase(&mut self, per: u32, acked: u32) {
-        if self.cnt >= per {
-            self.cnt = 0;
-            self.cwnd += 1;
-        }
-        self.cnt += acked;
-        if self.cnt >= per {
-            let steps = self.cnt / per;
-            self.cnt -= steps * per;
-            self.cwnd += steps;
-        }
-    }
-}
-
-/// What an acknowledgement told the sender, beyond the window.
-#[derive(Clone, Copy, Debug)]
-pub struct Ack {
-    /// When it arrived.
-    pub now: Instant,
-    /// The host's 1 ms tick then.
-    pub tick: u64,
-    /// RTT of the newest segment it acknowledged, in µs; `None` if only retransmitted data was.
-    pub rtt_micros: Option<u32>,
-    /// The peer's clock less what it echoes of this host's, in ms: the delay of the way there, and
-    /// a constant; `None` where nobody tells it.
-    pub one_way_ms: Option<u32>,
-    /// First segment not acknowledged.
-    pub snd_una: u32,
-    /// Next segment to be sent for the first time.
-    pub snd_nxt: u32,
-    /// The rate 1.2 or 2 windows a round trip would be, in bytes/s.
-    pub pacing_rate: u64,
-}
-
-/// Decides how much may be in flight; knows nothing of segments, timers or losses.
-///
-/// The sender calls `on_acked` for each acknowledgement before anything changes, `grow` when
-/// the window limited sending and no reduction is under way, `ssthresh` when congestion begins.
-pub trait CongestionControl {
-    /// An acknowledgement arrived; slow start may be ended here by lowering `window.ssthresh`.
-    fn on_acked(&mut self, window: &mut Window, ack: &Ack);
-
-    /// Lets the window grow by what `acked` segments earn.
-    fn grow(&mut self, window: &mut Window, ack: &Ack, acked: u32);
-
-    /// The threshold after congestion met at `cwnd`.
-    fn ssthresh(&mut self, cwnd: u32) -> u32;
-
-    /// With ECN, each acknowledgement before anything else changes: how many segments it delivered
-    /// and how many of them it says were marked.
-    fn on_echo(&mut self, _snd_una: u32, _snd_nxt: u32, _delivered: u32, _marked: u32) {}
-
-    /// The threshold after a loss met at `cwnd`, if a loss is not answered as a mark is.
-    fn ssthresh_of_loss(&mut self, _cwnd: u32) -> Option<u32> {
-        None
-    }
-
-    /// The retransmission timer expired; `ssthresh` has been asked before.
-    fn on_timeout(&mut self, _now: Instant, _snd_nxt: u32) {}
-
-    /// Sending resumes at tick `tick` after nothing was in flight since `last_sent`.
-    fn on_resume(&mut self, _tick: u64, _last_sent: u64) {}
-
-    /// Whether it sets window and pacing rate itself ([`CongestionControl::steer`]), from a model
-    /// of the path. `grow` is not asked then, `ssthresh` only tells that congestion begins, and
-    /// neither reductions nor pauses nor undoing change the window.
-    fn steers(&self) -> bool {
-        false
-    }
-
-    /// The handshake is over.
-    fn begin(&mut self, _window: &Window, _start: &Start) {}
-
-    /// An acknowledgement, with all it told of the path. Returns whether the controller holds
-    /// sending down, so that the rates to come say nothing of the path.
-    fn steer(&mut self, _window: &mut Window, _ack: &Ack, _progress: &Progress) -> bool {
-        false
-    }
-
-    /// The last reduction turned out to be unfounded.
-    fn on_undo(&mut self) {}
-
-    /// The application has something to send again and nothing is in flight.
-    fn on_restart(&mut self, _window: &mut Window, _now: Instant, _tick: u64) {}
-
-    /// How fast to send, in bytes/s, if it says so itself.
-    fn pacing_rate(&self) -> Option<u64> {
-        None
-    }
-
-    /// What is sent together takes 2^-n s at the pacing rate.
-    fn unit_shift(&self) -> u32 {
-        10
-    }
-
-    /// How many segments are sent together at least.
-    fn least_unit(&self) -> u32 {
-        2
-    }
-}
-
-/// Names the controllers, one line each: variant, name, what it holds, how it begins with a seed.
+/// Registers the controllers, one line each: kind, variant, name, type, construction from a seed.
 macro_rules! controllers {
-    ($($(#[$doc:meta])+ $kind:ident($name:literal, $held:ty) = $new:expr;)+) => {
+    ($($(#[$doc:meta])+ $family:ident $kind:ident($name:literal, $held:ty) = $new:expr;)+) => {
         /// Which controller.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum CcKind {
@@ -186,7 +58,7 @@ macro_rules! controllers {
             /// Every controller.
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$kind),+];
 
-            /// What Linux calls it.
+            /// The name in a specification, Linux's where it has the control.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$kind => $name,)+
@@ -194,14 +66,14 @@ macro_rules! controllers {
             }
         }
 
-        /// A controller, dispatched without indirection: it is asked on every acknowledgement.
+        /// A controller, dispatched without indirection: it is called on every acknowledgement.
         #[derive(Clone, Debug)]
         pub(crate) enum Controller {
             $($kind($held),)+
         }
 
         impl Controller {
-            /// The controller at a connection's beginning; what it draws by lot comes from `seed`.
+            /// The controller of a new connection; `seed` starts its random draws.
             pub(crate) fn new(kind: CcKind, seed: u64) -> Self {
                 match kind {
                     $(CcKind::$kind => {
@@ -212,10 +84,14 @@ macro_rules! controllers {
             }
         }
 
+        /// Calls what a window-based, else what a model-based controller does.
         macro_rules! dispatch {
-            ($self:ident, $cc:ident => $call:expr) => {
+            ($self:ident, $cc:ident => window $window:expr, model $model:expr) => {
                 match $self {
-                    $(Controller::$kind($cc) => $call,)+
+                    $(Controller::$kind($cc) => {
+                        let _: &_ = $cc;
+                        by_kind!($family, $window, $model)
+                    })+
                 }
             };
         }
@@ -224,27 +100,27 @@ macro_rules! controllers {
 
 controllers! {
     /// RFC 5681.
-    Reno("reno", Reno) = |_| Reno;
+    window Reno("reno", Reno) = |_| Reno;
     /// RFC 9438 with HyStart, Linux's default.
-    Cubic("cubic", Cubic) = |_| Cubic::default();
+    window Cubic("cubic", Cubic) = |_| Cubic::default();
     /// RFC 3649.
-    HighSpeed("highspeed", HighSpeed) = |_| HighSpeed::default();
+    window HighSpeed("highspeed", HighSpeed) = |_| HighSpeed::default();
     /// RFC 8257; both ends are ECN-capable throughout.
-    Dctcp("dctcp", Dctcp) = |_| Dctcp::default();
+    window Dctcp("dctcp", Dctcp) = |_| Dctcp::default();
     /// The L4S control of draft-briscoe-iccrg-prague-congestion-control.
-    Prague("prague", Box<Prague>) = |_| Box::default();
+    model Prague("prague", Box<Prague>) = |_| Box::default();
     /// BBR, version 1.
-    Bbr("bbr", Box<Bbr>) = |seed| Box::new(Bbr::new(seed));
+    model Bbr("bbr", Box<Bbr>) = |seed| Box::new(Bbr::new(seed));
     /// BBR, version 3.
-    Bbr3("bbr3", Box<Bbr3>) = |seed| Box::new(Bbr3::new(seed));
+    model Bbr3("bbr3", Box<Bbr3>) = |seed| Box::new(Bbr3::new(seed));
     /// Brakmo and Peterson's, as in Linux.
-    Vegas("vegas", Vegas) = |_| Vegas::default();
-    /// RFC 6817. Larger than the others, which should not pay for it.
-    Ledbat("ledbat", Box<Ledbat>) = |_| Box::default();
+    window Vegas("vegas", Vegas) = |_| Vegas::default();
+    /// RFC 6817. Boxed, since it is larger than the others.
+    window Ledbat("ledbat", Box<Ledbat>) = |_| Box::default();
 }
 
 impl CcKind {
-    /// The ways in which its slow start may end, its own first; none: no other than its own.
+    /// The slow-start exit heuristics it offers, its default first; none: there is no choice.
     pub const fn slow_starts(self) -> &'static [SlowStart] {
         use SlowStart::{HyStart, HyStartPlusPlus, Standard};
         match self {
@@ -254,30 +130,14 @@ impl CcKind {
         }
     }
 
-    /// Whether it lives on marks: it negotiates ECN unasked, and its peer echoes each CE.
+    /// Whether it depends on marks: it negotiates ECN in any case, and its peer echoes each CE.
     pub const fn needs_ecn(self) -> bool {
         matches!(self, Self::Dctcp | Self::Prague)
     }
 
-    /// Whether it must hear how many packets were marked (RFC 9768), and asks for L4S (RFC 9331).
+    /// Whether it depends on counts of marks (RFC 9768), and asks for L4S (RFC 9331).
     pub const fn needs_accurate_ecn(self) -> bool {
         matches!(self, Self::Prague)
-    }
-}
-
-impl Controller {
-    /// Transmissions will be paced.
-    pub(crate) const fn expect_pacing(&mut self) {
-        if let Self::Cubic(cubic) = self {
-            cubic.expect_pacing();
-        }
-    }
-
-    /// Slow start shall end in this way, which it knows.
-    pub(crate) const fn end_slow_start_by(&mut self, way: SlowStart) {
-        if let Self::Cubic(cubic) = self {
-            cubic.use_hystart(matches!(way, SlowStart::HyStart));
-        }
     }
 }
 
@@ -294,17 +154,18 @@ impl fmt::Display for CcKind {
     }
 }
 
-/// A name that is no congestion control.
+/// An unknown name of a congestion control.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownCc(String);
 
 impl fmt::Display for UnknownCc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no congestion control; there are ", self.0)?;
-        for (n, kind) in CcKind::ALL.iter().enumerate() {
-            write!(f, "{}{kind}", if n > 0 { ", " } else { "" })?;
-        }
-        Ok(())
+        let names = CcKind::ALL.map(CcKind::name).join(", ");
+        write!(
+            f,
+            "unknown congestion control {:?}; expected one of {names}",
+            self.0
+        )
     }
 }
 
@@ -320,55 +181,104 @@ impl FromStr for CcKind {
     }
 }
 
-impl CongestionControl for Controller {
+impl Controller {
+    /// Transmissions are paced.
+    pub(crate) const fn expect_pacing(&mut self) {
+        if let Self::Cubic(cubic) = self {
+            cubic.expect_pacing();
+        }
+    }
+
+    /// Selects a slow-start exit heuristic that the controller knows.
+    pub(crate) const fn select_slow_start(&mut self, chosen: SlowStart) {
+        if let Self::Cubic(cubic) = self {
+            cubic.use_hystart(matches!(chosen, SlowStart::HyStart));
+        }
+    }
+
+    /// Whether it is a [`ModelBased`] controller.
+    pub(crate) fn is_model_based(&self) -> bool {
+        dispatch!(self, cc => window false, model true)
+    }
+
+    /// [`WindowBased::on_ack`].
     #[inline]
-    fn on_acked(&mut self, window: &mut Window, ack: &Ack) {
-        dispatch!(self, cc => cc.on_acked(window, ack));
+    pub(crate) fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+        dispatch!(self, cc => window cc.on_ack(window, ack), model ());
     }
+
+    /// [`WindowBased::on_ecn_feedback`]; model-based controllers have it from [`Progress`].
     #[inline]
-    fn grow(&mut self, window: &mut Window, ack: &Ack, acked: u32) {
-        dispatch!(self, cc => cc.grow(window, ack, acked));
+    pub(crate) fn on_ecn_feedback(&mut self, feedback: &EcnFeedback) {
+        dispatch!(self, cc => window cc.on_ecn_feedback(feedback), model ());
     }
-    fn ssthresh(&mut self, cwnd: u32) -> u32 {
-        dispatch!(self, cc => cc.ssthresh(cwnd))
-    }
-    fn on_echo(&mut self, snd_una: u32, snd_nxt: u32, delivered: u32, marked: u32) {
-        dispatch!(self, cc => cc.on_echo(snd_una, snd_nxt, delivered, marked));
-    }
-    fn ssthresh_of_loss(&mut self, cwnd: u32) -> Option<u32> {
-        dispatch!(self, cc => cc.ssthresh_of_loss(cwnd))
-    }
-    fn on_timeout(&mut self, now: Instant, snd_nxt: u32) {
-        dispatch!(self, cc => cc.on_timeout(now, snd_nxt));
-    }
-    fn on_resume(&mut self, tick: u64, last_sent: u64) {
-        dispatch!(self, cc => cc.on_resume(tick, last_sent));
-    }
-    fn steers(&self) -> bool {
-        dispatch!(self, cc => cc.steers())
-    }
-    fn begin(&mut self, window: &Window, start: &Start) {
-        dispatch!(self, cc => cc.begin(window, start));
-    }
-    fn steer(&mut self, window: &mut Window, ack: &Ack, progress: &Progress) -> bool {
-        dispatch!(self, cc => cc.steer(window, ack, progress))
-    }
-    fn on_undo(&mut self) {
-        dispatch!(self, cc => cc.on_undo());
-    }
-    fn on_restart(&mut self, window: &mut Window, now: Instant, tick: u64) {
-        dispatch!(self, cc => cc.on_restart(window, now, tick));
-    }
+
+    /// [`WindowBased::grow`].
     #[inline]
-    fn pacing_rate(&self) -> Option<u64> {
-        dispatch!(self, cc => cc.pacing_rate())
+    pub(crate) fn grow(&mut self, window: &mut Window, ack: &Ack, acked: u64) {
+        dispatch!(self, cc => window cc.grow(window, ack, acked), model ());
     }
+
+    /// The threshold as a reduction begins.
+    pub(crate) fn ssthresh(&mut self, window: &Window) -> Threshold {
+        dispatch!(self, cc =>
+            window threshold(window, cc.ssthresh(window)),
+            model cc.on_reduction(window, Reduction::Begins).unwrap_or(window.ssthresh)
+        )
+    }
+
+    /// The threshold after a loss, if a loss is not answered like a mark.
+    pub(crate) fn ssthresh_after_loss(&mut self, window: &Window) -> Option<Threshold> {
+        dispatch!(self, cc =>
+            window cc.ssthresh_after_loss(window).map(|bytes| threshold(window, bytes)),
+            model cc.on_reduction(window, Reduction::Loss)
+        )
+    }
+
+    /// The retransmission timer expired.
+    pub(crate) fn on_timeout(&mut self, timeout: &Timeout) {
+        dispatch!(self, cc => window cc.on_timeout(timeout), model cc.on_timeout());
+    }
+
+    /// [`WindowBased::on_resume`].
+    pub(crate) fn on_resume(&mut self, resume: &Resume) {
+        dispatch!(self, cc => window cc.on_resume(resume), model ());
+    }
+
+    /// [`ModelBased::on_start`].
+    pub(crate) fn on_start(&mut self, window: &Window, start: &Start) {
+        dispatch!(self, cc => window (), model cc.on_start(window, start));
+    }
+
+    /// [`ModelBased::update`].
+    pub(crate) fn update(&mut self, window: &mut Window, ack: &Ack, progress: &Progress) -> bool {
+        dispatch!(self, cc => window false, model cc.update(window, ack, progress))
+    }
+
+    /// [`ModelBased::on_undo`].
+    pub(crate) fn on_undo(&mut self) {
+        dispatch!(self, cc => window (), model cc.on_undo());
+    }
+
+    /// [`ModelBased::on_restart`].
+    pub(crate) fn on_restart(&mut self, window: &mut Window, resume: &Resume) {
+        dispatch!(self, cc => window (), model cc.on_restart(window, resume));
+    }
+
+    /// The controller's own pacing rate in bytes/s, for segments of `mss` bytes.
     #[inline]
-    fn unit_shift(&self) -> u32 {
-        dispatch!(self, cc => cc.unit_shift())
+    pub(crate) fn pacing_rate(&self, mss: u32) -> Option<u64> {
+        dispatch!(self, cc => window None, model cc.pacing_rate(mss))
     }
+
+    /// How many segments leave together.
     #[inline]
-    fn least_unit(&self) -> u32 {
-        dispatch!(self, cc => cc.least_unit())
+    pub(crate) fn burst_size(&self) -> BurstSize {
+        dispatch!(self, cc => window BurstSize::DEFAULT, model cc.burst_size())
     }
+}
+
+/// A threshold of `bytes`.
+fn threshold(window: &Window, bytes: u64) -> Threshold {
+    Threshold::of_segments(window.segments_of(bytes))
 }

@@ -31,7 +31,8 @@
 
 use sojourn_net::Instant;
 
-use super::{Ack, CongestionControl, Progress, Start, Window};
+use super::bbr_common::scale_rate;
+use super::{Ack, BurstSize, ModelBased, Progress, Reduction, Start, Threshold, Window};
 use crate::segment::MSS;
 
 /// The round trip that shorter ones behave as, in µs.
@@ -50,13 +51,11 @@ pub struct Prague {
     prior_cwnd: f64,
     /// Part of the segments marked.
     alpha: f64,
-    /// Marks were seen: the path has an AQM, and alpha a meaning.
+    /// A mark was seen: the path has an AQM, and alpha is meaningful.
     saw_ce: bool,
-    /// Delivered and marked in this virtual round trip.
+    /// Segments delivered and marked in this virtual round trip.
     delivered: u32,
     marked: u32,
-    /// What the acknowledgement under way told.
-    heard: Option<(u32, u32)>,
     round_end: Instant,
     /// Marks before this have been answered.
     answered_until: Instant,
@@ -74,7 +73,6 @@ impl Default for Prague {
             saw_ce: false,
             delivered: 0,
             marked: 0,
-            heard: None,
             round_end: Instant::ZERO,
             answered_until: Instant::ZERO,
             srtt8: 0,
@@ -141,45 +139,8 @@ fn whole(window: f64) -> u32 {
     window.min(1e9) as u32
 }
 
-impl CongestionControl for Prague {
-    fn on_acked(&mut self, _window: &mut Window, ack: &Ack) {
-        if let Some(rtt) = ack.rtt_micros {
-            self.sample(rtt.clamp(1, 60_000_000));
-        }
-    }
-
-    fn grow(&mut self, _window: &mut Window, _ack: &Ack, _acked: u32) {}
-
-    fn on_echo(&mut self, _snd_una: u32, _snd_nxt: u32, delivered: u32, marked: u32) {
-        self.heard = Some((delivered, marked));
-    }
-
-    fn ssthresh(&mut self, _cwnd: u32) -> u32 {
-        // Marks are answered in `steer`, losses in `ssthresh_of_loss`.
-        self.whole().max(2)
-    }
-
-    fn ssthresh_of_loss(&mut self, _cwnd: u32) -> Option<u32> {
-        self.prior_cwnd = self.cwnd;
-        self.cwnd = (self.cwnd / 2.0).max(MIN_CWND);
-        self.ssthresh = self.cwnd;
-        Some(self.whole())
-    }
-
-    fn on_timeout(&mut self, _now: Instant, _snd_nxt: u32) {
-        self.cwnd = 1.0;
-    }
-
-    fn on_undo(&mut self) {
-        self.cwnd = self.cwnd.max(self.prior_cwnd);
-        self.ssthresh = self.ssthresh.max(self.cwnd);
-    }
-
-    fn steers(&self) -> bool {
-        true
-    }
-
-    fn begin(&mut self, window: &Window, start: &Start) {
+impl ModelBased for Prague {
+    fn on_start(&mut self, window: &Window, start: &Start) {
         self.cwnd = f64::from(window.cwnd);
         if start.measured {
             self.sample(start.rtt_micros);
@@ -187,16 +148,21 @@ impl CongestionControl for Prague {
         self.round_end = start.now + self.rtt_virt();
     }
 
-    fn steer(&mut self, window: &mut Window, ack: &Ack, progress: &Progress) -> bool {
-        let unheard = (progress.newly_delivered, 0);
-        let (delivered, marked) = self.heard.take().unwrap_or(unheard);
+    fn update(&mut self, window: &mut Window, ack: &Ack, progress: &Progress) -> bool {
+        if let Some(rtt) = ack.rtt_micros {
+            self.sample(rtt.clamp(1, 60_000_000));
+        }
+        let (delivered, marked) = match progress.ecn {
+            Some(feedback) => (feedback.delivered, feedback.marked),
+            None => (progress.newly_delivered, 0),
+        };
         self.delivered += delivered;
         self.marked += marked;
         self.saw_ce |= marked > 0;
         if ack.now >= self.round_end {
             self.end_round(ack.now);
         }
-        // What does not fill half of the window shows nothing of a larger one.
+        // A flight below half the window says nothing about a larger one.
         if 2 * progress.prior_in_flight > window.cwnd {
             self.grow_by(delivered.saturating_sub(marked));
         }
@@ -205,33 +171,55 @@ impl CongestionControl for Prague {
         }
         window.cwnd = self.whole();
         if self.ssthresh.is_finite() {
-            window.ssthresh = whole(self.ssthresh);
+            window.ssthresh = Threshold::of_segments(whole(self.ssthresh));
         }
         false
     }
 
-    fn pacing_rate(&self) -> Option<u64> {
+    fn on_reduction(&mut self, _window: &Window, reduction: Reduction) -> Option<Threshold> {
+        let segments = match reduction {
+            // `update` answers marks.
+            Reduction::Begins => self.whole().max(2),
+            Reduction::Loss => {
+                self.prior_cwnd = self.cwnd;
+                self.cwnd = (self.cwnd / 2.0).max(MIN_CWND);
+                self.ssthresh = self.cwnd;
+                self.whole()
+            }
+        };
+        Some(Threshold::of_segments(segments))
+    }
+
+    fn on_timeout(&mut self) {
+        self.cwnd = 1.0;
+    }
+
+    fn on_undo(&mut self) {
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        self.ssthresh = self.ssthresh.max(self.cwnd);
+    }
+
+    fn pacing_rate(&self, mss: u32) -> Option<u64> {
         if self.srtt8 == 0 {
             return None;
         }
         let doubling = if self.cwnd < self.ssthresh { 2 } else { 1 };
         let per_second = u64::from(self.whole()) * u64::from(MSS) * 1_000_000 * doubling;
-        Some(per_second / u64::from(self.srtt().max(1)))
+        Some(scale_rate(per_second / u64::from(self.srtt().max(1)), mss))
     }
 
-    fn unit_shift(&self) -> u32 {
-        12
-    }
-
-    fn least_unit(&self) -> u32 {
-        1
+    fn burst_size(&self) -> BurstSize {
+        BurstSize {
+            pacing_shift: 12,
+            min_tso_segs: 1,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cc::Ack;
+    use crate::cc::{Ack, EcnFeedback};
 
     /// A connection whose window of segments is acknowledged each round trip.
     struct Rounds {
@@ -243,8 +231,8 @@ mod tests {
 
     impl Rounds {
         fn new(cwnd: u32, rtt_micros: u32) -> Self {
-            let (mut cc, window) = (Prague::default(), Window::new(cwnd));
-            cc.begin(
+            let (mut cc, window) = (Prague::default(), Window::new(cwnd, 1_448));
+            cc.on_start(
                 &window,
                 &Start {
                     now: Instant::ZERO,
@@ -277,14 +265,18 @@ mod tests {
                     snd_nxt: 0,
                     pacing_rate: 0,
                 };
-                self.cc.on_acked(&mut self.window, &ack);
-                self.cc.on_echo(0, 0, 1, u32::from(n < marked));
                 let progress = Progress {
                     newly_delivered: 1,
                     prior_in_flight: flight,
+                    ecn: Some(EcnFeedback {
+                        snd_una: 0,
+                        snd_nxt: 0,
+                        delivered: 1,
+                        marked: u32::from(n < marked),
+                    }),
                     ..Progress::at(self.now)
                 };
-                self.cc.steer(&mut self.window, &ack, &progress);
+                self.cc.update(&mut self.window, &ack, &progress);
             }
         }
     }
@@ -295,14 +287,14 @@ mod tests {
         rounds.round(0);
         rounds.round(0);
         assert_eq!(
-            (rounds.window.cwnd, rounds.window.ssthresh),
-            (40, Window::UNSET)
+            (rounds.window.cwnd, rounds.window.ssthresh.segments()),
+            (40, None)
         );
         rounds.round(1);
         // Half, and what the 39 unmarked segments of the round add to it.
         let grown = rounds.window.cwnd;
         assert!((20..=22).contains(&grown), "{grown}");
-        assert_eq!(rounds.window.ssthresh, 20);
+        assert_eq!(rounds.window.ssthresh.segments(), Some(20));
     }
 
     #[test]
@@ -344,11 +336,12 @@ mod tests {
     #[test]
     fn a_loss_halves_and_undoing_takes_that_back() {
         let mut rounds = Rounds::new(100, 50_000);
-        assert_eq!(rounds.cc.ssthresh_of_loss(100), Some(50));
+        let reduced = rounds.cc.on_reduction(&rounds.window, Reduction::Loss);
+        assert_eq!(reduced, Some(Threshold::of_segments(50)));
         rounds.cc.on_undo();
         assert_eq!(rounds.cc.whole(), 100);
-        rounds.cc.ssthresh_of_loss(100);
-        rounds.cc.on_timeout(rounds.now, 0);
+        rounds.cc.on_reduction(&rounds.window, Reduction::Loss);
+        rounds.cc.on_timeout();
         assert_eq!((rounds.cc.whole(), rounds.cc.ssthresh), (1, 50.0));
     }
 }

@@ -1,8 +1,10 @@
-//! What a controller that models the path is told.
+//! What a model-based controller learns from acknowledgements.
 
 use sojourn_net::Instant;
 
-/// How fast the path delivered, of the newest segment an acknowledgement delivered.
+use super::contract::EcnFeedback;
+
+/// Delivery-rate sample of the newest segment an acknowledgement delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSample {
     /// Segments delivered when it was sent.
@@ -19,12 +21,12 @@ pub struct RateSample {
     pub lost_since: u64,
 }
 
-/// What losses are being repaired.
+/// Which losses are being repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Episode {
     /// None.
     None,
-    /// Those that acknowledgements told of.
+    /// Those that acknowledgements reported.
     Recovery,
     /// Those of a time-out.
     Loss,
@@ -37,7 +39,7 @@ pub struct Start {
     pub now: Instant,
     /// The host's 1 ms tick then.
     pub tick: u64,
-    /// RTT of the handshake, in µs; before any was measured, which 0-RTT is, what is assumed of it.
+    /// RTT of the handshake, in µs; with 0-RTT, before any was measured, an assumed one.
     pub rtt_micros: u32,
     /// It was measured.
     pub measured: bool,
@@ -46,8 +48,8 @@ pub struct Start {
 }
 
 impl Start {
-    /// What a control that models the path takes for the RTT when it first sets its rate: one that was not
-    /// measured is taken for short, as in Linux and in the draft of version 3, lest the first window wait.
+    /// The RTT from which BBR computes its first rate. Without a measurement it is short, as in Linux and in
+    /// the draft of version 3, so that the first window does not wait.
     pub(super) const fn pacing_rtt_micros(&self) -> u32 {
         const NOMINAL: u32 = 1_000;
         match (self.measured, self.rtt_micros) {
@@ -65,7 +67,7 @@ pub struct Progress {
     pub delivered: u64,
     /// Segments ever deemed lost.
     pub lost: u64,
-    /// When a segment was last heard to be delivered.
+    /// When a delivery was last acknowledged.
     pub delivered_at: Instant,
     /// Segments this acknowledgement delivered.
     pub newly_delivered: u32,
@@ -75,14 +77,16 @@ pub struct Progress {
     pub prior_in_flight: u32,
     /// Segments in flight now.
     pub in_flight: u32,
-    /// When pacing lets the next unit go.
+    /// When pacing releases the next burst.
     pub next_departure: Instant,
     /// What is being repaired.
     pub episode: Episode,
-    /// The acknowledgement may have been delayed: its RTT shows no minimum.
+    /// The acknowledgement may have been delayed: its RTT is not a minimum.
     pub ack_delayed: bool,
-    /// How fast the path delivered.
+    /// The delivery rate, if the acknowledgement gives a valid sample.
     pub sample: Option<RateSample>,
+    /// ECN feedback; `None` without ECN.
+    pub ecn: Option<EcnFeedback>,
 }
 
 #[cfg(test)]
@@ -101,6 +105,7 @@ impl Progress {
             episode: Episode::None,
             ack_delayed: false,
             sample: None,
+            ecn: None,
         }
     }
 }

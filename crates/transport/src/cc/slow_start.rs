@@ -1,4 +1,4 @@
-//! How slow start ends, where that is an option; HyStart++.
+//! Slow-start exit heuristics; HyStart++.
 //!
 //! # Source
 //!
@@ -12,7 +12,7 @@
 //! conservative      growth is a quarter;
 //!                   back to slow start if 8 samples of a round are all below those that began it;
 //!                   after 5 rounds ssthresh = cwnd
-//! both              at most 8 segments count of those that an acknowledgement covers, if nothing paces
+//! both              without pacing, at most 8 segments per acknowledgement count
 //! ```
 //!
 //! After the first congestion slow start is the standard one.
@@ -27,22 +27,22 @@ use std::fmt;
 
 use super::{Ack, Window};
 
-/// How slow start ends, besides by congestion.
+/// Slow-start exit heuristic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SlowStart {
-    /// Not at all (RFC 5681).
+    /// None: slow start ends by congestion (RFC 5681).
     Standard,
-    /// When an ACK train is long or the delay has grown, as Linux has it in CUBIC.
+    /// A long ACK train or a grown delay, as in Linux's CUBIC.
     HyStart,
-    /// When the delay has grown, and stays (RFC 9406).
+    /// A grown delay that persists (RFC 9406).
     HyStartPlusPlus,
 }
 
 impl SlowStart {
-    /// Every way.
+    /// Every heuristic.
     pub const ALL: [Self; 3] = [Self::Standard, Self::HyStart, Self::HyStartPlusPlus];
 
-    /// What a scenario calls it.
+    /// The name in a scenario.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Standard => "standard",
@@ -58,18 +58,18 @@ impl fmt::Display for SlowStart {
     }
 }
 
-/// Least and most growth of the delay that counts, in µs.
+/// Least and greatest threshold of the growth of the delay, in µs.
 const MIN_RTT_THRESH: u32 = 4_000;
 const MAX_RTT_THRESH: u32 = 16_000;
-/// The growth that counts is this part of the RTT.
+/// The threshold is this part of the RTT.
 const MIN_RTT_DIVISOR: u32 = 8;
-/// How many RTT samples of a round make its minimum.
+/// RTT samples of a round from which its minimum counts.
 const N_RTT_SAMPLE: u32 = 8;
-/// By how much slow start grows less fast when it is conservative.
+/// Conservative slow start grows slower by this factor.
 const CSS_GROWTH_DIVISOR: u32 = 4;
-/// How many rounds it is so.
+/// Rounds of conservative slow start.
 const CSS_ROUNDS: u32 = 5;
-/// Most segments of an acknowledgement that count (`L`) where they leave as acknowledgements come.
+/// Most segments of an acknowledgement that count (`L`), without pacing.
 const LIMIT: u32 = 8;
 
 /// HyStart++ in the first slow start of a connection.
@@ -83,7 +83,7 @@ pub(crate) struct HyStartPlusPlus {
     last_round_min_rtt: Option<u32>,
     current_round_min_rtt: Option<u32>,
     rtt_sample_count: u32,
-    /// Of conservative slow start, if it has begun.
+    /// Conservative slow start, if it has begun.
     css: Option<Css>,
     /// Segments acknowledged towards the next one of conservative slow start.
     remainder: u32,
@@ -96,8 +96,8 @@ struct Css {
 }
 
 impl HyStartPlusPlus {
-    /// Of a connection that has not begun. What is paced leaves no burst behind, however much an
-    /// acknowledgement covers.
+    /// A connection that has sent nothing. With pacing an acknowledgement causes no burst, however much it
+    /// covers, so that all of it counts.
     pub(crate) const fn new(paced: bool) -> Self {
         Self {
             limit: if paced { u32::MAX } else { LIMIT },
@@ -111,13 +111,13 @@ impl HyStartPlusPlus {
     }
 
     /// An acknowledgement arrived in slow start, which may end here.
-    pub(crate) fn on_acked(&mut self, window: &mut Window, ack: &Ack) {
+    pub(crate) fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         if ack.snd_una > self.window_end {
             self.begin_round(ack.snd_nxt);
             if let Some(css) = &mut self.css {
                 css.rounds += 1;
                 if css.rounds > CSS_ROUNDS {
-                    window.ssthresh = window.cwnd;
+                    window.end_slow_start();
                     return;
                 }
             }
@@ -180,7 +180,7 @@ mod tests {
         fn new() -> Self {
             Self {
                 hystart: HyStartPlusPlus::new(false),
-                window: Window::new(16),
+                window: Window::new(16, 1_448),
                 una: 0,
             }
         }
@@ -201,7 +201,7 @@ mod tests {
                     pacing_rate: 0,
                 };
                 if self.window.in_slow_start() {
-                    self.hystart.on_acked(&mut self.window, &ack);
+                    self.hystart.on_ack(&mut self.window, &ack);
                 }
                 if self.window.in_slow_start() {
                     self.window.cwnd += self.hystart.counts(1);
@@ -220,7 +220,7 @@ mod tests {
         let rest = [50; 5].map(|ms| rounds.pass(ms));
         assert!(rest[..4].iter().all(|n| (24..=25).contains(n)), "{rest:?}");
         assert!(rest[4] <= 2, "{rest:?}");
-        assert_eq!(rounds.window.ssthresh, rounds.window.cwnd);
+        assert_eq!(rounds.window.ssthresh.segments(), Some(rounds.window.cwnd));
     }
 
     #[test]
@@ -230,7 +230,7 @@ mod tests {
             let grown = rounds.pass(rtt);
             assert_eq!(grown < 99, slow, "{grown} % at {rtt} ms");
         }
-        assert!(rounds.window.ssthresh == Window::UNSET);
+        assert!(!rounds.window.ssthresh.is_set());
     }
 
     #[test]

@@ -28,7 +28,8 @@
 //! | α 2, β 4, γ 1, as Linux | paper: 2 and 4, or 1 and 3 | – |
 //! | loss as Reno | paper: its own finer time-outs | the sender's RACK finds losses sooner than either |
 
-use super::{Ack, CongestionControl, Reno, Window};
+use super::reno::half;
+use super::{Ack, Resume, Window, WindowBased};
 
 /// Fewer segments queued than this: the window grows.
 const ALPHA: u32 = 2;
@@ -62,8 +63,8 @@ impl Default for Vegas {
     }
 }
 
-impl CongestionControl for Vegas {
-    fn on_acked(&mut self, _window: &mut Window, ack: &Ack) {
+impl WindowBased for Vegas {
+    fn on_ack(&mut self, _window: &mut Window, ack: &Ack) {
         if let Some(rtt) = ack.rtt_micros {
             let rtt = rtt.max(1);
             self.base_rtt = self.base_rtt.min(rtt);
@@ -72,7 +73,8 @@ impl CongestionControl for Vegas {
         }
     }
 
-    fn grow(&mut self, window: &mut Window, ack: &Ack, acked: u32) {
+    fn grow(&mut self, window: &mut Window, ack: &Ack, acked: u64) {
+        let acked = window.segments_of(acked);
         match self.round_end {
             Some(end) if ack.snd_una <= end => {
                 if window.in_slow_start() {
@@ -84,18 +86,18 @@ impl CongestionControl for Vegas {
                 self.begin_round(ack.snd_nxt);
             }
             Some(_) | None => {
-                Reno.grow(window, ack, acked);
+                window.grow_as_reno(acked);
                 self.begin_round(ack.snd_nxt);
             }
         }
     }
 
-    fn ssthresh(&mut self, cwnd: u32) -> u32 {
+    fn ssthresh(&mut self, window: &Window) -> u64 {
         self.round_end = None;
-        Reno.ssthresh(cwnd)
+        window.bytes_of(half(window))
     }
 
-    fn on_resume(&mut self, _tick: u64, _last_sent: u64) {
+    fn on_resume(&mut self, _resume: &Resume) {
         // The path may be another one after a pause.
         *self = Self::default();
     }
@@ -130,20 +132,20 @@ impl Vegas {
         window.cwnd = window.cwnd.max(2);
         // As after any other growth, the threshold does not fall far behind the window.
         if !window.in_slow_start() {
-            let three_quarters = window.cwnd / 2 + window.cwnd / 4;
-            window.ssthresh = window.ssthresh.max(three_quarters);
+            window.remember_three_quarters();
         }
     }
 }
 
 /// Leaves slow start, or stays out of it.
 fn lower_threshold(window: &mut Window) {
-    window.ssthresh = window.ssthresh.min(window.cwnd.max(3) - 1);
+    window.ssthresh.lower_to(window.cwnd.max(3) - 1);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cc::Threshold;
     use sojourn_net::Instant;
 
     const BASE: u32 = 50_000;
@@ -163,7 +165,7 @@ mod tests {
                 snd_nxt: *una + window.cwnd,
                 pacing_rate: 0,
             };
-            vegas.on_acked(window, &ack);
+            vegas.on_ack(window, &ack);
             vegas.grow(window, &ack, 2);
             largest = largest.max(window.cwnd);
         }
@@ -173,10 +175,8 @@ mod tests {
     /// The window after ten rounds in avoidance with so many tenths of a segment queued, from 100.
     fn after_ten_rounds(tenths: u32) -> u32 {
         let (mut vegas, mut una) = (Vegas::default(), 0);
-        let mut window = Window {
-            ssthresh: 50,
-            ..Window::new(100)
-        };
+        let mut window = Window::new(100, 1);
+        window.ssthresh = Threshold::of_segments(50);
         round(&mut vegas, &mut window, &mut una, BASE);
         window.cwnd = 100;
         for _ in 0..10 {
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn slow_start_ends_at_what_fits_the_path() {
         let (mut vegas, mut una) = (Vegas::default(), 0);
-        let mut window = Window::new(10);
+        let mut window = Window::new(10, 1);
         for _ in 0..4 {
             round(&mut vegas, &mut window, &mut una, BASE);
         }
@@ -211,23 +211,25 @@ mod tests {
             largest = largest.max(round(&mut vegas, &mut window, &mut una, 2 * BASE));
         }
         assert_eq!(
-            (window.cwnd, window.ssthresh),
-            (largest / 2 + 1, largest / 2)
+            (window.cwnd, window.ssthresh.segments()),
+            (largest / 2 + 1, Some(largest / 2))
         );
     }
 
     #[test]
     fn congestion_halves_and_idleness_forgets_the_path() {
         let (mut vegas, mut una) = (Vegas::default(), 0);
-        let mut window = Window {
-            ssthresh: 20,
-            ..Window::new(40)
-        };
+        let mut window = Window::new(40, 1);
+        window.ssthresh = Threshold::of_segments(20);
         round(&mut vegas, &mut window, &mut una, BASE);
-        assert_eq!(vegas.ssthresh(40), 20);
+        assert_eq!(vegas.ssthresh(&Window::new(40, 1)), 20);
         assert_eq!(vegas.round_end, None);
         assert_eq!(vegas.base_rtt, BASE);
-        vegas.on_resume(0, 0);
+        vegas.on_resume(&Resume {
+            now: Instant::ZERO,
+            tick: 0,
+            last_sent_tick: 0,
+        });
         assert_eq!(vegas.base_rtt, u32::MAX);
     }
 }

@@ -14,13 +14,13 @@
 //!                                                    most the initial window
 //! ```
 //!
-//! A controller that models the path (`bbr`, `bbr3`, `prague`) sets window and rate itself, and is paced in
-//! any case. The counts of marks that come with acknowledgements (RFC 9000 §13.4) are what `dctcp` and
-//! `prague` live on: both make all packets ECN-capable, `prague` with ECT(1). `dctcp` answers marks as above,
-//! by what it has counted, `prague` each on its own.
+//! A model-based controller (`bbr`, `bbr3`, `prague`) sets window and rate itself, and is always paced.
+//! `dctcp` and `prague` use the counts of marks in acknowledgements (RFC 9000 §13.4): both make all packets
+//! ECN-capable, `prague` with ECT(1). `dctcp` answers marks as above, by the fraction marked; `prague`
+//! answers each.
 //!
-//! What is repaired, which `bbr` and `bbr3` ask for, is repaired until a packet sent after it began is
-//! acknowledged; only then do they take back their window.
+//! A loss episode, which `bbr` and `bbr3` need, lasts until a packet sent after it began is acknowledged;
+//! only then do they restore their window.
 //!
 //! The window grows by what is acknowledged of packets sent after recovery began, while it, and
 //! not the application, limits sending (§7.8).
@@ -29,20 +29,19 @@ use sojourn_net::{Duration, Instant};
 
 use super::{Params, SMALLEST_DATAGRAM};
 use crate::cc::{
-    Ack, CongestionControl, Controller, Episode, HyStartPlusPlus, Progress, SlowStart, Start,
-    Window,
+    Ack, Controller, EcnFeedback, Episode, HyStartPlusPlus, Progress, Resume, SlowStart, Start,
+    Timeout, Window,
 };
-use crate::segment::MSS;
 
 /// In nanoseconds.
 const SECOND: u64 = 1_000_000_000;
-/// A controller's own rate is paced in bursts of so many datagrams.
+/// Burst at a controller's own rate, in datagrams.
 const OWN_BURST: u64 = 2;
 
 /// kMinimumWindow, in datagrams.
 const MIN_WINDOW: u32 = 2;
 
-/// What tells of congestion.
+/// A congestion signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
     /// A packet was lost.
@@ -58,12 +57,10 @@ pub(super) struct Congestion {
     window: Window,
     /// HyStart++, until slow start first ends.
     hystart: Option<HyStartPlusPlus>,
-    /// Bytes of a full-sized datagram, which is a small one until the handshake is confirmed.
-    unit: u32,
     /// Bytes acknowledged that have not counted as a datagram yet.
     remainder: u64,
     in_flight: u64,
-    /// The controller hears how many packets were marked, and answers that itself.
+    /// The controller counts marks, and answers them itself.
     counts_marks: bool,
     /// Packets sent before this have had their answer.
     recovery: Option<Instant>,
@@ -77,28 +74,28 @@ pub(super) struct Congestion {
 
 impl Congestion {
     pub(super) fn new(params: &Params) -> Self {
-        let unit = params.max_datagram.min(SMALLEST_DATAGRAM).into();
+        // Datagrams are small until the handshake is confirmed.
+        let mss = params.max_datagram.min(SMALLEST_DATAGRAM).into();
         let mut cc = Controller::new(params.cc, params.seed);
         let way = params.slow_start();
         if let Some(way) = way {
-            cc.end_slow_start_by(way);
+            cc.select_slow_start(way);
         }
-        let burst = if cc.steers() {
+        let burst = if cc.is_model_based() {
             OWN_BURST
         } else {
             params.initial_window.into()
         };
-        let burst = burst * u64::from(unit);
-        let paced = params.pacing || cc.steers();
+        let burst = burst * u64::from(mss);
+        let paced = params.pacing || cc.is_model_based();
         if paced {
             cc.expect_pacing();
         }
         let plus_plus = way == Some(SlowStart::HyStartPlusPlus);
         Self {
             cc,
-            window: Window::new(params.initial_window),
+            window: Window::new(params.initial_window, mss),
             hystart: plus_plus.then(|| HyStartPlusPlus::new(paced)),
-            unit,
             remainder: 0,
             in_flight: 0,
             counts_marks: params.cc.needs_accurate_ecn(),
@@ -114,38 +111,48 @@ impl Congestion {
         }
     }
 
-    /// Datagrams have `unit` bytes from now on, and the window as many of them as before (RFC 9002 §7.2).
-    pub(super) fn enlarge(&mut self, unit: u16) {
-        let before = std::mem::replace(&mut self.unit, unit.into());
+    /// Datagrams have `mss` bytes from now on, and the window as many of them as before (RFC 9002 §7.2).
+    pub(super) fn enlarge(&mut self, mss: u16) {
+        let before = self.window.mss();
+        self.window.set_mss(mss.into());
         if let Some(pacer) = &mut self.pacer {
-            pacer.burst = pacer.burst / u64::from(before) * u64::from(unit);
+            pacer.burst = pacer.burst / u64::from(before) * u64::from(mss);
         }
     }
 
     /// Whether the controller sets window and rate itself, from a model of the path.
-    pub(super) fn is_steered(&self) -> bool {
-        self.cc.steers()
+    pub(super) fn is_model_based(&self) -> bool {
+        self.cc.is_model_based()
     }
 
     /// The first data is about to be sent.
     pub(super) fn begin(&mut self, start: &Start) {
-        self.cc.begin(&self.window, start);
+        self.cc.on_start(&self.window, start);
     }
 
     /// Data is sent again after a pause.
     pub(super) fn on_restart(&mut self, now: Instant) {
-        self.cc.on_restart(&mut self.window, now, tick(now));
+        let resume = Resume {
+            now,
+            tick: tick(now),
+            last_sent_tick: tick(now),
+        };
+        self.cc.on_restart(&mut self.window, &resume);
     }
 
-    /// Data is sent while nothing is in flight; the last was sent at `last`. A pause is no time in which the
-    /// window might have grown.
+    /// Data is sent while nothing is in flight; the last was sent at `last`. The pause does not count as time
+    /// in which the window might have grown.
     pub(super) fn on_resume(&mut self, now: Instant, last: Instant) {
-        self.cc.on_resume(tick(now), tick(last));
+        self.cc.on_resume(&Resume {
+            now,
+            tick: tick(now),
+            last_sent_tick: tick(last),
+        });
     }
 
-    /// Lets the controller set window and rate; says whether it holds sending down.
-    pub(super) fn steer(&mut self, ack: &Ack, progress: &Progress) -> bool {
-        let held_down = self.cc.steer(&mut self.window, ack, progress);
+    /// Lets a model-based controller set window and rate; returns whether it holds sending down.
+    pub(super) fn update_model(&mut self, ack: &Ack, progress: &Progress) -> bool {
+        let held_down = self.cc.update(&mut self.window, ack, progress);
         self.window.cwnd = self.window.cwnd.max(MIN_WINDOW);
         held_down
     }
@@ -154,19 +161,14 @@ impl Congestion {
         &self.window
     }
 
-    /// The window in bytes.
-    fn bytes(&self) -> u64 {
-        u64::from(self.window.cwnd) * u64::from(self.unit)
-    }
-
     /// Full-sized datagrams in flight, rounded up.
     pub(super) fn in_flight(&self) -> u32 {
-        u32::try_from(self.in_flight.div_ceil(self.unit.into())).unwrap_or(u32::MAX)
+        u32::try_from(self.in_flight.div_ceil(self.window.mss().into())).unwrap_or(u32::MAX)
     }
 
     /// Whether the window has no room for a full-sized datagram.
     pub(super) fn is_full(&self) -> bool {
-        self.in_flight + u64::from(self.unit) > self.bytes()
+        self.in_flight + u64::from(self.window.mss()) > self.window.bytes()
     }
 
     /// When pacing next lets a datagram out; `None`: now.
@@ -174,7 +176,7 @@ impl Congestion {
         let rate = self.rate(srtt);
         let pacer = self.pacer.as_mut()?;
         pacer.fill(now, rate);
-        pacer.wait(now, rate, self.unit.into())
+        pacer.wait(now, rate, self.window.mss().into())
     }
 
     /// When pacing will let a datagram out, as things stand.
@@ -183,21 +185,22 @@ impl Congestion {
         let mut pacer = self.pacer.clone();
         let waits = pacer.as_mut().and_then(|pacer| {
             pacer.fill(now, rate);
-            pacer.wait(now, rate, self.unit.into())
+            pacer.wait(now, rate, self.window.mss().into())
         });
         waits.unwrap_or(now)
     }
 
-    /// The pacing rate: so many bytes in so many nanoseconds.
+    /// The pacing rate: a number of bytes and the nanoseconds they take.
     fn rate(&self, srtt: Duration) -> (u64, u64) {
-        // Its own rate is that of TCP's segments.
-        let own = self.cc.pacing_rate().filter(|&rate| rate > 0);
-        let own = own.map(|rate| (rate * u64::from(self.unit) / u64::from(MSS), SECOND));
-        // 5/4 windows a round trip.
-        own.unwrap_or((5 * self.bytes(), 4 * srtt.as_nanos().max(1)))
+        let own = self.cc.pacing_rate(self.window.mss());
+        match own.filter(|&rate| rate > 0) {
+            Some(rate) => (rate, SECOND),
+            // 5/4 windows per round trip.
+            None => (5 * self.window.bytes(), 4 * srtt.as_nanos().max(1)),
+        }
     }
 
-    /// So many bytes that are to be acknowledged have been sent.
+    /// Ack-eliciting packets with this many bytes were sent.
     pub(super) const fn on_sent(&mut self, bytes: u64) {
         self.in_flight += bytes;
         if let Some(pacer) = &mut self.pacer {
@@ -205,7 +208,7 @@ impl Congestion {
         }
     }
 
-    /// So many bytes have left the network, or nobody cares for them any more.
+    /// This many bytes have left the network, or are no longer tracked.
     pub(super) const fn on_gone(&mut self, bytes: u64) {
         self.in_flight -= bytes;
     }
@@ -229,71 +232,71 @@ impl Congestion {
 
     /// An acknowledgement covered `bytes` of packets that let the window grow.
     pub(super) fn on_acked(&mut self, ack: &Ack, bytes: u64) {
-        self.cc.on_acked(&mut self.window, ack);
+        self.cc.on_ack(&mut self.window, ack);
         if let Some(hystart) = &mut self.hystart {
-            hystart.on_acked(&mut self.window, ack);
-            if self.window.ssthresh != Window::UNSET {
+            hystart.on_ack(&mut self.window, ack);
+            if self.window.ssthresh.is_set() {
                 self.hystart = None;
             }
         }
-        if self.is_steered() || !self.limited || bytes == 0 {
+        if self.is_model_based() || !self.limited || bytes == 0 {
             return;
         }
         self.remainder += bytes;
-        let whole = self.remainder / u64::from(self.unit);
-        self.remainder %= u64::from(self.unit);
-        let whole = u32::try_from(whole).unwrap_or(u32::MAX);
+        let whole = self.window.segments_of(self.remainder);
+        self.remainder %= u64::from(self.window.mss());
         let counted = match &mut self.hystart {
             Some(hystart) => hystart.counts(whole),
             None => whole,
         };
         if counted > 0 {
-            self.cc.grow(&mut self.window, ack, counted);
+            let acked = self.window.bytes_of(counted);
+            self.cc.grow(&mut self.window, ack, acked);
         }
     }
 
-    /// An acknowledgement told how many packets were marked of those it delivered.
-    pub(super) fn on_echo(&mut self, una: u32, next: u32, delivered: u32, marked: u32) {
-        self.cc.on_echo(una, next, delivered, marked);
+    /// An acknowledgement reported how many of the packets it delivered were marked.
+    pub(super) fn on_ecn_feedback(&mut self, feedback: &EcnFeedback) {
+        self.cc.on_ecn_feedback(feedback);
     }
 
-    /// A packet sent at `at` was lost or marked; says whether recovery begins.
+    /// A packet sent at `at` was lost or marked; returns whether recovery begins.
     pub(super) fn on_congestion(&mut self, now: Instant, at: Instant, signal: Signal) -> bool {
-        // Each mark has its own answer there (`steer`), and does not stand for a loss.
-        let heard = signal == Signal::Mark && self.counts_marks;
-        if heard || self.is_before_recovery(at) {
+        // The controller answers each mark itself (`update_model`): it is not treated as a loss.
+        let counted = signal == Signal::Mark && self.counts_marks;
+        if counted || self.is_before_recovery(at) {
             return false;
         }
         self.recovery = Some(now);
         let before = self.window.cwnd;
         let of_loss = match signal {
-            Signal::Loss => self.cc.ssthresh_of_loss(before),
+            Signal::Loss => self.cc.ssthresh_after_loss(&self.window),
             Signal::Mark => None,
         };
-        let ssthresh = of_loss.unwrap_or_else(|| self.cc.ssthresh(before));
+        let ssthresh = of_loss.unwrap_or_else(|| self.cc.ssthresh(&self.window));
         if self.episode == Episode::None {
             self.episode = Episode::Recovery;
         }
         self.episode_began = now;
-        if self.is_steered() {
+        if self.is_model_based() {
             return true;
         }
         self.window.ssthresh = ssthresh;
-        self.window.cwnd = self.window.ssthresh.max(MIN_WINDOW);
-        // RFC 9002 counts bytes: what was earned of the next datagram is not lost.
+        self.window.cwnd = ssthresh.limit().max(MIN_WINDOW);
+        // RFC 9002 counts bytes: what was earned towards the next datagram is not lost.
         let earned = u64::from(self.window.cnt) * u64::from(self.window.cwnd);
         let earned = earned / u64::from(before.max(1));
         self.window.cnt = u32::try_from(earned).unwrap_or(u32::MAX);
         true
     }
 
-    /// Nothing came through for long (RFC 9002 §7.6.2).
+    /// Persistent congestion (RFC 9002 §7.6.2).
     pub(super) fn on_persistent(&mut self, now: Instant, next: u32) {
         self.window.cwnd = MIN_WINDOW;
         self.recovery = None;
         self.episode = Episode::Loss;
         self.episode_began = now;
-        self.cc.on_timeout(now, next);
+        self.cc.on_timeout(&Timeout { now, snd_nxt: next });
     }
 }
 
@@ -311,7 +314,7 @@ struct Pacer {
 }
 
 impl Pacer {
-    /// Adds the tokens that have come since, so many bytes in so many nanoseconds.
+    /// Adds the tokens of the time since the last call, at a rate of `bytes` per `nanos`.
     fn fill(&mut self, now: Instant, (bytes, nanos): (u64, u64)) {
         let (rate, round) = (u128::from(bytes), u128::from(nanos));
         let passed = now.since(self.filled).as_nanos();
@@ -320,7 +323,7 @@ impl Pacer {
         self.filled = now;
     }
 
-    /// When there will be `size` tokens; `None`: now.
+    /// When there are `size` tokens; `None`: now.
     fn wait(&self, now: Instant, (bytes, nanos): (u64, u64), size: u64) -> Option<Instant> {
         let (rate, round) = (u128::from(bytes), u128::from(nanos));
         let missing = size.checked_sub(self.tokens).filter(|&n| n > 0)?;

@@ -43,7 +43,7 @@ mod wire;
 
 use sojourn_net::{Duration, Instant};
 
-use crate::cc::{CcKind, SlowStart, Window};
+use crate::cc::{CcKind, SlowStart};
 use crate::segment::Flags;
 use congestion::Congestion;
 use rate::Rates;
@@ -307,7 +307,7 @@ impl Endpoint {
             idle_from: Instant::ZERO,
             counters: Counters::default(),
         };
-        if endpoint.congestion.is_steered() {
+        if endpoint.congestion.is_model_based() {
             endpoint.rates = Some(Box::default());
         }
         endpoint
@@ -411,9 +411,8 @@ impl Endpoint {
     }
 
     /// Slow-start threshold, in full-sized datagrams; `None` until the first congestion.
-    pub fn ssthresh(&self) -> Option<u32> {
-        let ssthresh = self.congestion.window().ssthresh;
-        (ssthresh != Window::UNSET).then_some(ssthresh)
+    pub const fn ssthresh(&self) -> Option<u32> {
+        self.congestion.window().ssthresh.segments()
     }
 
     /// Smoothed round-trip time; `None` before the first sample.

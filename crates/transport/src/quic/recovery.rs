@@ -22,7 +22,7 @@ use super::rtt::GRANULARITY;
 use super::space::{ACKED, APP, HANDSHAKE, IN_FLIGHT, Sent, TAKEN};
 use super::wire::Ack;
 use super::{Endpoint, Role};
-use crate::cc::{self, Progress};
+use crate::cc::{self, EcnFeedback, Progress};
 
 /// kPacketThreshold.
 const PACKET_THRESHOLD: u32 = 3;
@@ -83,15 +83,21 @@ impl Endpoint {
         if n == HANDSHAKE {
             self.validated = true;
         }
-        let mut congested = false;
+        let (mut congested, mut ecn) = (false, None);
         if let Some(ce) = ack.ce.filter(|_| n == APP) {
             let next = self.spaces[APP].next();
             let marked = ce.saturating_sub(self.ce_seen);
             self.ce_seen += marked;
             // Packets that carry acknowledgements alone are counted too, but not acknowledged.
             let of_these = marked.min(tally.packets);
-            self.congestion
-                .on_echo(largest + 1, next, tally.packets, of_these);
+            let feedback = EcnFeedback {
+                snd_una: largest + 1,
+                snd_nxt: next,
+                delivered: tally.packets,
+                marked: of_these,
+            };
+            self.congestion.on_ecn_feedback(&feedback);
+            ecn = Some(feedback);
             if marked > 0
                 && let Some(at) = sent_at
             {
@@ -112,7 +118,7 @@ impl Endpoint {
             let growth = if congested { 0 } else { tally.growth };
             self.congestion.on_acked(&word, growth);
             let before = Before { in_flight, lost };
-            self.steer(&word, before, ack.delay_micros);
+            self.update_model(&word, before, ack.delay_micros, ecn);
         }
         // A client whose address may be in doubt at the server keeps its back-off (§6.2.1).
         if self.validated || self.role == Role::Server {
@@ -125,8 +131,14 @@ impl Endpoint {
         self.spaces.iter().map(|space| space.eliciting).sum()
     }
 
-    /// Tells a controller that models the path what an acknowledgement told of it.
-    fn steer(&mut self, ack: &cc::Ack, before: Before, delay_micros: u32) {
+    /// Reports an acknowledgement to a model-based controller.
+    fn update_model(
+        &mut self,
+        ack: &cc::Ack,
+        before: Before,
+        delay_micros: u32,
+        ecn: Option<EcnFeedback>,
+    ) {
         let in_flight = self.packets_in_flight();
         let Some(rates) = &mut self.rates else { return };
         let newly_lost = self.counters.lost - before.lost;
@@ -142,8 +154,9 @@ impl Endpoint {
             next_departure: self.congestion.next_departure(ack.now, self.rtt.smoothed()),
             episode: self.congestion.episode(),
             ack_delayed: Duration::from_micros(delay_micros.into()) > GRANULARITY,
+            ecn,
         };
-        if self.congestion.steer(ack, &progress) {
+        if self.congestion.update_model(ack, &progress) {
             rates.limit_by_app(in_flight);
         }
     }

@@ -5,9 +5,9 @@ use sojourn_net::Instant;
 use super::scoreboard::{EVER_RESENT, LOST, Losses, RESENT, SACKED};
 use super::timers::Kind;
 use super::{LONGEST, Phase, Sender, State, micros};
-use crate::cc::{Ack, CongestionControl, Window};
+use crate::cc::{Ack, EcnFeedback};
 use crate::clock::before;
-use crate::segment::{Flags, Segment};
+use crate::segment::{Flags, MSS, Segment};
 
 /// What one acknowledgement turned out to say.
 #[derive(Debug)]
@@ -41,6 +41,8 @@ pub(super) struct Findings {
     sacked_sent: Option<(Instant, Instant)>,
     /// The lowest never-resent segment delivered below the highest one held.
     reordered: Option<u32>,
+    /// ECN feedback, if ECN was negotiated.
+    pub(super) ecn: Option<EcnFeedback>,
 }
 
 impl Findings {
@@ -65,6 +67,7 @@ impl Findings {
             acked_sent: None,
             sacked_sent: None,
             reordered: None,
+            ecn: None,
         }
     }
 
@@ -133,12 +136,18 @@ impl Sender {
             self.adapt_reordering_window(&found);
             if self.ecn {
                 let delivered = self.newly_delivered(&found);
-                let (una, next) = (self.board.una, self.board.next());
                 let marked = self.surely_marked(seg, delivered, marked);
                 if self.accurate.is_some() {
                     self.counters.marked += u64::from(marked);
                 }
-                self.cc.on_echo(una, next, delivered, marked);
+                let feedback = EcnFeedback {
+                    snd_una: self.board.una,
+                    snd_nxt: self.board.next(),
+                    delivered,
+                    marked,
+                };
+                self.cc.on_ecn_feedback(&feedback);
+                found.ecn = Some(feedback);
             }
             self.check_probe(seg.ack, &found);
             let quiet = self.phase == Phase::Open
@@ -299,10 +308,10 @@ impl Sender {
         self.note_reordering(high_before, found);
         let mut facts = self.facts(now, ca_rtt);
         facts.one_way_ms = Some(seg.ts_val.wrapping_sub(seg.ts_ecr));
-        self.cc.on_acked(&mut self.window, &facts);
+        self.cc.on_ack(&mut self.window, &facts);
         if let Some(hystart) = &mut self.hystart {
-            hystart.on_acked(&mut self.window, &facts);
-            if self.window.ssthresh != Window::UNSET {
+            hystart.on_ack(&mut self.window, &facts);
+            if self.window.ssthresh.is_set() {
                 self.hystart = None;
             }
         }
@@ -382,8 +391,8 @@ impl Sender {
     /// Step 9: the window moves by reduction, by growth or not at all.
     fn control_congestion(&mut self, now: Instant, found: &Findings) {
         let delivered = self.newly_delivered(found);
-        if self.is_steered() {
-            self.steer(now, delivered, found);
+        if self.is_model_based() {
+            self.update_model(now, delivered, found);
             return;
         }
         if matches!(self.phase, Phase::Cwr | Phase::Recovery) {
@@ -397,7 +406,8 @@ impl Sender {
                 Some(hystart) => hystart.counts(delivered),
                 None => delivered,
             };
-            self.cc.grow(&mut self.window, &facts, counted);
+            let acked = u64::from(counted) * u64::from(MSS);
+            self.cc.grow(&mut self.window, &facts, acked);
         }
     }
 
@@ -422,7 +432,7 @@ impl Sender {
         } else if ack > high {
             // The probe repaired a loss that nothing else will tell of: one reduction.
             self.begin_reduction();
-            if self.is_steered() {
+            if self.is_model_based() {
                 // Its window is its own; Linux's DCTCP answers here as it answers marks.
                 self.answer_loss();
             }

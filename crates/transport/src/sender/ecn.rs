@@ -10,6 +10,7 @@
 use std::fmt;
 
 use super::{Phase, Sender};
+use crate::cc::Threshold;
 
 /// What a sender does when it hears that a packet was CE-marked, once for each window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -55,11 +56,12 @@ impl Sender {
             return;
         }
         if self.window.in_slow_start() {
-            self.window.ssthresh = self.window.cwnd;
+            self.window.end_slow_start();
         } else if self.on_ce == OnCe::EndSlowStart && self.phase < Phase::Cwr {
             let gentle = u64::from(self.window.cwnd) * 4 / 5;
             self.enter_cwr();
-            self.window.ssthresh = u32::try_from(gentle).unwrap_or(u32::MAX).max(2);
+            let gentle = u32::try_from(gentle).unwrap_or(u32::MAX).max(2);
+            self.window.ssthresh = Threshold::of_segments(gentle);
         }
         self.ce_answered = self.board.next();
         self.cwr_pending = true;

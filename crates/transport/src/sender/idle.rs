@@ -64,11 +64,13 @@ impl fmt::Display for AfterIdle {
 impl Sender {
     /// A window long unused says nothing of the path.
     pub(super) fn shrink_unused(&mut self) {
-        if self.after_idle == AfterIdle::Decay && self.phase == Phase::Open && !self.is_steered() {
+        if self.after_idle == AfterIdle::Decay
+            && self.phase == Phase::Open
+            && !self.is_model_based()
+        {
             let used = self.used.max(self.initial_window.min(10));
             if used < self.window.cwnd {
-                let three_quarters = self.window.cwnd / 2 + self.window.cwnd / 4;
-                self.window.ssthresh = self.window.ssthresh.max(three_quarters);
+                self.window.remember_three_quarters();
                 self.window.cwnd = u32::midpoint(self.window.cwnd, used);
             }
         }
@@ -76,7 +78,7 @@ impl Sender {
 
     /// The application writes, perhaps after a pause.
     pub(super) fn restart_after_idle(&mut self, now: Instant) {
-        if self.board.outstanding() > 0 || self.counters.sent == 0 || self.is_steered() {
+        if self.board.outstanding() > 0 || self.counters.sent == 0 || self.is_model_based() {
             return;
         }
         let rto = Duration::from_millis(self.current_rto_ms());
@@ -87,8 +89,7 @@ impl Sender {
         let floor = self.initial_window.min(self.window.cwnd);
         match self.after_idle {
             AfterIdle::Decay => {
-                let three_quarters = self.window.cwnd / 2 + self.window.cwnd / 4;
-                self.window.ssthresh = self.window.ssthresh.max(three_quarters);
+                self.window.remember_three_quarters();
                 while idle > rto && self.window.cwnd > floor {
                     self.window.cwnd /= 2;
                     idle -= rto;

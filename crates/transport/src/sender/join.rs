@@ -26,8 +26,8 @@ impl Sender {
         self.rtt
             .sample(handshake.rtt_micros, self.board.una, self.board.next());
         self.rtt.sample_min(now, handshake.rtt_micros);
-        // As after a handshake of its own: a control that steers knows the path and the window.
-        self.begin_steering(now, handshake.rtt_micros);
+        // As after a handshake of its own: a model-based controller needs the path and the window.
+        self.start_model(now, handshake.rtt_micros);
         self.set_pacing_rate();
     }
 }

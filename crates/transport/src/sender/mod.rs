@@ -9,13 +9,14 @@
 //! The order of steps on an acknowledgement is in `ack`; loss detection in `rack`; states,
 //! reductions and undo in `recovery`; what is sent when in `output`, spread over time in `pacing`;
 //! answers to ECN in `ecn`; timers in `timers`; delivery rates in `rate` and the controllers that
-//! live on them in `steering`.
+//! live on them in `model`.
 
 mod accurate;
 mod ack;
 mod ecn;
 mod idle;
 mod join;
+mod model;
 mod output;
 mod pacing;
 mod persist;
@@ -23,16 +24,15 @@ mod rack;
 mod rate;
 mod recovery;
 mod scoreboard;
-mod steering;
 mod timers;
 mod validate;
 
 use sojourn_net::{Duration, Instant};
 
-use crate::cc::{CcKind, CongestionControl, Controller, HyStartPlusPlus, SlowStart, Window};
+use crate::cc::{CcKind, Controller, HyStartPlusPlus, SlowStart, Window};
 use crate::clock::Ticks;
 use crate::rtt::Rtt;
-use crate::segment::{Flags, Segment};
+use crate::segment::{Flags, MSS, Segment};
 use accurate::Heard;
 pub use ecn::OnCe;
 pub use idle::AfterIdle;
@@ -252,15 +252,15 @@ impl Sender {
         let known = |way: &SlowStart| params.cc.slow_starts().contains(way);
         let slow_start = params.slow_start.filter(known);
         if let Some(way) = slow_start {
-            cc.end_slow_start_by(way);
+            cc.select_slow_start(way);
         }
         let plus_plus = slow_start == Some(SlowStart::HyStartPlusPlus);
         let hystart = plus_plus.then(|| Box::new(HyStartPlusPlus::new(params.pacing)));
         if params.pacing {
             cc.expect_pacing();
         }
-        let steers = cc.steers();
-        let pacer = (params.pacing || steers).then(|| Box::new(Pacer::new(steers)));
+        let model = cc.is_model_based();
+        let pacer = (params.pacing || model).then(|| Box::new(Pacer::new(model)));
         Self {
             ticks,
             state: State::Closed,
@@ -287,7 +287,7 @@ impl Sender {
             pacing_rate: 0,
             unsent: 0,
             board: Scoreboard::new(),
-            window: Window::new(params.initial_window),
+            window: Window::new(params.initial_window, MSS.into()),
             cc,
             pacer,
             hystart,
@@ -412,7 +412,7 @@ impl Sender {
         self.used_at = now;
         // The SYN was delivered.
         self.delivered = 1;
-        self.begin_steering(now, sample);
+        self.start_model(now, sample);
         self.set_pacing_rate();
         self.confirm(now, out);
         self.send_new(now, out);
@@ -462,8 +462,8 @@ impl Sender {
     }
 
     /// Slow-start threshold, in segments; `None` until the first congestion.
-    pub fn ssthresh(&self) -> Option<u32> {
-        (self.window.ssthresh != Window::UNSET).then_some(self.window.ssthresh)
+    pub const fn ssthresh(&self) -> Option<u32> {
+        self.window.ssthresh.segments()
     }
 
     /// Smoothed round-trip time; `None` before the first sample.

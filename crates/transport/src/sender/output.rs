@@ -14,7 +14,7 @@ use super::ack::Resend;
 use super::scoreboard::{EVER_RESENT, LOST, RESENT, SACKED, Sent};
 use super::timers::Kind;
 use super::{Phase, Sender};
-use crate::cc::CongestionControl;
+use crate::cc::{BurstSize, Resume};
 use crate::segment::{Flags, MSS, Segment};
 
 /// Most bytes in one unit.
@@ -145,7 +145,7 @@ impl Sender {
     pub(super) fn window_rate(&self) -> u64 {
         let srtt8 = u64::from(self.rtt.srtt8()).max(1);
         let window = u64::from(self.window.cwnd.max(self.board.outstanding()));
-        let percent = if self.window.cwnd < self.window.ssthresh / 2 {
+        let percent = if self.window.cwnd < self.window.ssthresh.limit() / 2 {
             200
         } else {
             120
@@ -155,21 +155,28 @@ impl Sender {
 
     /// Segments of a unit: 1 ms at the pacing rate, more on very short paths, at least 2.
     fn unit_segments(&self) -> u32 {
-        let unit_shift = self.pacer.as_ref().map_or(10, |_| self.cc.unit_shift());
-        let mut bytes = (self.pacing_rate >> unit_shift).min(MAX_UNIT);
+        let size = match &self.pacer {
+            Some(_) => self.cc.burst_size(),
+            None => BurstSize::DEFAULT,
+        };
+        let mut bytes = (self.pacing_rate >> size.pacing_shift).min(MAX_UNIT);
         let shift = self.rtt.min_micros() >> 9;
-        if shift < 32 && unit_shift == 10 {
+        if shift < 32 && size.pacing_shift == BurstSize::DEFAULT.pacing_shift {
             bytes = (bytes + (MAX_UNIT >> shift)).min(MAX_UNIT);
         }
-        let least = self.pacer.as_ref().map_or(2, |_| self.cc.least_unit());
+        let least = size.min_tso_segs;
         u32::try_from(bytes / u64::from(MSS)).map_or(least, |n| n.max(least))
     }
 
     fn send_unit(&mut self, now: Instant, segments: u32, out: &mut Vec<Segment>) {
         if self.board.in_flight() == 0 && self.counters.sent > 0 {
-            let (tick, last) = (self.ticks.at(now), self.ticks.at(self.last_sent));
-            self.cc.on_resume(tick, last);
-            self.restart_steering(now);
+            let resume = Resume {
+                now,
+                tick: self.ticks.at(now),
+                last_sent_tick: self.ticks.at(self.last_sent),
+            };
+            self.cc.on_resume(&resume);
+            self.restart_model(&resume);
         }
         let was_empty = self.board.outstanding() == 0;
         let unsent = self.unsent;
@@ -231,7 +238,7 @@ impl Sender {
             flags,
             ..self.blank(now)
         });
-        if self.is_steered() {
+        if self.is_model_based() {
             let (standing, idle) = (self.standing(true), self.board.outstanding() == 0);
             if let Some(sampler) = self.sampler() {
                 sampler.on_sent(now, standing, idle);
@@ -312,7 +319,7 @@ impl Sender {
         sent.at = now;
         sent.flags |= EVER_RESENT;
         let (len, control) = (sent.len, sent.control);
-        if self.is_steered() {
+        if self.is_model_based() {
             let (standing, index) = (self.standing(true), seq - self.board.una);
             if let Some(sampler) = self.sampler() {
                 sampler.on_resent(now, standing, index);

@@ -20,7 +20,7 @@ use sojourn_net::Instant;
 use super::ack::{Findings, Resend};
 use super::scoreboard::EVER_RESENT;
 use super::{Phase, Sender};
-use crate::cc::{CongestionControl, Window};
+use crate::cc::Timeout;
 use crate::clock::before;
 use crate::segment::Segment;
 
@@ -175,7 +175,7 @@ impl Sender {
         {
             self.prior_ssthresh = self.current_ssthresh();
             self.prior_cwnd = self.window.cwnd;
-            self.window.ssthresh = self.cc.ssthresh(self.window.cwnd);
+            self.window.ssthresh = self.cc.ssthresh(&self.window);
             // Once an episode: a further time-out keeps the threshold (RFC 5681 §3.1).
             self.answer_loss();
             self.begin_undo();
@@ -186,7 +186,10 @@ impl Sender {
             self.reordering = self.reordering.min(3);
         }
         self.phase = Phase::Loss;
-        self.cc.on_timeout(now, self.board.next());
+        self.cc.on_timeout(&Timeout {
+            now,
+            snd_nxt: self.board.next(),
+        });
         self.high_seq = self.board.next();
         self.tlp_high_seq = None;
         self.cwr_pending = self.ecn;
@@ -195,7 +198,7 @@ impl Sender {
 
     /// A loss may count for more than a mark.
     pub(super) fn answer_loss(&mut self) {
-        if let Some(ssthresh) = self.cc.ssthresh_of_loss(self.window.cwnd) {
+        if let Some(ssthresh) = self.cc.ssthresh_after_loss(&self.window) {
             self.window.ssthresh = ssthresh;
         }
     }
@@ -207,19 +210,19 @@ impl Sender {
         self.prior_cwnd = self.window.cwnd;
         self.prr_delivered = 0;
         self.prr_out = 0;
-        self.window.ssthresh = self.cc.ssthresh(self.window.cwnd);
+        self.window.ssthresh = self.cc.ssthresh(&self.window);
         self.note_unvalidated_congestion();
         self.cwr_pending = self.ecn;
     }
 
     /// Proportional rate reduction: how many segments this acknowledgement lets go.
     pub(super) fn reduce(&mut self, delivered: u32, found: &Findings) {
-        if delivered == 0 || self.prior_cwnd == 0 || self.is_steered() {
+        if delivered == 0 || self.prior_cwnd == 0 || self.is_model_based() {
             return;
         }
         self.prr_delivered += delivered;
         let in_flight = self.board.in_flight();
-        let ssthresh = self.window.ssthresh;
+        let ssthresh = self.window.ssthresh.limit();
         let mut send = if in_flight > ssthresh {
             let quota = (u64::from(ssthresh) * u64::from(self.prr_delivered))
                 .div_ceil(u64::from(self.prior_cwnd));
@@ -244,12 +247,12 @@ impl Sender {
     }
 
     pub(super) fn end_reduction(&mut self) {
-        if self.window.ssthresh < Window::UNSET
-            && !self.is_steered()
+        if self.window.ssthresh.is_set()
+            && !self.is_model_based()
             && (self.phase == Phase::Cwr || self.undo_marker.is_some())
         {
             self.end_unvalidated_congestion();
-            self.window.cwnd = self.window.ssthresh;
+            self.window.cwnd = self.window.ssthresh.limit();
         }
     }
 
@@ -315,9 +318,9 @@ impl Sender {
             self.board.unmark_losses();
         }
         self.cc.on_undo();
-        if self.prior_ssthresh > 0 && !self.is_steered() {
+        if self.prior_ssthresh > 0 && !self.is_model_based() {
             self.window.cwnd = self.window.cwnd.max(self.prior_cwnd);
-            self.window.ssthresh = self.window.ssthresh.max(self.prior_ssthresh);
+            self.window.ssthresh.raise_to(self.prior_ssthresh);
             self.cwr_pending = false;
         }
         self.undo_marker = None;
@@ -326,10 +329,10 @@ impl Sender {
 
     fn current_ssthresh(&self) -> u32 {
         if matches!(self.phase, Phase::Cwr | Phase::Recovery) {
-            self.window.ssthresh
+            self.window.ssthresh.limit()
         } else {
             let three_quarters = self.window.cwnd / 2 + self.window.cwnd / 4;
-            self.window.ssthresh.max(three_quarters)
+            self.window.ssthresh.limit().max(three_quarters)
         }
     }
 

@@ -26,6 +26,7 @@
 use sojourn_net::{Duration, Instant};
 
 use super::{AfterIdle, Phase, Sender};
+use crate::cc::Threshold;
 
 /// How long a window is kept.
 const PERIOD: Duration = Duration::from_secs(300);
@@ -132,8 +133,7 @@ impl Sender {
         let since = v.unvalidated_since.get_or_insert(last_sent);
         while now.saturating_since(*since) >= PERIOD {
             *since += PERIOD;
-            let three_quarters = self.window.cwnd / 2 + self.window.cwnd / 4;
-            self.window.ssthresh = self.window.ssthresh.max(three_quarters);
+            self.window.remember_three_quarters();
             self.window.cwnd = (self.window.cwnd / 2).max(floor.min(self.window.cwnd));
         }
     }
@@ -150,7 +150,7 @@ impl Sender {
             let used = v.pipe_ack().unwrap_or(0).max(flight).min(cwnd);
             v.congestion = Some((used, resent));
             self.prior_cwnd = used;
-            self.window.ssthresh = self.window.ssthresh.min((used / 2).max(2));
+            self.window.ssthresh.lower_to((used / 2).max(2));
         }
     }
 
@@ -167,7 +167,8 @@ impl Sender {
         v.unvalidated_since = None;
         if let Some((used, before)) = v.congestion.take() {
             let lost = u32::try_from(resent - before).unwrap_or(u32::MAX);
-            self.window.ssthresh = (used.saturating_sub(lost) / 2).max(2);
+            let half = (used.saturating_sub(lost) / 2).max(2);
+            self.window.ssthresh = Threshold::of_segments(half);
         }
     }
 

@@ -17,7 +17,7 @@ const CAPACITY: u64 = 100;
 impl Path {
     fn new() -> Self {
         let mut bbr = Bbr::new(1);
-        let window = Window::new(10);
+        let window = Window::new(10, 1_448);
         let start = Start {
             now: Instant::ZERO,
             tick: 0,
@@ -25,7 +25,7 @@ impl Path {
             measured: true,
             delivered: 1,
         };
-        bbr.begin(&window, &start);
+        bbr.on_start(&window, &start);
         Self {
             bbr,
             window,
@@ -76,7 +76,7 @@ impl Path {
             snd_nxt: 0,
             pacing_rate: 0,
         };
-        self.bbr.steer(&mut self.window, &ack, &p);
+        self.bbr.update(&mut self.window, &ack, &p);
     }
 
     fn until(&mut self, mode: Mode) {
@@ -112,7 +112,7 @@ fn startup_doubles_the_window_until_three_rounds_bring_no_more_bandwidth() {
         rounds += 1;
     }
     assert_eq!(rounds, 4);
-    assert!(path.bbr.full);
+    assert!(path.bbr.full_bw_reached);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn startup_is_left_for_drain_and_drain_for_the_cycle() {
     assert_eq!(path.bbr.pacing_gain, DRAIN_GAIN);
     path.round_with(0, Episode::None, 90);
     assert_eq!(path.bbr.mode, Mode::ProbeBw);
-    assert_ne!(path.bbr.phase, 1, "not the phase that drains");
+    assert_ne!(path.bbr.cycle_idx, 1, "not the phase that drains");
 }
 
 #[test]
@@ -140,8 +140,8 @@ fn the_cycle_paces_at_five_fourths_three_fourths_and_six_times_the_bandwidth() {
     let mut last = usize::MAX;
     while gains.len() < 9 {
         path.round();
-        if path.bbr.phase != last {
-            last = path.bbr.phase;
+        if path.bbr.cycle_idx != last {
+            last = path.bbr.cycle_idx;
             let rate = f64::from(u32::try_from(path.bbr.pacing_rate).unwrap());
             gains.push(format!("{:.2}", rate / bandwidth));
         }
@@ -150,7 +150,7 @@ fn the_cycle_paces_at_five_fourths_three_fourths_and_six_times_the_bandwidth() {
     gains.rotate_left(first);
     assert_eq!(gains[..2], ["1.25", "0.75"]);
     assert!(gains[2..].iter().filter(|&g| g == "1.00").count() >= 6);
-    // Twice the BDP, a BDP for the whole window coming in one lump, and the budget.
+    // Twice the BDP, a BDP for the whole window acknowledged at once, and the budget.
     let cwnd = path.window.cwnd;
     assert!((300..=312).contains(&cwnd), "{cwnd}");
 }
@@ -161,7 +161,7 @@ fn after_ten_seconds_without_a_smaller_rtt_the_window_is_four_for_200_ms_and_a_r
     path.until(Mode::ProbeRtt);
     // From the last time nothing was queued, in STARTUP.
     assert!((10_000..11_500).contains(&path.ms), "{} ms", path.ms);
-    assert_eq!(path.window.cwnd, MIN_CWND);
+    assert_eq!(path.window.cwnd, CWND_MIN_TARGET);
     let began = path.ms;
     path.until(Mode::ProbeBw);
     assert!((200..=500).contains(&(path.ms - began)));
@@ -176,7 +176,7 @@ fn a_loss_takes_the_window_to_what_was_delivered_for_one_round() {
         path.round();
     }
     let before = path.window.cwnd;
-    path.bbr.ssthresh(before);
+    path.bbr.on_reduction(&path.window, Reduction::Begins);
     path.round_with(10, Episode::Recovery, 20);
     assert_eq!(path.window.cwnd, 20 + before - 10);
     path.round();
@@ -188,11 +188,11 @@ fn a_time_out_keeps_the_model() {
     let mut path = Path::new();
     path.until(Mode::ProbeBw);
     let before = path.window.cwnd;
-    path.bbr.ssthresh(before);
-    path.bbr.on_timeout(Instant::from_millis(path.ms), 0);
+    path.bbr.on_reduction(&path.window, Reduction::Begins);
+    path.bbr.on_timeout();
     path.window.cwnd = 1;
     path.round_with(0, Episode::Loss, 0);
-    assert_eq!(path.window.cwnd, MIN_CWND);
+    assert_eq!(path.window.cwnd, CWND_MIN_TARGET);
     path.round();
     assert!(path.window.cwnd >= before, "{}", path.window.cwnd);
 }

@@ -6,173 +6,180 @@
 
 use sojourn_net::{Duration, Instant};
 
-use super::bounds::too_much_was_lost;
+use super::bounds::is_inflight_too_high;
 use super::{Bbr3, INFINITE, State, probe_wait};
 use crate::cc::{Progress, RateSample, Window};
 
-/// Rounds after which a flow probes at the latest, that others' Reno may keep up.
-const MOST_ROUNDS: u32 = 63;
+/// Rounds after which a flow probes at the latest, so that it coexists with Reno.
+const MAX_ROUNDS_BETWEEN_PROBES: u32 = 63;
 /// The bound grows by 2^30 segments a round at most.
-const MOST_DOUBLINGS: u32 = 30;
+const MAX_UP_ROUNDS: u32 = 30;
 
-/// What acknowledgements that come in now tell of.
+/// What the current acknowledgements belong to (`ack_phase`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum AckPhase {
     #[default]
     Init,
     Refilling,
-    Starting,
-    Feedback,
-    Stopping,
+    ProbeStarting,
+    ProbeFeedback,
+    ProbeStopping,
 }
 
 /// Where the cycle stands.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cycle {
-    pub(super) acks: AckPhase,
-    began: Instant,
-    wait: Duration,
-    pub(super) rounds_since_probe: u32,
-    /// Samples come from a probe that has not been answered.
-    probe_sample: bool,
+    pub(super) ack_phase: AckPhase,
+    stamp: Instant,
+    bw_probe_wait: Duration,
+    pub(super) rounds_since_bw_probe: u32,
+    /// Samples come from a probe to which the model has not reacted yet.
+    bw_probe_samples: bool,
     /// Rounds the bound has grown for, and what is acknowledged towards the next segment of it.
-    up_rounds: u32,
-    up_acked: u32,
-    pub(super) up_acked_per_segment: u32,
+    bw_probe_up_rounds: u32,
+    bw_probe_up_acks: u32,
+    pub(super) probe_up_cnt: u32,
     /// The last probe lost too much.
-    too_high: bool,
-    /// The last probe ended early, at the bound of one that had.
-    precautionary: bool,
+    prev_probe_too_high: bool,
+    /// The last probe ended early, at the bound of one that lost too much.
+    stopped_risky_probe: bool,
 }
 
 /// Whether the window was used up at any point in the last round trip.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct CwndLimit {
+pub(super) struct CwndLimited {
     this_round: bool,
     last_round: bool,
 }
 
-impl CwndLimit {
+impl CwndLimited {
     /// An acknowledgement, before it moves the window.
-    pub(super) const fn hear(&mut self, round_began: bool, window: &Window, p: &Progress) {
-        if round_began {
+    pub(super) const fn update(&mut self, round_start: bool, window: &Window, p: &Progress) {
+        if round_start {
             self.last_round = self.this_round;
             self.this_round = false;
         }
         self.this_round |= p.prior_in_flight >= window.cwnd;
     }
 
-    pub(super) const fn holds(self) -> bool {
+    pub(super) const fn is_set(self) -> bool {
         self.this_round || self.last_round
     }
 }
 
 impl Bbr3 {
-    pub(super) fn go_down(&mut self, now: Instant, delivered: u64) {
-        self.bounds.forget_signals();
-        self.cycle.up_acked_per_segment = INFINITE;
-        self.cycle.rounds_since_probe = u32::from(self.rng.below(2) == 1);
-        self.cycle.wait = probe_wait(&mut self.rng);
-        self.cycle.began = now;
-        self.cycle.acks = AckPhase::Stopping;
-        self.begin_round(delivered);
+    pub(super) fn start_probe_bw_down(&mut self, now: Instant, delivered: u64) {
+        self.bounds.reset_congestion_signals();
+        self.cycle.probe_up_cnt = INFINITE;
+        self.cycle.rounds_since_bw_probe = u32::from(self.rng.below(2) == 1);
+        self.cycle.bw_probe_wait = probe_wait(&mut self.rng);
+        self.cycle.stamp = now;
+        self.cycle.ack_phase = AckPhase::ProbeStopping;
+        self.start_round(delivered);
         self.state = State::Down;
     }
 
-    pub(super) fn refill(&mut self, delivered: u64) {
-        self.bounds.forget_short_term();
-        self.cycle.up_rounds = 0;
-        self.cycle.up_acked = 0;
-        self.cycle.precautionary = false;
-        self.cycle.acks = AckPhase::Refilling;
-        self.begin_round(delivered);
+    pub(super) fn start_probe_bw_refill(&mut self, delivered: u64) {
+        self.bounds.reset_short_term_model();
+        self.cycle.bw_probe_up_rounds = 0;
+        self.cycle.bw_probe_up_acks = 0;
+        self.cycle.stopped_risky_probe = false;
+        self.cycle.ack_phase = AckPhase::Refilling;
+        self.start_round(delivered);
         self.state = State::Refill;
     }
 
-    fn go_up(&mut self, cwnd: u32, bw: u64, delivered: u64) {
-        self.cycle.acks = AckPhase::Starting;
-        self.begin_round(delivered);
-        self.look_for_plateau(bw);
+    fn start_probe_bw_up(&mut self, cwnd: u32, bw: u64, delivered: u64) {
+        self.cycle.ack_phase = AckPhase::ProbeStarting;
+        self.start_round(delivered);
+        self.reset_full_bw(bw);
         self.state = State::Up;
-        self.raise_slope(cwnd);
+        self.raise_inflight_longterm_slope(cwnd);
     }
 
     /// One acknowledgement of a flow that has filled its path.
-    pub(super) fn update_cycle(&mut self, window: &Window, now: Instant, p: &Progress, bw: u64) {
-        if self.adapt_long_term(window, now, p) {
+    pub(super) fn update_probe_bw_cycle(
+        &mut self,
+        window: &Window,
+        now: Instant,
+        p: &Progress,
+        bw: u64,
+    ) {
+        if self.adapt_long_term_model(window, now, p) {
             return;
         }
         match self.state {
             State::Down | State::Cruise => {
-                if self.is_time_to_probe(window.cwnd, now) {
-                    self.refill(p.delivered);
+                if self.is_time_to_probe_bw(window.cwnd, now) {
+                    self.start_probe_bw_refill(p.delivered);
                 } else if self.state == State::Down
-                    && p.in_flight <= self.bounds.with_headroom()
+                    && p.in_flight <= self.bounds.inflight_with_headroom()
                     && p.in_flight <= self.inflight(self.max_bw())
                 {
                     self.state = State::Cruise;
                 }
             }
-            State::Refill if self.round_began => {
-                self.cycle.probe_sample = true;
-                self.go_up(window.cwnd, bw, p.delivered);
+            State::Refill if self.round_start => {
+                self.cycle.bw_probe_samples = true;
+                self.start_probe_bw_up(window.cwnd, bw, p.delivered);
             }
             State::Up => self.end_probe(window, now, p, bw),
             _ => {}
         }
     }
 
-    fn is_time_to_probe(&self, cwnd: u32, now: Instant) -> bool {
-        let rounds = self.target(cwnd).min(MOST_ROUNDS);
-        now > self.cycle.began + self.cycle.wait || self.cycle.rounds_since_probe >= rounds
+    fn is_time_to_probe_bw(&self, cwnd: u32, now: Instant) -> bool {
+        let rounds = self.target_inflight(cwnd).min(MAX_ROUNDS_BETWEEN_PROBES);
+        now > self.cycle.stamp + self.cycle.bw_probe_wait
+            || self.cycle.rounds_since_bw_probe >= rounds
     }
 
     /// Ends the probe when it is time.
     fn end_probe(&mut self, window: &Window, now: Instant, p: &Progress, bw: u64) {
         if self.is_time_to_go_down(window.cwnd, p, bw) {
-            self.cycle.too_high = false;
-            self.go_down(now, p.delivered);
+            self.cycle.prev_probe_too_high = false;
+            self.start_probe_bw_down(now, p.delivered);
         }
     }
 
     pub(super) fn is_time_to_go_down(&mut self, cwnd: u32, p: &Progress, bw: u64) -> bool {
-        if self.cycle.too_high && p.in_flight >= self.bounds.inflight_longterm {
-            self.cycle.precautionary = true;
+        if self.cycle.prev_probe_too_high && p.in_flight >= self.bounds.inflight_longterm {
+            self.cycle.stopped_risky_probe = true;
             return true;
         }
-        if self.limit.holds() && cwnd >= self.bounds.inflight_longterm {
+        if self.cwnd_limited.is_set() && cwnd >= self.bounds.inflight_longterm {
             // The bound, not the path, limits the rate.
-            self.look_for_plateau(bw);
+            self.reset_full_bw(bw);
             return false;
         }
-        self.plateau.now
+        self.full_bw.now
     }
 
-    /// Follows what acknowledgements tell of, and moves the long-term bound. Returns whether the
-    /// state has changed.
-    fn adapt_long_term(&mut self, window: &Window, now: Instant, p: &Progress) -> bool {
-        if self.round_began {
-            match self.cycle.acks {
-                AckPhase::Starting => self.cycle.acks = AckPhase::Feedback,
-                AckPhase::Stopping => {
+    /// Updates the ACK phase and the long-term bound. Returns whether the state has changed.
+    fn adapt_long_term_model(&mut self, window: &Window, now: Instant, p: &Progress) -> bool {
+        if self.round_start {
+            match self.cycle.ack_phase {
+                AckPhase::ProbeStarting => self.cycle.ack_phase = AckPhase::ProbeFeedback,
+                AckPhase::ProbeStopping => {
                     if self.stop_probe(p) {
                         return true;
                     }
                 }
-                AckPhase::Init | AckPhase::Refilling | AckPhase::Feedback => {}
+                AckPhase::Init | AckPhase::Refilling | AckPhase::ProbeFeedback => {}
             }
         }
         let Some(sample) = &p.sample else {
             return false;
         };
-        if self.marked || too_much_was_lost(sample) {
-            return self.cycle.probe_sample && self.answer_too_high(window.cwnd, now, p, sample);
+        if self.marked || is_inflight_too_high(sample) {
+            return self.cycle.bw_probe_samples
+                && self.handle_inflight_too_high(window.cwnd, now, p, sample);
         }
         if self.bounds.inflight_longterm != INFINITE {
             let safe = sample.in_flight_then.max(self.bounds.inflight_longterm);
             self.bounds.inflight_longterm = safe;
             if self.state == State::Up {
-                self.probe_upward(window.cwnd, p);
+                self.probe_inflight_longterm_upward(window.cwnd, p);
             }
         }
         false
@@ -180,62 +187,63 @@ impl Bbr3 {
 
     /// The samples of a probe have all come.
     fn stop_probe(&mut self, p: &Progress) -> bool {
-        self.cycle.probe_sample = false;
-        self.cycle.acks = AckPhase::Init;
+        self.cycle.bw_probe_samples = false;
+        self.cycle.ack_phase = AckPhase::Init;
         if !self.state.probes_bw() {
             return false;
         }
         if !p.sample.is_some_and(|s| s.app_limited) {
-            self.bw_of_cycles = [self.bw_of_cycles[1], 0];
+            self.max_bw_filter = [self.max_bw_filter[1], 0];
         }
-        let again = self.cycle.precautionary && !self.cycle.too_high;
+        let again = self.cycle.stopped_risky_probe && !self.cycle.prev_probe_too_high;
         if again {
-            self.refill(p.delivered);
+            self.start_probe_bw_refill(p.delivered);
         }
         again
     }
 
-    fn answer_too_high(
+    fn handle_inflight_too_high(
         &mut self,
         cwnd: u32,
         now: Instant,
         p: &Progress,
         sample: &RateSample,
     ) -> bool {
-        self.cycle.too_high = true;
+        self.cycle.prev_probe_too_high = true;
         // Once for each probe.
-        self.cycle.probe_sample = false;
+        self.cycle.bw_probe_samples = false;
         if !sample.app_limited {
-            let target = self.target(cwnd);
-            self.bounds.set_longterm(sample.in_flight_then, target);
+            let target = self.target_inflight(cwnd);
+            self.bounds
+                .set_inflight_longterm(sample.in_flight_then, target);
         }
         let up = self.state == State::Up;
         if up {
-            // A mark was not in error.
+            // A mark is never spurious.
             self.undo_state = (!self.marked).then_some(State::Up);
-            self.go_down(now, p.delivered);
+            self.start_probe_bw_down(now, p.delivered);
         }
         up
     }
 
-    fn raise_slope(&mut self, cwnd: u32) {
-        let growth = 1 << self.cycle.up_rounds;
-        self.cycle.up_rounds = (self.cycle.up_rounds + 1).min(MOST_DOUBLINGS);
-        self.cycle.up_acked_per_segment = (cwnd / growth).max(1);
+    fn raise_inflight_longterm_slope(&mut self, cwnd: u32) {
+        let growth = 1 << self.cycle.bw_probe_up_rounds;
+        self.cycle.bw_probe_up_rounds = (self.cycle.bw_probe_up_rounds + 1).min(MAX_UP_ROUNDS);
+        self.cycle.probe_up_cnt = (cwnd / growth).max(1);
     }
 
     /// The bound grows by 1, 2, 4, … segments a round.
-    pub(super) fn probe_upward(&mut self, cwnd: u32, p: &Progress) {
-        if !self.limit.holds() || cwnd < self.bounds.inflight_longterm {
+    pub(super) fn probe_inflight_longterm_upward(&mut self, cwnd: u32, p: &Progress) {
+        if !self.cwnd_limited.is_set() || cwnd < self.bounds.inflight_longterm {
             return;
         }
         let cycle = &mut self.cycle;
-        cycle.up_acked += p.newly_delivered;
-        let segments = cycle.up_acked / cycle.up_acked_per_segment;
-        cycle.up_acked -= segments * cycle.up_acked_per_segment;
+        cycle.bw_probe_up_acks += p.newly_delivered;
+        let segments = cycle.bw_probe_up_acks / cycle.probe_up_cnt;
+        cycle.bw_probe_up_acks -= segments * cycle.probe_up_cnt;
         self.bounds.inflight_longterm = self.bounds.inflight_longterm.saturating_add(segments);
-        if self.round_began {
-            self.raise_slope(cwnd);
+        if self.round_start {
+            self.raise_inflight_longterm_slope(cwnd);
         }
     }
 }

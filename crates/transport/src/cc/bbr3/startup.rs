@@ -1,4 +1,4 @@
-//! How STARTUP ends: by a plateau of the bandwidth, by losses or by marks.
+//! How STARTUP ends: by a bandwidth that no longer grows, by losses or by marks.
 //!
 //! # Source
 //!
@@ -6,77 +6,77 @@
 
 use sojourn_net::Instant;
 
-use super::bounds::too_much_was_lost;
-use super::{Bbr3, State, UNIT};
+use super::bounds::is_inflight_too_high;
+use super::{BBR_UNIT, Bbr3, State};
 use crate::cc::{Episode, Progress, RateSample};
 
-/// Growth of bandwidth that says there is more.
-const FULL_BW_GROWTH: u64 = 320;
-const FULL_BW_ROUNDS: u8 = 3;
-/// Rounds DRAIN lasts at most.
+/// Growth of bandwidth that keeps STARTUP going.
+const FULL_BW_THRESH: u64 = 320;
+const FULL_BW_COUNT: u8 = 3;
+/// Longest duration of DRAIN, in rounds.
 const DRAIN_ROUNDS: u32 = 3;
-/// Acknowledgements of a round that tell of losses, from which STARTUP ends.
-const FULL_LOSSES: u32 = 6;
-/// Rounds in a row with marks, from which it ends.
+/// Loss events in a round from which STARTUP ends.
+const FULL_LOSS_COUNT: u32 = 6;
+/// Consecutive rounds with marks from which it ends.
 const FULL_MARKED_ROUNDS: u8 = 2;
 
-/// Whether more rate brings more bandwidth.
+/// Whether the bandwidth still grows (`full_bw`, `full_bw_count`, `full_bw_now`).
 #[derive(Clone, Debug, Default)]
-pub(super) struct Plateau {
+pub(super) struct FullBw {
     bw: u64,
-    rounds: u8,
+    count: u8,
     pub(super) now: bool,
 }
 
-/// What STARTUP may end by, apart from a plateau.
+/// Congestion signals that may end STARTUP.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Congestion {
+pub(super) struct StartupSignals {
     recovery_rounds: u32,
-    /// Acknowledgements of this round that told of losses.
-    losses: u32,
+    /// Acknowledgements of this round that reported losses.
+    loss_events_in_round: u32,
     marked_rounds: u8,
 }
 
 impl Bbr3 {
-    pub(super) fn check_plateau(&mut self, bw: u64, sample: &RateSample) {
-        if self.plateau.now || !self.round_began || sample.app_limited {
+    pub(super) fn check_full_bw_reached(&mut self, bw: u64, sample: &RateSample) {
+        if self.full_bw.now || !self.round_start || sample.app_limited {
             return;
         }
-        if bw >= self.plateau.bw * FULL_BW_GROWTH / UNIT {
-            self.look_for_plateau(bw);
+        if bw >= self.full_bw.bw * FULL_BW_THRESH / BBR_UNIT {
+            self.reset_full_bw(bw);
             return;
         }
-        self.plateau.rounds += 1;
-        if self.plateau.rounds >= FULL_BW_ROUNDS {
-            self.plateau.now = true;
-            self.full = true;
+        self.full_bw.count += 1;
+        if self.full_bw.count >= FULL_BW_COUNT {
+            self.full_bw.now = true;
+            self.full_bw_reached = true;
         }
     }
 
-    pub(super) fn look_for_plateau(&mut self, bw: u64) {
-        self.plateau = Plateau {
+    pub(super) fn reset_full_bw(&mut self, bw: u64) {
+        self.full_bw = FullBw {
             bw,
-            ..Plateau::default()
+            ..FullBw::default()
         };
     }
 
     /// STARTUP ends by loss: a round of recovery with much lost, in several places.
-    pub(super) fn check_startup_loss(&mut self, p: &Progress, lost: bool) {
-        let seen = &mut self.congestion;
+    pub(super) fn check_startup_high_loss(&mut self, p: &Progress, lost: bool) {
+        let seen = &mut self.startup_signals;
         if p.episode == Episode::Recovery {
-            seen.recovery_rounds += u32::from(self.round_began);
+            seen.recovery_rounds += u32::from(self.round_start);
         } else {
             seen.recovery_rounds = 0;
         }
-        seen.losses += u32::from(lost);
-        if !self.round_began {
+        seen.loss_events_in_round += u32::from(lost);
+        if !self.round_start {
             return;
         }
-        let many = std::mem::take(&mut seen.losses) >= FULL_LOSSES;
+        let many = std::mem::take(&mut seen.loss_events_in_round) >= FULL_LOSS_COUNT;
         if self.state == State::Startup
             && seen.recovery_rounds > 1
             && many
-            && p.sample.as_ref().is_some_and(too_much_was_lost)
+            && p.sample.as_ref().is_some_and(is_inflight_too_high)
         {
             self.undo_state = Some(State::Startup);
             self.end_startup_at_a_bound();
@@ -85,11 +85,11 @@ impl Bbr3 {
 
     /// STARTUP ends by marks: two rounds in a row of those that the bounds are set by.
     pub(super) fn check_startup_marks(&mut self) {
-        if !self.bounds.round_ended {
+        if !self.bounds.loss_round_start {
             return;
         }
-        let seen = &mut self.congestion;
-        seen.marked_rounds = if self.bounds.marked_in_round {
+        let seen = &mut self.startup_signals;
+        seen.marked_rounds = if self.bounds.ce_in_round {
             seen.marked_rounds.saturating_add(1)
         } else {
             0
@@ -100,21 +100,21 @@ impl Bbr3 {
     }
 
     fn end_startup_at_a_bound(&mut self) {
-        self.full = true;
-        let bdp = self.bdp(self.bw(), UNIT);
+        self.full_bw_reached = true;
+        let bdp = self.bdp(self.bw(), BBR_UNIT);
         self.bounds.inflight_longterm = bdp.max(self.bounds.inflight_latest);
     }
 
-    pub(super) fn check_startup_and_drain(&mut self, now: Instant, p: &Progress) {
-        if self.state == State::Startup && self.full {
+    pub(super) fn check_drain(&mut self, now: Instant, p: &Progress) {
+        if self.state == State::Startup && self.full_bw_reached {
             self.state = State::Drain;
-            self.drain_began = self.rounds;
+            self.drain_start_round = self.round_count;
         }
         if self.state == State::Drain
             && (p.in_flight <= self.inflight(self.bw())
-                || self.rounds > self.drain_began + DRAIN_ROUNDS)
+                || self.round_count > self.drain_start_round + DRAIN_ROUNDS)
         {
-            self.go_down(now, p.delivered);
+            self.start_probe_bw_down(now, p.delivered);
         }
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::cc::EcnFeedback;
 
 /// A path that delivers one segment a millisecond after 100 ms, and a sender that keeps in flight
 /// what window and rate allow: one step is one round trip.
@@ -22,7 +23,7 @@ const CAPACITY: u64 = 100;
 impl Path {
     fn new(room: u64) -> Self {
         let mut bbr = Bbr3::new(1);
-        let window = Window::new(10);
+        let window = Window::new(10, 1_448);
         let start = Start {
             now: Instant::ZERO,
             tick: 0,
@@ -30,7 +31,7 @@ impl Path {
             measured: true,
             delivered: 1,
         };
-        bbr.begin(&window, &start);
+        bbr.on_start(&window, &start);
         Self {
             bbr,
             window,
@@ -63,6 +64,12 @@ impl Path {
             newly_lost: if self.by_timer { 0 } else { segments(lost) },
             prior_in_flight: segments(sent),
             in_flight: segments(arrived.min(CAPACITY)),
+            ecn: Some(EcnFeedback {
+                snd_una: 0,
+                snd_nxt: 0,
+                delivered: segments(arrived),
+                marked: std::mem::take(&mut self.marked).into(),
+            }),
             episode: if lost > 0 {
                 Episode::Recovery
             } else {
@@ -87,9 +94,7 @@ impl Path {
             pacing_rate: 0,
             one_way_ms: None,
         };
-        let marked = std::mem::take(&mut self.marked).into();
-        self.bbr.on_echo(0, 0, segments(arrived), marked);
-        self.bbr.steer(&mut self.window, &ack, &p);
+        self.bbr.update(&mut self.window, &ack, &p);
     }
 
     fn until(&mut self, state: State) {
@@ -105,9 +110,9 @@ impl Path {
     /// The state when so many rounds have passed since the last probe.
     fn after_rounds(&mut self, rounds: u32) -> State {
         let now = Instant::from_millis(self.ms);
-        self.bbr.cycle.rounds_since_probe = rounds;
+        self.bbr.cycle.rounds_since_bw_probe = rounds;
         self.bbr
-            .update_cycle(&self.window, now, &Progress::at(now), 0);
+            .update_probe_bw_cycle(&self.window, now, &Progress::at(now), 0);
         self.bbr.state
     }
 
@@ -125,12 +130,12 @@ fn startup_ends_after_three_rounds_without_a_quarter_more() {
     while path.bbr.state == State::Startup {
         path.round();
         rounds += 1;
-        if full_at.is_none() && path.bbr.max_bw() >= (1 << UNIT_BW_SHIFT) / 1_000 - 1 {
+        if full_at.is_none() && path.bbr.max_bw() >= (1 << BW_SCALE) / 1_000 - 1 {
             full_at = Some(rounds);
         }
     }
     assert_eq!(rounds, full_at.unwrap() + 3);
-    assert!(path.bbr.full);
+    assert!(path.bbr.full_bw_reached);
 }
 
 #[test]
@@ -140,7 +145,7 @@ fn the_cycle_is_down_cruise_refill_up_at_the_drafts_gains() {
     let mut seen = vec![(State::Down, 0)];
     for _ in 0..200 {
         // This path has nothing to tell of its minimum RTT.
-        path.bbr.probe_rtt_min.at = path.ms;
+        path.bbr.probe_rtt_min.stamp = path.ms;
         path.round();
         if seen.last().unwrap().0 != path.bbr.state {
             seen.push((path.bbr.state, path.rate()));
@@ -166,7 +171,7 @@ fn a_probe_comes_two_to_three_seconds_after_the_last() {
     for _ in 0..3 {
         path.until(State::Down);
         let down = path.ms;
-        path.bbr.probe_rtt_min.at = path.ms;
+        path.bbr.probe_rtt_min.stamp = path.ms;
         path.until(State::Refill);
         probes.push(path.ms - down);
     }
@@ -185,7 +190,7 @@ fn a_small_path_is_probed_after_as_many_rounds_as_it_holds_segments() {
     path.until(State::Down);
     path.until(State::Cruise);
     // As if all but 10.5 segments of it were others'.
-    path.bbr.bw_of_cycles = [path.bbr.max_bw() * 105 / 1_000, 0];
+    path.bbr.max_bw_filter = [path.bbr.max_bw() * 105 / 1_000, 0];
     assert_eq!(path.after_rounds(9), State::Cruise);
     assert_eq!(path.after_rounds(10), State::Refill);
 }
@@ -259,7 +264,7 @@ fn the_minimum_rtt_is_asked_for_with_half_a_bdp() {
 fn the_minimum_rtt_is_remembered_for_ten_seconds() {
     let mut path = Path::new(10_000);
     path.until(State::Cruise);
-    let mut hear = |ms, micros| {
+    let mut minimum = |ms, micros| {
         let ack = Ack {
             now: Instant::from_millis(ms),
             tick: ms,
@@ -272,15 +277,15 @@ fn the_minimum_rtt_is_remembered_for_ten_seconds() {
         let expired = path.bbr.update_min_rtt(&ack);
         (expired, path.bbr.min_rtt.micros)
     };
-    assert_eq!(hear(10_000, 90_000), (true, 90_000));
-    assert_eq!(hear(15_000, 150_000), (false, 90_000));
+    assert_eq!(minimum(10_000, 90_000), (true, 90_000));
+    assert_eq!(minimum(15_000, 150_000), (false, 90_000));
     // What the next interval begins with is no minimum yet,
-    assert_eq!(hear(15_001, 150_000), (true, 90_000));
-    assert_eq!(hear(17_000, 120_000), (false, 90_000));
-    assert_eq!(hear(20_000, 130_000), (false, 90_000));
+    assert_eq!(minimum(15_001, 150_000), (true, 90_000));
+    assert_eq!(minimum(17_000, 120_000), (false, 90_000));
+    assert_eq!(minimum(20_000, 130_000), (false, 90_000));
     // but its smallest follows on the old one.
-    assert_eq!(hear(20_001, 130_000), (false, 120_000));
-    assert_eq!(hear(20_002, 80_000), (false, 80_000));
+    assert_eq!(minimum(20_001, 130_000), (false, 120_000));
+    assert_eq!(minimum(20_002, 80_000), (false, 80_000));
 }
 
 impl Path {
@@ -336,7 +341,7 @@ fn an_undone_loss_does_not_bring_back_what_an_earlier_one_ended() {
         path.room = 10_000;
         path.round();
         assert_eq!(path.bbr.state, State::Cruise);
-        assert!(path.bbr.full);
+        assert!(path.bbr.full_bw_reached);
     }
 }
 
@@ -383,7 +388,7 @@ fn two_marked_rounds_in_a_row_end_startup_and_one_does_not() {
 
 #[test]
 fn the_window_limits_for_the_rest_of_a_round_trip_and_the_next() {
-    let window = Window::new(10);
+    let window = Window::new(10, 1_448);
     let with = |prior_in_flight| Progress {
         prior_in_flight,
         ..Progress::at(Instant::ZERO)
@@ -391,19 +396,20 @@ fn the_window_limits_for_the_rest_of_a_round_trip_and_the_next() {
     let mut path = Path::new(10_000);
     path.until(State::Up);
     path.bbr.bounds.inflight_longterm = window.cwnd;
-    path.bbr.cycle.up_acked_per_segment = 1;
-    let mut raised_by = |round_began, prior_in_flight| {
+    path.bbr.cycle.probe_up_cnt = 1;
+    let mut raised_by = |round_start, prior_in_flight| {
         let bbr = &mut path.bbr;
-        bbr.round_began = false;
-        bbr.limit.hear(round_began, &window, &with(prior_in_flight));
-        bbr.plateau.now = true;
+        bbr.round_start = false;
+        bbr.cwnd_limited
+            .update(round_start, &window, &with(prior_in_flight));
+        bbr.full_bw.now = true;
         let ends = bbr.is_time_to_go_down(window.cwnd, &with(0), 0);
         let before = bbr.bounds.inflight_longterm;
         let p = Progress {
             newly_delivered: 1,
             ..with(0)
         };
-        bbr.probe_upward(before, &p);
+        bbr.probe_inflight_longterm_upward(before, &p);
         let after = std::mem::replace(&mut bbr.bounds.inflight_longterm, before);
         (ends, after - before)
     };
@@ -422,10 +428,10 @@ fn each_acknowledgement_tells_whether_the_window_was_used_up() {
     path.until(State::Cruise);
     path.round();
     path.round();
-    assert!(!path.bbr.limit.holds());
+    assert!(!path.bbr.cwnd_limited.is_set());
     path.window.cwnd = 4;
     path.round();
-    assert!(path.bbr.limit.holds());
+    assert!(path.bbr.cwnd_limited.is_set());
 }
 
 #[test]
@@ -433,7 +439,7 @@ fn the_headroom_is_three_twentieths() {
     let with = |inflight_longterm| {
         let mut bounds = Bounds::default();
         bounds.inflight_longterm = inflight_longterm;
-        bounds.with_headroom()
+        bounds.inflight_with_headroom()
     };
     assert_eq!(
         [4, 6, 39, 100, 3_000_000_000, INFINITE].map(with),
@@ -444,7 +450,7 @@ fn the_headroom_is_three_twentieths() {
 #[test]
 fn what_is_not_known_yet_is_the_initial_window() {
     let mut bbr = Bbr3::new(1);
-    let mut window = Window::new(32);
+    let mut window = Window::new(32, 1_448);
     let mut start = Start {
         now: Instant::ZERO,
         tick: 0,
@@ -452,11 +458,11 @@ fn what_is_not_known_yet_is_the_initial_window() {
         measured: false,
         delivered: 1,
     };
-    bbr.begin(&window, &start);
-    assert_eq!(bbr.bdp(1, UNIT), 32);
+    bbr.on_start(&window, &start);
+    assert_eq!(bbr.bdp(1, BBR_UNIT), 32);
     start.measured = true;
-    bbr.begin(&window, &start);
-    assert_eq!(bbr.bdp(0, UNIT), 0);
+    bbr.on_start(&window, &start);
+    assert_eq!(bbr.bdp(0, BBR_UNIT), 0);
     // The model says nothing before an initial window has arrived.
     for (delivered, cwnd) in [(31, 34), (32, 34)] {
         let p = Progress {

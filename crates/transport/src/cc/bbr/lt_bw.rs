@@ -1,28 +1,28 @@
-//! Does a policer cap the long-term rate?
+//! `lt_bw`: the long-term bandwidth of a path with a policer.
 
 use sojourn_net::Instant;
 
-use super::{UNIT, UNIT_BW_SHIFT};
 use crate::cc::Progress;
+use crate::cc::bbr_common::{BBR_UNIT, BW_SCALE};
 use crate::segment::MSS;
 
-/// Rounds an interval has at least, and a quarter of those it has at most.
-const INTERVAL_ROUNDS: u32 = 4;
-/// Part of the segments lost from which an interval looks policed, in 256ths.
-const LOSS_PART: u64 = 50;
-/// Two intervals whose rates differ by less than an eighth agree.
-const AGREE_PART: u64 = 8;
-/// So do those that differ by less, in bytes/s.
-const AGREE_BYTES: u64 = 500;
-/// Rounds the found rate is used for.
-const USED_ROUNDS: u32 = 48;
+/// Least length of an interval in rounds, and a quarter of the greatest.
+const LT_INTVL_MIN_RTTS: u32 = 4;
+/// Loss ratio from which an interval looks policed, in 256ths.
+const LT_LOSS_THRESH: u64 = 50;
+/// Two intervals agree whose rates differ by at most one in this number.
+const LT_BW_RATIO: u64 = 8;
+/// So do those that differ by at most this, in bytes/s.
+const LT_BW_DIFF: u64 = 500;
+/// Rounds the rate found is used for.
+const LT_BW_MAX_RTTS: u32 = 48;
 
-/// Two intervals in a row, each ended by a loss and with a fifth of it lost, that delivered at about
-/// the same rate: a policer's token bucket is empty, and sending at its rate loses nothing.
+/// Detects a policer by two intervals in a row, each ended by a loss and with a fifth of it lost, that
+/// delivered at about the same rate: the token bucket is empty, and sending at its rate loses nothing.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Policer {
+pub(super) struct LongTermBandwidth {
     sampling: bool,
-    in_use: bool,
+    use_bw: bool,
     rounds: u32,
     bw: u64,
     since: Instant,
@@ -30,10 +30,10 @@ pub(super) struct Policer {
     lost: u64,
 }
 
-impl Policer {
-    /// The policed bandwidth while it is believed in.
+impl LongTermBandwidth {
+    /// The policed bandwidth while it is in use.
     pub(super) fn bw(&self) -> Option<u64> {
-        self.in_use.then_some(self.bw)
+        self.use_bw.then_some(self.bw)
     }
 
     pub(super) fn reset(&mut self, p: &Progress) {
@@ -49,11 +49,17 @@ impl Policer {
     }
 
     /// One acknowledgement. Returns whether the found rate has been used long enough.
-    pub(super) fn take(&mut self, p: &Progress, lost: bool, round: bool, probing_bw: bool) -> bool {
-        if self.in_use {
+    pub(super) fn update(
+        &mut self,
+        p: &Progress,
+        lost: bool,
+        round: bool,
+        probing_bw: bool,
+    ) -> bool {
+        if self.use_bw {
             if probing_bw && round {
                 self.rounds += 1;
-                if self.rounds >= USED_ROUNDS {
+                if self.rounds >= LT_BW_MAX_RTTS {
                     self.reset(p);
                     return true;
                 }
@@ -72,10 +78,10 @@ impl Policer {
             return false;
         }
         self.rounds += u32::from(round);
-        if self.rounds < INTERVAL_ROUNDS {
+        if self.rounds < LT_INTVL_MIN_RTTS {
             return false;
         }
-        if self.rounds > 4 * INTERVAL_ROUNDS {
+        if self.rounds > 4 * LT_INTVL_MIN_RTTS {
             self.reset(p);
             return false;
         }
@@ -89,16 +95,16 @@ impl Policer {
         let lost = p.lost - self.lost;
         let delivered = p.delivered - self.delivered;
         let ms = p.delivered_at.since(self.since).as_micros() / 1_000;
-        if delivered == 0 || lost * UNIT < LOSS_PART * delivered || ms == 0 {
+        if delivered == 0 || lost * BBR_UNIT < LT_LOSS_THRESH * delivered || ms == 0 {
             return;
         }
-        let bw = (delivered << UNIT_BW_SHIFT) / (ms * 1_000);
+        let bw = (delivered << BW_SCALE) / (ms * 1_000);
         if self.bw > 0 {
             let apart = bw.abs_diff(self.bw);
-            let bytes = (apart * u64::from(MSS) * 1_000_000) >> UNIT_BW_SHIFT;
-            if apart * AGREE_PART <= self.bw || bytes <= AGREE_BYTES {
+            let bytes = (apart * u64::from(MSS) * 1_000_000) >> BW_SCALE;
+            if apart * LT_BW_RATIO <= self.bw || bytes <= LT_BW_DIFF {
                 self.bw = u64::midpoint(bw, self.bw);
-                self.in_use = true;
+                self.use_bw = true;
                 self.rounds = 0;
                 return;
             }
@@ -114,29 +120,29 @@ mod tests {
 
     /// Rounds of 100 ms with `delivered` and `lost` segments each, until a rate is found.
     fn rounds_until_found(delivered: u64, lost: u64) -> Option<u64> {
-        let mut policer = Policer::default();
+        let mut policer = LongTermBandwidth::default();
         let mut p = Progress::at(Instant::ZERO);
         (1..=40).find(|&n| {
             p.delivered_at = Instant::from_millis(100 * n);
             p.delivered = delivered * n;
             p.lost = lost * n;
-            policer.take(&p, lost > 0, true, true);
+            policer.update(&p, lost > 0, true, true);
             policer.bw().is_some()
         })
     }
 
     #[test]
-    fn two_intervals_of_steady_loss_betray_a_policer() {
+    fn two_intervals_of_steady_loss_reveal_a_policer() {
         // The first loss begins an interval of four rounds, the second ends with the eighth.
         assert_eq!(rounds_until_found(80, 20), Some(8));
-        let mut policer = Policer::default();
+        let mut policer = LongTermBandwidth::default();
         let mut p = Progress::at(Instant::ZERO);
         for n in 1..=8 {
             p.delivered_at = Instant::from_millis(100 * n);
             (p.delivered, p.lost) = (80 * n, 20 * n);
-            policer.take(&p, true, true, true);
+            policer.update(&p, true, true, true);
         }
-        let found = (policer.bw().unwrap() * 1_000_000) >> UNIT_BW_SHIFT;
+        let found = (policer.bw().unwrap() * 1_000_000) >> BW_SCALE;
         assert!(found.abs_diff(800) <= 1, "{found} segments/s");
     }
 
@@ -147,12 +153,12 @@ mod tests {
 
     #[test]
     fn the_rate_is_dropped_after_48_rounds() {
-        let mut policer = Policer {
-            in_use: true,
-            ..Policer::default()
+        let mut policer = LongTermBandwidth {
+            use_bw: true,
+            ..LongTermBandwidth::default()
         };
         let p = Progress::at(Instant::ZERO);
-        let used = (1..100).find(|_| policer.take(&p, false, true, true));
+        let used = (1..100).find(|_| policer.update(&p, false, true, true));
         assert_eq!(used, Some(48));
         assert_eq!(policer.bw(), None);
     }

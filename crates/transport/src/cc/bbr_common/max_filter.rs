@@ -7,12 +7,12 @@ struct Reading {
     value: u64,
 }
 
-/// The largest of the values of the last `window` rounds.
+/// The largest value of the last `window` rounds.
 ///
 /// # Source
 ///
 /// Kathleen Nichols's windowed filter, as Linux's `win_minmax` uses it: it keeps the best reading and the
-/// best of what came in later parts of the window, so that one is at hand when the best expires.
+/// best of later parts of the window, so that a successor is known when the best expires.
 #[derive(Clone, Debug)]
 pub(in crate::cc) struct MaxFilter {
     window: u32,
@@ -32,8 +32,8 @@ impl MaxFilter {
         self.best[0].value
     }
 
-    /// Takes the reading of round `at`.
-    pub(in crate::cc) fn take(&mut self, at: u32, value: u64) {
+    /// Adds the reading of round `at`.
+    pub(in crate::cc) fn update(&mut self, at: u32, value: u64) {
         let reading = Reading { at, value };
         let [first, second, third] = &mut self.best;
         if value >= first.value || at - third.at > self.window {
@@ -67,25 +67,25 @@ mod tests {
     #[test]
     fn the_maximum_is_forgotten_after_its_window() {
         let mut f = MaxFilter::new(10);
-        f.take(0, 100);
+        f.update(0, 100);
         for at in 1..=10 {
-            f.take(at, 50);
+            f.update(at, 50);
             assert_eq!(f.get(), 100, "round {at}");
         }
-        f.take(11, 40);
+        f.update(11, 40);
         assert_eq!(f.get(), 50);
     }
 
     #[test]
     fn a_larger_value_counts_at_once() {
         let mut f = MaxFilter::new(10);
-        f.take(0, 10);
-        f.take(3, 20);
+        f.update(0, 10);
+        f.update(3, 20);
         assert_eq!(f.get(), 20);
         // And for its own ten rounds.
-        f.take(13, 1);
+        f.update(13, 1);
         assert_eq!(f.get(), 20);
-        f.take(14, 1);
+        f.update(14, 1);
         assert_eq!(f.get(), 1);
     }
 }

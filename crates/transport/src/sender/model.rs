@@ -1,22 +1,22 @@
-//! Controllers that set window and rate from a model of the path.
+//! Model-based controllers: what the sender tells them, and their pacing rate.
 
 use sojourn_net::Instant;
 
 use super::ack::Findings;
 use super::rate::Standing;
 use super::{Phase, Sender};
-use crate::cc::{CongestionControl, Episode, Progress, Start};
+use crate::cc::{Episode, Progress, Resume, Start};
 use crate::segment::MSS;
 
 impl Sender {
     /// Whether the controller sets the window itself.
     #[inline]
-    pub(super) fn is_steered(&self) -> bool {
+    pub(super) fn is_model_based(&self) -> bool {
         self.pacer.as_ref().is_some_and(|p| p.sampler.is_some())
     }
 
     /// The handshake, a round trip of `rtt_micros`, is over.
-    pub(super) fn begin_steering(&mut self, now: Instant, rtt_micros: u32) {
+    pub(super) fn start_model(&mut self, now: Instant, rtt_micros: u32) {
         let start = Start {
             now,
             tick: self.ticks.at(now),
@@ -24,7 +24,7 @@ impl Sender {
             measured: true,
             delivered: self.delivered,
         };
-        self.cc.begin(&self.window, &start);
+        self.cc.on_start(&self.window, &start);
     }
 
     /// The application writes: what was sent until now may not have filled the path.
@@ -51,7 +51,7 @@ impl Sender {
     }
 
     /// Lets the controller set window and rate.
-    pub(super) fn steer(&mut self, now: Instant, newly_delivered: u32, found: &Findings) {
+    pub(super) fn update_model(&mut self, now: Instant, newly_delivered: u32, found: &Findings) {
         let (delivered, min_rtt) = (self.delivered, self.rtt.min_micros());
         let total = (delivered, self.lost_total);
         let in_flight = self.board.in_flight();
@@ -77,27 +77,30 @@ impl Sender {
             },
             ack_delayed: found.maybe_delayed,
             sample,
+            ecn: found.ecn,
         };
         let facts = self.facts(now, found.ca_rtt);
-        let held_down = self.cc.steer(&mut self.window, &facts, &progress);
+        let held_down = self.cc.update(&mut self.window, &facts, &progress);
         if held_down && let Some(sampler) = self.sampler() {
             sampler.limit_by_app(delivered, in_flight);
         }
     }
 
     /// Sending resumes after nothing was in flight.
-    pub(super) fn restart_steering(&mut self, now: Instant) {
-        let tick = self.ticks.at(now);
+    pub(super) fn restart_model(&mut self, resume: &Resume) {
         if self.sampler().is_some_and(|s| s.app_limited()) {
-            self.cc.on_restart(&mut self.window, now, tick);
+            self.cc.on_restart(&mut self.window, resume);
             self.set_pacing_rate();
         }
     }
 
-    /// After each acknowledgement: the controller's own rate, or what the window makes.
+    /// After each acknowledgement: the controller's own rate, or the rate of the window.
     #[inline]
     pub(super) fn set_pacing_rate(&mut self) {
-        let own = self.pacer.as_ref().and_then(|_| self.cc.pacing_rate());
+        let own = match &self.pacer {
+            Some(_) => self.cc.pacing_rate(MSS.into()),
+            None => None,
+        };
         self.pacing_rate = own.unwrap_or_else(|| self.window_rate());
     }
 }

@@ -1,0 +1,155 @@
+//! What a sender and its congestion controller tell each other.
+//!
+//! There are two kinds of controllers. [`WindowBased`] ones move a window: slow start, additive
+//! increase, multiplicative decrease. [`ModelBased`] ones set window and pacing rate from a model of
+//! the path. Neither knows of segments, timers or losses: the sender finds those.
+//!
+//! Quantities are in bytes, with the MSS in the [`Window`]. Counts of deliveries and losses are counts
+//! of segments, as in Linux, since segments are what is delivered and lost.
+
+use sojourn_net::Instant;
+
+use super::progress::{Progress, Start};
+use super::window::{Threshold, Window};
+
+/// What an acknowledgement told the sender, beyond the window.
+#[derive(Clone, Copy, Debug)]
+pub struct Ack {
+    /// When it arrived.
+    pub now: Instant,
+    /// The host's 1 ms tick then.
+    pub tick: u64,
+    /// RTT of the newest segment it acknowledged, in µs; `None` if only retransmitted data was.
+    pub rtt_micros: Option<u32>,
+    /// One-way delay to the peer plus an unknown constant, in ms: the peer's timestamp minus the one it
+    /// echoes; `None` without timestamps.
+    pub one_way_ms: Option<u32>,
+    /// First segment not acknowledged.
+    pub snd_una: u32,
+    /// Next segment to be sent for the first time.
+    pub snd_nxt: u32,
+    /// Pacing rate that corresponds to the window (Linux: `sk_pacing_rate`), in bytes/s.
+    pub pacing_rate: u64,
+}
+
+/// ECN feedback of an acknowledgement, in segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EcnFeedback {
+    /// First segment not acknowledged.
+    pub snd_una: u32,
+    /// Next segment to be sent for the first time.
+    pub snd_nxt: u32,
+    /// Segments the acknowledgement delivered.
+    pub delivered: u32,
+    /// Of these, segments reported as CE-marked.
+    pub marked: u32,
+}
+
+/// The retransmission timer expired.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeout {
+    /// When.
+    pub now: Instant,
+    /// Next segment to be sent for the first time.
+    pub snd_nxt: u32,
+}
+
+/// Sending resumes with nothing in flight.
+#[derive(Clone, Copy, Debug)]
+pub struct Resume {
+    /// When.
+    pub now: Instant,
+    /// The host's 1 ms tick then.
+    pub tick: u64,
+    /// The tick of the last transmission.
+    pub last_sent_tick: u64,
+}
+
+/// Why a window is reduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduction {
+    /// A reduction begins, for a loss or for an ECN mark.
+    Begins,
+    /// The congestion is a loss.
+    Loss,
+}
+
+/// How many segments leave together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BurstSize {
+    /// A burst takes 2^-`pacing_shift` s at the pacing rate (Linux: `sk_pacing_shift`).
+    pub pacing_shift: u32,
+    /// Least number of segments in a burst (Linux: `min_tso_segs`).
+    pub min_tso_segs: u32,
+}
+
+impl BurstSize {
+    /// Linux's: 1 ms, 2 segments.
+    pub const DEFAULT: Self = Self {
+        pacing_shift: 10,
+        min_tso_segs: 2,
+    };
+}
+
+/// A controller that moves a window.
+///
+/// The sender calls [`on_ack`](Self::on_ack) for each acknowledgement before anything changes,
+/// [`grow`](Self::grow) when the window limited sending and no reduction is under way,
+/// [`ssthresh`](Self::ssthresh) when congestion begins. How the window comes down to the threshold
+/// (proportional rate reduction, time-outs) is the sender's business.
+pub trait WindowBased {
+    /// An acknowledgement arrived; the controller may end slow start here.
+    fn on_ack(&mut self, _window: &mut Window, _ack: &Ack) {}
+
+    /// With ECN, each acknowledgement before anything else changes.
+    fn on_ecn_feedback(&mut self, _feedback: &EcnFeedback) {}
+
+    /// Lets the window grow by what `acked` bytes earn.
+    fn grow(&mut self, window: &mut Window, ack: &Ack, acked: u64);
+
+    /// The threshold after congestion, in bytes.
+    fn ssthresh(&mut self, window: &Window) -> u64;
+
+    /// The threshold after a loss, in bytes, if a loss is not answered like a mark.
+    fn ssthresh_after_loss(&mut self, _window: &Window) -> Option<u64> {
+        None
+    }
+
+    /// The retransmission timer expired; [`ssthresh`](Self::ssthresh) was called before.
+    fn on_timeout(&mut self, _timeout: &Timeout) {}
+
+    /// Sending resumes after a pause.
+    fn on_resume(&mut self, _resume: &Resume) {}
+}
+
+/// A controller that sets window and pacing rate from a model of the path.
+///
+/// The sender does not let its window grow, and neither reductions nor pauses nor undoing change it.
+pub trait ModelBased {
+    /// The handshake is over.
+    fn on_start(&mut self, window: &Window, start: &Start);
+
+    /// An acknowledgement arrived: sets the window. Returns whether the controller holds sending down, so
+    /// that the next delivery rates do not show the capacity of the path.
+    fn update(&mut self, window: &mut Window, ack: &Ack, progress: &Progress) -> bool;
+
+    /// Congestion. Returns the slow-start threshold to report, if it changes.
+    fn on_reduction(&mut self, window: &Window, reduction: Reduction) -> Option<Threshold>;
+
+    /// The retransmission timer expired.
+    fn on_timeout(&mut self);
+
+    /// The last reduction turned out to be spurious.
+    fn on_undo(&mut self);
+
+    /// The application has data again, and nothing is in flight.
+    fn on_restart(&mut self, _window: &mut Window, _resume: &Resume) {}
+
+    /// The pacing rate in bytes/s, for segments of `mss` bytes; `None` until it is known.
+    fn pacing_rate(&self, mss: u32) -> Option<u64>;
+
+    /// How many segments leave together.
+    fn burst_size(&self) -> BurstSize {
+        BurstSize::DEFAULT
+    }
+}
