@@ -6,7 +6,11 @@ BIN := $(VENV)/bin
 PACKAGES := $(VENV)/.packages
 EXTENSION := $(VENV)/.extension
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name Cargo.toml)
-PYTHON_CODE := python docs/conf.py docs/_ext tests/python tests/golden tests/vectors/tools crates/py/tests
+PYTHON_CODE := python docs/conf.py docs/_ext tools tests/python tests/golden tests/vectors/tools crates/py/tests
+# What codespell and tools/banned_phrases.py read.
+SPELLED := Makefile pyproject.toml $(wildcard *.md) docs papers crates python tests benches tools
+PLAIN_ENGLISH := Makefile README.md CHANGELOG.md CONTRIBUTING.md GLOSSARY.md papers tests/vectors/README.md \
+	$(addprefix docs/,adr explanation howto reference tutorials validation scenario.md links.md metrics.md)
 DIR ?= results/residential/rrul_10_1
 
 .DEFAULT_GOAL := help
@@ -53,7 +57,7 @@ golden-quick: setup ## The same with a part of the corpus: 8 s of processor time
 golden-update: setup ## Record the golden corpus again, after a deliberate change of results.
 	$(BIN)/python tests/golden/golden.py --update
 
-check: setup ## Formatting, lints and types of Rust and Python.
+check: setup ## Formatting, lints and types of Rust and Python, and the language of documents.
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff format --check --quiet $(PYTHON_CODE)
@@ -61,6 +65,8 @@ check: setup ## Formatting, lints and types of Rust and Python.
 	$(BIN)/mypy
 	MYPYPATH=tests/golden $(BIN)/mypy tests/golden/golden.py
 	$(BIN)/python -m mypy.stubtest sojourn._core
+	$(BIN)/codespell $(SPELLED)
+	$(BIN)/python tools/banned_phrases.py $(PLAIN_ENGLISH)
 
 fmt: setup ## Format Rust and Python.
 	cargo fmt --all
