@@ -1,4 +1,4 @@
-//! The coarse clock of a Linux host.
+//! The coarse clock of a Linux host, and durations as its estimators keep them.
 
 use sojourn_net::{Duration, Instant};
 
@@ -56,6 +56,15 @@ impl Ticks {
 /// Whether timestamp `a` is earlier than `b`, across a wrap.
 pub(crate) const fn before(a: u32, b: u32) -> bool {
     a.wrapping_sub(b).cast_signed() < 0
+}
+
+/// The longest duration the estimators can hold, in µs: 35 minutes, so that the sum of two fits.
+pub(crate) const MAX_MICROS: u32 = u32::MAX / 2;
+
+/// A duration in µs, as the estimators keep it.
+#[inline]
+pub(crate) fn micros(d: Duration) -> u32 {
+    u32::try_from(d.as_micros()).map_or(MAX_MICROS, |micros| micros.min(MAX_MICROS))
 }
 
 /// `micros` in ticks, rounded up.

@@ -21,6 +21,7 @@
 
 pub mod cc;
 mod clock;
+mod handshake;
 pub mod quic;
 mod ranges;
 mod receiver;
@@ -30,6 +31,7 @@ mod sender;
 
 pub use cc::{CcKind, SlowStart};
 pub use clock::Ticks;
-pub use receiver::{Arrival, Handshake, Receiver};
+pub use handshake::Handshake;
+pub use receiver::{Arrival, Receiver};
 pub use segment::{Flags, MSS, SackBlock, Segment};
 pub use sender::{AfterIdle, OnCe, Sender, SenderParams, State};

@@ -18,6 +18,8 @@
 //! The floor of 200 ms lies under the *variance*, not under the time-out (which the RFC asks to
 //! be at least 1 s); a falling RTT does not inflate the deviation.
 
+use std::num::NonZeroU32;
+
 use sojourn_net::{Duration, Instant};
 
 /// Least value of four times the deviation, in µs.
@@ -31,44 +33,39 @@ const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
 
 /// The estimator of one connection. Times are in µs unless they say otherwise.
 #[derive(Clone, Debug)]
-pub(crate) struct Rtt {
-    /// 8 times the smoothed RTT; 0 before the first sample.
-    srtt8: u32,
+pub(crate) struct RttEstimator {
+    /// 8 times the smoothed RTT; `None` before the first sample.
+    srtt8: Option<NonZeroU32>,
     mdev4: u32,
     mdev_max4: u32,
     rttvar4: u32,
     /// The window over which `mdev_max4` is taken ends when this segment is acknowledged.
     window_end: u32,
     rto_ms: u32,
-    min: u32,
+    /// The smallest RTT of the last minutes; `None` before the first sample.
+    min: Option<NonZeroU32>,
     min_at: Instant,
 }
 
-impl Rtt {
+impl RttEstimator {
     pub(crate) const fn new() -> Self {
         Self {
-            srtt8: 0,
+            srtt8: None,
             mdev4: 0,
             mdev_max4: MIN_VAR4,
             rttvar4: MIN_VAR4,
             window_end: 0,
             rto_ms: 1_000,
-            min: u32::MAX,
+            min: None,
             min_at: Instant::ZERO,
         }
     }
 
-    /// Takes a sample of `m` µs on an acknowledgement that brought `snd_una` to where it is.
+    /// Takes a sample of `m` µs on an acknowledgement that advanced to `snd_una`.
     pub(crate) fn sample(&mut self, m: u32, snd_una: u32, snd_nxt: u32) {
         let m = m.clamp(1, MAX_SAMPLE);
-        if self.srtt8 == 0 {
-            self.srtt8 = m << 3;
-            self.mdev4 = m << 1;
-            self.rttvar4 = self.mdev4.max(MIN_VAR4);
-            self.mdev_max4 = self.rttvar4;
-            self.window_end = snd_nxt;
-        } else {
-            self.smooth(m);
+        let srtt8 = if let Some(srtt8) = self.srtt8 {
+            let srtt8 = self.smooth(srtt8.get(), m);
             self.mdev_max4 = self.mdev_max4.max(self.mdev4);
             self.rttvar4 = self.rttvar4.max(self.mdev_max4);
             if snd_una > self.window_end {
@@ -78,35 +75,45 @@ impl Rtt {
                 self.window_end = snd_nxt;
                 self.mdev_max4 = MIN_VAR4;
             }
-        }
-        self.rto_ms = ((self.srtt8 >> 3) + self.rttvar4)
+            srtt8
+        } else {
+            self.mdev4 = m << 1;
+            self.rttvar4 = self.mdev4.max(MIN_VAR4);
+            self.mdev_max4 = self.rttvar4;
+            self.window_end = snd_nxt;
+            m << 3
+        };
+        self.srtt8 = NonZeroU32::new(srtt8);
+        self.rto_ms = ((srtt8 >> 3) + self.rttvar4)
             .div_ceil(1_000)
             .min(MAX_RTO_MS);
     }
 
-    fn smooth(&mut self, m: u32) {
-        let srtt = self.srtt8 >> 3;
+    /// Updates the deviation; returns 8 times the smoothed RTT.
+    fn smooth(&mut self, srtt8: u32, m: u32) -> u32 {
+        let srtt = srtt8 >> 3;
         if m >= srtt {
             let e = m - srtt;
-            self.srtt8 += e;
             self.mdev4 = self.mdev4 + e - (self.mdev4 >> 2);
+            srtt8 + e
         } else {
             let e = srtt - m;
-            self.srtt8 -= e;
             let quarter = self.mdev4 >> 2;
             if e > quarter {
                 self.mdev4 += (e - quarter) >> 3;
             } else {
                 self.mdev4 -= quarter - e;
             }
+            srtt8 - e
         }
     }
 
     /// Takes a sample for the minimum.
     #[inline]
     pub(crate) fn sample_min(&mut self, now: Instant, m: u32) {
-        if m <= self.min || now.since(self.min_at) > MIN_RTT_WINDOW {
-            self.min = m.max(1);
+        let keep = self.min.is_some_and(|min| m > min.get());
+        if !keep || now.since(self.min_at) > MIN_RTT_WINDOW {
+            self.min = NonZeroU32::new(m.max(1));
             self.min_at = now;
         }
     }
@@ -117,26 +124,27 @@ impl Rtt {
     }
 
     /// The smoothed RTT; `None` before the first sample.
-    pub(crate) const fn srtt(&self) -> Option<Duration> {
-        match self.srtt8 {
-            0 => None,
-            s => Some(Duration::from_nanos(s as u64 * 125)),
-        }
+    pub(crate) fn srtt(&self) -> Option<Duration> {
+        self.srtt8
+            .map(|srtt8| Duration::from_nanos(u64::from(srtt8.get()) * 125))
     }
 
     /// The smoothed RTT in µs; 0 before the first sample.
-    pub(crate) const fn srtt_micros(&self) -> u32 {
-        self.srtt8 >> 3
+    #[inline]
+    pub(crate) fn srtt_micros(&self) -> u32 {
+        self.srtt8() >> 3
     }
 
-    /// 8 times the smoothed RTT in µs.
-    pub(crate) const fn srtt8(&self) -> u32 {
-        self.srtt8
+    /// 8 times the smoothed RTT in µs; 0 before the first sample.
+    #[inline]
+    pub(crate) fn srtt8(&self) -> u32 {
+        self.srtt8.map_or(0, NonZeroU32::get)
     }
 
-    /// The smallest RTT lately, in µs; `u32::MAX` before the first sample.
-    pub(crate) const fn min_micros(&self) -> u32 {
-        self.min
+    /// The smallest RTT of the last minutes, in µs; `None` before the first sample.
+    #[inline]
+    pub(crate) fn min_micros(&self) -> Option<u32> {
+        self.min.map(NonZeroU32::get)
     }
 }
 
@@ -146,7 +154,7 @@ mod tests {
 
     #[test]
     fn the_floor_of_200_ms_lies_under_the_variance() {
-        let mut rtt = Rtt::new();
+        let mut rtt = RttEstimator::new();
         rtt.sample(100_100, 1, 10);
         assert_eq!(rtt.rto_ms(), 301); // as measured on the kernel
         for n in 0..100 {
@@ -157,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_first_sample_of_a_lost_handshake_spans_the_wait() {
-        let mut rtt = Rtt::new();
+        let mut rtt = RttEstimator::new();
         rtt.sample(2_154_000, 1, 10);
         assert_eq!(rtt.rto_ms(), 6_462); // specification scenario M3, from the kernel
         assert_eq!(rtt.srtt(), Some(Duration::from_millis(2_154)));
@@ -166,7 +174,7 @@ mod tests {
     #[test]
     fn a_falling_rtt_raises_the_deviation_eight_times_more_slowly() {
         let deviation = |m| {
-            let mut rtt = Rtt::new();
+            let mut rtt = RttEstimator::new();
             for n in 0..400 {
                 rtt.sample(500_000, n, n + 1);
             }

@@ -67,6 +67,19 @@ impl Segment {
         self.flags.0 |= (count as u16) << Flags::SACK_SHIFT;
     }
 
+    /// The bytes that arrived CE-marked, modulo 2^24, if the option of RFC 9768 reports them.
+    #[inline]
+    pub fn marked_bytes(&self) -> Option<u32> {
+        self.flags.has(Flags::ACE_OPTION).then_some(self.seq)
+    }
+
+    /// Adds the option of RFC 9768 to an acknowledgement without data.
+    #[inline]
+    pub fn set_marked_bytes(&mut self, bytes: u32) {
+        self.flags |= Flags::ACE_OPTION;
+        self.seq = bytes % (1 << 24);
+    }
+
     /// Bytes on an Ethernet (header 14 B, no FCS) with timestamps: 66 for a pure ACK, 74 for a
     /// SYN, 1514 for full-sized data.
     #[inline]

@@ -153,8 +153,7 @@ impl Receiver {
             Feedback::Counted(counters) => {
                 ack.flags |= Flags::of_ace(counters.cep);
                 if ack.sack_count() < ack.sacks.len() {
-                    ack.flags |= Flags::ACE_OPTION;
-                    ack.seq = counters.ceb % (1 << 24);
+                    ack.set_marked_bytes(counters.ceb);
                 }
                 counters.since_ack = 0;
             }

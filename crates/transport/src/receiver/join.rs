@@ -3,20 +3,10 @@
 use sojourn_net::Instant;
 
 use super::{Receiver, State};
+use crate::clock::micros;
+use crate::handshake::Handshake;
 use crate::rtt::MAX_SAMPLE;
 use crate::segment::Segment;
-
-/// What a handshake tells each end, for the half of it that takes no part: an end that sends and
-/// receives is a [`crate::Sender`] and a [`Receiver`], one of which opens the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Handshake {
-    /// How long the peer took to answer.
-    pub rtt_micros: u32,
-    /// ECN was negotiated.
-    pub ecn: bool,
-    /// The peer's clock (RFC 7323).
-    pub peer_stamp: u32,
-}
 
 impl Receiver {
     /// Whether the handshake is over.
@@ -27,7 +17,7 @@ impl Receiver {
     /// What the handshake told this end; `seg` is what ended it, `now`.
     pub fn handshake(&self, now: Instant, seg: &Segment) -> Handshake {
         let rtt_micros = if self.syn_acks == 1 {
-            crate::sender::micros(now.since(self.syn_ack_sent))
+            micros(now.since(self.syn_ack_sent))
         } else {
             let ms = self.ticks.stamp(now).wrapping_sub(seg.ts_ecr);
             1_000 * ms.clamp(1, MAX_SAMPLE / 1_000)

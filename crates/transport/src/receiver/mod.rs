@@ -22,12 +22,11 @@ use std::cmp::Ordering;
 
 use sojourn_net::{Duration, Instant};
 
-use crate::clock::{Ticks, before};
+use crate::clock::{Ticks, before, micros};
 use crate::rtt::MAX_SAMPLE;
 use crate::segment::{Flags, MSS, SackBlock, Segment};
 use crate::sender::SenderParams;
 use ecn::{Counters, Feedback};
-pub use join::Handshake;
 use sacks::OutOfOrder;
 use window::AdvertisedWindow;
 
@@ -273,7 +272,7 @@ impl Receiver {
         self.delayed_ack_at = None;
         self.window.begin(now);
         if self.syn_acks == 1 {
-            let rtt = crate::sender::micros(now.since(self.syn_ack_sent)).min(MAX_SAMPLE);
+            let rtt = micros(now.since(self.syn_ack_sent)).min(MAX_SAMPLE);
             self.begin_with(rtt);
         }
     }

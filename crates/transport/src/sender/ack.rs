@@ -2,125 +2,57 @@
 
 use sojourn_net::Instant;
 
-use super::scoreboard::{EVER_RESENT, LOST, Losses, RESENT, SACKED};
-use super::timers::Kind;
-use super::{LONGEST, Phase, Sender, State, micros};
+use super::connection::{Sender, State};
+use super::findings::{Findings, Resend};
+use super::state::recovery::Phase;
+use super::state::scoreboard::{EVER_RESENT, SACKED};
+use super::state::timer::Kind;
 use crate::cc::{Ack, EcnFeedback};
-use crate::clock::before;
+use crate::clock::{MAX_MICROS, before, micros};
 use crate::segment::{Flags, MSS, Segment};
 
-/// What one acknowledgement turned out to say.
-#[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "independent findings")]
-pub(super) struct Findings {
-    pub(super) una_advanced: bool,
-    /// Something is newly held out of order.
-    pub(super) sacked: bool,
-    pub(super) ece: bool,
-    pub(super) dsack: bool,
-    /// A DSACK of the tail loss probe.
-    pub(super) dsack_of_probe: bool,
-    /// A segment sent once, before the episode began, was delivered.
-    pub(super) original_delivered: bool,
-    /// Retransmitted data was acknowledged.
-    pub(super) resent_acked: bool,
-    pub(super) window_changed: bool,
-    pub(super) rearm: bool,
-    /// A retransmission was found lost.
-    pub(super) resend_lost: bool,
-    delivered_before: u64,
-    lost_before: u64,
-    pub(super) in_flight_before: u32,
-    /// What the controller is told of the RTT, in µs.
-    pub(super) ca_rtt: Option<u32>,
-    /// The peer may have waited with this acknowledgement.
-    pub(super) maybe_delayed: bool,
-    /// Send times of the oldest and newest never-resent segments newly acknowledged, and newly
-    /// held.
-    acked_sent: Option<(Instant, Instant)>,
-    sacked_sent: Option<(Instant, Instant)>,
-    /// The lowest never-resent segment delivered below the highest one held.
-    reordered: Option<u32>,
-    /// ECN feedback, if ECN was negotiated.
-    pub(super) ecn: Option<EcnFeedback>,
-}
-
-impl Findings {
-    /// Of an event that is no acknowledgement, when `lost_before` segments had been deemed lost.
-    pub(super) const fn nothing(lost_before: u64) -> Self {
-        Self {
-            una_advanced: false,
-            sacked: false,
-            ece: false,
-            dsack: false,
-            dsack_of_probe: false,
-            original_delivered: false,
-            resent_acked: false,
-            window_changed: false,
-            rearm: false,
-            resend_lost: false,
-            delivered_before: 0,
-            lost_before,
-            in_flight_before: 0,
-            ca_rtt: None,
-            maybe_delayed: false,
-            acked_sent: None,
-            sacked_sent: None,
-            reordered: None,
-            ecn: None,
+impl Sender {
+    /// A segment from the peer arrived.
+    pub fn on_segment(&mut self, now: Instant, seg: &Segment, out: &mut Vec<Segment>) {
+        match self.state {
+            State::Established => self.on_ack(now, seg, out),
+            State::Connecting if seg.flags.has(Flags::SYN) => self.on_syn_ack(now, seg, out),
+            State::Connecting | State::Closed | State::Done | State::Aborted => {}
         }
     }
 
-    pub(super) const fn newly_lost(&self, lost_total: u64) -> u64 {
-        lost_total - self.lost_before
-    }
-}
-
-/// What to send after an acknowledgement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Resend {
-    Nothing,
-    Lost,
-    /// New data first, as F-RTO asks.
-    NewFirst,
-}
-
-impl Sender {
-    pub(super) fn on_ack(&mut self, now: Instant, seg: &Segment, out: &mut Vec<Segment>) {
+    fn on_ack(&mut self, now: Instant, seg: &Segment, out: &mut Vec<Segment>) {
         if seg.ack > self.board.next() {
             return;
         }
         if seg.flags.has(Flags::SYN) {
-            // The peer has not heard that the connection stands, and may give it up.
+            // The peer does not know that the connection is established, and may give it up.
             self.confirm(now, out);
             return;
         }
-        let old = seg.ack < self.board.una;
+        let old = seg.ack < self.board.una();
         let (mut ece, mut marked) = (false, 0);
-        if self.ecn {
-            marked = self.newly_marked(seg, old);
-            ece = marked > 0 || self.accurate.is_none() && seg.flags.has(Flags::ECE);
+        if self.ecn.is_on() {
+            let overtaken = old || self.timestamps.is_overtaken(seg.ts_val);
+            (marked, ece) = self.ecn.read_echo(seg, overtaken);
         }
         let mut found = Findings {
-            una_advanced: seg.ack > self.board.una,
+            una_advanced: seg.ack > self.board.una(),
             ece,
-            delivered_before: self.delivered,
+            delivered_before: self.board.delivered(),
             in_flight_before: self.board.in_flight(),
-            ..Findings::nothing(self.lost_total)
+            ..Findings::nothing(self.board.lost_total())
         };
-        // A timestamp never goes back (RFC 7323 §4.3), though an overtaken segment carries one.
-        if !before(seg.ts_val, self.peer_stamp) {
-            self.peer_stamp = seg.ts_val;
-        }
+        self.timestamps.on_segment(seg.ts_val);
         if found.una_advanced {
-            self.timeouts_in_row = 0;
+            self.timer.reset_timeouts();
         }
-        if !old && seg.window != self.peer_window {
-            found.window_changed = found.una_advanced || seg.window > self.peer_window;
-            self.peer_window = seg.window;
+        if !old && seg.window != self.buffer.peer_window() {
+            found.window_changed = found.una_advanced || seg.window > self.buffer.peer_window();
+            self.buffer.set_peer_window(seg.window);
         }
-        self.rack.advanced = false;
-        if let Some(sampler) = self.sampler() {
+        self.rack.begin_ack();
+        if let Some(sampler) = self.pacing.sampler() {
             sampler.begin();
         }
         if seg.sack_count() > 0 {
@@ -129,20 +61,21 @@ impl Sender {
         let mut resend = Resend::Nothing;
         if old {
             if found.sacked || found.dsack {
-                resend = self.judge(now, seg, &mut found);
+                resend = self.update_phase(now, seg, &mut found);
             }
         } else {
             self.take_acknowledged(now, seg, &mut found);
-            self.adapt_reordering_window(&found);
-            if self.ecn {
+            let (una, next) = (self.board.una(), self.board.next());
+            self.rack.adapt_window(found.dsack, una, next);
+            if self.ecn.is_on() {
                 let delivered = self.newly_delivered(&found);
-                let marked = self.surely_marked(seg, delivered, marked);
-                if self.accurate.is_some() {
+                let marked = self.ecn.presumed_marked(seg, delivered, marked);
+                if self.ecn.is_accurate() {
                     self.counters.marked += u64::from(marked);
                 }
                 let feedback = EcnFeedback {
-                    snd_una: self.board.una,
-                    snd_nxt: self.board.next(),
+                    snd_una: una,
+                    snd_nxt: next,
                     delivered,
                     marked,
                 };
@@ -150,11 +83,11 @@ impl Sender {
                 found.ecn = Some(feedback);
             }
             self.check_probe(seg.ack, &found);
-            let quiet = self.phase == Phase::Open
+            let quiet = self.recovery.phase() == Phase::Open
                 && (found.una_advanced || found.window_changed)
                 && !(found.sacked || found.ece || found.dsack);
             if !quiet {
-                resend = self.judge(now, seg, &mut found);
+                resend = self.update_phase(now, seg, &mut found);
             }
             if found.rearm {
                 self.arm_after_progress(now);
@@ -162,7 +95,7 @@ impl Sender {
             self.control_congestion(now, &found);
             self.set_pacing_rate();
         }
-        if self.timer_is(Kind::Persist) {
+        if self.timer.is(Kind::Persist) {
             self.on_window_answer();
         }
         self.resend(now, resend, out);
@@ -170,107 +103,26 @@ impl Sender {
         if self.timer.kind().is_none() {
             self.watch_closed_window(now);
         }
-        if self.board.outstanding() == 0 && self.fin_sent {
+        if self.board.outstanding() == 0 && self.buffer.is_fin_sent() {
             self.state = State::Done;
             self.timer.cancel();
         }
     }
 
-    /// Marks what the SACK blocks say the peer holds.
-    fn read_sacks(&mut self, now: Instant, seg: &Segment, found: &mut Findings) {
-        let mut blocks = seg.sack_blocks();
-        if seg.flags.has(Flags::DSACK) {
-            let (dup, rest) = blocks.split_first().expect("a DSACK is a block");
-            self.read_dsack(dup.start, dup.end, found);
-            blocks = rest;
-        }
-        let mut losses = self.board.take_losses();
-        let high_before = losses.held.end().unwrap_or(self.board.una);
-        let (una, next) = (self.board.una, self.board.next());
-        for block in blocks {
-            let (start, end) = (block.start.max(una), block.end.min(next));
-            if start < end {
-                // The set is asked first and the board told after: both are needed whole.
-                let mut held = std::mem::take(&mut losses.held);
-                held.insert(start, end, |s, e| {
-                    for seq in s..e {
-                        self.mark_held(now, seq, high_before, found);
-                    }
-                });
-                losses.held = held;
-            }
-        }
-        self.board.restore(losses);
-    }
-
-    fn mark_held(&mut self, now: Instant, seq: u32, high_before: u32, found: &mut Findings) {
-        let high_seq = self.high_seq;
-        let sent = self.board.get_mut(seq);
-        let (at, flags) = (sent.at, sent.flags);
-        sent.flags |= SACKED;
-        if flags & RESENT != 0 {
-            // Without LOST the retransmission is believed to be in flight still.
-            if flags & LOST != 0 {
-                sent.flags &= !(LOST | RESENT);
-                self.board.lost -= 1;
-                self.board.resent -= 1;
-            }
-        } else {
-            if flags & EVER_RESENT == 0 {
-                if seq < high_before {
-                    found.reordered = Some(found.reordered.map_or(seq, |r| r.min(seq)));
-                }
-                found.original_delivered |= seq < high_seq;
-                let (oldest, _) = found.sacked_sent.unwrap_or((at, at));
-                found.sacked_sent = Some((oldest, at));
-            }
-            if flags & LOST != 0 {
-                self.board.get_mut(seq).flags &= !LOST;
-                self.board.lost -= 1;
-            }
-        }
-        self.board.sacked += 1;
-        self.delivered += 1;
-        let index = seq - self.board.una;
-        if let Some(sampler) = self.sampler() {
-            sampler.on_held(index, at, seq + 1);
-        }
-        found.sacked = true;
-        let min = self.rtt.min_micros();
-        self.rack
-            .advance(now, at, seq + 1, flags & EVER_RESENT != 0, min);
-    }
-
-    fn read_dsack(&mut self, start: u32, end: u32, found: &mut Findings) {
-        found.dsack = true;
-        let count = end - start;
-        self.delivered += u64::from(count);
-        if self.tlp_resent && self.tlp_high_seq == Some(end) {
-            found.dsack_of_probe = true;
-        } else {
-            self.rack.dsack_seen = true;
-        }
-        // Only retransmissions of this episode are evidence.
-        if self.undo_resent > 0 && self.undo_marker.is_some_and(|marker| end > marker) {
-            let count = i32::try_from(count).unwrap_or(i32::MAX);
-            self.undo_resent = (self.undo_resent - count).max(0);
-        }
-    }
-
-    /// Removes what is acknowledged, takes RTT samples and tells the controller.
+    /// Removes what is acknowledged, takes RTT samples and passes them to the controller.
     fn take_acknowledged(&mut self, now: Instant, seg: &Segment, found: &mut Findings) {
-        let high_before = self.board.losses().and_then(|l| l.held.end());
-        let held_before = self.board.sacked > 0;
-        let acked = seg.ack - self.board.una;
+        let high_before = self.board.sacked_end();
+        let sacked_before = self.board.sacked() > 0;
+        let acked = seg.ack - self.board.una();
         let mut last_len = 0;
         for _ in 0..acked {
-            let seq = self.board.una;
+            let seq = self.board.una();
             let Some(sent) = self.board.pop_first() else {
                 break;
             };
-            self.bytes_in_flight -= u32::from(sent.len);
+            self.buffer.on_acked(sent.len);
             last_len = sent.len;
-            if let Some(sampler) = self.sampler() {
+            if let Some(sampler) = self.pacing.sampler() {
                 sampler.on_acked(sent.at, seq + 1, !sent.is(SACKED));
             }
             if sent.is(EVER_RESENT) {
@@ -279,29 +131,26 @@ impl Sender {
                 let (oldest, _) = found.acked_sent.unwrap_or((sent.at, sent.at));
                 found.acked_sent = Some((oldest, sent.at));
                 if high_before.is_some_and(|high| seq < high) {
-                    found.reordered = Some(found.reordered.map_or(seq, |r| r.min(seq)));
+                    found.note_reordered(seq);
                 }
-                found.original_delivered |= seq < self.high_seq;
+                found.original_delivered |= seq < self.recovery.high_seq();
             }
             if !sent.is(SACKED) {
-                self.delivered += 1;
                 let spurious =
-                    sent.is(EVER_RESENT) && before(seg.ts_ecr, self.ticks.stamp(sent.at));
+                    sent.is(EVER_RESENT) && before(seg.ts_ecr, self.timestamps.stamp(sent.at));
                 if !spurious {
                     let min = self.rtt.min_micros();
                     self.rack
-                        .advance(now, sent.at, seq + 1, sent.is(EVER_RESENT), min);
+                        .advance(now, (sent.at, seq + 1), sent.is(EVER_RESENT), min);
                 }
             }
         }
         if acked > 0 {
             self.board.trim();
             found.rearm = true;
-        }
-        if acked > 0 {
             self.measure_pipe(now, acked);
         }
-        let delayed = acked == 1 && last_len < crate::MSS && !held_before;
+        let delayed = acked == 1 && last_len < MSS && !sacked_before;
         let ca_rtt = self.take_rtt(now, seg, acked, delayed, found);
         found.ca_rtt = ca_rtt;
         found.maybe_delayed = delayed;
@@ -317,7 +166,7 @@ impl Sender {
         }
     }
 
-    /// At most one sample an acknowledgement; returns what the controller is told.
+    /// At most one sample per acknowledgement; returns that for the controller.
     fn take_rtt(
         &mut self,
         now: Instant,
@@ -345,46 +194,42 @@ impl Sender {
             found.rearm |= !newer_than_first && acked == 0 && self.board.first().is_some();
         }
         if sample.is_none() && acked > 0 {
-            let ms = self.ticks.stamp(now).wrapping_sub(seg.ts_ecr).max(1);
-            if ms < LONGEST / 1_000 {
+            let ms = self.timestamps.stamp(now).wrapping_sub(seg.ts_ecr).max(1);
+            if ms < MAX_MICROS / 1_000 {
                 sample = Some(ms * 1_000);
                 ca_rtt = sample;
             }
         }
         let m = sample?;
+        let min = self.rtt.min_micros();
         if let Some(rtt) = ca_rtt
-            && !(delayed && rtt > self.rtt.min_micros())
+            && !(delayed && min.is_some_and(|min| rtt > min))
         {
             self.rtt.sample_min(now, rtt);
         }
-        self.rtt.sample(m, self.board.una, self.board.next());
-        self.backoff = 0;
+        self.rtt.sample(m, self.board.una(), self.board.next());
+        self.timer.reset_backoff();
         ca_rtt
     }
 
     fn note_reordering(&mut self, high_before: Option<u32>, found: &Findings) {
-        let high = self
-            .board
-            .losses()
-            .and_then(|l| l.held.end())
-            .or(high_before);
+        let high = self.board.sacked_end().or(high_before);
         if let (Some(low), Some(high)) = (found.reordered, high)
             && low < high
         {
-            self.reordering = self.reordering.max((high - low).min(300));
-            self.rack.reordering_seen = true;
+            self.rack.on_reordering(high - low);
         }
     }
 
     pub(super) fn facts(&self, now: Instant, rtt_micros: Option<u32>) -> Ack {
         Ack {
             now,
-            tick: self.ticks.at(now),
+            tick: self.timestamps.tick(now),
             rtt_micros,
             one_way_ms: None,
-            snd_una: self.board.una,
+            snd_una: self.board.una(),
             snd_nxt: self.board.next(),
-            pacing_rate: self.pacing_rate,
+            pacing_rate: self.pacing.rate(),
         }
     }
 
@@ -395,12 +240,12 @@ impl Sender {
             self.update_model(now, delivered, found);
             return;
         }
-        if matches!(self.phase, Phase::Cwr | Phase::Recovery) {
+        if self.recovery.is_reducing() {
             self.reduce(delivered, found);
             return;
         }
-        let progress = found.una_advanced || (self.reordering > 3 && found.sacked);
-        if progress && self.growth_allowed() {
+        let progress = found.una_advanced || (self.rack.is_reordering() && found.sacked);
+        if progress && self.usage.allows_growth(&self.window) {
             let facts = self.facts(now, None);
             let counted = match &mut self.hystart {
                 Some(hystart) => hystart.counts(delivered),
@@ -412,54 +257,28 @@ impl Sender {
     }
 
     fn newly_delivered(&self, found: &Findings) -> u32 {
-        u32::try_from(self.delivered - found.delivered_before).unwrap_or(u32::MAX)
-    }
-
-    fn growth_allowed(&self) -> bool {
-        self.cwnd_limited
-            || (self.window.in_slow_start()
-                && self.window.cwnd < 2 * self.max_outstanding
-                && self.is_validated())
+        u32::try_from(self.board.delivered() - found.delivered_before).unwrap_or(u32::MAX)
     }
 
     /// Ends the episode of a tail loss probe when it is answered.
     fn check_probe(&mut self, ack: u32, found: &Findings) {
-        let Some(high) = self.tlp_high_seq.filter(|&high| ack >= high) else {
+        let Some(probe) = self.probe.filter(|probe| ack >= probe.end) else {
             return;
         };
-        if !self.tlp_resent || found.dsack_of_probe {
-            self.tlp_high_seq = None;
-        } else if ack > high {
-            // The probe repaired a loss that nothing else will tell of: one reduction.
+        if !probe.is_resend || found.dsack_of_probe {
+            self.probe = None;
+        } else if ack > probe.end {
+            // The probe repaired a loss that nothing else will report: one reduction.
             self.begin_reduction();
             if self.is_model_based() {
-                // Its window is its own; Linux's DCTCP answers here as it answers marks.
+                // It sets its own window; Linux's DCTCP responds here as it does to marks.
                 self.answer_loss();
             }
-            self.phase = Phase::Cwr;
+            self.recovery.set_phase(Phase::Cwr);
             self.end_reduction();
             self.keep_open();
         } else if !(found.una_advanced || found.window_changed || found.sacked) {
-            self.tlp_high_seq = None;
+            self.probe = None;
         }
-    }
-
-    /// Arms the probe timer if it may, else the retransmission timer.
-    fn arm_after_progress(&mut self, now: Instant) {
-        if !self.arm_probe(now, true) {
-            self.arm_rto(now);
-        }
-    }
-
-    /// Takes the loss queues for a walk over the board.
-    pub(super) fn with_losses<T>(&mut self, walk: impl FnOnce(&mut Self, &mut Losses) -> T) -> T {
-        let mut losses = self.board.take_losses();
-        let result = walk(self, &mut losses);
-        self.board.restore(losses);
-        result
-    }
-
-    pub(super) fn timer_is(&self, kind: Kind) -> bool {
-        self.timer.kind() == Some(kind)
     }
 }

@@ -1,8 +1,8 @@
-//! What becomes of a window that was not used.
+//! The congestion window of a connection that does not use it.
 //!
 //! # Source
 //!
-//! RFC 2861 as Linux does it; RFC 5681 §4.1.
+//! RFC 2861 as in Linux; RFC 5681 §4.1.
 //!
 //! # Law
 //!
@@ -12,63 +12,41 @@
 //!           ssthresh = max(ssthresh, 3/4 cwnd)
 //! restart   nothing in flight for longer than the time-out: cwnd = min(cwnd, initial window)
 //! keep      cwnd stays
-//! validate  cwnd stays for five minutes, and is not believed: `validate`
+//! validate  cwnd stays for five minutes without being validated: see `validate`
 //! ```
 //!
-//! None of them lowers the threshold: a connection that had found its share before the pause returns
-//! to it by slow start, and one that had met no congestion still has not. (An implementation that
-//! resets the threshold at a pause either crawls back a segment a round trip or overshoots; a
-//! published comparison was withdrawn over it.)
-
-use std::fmt;
+//! None of them lowers the threshold: a connection that knew its share of the path before the pause
+//! returns to it by slow start, and one that has met no congestion keeps its infinite threshold. (An
+//! implementation that resets the threshold at a pause either grows by one segment per round trip or
+//! overshoots; a published comparison was withdrawn over it.)
 
 use sojourn_net::{Duration, Instant};
 
-use super::{Phase, Sender};
-
-/// What becomes of the window in a pause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum AfterIdle {
-    /// It halves for each time-out that passes (RFC 2861), as in Linux.
-    #[default]
-    Decay,
-    /// It is the initial window after a time-out (RFC 5681).
-    Restart,
-    /// It stays, as in Linux with `tcp_slow_start_after_idle` off.
-    Keep,
-    /// It stays for five minutes, and is not believed (RFC 7661).
-    Validate,
-}
-
-impl AfterIdle {
-    /// Every way.
-    pub const ALL: [Self; 4] = [Self::Decay, Self::Restart, Self::Keep, Self::Validate];
-
-    /// What a scenario calls it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Decay => "decay",
-            Self::Restart => "restart",
-            Self::Keep => "keep",
-            Self::Validate => "validate",
-        }
-    }
-}
-
-impl fmt::Display for AfterIdle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+use super::connection::Sender;
+use super::params::AfterIdle;
+use super::state::recovery::Phase;
 
 impl Sender {
-    /// A window long unused says nothing of the path.
-    pub(super) fn shrink_unused(&mut self) {
-        if self.after_idle == AfterIdle::Decay
-            && self.phase == Phase::Open
-            && !self.is_model_based()
-        {
-            let used = self.used.max(self.initial_window.min(10));
+    /// Notes after sending whether the window, not the application, `limited` it.
+    pub(super) fn note_window_use(&mut self, now: Instant, limited: bool) {
+        let outstanding = self.board.outstanding();
+        self.usage.on_sent(self.board.una(), outstanding, limited);
+        if self.usage.is_full(&self.window) {
+            self.usage.restart(now);
+            return;
+        }
+        let rto = Duration::from_millis(self.current_rto_ms());
+        if let Some(used) = self.usage.on_partial(now, outstanding, rto) {
+            self.shrink_unused(used);
+            self.usage.restart(now);
+        }
+    }
+
+    /// At most `used` segments of the window were used for a time-out.
+    fn shrink_unused(&mut self, used: u32) {
+        let decays = self.usage.policy() == AfterIdle::Decay;
+        if decays && self.recovery.phase() == Phase::Open && !self.is_model_based() {
+            let used = used.max(self.usage.initial_window().min(10));
             if used < self.window.cwnd {
                 self.window.remember_three_quarters();
                 self.window.cwnd = u32::midpoint(self.window.cwnd, used);
@@ -82,12 +60,12 @@ impl Sender {
             return;
         }
         let rto = Duration::from_millis(self.current_rto_ms());
-        let mut idle = now.since(self.last_sent);
+        let mut idle = now.since(self.buffer.last_sent());
         if idle <= rto {
             return;
         }
-        let floor = self.initial_window.min(self.window.cwnd);
-        match self.after_idle {
+        let floor = self.usage.initial_window().min(self.window.cwnd);
+        match self.usage.policy() {
             AfterIdle::Decay => {
                 self.window.remember_three_quarters();
                 while idle > rto && self.window.cwnd > floor {
@@ -98,9 +76,8 @@ impl Sender {
             }
             AfterIdle::Restart => self.window.cwnd = floor,
             AfterIdle::Keep => {}
-            AfterIdle::Validate => self.give_up_unvalidated(now),
+            AfterIdle::Validate => self.shrink_unvalidated(now),
         }
-        self.used_at = now;
-        self.used = 0;
+        self.usage.restart(now);
     }
 }

@@ -1,10 +1,11 @@
-//! Model-based controllers: what the sender tells them, and their pacing rate.
+//! Model-based controllers: what the sender passes to them, and their pacing rate.
 
 use sojourn_net::Instant;
 
-use super::ack::Findings;
+use super::connection::Sender;
+use super::findings::Findings;
 use super::rate::Standing;
-use super::{Phase, Sender};
+use super::state::recovery::Phase;
 use crate::cc::{Episode, Progress, Resume, Start};
 use crate::segment::MSS;
 
@@ -12,17 +13,17 @@ impl Sender {
     /// Whether the controller sets the window itself.
     #[inline]
     pub(super) fn is_model_based(&self) -> bool {
-        self.pacer.as_ref().is_some_and(|p| p.sampler.is_some())
+        self.pacing.is_sampled()
     }
 
     /// The handshake, a round trip of `rtt_micros`, is over.
     pub(super) fn start_model(&mut self, now: Instant, rtt_micros: u32) {
         let start = Start {
             now,
-            tick: self.ticks.at(now),
+            tick: self.timestamps.tick(now),
             rtt_micros,
             measured: true,
-            delivered: self.delivered,
+            delivered: self.board.delivered(),
         };
         self.cc.on_start(&self.window, &start);
     }
@@ -30,11 +31,11 @@ impl Sender {
     /// The application writes: what was sent until now may not have filled the path.
     pub(super) fn note_app_limit(&mut self) {
         let in_flight = self.board.in_flight();
-        let idle = self.unsent < u64::from(MSS)
+        let idle = self.buffer.unsent() < u64::from(MSS)
             && in_flight < self.window.cwnd
-            && self.board.lost <= self.board.resent;
-        let delivered = self.delivered.max(1);
-        if let Some(sampler) = self.sampler()
+            && !self.board.has_lost_to_resend();
+        let delivered = self.board.delivered().max(1);
+        if let Some(sampler) = self.pacing.sampler()
             && idle
         {
             sampler.limit_by_app(delivered, in_flight);
@@ -44,33 +45,36 @@ impl Sender {
     /// What a segment that leaves remembers; `adds`: it was not in flight before.
     pub(super) fn standing(&self, adds: bool) -> Standing {
         Standing {
-            delivered: self.delivered,
-            lost: self.lost_total,
+            delivered: self.board.delivered(),
+            lost: self.board.lost_total(),
             in_flight: self.board.in_flight() + u32::from(adds),
         }
     }
 
     /// Lets the controller set window and rate.
     pub(super) fn update_model(&mut self, now: Instant, newly_delivered: u32, found: &Findings) {
-        let (delivered, min_rtt) = (self.delivered, self.rtt.min_micros());
-        let total = (delivered, self.lost_total);
+        let (delivered, min_rtt) = (
+            self.board.delivered(),
+            self.rtt.min_micros().unwrap_or(u32::MAX),
+        );
+        let total = (delivered, self.board.lost_total());
         let in_flight = self.board.in_flight();
-        let Some(pacer) = &mut self.pacer else { return };
-        let next_departure = pacer.next(now);
-        let Some(sampler) = &mut pacer.sampler else {
+        let next_departure = self.last_departure().max(now);
+        let Some(sampler) = self.pacing.sampler() else {
             return;
         };
         let sample = sampler.finish(now, newly_delivered, total, min_rtt);
         let progress = Progress {
             delivered,
-            lost: self.lost_total,
+            lost: self.board.lost_total(),
             delivered_at: sampler.delivered_at(),
             newly_delivered,
-            newly_lost: u32::try_from(found.newly_lost(self.lost_total)).unwrap_or(u32::MAX),
+            newly_lost: u32::try_from(found.newly_lost(self.board.lost_total()))
+                .unwrap_or(u32::MAX),
             prior_in_flight: found.in_flight_before,
             in_flight,
             next_departure,
-            episode: match self.phase {
+            episode: match self.recovery.phase() {
                 Phase::Open | Phase::Disorder | Phase::Cwr => Episode::None,
                 Phase::Recovery => Episode::Recovery,
                 Phase::Loss => Episode::Loss,
@@ -81,14 +85,14 @@ impl Sender {
         };
         let facts = self.facts(now, found.ca_rtt);
         let held_down = self.cc.update(&mut self.window, &facts, &progress);
-        if held_down && let Some(sampler) = self.sampler() {
+        if held_down && let Some(sampler) = self.pacing.sampler() {
             sampler.limit_by_app(delivered, in_flight);
         }
     }
 
     /// Sending resumes after nothing was in flight.
     pub(super) fn restart_model(&mut self, resume: &Resume) {
-        if self.sampler().is_some_and(|s| s.app_limited()) {
+        if self.pacing.sampler().is_some_and(|s| s.app_limited()) {
             self.cc.on_restart(&mut self.window, resume);
             self.set_pacing_rate();
         }
@@ -97,10 +101,12 @@ impl Sender {
     /// After each acknowledgement: the controller's own rate, or the rate of the window.
     #[inline]
     pub(super) fn set_pacing_rate(&mut self) {
-        let own = match &self.pacer {
-            Some(_) => self.cc.pacing_rate(MSS.into()),
-            None => None,
+        let own = if self.pacing.is_paced() {
+            self.cc.pacing_rate(MSS.into())
+        } else {
+            None
         };
-        self.pacing_rate = own.unwrap_or_else(|| self.window_rate());
+        let rate = own.unwrap_or_else(|| self.window_rate());
+        self.pacing.set_rate(rate);
     }
 }

@@ -2,44 +2,65 @@
 //!
 //! # Law
 //!
-//! New data leaves in *units*, as many segments as 1 ms at the pacing rate holds but at least
-//! two, although nothing is paced: a unit not yet full may be deferred to the next
-//! acknowledgement. The last segment of a unit carries PSH, to which the receiver answers at
-//! once. This is what Linux does even where the device cannot segment, and it decides which
-//! packet of a burst meets a full queue.
+//! New data leaves in *bursts* of as many segments as 1 ms at the pacing rate holds but at least
+//! two, although nothing is paced: a burst that is not yet full may be deferred to the next
+//! acknowledgement. The last segment of a burst carries PSH, which the receiver answers at once.
+//! Linux does this even if the device does not segment (TSO), and it decides which packet of a burst
+//! meets a full queue.
 
 use sojourn_net::{Duration, Instant};
 
-use super::ack::Resend;
-use super::scoreboard::{EVER_RESENT, LOST, RESENT, SACKED, Sent};
-use super::timers::Kind;
-use super::{Phase, Sender};
+use super::connection::{Sender, State};
+use super::findings::Resend;
+use super::state::recovery::Phase;
+use super::state::scoreboard::{LOST, SACKED, Sent};
+use super::state::timer::Kind;
 use crate::cc::{BurstSize, Resume};
 use crate::segment::{Flags, MSS, Segment};
 
-/// Most bytes in one unit.
-const MAX_UNIT: u64 = 65_300;
-/// How long a unit may wait for company.
-const PATIENCE: Duration = Duration::from_millis(1);
+/// Most bytes in one burst.
+const MAX_BURST: u64 = 65_300;
+/// How long a burst may be deferred.
+const MAX_DEFERRAL: Duration = Duration::from_millis(1);
 
 impl Sender {
+    /// The application has `bytes` more to send; they are sent as the window allows.
+    pub fn write(&mut self, now: Instant, bytes: u64, out: &mut Vec<Segment>) {
+        self.note_app_limit();
+        self.buffer.write(bytes);
+        if self.state == State::Established {
+            self.restart_after_idle(now);
+            self.send_new(now, out);
+            if self.timer.kind().is_none() {
+                self.watch_closed_window(now);
+            }
+        }
+    }
+
+    /// The application has nothing more to send: the last segment carries the FIN.
+    pub fn close(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        self.buffer.close();
+        if self.state == State::Established {
+            self.send_new(now, out);
+        }
+    }
+
     /// Sends what the window allows of new data.
     pub(super) fn send_new(&mut self, now: Instant, out: &mut Vec<Segment>) {
-        if self.unsent == 0 && (!self.fin_wanted || self.fin_sent) {
+        if !self.buffer.has_pending() {
             return;
         }
         let mut sent_any = 0;
         let mut limited = false;
-        let max_segments = self.unit_segments();
-        while self.unsent > 0 && !self.held_back(now) {
+        let max_segments = self.burst_segments();
+        while self.buffer.unsent() > 0 && !self.pacing_blocks(now) {
             let in_flight = self.board.in_flight();
             let quota = self.window.cwnd.saturating_sub(in_flight);
-            if quota == 0 || !self.may_send_bytes() {
+            if quota == 0 || !self.buffer.may_send() {
                 break;
             }
             let quota = quota.min((self.window.cwnd / 2).max(1));
-            let queued = self.unsent.div_ceil(u64::from(MSS));
-            let queued = u32::try_from(queued).unwrap_or(u32::MAX);
+            let queued = self.buffer.unsent_segments();
             if queued > 1 {
                 match self.defer(now, in_flight, max_segments) {
                     Verdict::Send => {}
@@ -50,14 +71,14 @@ impl Sender {
                     Verdict::WaitForPeer => break,
                 }
             }
-            let unit = queued
+            let burst = queued
                 .min(quota)
                 .min(max_segments)
-                .min(self.segments_peer_allows());
-            self.send_unit(now, unit.max(1), out);
-            sent_any += unit.max(1);
+                .min(self.buffer.segments_allowed());
+            self.send_burst(now, burst.max(1), out);
+            sent_any += burst.max(1);
         }
-        if self.unsent == 0 && self.fin_wanted && !self.fin_sent {
+        if self.buffer.is_fin_due() {
             self.send_fin(now, out);
             sent_any += 1;
         }
@@ -70,67 +91,31 @@ impl Sender {
             self.note_window_use(now, limited);
         }
         if sent > 0 {
-            if matches!(self.phase, Phase::Cwr | Phase::Recovery) {
-                self.prr_out += sent;
-            }
+            self.recovery.on_sent(sent);
             self.arm_probe(now, false);
         }
     }
 
-    /// Remembers whether the window, not the application, limits sending (RFC 7661's question).
-    fn note_window_use(&mut self, now: Instant, limited: bool) {
-        let outstanding = self.board.outstanding();
-        if self.board.una >= self.cwnd_usage_seq
-            || limited
-            || (!self.cwnd_limited && outstanding > self.max_outstanding)
-        {
-            self.cwnd_limited = limited;
-            self.max_outstanding = outstanding;
-            self.cwnd_usage_seq = self.board.next();
-        }
-        if self.cwnd_limited
-            || (self.window.in_slow_start() && self.window.cwnd < 2 * self.max_outstanding)
-        {
-            self.used = 0;
-            self.used_at = now;
-            return;
-        }
-        self.used = self.used.max(outstanding);
-        let rto = Duration::from_millis(self.current_rto_ms());
-        if now.since(self.used_at) >= rto {
-            self.shrink_unused();
-            self.used_at = now;
-            self.used = 0;
-        }
-    }
-
-    /// Whether the peer's window has room for a full segment.
-    pub(super) fn may_send_bytes(&self) -> bool {
-        self.unsent > 0 && self.segments_peer_allows() > 0
-    }
-
-    fn segments_peer_allows(&self) -> u32 {
-        self.peer_window.saturating_sub(self.bytes_in_flight) / u32::from(MSS)
-    }
-
-    /// Whether a unit may go, or had better wait for the next acknowledgement to grow.
+    /// Whether a burst may go, or is deferred to the next acknowledgement to grow.
     fn defer(&self, now: Instant, in_flight: u32, max_segments: u32) -> Verdict {
-        if self.phase >= Phase::Recovery || now.saturating_since(self.last_departure()) > PATIENCE {
+        if self.recovery.phase() >= Phase::Recovery
+            || now.saturating_since(self.last_departure()) > MAX_DEFERRAL
+        {
             return Verdict::Send;
         }
         let by_cwnd = self.window.cwnd - in_flight;
-        let by_peer = self.segments_peer_allows();
+        let by_peer = self.buffer.segments_allowed();
         let limit = by_cwnd.min(by_peer);
-        let third = (self.peer_window / u32::from(MSS)).min(self.window.cwnd) / 3;
+        let third = (self.buffer.peer_window() / u32::from(MSS)).min(self.window.cwnd) / 3;
         if limit >= max_segments || limit >= third {
             return Verdict::Send;
         }
         let Some(first) = self.board.first() else {
             return Verdict::Send;
         };
-        // When the next acknowledgement is far, waiting for it costs more than a small unit.
+        // When the next acknowledgement is far, waiting for it costs more than a small burst.
         let srtt = self.rtt.srtt().unwrap_or(Duration::ZERO);
-        let far = Duration::from_nanos(srtt.as_nanos() / 2).min(PATIENCE);
+        let far = Duration::from_nanos(srtt.as_nanos() / 2).min(MAX_DEFERRAL);
         if (first.at + srtt).saturating_since(now) > far {
             return Verdict::Send;
         }
@@ -141,7 +126,7 @@ impl Sender {
         }
     }
 
-    /// Bytes per second that 2 windows (early slow start) or 1.2 windows a round trip are.
+    /// The rate of 2 windows (early slow start) or 1.2 windows per round trip, in bytes/s.
     pub(super) fn window_rate(&self) -> u64 {
         let srtt8 = u64::from(self.rtt.srtt8()).max(1);
         let window = u64::from(self.window.cwnd.max(self.board.outstanding()));
@@ -153,66 +138,68 @@ impl Sender {
         u64::from(MSS) * window * percent * 80_000 / srtt8
     }
 
-    /// Segments of a unit: 1 ms at the pacing rate, more on very short paths, at least 2.
-    fn unit_segments(&self) -> u32 {
-        let size = match &self.pacer {
-            Some(_) => self.cc.burst_size(),
-            None => BurstSize::DEFAULT,
+    /// Segments of a burst: 1 ms at the pacing rate, more on very short paths, at least 2.
+    fn burst_segments(&self) -> u32 {
+        let size = if self.pacing.is_paced() {
+            self.cc.burst_size()
+        } else {
+            BurstSize::DEFAULT
         };
-        let mut bytes = (self.pacing_rate >> size.pacing_shift).min(MAX_UNIT);
-        let shift = self.rtt.min_micros() >> 9;
+        let mut bytes = (self.pacing.rate() >> size.pacing_shift).min(MAX_BURST);
+        let shift = self.rtt.min_micros().map_or(u32::MAX, |min| min >> 9);
         if shift < 32 && size.pacing_shift == BurstSize::DEFAULT.pacing_shift {
-            bytes = (bytes + (MAX_UNIT >> shift)).min(MAX_UNIT);
+            bytes = (bytes + (MAX_BURST >> shift)).min(MAX_BURST);
         }
         let least = size.min_tso_segs;
         u32::try_from(bytes / u64::from(MSS)).map_or(least, |n| n.max(least))
     }
 
-    fn send_unit(&mut self, now: Instant, segments: u32, out: &mut Vec<Segment>) {
+    fn send_burst(&mut self, now: Instant, segments: u32, out: &mut Vec<Segment>) {
         if self.board.in_flight() == 0 && self.counters.sent > 0 {
             let resume = Resume {
                 now,
-                tick: self.ticks.at(now),
-                last_sent_tick: self.ticks.at(self.last_sent),
+                tick: self.timestamps.tick(now),
+                last_sent_tick: self.timestamps.tick(self.buffer.last_sent()),
             };
             self.cc.on_resume(&resume);
             self.restart_model(&resume);
         }
         let was_empty = self.board.outstanding() == 0;
-        let unsent = self.unsent;
+        let mut bytes = 0;
         for n in 1..=segments {
-            let len = self.unsent.min(u64::from(MSS));
-            self.unsent -= len;
-            let len = u16::try_from(len).unwrap_or(MSS);
-            let last_of_all = self.unsent == 0;
-            let fin = last_of_all && self.fin_wanted;
-            let push = if last_of_all {
+            let (len, is_last) = self.buffer.take_segment();
+            bytes += u64::from(len);
+            let push = if is_last {
                 Push::EndOfWrite
             } else if n == segments && segments > 1 {
-                Push::EndOfUnit
+                Push::EndOfBurst
             } else {
                 Push::No
             };
+            let fin = is_last && self.buffer.is_closed();
             self.send_one(now, len, push, fin, out);
         }
-        self.last_sent = now;
-        self.charge(now, unsent - self.unsent);
-        if was_empty || self.timer_is(Kind::Probe) {
-            self.arm_rto(now);
-        }
+        self.buffer.set_last_sent(now);
+        self.pacing.charge(now, bytes, self.counters.sent);
+        self.after_first(now, was_empty);
     }
 
     fn send_fin(&mut self, now: Instant, out: &mut Vec<Segment>) {
         let was_empty = self.board.outstanding() == 0;
         self.send_one(now, 0, Push::No, true, out);
-        self.last_sent = now;
-        if was_empty || self.timer_is(Kind::Probe) {
+        self.buffer.set_last_sent(now);
+        self.after_first(now, was_empty);
+    }
+
+    /// New segments were sent: if nothing was outstanding before, the time-out starts.
+    fn after_first(&mut self, now: Instant, was_empty: bool) {
+        if was_empty || self.timer.is(Kind::Probe) {
             self.arm_rto(now);
         }
     }
 
-    /// Sends one new segment. A pushed end of a unit is pushed this once, a pushed end of a write
-    /// whenever it is sent.
+    /// Sends one new segment. The PSH of a burst's end is not repeated in a retransmission, that of
+    /// a write's end is.
     fn send_one(&mut self, now: Instant, len: u16, push: Push, fin: bool, out: &mut Vec<Segment>) {
         let mut control = Flags::NONE;
         if push == Push::EndOfWrite {
@@ -220,19 +207,13 @@ impl Sender {
         }
         if fin {
             control |= Flags::FIN;
-            self.fin_sent = true;
+            self.buffer.on_fin_sent();
         }
-        let mut flags = Flags::ACK | control | self.own_count;
-        if push == Push::EndOfUnit {
+        let mut flags = Flags::ACK | control | self.ecn.own_count();
+        if push == Push::EndOfBurst {
             flags |= Flags::PSH;
         }
-        if self.ecn && (len > 0 || self.ect_always) {
-            flags |= self.ect;
-            if self.cwr_pending && self.accurate.is_none() {
-                flags |= Flags::CWR;
-                self.cwr_pending = false;
-            }
-        }
+        flags |= self.ecn.new_segment_flags(len > 0);
         out.push(Segment {
             len,
             flags,
@@ -240,29 +221,35 @@ impl Sender {
         });
         if self.is_model_based() {
             let (standing, idle) = (self.standing(true), self.board.outstanding() == 0);
-            if let Some(sampler) = self.sampler() {
+            if let Some(sampler) = self.pacing.sampler() {
                 sampler.on_sent(now, standing, idle);
             }
         }
-        self.board.push(Sent {
-            at: now,
-            len,
-            flags: 0,
-            control,
-        });
-        self.bytes_in_flight += u32::from(len);
+        self.board.push(Sent::new(now, len, control));
+        self.buffer.on_sent(len);
         self.counters.sent += 1;
     }
 
-    /// Step 10: retransmissions, and for F-RTO new data before them.
+    /// A segment with the fields that all segments after the handshake share.
+    pub(super) fn blank(&self, now: Instant) -> Segment {
+        Segment {
+            seq: self.board.next(),
+            ts_val: self.timestamps.stamp(now),
+            ts_ecr: self.timestamps.echo(),
+            window: 65_536,
+            ..Segment::EMPTY
+        }
+    }
+
+    /// Retransmissions, and for F-RTO new data before them.
     pub(super) fn resend(&mut self, now: Instant, resend: Resend, out: &mut Vec<Segment>) {
         match resend {
             Resend::Nothing => {}
             Resend::Lost => self.resend_lost(now, out),
             Resend::NewFirst => {
                 self.send_new(now, out);
-                if self.board.next() <= self.high_seq {
-                    self.frto = false;
+                if self.board.next() <= self.recovery.high_seq() {
+                    self.recovery.set_frto(false);
                     self.resend_lost(now, out);
                 }
             }
@@ -273,23 +260,23 @@ impl Sender {
     pub(super) fn resend_lost(&mut self, now: Instant, out: &mut Vec<Segment>) {
         let mut first_resent = false;
         while self.board.in_flight() < self.window.cwnd
-            && self.board.resent < self.board.lost
-            && !self.held_back(now)
+            && self.board.has_lost_to_resend()
+            && !self.pacing_blocks(now)
         {
             let Some(seq) = self.board.next_to_resend() else {
                 break;
             };
             self.resend_one(now, seq, out);
-            first_resent |= seq == self.board.una;
+            first_resent |= seq == self.board.una();
         }
-        if first_resent && !self.timer_is(Kind::Reordering) {
+        if first_resent && !self.timer.is(Kind::Reordering) {
             self.arm_full_rto(now);
         }
     }
 
     /// A time-out retransmits one segment, the first, whatever the window.
     pub(super) fn resend_first(&mut self, now: Instant, out: &mut Vec<Segment>) {
-        let first = self.board.una;
+        let first = self.board.una();
         if let Some(seq) = self.board.next_to_resend() {
             if seq == first {
                 self.resend_one(now, seq, out);
@@ -301,74 +288,60 @@ impl Sender {
 
     fn resend_one(&mut self, now: Instant, seq: u32, out: &mut Vec<Segment>) {
         self.transmit_again(now, seq, out);
-        let sent = self.board.get_mut(seq);
-        sent.flags |= RESENT;
-        self.board.resent += 1;
-        self.board.losses_mut().resent.push_back((seq, now));
-        if self.resend_stamp == 0 {
-            self.resend_stamp = self.ticks.stamp(now);
-        }
-        self.undo_resent = self.undo_resent.max(0) + 1;
-        if matches!(self.phase, Phase::Cwr | Phase::Recovery) {
-            self.prr_out += 1;
-        }
+        self.board.mark_resent(now, seq);
+        self.undo.on_resent(self.timestamps.stamp(now));
+        self.recovery.on_sent(1);
     }
 
     fn transmit_again(&mut self, now: Instant, seq: u32, out: &mut Vec<Segment>) {
-        let sent = self.board.get_mut(seq);
-        sent.at = now;
-        sent.flags |= EVER_RESENT;
-        let (len, control) = (sent.len, sent.control);
+        let Sent { len, control, .. } = self.board.retransmit(now, seq);
         if self.is_model_based() {
-            let (standing, index) = (self.standing(true), seq - self.board.una);
-            if let Some(sampler) = self.sampler() {
+            let (standing, index) = (self.standing(true), seq - self.board.una());
+            if let Some(sampler) = self.pacing.sampler() {
                 sampler.on_resent(now, standing, index);
             }
         }
         out.push(Segment {
             seq,
             len,
-            flags: Flags::ACK | control | self.ect_if_always() | self.own_count,
+            flags: Flags::ACK | control | self.ecn.ect_if_always() | self.ecn.own_count(),
             ..self.blank(now)
         });
         self.counters.sent += 1;
         self.counters.resent += 1;
-        self.last_sent = now;
-        self.charge(now, u64::from(len));
+        self.buffer.set_last_sent(now);
+        self.pacing.charge(now, len.into(), self.counters.sent);
     }
 
-    /// Sends a tail loss probe: a new segment, or the last one again. Says whether it could.
-    pub(super) fn send_probe(&mut self, now: Instant, out: &mut Vec<Segment>) -> bool {
-        self.tlp_resent = false;
-        if self.may_send_bytes() {
-            self.send_unit(now, 1, out);
-            if matches!(self.phase, Phase::Cwr | Phase::Recovery) {
-                self.prr_out += 1;
-            }
-            return true;
+    /// Sends a tail loss probe: a new segment, or the last one again. Returns whether it was a
+    /// retransmission; `None`: nothing could be sent.
+    pub(super) fn send_probe(&mut self, now: Instant, out: &mut Vec<Segment>) -> Option<bool> {
+        if self.buffer.may_send() {
+            self.send_burst(now, 1, out);
+            self.recovery.on_sent(1);
+            return Some(false);
         }
         if self.board.outstanding() == 0 {
-            return false;
+            return None;
         }
         let last = self.board.next() - 1;
         if self.board.get(last).is(SACKED | LOST) {
-            return false;
+            return None;
         }
         self.transmit_again(now, last, out);
-        self.tlp_resent = true;
-        true
+        Some(true)
     }
 }
 
-/// Why a segment asks to be handed over at once.
+/// Whether a segment carries PSH.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Push {
     No,
-    EndOfUnit,
+    EndOfBurst,
     EndOfWrite,
 }
 
-/// What to do with a unit.
+/// What to do with a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Send,

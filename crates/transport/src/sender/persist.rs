@@ -1,47 +1,48 @@
-//! Asking a peer whose window is closed.
+//! Probing a peer whose window is closed.
 //!
 //! # Source
 //!
 //! RFC 9293 §3.8.6.1, as Linux: after the time-out, doubling, a segment without data whose number
-//! has been acknowledged; the peer answers what it does not expect with an acknowledgement.
+//! has been acknowledged; the peer acknowledges what it does not expect.
 
 use sojourn_net::Instant;
 
-use super::timers::{Kind, MAX_TIMEOUTS};
-use super::{Sender, State};
+use super::connection::{Sender, State};
+use super::state::timer::Kind;
 use crate::segment::{Flags, Segment};
 
 impl Sender {
-    /// Nothing is in flight and no timer runs: if the peer's window forbids to send, a timer shall
-    /// ask for it, since the acknowledgement that opens it may be lost.
+    /// Nothing is in flight and no timer runs: if the peer's window forbids sending, arms a timer,
+    /// since the acknowledgement that opens the window may be lost.
     pub(super) fn watch_closed_window(&mut self, now: Instant) {
-        let waits = self.unsent > 0 && !self.may_send_bytes() && self.board.outstanding() == 0;
+        let waits =
+            self.buffer.unsent() > 0 && !self.buffer.may_send() && self.board.outstanding() == 0;
         if waits && self.state == State::Established {
-            self.arm(now, Kind::Persist, self.current_rto_ms());
+            self.timer.arm(now, Kind::Persist, self.current_rto_ms());
         }
     }
 
-    /// An acknowledgement arrived while the window was watched.
+    /// An acknowledgement arrived while the window was closed.
     pub(super) fn on_window_answer(&mut self) {
-        self.timeouts_in_row = 0;
-        if self.may_send_bytes() || self.board.outstanding() > 0 {
-            self.backoff = 0;
-            if self.timer_is(Kind::Persist) {
+        self.timer.reset_timeouts();
+        if self.buffer.may_send() || self.board.outstanding() > 0 {
+            self.timer.reset_backoff();
+            if self.timer.is(Kind::Persist) {
                 self.timer.cancel();
             }
         }
     }
 
     pub(super) fn on_persist_timer(&mut self, now: Instant, out: &mut Vec<Segment>) {
-        if self.timeouts_in_row == MAX_TIMEOUTS {
+        if self.timer.is_exhausted() {
             self.abort();
             return;
         }
-        self.timeouts_in_row += 1;
-        self.backoff = self.backoff.saturating_add(1);
+        self.timer.count_timeout();
+        self.timer.back_off();
         out.push(Segment {
-            seq: self.board.una.wrapping_sub(1),
-            flags: Flags::ACK | self.ect_if_always() | self.own_count,
+            seq: self.board.una().wrapping_sub(1),
+            flags: Flags::ACK | self.ecn.ect_if_always() | self.ecn.own_count(),
             ..self.blank(now)
         });
         self.watch_closed_window(now);

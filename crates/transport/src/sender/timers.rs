@@ -1,63 +1,24 @@
-//! The timers of a connection: one for SYN, retransmission, tail loss probe or reordering; if it is
-//! paced, one for the next departure.
+//! What happens when a timer expires: one timer serves SYN, retransmission, tail loss probe,
+//! reordering and window probe; a paced connection has a second one for its next departure.
 //!
 //! # Source
 //!
 //! RFC 6298 §5 and RFC 8985 §7, on the timer wheel of Linux. Departures are exact.
 
-use sojourn_net::{Duration, Instant};
+use sojourn_net::Instant;
 
-use super::{Phase, Sender, State};
+use super::connection::{Sender, State};
+use super::state::probe::TailLossProbe;
+use super::state::recovery::Phase;
+use super::state::timer::Kind;
 use crate::clock::ticks_of_micros;
 use crate::segment::Segment;
 
-/// Time-outs without progress until the connection is given up (`tcp_retries2`).
-pub(super) const MAX_TIMEOUTS: u8 = 15;
 /// SYN retransmissions until the connection is given up (`tcp_syn_retries`).
 const MAX_SYN_RESENT: u32 = 6;
-/// Longest time-out, in ms.
-const MAX_RTO_MS: u64 = 120_000;
-
-/// What the timer is set for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Syn,
-    Rto,
-    Probe,
-    Reordering,
-    /// The peer's window is closed.
-    Persist,
-}
-
-/// A timer, set or not. Setting it is frequent and cheap; where the wheel puts it is worked out
-/// when somebody asks.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Timer {
-    kind: Option<Kind>,
-    ticks: u32,
-    set_at: Instant,
-}
-
-impl Timer {
-    pub(super) const fn off() -> Self {
-        Self {
-            kind: None,
-            ticks: 0,
-            set_at: Instant::ZERO,
-        }
-    }
-
-    pub(super) const fn kind(self) -> Option<Kind> {
-        self.kind
-    }
-
-    pub(super) const fn cancel(&mut self) {
-        *self = Self::off();
-    }
-}
 
 impl Sender {
-    /// When [`Sender::on_timer`] is due; `None` if nothing is waited for.
+    /// When [`Sender::on_timer`] is due; `None` if no timer runs.
     #[inline]
     pub fn next_timer(&self) -> Option<Instant> {
         match (self.wheel_timer(), self.departure()) {
@@ -66,21 +27,17 @@ impl Sender {
         }
     }
 
-    /// The one on the wheel.
+    /// The one on the timer wheel.
     #[inline]
     fn wheel_timer(&self) -> Option<Instant> {
-        let timer = &self.timer;
-        timer
-            .kind
-            .map(|_| self.ticks.expiry(timer.set_at, u64::from(timer.ticks)))
+        self.timer.expiry(self.timestamps.ticks())
     }
 
     /// [`Sender::next_timer`], if it is before `pending`.
     #[inline]
     pub fn next_timer_before(&self, pending: Instant) -> Option<Instant> {
-        // The wheel never fires early, so most answers need no look at it.
-        let least = self.timer.set_at + Duration::from_millis(u64::from(self.timer.ticks));
-        if least >= pending && self.pacer.is_none() {
+        // Most calls end here, without a look at the wheel.
+        if self.timer.earliest() >= pending && !self.pacing.is_paced() {
             return None;
         }
         self.next_timer().filter(|&at| at < pending)
@@ -91,7 +48,9 @@ impl Sender {
         if self.departure().is_some_and(|at| at <= now) {
             self.on_departure(now, out);
         }
-        let Some(kind) = self.timer.kind else { return };
+        let Some(kind) = self.timer.kind() else {
+            return;
+        };
         if self.wheel_timer().is_some_and(|at| now < at) {
             return;
         }
@@ -100,21 +59,14 @@ impl Sender {
             Kind::Syn => self.on_syn_timer(now, out),
             Kind::Rto => self.on_rto(now, out),
             Kind::Probe => self.on_probe_timer(now, out),
-            Kind::Reordering => self.on_reordering(now, out),
+            Kind::Reordering => self.on_reordering_timer(now, out),
             Kind::Persist => self.on_persist_timer(now, out),
         }
     }
 
-    pub(super) fn arm(&mut self, now: Instant, kind: Kind, ticks: u64) {
-        self.timer = Timer {
-            kind: Some(kind),
-            ticks: u32::try_from(ticks).unwrap_or(u32::MAX),
-            set_at: now,
-        };
-    }
-
     pub(super) fn arm_syn_timer(&mut self, now: Instant) {
-        self.arm(now, Kind::Syn, 1_000 << self.counters.syn_resent);
+        let ticks = 1_000 << self.counters.syn_resent;
+        self.timer.arm(now, Kind::Syn, ticks);
     }
 
     fn on_syn_timer(&mut self, now: Instant, out: &mut Vec<Segment>) {
@@ -126,38 +78,50 @@ impl Sender {
         self.send_syn(now, out);
     }
 
+    #[inline]
     pub(super) fn current_rto_ms(&self) -> u64 {
-        (u64::from(self.rtt.rto_ms()) << self.backoff.min(16)).min(MAX_RTO_MS)
+        self.timer.backed_off(self.rtt.rto_ms())
     }
 
-    /// Sets the retransmission timer: in full, or, if a probe or reordering timer stood in its
-    /// place, counted from the first segment's last transmission.
+    /// Arms the retransmission timer: in full, or, if a probe or reordering timer ran in its place,
+    /// counted from the first segment's last transmission.
     pub(super) fn arm_rto(&mut self, now: Instant) {
+        let stood_in = self.timer.is(Kind::Probe) || self.timer.is(Kind::Reordering);
+        self.arm_rto_after(now, stood_in);
+    }
+
+    fn arm_rto_after(&mut self, now: Instant, stood_in: bool) {
         let Some(first) = self.board.first() else {
             self.timer.cancel();
             return;
         };
         let rto = self.current_rto_ms();
-        let stood_in = self.timer_is(Kind::Probe) || self.timer_is(Kind::Reordering);
         let ticks = if stood_in {
             let age = now.since(first.at).as_micros();
             ticks_of_micros((rto * 1_000).saturating_sub(age)).max(1)
         } else {
             rto
         };
-        self.arm(now, Kind::Rto, ticks);
+        self.timer.arm(now, Kind::Rto, ticks);
     }
 
-    /// Sets the retransmission timer in full, whatever was pending.
+    /// Arms the retransmission timer in full, whatever was pending.
     pub(super) fn arm_full_rto(&mut self, now: Instant) {
-        self.arm(now, Kind::Rto, self.current_rto_ms());
+        self.timer.arm(now, Kind::Rto, self.current_rto_ms());
     }
 
-    /// Sets the probe timer if a probe is of use; says whether it did. `advancing`: the
-    /// time-out would be restarted now, so the probe is bounded by it in full.
+    /// Arms the probe timer if it may, else the retransmission timer.
+    pub(super) fn arm_after_progress(&mut self, now: Instant) {
+        if !self.arm_probe(now, true) {
+            self.arm_rto(now);
+        }
+    }
+
+    /// Arms the probe timer if a probe is useful; returns whether it did. `advancing`: the time-out
+    /// would be restarted now, so that it bounds the probe in full.
     pub(super) fn arm_probe(&mut self, now: Instant, advancing: bool) -> bool {
         let outstanding = self.board.outstanding();
-        if outstanding == 0 || !matches!(self.phase, Phase::Open | Phase::Cwr) {
+        if outstanding == 0 || !matches!(self.recovery.phase(), Phase::Open | Phase::Cwr) {
             return false;
         }
         let srtt8 = self.rtt.srtt8();
@@ -180,31 +144,38 @@ impl Sender {
         if rto_left > 0 {
             ticks = ticks.min(rto_left);
         }
-        self.arm(now, Kind::Probe, ticks);
+        self.timer.arm(now, Kind::Probe, ticks);
         true
     }
 
     fn on_probe_timer(&mut self, now: Instant, out: &mut Vec<Segment>) {
-        if self.tlp_high_seq.is_none() && self.send_probe(now, out) {
-            self.tlp_high_seq = Some(self.board.next());
+        let is_resend = match self.probe {
+            None => self.send_probe(now, out),
+            Some(_) => None,
+        };
+        if let Some(is_resend) = is_resend {
+            self.probe = Some(TailLossProbe {
+                end: self.board.next(),
+                is_resend,
+            });
             self.arm_full_rto(now);
         } else {
-            // As if the probe timer still stood in for it: the time-out keeps its origin.
-            self.timer.kind = Some(Kind::Probe);
-            self.arm_rto(now);
+            // The time-out counts from where it did before the probe timer replaced it.
+            self.arm_rto_after(now, true);
         }
     }
 
-    fn on_reordering(&mut self, now: Instant, out: &mut Vec<Segment>) {
-        let in_flight = self.on_reordering_timer(now);
+    fn on_reordering_timer(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        let in_flight = self.board.in_flight();
+        self.mark_overdue(now);
         if self.board.in_flight() != in_flight {
-            if self.phase != Phase::Recovery {
-                self.enter_recovery_by_timer();
+            if self.recovery.phase() != Phase::Recovery {
+                self.enter_recovery(false);
             }
             self.reduce_by_timer();
             self.resend_lost(now, out);
         }
-        if self.timer.kind != Some(Kind::Rto) {
+        if !self.timer.is(Kind::Rto) {
             self.arm_full_rto(now);
         }
     }
@@ -213,15 +184,15 @@ impl Sender {
         if self.board.outstanding() == 0 {
             return;
         }
-        if self.timeouts_in_row == MAX_TIMEOUTS {
+        if self.timer.is_exhausted() {
             self.abort();
             return;
         }
         self.counters.timeouts += 1;
         self.enter_loss(now);
-        self.timeouts_in_row += 1;
+        self.timer.count_timeout();
         self.resend_first(now, out);
-        self.backoff = self.backoff.saturating_add(1);
+        self.timer.back_off();
         self.arm_full_rto(now);
     }
 }

@@ -1,0 +1,169 @@
+//! The sender: its parts, and what its owner may ask of it.
+
+use sojourn_net::{Duration, Instant};
+
+use super::params::SenderParams;
+use super::state::cwnd_usage::CwndUsage;
+use super::state::ecn::Ecn;
+use super::state::pacing::Pacing;
+use super::state::probe::TailLossProbe;
+use super::state::rack::Rack;
+use super::state::recovery::Recovery;
+use super::state::scoreboard::Scoreboard;
+use super::state::send_buffer::SendBuffer;
+use super::state::timer::RetransmitTimer;
+use super::state::timestamps::Timestamps;
+use super::state::undo::Undo;
+use crate::cc::{Controller, HyStartPlusPlus, SlowStart, Window};
+use crate::clock::Ticks;
+use crate::rtt::RttEstimator;
+use crate::segment::MSS;
+
+/// The state of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Not opened yet.
+    Closed,
+    /// A SYN was sent.
+    Connecting,
+    /// Data may flow.
+    Established,
+    /// All data and the FIN are acknowledged.
+    Done,
+    /// Given up after too many time-outs, or aborted.
+    Aborted,
+}
+
+/// The sending end of a TCP connection.
+///
+/// What every acknowledgement reads or writes comes first, what only losses, marks and pauses need
+/// after it.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    pub(super) board: Scoreboard,
+    pub(super) timestamps: Timestamps,
+    pub(super) window: Window,
+    pub(super) recovery: Recovery,
+    pub(super) buffer: SendBuffer,
+    pub(super) rtt: RttEstimator,
+    pub(super) timer: RetransmitTimer,
+    pub(super) rack: Rack,
+    pub(super) usage: CwndUsage,
+    pub(super) pacing: Pacing,
+    pub(super) cc: Controller,
+    /// HyStart++, until slow start first ends.
+    pub(super) hystart: Option<Box<HyStartPlusPlus>>,
+    pub(super) ecn: Ecn,
+    pub(super) probe: Option<TailLossProbe>,
+    pub(super) state: State,
+    pub(super) counters: Counters,
+    pub(super) undo: Undo,
+    /// When the connection was opened.
+    pub(super) opened: Instant,
+}
+
+/// Counters of a sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Data segments sent, retransmissions included.
+    pub sent: u64,
+    /// Data segments retransmitted.
+    pub resent: u64,
+    /// Retransmission time-outs.
+    pub timeouts: u32,
+    /// Segments that the peer reported as CE-marked, if it counts them (RFC 9768).
+    pub marked: u64,
+    /// SYNs retransmitted.
+    pub syn_resent: u32,
+    /// Acknowledgements with an RTT sample: of data sent once, acknowledged in order.
+    pub rtt_samples: u64,
+    /// Sum of these samples, each of the newest segment acknowledged, in µs.
+    pub rtt_micros: u64,
+}
+
+impl Sender {
+    /// A connection not opened yet, on a host with this tick counter.
+    pub fn new(params: &SenderParams, ticks: Ticks) -> Self {
+        let mut cc = Controller::new(params.cc, params.seed);
+        let known = |way: &SlowStart| params.cc.slow_starts().contains(way);
+        let slow_start = params.slow_start.filter(known);
+        if let Some(way) = slow_start {
+            cc.select_slow_start(way);
+        }
+        let plus_plus = slow_start == Some(SlowStart::HyStartPlusPlus);
+        let hystart = plus_plus.then(|| Box::new(HyStartPlusPlus::new(params.pacing)));
+        if params.pacing {
+            cc.expect_pacing();
+        }
+        let pacing = Pacing::new(params.pacing, cc.is_model_based());
+        Self {
+            board: Scoreboard::new(),
+            timestamps: Timestamps::new(ticks),
+            window: Window::new(params.initial_window, MSS.into()),
+            recovery: Recovery::new(),
+            buffer: SendBuffer::new(),
+            rtt: RttEstimator::new(),
+            timer: RetransmitTimer::new(),
+            rack: Rack::new(),
+            usage: CwndUsage::new(params),
+            pacing,
+            cc,
+            hystart,
+            ecn: Ecn::new(params),
+            probe: None,
+            state: State::Closed,
+            counters: Counters::default(),
+            undo: Undo::new(),
+            opened: Instant::ZERO,
+        }
+    }
+
+    /// Gives up at once.
+    pub fn abort(&mut self) {
+        if !matches!(self.state, State::Done) {
+            self.state = State::Aborted;
+        }
+        self.timer.cancel();
+        self.pacing.stop();
+    }
+
+    /// The state of the connection.
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Bytes written and not yet sent for the first time.
+    pub const fn unsent_bytes(&self) -> u64 {
+        self.buffer.unsent()
+    }
+
+    /// Congestion window, in segments.
+    pub const fn cwnd(&self) -> u32 {
+        self.window.cwnd
+    }
+
+    /// Slow-start threshold, in segments; `None` until the first congestion.
+    pub const fn ssthresh(&self) -> Option<u32> {
+        self.window.ssthresh.segments()
+    }
+
+    /// Smoothed round-trip time; `None` before the first sample.
+    pub fn srtt(&self) -> Option<Duration> {
+        self.rtt.srtt()
+    }
+
+    /// The retransmission time-out with its back-off, in ms.
+    pub fn rto_ms(&self) -> u64 {
+        self.current_rto_ms()
+    }
+
+    /// Segments believed to be in the network.
+    pub fn in_flight(&self) -> u32 {
+        self.board.in_flight()
+    }
+
+    /// The counters of the sender.
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+}

@@ -1,0 +1,100 @@
+//! Opening a connection, or joining the half of a two-way connection that opened it.
+
+use sojourn_net::Instant;
+
+use super::connection::{Sender, State};
+use crate::clock::{MAX_MICROS, micros};
+use crate::handshake::Handshake;
+use crate::segment::{Flags, Segment};
+
+/// The receive window that a SYN advertises.
+const SYN_WINDOW: u32 = 64_240;
+
+impl Sender {
+    /// Sends the SYN.
+    pub fn connect(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        self.state = State::Connecting;
+        self.opened = now;
+        self.send_syn(now, out);
+    }
+
+    pub(super) fn send_syn(&mut self, now: Instant, out: &mut Vec<Segment>) {
+        out.push(Segment {
+            ts_val: self.timestamps.stamp(now),
+            window: SYN_WINDOW,
+            flags: Flags::SYN | self.ecn.syn_flags(self.counters.syn_resent),
+            ..Segment::EMPTY
+        });
+        self.arm_syn_timer(now);
+    }
+
+    /// A SYN-ACK arrived.
+    pub(super) fn on_syn_ack(&mut self, now: Instant, seg: &Segment, out: &mut Vec<Segment>) {
+        self.state = State::Established;
+        self.timer.cancel();
+        self.timer.reset_backoff();
+        self.timestamps.begin(seg.ts_val);
+        self.buffer.set_peer_window(seg.window);
+        self.ecn.on_syn_ack(seg.flags, self.counters.syn_resent);
+        let sample = if self.counters.syn_resent == 0 {
+            micros(now.since(self.opened))
+        } else {
+            let ms = self.timestamps.stamp(now).wrapping_sub(seg.ts_ecr);
+            1_000 * ms.clamp(1, MAX_MICROS / 1_000)
+        };
+        // Linux: the loss of more than one SYN shows that the path is congested.
+        self.window.cwnd = if self.counters.syn_resent > 1 && !self.first_syn_was_echoed(seg) {
+            1
+        } else {
+            self.usage.initial_window()
+        };
+        self.usage.restart(now);
+        // The SYN was delivered.
+        self.board.add_delivered(1);
+        self.begin_with(now, sample);
+        self.confirm(now, out);
+        self.send_new(now, out);
+    }
+
+    /// The handshake, a round trip of `rtt_micros`, is over.
+    fn begin_with(&mut self, now: Instant, rtt_micros: u32) {
+        self.rtt
+            .sample(rtt_micros, self.board.una(), self.board.next());
+        self.rtt.sample_min(now, rtt_micros);
+        self.start_model(now, rtt_micros);
+        self.set_pacing_rate();
+    }
+
+    /// Acknowledges the peer's SYN.
+    pub(super) fn confirm(&self, now: Instant, out: &mut Vec<Segment>) {
+        out.push(Segment {
+            flags: Flags::ACK | self.ecn.ect_if_always() | self.ecn.own_count(),
+            ..self.blank(now)
+        });
+    }
+
+    /// Whether only SYN-ACKs were lost: then the peer echoes the first SYN.
+    fn first_syn_was_echoed(&self, seg: &Segment) -> bool {
+        seg.ts_ecr == self.timestamps.stamp(self.opened)
+    }
+
+    /// What the handshake measured and negotiated; valid once it is over.
+    pub fn handshake(&self) -> Handshake {
+        Handshake {
+            rtt_micros: self.rtt.srtt_micros().max(1),
+            ecn: self.ecn.is_on(),
+            peer_stamp: self.timestamps.echo(),
+        }
+    }
+
+    /// Becomes the sending half of an end whose receiving half made the handshake.
+    pub fn join(&mut self, now: Instant, handshake: &Handshake) {
+        self.state = State::Established;
+        self.opened = now;
+        self.usage.restart(now);
+        self.ecn.join(handshake.ecn);
+        self.timestamps.begin(handshake.peer_stamp);
+        self.buffer.set_peer_window(SYN_WINDOW);
+        self.begin_with(now, handshake.rtt_micros);
+    }
+}

@@ -1,0 +1,135 @@
+//! What a sender is configured with.
+
+use std::fmt;
+
+use crate::cc::{CcKind, SlowStart};
+use crate::segment::Flags;
+
+/// The configuration of one sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SenderParams {
+    /// Congestion control.
+    pub cc: CcKind,
+    /// Slow-start exit heuristic; `None`: the controller's default. A heuristic that the controller
+    /// does not support ([`CcKind::slow_starts`]) has no effect.
+    pub slow_start: Option<SlowStart>,
+    /// Initial window in segments (RFC 6928: 10).
+    pub initial_window: u32,
+    /// Offer ECN in the SYN.
+    pub ecn: bool,
+    /// Offer Accurate ECN (RFC 9768) in the SYN; fall back to classic ECN if the peer supports
+    /// only that.
+    pub accurate_ecn: bool,
+    /// The response to an echo of CE.
+    pub on_ce: OnCe,
+    /// The window after an idle period.
+    pub after_idle: AfterIdle,
+    /// Pace transmissions, as `sch_fq` would. Controllers that set a pacing rate are always paced.
+    pub pacing: bool,
+    /// Seed of the controller's random numbers.
+    pub seed: u64,
+}
+
+impl SenderParams {
+    /// Whether ECN is offered: it is configured, or the controller requires it.
+    pub const fn offers_ecn(&self) -> bool {
+        self.ecn || self.accurate_ecn || self.cc.needs_ecn()
+    }
+
+    /// Whether Accurate ECN is offered: it is configured, or the controller requires it.
+    pub const fn wants_accurate_ecn(&self) -> bool {
+        self.accurate_ecn || self.cc.needs_accurate_ecn()
+    }
+
+    /// The IP ECN field of ECN-capable segments.
+    pub(crate) const fn ect(&self) -> Flags {
+        if self.cc.needs_accurate_ecn() {
+            Flags::ECT.with(Flags::ECT1)
+        } else {
+            Flags::ECT
+        }
+    }
+}
+
+impl Default for SenderParams {
+    fn default() -> Self {
+        Self {
+            cc: CcKind::Cubic,
+            slow_start: None,
+            initial_window: 10,
+            ecn: false,
+            accurate_ecn: false,
+            on_ce: OnCe::Reduce,
+            after_idle: AfterIdle::Decay,
+            pacing: false,
+            seed: 0,
+        }
+    }
+}
+
+/// The response of a sender to CE marks, at most once per window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnCe {
+    /// The same as to a loss (RFC 3168).
+    #[default]
+    Reduce,
+    /// End slow start at the current window; in congestion avoidance reduce it to 0.8 (RFC 8511).
+    EndSlowStart,
+    /// End slow start at the current window; ignore CE in congestion avoidance.
+    EndSlowStartOnly,
+}
+
+impl OnCe {
+    /// Every response.
+    pub const ALL: [Self; 3] = [Self::Reduce, Self::EndSlowStart, Self::EndSlowStartOnly];
+
+    /// Its name in scenarios.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reduce => "reduce",
+            Self::EndSlowStart => "end-slow-start",
+            Self::EndSlowStartOnly => "end-slow-start-only",
+        }
+    }
+}
+
+impl fmt::Display for OnCe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The congestion window after an idle period.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum AfterIdle {
+    /// It halves for each time-out that passes (RFC 2861), as in Linux.
+    #[default]
+    Decay,
+    /// It becomes the initial window after one time-out (RFC 5681).
+    Restart,
+    /// It stays, as in Linux with `tcp_slow_start_after_idle` off.
+    Keep,
+    /// It stays for five minutes, but does not count as validated (RFC 7661).
+    Validate,
+}
+
+impl AfterIdle {
+    /// Every policy.
+    pub const ALL: [Self; 4] = [Self::Decay, Self::Restart, Self::Keep, Self::Validate];
+
+    /// Its name in scenarios.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Decay => "decay",
+            Self::Restart => "restart",
+            Self::Keep => "keep",
+            Self::Validate => "validate",
+        }
+    }
+}
+
+impl fmt::Display for AfterIdle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,69 @@
+//! Reading SACK and DSACK blocks (RFC 2018, RFC 2883).
+
+use sojourn_net::Instant;
+
+use super::connection::Sender;
+use super::findings::Findings;
+use super::state::scoreboard::EVER_RESENT;
+use crate::segment::{Flags, Segment};
+
+impl Sender {
+    /// Marks the segments that the SACK blocks report.
+    pub(super) fn read_sacks(&mut self, now: Instant, seg: &Segment, found: &mut Findings) {
+        let mut blocks = seg.sack_blocks();
+        if seg.flags.has(Flags::DSACK) {
+            let (dup, rest) = blocks.split_first().expect("a DSACK is a block");
+            self.read_dsack(dup.start, dup.end, found);
+            blocks = rest;
+        }
+        let (una, next) = (self.board.una(), self.board.next());
+        let mut sacked = self.board.take_sacked();
+        let high_before = sacked.end().unwrap_or(una);
+        for block in blocks {
+            let (start, end) = (block.start.max(una), block.end.min(next));
+            if start < end {
+                sacked.insert(start, end, |from, to| {
+                    for seq in from..to {
+                        self.mark_sacked(now, seq, high_before, found);
+                    }
+                });
+            }
+        }
+        self.board.restore_sacked(sacked);
+    }
+
+    fn mark_sacked(&mut self, now: Instant, seq: u32, high_before: u32, found: &mut Findings) {
+        let sent = self.board.mark_sacked(seq);
+        let at = sent.at;
+        if !sent.is(EVER_RESENT) {
+            if seq < high_before {
+                found.note_reordered(seq);
+            }
+            found.original_delivered |= seq < self.recovery.high_seq();
+            let (oldest, _) = found.sacked_sent.unwrap_or((at, at));
+            found.sacked_sent = Some((oldest, at));
+        }
+        if let Some(sampler) = self.pacing.sampler() {
+            sampler.on_held(seq - self.board.una(), at, seq + 1);
+        }
+        found.sacked = true;
+        let min = self.rtt.min_micros();
+        self.rack
+            .advance(now, (at, seq + 1), sent.is(EVER_RESENT), min);
+    }
+
+    fn read_dsack(&mut self, start: u32, end: u32, found: &mut Findings) {
+        found.dsack = true;
+        let count = end - start;
+        self.board.add_delivered(count);
+        if self
+            .probe
+            .is_some_and(|probe| probe.is_resend && probe.end == end)
+        {
+            found.dsack_of_probe = true;
+        } else {
+            self.rack.on_dsack();
+        }
+        self.undo.on_dsack(end, count);
+    }
+}

@@ -1,0 +1,322 @@
+//! ECN: what was negotiated, what the peer reported, and what this end owes it.
+//!
+//! # Source
+//!
+//! RFC 3168 §6.1; RFC 9768 §3.1.2 (the answers of a server), §3.2 (AccECN).
+//!
+//! # Law
+//!
+//! The counter in AE, CWR and ECE counts packets modulo 8. If the option reports the number of
+//! marked bytes, the multiple of 8 that comes nearest to them is added; without it, an
+//! acknowledgement of more than seven segments counts as many marks as are possible (§3.2.2.5.2).
+//!
+//! A server that answers with ECE alone supports classic ECN only: a connection that offered
+//! AccECN then uses RFC 3168, or no ECN if its controller requires AccECN.
+
+use crate::segment::{Flags, MSS, Segment};
+use crate::sender::params::{OnCe, SenderParams};
+
+/// What the handshake has decided.
+#[derive(Clone, Copy, Debug)]
+enum Mode {
+    /// No ECN.
+    Off,
+    /// Offered in the SYN; the SYN-ACK will decide.
+    Offered,
+    /// The peer echoes CE (RFC 3168, RFC 8257).
+    Classic,
+    /// The peer counts marks (RFC 9768).
+    Accurate(PeerCounts),
+}
+
+/// The marks the peer has reported.
+#[derive(Clone, Copy, Debug)]
+struct PeerCounts {
+    /// Packets marked, modulo 8.
+    cep: u8,
+    /// Bytes marked, modulo 2^24.
+    ceb: u32,
+    /// Packets counted as marked since an option last reported bytes: its bytes include them.
+    assumed: u32,
+}
+
+impl PeerCounts {
+    /// The values a connection starts with.
+    const START: Self = Self {
+        cep: 5,
+        ceb: 0,
+        assumed: 0,
+    };
+
+    /// Packets newly marked, by the counter and, if present, the option.
+    fn newly_marked(&mut self, cep: u8, ceb: Option<u32>) -> u32 {
+        let some = u32::from(cep.wrapping_sub(self.cep) % 8);
+        let Some(ceb) = ceb else {
+            self.cep = cep;
+            self.assumed += some;
+            return some;
+        };
+        let bytes = ceb.wrapping_sub(self.ceb) % (1 << 24);
+        if bytes >= 1 << 23 {
+            // An older acknowledgement, overtaken.
+            return 0;
+        }
+        self.cep = cep;
+        self.ceb = ceb;
+        let assumed = std::mem::take(&mut self.assumed);
+        let packets = bytes.div_ceil(u32::from(MSS)).saturating_sub(assumed);
+        some + (packets.saturating_sub(some) + 4) / 8 * 8
+    }
+}
+
+/// The ECN state of a sender.
+#[derive(Clone, Debug)]
+pub(crate) struct Ecn {
+    mode: Mode,
+    /// Echoes of CE below this have been answered.
+    answered: u32,
+    /// The IP ECN field of ECN-capable segments.
+    ect: Flags,
+    /// AccECN is offered.
+    offers_accurate: bool,
+    /// Every segment is ECN-capable, not only new data.
+    ect_always: bool,
+    on_ce: OnCe,
+    /// The next new segment is to carry CWR.
+    cwr_pending: bool,
+}
+
+impl Ecn {
+    pub(crate) const fn new(params: &SenderParams) -> Self {
+        Self {
+            mode: if params.offers_ecn() {
+                Mode::Offered
+            } else {
+                Mode::Off
+            },
+            answered: 0,
+            ect: params.ect(),
+            offers_accurate: params.wants_accurate_ecn(),
+            ect_always: params.cc.needs_ecn(),
+            on_ce: params.on_ce,
+            cwr_pending: false,
+        }
+    }
+
+    /// Whether segments may be ECN-capable.
+    #[inline]
+    pub(crate) const fn is_on(&self) -> bool {
+        !matches!(self.mode, Mode::Off)
+    }
+
+    /// Whether the peer counts marks.
+    #[inline]
+    pub(crate) const fn is_accurate(&self) -> bool {
+        matches!(self.mode, Mode::Accurate(_))
+    }
+
+    pub(crate) const fn on_ce(&self) -> OnCe {
+        self.on_ce
+    }
+
+    /// Whether the SYN that was sent after `syn_resent` others offers ECN: the first does, and the
+    /// second if AccECN is offered.
+    fn syn_offers(&self, syn_resent: u32) -> bool {
+        self.is_on() && syn_resent <= u32::from(self.offers_accurate)
+    }
+
+    /// The control bits of a SYN sent after `syn_resent` others.
+    pub(crate) fn syn_flags(&self, syn_resent: u32) -> Flags {
+        let mut flags = self.ect_if_always();
+        if self.syn_offers(syn_resent) {
+            flags |= Flags::ECE | Flags::CWR;
+            if self.offers_accurate {
+                flags |= Flags::AE;
+            }
+        }
+        flags
+    }
+
+    /// Reads from the SYN-ACK which ECN the peer accepts.
+    pub(crate) fn on_syn_ack(&mut self, syn_ack: Flags, syn_resent: u32) {
+        let answer = syn_ack.ace();
+        let offered = self.syn_offers(syn_resent);
+        // All three bits are set by a peer that copies bits it does not know.
+        let counts = self.offers_accurate && matches!(answer, 2 | 3 | 4 | 6);
+        // An L4S controller must not send ECT(1) to a peer that only echoes CE.
+        let classic = if self.offers_accurate {
+            answer == 1 && !self.ect.has(Flags::ECT1)
+        } else {
+            syn_ack.has(Flags::ECE)
+        };
+        self.mode = if offered && counts {
+            Mode::Accurate(PeerCounts::START)
+        } else if offered && classic {
+            Mode::Classic
+        } else {
+            Mode::Off
+        };
+    }
+
+    /// The other half of a two-way connection has negotiated with the same peer.
+    pub(crate) const fn join(&mut self, negotiated: bool) {
+        self.mode = match (negotiated, self.offers_accurate) {
+            (false, _) => Mode::Off,
+            (true, false) => Mode::Classic,
+            (true, true) => Mode::Accurate(PeerCounts::START),
+        };
+    }
+
+    /// ECT for segments other than new data.
+    #[inline]
+    pub(crate) const fn ect_if_always(&self) -> Flags {
+        if self.is_on() && self.ect_always {
+            self.ect
+        } else {
+            Flags::NONE
+        }
+    }
+
+    /// The marks this end has counted, in every segment after the handshake. They stay at their
+    /// start: marks on acknowledgements are not counted, since no one would respond to them.
+    #[inline]
+    pub(crate) const fn own_count(&self) -> Flags {
+        if self.is_accurate() {
+            Flags::of_ace(5)
+        } else {
+            Flags::NONE
+        }
+    }
+
+    /// ECT, and CWR if it is due, for a new segment with or without data.
+    #[inline]
+    pub(crate) fn new_segment_flags(&mut self, has_data: bool) -> Flags {
+        if !self.is_on() || !(has_data || self.ect_always) {
+            return Flags::NONE;
+        }
+        if self.cwr_pending && !self.is_accurate() {
+            self.cwr_pending = false;
+            return self.ect | Flags::CWR;
+        }
+        self.ect
+    }
+
+    /// The window was reduced: with ECN the next new segment carries CWR.
+    pub(crate) const fn request_cwr(&mut self) {
+        self.cwr_pending = self.is_on();
+    }
+
+    /// The reduction was undone.
+    pub(crate) const fn cancel_cwr(&mut self) {
+        self.cwr_pending = false;
+    }
+
+    /// Whether an echo of CE in an acknowledgement up to `una` has been answered.
+    pub(crate) const fn is_answered(&self, una: u32) -> bool {
+        una <= self.answered
+    }
+
+    /// Echoes of CE below `next` count as answered.
+    pub(crate) const fn answer_through(&mut self, next: u32) {
+        self.answered = next;
+        self.cwr_pending = true;
+    }
+
+    /// The packets that `seg` reports as newly marked, and whether it reports congestion at all.
+    /// `overtaken`: a later segment has arrived before.
+    #[inline]
+    pub(crate) fn read_echo(&mut self, seg: &Segment, overtaken: bool) -> (u32, bool) {
+        let Mode::Accurate(peer) = &mut self.mode else {
+            return (0, seg.flags.has(Flags::ECE));
+        };
+        if overtaken {
+            return (0, false);
+        }
+        let marked = peer.newly_marked(seg.flags.ace(), seg.marked_bytes());
+        (marked, marked > 0)
+    }
+
+    /// Of `delivered` segments, how many count as marked when the acknowledgement reported
+    /// `marked`.
+    pub(crate) fn presumed_marked(&mut self, seg: &Segment, delivered: u32, marked: u32) -> u32 {
+        let Mode::Accurate(peer) = &mut self.mode else {
+            // RFC 8257: the echo applies to everything that is acknowledged.
+            return if seg.flags.has(Flags::ECE) {
+                delivered
+            } else {
+                0
+            };
+        };
+        if seg.marked_bytes().is_some() || delivered <= 7 {
+            return marked;
+        }
+        let possible = delivered.saturating_sub(marked) / 8 * 8;
+        peer.assumed += possible;
+        marked + possible
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_option_resolves_the_counter_modulo_8() {
+        let mut peer = PeerCounts::START;
+        let mss = u32::from(MSS);
+        let (mut packets, mut bytes) = (5_u32, 0);
+        for marked in [0, 1, 7, 8, 9, 15, 16, 40, 3] {
+            packets += marked;
+            bytes += marked * mss;
+            let cep = u8::try_from(packets % 8).unwrap();
+            assert_eq!(peer.newly_marked(cep, Some(bytes)), marked);
+        }
+        // A short packet among them, and one without payload.
+        assert_eq!(
+            peer.newly_marked(
+                u8::try_from((packets + 9) % 8).unwrap(),
+                Some(bytes + 8 * mss + 1)
+            ),
+            9
+        );
+        assert_eq!(
+            peer.newly_marked(
+                u8::try_from((packets + 10) % 8).unwrap(),
+                Some(bytes + 8 * mss + 1)
+            ),
+            1
+        );
+    }
+
+    #[test]
+    fn without_the_option_it_counts_modulo_8_and_an_older_one_counts_nothing() {
+        let mut peer = PeerCounts::START;
+        assert_eq!(
+            [6, 0, 0, 7].map(|cep| peer.newly_marked(cep, None)),
+            [1, 2, 0, 7]
+        );
+        let mut peer = PeerCounts::START;
+        assert_eq!(peer.newly_marked(7, Some(3_000)), 2);
+        assert_eq!(peer.newly_marked(6, Some(1_500)), 0);
+        assert_eq!(peer.newly_marked(0, Some(4_448)), 1);
+        // Across the wrap of 2^24 bytes.
+        let mut peer = PeerCounts {
+            cep: 0,
+            ceb: (1 << 24) - 1_448,
+            assumed: 0,
+        };
+        assert_eq!(peer.newly_marked(2, Some(1_448)), 2);
+    }
+
+    #[test]
+    fn marks_counted_without_the_option_are_not_counted_again_with_it() {
+        let mss = u32::from(MSS);
+        let mut peer = PeerCounts::START;
+        assert_eq!(peer.newly_marked(2, None), 5);
+        assert_eq!(peer.newly_marked(2, Some(5 * mss)), 0);
+        // Of thirteen the counter reports five, the bytes the other eight.
+        assert_eq!(peer.newly_marked(7, None), 5);
+        assert_eq!(peer.newly_marked(0, Some(19 * mss)), 9);
+        assert_eq!(peer.newly_marked(1, Some(20 * mss)), 1);
+    }
+}

@@ -1,0 +1,252 @@
+//! The segments in flight and their states (RFC 6675, RFC 8985).
+
+mod losses;
+
+use std::collections::VecDeque;
+
+use sojourn_net::Instant;
+
+use crate::ranges::RangeSet;
+use crate::segment::Flags;
+pub(crate) use losses::Delivered;
+use losses::Losses;
+
+/// The peer has selectively acknowledged it.
+pub(crate) const SACKED: u8 = 1;
+/// It is considered lost.
+pub(crate) const LOST: u8 = 2;
+/// A retransmission of it is in flight.
+pub(crate) const RESENT: u8 = 4;
+/// It has been retransmitted at some time.
+pub(crate) const EVER_RESENT: u8 = 8;
+
+/// A segment in flight.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    /// Its last transmission.
+    pub(crate) at: Instant,
+    pub(crate) len: u16,
+    flags: u8,
+    /// PSH and FIN, which a retransmission repeats.
+    pub(crate) control: Flags,
+}
+
+impl Sent {
+    pub(crate) const fn new(at: Instant, len: u16, control: Flags) -> Self {
+        Self {
+            at,
+            len,
+            flags: 0,
+            control,
+        }
+    }
+
+    /// Whether it is in any of the states `flags`.
+    #[inline]
+    pub(crate) const fn is(&self, flags: u8) -> bool {
+        self.flags & flags != 0
+    }
+}
+
+/// The segments in flight, in sequence order, and how many are in which state.
+///
+/// Whatever loss recovery needs beyond a flag per segment lies in [`Losses`], which a connection
+/// without loss never allocates.
+#[derive(Clone, Debug)]
+pub(crate) struct Scoreboard {
+    /// First unacknowledged segment.
+    una: u32,
+    segments: VecDeque<Sent>,
+    sacked: u32,
+    lost: u32,
+    resent: u32,
+    losses: Option<Box<Losses>>,
+    /// Segments delivered, each once, and duplicates reported.
+    delivered: u64,
+    /// Segments ever considered lost.
+    lost_total: u64,
+}
+
+impl Scoreboard {
+    pub(crate) const fn new() -> Self {
+        Self {
+            una: 0,
+            segments: VecDeque::new(),
+            sacked: 0,
+            lost: 0,
+            resent: 0,
+            losses: None,
+            delivered: 0,
+            lost_total: 0,
+        }
+    }
+
+    /// The first unacknowledged segment.
+    #[inline]
+    pub(crate) const fn una(&self) -> u32 {
+        self.una
+    }
+
+    /// The next segment to be sent for the first time.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "indices are 32-bit")]
+    pub(crate) fn next(&self) -> u32 {
+        self.una + self.segments.len() as u32
+    }
+
+    /// Segments sent and not acknowledged, whatever their state.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "indices are 32-bit")]
+    pub(crate) fn outstanding(&self) -> u32 {
+        self.segments.len() as u32
+    }
+
+    /// Segments believed to be in the network.
+    #[inline]
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.outstanding() + self.resent - self.sacked - self.lost
+    }
+
+    #[inline]
+    pub(crate) const fn sacked(&self) -> u32 {
+        self.sacked
+    }
+
+    #[inline]
+    pub(crate) const fn lost(&self) -> u32 {
+        self.lost
+    }
+
+    #[inline]
+    pub(crate) const fn resent(&self) -> u32 {
+        self.resent
+    }
+
+    /// Whether a lost segment is still to be retransmitted.
+    #[inline]
+    pub(crate) const fn has_lost_to_resend(&self) -> bool {
+        self.resent < self.lost
+    }
+
+    /// Segments delivered, each once, and duplicates reported.
+    #[inline]
+    pub(crate) const fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// `count` segments more were delivered: a SYN, or duplicates that a DSACK reports.
+    pub(crate) const fn add_delivered(&mut self, count: u32) {
+        self.delivered += count as u64;
+    }
+
+    /// Segments ever considered lost.
+    #[inline]
+    pub(crate) const fn lost_total(&self) -> u64 {
+        self.lost_total
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, sent: Sent) {
+        self.segments.push_back(sent);
+    }
+
+    #[inline]
+    pub(crate) fn first(&self) -> Option<&Sent> {
+        self.segments.front()
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, seq: u32) -> &Sent {
+        &self.segments[(seq - self.una) as usize]
+    }
+
+    #[inline]
+    fn get_mut(&mut self, seq: u32) -> &mut Sent {
+        &mut self.segments[(seq - self.una) as usize]
+    }
+
+    /// Removes the first segment, as acknowledged.
+    #[inline]
+    pub(crate) fn pop_first(&mut self) -> Option<Sent> {
+        let sent = self.segments.pop_front()?;
+        self.una += 1;
+        if sent.is(SACKED | LOST | RESENT) {
+            self.resent -= u32::from(sent.is(RESENT));
+            self.sacked -= u32::from(sent.is(SACKED));
+            self.lost -= u32::from(sent.is(LOST));
+        }
+        self.delivered += u64::from(!sent.is(SACKED));
+        Some(sent)
+    }
+
+    /// `seq` was selectively acknowledged. Returns it as it was before.
+    pub(crate) fn mark_sacked(&mut self, seq: u32) -> Sent {
+        let sent = self.get_mut(seq);
+        let before = *sent;
+        sent.flags |= SACKED;
+        if before.is(RESENT) {
+            // Without LOST the retransmission is still believed to be in flight.
+            if before.is(LOST) {
+                sent.flags &= !(LOST | RESENT);
+                self.lost -= 1;
+                self.resent -= 1;
+            }
+        } else if before.is(LOST) {
+            sent.flags &= !LOST;
+            self.lost -= 1;
+        }
+        self.sacked += 1;
+        self.delivered += 1;
+        before
+    }
+
+    /// `seq` is transmitted again at `now`. Returns it.
+    pub(crate) fn retransmit(&mut self, now: Instant, seq: u32) -> Sent {
+        let sent = self.get_mut(seq);
+        sent.at = now;
+        sent.flags |= EVER_RESENT;
+        *sent
+    }
+
+    /// The transmission at `now` repaired a loss of `seq`.
+    pub(crate) fn mark_resent(&mut self, now: Instant, seq: u32) {
+        self.get_mut(seq).flags |= RESENT;
+        self.resent += 1;
+        self.losses_mut().resent.push_back((seq, now));
+    }
+
+    /// Whether a retransmission is in flight, or the first segment was retransmitted.
+    pub(crate) fn any_resent(&self) -> bool {
+        self.resent > 0 || self.first().is_some_and(|first| first.is(EVER_RESENT))
+    }
+
+    /// The segment after the highest one sacked; `None`: none is.
+    #[inline]
+    pub(crate) fn sacked_end(&self) -> Option<u32> {
+        self.losses.as_ref().and_then(|losses| losses.sacked.end())
+    }
+
+    /// The set of sacked segments, so that it and the board can both change; give it back with
+    /// [`Scoreboard::restore_sacked`].
+    pub(crate) fn take_sacked(&mut self) -> RangeSet {
+        std::mem::take(&mut self.losses_mut().sacked)
+    }
+
+    pub(crate) fn restore_sacked(&mut self, sacked: RangeSet) {
+        self.losses_mut().sacked = sacked;
+    }
+
+    #[inline]
+    fn losses_mut(&mut self) -> &mut Losses {
+        self.losses.get_or_insert_default()
+    }
+
+    /// Forgets what is known of segments that have been acknowledged.
+    #[inline]
+    pub(crate) fn trim(&mut self) {
+        let una = self.una;
+        if let Some(losses) = &mut self.losses {
+            losses.forget_below(una);
+        }
+    }
+}

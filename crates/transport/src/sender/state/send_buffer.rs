@@ -1,0 +1,138 @@
+//! Data that the application has written, and the peer's window for it.
+
+use sojourn_net::Instant;
+
+use crate::segment::MSS;
+
+/// Whether the application has closed its side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fin {
+    Open,
+    Wanted,
+    Sent,
+}
+
+/// Data that is written and not sent, and how much the peer accepts.
+#[derive(Clone, Debug)]
+pub(crate) struct SendBuffer {
+    /// Bytes written and not sent.
+    unsent: u64,
+    /// When a segment was last sent.
+    last_sent: Instant,
+    /// Right edge of the peer's window, in bytes beyond those acknowledged.
+    peer_window: u32,
+    /// Bytes sent and not acknowledged.
+    bytes_in_flight: u32,
+    fin: Fin,
+}
+
+impl SendBuffer {
+    pub(crate) const fn new() -> Self {
+        Self {
+            unsent: 0,
+            last_sent: Instant::ZERO,
+            peer_window: 0,
+            bytes_in_flight: 0,
+            fin: Fin::Open,
+        }
+    }
+
+    pub(crate) const fn write(&mut self, bytes: u64) {
+        self.unsent = self.unsent.saturating_add(bytes);
+    }
+
+    /// The last segment is to carry the FIN.
+    pub(crate) fn close(&mut self) {
+        if self.fin == Fin::Open {
+            self.fin = Fin::Wanted;
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn unsent(&self) -> u64 {
+        self.unsent
+    }
+
+    /// Segments that the unsent data fills.
+    #[inline]
+    pub(crate) fn unsent_segments(&self) -> u32 {
+        let segments = self.unsent.div_ceil(u64::from(MSS));
+        u32::try_from(segments).unwrap_or(u32::MAX)
+    }
+
+    /// Whether there is data or a FIN to send.
+    #[inline]
+    pub(crate) fn has_pending(&self) -> bool {
+        self.unsent > 0 || self.fin == Fin::Wanted
+    }
+
+    /// Whether the FIN is to be sent and all data is.
+    #[inline]
+    pub(crate) fn is_fin_due(&self) -> bool {
+        self.unsent == 0 && self.fin == Fin::Wanted
+    }
+
+    #[inline]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.fin != Fin::Open
+    }
+
+    pub(crate) const fn on_fin_sent(&mut self) {
+        self.fin = Fin::Sent;
+    }
+
+    #[inline]
+    pub(crate) fn is_fin_sent(&self) -> bool {
+        self.fin == Fin::Sent
+    }
+
+    /// Takes the payload of the next segment; returns its length, and whether nothing is left.
+    #[inline]
+    pub(crate) fn take_segment(&mut self) -> (u16, bool) {
+        let len = self.unsent.min(u64::from(MSS));
+        self.unsent -= len;
+        (u16::try_from(len).unwrap_or(MSS), self.unsent == 0)
+    }
+
+    #[inline]
+    pub(crate) const fn last_sent(&self) -> Instant {
+        self.last_sent
+    }
+
+    #[inline]
+    pub(crate) const fn set_last_sent(&mut self, now: Instant) {
+        self.last_sent = now;
+    }
+
+    #[inline]
+    pub(crate) const fn peer_window(&self) -> u32 {
+        self.peer_window
+    }
+
+    #[inline]
+    pub(crate) const fn set_peer_window(&mut self, bytes: u32) {
+        self.peer_window = bytes;
+    }
+
+    #[inline]
+    pub(crate) fn on_sent(&mut self, len: u16) {
+        self.bytes_in_flight += u32::from(len);
+    }
+
+    #[inline]
+    pub(crate) fn on_acked(&mut self, len: u16) {
+        self.bytes_in_flight -= u32::from(len);
+    }
+
+    /// Full segments that the peer's window has room for.
+    #[inline]
+    pub(crate) fn segments_allowed(&self) -> u32 {
+        self.peer_window.saturating_sub(self.bytes_in_flight) / u32::from(MSS)
+    }
+
+    /// Whether there is data and the peer's window has room for a full segment.
+    #[inline]
+    pub(crate) fn may_send(&self) -> bool {
+        self.unsent > 0 && self.segments_allowed() > 0
+    }
+}
