@@ -12,6 +12,8 @@
 //! The buffer may reach 2^30 bytes (RFC 7323 §2.3) instead of `tcp_rmem`; its overhead is taken
 //! as half of it; the window is not rounded to the scale factor.
 
+use std::num::NonZeroU32;
+
 use sojourn_net::Instant;
 
 use crate::rtt::MAX_SAMPLE;
@@ -25,7 +27,7 @@ const MAX: u64 = 1 << 30;
 const ADVERTISED_MSS: u64 = 1_460;
 /// Half of the 2304 B of memory that a full-sized segment occupies.
 const SHARE_OF_UNREAD: u32 = 1_152;
-/// Windows are told in units of this (window scale 11).
+/// Unit of advertised windows (window scale 11).
 const SCALE: u32 = 2_048;
 
 /// The window a receiver advertises.
@@ -33,8 +35,8 @@ const SCALE: u32 = 2_048;
 pub(super) struct AdvertisedWindow {
     window: u32,
     limit: u32,
-    /// 8 times the round-trip time as the receiver sees it, in µs; 0 before the first sample.
-    rtt8: u32,
+    /// 8 times the round-trip time as the receiver sees it, in µs; `None` before the first sample.
+    rtt8: Option<NonZeroU32>,
     last_echo: u32,
     /// Most bytes taken in one round trip.
     best: u32,
@@ -47,7 +49,7 @@ impl AdvertisedWindow {
         Self {
             window: INITIAL,
             limit: INITIAL_LIMIT,
-            rtt8: 0,
+            rtt8: None,
             last_echo: 0,
             best: 14_600,
             round_began: Instant::ZERO,
@@ -59,9 +61,10 @@ impl AdvertisedWindow {
         self.window
     }
 
-    /// The round-trip time as the receiver sees it, in µs.
-    pub(super) const fn rtt_micros(&self) -> u32 {
-        self.rtt8 >> 3
+    /// The round-trip time as the receiver sees it, in µs; 0 before the first sample.
+    #[inline]
+    pub(super) fn rtt_micros(&self) -> u32 {
+        self.rtt8.map_or(0, |rtt8| rtt8.get() >> 3)
     }
 
     /// The connection is established.
@@ -70,7 +73,7 @@ impl AdvertisedWindow {
     }
 
     pub(super) fn first_rtt(&mut self, micros: u32) {
-        self.rtt8 = micros.clamp(1, MAX_SAMPLE) << 3;
+        self.rtt8 = NonZeroU32::new(micros.clamp(1, MAX_SAMPLE) << 3);
     }
 
     /// Takes a sample from the timestamp that a segment echoes, once for each value.
@@ -81,15 +84,15 @@ impl AdvertisedWindow {
         self.last_echo = seg.ts_ecr;
         let micros = stamp.wrapping_sub(seg.ts_ecr).clamp(1, MAX_SAMPLE / 1_000) * 1_000;
         // A smaller sample counts in full, a larger one by an eighth.
-        self.rtt8 = if self.rtt8 == 0 || micros << 3 < self.rtt8 {
-            micros << 3
-        } else {
-            self.rtt8 - (self.rtt8 >> 3) + micros
+        let rtt8 = match self.rtt8.map(NonZeroU32::get) {
+            Some(rtt8) if micros << 3 >= rtt8 => rtt8 - (rtt8 >> 3) + micros,
+            _ => micros << 3,
         };
+        self.rtt8 = NonZeroU32::new(rtt8);
     }
 
-    /// A data segment of `len` bytes arrived, and so many now wait to be read; says whether the
-    /// window grew. What waits takes its share of the buffer.
+    /// A data segment of `len` bytes arrived, and `unread` segments wait to be read, which take their
+    /// share of the buffer. Returns whether the window grew.
     pub(super) fn grow(&mut self, len: u16, unread: u32) -> bool {
         let limit = self.limit.saturating_sub(SHARE_OF_UNREAD * unread);
         if len < 128 || self.window >= limit {
@@ -100,17 +103,20 @@ impl AdvertisedWindow {
         true
     }
 
-    /// Whether the whole window can still be advertised while so many segments are unread.
+    /// Whether the whole window can still be advertised while `unread` segments wait to be read.
     pub(super) fn holds(&self, unread: u32) -> bool {
         let scaled = |window: u32| window.div_ceil(SCALE);
         let free = self.limit.saturating_sub(SHARE_OF_UNREAD * unread);
         scaled(free.min(self.window)) >= scaled(self.window)
     }
 
-    /// Raises the limit at the end of a round trip that brought more than any before.
+    /// Raises the limit at the end of a round trip in which more arrived than in any before.
     pub(super) fn adjust(&mut self, now: Instant, delivered: u64) {
         let round = now.since(self.round_began).as_micros();
-        if self.rtt8 == 0 || round < u64::from(self.rtt_micros()) {
+        if self
+            .rtt8
+            .is_none_or(|rtt8| round < u64::from(rtt8.get() >> 3))
+        {
             return;
         }
         let taken = delivered - self.delivered_then;

@@ -1,38 +1,50 @@
-//! What arrived out of order, and how it is reported.
+//! Segments received out of order, and how they are reported (RFC 2018, RFC 2883).
 
 use crate::ranges::RangeSet;
 use crate::segment::{Flags, MSS, SackBlock, Segment};
 
-/// Runs remembered for reporting; three fit a segment with timestamps.
-const REMEMBERED: usize = 4;
+/// Runs kept for reporting; three fit a segment with timestamps.
+const MAX_KEPT: usize = 4;
 
-/// Segments that wait for a hole below them to be filled.
+/// Segments above a hole.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OutOfOrder {
     held: RangeSet,
-    /// How many segments are held.
-    pub(super) count: u32,
+    /// Number of segments held.
+    count: u32,
     /// Latest first.
-    recent: [Option<SackBlock>; REMEMBERED],
+    recent: [Option<SackBlock>; MAX_KEPT],
     /// A duplicate to report once.
-    pub(super) duplicate: Option<SackBlock>,
+    duplicate: Option<SackBlock>,
     /// Held segments that are not full-sized, with their length: the ends of writes.
     short: Vec<(u32, u16)>,
     fin: Option<u32>,
 }
 
 impl OutOfOrder {
+    /// Number of segments held.
+    #[inline]
+    pub(super) const fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// The next acknowledgement reports `seq` as a duplicate.
+    pub(super) fn report_duplicate(&mut self, seq: u32) {
+        self.duplicate = Some(SackBlock {
+            start: seq,
+            end: seq + 1,
+        });
+    }
+
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
 
-    /// Holds a segment; says whether it starts or extends a run beyond the two latest ones.
+    /// Holds a segment; returns whether it starts or extends a run other than the two latest ones.
     pub(super) fn add(&mut self, seq: u32, len: u16, fin: bool) -> bool {
         if self.held.run_of(seq).is_some() {
-            self.duplicate = Some(SackBlock {
-                start: seq,
-                end: seq + 1,
-            });
+            self.report_duplicate(seq);
             return false;
         }
         if len != MSS {
@@ -46,19 +58,19 @@ impl OutOfOrder {
         let run = SackBlock { start, end };
         let known = |b: &Option<SackBlock>| b.is_some_and(|b| start <= b.start && b.end <= end);
         let place = self.recent.iter().position(known);
-        let remembered = self.recent.iter().flatten().count();
+        let kept_before = self.recent.iter().flatten().count();
         // Runs that grew together are one now.
-        let mut kept: [Option<SackBlock>; REMEMBERED] = [None; REMEMBERED];
+        let mut kept: [Option<SackBlock>; MAX_KEPT] = [None; MAX_KEPT];
         kept[0] = Some(run);
         let others = self.recent.iter().filter(|b| b.is_some() && !known(b));
         for (slot, other) in kept[1..].iter_mut().zip(others) {
             *slot = *other;
         }
         self.recent = kept;
-        place.unwrap_or(remembered) >= 2
+        place.unwrap_or(kept_before) >= 2
     }
 
-    /// Hands over what follows on `next`; returns the new next segment, the bytes, and whether
+    /// Releases the segments from `next` on; returns the new next segment, the bytes, and whether
     /// the FIN was among them.
     pub(super) fn release(&mut self, next: u32) -> (u32, u32, bool) {
         let Some((start, end)) = self.held.first().filter(|&(start, _)| start <= next) else {
@@ -84,8 +96,8 @@ impl OutOfOrder {
                 *block = None;
             }
         }
-        // Keep the remembered runs at the front, in order.
-        let mut kept = [None; REMEMBERED];
+        // Keep the runs at the front, in order.
+        let mut kept = [None; MAX_KEPT];
         for (slot, block) in kept
             .iter_mut()
             .zip(self.recent.iter().filter(|b| b.is_some()))
@@ -99,7 +111,7 @@ impl OutOfOrder {
     /// Writes the SACK blocks of an acknowledgement: a duplicate first, then the latest runs.
     #[inline]
     pub(super) fn report(&mut self, seg: &mut Segment) {
-        // Those remembered are at the front.
+        // Kept runs are at the front.
         if self.duplicate.is_some() || self.recent[0].is_some() {
             self.write(seg);
         }
