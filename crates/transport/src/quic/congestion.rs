@@ -27,7 +27,7 @@
 
 use sojourn_net::{Duration, Instant};
 
-use super::{Params, SMALLEST_DATAGRAM};
+use super::params::{Params, SMALLEST_DATAGRAM};
 use crate::cc::{
     Ack, Controller, EcnFeedback, Episode, HyStartPlusPlus, Progress, Resume, SlowStart, Start,
     Timeout, Window,

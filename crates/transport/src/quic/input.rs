@@ -1,12 +1,14 @@
-//! What arrives, and how it brings the handshake forward.
+//! Processing of received datagrams, and the progress of the handshake.
 
 use sojourn_net::{Duration, Instant};
 
+use super::endpoint::{Endpoint, Keys, Role, State};
+use super::params::{CLIENT_HELLO, FINISHED, SERVER_HELLO};
+use super::received::AckPolicy;
 use super::space::{APP, HANDSHAKE, IN_FLIGHT, INITIAL};
-use super::wire::{App, Datagram, Opening};
-use super::{AckPolicy, CLIENT_HELLO, Endpoint, FINISHED, Keys, Role, SERVER_HELLO, State};
+use super::wire::{App, CryptoPacket, Datagram};
 
-/// Packets of the handshake are acknowledged at once (RFC 9000 §13.2.1).
+/// Handshake packets are acknowledged immediately (RFC 9000 §13.2.1).
 const AT_ONCE: AckPolicy = AckPolicy {
     every: 1,
     delay: Duration::ZERO,
@@ -27,26 +29,26 @@ impl Endpoint {
         }
         let content = datagram.content();
         if self.state == State::Idle {
-            // A server begins with its client's Initial, and with nothing else.
-            if self.role == Role::Client || content.openings[INITIAL].is_none() {
+            // Only a client's Initial opens a connection at a server.
+            if self.role == Role::Client || content.crypto_packets[INITIAL].is_none() {
                 return;
             }
             self.state = State::Connecting;
             self.keys[INITIAL] = Keys::Ready;
         }
         self.bytes_received += u64::from(datagram.payload());
-        let mut understood = false;
-        for (n, opening) in content.openings.iter().enumerate() {
-            if let Some(opening) = opening {
-                understood |= self.on_opening(now, n, opening, ce);
+        let mut processed = false;
+        for (n, packet) in content.crypto_packets.iter().enumerate() {
+            if let Some(packet) = packet {
+                processed |= self.on_crypto_packet(now, n, packet, ce);
             }
         }
         if let Some(app) = &content.app {
-            understood |= self.on_app(now, app, ce);
+            processed |= self.on_app(now, app, ce);
         }
-        if understood {
-            self.idle_from = now;
-            self.silent = true;
+        if processed {
+            self.idle_since = now;
+            self.idle_restarts_on_send = true;
             if content.close {
                 self.state = State::Closed;
                 return;
@@ -55,29 +57,35 @@ impl Endpoint {
         self.flush(now, out);
     }
 
-    /// An Initial or Handshake packet; says whether it was new and could be read.
-    fn on_opening(&mut self, now: Instant, n: usize, opening: &Opening, ce: bool) -> bool {
-        if self.keys[n] != Keys::Ready || self.spaces[n].received.is_duplicate(opening.pn) {
+    /// Processes an Initial or Handshake packet; returns whether it was new and could be decrypted.
+    fn on_crypto_packet(
+        &mut self,
+        now: Instant,
+        n: usize,
+        packet: &CryptoPacket,
+        ce: bool,
+    ) -> bool {
+        if self.keys[n] != Keys::Ready || self.spaces[n].received.is_duplicate(packet.pn) {
             return false;
         }
         if n == HANDSHAKE && self.role == Role::Server {
             self.validated = true;
             self.discard(INITIAL);
         }
-        let eliciting = opening.is_eliciting();
+        let eliciting = packet.is_eliciting();
         let received = &mut self.spaces[n].received;
-        received.on_packet(now, opening.pn, eliciting, ce, &AT_ONCE);
-        if let Some(ack) = &opening.ack {
+        received.on_packet(now, packet.pn, eliciting, ce, &AT_ONCE);
+        if let Some(ack) = &packet.ack {
             self.on_ack(now, n, ack);
         }
-        if let Some(crypto) = opening.crypto {
+        if let Some(crypto) = packet.crypto {
             self.spaces[n].crypto.on_arrived(crypto);
             self.advance();
         }
         true
     }
 
-    /// A 0-RTT or 1-RTT packet; says whether it was new and could be read.
+    /// Processes a 0-RTT or 1-RTT packet; returns whether it was new and could be decrypted.
     fn on_app(&mut self, now: Instant, app: &App, ce: bool) -> bool {
         let readable = if app.early {
             self.params.zero_rtt && self.app_send
@@ -98,7 +106,7 @@ impl Endpoint {
             self.confirm();
         }
         for limit in app.limits() {
-            // That the peer is blocked is known: it was told all that it may send, or will be.
+            // A blocked peer needs no answer: new limits are sent as the application reads.
             if !limit.is_blocked {
                 self.outgoing.on_limit(limit);
             }
@@ -110,7 +118,7 @@ impl Endpoint {
         true
     }
 
-    /// Takes the steps of the handshake that what has arrived allows.
+    /// Advances the handshake as far as the received data allows.
     fn advance(&mut self) {
         let hello = self.spaces[INITIAL].crypto.arrived();
         let flight = self.spaces[HANDSHAKE].crypto.arrived();
@@ -152,8 +160,7 @@ impl Endpoint {
         }
     }
 
-    /// Forgets the keys of Initial or Handshake packets and with them all that was in flight
-    /// (RFC 9002 §6.4).
+    /// Discards the keys of Initial or Handshake packets and the state of their space (RFC 9002 §6.4).
     pub(super) fn discard(&mut self, n: usize) {
         if self.keys[n] == Keys::Discarded {
             return;

@@ -1,12 +1,15 @@
-//! What is sent: packets, and their assembly to datagrams.
+//! Assembly of packets and datagrams.
 
 use sojourn_net::Instant;
 
 use super::congestion::tick;
+use super::endpoint::{Endpoint, Keys, Role};
+use super::params::SMALLEST_DATAGRAM;
+use super::sizes::{LENGTH_FIELD, packet_number};
 use super::space::{APP, HANDSHAKE, IN_FLIGHT, INITIAL, Sent};
-use super::streams::{LENGTH_FIELD, stream_header, varint};
-use super::wire::{Ack, App, Content, Datagram, FRAME_WORDS, Frame, LIMIT_WORDS, Opening};
-use super::{Endpoint, Keys, Role, SMALLEST_DATAGRAM};
+use super::wire::{
+    Ack, App, Content, CryptoPacket, Datagram, FRAME_WORDS, LIMIT_WORDS, MAX_RANGES,
+};
 use crate::cc::Start;
 use crate::segment::Flags;
 
@@ -17,12 +20,12 @@ const LONG_HEADER: usize = 1 + 4 + 2 * (1 + CONNECTION_ID) + 2;
 const SHORT_HEADER: usize = 1 + CONNECTION_ID;
 /// Authentication tag of the AEAD.
 const TAG: usize = 16;
-/// Datagrams smaller than this are not worth a packet.
-pub(super) const LEAST_DATAGRAM: usize = 64;
-/// A packet of the handshake is begun with room for so many bytes of it.
-const LEAST_CRYPTO: usize = 24;
-/// Room for another frame in a packet.
-const LEAST_FRAME: usize = 32;
+/// No datagram smaller than this is sent.
+pub(super) const MIN_DATAGRAM: usize = 64;
+/// Least room for CRYPTO data for which a handshake packet is started.
+const MIN_CRYPTO: usize = 24;
+/// Least room for which another frame is added to a packet.
+const MIN_FRAME: usize = 32;
 /// `CONNECTION_CLOSE` with an error code, no frame and no reason.
 const CLOSE_FRAME: usize = 4;
 
@@ -45,7 +48,7 @@ impl Draft {
 }
 
 impl Endpoint {
-    /// Sends whatever may be sent.
+    /// Sends everything that may be sent now.
     pub(super) fn flush(&mut self, now: Instant, out: &mut Vec<Datagram>) {
         self.pacing_due = None;
         while let Some(datagram) = self.next_datagram(now) {
@@ -62,7 +65,7 @@ impl Endpoint {
         self.set_timer();
     }
 
-    /// Bytes that a datagram may have now: a server sends no more than three times what it has
+    /// Largest datagram that may be sent now: a server sends no more than three times what it has
     /// received before the client's address is validated (RFC 9000 §8.1).
     pub(super) fn allowance(&self) -> usize {
         let most = if self.confirmed {
@@ -87,11 +90,11 @@ impl Endpoint {
 
     fn next_datagram(&mut self, now: Instant) -> Option<Datagram> {
         let mut draft = self.draft();
-        if draft.limit < LEAST_DATAGRAM {
+        if draft.limit < MIN_DATAGRAM {
             return None;
         }
-        self.add_opening(now, INITIAL, &mut draft);
-        self.add_opening(now, HANDSHAKE, &mut draft);
+        self.add_crypto_packet(now, INITIAL, &mut draft);
+        self.add_crypto_packet(now, HANDSHAKE, &mut draft);
         self.add_app(now, &mut draft);
         if draft.size() == 0 {
             return None;
@@ -103,46 +106,44 @@ impl Endpoint {
         self.spaces[n].probes > 0 || !self.congestion.is_full()
     }
 
-    fn add_opening(&mut self, now: Instant, n: usize, draft: &mut Draft) {
+    fn add_crypto_packet(&mut self, now: Instant, n: usize, draft: &mut Draft) {
         if self.keys[n] != Keys::Ready {
             return;
         }
-        // A server pads Initial packets that ask to be acknowledged; that needs room.
+        // A server pads ack-eliciting Initial packets, which needs room.
         let padded = n == INITIAL && draft.limit < SMALLEST_DATAGRAM.into();
         let may_send = self.may_send(n) && !padded;
         let space = &mut self.spaces[n];
         let token = usize::from(n == INITIAL);
-        let mut size = LONG_HEADER + token + number_size(space.next(), space.largest_acked) + TAG;
-        let mut opening = Opening {
+        let mut size = LONG_HEADER + token + packet_number(space.next(), space.largest_acked) + TAG;
+        let mut packet = CryptoPacket {
             pn: space.next(),
-            ..Opening::default()
+            ..CryptoPacket::default()
         };
         let probe = space.probes > 0 && may_send;
         let wanted = space.received.is_pending() || may_send && space.crypto.has_pending() || probe;
-        if !wanted || draft.room() < size + LEAST_CRYPTO {
+        if !wanted || draft.room() < size + MIN_CRYPTO {
             return;
         }
         if space.received.is_pending() {
-            opening.ack = space
-                .received
-                .acknowledge(now, super::wire::MOST_RANGES, false);
-            size += opening.ack.as_ref().map_or(0, ack_size);
+            packet.ack = space.received.acknowledge(now, MAX_RANGES, false);
+            size += packet.ack.as_ref().map_or(0, Ack::size);
         }
         if may_send {
-            // Type, offset and length; the packet fills the datagram if there is enough.
+            // Type, offset and length.
             let header = 1 + 2 + 2;
             let room = draft.room().saturating_sub(size + header);
             if let Some((crypto, again)) = space.crypto.next(room) {
-                opening.crypto = Some(crypto);
+                packet.crypto = Some(crypto);
                 size += header + (crypto.1 - crypto.0) as usize;
                 self.counters.handshake_resent += u64::from(again);
             } else if probe {
-                opening.ping = true;
+                packet.ping = true;
                 size += 1;
             }
         }
         draft.sizes[n] = size;
-        draft.content.openings[n] = Some(opening);
+        draft.content.crypto_packets[n] = Some(packet);
     }
 
     fn add_app(&mut self, now: Instant, draft: &mut Draft) {
@@ -153,8 +154,8 @@ impl Endpoint {
         let space = &self.spaces[APP];
         let probe = space.probes > 0;
         let header = if early { LONG_HEADER } else { SHORT_HEADER };
-        let mut size = header + number_size(space.next(), space.largest_acked) + TAG;
-        if draft.room() < size + LEAST_CRYPTO || draft.content.room() < 4 {
+        let mut size = header + packet_number(space.next(), space.largest_acked) + TAG;
+        if draft.room() < size + MIN_CRYPTO || draft.content.room() < 4 {
             return;
         }
         let ack_due = !early && space.received.is_due(now);
@@ -177,28 +178,28 @@ impl Endpoint {
                 size += self.add_limits(size, for_data, draft);
             }
             size += self.add_data(size, probe, draft);
-            // Of the limit that these data have reached.
+            // This data may have reached a limit.
             if !early && self.outgoing.has_notice() {
                 size += self.add_limits(size, 0, draft);
             }
         }
-        let says = |app: &App| app.ack.is_some() || app.is_eliciting();
-        if draft.content.app.as_ref().is_some_and(says) {
+        let is_useful = |app: &App| app.ack.is_some() || app.is_eliciting();
+        if draft.content.app.as_ref().is_some_and(is_useful) {
             draft.sizes[APP] = size;
         } else {
             draft.content.app = None;
         }
     }
 
-    /// Whether a client may send data ahead of the handshake: behind its hello.
+    /// Whether a client may send 0-RTT data: after its `ClientHello`.
     fn may_send_early(&self, draft: &Draft) -> bool {
-        let said_hello = draft.content.openings[INITIAL].is_some()
+        let sent_hello = draft.content.crypto_packets[INITIAL].is_some()
             || self.spaces[INITIAL].next() > 0
             || self.keys[INITIAL] == Keys::Discarded;
-        self.role == Role::Client && self.params.zero_rtt && said_hello
+        self.role == Role::Client && self.params.zero_rtt && sent_hello
     }
 
-    /// Whether pacing lets a packet out now; if not, it is looked at again when it does.
+    /// Whether pacing allows a packet now; if not, sets the pacing timer.
     fn is_paced(&mut self, now: Instant) -> bool {
         if self.spaces[APP].probes > 0 {
             return true;
@@ -207,24 +208,24 @@ impl Endpoint {
         self.pacing_due.is_none()
     }
 
-    /// Adds an ACK that leaves so many words; returns its size.
-    fn add_ack(&mut self, now: Instant, beside: usize, draft: &mut Draft) -> usize {
+    /// Adds an ACK that leaves `reserved` words free; returns its size.
+    fn add_ack(&mut self, now: Instant, reserved: usize, draft: &mut Draft) -> usize {
         let ecn = self.params.ect() != Flags::NONE;
-        let Some(most) = draft.content.ranges(ecn, beside) else {
+        let Some(most) = draft.content.ranges(ecn, reserved) else {
             return 0;
         };
         let ack = self.app().received.acknowledge(now, most, ecn);
-        let size = ack.as_ref().map_or(0, ack_size);
+        let size = ack.as_ref().map_or(0, Ack::size);
         if let Some(app) = &mut draft.content.app {
             app.ack = ack;
         }
         size
     }
 
-    /// Adds what flow control has to say, and leaves so many words; returns its size.
-    fn add_limits(&mut self, size: usize, beside: usize, draft: &mut Draft) -> usize {
+    /// Adds flow-control frames that leave `reserved` words free; returns their size.
+    fn add_limits(&mut self, size: usize, reserved: usize, draft: &mut Draft) -> usize {
         let (mut used, room) = (0, draft.room() - size);
-        while draft.content.has_room_for_limit(beside) && room >= used + LEAST_FRAME {
+        while draft.content.has_room_for_limit(reserved) && room >= used + MIN_FRAME {
             let notice = || self.outgoing.next_notice();
             let Some(limit) = self.incoming.next_due().or_else(notice) else {
                 break;
@@ -238,7 +239,7 @@ impl Endpoint {
         used
     }
 
-    /// Adds what the application has to say; returns its size.
+    /// Adds STREAM frames and `HANDSHAKE_DONE`; returns their size.
     fn add_data(&mut self, size: usize, probe: bool, draft: &mut Draft) -> usize {
         let mut used = 0;
         let room = draft.room() - size;
@@ -250,13 +251,13 @@ impl Endpoint {
         }
         let (mut frames, mut any_again) = (0, false);
         while draft.content.has_room_for_frame()
-            && (frames == 0 || room - used >= LEAST_FRAME)
+            && (frames == 0 || room - used >= MIN_FRAME)
             && let Some((frame, again)) = self.outgoing.next(room - used)
             && let Some(app) = &mut draft.content.app
         {
             app.push(frame);
             (frames, any_again) = (frames + 1, any_again | again);
-            used = (used + frame_size(&frame) + LENGTH_FIELD).min(room);
+            used = (used + frame.size() + LENGTH_FIELD).min(room);
         }
         self.counters.sent += u64::from(frames > 0);
         self.counters.resent += u64::from(any_again);
@@ -270,20 +271,20 @@ impl Endpoint {
         used
     }
 
-    /// Sends a `CONNECTION_CLOSE` in a packet that the peer can read.
+    /// Sends a `CONNECTION_CLOSE` in a packet that the peer can decrypt.
     pub(super) fn send_close(&mut self, now: Instant, out: &mut Vec<Datagram>) {
         let mut draft = self.draft();
         draft.content.close = true;
         if self.app_send {
             let space = &self.spaces[APP];
-            let number = number_size(space.next(), space.largest_acked);
+            let number = packet_number(space.next(), space.largest_acked);
             draft.content.app = Some(App::new(space.next(), false));
             draft.sizes[APP] = SHORT_HEADER + number + CLOSE_FRAME + TAG;
         } else {
             let n = usize::from(self.keys[INITIAL] != Keys::Ready);
-            draft.content.openings[n] = Some(Opening {
+            draft.content.crypto_packets[n] = Some(CryptoPacket {
                 pn: self.spaces[n].next(),
-                ..Opening::default()
+                ..CryptoPacket::default()
             });
             draft.sizes[n] = LONG_HEADER + 1 + 1 + CLOSE_FRAME + TAG;
         }
@@ -292,20 +293,20 @@ impl Endpoint {
         }
     }
 
-    /// Pads the datagram, numbers its packets and remembers them.
+    /// Pads the datagram, numbers its packets and records them as sent.
     fn commit(&mut self, now: Instant, draft: &mut Draft) -> Datagram {
         let content = &draft.content;
-        let to_pad = content.openings[INITIAL]
+        let to_pad = content.crypto_packets[INITIAL]
             .as_ref()
-            .is_some_and(|opening| self.role == Role::Client || opening.is_eliciting());
+            .is_some_and(|packet| self.role == Role::Client || packet.is_eliciting());
         if to_pad {
             let last = draft.sizes.iter().rposition(|&size| size > 0).unwrap_or(0);
             let short = usize::from(SMALLEST_DATAGRAM).saturating_sub(draft.size());
             draft.sizes[last] += short;
         }
         let payload = narrow(draft.size());
-        // What only 1-RTT packets count, marks, is asked for in datagrams without others.
-        let ect = if content.openings.iter().any(Option::is_some) {
+        // Only 1-RTT packets report marks, so only datagrams without other packets are ECN-capable.
+        let ect = if content.crypto_packets.iter().any(Option::is_some) {
             Flags::NONE
         } else {
             self.params.ect()
@@ -313,17 +314,18 @@ impl Endpoint {
         let datagram = content.encode(payload, ect);
         self.bytes_sent += u64::from(payload);
         self.counters.datagrams += 1;
-        let openings = content.openings.iter();
-        let openings = openings.map(|opening| opening.as_ref().map(Opening::is_eliciting));
+        let crypto_packets = content.crypto_packets.iter();
+        let crypto_packets =
+            crypto_packets.map(|packet| packet.as_ref().map(CryptoPacket::is_eliciting));
         let app = content.app.as_ref().map(App::is_eliciting);
-        let packets = openings.chain([app]);
+        let packets = crypto_packets.chain([app]);
         for (n, eliciting) in packets.enumerate() {
             if let Some(eliciting) = eliciting {
-                self.remember(now, n, eliciting, datagram, narrow(draft.sizes[n]));
+                self.record_sent(now, n, eliciting, datagram, narrow(draft.sizes[n]));
             }
         }
-        // A client is done with Initial packets once it sends Handshake packets (RFC 9001 §4.9.1).
-        if self.role == Role::Client && content.openings[HANDSHAKE].is_some() {
+        // A client discards Initial keys once it sends Handshake packets (RFC 9001 §4.9.1).
+        if self.role == Role::Client && content.crypto_packets[HANDSHAKE].is_some() {
             self.discard(INITIAL);
         }
         datagram
@@ -349,8 +351,15 @@ impl Endpoint {
         rates.on_sent(now, first, in_flight, self.counters.lost);
     }
 
-    fn remember(&mut self, now: Instant, n: usize, eliciting: bool, datagram: Datagram, size: u16) {
-        // What is not remembered needs no stamp.
+    fn record_sent(
+        &mut self,
+        now: Instant,
+        n: usize,
+        eliciting: bool,
+        datagram: Datagram,
+        size: u16,
+    ) {
+        // Packets that are not recorded need no rate stamp.
         if n == APP && (eliciting || !self.spaces[APP].sent.is_empty()) {
             self.note_rate(now);
         }
@@ -371,8 +380,8 @@ impl Endpoint {
         if eliciting {
             space.probes = space.probes.saturating_sub(1);
             self.congestion.on_sent(size.into());
-            if std::mem::take(&mut self.silent) {
-                self.idle_from = now;
+            if std::mem::take(&mut self.idle_restarts_on_send) {
+                self.idle_since = now;
             }
         }
     }
@@ -384,43 +393,4 @@ impl Endpoint {
 )]
 const fn narrow(size: usize) -> u16 {
     size as u16
-}
-
-/// Bytes of a packet number (RFC 9000 §17.1).
-const fn number_size(pn: u32, largest_acked: Option<u32>) -> usize {
-    let away = match largest_acked {
-        None => pn as u64 + 1,
-        Some(largest) => (pn - largest) as u64,
-    };
-    match 2 * away {
-        0..0x100 => 1,
-        0x100..0x1_0000 => 2,
-        0x1_0000..0x100_0000 => 3,
-        _ => 4,
-    }
-}
-
-/// Bytes of an ACK frame.
-fn ack_size(ack: &Ack) -> usize {
-    let ranges = ack.ranges();
-    let mut size = 1 + varint(ack.largest().into()) + 1;
-    // The delay counts units of 8 µs (ack_delay_exponent 3).
-    size += varint(u64::from(ack.delay_micros >> 3));
-    let mut below = ranges[0].1;
-    for &(start, end) in ranges {
-        let gap = if end == below {
-            0
-        } else {
-            varint((below - end).into())
-        };
-        size += gap + varint((end - start).into());
-        below = start;
-    }
-    size + ack
-        .ce
-        .map_or(0, |ce| 2 + varint(ack.largest().into()) + varint(ce.into()))
-}
-
-fn frame_size(frame: &Frame) -> usize {
-    stream_header(frame.id, frame.offset) + usize::from(frame.len)
 }

@@ -1,27 +1,27 @@
-//! What has arrived in a packet-number space, and when it is acknowledged.
+//! The received packets of a packet-number space, and when they are acknowledged.
 //!
 //! # Source
 //!
-//! RFC 9000 §13.2; how often: RFC 9000 §13.2.2 or draft-ietf-quic-ack-frequency.
+//! RFC 9000 §13.2; frequency: RFC 9000 §13.2.2 or draft-ietf-quic-ack-frequency.
 
 use sojourn_net::{Duration, Instant};
 
-use super::wire::{Ack, tellable};
+use super::wire::{Ack, encodable};
 use crate::ranges::RangeSet;
 
-/// Ranges that are remembered; older packets are taken for duplicates (RFC 9000 §13.2.3).
-const REMEMBERED: usize = 64;
+/// Ranges that are kept; older packets count as duplicates (RFC 9000 §13.2.3).
+const MAX_KEPT: usize = 64;
 
-/// When a packet that asks for it is acknowledged.
+/// When ack-eliciting packets are acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckPolicy {
-    /// As many packets are acknowledged together (RFC 9000 §13.2.2: 2). The ack-eliciting
-    /// threshold of draft-ietf-quic-ack-frequency is one less.
+    /// Ack-eliciting packets per acknowledgement (RFC 9000 §13.2.2: 2): one more than the threshold of
+    /// draft-ietf-quic-ack-frequency.
     pub every: u32,
-    /// `max_ack_delay`: fewer wait no longer than this.
+    /// `max_ack_delay`: fewer packets wait at most this long.
     pub delay: Duration,
-    /// A packet out of order is acknowledged at once (RFC 9000 §13.2.1); the draft's reordering
-    /// threshold of 1, or 0 if not.
+    /// Acknowledge packets out of order immediately (RFC 9000 §13.2.1): a reordering threshold of 1 in
+    /// the draft, else of 0.
     pub reordered: bool,
 }
 
@@ -39,12 +39,12 @@ impl Default for AckPolicy {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Received {
     ranges: RangeSet,
-    /// Packets below are acknowledged for good, or forgotten.
+    /// Packets below need not be acknowledged again.
     floor: u32,
     largest: Option<(u32, Instant)>,
-    /// The next number that would be in order: after the largest that asked to be acknowledged.
+    /// The next number in order: after the largest ack-eliciting packet.
     expected: u32,
-    /// Packets that ask for an acknowledgement and have had none.
+    /// Ack-eliciting packets not yet acknowledged.
     waiting: u32,
     at_once: bool,
     due: Option<Instant>,
@@ -52,12 +52,12 @@ pub(super) struct Received {
 }
 
 impl Received {
-    /// Whether packet `pn` has come before, or is too old to tell.
+    /// Whether packet `pn` was received before, or is too old to know.
     pub(super) fn is_duplicate(&self, pn: u32) -> bool {
         pn < self.floor || self.ranges.run_of(pn).is_some()
     }
 
-    /// A new packet has been processed; `eliciting`: it asks to be acknowledged.
+    /// A new packet has been processed; `eliciting`: it is ack-eliciting.
     pub(super) fn on_packet(
         &mut self,
         now: Instant,
@@ -67,7 +67,7 @@ impl Received {
         policy: &AckPolicy,
     ) {
         let (start, _) = self.ranges.insert(pn, pn + 1, |_, _| {});
-        while self.ranges.len() > REMEMBERED
+        while self.ranges.len() > MAX_KEPT
             && let Some((_, end)) = self.ranges.pop_first()
         {
             self.floor = end;
@@ -91,17 +91,17 @@ impl Received {
         self.waiting > 0
     }
 
-    /// Whether an acknowledgement cannot wait for company.
+    /// Whether an acknowledgement must be sent now.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.waiting > 0 && (self.at_once || self.due.is_some_and(|due| due <= now))
     }
 
-    /// When it no longer can.
+    /// When an acknowledgement must be sent.
     pub(super) const fn due(&self) -> Option<Instant> {
         if self.at_once { None } else { self.due }
     }
 
-    /// The acknowledgement, with `most` ranges; nothing is pending then.
+    /// The acknowledgement, with at most `most` ranges; clears what is pending.
     pub(super) fn acknowledge(&mut self, now: Instant, most: usize, ecn: bool) -> Option<Ack> {
         let (_, at) = self.largest?;
         let delay = now.since(at).as_micros();
@@ -112,7 +112,7 @@ impl Received {
         ack.push(first);
         let mut below = first.0;
         for range in newest.take(most - 1) {
-            let Some(range) = tellable(below, range) else {
+            let Some(range) = encodable(below, range) else {
                 break;
             };
             ack.push(range);
@@ -124,7 +124,7 @@ impl Received {
         Some(ack)
     }
 
-    /// The peer knows of everything up to `largest` (RFC 9000 §13.2.4).
+    /// The peer has received the acknowledgement of everything up to `largest` (RFC 9000 §13.2.4).
     pub(super) fn forget_through(&mut self, largest: u32) {
         self.floor = self.floor.max(largest + 1);
         self.ranges.remove_below(self.floor);
@@ -173,7 +173,7 @@ mod tests {
         for pn in (0..400).step_by(2) {
             arrive(&mut received, 0, pn);
         }
-        assert_eq!(received.ranges.len(), REMEMBERED);
+        assert_eq!(received.ranges.len(), MAX_KEPT);
         assert!(received.is_duplicate(1));
         received.forget_through(390);
         assert!(received.is_duplicate(389) && !received.is_duplicate(391));

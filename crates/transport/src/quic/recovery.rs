@@ -12,16 +12,16 @@
 //! persistent all packets of 3 (srtt + 4 rttvar + max_ack_delay) lost, none between acknowledged
 //! ```
 //!
-//! Both conditions of loss hold for all earlier packets too, so packets are judged in order and
-//! each once, whatever the window.
+//! Both conditions of loss hold for all earlier packets too, so packets are checked in order and
+//! each once, for any window.
 
 use sojourn_net::{Duration, Instant};
 
 use super::congestion::{Signal, tick};
+use super::endpoint::{Endpoint, Role};
 use super::rtt::GRANULARITY;
-use super::space::{ACKED, APP, HANDSHAKE, IN_FLIGHT, Sent, TAKEN};
+use super::space::{ACKED, APP, HANDSHAKE, IN_FLIGHT, REQUEUED, Sent};
 use super::wire::Ack;
-use super::{Endpoint, Role};
 use crate::cc::{self, EcnFeedback, Progress};
 
 /// kPacketThreshold.
@@ -29,17 +29,18 @@ const PACKET_THRESHOLD: u32 = 3;
 /// kPersistentCongestionThreshold.
 const PERSISTENT_THRESHOLD: u64 = 3;
 
-/// What an acknowledgement acknowledged.
+/// What an acknowledgement newly acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
+struct NewlyAcked {
+    /// Ack-eliciting packets.
     packets: u32,
-    /// The newest, whether or not it asked for it: `packets` are those that did.
+    /// The newest packet, ack-eliciting or not.
     newest: Option<u32>,
     /// Bytes that let the window grow.
     growth: u64,
 }
 
-/// How things stood before an acknowledgement.
+/// The state before an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 struct Before {
     in_flight: u32,
@@ -57,28 +58,28 @@ impl Endpoint {
         space.largest_acked = space.largest_acked.max(Some(largest));
         let mut acked = std::mem::take(&mut space.acked);
         let base = space.base;
-        let mut tally = Tally::default();
+        let mut newly = NewlyAcked::default();
         for &(start, end) in ack.ranges() {
             let start = start.max(base);
             if start < end {
                 acked.insert(start, end, |from, to| {
-                    tally.newest = tally.newest.max(to.checked_sub(1));
+                    newly.newest = newly.newest.max(to.checked_sub(1));
                     for pn in from..to {
-                        self.settle_acked(now, n, pn, &mut tally);
+                        self.on_packet_acked(now, n, pn, &mut newly);
                     }
                 });
             }
         }
         self.spaces[n].acked = acked;
-        if tally.packets == 0 {
+        if newly.packets == 0 {
             return;
         }
-        // RFC 9002 §5.1: the largest is newly acknowledged, and some packet that asked for it. Whatever was
-        // sent after such a packet is remembered.
-        let newest = tally.newest.and_then(|pn| self.spaces[n].get(pn));
+        // RFC 9002 §5.1: a sample if the largest is newly acknowledged, and with it an ack-eliciting
+        // packet.
+        let newest = newly.newest.and_then(|pn| self.spaces[n].get(pn));
         let sent_at = newest.map(|sent| sent.at);
         let rtt_micros = sent_at
-            .filter(|_| tally.newest == Some(largest))
+            .filter(|_| newly.newest == Some(largest))
             .map(|at| self.sample(now, n, at, ack.delay_micros));
         if n == HANDSHAKE {
             self.validated = true;
@@ -88,12 +89,12 @@ impl Endpoint {
             let next = self.spaces[APP].next();
             let marked = ce.saturating_sub(self.ce_seen);
             self.ce_seen += marked;
-            // Packets that carry acknowledgements alone are counted too, but not acknowledged.
-            let of_these = marked.min(tally.packets);
+            // Marks on packets that only carry ACKs are counted too.
+            let of_these = marked.min(newly.packets);
             let feedback = EcnFeedback {
                 snd_una: largest + 1,
                 snd_nxt: next,
-                delivered: tally.packets,
+                delivered: newly.packets,
                 marked: of_these,
             };
             self.congestion.on_ecn_feedback(&feedback);
@@ -106,7 +107,7 @@ impl Endpoint {
         }
         congested |= self.detect_losses(now, n);
         if n == APP {
-            let word = cc::Ack {
+            let report = cc::Ack {
                 now,
                 tick: tick(now),
                 rtt_micros,
@@ -115,23 +116,23 @@ impl Endpoint {
                 snd_nxt: self.spaces[APP].next(),
                 pacing_rate: 0,
             };
-            let growth = if congested { 0 } else { tally.growth };
-            self.congestion.on_acked(&word, growth);
+            let growth = if congested { 0 } else { newly.growth };
+            self.congestion.on_acked(&report, growth);
             let before = Before { in_flight, lost };
-            self.update_model(&word, before, ack.delay_micros, ecn);
+            self.update_model(&report, before, ack.delay_micros, ecn);
         }
-        // A client whose address may be in doubt at the server keeps its back-off (§6.2.1).
+        // A client whose address the server may not have validated keeps its back-off (§6.2.1).
         if self.validated || self.role == Role::Server {
             self.probe_count = 0;
         }
     }
 
-    /// Packets that ask to be acknowledged and have had no answer.
+    /// Ack-eliciting packets that are neither acknowledged nor lost.
     pub(super) fn packets_in_flight(&self) -> u32 {
         self.spaces.iter().map(|space| space.eliciting).sum()
     }
 
-    /// Reports an acknowledgement to a model-based controller.
+    /// Passes an acknowledgement to a model-based controller.
     fn update_model(
         &mut self,
         ack: &cc::Ack,
@@ -178,7 +179,7 @@ impl Endpoint {
         u32::try_from(latest.as_micros()).unwrap_or(u32::MAX)
     }
 
-    fn settle_acked(&mut self, now: Instant, n: usize, pn: u32, tally: &mut Tally) {
+    fn on_packet_acked(&mut self, now: Instant, n: usize, pn: u32, newly: &mut NewlyAcked) {
         let Some(sent) = self.spaces[n].get_mut(pn).filter(|sent| sent.is(IN_FLIGHT)) else {
             return;
         };
@@ -186,12 +187,12 @@ impl Endpoint {
         let sent = *sent;
         let space = &mut self.spaces[n];
         space.eliciting -= 1;
-        tally.packets += 1;
+        newly.packets += 1;
         let size = u64::from(sent.size);
         self.congestion.on_gone(size);
         self.congestion.on_delivered(sent.at);
         if !self.congestion.is_before_recovery(sent.at) {
-            tally.growth += size;
+            newly.growth += size;
         }
         if n == APP {
             let place = pn - self.spaces[n].base;
@@ -199,22 +200,22 @@ impl Endpoint {
                 rates.on_acked(now, place as usize, sent.at);
             }
             self.confirm_content(&sent);
-        } else if let Some(ack) = sent.datagram.opening(n).and_then(|opening| opening.ack) {
+        } else if let Some(ack) = sent.datagram.crypto_packet(n).and_then(|packet| packet.ack) {
             self.spaces[n].received.forget_through(ack.largest());
         }
     }
 
-    /// What an application packet carried has arrived.
+    /// The content of an application packet has arrived.
     fn confirm_content(&mut self, sent: &Sent) {
         if let Some(largest) = sent.datagram.largest_acknowledged() {
             self.app().received.forget_through(largest);
         }
-        if !sent.is(TAKEN) {
+        if !sent.is(REQUEUED) {
             self.outgoing.on_acked(sent.datagram.frame_count());
         }
     }
 
-    /// Finds lost packets and answers them; says whether the window was reduced.
+    /// Detects lost packets and responds to them; returns whether the window was reduced.
     pub(super) fn detect_losses(&mut self, now: Instant, n: usize) -> bool {
         let delay = self.rtt.loss_delay();
         let persistent = (self.rtt.pto() + self.params.ack.delay).times(PERSISTENT_THRESHOLD);
@@ -233,7 +234,7 @@ impl Endpoint {
                     self.spaces[n].loss_time = Some(late);
                     break;
                 }
-                self.settle_lost(n, &sent);
+                self.on_packet_lost(n, &sent);
                 last_lost = Some(sent.at);
                 if self.first_sample.is_some_and(|first| sent.at > first) {
                     let since = *self.spaces[n].lost_since.get_or_insert(sent.at);
@@ -265,20 +266,20 @@ impl Endpoint {
         reduced || is_persistent
     }
 
-    fn settle_lost(&mut self, n: usize, sent: &Sent) {
+    fn on_packet_lost(&mut self, n: usize, sent: &Sent) {
         self.counters.lost += 1;
         self.spaces[n].eliciting -= 1;
         self.congestion.on_gone(sent.size.into());
-        if !sent.is(TAKEN) {
+        if !sent.is(REQUEUED) {
             self.send_again(n, sent);
         }
     }
 
-    /// Queues what a packet held for being sent again.
+    /// Queues the content of a packet for retransmission.
     pub(super) fn send_again(&mut self, n: usize, sent: &Sent) {
         if n != APP {
-            let opening = sent.datagram.opening(n);
-            if let Some(crypto) = opening.and_then(|opening| opening.crypto) {
+            let packet = sent.datagram.crypto_packet(n);
+            if let Some(crypto) = packet.and_then(|packet| packet.crypto) {
                 self.spaces[n].crypto.on_lost(crypto);
             }
             return;

@@ -1,4 +1,4 @@
-//! Round-trip time.
+//! The round-trip time estimator of QUIC.
 //!
 //! # Source
 //!
@@ -21,8 +21,8 @@ pub(super) const GRANULARITY: Duration = Duration::from_millis(1);
 
 /// The estimator of one path.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rtt {
-    /// The last sample; `None`: there was none.
+pub(super) struct RttEstimator {
+    /// The last sample; `None` before the first.
     latest: Option<Duration>,
     min: Duration,
     smoothed: Duration,
@@ -33,7 +33,7 @@ const fn part(d: Duration, numerator: u64, denominator: u64) -> Duration {
     Duration::from_nanos(d.as_nanos() / denominator * numerator)
 }
 
-impl Rtt {
+impl RttEstimator {
     pub(super) const fn new() -> Self {
         Self {
             latest: None,
@@ -43,7 +43,7 @@ impl Rtt {
         }
     }
 
-    /// Takes a sample; `delay` is what the peer says to have waited, already limited.
+    /// Takes a sample; `delay` is the ACK delay that the peer reports, already limited.
     pub(super) fn sample(&mut self, latest: Duration, delay: Duration) {
         if self.latest.is_none() {
             self.min = latest;
@@ -82,7 +82,7 @@ impl Rtt {
         self.smoothed + self.var.times(4).max(GRANULARITY)
     }
 
-    /// How long after a later packet's acknowledgement one is deemed lost (RFC 9002 §6.1.2).
+    /// How long after a later packet's acknowledgement an earlier one is declared lost (RFC 9002 §6.1.2).
     pub(super) fn loss_delay(&self) -> Duration {
         let rtt = self.latest.unwrap_or(INITIAL).max(self.smoothed);
         part(rtt, 9, 8).max(GRANULARITY)
@@ -97,12 +97,12 @@ mod tests {
 
     #[test]
     fn the_first_probe_of_a_connection_is_due_after_999_ms() {
-        assert_eq!(Rtt::new().pto(), MS(999));
+        assert_eq!(RttEstimator::new().pto(), MS(999));
     }
 
     #[test]
     fn a_delay_is_believed_as_far_as_the_minimum_allows() {
-        let mut rtt = Rtt::new();
+        let mut rtt = RttEstimator::new();
         rtt.sample(MS(100), MS(25));
         assert_eq!((rtt.smoothed, rtt.var), (MS(100), MS(50)));
         rtt.sample(MS(125), MS(25));

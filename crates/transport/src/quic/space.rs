@@ -1,4 +1,4 @@
-//! A packet-number space: what was sent in it, what arrived, and the handshake bytes it carries.
+//! A packet-number space: packets sent, packets received, and CRYPTO data.
 
 use std::collections::VecDeque;
 
@@ -15,20 +15,20 @@ pub(super) const HANDSHAKE: usize = 1;
 /// 0-RTT and 1-RTT packets.
 pub(super) const APP: usize = 2;
 
-/// It is neither acknowledged nor lost, and asks to be acknowledged.
+/// It is ack-eliciting, and neither acknowledged nor lost.
 pub(super) const IN_FLIGHT: u8 = 1;
 /// It has been acknowledged.
 pub(super) const ACKED: u8 = 2;
-/// Its content went out again in a probe.
-pub(super) const TAKEN: u8 = 4;
+/// Its content was sent again in a probe.
+pub(super) const REQUEUED: u8 = 4;
 
 /// A packet sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     pub(super) at: Instant,
-    /// The datagram it was in, which says what it held.
+    /// The datagram that carried it, which has its content.
     pub(super) datagram: Datagram,
-    /// Its part of the datagram.
+    /// Its bytes of the datagram.
     pub(super) size: u16,
     pub(super) flags: u8,
 }
@@ -48,15 +48,15 @@ pub(super) struct Space {
     pub(super) largest_acked: Option<u32>,
     /// Packets from `base` on that are acknowledged.
     pub(super) acked: RangeSet,
-    /// When packets in flight become lost by age.
+    /// When the next packet is declared lost by time.
     pub(super) loss_time: Option<Instant>,
-    /// When the last packet was sent that asks to be acknowledged.
+    /// When the last ack-eliciting packet was sent.
     pub(super) last_eliciting: Option<Instant>,
-    /// How many of those are in flight.
+    /// Ack-eliciting packets in flight.
     pub(super) eliciting: u32,
-    /// The first of the lost packets since the last acknowledged one was sent then.
+    /// Send time of the first packet lost since the last acknowledged one.
     pub(super) lost_since: Option<Instant>,
-    /// Probes to be sent whatever the window says.
+    /// Probes to send regardless of the window.
     pub(super) probes: u8,
     pub(super) received: Received,
     pub(super) crypto: Crypto,
@@ -69,7 +69,7 @@ impl Space {
         self.base + self.sent.len() as u32
     }
 
-    /// Packet `pn`, unless it is settled and forgotten or was never sent.
+    /// Packet `pn`, unless it is settled or was never sent.
     pub(super) fn get(&self, pn: u32) -> Option<&Sent> {
         self.sent.get(pn.checked_sub(self.base)? as usize)
     }
@@ -78,8 +78,7 @@ impl Space {
         self.sent.get_mut(pn.checked_sub(self.base)? as usize)
     }
 
-    /// Remembers a packet; one that asks for no acknowledgement only as far as others in flight
-    /// need its number.
+    /// Records a packet; one that is not ack-eliciting only if earlier ones are still recorded.
     pub(super) fn push(&mut self, sent: Sent) {
         if sent.is(IN_FLIGHT) {
             self.last_eliciting = Some(sent.at);
@@ -91,20 +90,20 @@ impl Space {
         self.sent.push_back(sent);
     }
 
-    /// The oldest packet in flight whose content has not been taken.
+    /// The oldest packet in flight whose content was not sent again.
     pub(super) fn oldest_to_probe(&self) -> Option<u32> {
         let old = self
             .sent
             .iter()
-            .position(|sent| sent.is(IN_FLIGHT) && !sent.is(TAKEN))?;
+            .position(|sent| sent.is(IN_FLIGHT) && !sent.is(REQUEUED))?;
         u32::try_from(old).ok().map(|old| self.base + old)
     }
 }
 
-/// The bytes of the handshake in a space, both ways.
+/// The CRYPTO data of a space, in both directions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Crypto {
-    /// What there is to send.
+    /// Bytes to send in all.
     pub(super) total: u32,
     sent: u32,
     lost: RangeSet,
@@ -116,7 +115,7 @@ impl Crypto {
         self.sent < self.total || !self.lost.is_empty()
     }
 
-    /// The next bytes to send, `room` at most, and whether they are sent again.
+    /// The next bytes to send, at most `room`, and whether they are a retransmission.
     pub(super) fn next(&mut self, room: usize) -> Option<((u32, u32), bool)> {
         let room = u32::try_from(room).unwrap_or(u32::MAX);
         if room == 0 {

@@ -1,4 +1,4 @@
-//! Data of streams: what is to be sent, and what has arrived.
+//! Stream data: what is to be sent, and what was received.
 //!
 //! Streams are numbered from 0 in the order in which they were opened; one number means both
 //! directions.
@@ -9,42 +9,10 @@ mod outgoing;
 pub(super) use incoming::Incoming;
 pub(super) use outgoing::Outgoing;
 
-/// Largest data of a frame that a datagram can name.
-const LONGEST: usize = 0x7FFF;
-
-#[expect(clippy::cast_possible_truncation, reason = "limited to LONGEST before")]
-const fn len(n: usize) -> u16 {
-    n as u16
-}
-
-/// Bytes of a variable-length integer (RFC 9000 §16).
-pub(super) const fn varint(x: u64) -> usize {
-    match x {
-        0..0x40 => 1,
-        0x40..0x4000 => 2,
-        0x4000..0x4000_0000 => 4,
-        _ => 8,
-    }
-}
-
-/// Type, stream ID and offset of a STREAM frame.
-pub(super) const fn stream_header(id: u16, offset: u64) -> usize {
-    let offset = if offset == 0 { 0 } else { varint(offset) };
-    1 + varint(4 * id as u64) + offset
-}
-
-/// A length field, for frames that others follow.
-pub(super) const LENGTH_FIELD: usize = 2;
-
-/// Data that a frame of `room` bytes holds if nothing follows it.
-fn data_room(id: u16, offset: u64, room: usize) -> Option<usize> {
-    let data = room.checked_sub(stream_header(id, offset))?;
-    Some(data.min(LONGEST))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::FlowControl;
+    use super::super::params::FlowControl;
+    use super::super::sizes::stream_header;
     use super::*;
     use sojourn_net::Rng;
 

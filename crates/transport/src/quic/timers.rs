@@ -1,35 +1,36 @@
-//! Timers: loss by age, probes, delayed acknowledgements, pacing, silence.
+//! Timers: loss by time, probes, delayed acknowledgements, pacing, idle time-out.
 //!
 //! # Source
 //!
-//! RFC 9002 §6.2 and appendix A.8, A.9; silence: RFC 9000 §10.1.
+//! RFC 9002 §6.2 and appendix A.8, A.9; idle time-out: RFC 9000 §10.1.
 //!
 //! # Law
 //!
 //! ```text
-//! probe after   (srtt + max(4 rttvar, 1 ms) + max_ack_delay) 2^count    since the last packet of
-//!               the space that asks to be acknowledged; max_ack_delay in 1-RTT packets only, whose
-//!               timer waits until the handshake is confirmed
-//! blocked       by flow control, with nothing in flight: the peer is told again a third of the idle
-//!               time-out after what was last sent (RFC 9000 §4.1)
-//! deadlock      a client with no packet of the handshake in flight probes until it knows that the
+//! probe after   (srtt + max(4 rttvar, 1 ms) + max_ack_delay) 2^count    since the last ack-eliciting
+//!               packet of the space; max_ack_delay in 1-RTT packets only, whose timer waits until
+//!               the handshake is confirmed
+//! blocked       by flow control, with nothing in flight: the blocked frame is repeated after a third
+//!               of the idle time-out (RFC 9000 §4.1)
+//! deadlock      a client with no handshake packet in flight probes until it knows that the
 //!               server may send
 //! ```
 
 use sojourn_net::{Duration, Instant};
 
-use super::space::{APP, HANDSHAKE, INITIAL, TAKEN};
-use super::{Datagram, Endpoint, Keys, Role, State};
+use super::endpoint::{Endpoint, Keys, Role, State};
+use super::space::{APP, HANDSHAKE, INITIAL, REQUEUED};
+use super::wire::Datagram;
 
-/// Longest back-off is 2^16 times; silence ends the connection before.
-const MOST_BACKOFF: u8 = 16;
-/// Of the idle time-out, so that two in a row may be lost.
+/// Longest back-off is 2^16 times; the idle time-out ends the connection before.
+const MAX_BACKOFF: u8 = 16;
+/// Repetitions of blocked frames per idle time-out: two in a row may be lost.
 const BLOCKED_PART: u64 = 3;
-/// Packets a probe time-out sends at most (RFC 9002 §6.2.4).
+/// Most packets sent per probe time-out (RFC 9002 §6.2.4).
 const PROBES: u8 = 2;
 
 impl Endpoint {
-    /// When [`Endpoint::on_timer`] is next due; `None`: there is nothing to wait for.
+    /// When [`Endpoint::on_timer`] is next due; `None`: no timer runs.
     pub fn next_timer(&self) -> Option<Instant> {
         if !self.is_alive() {
             return None;
@@ -40,8 +41,8 @@ impl Endpoint {
             self.spaces[APP].received.due()
         };
         let due = [self.recovery_due, self.pacing_due, ack, self.blocked_due()];
-        let silence = Some(self.idle_end());
-        due.into_iter().chain([silence]).flatten().min()
+        let idle = Some(self.idle_expiry());
+        due.into_iter().chain([idle]).flatten().min()
     }
 
     /// The time returned by [`Endpoint::next_timer`] has come.
@@ -49,7 +50,7 @@ impl Endpoint {
         if !self.is_alive() {
             return;
         }
-        if self.idle_end() <= now {
+        if self.idle_expiry() <= now {
             self.state = State::Aborted;
             return;
         }
@@ -62,8 +63,7 @@ impl Endpoint {
         self.flush(now, out);
     }
 
-    /// When the peer is told again that a limit holds back data; `None`: none does, or an answer is
-    /// awaited.
+    /// When blocked frames are repeated; `None`: no limit holds back data, or packets are in flight.
     fn blocked_due(&self) -> Option<Instant> {
         let app = &self.spaces[APP];
         let waits = app.eliciting == 0 && self.app_send && self.outgoing.is_blocked();
@@ -73,13 +73,13 @@ impl Endpoint {
         })
     }
 
-    /// When silence ends the connection.
-    fn idle_end(&self) -> Instant {
+    /// When the idle time-out ends the connection.
+    fn idle_expiry(&self) -> Instant {
         let least = self.probe_timeout(APP).times(3);
-        self.idle_from + self.params.idle_timeout.max(least)
+        self.idle_since + self.params.idle_timeout.max(least)
     }
 
-    /// Without back-off.
+    /// The probe time-out of a space, without back-off.
     fn probe_timeout(&self, n: usize) -> Duration {
         let delay = if n == APP {
             self.params.ack.delay
@@ -106,7 +106,7 @@ impl Endpoint {
         self.probe_count = self.probe_count.saturating_add(1);
         for other in INITIAL..=HANDSHAKE {
             if other != n && self.keys[other] == Keys::Ready {
-                self.probe_beside(other);
+                self.probe_also(other);
             }
         }
         let in_flight = self.spaces[n].eliciting > 0;
@@ -116,35 +116,35 @@ impl Endpoint {
             return;
         }
         for _ in 0..probes {
-            self.take_oldest(n);
+            self.requeue_oldest(n);
         }
     }
 
-    /// Another space of the handshake joins a probe with what it has in flight (§6.2.4): the peer
-    /// may need that to read the rest.
-    fn probe_beside(&mut self, n: usize) {
+    /// Another handshake space adds what it has in flight to a probe (§6.2.4): the peer may need it
+    /// to decrypt the rest.
+    fn probe_also(&mut self, n: usize) {
         let space = &mut self.spaces[n];
         if space.crypto.has_pending() {
             space.probes = space.probes.max(1);
         } else if space.eliciting > 0 {
             space.probes = space.probes.max(1);
-            self.take_oldest(n);
+            self.requeue_oldest(n);
         }
     }
 
-    /// Sends again what the oldest packet in flight holds; it stays in flight itself.
-    fn take_oldest(&mut self, n: usize) {
+    /// Queues the content of the oldest packet in flight again; the packet stays in flight.
+    fn requeue_oldest(&mut self, n: usize) {
         let space = &mut self.spaces[n];
         if let Some(pn) = space.oldest_to_probe()
             && let Some(sent) = space.get_mut(pn)
         {
             let old = *sent;
-            sent.flags |= TAKEN;
+            sent.flags |= REQUEUED;
             self.send_again(n, &old);
         }
     }
 
-    /// The earliest loss by age, and its space.
+    /// The earliest loss by time, and its space.
     fn loss_time(&self) -> Option<(Instant, usize)> {
         let times = self.spaces.iter().enumerate();
         times
@@ -154,7 +154,7 @@ impl Endpoint {
 
     /// Whether nothing may be sent before the client's address is validated (RFC 9000 §8.1).
     pub(super) fn is_unable_to_send(&self) -> bool {
-        self.allowance() < super::output::LEAST_DATAGRAM
+        self.allowance() < super::output::MIN_DATAGRAM
     }
 
     /// The next probe time-out, and its space; `None`: nothing is in flight, or nothing may be
@@ -163,7 +163,7 @@ impl Endpoint {
         if self.is_unable_to_send() {
             return None;
         }
-        let factor = 1 << self.probe_count.min(MOST_BACKOFF);
+        let factor = 1 << self.probe_count.min(MAX_BACKOFF);
         let due = |n: usize| {
             let waits = n == APP && !self.confirmed;
             let from = self.spaces[n].last_eliciting?;
@@ -173,22 +173,22 @@ impl Endpoint {
         if let Some(probe) = (0..3).filter_map(due).min() {
             return Some(probe);
         }
-        // Early data may be in flight: its timer waits, and so might the peer (§6.2.2.1), or the
-        // handshake itself, for room in the window.
+        // Early data may fill the window while its timer is not armed: the handshake, or a peer that
+        // must not send (§6.2.2.1), would wait forever.
         let blocked = (INITIAL..=HANDSHAKE)
             .find(|&n| self.keys[n] == Keys::Ready && self.spaces[n].crypto.has_pending());
         let doubtful = self.role == Role::Client && !self.validated;
         let has_handshake_keys = self.keys[HANDSHAKE] == Keys::Ready;
         let n = blocked.or_else(|| doubtful.then_some(usize::from(has_handshake_keys)))?;
-        // Not from now, for this is asked again and again.
-        let from = self.last_heard_or_sent();
+        // Not from now: this is computed repeatedly.
+        let from = self.last_activity();
         Some((from + self.probe_timeout(n).times(factor), n))
     }
 
-    /// When the last packet was sent that is to be acknowledged, or one arrived.
-    fn last_heard_or_sent(&self) -> Instant {
+    /// When the last ack-eliciting packet was sent, or a packet arrived.
+    fn last_activity(&self) -> Instant {
         let sent = self.spaces.iter().filter_map(|space| space.last_eliciting);
-        sent.fold(self.idle_from, Instant::max)
+        sent.fold(self.idle_since, Instant::max)
     }
 
     /// Sets the timer of loss detection and probes.

@@ -1,9 +1,9 @@
-//! A datagram as it crosses a simulated network: no larger than a TCP segment, and whole.
+//! The form of a datagram in a simulated network, no larger than a TCP segment.
 //!
 //! # Layout
 //!
-//! Eleven words hold what all packets of the datagram say; nothing refers to state of the sender,
-//! so a datagram that is overtaken, repeated or late is understood as it would be on a wire.
+//! Eleven words hold the content of all packets of the datagram; nothing refers to the state of the
+//! sender, so a datagram that is reordered, duplicated or late is read as a real one would be.
 //!
 //! ```text
 //! word 0      which packets there are, and their flags; counts of ranges and frames
@@ -18,22 +18,22 @@
 //!
 //! | here | RFC 9000 | effect |
 //! |---|---|---|
-//! | an ACK tells up to 7 ranges, 4 beside a frame | as many as fit | none but in heavy loss: each range is told in several ACKs |
+//! | an ACK has up to 7 ranges, 4 with a frame | as many as fit | only in heavy loss: each range is in several ACKs |
 //! | up to 2 limits of flow control in a packet, below 2^47 B | as many as fit, 2^62 B | none |
-//! | up to 3 STREAM frames in a packet, 1 beside a handshake | as many as fit | small streams share a packet less |
+//! | up to 3 STREAM frames in a packet, 1 with handshake packets | as many as fit | small streams share a packet less |
 //! | Initial and Handshake packet numbers have 16 bits | 62 | none: hundreds are never reached |
 
 mod frames;
 
 use crate::segment::{Flags, SackBlock, Segment};
-pub(super) use frames::{Ack, Frame, LIMIT_WORDS, Limit, MOST_RANGES, tellable};
+pub(super) use frames::{Ack, Frame, LIMIT_WORDS, Limit, MAX_RANGES, encodable};
 
 const WORDS: usize = 11;
-/// Frames a packet carries at most, and the words of each.
-const MOST_FRAMES: usize = 3;
+/// Most STREAM frames of a packet, and the words of each.
+const MAX_FRAMES: usize = 3;
 pub(super) const FRAME_WORDS: usize = 3;
-/// Limits of flow control that it carries at most.
-const MOST_LIMITS: usize = 2;
+/// Most flow-control limits of a packet.
+const MAX_LIMITS: usize = 2;
 
 /// A UDP datagram of QUIC packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,10 +67,10 @@ const COUNT: u32 = 7;
 
 /// An Initial or Handshake packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Opening {
+pub(super) struct CryptoPacket {
     pub(super) pn: u32,
     pub(super) ack: Option<Ack>,
-    /// Bytes of the handshake, from and to.
+    /// CRYPTO data, from and to.
     pub(super) crypto: Option<(u32, u32)>,
     pub(super) ping: bool,
 }
@@ -85,10 +85,10 @@ pub(super) struct App {
     /// `HANDSHAKE_DONE`.
     pub(super) done: bool,
     pub(super) ack: Option<Ack>,
-    frames: [Frame; MOST_FRAMES],
+    frames: [Frame; MAX_FRAMES],
     count: u8,
-    /// In the words of a datagram, since most packets have none.
-    limits: [[u32; LIMIT_WORDS]; MOST_LIMITS],
+    /// Encoded, since most packets have none.
+    limits: [[u32; LIMIT_WORDS]; MAX_LIMITS],
     limit_count: u8,
 }
 
@@ -125,64 +125,63 @@ impl App {
         }
     }
 
-    /// Whether the peer acknowledges it.
+    /// Whether it is ack-eliciting.
     pub(super) const fn is_eliciting(&self) -> bool {
         self.ping || self.done || self.count > 0 || self.limit_count > 0
     }
 }
 
-impl Opening {
-    /// Whether the peer acknowledges it.
+impl CryptoPacket {
+    /// Whether it is ack-eliciting.
     pub(super) const fn is_eliciting(&self) -> bool {
         self.ping || self.crypto.is_some()
     }
 }
 
-/// What a datagram says.
+/// The content of a datagram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Content {
     /// The Initial and the Handshake packet.
-    pub(super) openings: [Option<Opening>; 2],
+    pub(super) crypto_packets: [Option<CryptoPacket>; 2],
     pub(super) app: Option<App>,
     /// `CONNECTION_CLOSE`.
     pub(super) close: bool,
 }
 
 impl Content {
-    /// Words not taken yet; an application packet that is not there takes none.
+    /// Free words.
     pub(super) fn room(&self) -> usize {
-        let openings = self.openings.iter().flatten().count();
+        let crypto_packets = self.crypto_packets.iter().flatten().count();
         let app = self.app.as_ref().map_or(0, |app| {
             1 + app.ack.as_ref().map_or(0, Ack::words)
                 + FRAME_WORDS * usize::from(app.count)
                 + LIMIT_WORDS * usize::from(app.limit_count)
         });
-        WORDS - 1 - 3 * openings - app
+        WORDS - 1 - 3 * crypto_packets - app
     }
 
-    /// Ranges that an ACK may tell here if so many words are to stand beside it; `None`: there is no
-    /// room for any.
-    pub(super) fn ranges(&self, ecn: bool, beside: usize) -> Option<usize> {
-        let most = self.room().checked_sub(2 + usize::from(ecn) + beside)?;
-        (most > 0).then_some(most.min(MOST_RANGES))
+    /// Ranges that fit into an ACK if `reserved` words stay free; `None`: no ACK fits.
+    pub(super) fn ranges(&self, ecn: bool, reserved: usize) -> Option<usize> {
+        let most = self.room().checked_sub(2 + usize::from(ecn) + reserved)?;
+        (most > 0).then_some(most.min(MAX_RANGES))
     }
 
-    /// Whether one STREAM frame more has room.
+    /// Whether another STREAM frame fits.
     pub(super) fn has_room_for_frame(&self) -> bool {
         self.room() >= FRAME_WORDS
             && self
                 .app
                 .as_ref()
-                .is_some_and(|app| usize::from(app.count) < MOST_FRAMES)
+                .is_some_and(|app| usize::from(app.count) < MAX_FRAMES)
     }
 
-    /// Whether one limit more has room beside `beside` words.
-    pub(super) fn has_room_for_limit(&self, beside: usize) -> bool {
-        self.room() >= LIMIT_WORDS + beside
+    /// Whether another limit fits besides `reserved` words.
+    pub(super) fn has_room_for_limit(&self, reserved: usize) -> bool {
+        self.room() >= LIMIT_WORDS + reserved
             && self
                 .app
                 .as_ref()
-                .is_some_and(|app| usize::from(app.limit_count) < MOST_LIMITS)
+                .is_some_and(|app| usize::from(app.limit_count) < MAX_LIMITS)
     }
 
     pub(super) fn encode(&self, payload: u16, ect: Flags) -> Datagram {
@@ -195,12 +194,12 @@ impl Content {
             (INITIAL, INITIAL_ACK, INITIAL_PING),
             (HANDSHAKE, HANDSHAKE_ACK, HANDSHAKE_PING),
         ];
-        for (opening, (here, ack, ping)) in self.openings.iter().zip(flags) {
-            let Some(opening) = opening else { continue };
+        for (packet, (here, ack, ping)) in self.crypto_packets.iter().zip(flags) {
+            let Some(packet) = packet else { continue };
             bits |= here;
-            bits |= if opening.ack.is_some() { ack } else { 0 };
-            bits |= if opening.ping { ping } else { 0 };
-            writer.opening(opening);
+            bits |= if packet.ack.is_some() { ack } else { 0 };
+            bits |= if packet.ping { ping } else { 0 };
+            writer.crypto_packet(packet);
         }
         if let Some(app) = &self.app {
             bits |= APP | u32::from(app.count) << FRAMES_AT;
@@ -246,13 +245,13 @@ impl Datagram {
         self.words[0] & (INITIAL | HANDSHAKE) != 0
     }
 
-    /// Whether it carries data of streams.
+    /// Whether it carries stream data.
     #[inline]
     pub const fn has_data(&self) -> bool {
         self.frame_count() != 0
     }
 
-    /// How many pieces of streams it carries.
+    /// Number of its STREAM frames.
     #[inline]
     pub(super) const fn frame_count(&self) -> u32 {
         (self.words[0] >> FRAMES_AT) & COUNT
@@ -317,21 +316,21 @@ impl Datagram {
     }
 
     const fn app_at(&self) -> usize {
-        let openings = (self.words[0] & (INITIAL | HANDSHAKE)).count_ones();
-        1 + 3 * openings as usize
+        let crypto_packets = (self.words[0] & (INITIAL | HANDSHAKE)).count_ones();
+        1 + 3 * crypto_packets as usize
     }
 
     pub(super) fn content(&self) -> Content {
         let bits = self.words[0];
         Content {
-            openings: [self.opening(0), self.opening(1)],
+            crypto_packets: [self.crypto_packet(0), self.crypto_packet(1)],
             app: self.app(),
             close: bits & CLOSE != 0,
         }
     }
 
     /// Its Initial (0) or Handshake (1) packet.
-    pub(super) fn opening(&self, n: usize) -> Option<Opening> {
+    pub(super) fn crypto_packet(&self, n: usize) -> Option<CryptoPacket> {
         let bits = self.words[0];
         let (here, has_ack, ping) = match n {
             0 => (INITIAL, INITIAL_ACK, INITIAL_PING),
@@ -343,7 +342,7 @@ impl Datagram {
         let at = if n == 1 && bits & INITIAL != 0 { 4 } else { 1 };
         let [numbers, bitmap, crypto] = [self.words[at], self.words[at + 1], self.words[at + 2]];
         let (from, len) = (crypto & 0xFFFF, crypto >> 16);
-        Some(Opening {
+        Some(CryptoPacket {
             pn: numbers & 0xFFFF,
             ack: (bits & has_ack != 0).then(|| unpack_bitmap(numbers >> 16, bitmap)),
             crypto: (len > 0).then_some((from, from + len)),
@@ -412,11 +411,11 @@ impl Writer {
         self.next += 1;
     }
 
-    fn opening(&mut self, opening: &Opening) {
-        let largest = opening.ack.map_or(0, |ack| ack.largest());
-        let (from, to) = opening.crypto.unwrap_or_default();
-        self.word(opening.pn | largest << 16);
-        self.word(opening.ack.map_or(0, |ack| pack_bitmap(&ack)));
+    fn crypto_packet(&mut self, packet: &CryptoPacket) {
+        let largest = packet.ack.map_or(0, |ack| ack.largest());
+        let (from, to) = packet.crypto.unwrap_or_default();
+        self.word(packet.pn | largest << 16);
+        self.word(packet.ack.map_or(0, |ack| pack_bitmap(&ack)));
         self.word(from | (to - from) << 16);
     }
 

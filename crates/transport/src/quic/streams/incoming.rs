@@ -1,4 +1,4 @@
-//! What has arrived, and how much more may.
+//! Received stream data, and the limits for the peer.
 //!
 //! # Source
 //!
@@ -7,64 +7,64 @@
 //! # Law
 //!
 //! ```text
-//! limit            what the application has read, and a window
-//! told             when it has risen by an eighth of the window, as in quinn-proto; of a stream whose end
-//!                  has arrived no more
+//! limit            what the application has read, plus the window
+//! sent             when it has risen by an eighth of the window, as in quinn-proto; not for a stream
+//!                  whose end has arrived
 //! ```
 //!
-//! Windows stay as they are: no auto-tuning. Half of a window, which Chromium waits for, would halve what a
-//! small one carries: the second half arrives while the news of the first is under way.
+//! Windows are constant: no auto-tuning. Half of a window, which Chromium waits for, would halve the
+//! throughput of a small one.
 
 use std::collections::VecDeque;
 
-use super::super::FlowControl;
+use super::super::params::FlowControl;
 use super::super::wire::{Frame, Limit};
 use crate::ranges::RangeSet;
 
-/// A limit that has risen by this part of the window is told.
-const WORTH_TELLING: u64 = 8;
+/// A limit is sent once it has risen by one part in this many of the window.
+const UPDATE_FRACTION: u64 = 8;
 
-/// A direction of a stream, at its destination.
+/// The receiving side of a stream.
 #[derive(Clone, Debug, Default)]
 struct Sink {
     /// Everything below has arrived.
     delivered: u64,
     /// Everything below has been read.
     read: u64,
-    /// The limit that the peer was told.
+    /// The limit last sent to the peer.
     max: u64,
     held: RangeSet<u64>,
     size: Option<u64>,
-    /// It is in `due`.
+    /// Its limit is in `due`.
     is_due: bool,
 }
 
-/// Whether the limit has risen enough since `told`, after `read` with this window.
-const fn is_worth_telling(read: u64, told: u64, window: u64) -> bool {
-    read + window - told >= window.div_ceil(WORTH_TELLING)
+/// Whether the limit has risen enough above `announced`, `read` bytes having been read.
+const fn is_update_due(read: u64, announced: u64, window: u64) -> bool {
+    read + window - announced >= window.div_ceil(UPDATE_FRACTION)
 }
 
-/// What an end has received.
+/// All data that an end has received.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Incoming {
     streams: Vec<Sink>,
     pub(in super::super) delivered: u64,
-    /// Streams received whole that nobody has asked for yet.
+    /// Streams received completely and not yet returned by [`Incoming::next_finished`].
     finished: VecDeque<u16>,
     /// The application reads what arrives.
     reading: bool,
     windows: FlowControl,
     read: u64,
-    /// The limit that the peer was told.
+    /// The limit last sent to the peer.
     max: u64,
-    /// The peer is to be told of a higher one.
+    /// A higher limit is to be sent.
     is_due: bool,
-    /// The same of streams.
+    /// Streams for which one is.
     due: VecDeque<u16>,
 }
 
 impl Incoming {
-    /// Of a connection whose peer knows that it begins with these limits.
+    /// Of a connection with these initial limits.
     pub(in super::super) const fn new(windows: &FlowControl) -> Self {
         Self {
             streams: Vec::new(),
@@ -91,12 +91,12 @@ impl Incoming {
         &mut self.streams[n]
     }
 
-    /// Takes a frame; data is handed over in order, each byte once.
+    /// Processes a frame; data is delivered in order, each byte once.
     pub(in super::super) fn on_frame(&mut self, frame: &Frame) {
         let sink = self.stream(frame.id);
         let was_finished = sink.size == Some(sink.delivered);
         let end = frame.offset.saturating_add(frame.len.into());
-        debug_assert!(end <= sink.max, "a peer that heeds no limit");
+        debug_assert!(end <= sink.max, "the peer exceeds a limit");
         if frame.fin {
             sink.size = Some(end);
         }
@@ -116,7 +116,7 @@ impl Incoming {
         let new = sink.delivered - before;
         let finished = !was_finished && sink.size == Some(sink.delivered);
         self.delivered += new;
-        debug_assert!(self.delivered <= self.max, "a peer that heeds no limit");
+        debug_assert!(self.delivered <= self.max, "the peer exceeds a limit");
         if finished {
             self.finished.push_back(frame.id);
         }
@@ -125,22 +125,22 @@ impl Incoming {
         }
     }
 
-    /// The application reads all that it can of a stream.
+    /// The application reads all delivered data of a stream.
     fn read(&mut self, id: u16) {
         let FlowControl { data, stream_data } = self.windows;
         let sink = self.stream(id);
         let new = sink.delivered - sink.read;
         sink.read = sink.delivered;
-        let low = sink.size.is_none() && is_worth_telling(sink.read, sink.max, stream_data);
+        let low = sink.size.is_none() && is_update_due(sink.read, sink.max, stream_data);
         if low && !sink.is_due {
             sink.is_due = true;
             self.due.push_back(id);
         }
         self.read += new;
-        self.is_due |= is_worth_telling(self.read, self.max, data);
+        self.is_due |= is_update_due(self.read, self.max, data);
     }
 
-    /// The application reads no more, or again.
+    /// The application stops or resumes reading.
     pub(in super::super) fn set_reading(&mut self, reading: bool) {
         self.reading = reading;
         if reading {
@@ -152,16 +152,16 @@ impl Incoming {
         }
     }
 
-    /// Whether the peer is to be told that it may send more.
+    /// Whether a higher limit is to be sent.
     #[inline]
     pub(in super::super) fn has_due(&self) -> bool {
         self.is_due || !self.due.is_empty()
     }
 
-    /// What it is to be told next.
+    /// The next limit to send.
     pub(in super::super) fn next_due(&mut self) -> Option<Limit> {
         if std::mem::take(&mut self.is_due) {
-            self.max = Limit::tellable(self.read + self.windows.data).max(self.max);
+            self.max = Limit::encodable(self.read + self.windows.data).max(self.max);
             return Some(Limit::new(None, self.max));
         }
         while let Some(id) = self.due.pop_front() {
@@ -169,14 +169,14 @@ impl Incoming {
             let sink = self.stream(id);
             sink.is_due = false;
             if sink.size.is_none() {
-                sink.max = Limit::tellable(sink.read + window).max(sink.max);
+                sink.max = Limit::encodable(sink.read + window).max(sink.max);
                 return Some(Limit::new(Some(id), sink.max));
             }
         }
         None
     }
 
-    /// The peer may not have heard of this limit; if it was the last, it is told again.
+    /// The packet with this limit was lost; if it is still current, it is sent again.
     pub(in super::super) fn on_limit_lost(&mut self, limit: Limit) {
         let Some(id) = limit.stream else {
             self.is_due |= limit.bytes == self.max;
@@ -189,12 +189,12 @@ impl Incoming {
         }
     }
 
-    /// A stream that has arrived whole, each once.
+    /// A stream that has arrived completely; each is returned once.
     pub(in super::super) fn next_finished(&mut self) -> Option<u16> {
         self.finished.pop_front()
     }
 
-    /// Bytes of a stream handed over.
+    /// Bytes of a stream delivered.
     pub(in super::super) fn delivered(&self, id: u16) -> u64 {
         let sink = self.streams.get(usize::from(id));
         sink.map_or(0, |sink| sink.delivered)

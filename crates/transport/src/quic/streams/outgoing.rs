@@ -1,24 +1,24 @@
-//! What an end has to send, within the limits that its peer sets.
+//! Stream data to send, within the limits of the peer.
 //!
 //! # Source
 //!
-//! RFC 9000 §2.2, §4.1; the frames that tell of being blocked: §19.12, §19.13.
+//! RFC 9000 §2.2, §4.1; blocked frames: §19.12, §19.13.
 //!
 //! # Law
 //!
 //! ```text
 //! new data     of a stream up to MAX_STREAM_DATA, of all streams together up to MAX_DATA;
-//!              what is sent again is paid for
-//! blocked      told once for each limit, again when that is lost or nothing else is in flight for long
+//!              retransmissions use no credit
+//! blocked      a frame once per limit, again when that is lost or nothing else is in flight for long
 //! ```
 
 use std::collections::VecDeque;
 
-use super::super::FlowControl;
+use super::super::params::FlowControl;
+use super::super::sizes::stream_data;
 use super::super::wire::{Frame, Limit};
-use super::{data_room, len};
 
-/// A direction of a stream, at its source.
+/// The sending side of a stream.
 #[derive(Clone, Copy, Debug, Default)]
 struct Source {
     written: u64,
@@ -38,37 +38,37 @@ impl Source {
         self.sent < self.written
     }
 
-    /// Whether its limit holds back all that it has.
+    /// Whether its limit blocks all of its data.
     const fn is_blocked(&self) -> bool {
         self.has_data() && self.sent >= self.max
     }
 }
 
-/// What an end has to send.
+/// All data that an end has to send.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Outgoing {
     streams: Vec<Source>,
-    /// Streams that may send, each once; they take turns.
+    /// Streams that may send, in round-robin order.
     ready: VecDeque<u16>,
-    /// Streams that have something to send, and a limit that forbids it.
+    /// Streams with data that their limit blocks.
     blocked: u32,
-    /// Frames to be sent again, oldest first.
+    /// Lost frames to retransmit, oldest first.
     lost: VecDeque<Frame>,
-    /// Frames sent whose fate is open.
+    /// Frames sent that are neither acknowledged nor lost.
     in_flight: u64,
     /// `MAX_DATA`, and what has been sent of it.
     max: u64,
     sent: u64,
-    /// `MAX_STREAM_DATA` of a stream at its beginning.
+    /// The initial `MAX_STREAM_DATA` of a stream.
     stream_max: u64,
-    /// Streams whose peer is to hear that they are blocked; some may no longer be.
-    untold: VecDeque<u16>,
-    /// The `MAX_DATA` that the peer has been told to be too small.
-    told: Option<u64>,
+    /// Streams for which a blocked frame is to be sent, unless they no longer are.
+    unannounced: VecDeque<u16>,
+    /// The `MAX_DATA` for which `DATA_BLOCKED` was sent.
+    announced: Option<u64>,
 }
 
 impl Outgoing {
-    /// Of a connection whose peer begins with these limits.
+    /// Of a connection with these initial limits.
     pub(in super::super) const fn new(flow: &FlowControl) -> Self {
         Self {
             streams: Vec::new(),
@@ -79,8 +79,8 @@ impl Outgoing {
             max: flow.data,
             sent: 0,
             stream_max: flow.stream_data,
-            untold: VecDeque::new(),
-            told: None,
+            unannounced: VecDeque::new(),
+            announced: None,
         }
     }
 
@@ -99,7 +99,7 @@ impl Outgoing {
     /// Appends to a stream; `fin`: nothing follows.
     pub(in super::super) fn write(&mut self, id: u16, bytes: u64, fin: bool) {
         let stream = self.stream(id);
-        debug_assert!(!stream.fin, "a stream that has ended");
+        debug_assert!(!stream.fin, "data after the end of a stream");
         let waits = stream.is_ready();
         stream.written = stream.written.saturating_add(bytes);
         stream.fin |= fin;
@@ -112,13 +112,13 @@ impl Outgoing {
     fn queue(&mut self, id: u16) {
         if self.streams[usize::from(id)].is_blocked() {
             self.blocked += 1;
-            self.untold.push_back(id);
+            self.unannounced.push_back(id);
         } else {
             self.ready.push_back(id);
         }
     }
 
-    /// Whether there is anything to send, again or for the first time, that no limit forbids.
+    /// Whether there is anything to send that no limit blocks.
     #[inline]
     pub(in super::super) fn has_pending(&self) -> bool {
         !self.lost.is_empty() || self.next_ready().is_some()
@@ -135,13 +135,13 @@ impl Outgoing {
         if self.sent < self.max {
             return (!self.ready.is_empty()).then_some(0);
         }
-        // An end of a stream costs nothing.
+        // A FIN without data uses no credit.
         self.ready
             .iter()
             .position(|&id| !self.streams[usize::from(id)].has_data())
     }
 
-    /// Whether `MAX_DATA` holds back data.
+    /// Whether `MAX_DATA` blocks data.
     #[inline]
     fn is_connection_blocked(&self) -> bool {
         self.sent >= self.max
@@ -151,24 +151,25 @@ impl Outgoing {
                 .any(|&id| self.streams[usize::from(id)].has_data())
     }
 
-    /// Whether a limit holds back data.
+    /// Whether any limit blocks data.
     pub(in super::super) fn is_blocked(&self) -> bool {
         self.blocked > 0 || self.is_connection_blocked()
     }
 
-    /// Whether the peer is to be told of a limit that holds back data.
+    /// Whether a blocked frame is to be sent.
     #[inline]
     pub(in super::super) fn has_notice(&self) -> bool {
-        !self.untold.is_empty() || self.told != Some(self.max) && self.is_connection_blocked()
+        !self.unannounced.is_empty()
+            || self.announced != Some(self.max) && self.is_connection_blocked()
     }
 
-    /// What it is to be told next.
+    /// The next blocked frame to send.
     pub(in super::super) fn next_notice(&mut self) -> Option<Limit> {
-        if self.told != Some(self.max) && self.is_connection_blocked() {
-            self.told = Some(self.max);
+        if self.announced != Some(self.max) && self.is_connection_blocked() {
+            self.announced = Some(self.max);
             return Some(Limit::blocked(None, self.max));
         }
-        while let Some(id) = self.untold.pop_front() {
+        while let Some(id) = self.unannounced.pop_front() {
             let stream = &self.streams[usize::from(id)];
             if stream.is_blocked() {
                 return Some(Limit::blocked(Some(id), stream.max));
@@ -177,21 +178,21 @@ impl Outgoing {
         None
     }
 
-    /// The peer may not have heard of this limit.
+    /// The packet with this blocked frame was lost.
     pub(in super::super) fn on_notice_lost(&mut self, limit: Limit) {
         match limit.stream {
-            None if self.told == Some(limit.bytes) => self.told = None,
+            None if self.announced == Some(limit.bytes) => self.announced = None,
             None => {}
-            Some(id) => self.untold.push_back(id),
+            Some(id) => self.unannounced.push_back(id),
         }
     }
 
-    /// Nothing is in flight, and the peer is silent: it is told again.
+    /// Nothing is in flight and the peer sends nothing: blocked frames are repeated.
     pub(in super::super) fn repeat_notices(&mut self) {
-        self.told = None;
+        self.announced = None;
         let blocked = self.streams.iter().position(Source::is_blocked);
         if let Some(id) = blocked.and_then(|n| u16::try_from(n).ok()) {
-            self.untold.push_back(id);
+            self.unannounced.push_back(id);
         }
     }
 
@@ -213,7 +214,7 @@ impl Outgoing {
         }
     }
 
-    /// The next frame, its header and data `room` bytes at most, and whether it is sent again.
+    /// The next frame, its header and data `room` bytes at most, and whether it is a retransmission.
     pub(in super::super) fn next(&mut self, room: usize) -> Option<(Frame, bool)> {
         if let Some(&frame) = self.lost.front() {
             return self.next_lost(frame, room);
@@ -224,21 +225,21 @@ impl Outgoing {
         let stream = &mut self.streams[usize::from(id)];
         let left = stream.written - stream.sent;
         let allowed = left.min(stream.max - stream.sent).min(credit);
-        let fits = data_room(id, stream.sent, room)?;
-        let now = usize::try_from(allowed).unwrap_or(usize::MAX).min(fits);
+        let fits = stream_data(id, stream.sent, room)?;
+        let now = u16::try_from(allowed).unwrap_or(u16::MAX).min(fits);
         if now == 0 && left > 0 {
             return None;
         }
         let frame = Frame {
             id,
-            len: len(now),
-            fin: stream.fin && now as u64 == left,
+            len: now,
+            fin: stream.fin && u64::from(now) == left,
             offset: stream.sent,
         };
-        stream.sent += now as u64;
+        stream.sent += u64::from(now);
         stream.fin_sent = frame.fin;
         let more = stream.is_ready();
-        self.sent += now as u64;
+        self.sent += u64::from(now);
         if place == 0 {
             self.ready.pop_front();
         } else {
@@ -252,33 +253,33 @@ impl Outgoing {
     }
 
     fn next_lost(&mut self, frame: Frame, room: usize) -> Option<(Frame, bool)> {
-        let fits = data_room(frame.id, frame.offset, room)?;
-        let now = usize::from(frame.len).min(fits);
-        if now == usize::from(frame.len) {
+        let fits = stream_data(frame.id, frame.offset, room)?;
+        let now = frame.len.min(fits);
+        if now == frame.len {
             self.lost.pop_front();
         } else if now == 0 {
             return None;
         } else {
             let rest = &mut self.lost[0];
-            rest.len -= len(now);
-            rest.offset += now as u64;
+            rest.len -= now;
+            rest.offset += u64::from(now);
         }
         self.in_flight += 1;
-        let whole = now == usize::from(frame.len);
+        let whole = now == frame.len;
         let first = Frame {
-            len: len(now),
+            len: now,
             fin: frame.fin && whole,
             ..frame
         };
         Some((first, true))
     }
 
-    /// So many frames have arrived.
+    /// `frames` were acknowledged.
     pub(in super::super) const fn on_acked(&mut self, frames: u32) {
         self.in_flight -= frames as u64;
     }
 
-    /// A frame is to be sent again.
+    /// A frame was lost: it is sent again.
     pub(in super::super) fn on_lost(&mut self, frame: Frame) {
         self.in_flight -= 1;
         self.lost.push_back(frame);

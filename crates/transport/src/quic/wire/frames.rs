@@ -1,9 +1,9 @@
-//! Frames, and what of them a datagram can name.
+//! Frames, and the values that a simulated datagram can encode.
 
-use super::super::streams::varint;
+use super::super::sizes::{stream_header, varint};
 
-/// Ranges an ACK of application data tells at most.
-pub(in super::super) const MOST_RANGES: usize = 7;
+/// Most ranges of an ACK of application data.
+pub(in super::super) const MAX_RANGES: usize = 7;
 /// Words of a limit.
 pub(in super::super) const LIMIT_WORDS: usize = 2;
 
@@ -16,10 +16,17 @@ pub(in super::super) struct Frame {
     pub(in super::super) offset: u64,
 }
 
-/// What flow control says: `MAX_DATA`, `MAX_STREAM_DATA`, or that the limit of that name is reached.
+impl Frame {
+    /// Bytes of its frame, without a length field (RFC 9000 §19.8).
+    pub(in super::super) fn size(&self) -> usize {
+        stream_header(self.id, self.offset) + usize::from(self.len)
+    }
+}
+
+/// A flow-control frame: `MAX_DATA`, `MAX_STREAM_DATA`, `DATA_BLOCKED` or `STREAM_DATA_BLOCKED`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Limit {
-    /// Of this stream; `None`: of all together.
+    /// The stream; `None`: all streams together.
     pub(in super::super) stream: Option<u16>,
     /// `DATA_BLOCKED` or `STREAM_DATA_BLOCKED`.
     pub(in super::super) is_blocked: bool,
@@ -36,7 +43,7 @@ impl Limit {
         }
     }
 
-    /// One that holds back data.
+    /// A limit that blocks data.
     pub(in super::super) const fn blocked(stream: Option<u16>, bytes: u64) -> Self {
         Self {
             stream,
@@ -45,8 +52,8 @@ impl Limit {
         }
     }
 
-    /// The nearest limit that a datagram can name.
-    pub(in super::super) fn tellable(bytes: u64) -> u64 {
+    /// The nearest limit that a datagram can encode.
+    pub(in super::super) fn encodable(bytes: u64) -> u64 {
         bytes.min(LARGEST_LIMIT)
     }
 
@@ -85,7 +92,7 @@ const LARGEST_LIMIT: u64 = (1 << 47) - 1;
 /// An ACK frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Ack {
-    pub(super) ranges: [(u32, u32); MOST_RANGES],
+    pub(super) ranges: [(u32, u32); MAX_RANGES],
     pub(super) count: u8,
     pub(in super::super) delay_micros: u32,
     /// CE marks counted; `None`: the path is not ECN-capable.
@@ -93,7 +100,7 @@ pub(in super::super) struct Ack {
 }
 
 impl Ack {
-    /// One that tells no range yet.
+    /// An ACK without ranges.
     pub(in super::super) fn new(delay_micros: u32, ce: Option<u32>) -> Self {
         Self {
             delay_micros,
@@ -112,7 +119,7 @@ impl Ack {
         self.ranges[0].1 - 1
     }
 
-    /// Tells one range more, if there is room.
+    /// Adds a range, if it fits.
     pub(in super::super) fn push(&mut self, range: (u32, u32)) {
         if let Some(place) = self.ranges.get_mut(usize::from(self.count)) {
             *place = range;
@@ -120,16 +127,37 @@ impl Ack {
         }
     }
 
-    /// Words it takes.
+    /// Bytes of its frame (RFC 9000 §19.3).
+    pub(in super::super) fn size(&self) -> usize {
+        let ranges = self.ranges();
+        let mut size = 1 + varint(self.largest().into()) + 1;
+        // The delay counts units of 8 µs (ack_delay_exponent 3).
+        size += varint(u64::from(self.delay_micros >> 3));
+        let mut below = ranges[0].1;
+        for &(start, end) in ranges {
+            let gap = if end == below {
+                0
+            } else {
+                varint((below - end).into())
+            };
+            size += gap + varint((end - start).into());
+            below = start;
+        }
+        size + self.ce.map_or(0, |ce| {
+            2 + varint(self.largest().into()) + varint(ce.into())
+        })
+    }
+
+    /// Words of its encoding.
     pub(super) fn words(&self) -> usize {
         2 + usize::from(self.count) + usize::from(self.ce.is_some())
     }
 }
 
-/// Gap and length of a range below `below` as an ACK can tell them: 16 bits each, the top of a
-/// longer range; `None`: it lies too far below.
-pub(in super::super) fn tellable(below: u32, (start, end): (u32, u32)) -> Option<(u32, u32)> {
-    const MOST: u32 = 0xFFFF;
-    let far = below - end > MOST;
-    (!far).then(|| (start.max(end.saturating_sub(MOST)), end))
+/// A range below `below` as an ACK can encode it: gap and length have 16 bits each, so a longer range
+/// is cut to its top; `None`: it lies too far below.
+pub(in super::super) fn encodable(below: u32, (start, end): (u32, u32)) -> Option<(u32, u32)> {
+    const MAX: u32 = 0xFFFF;
+    let far = below - end > MAX;
+    (!far).then(|| (start.max(end.saturating_sub(MAX)), end))
 }

@@ -45,7 +45,7 @@ fn application_packets_survive_as_large_as_they_may_be() {
             content.app.as_mut().unwrap().push_limit(Limit {
                 stream,
                 is_blocked: rng.below(2) == 0,
-                bytes: Limit::tellable(rng.next_u64() >> rng.below(64)),
+                bytes: Limit::encodable(rng.next_u64() >> rng.below(64)),
             });
         }
         while content.has_room_for_frame() && rng.below(4) > 0 {
@@ -77,14 +77,14 @@ fn handshake_packets_share_a_datagram_with_data() {
         Some(unpack_bitmap(largest, bitmap))
     };
     let mut content = Content {
-        openings: [
-            Some(Opening {
+        crypto_packets: [
+            Some(CryptoPacket {
                 pn: 7,
                 ack: ack(40, &[39, 38, 20, 8]),
                 crypto: Some((0, 300)),
                 ping: false,
             }),
-            Some(Opening {
+            Some(CryptoPacket {
                 pn: 65_000,
                 ack: ack(0, &[]),
                 crypto: None,
@@ -97,8 +97,8 @@ fn handshake_packets_share_a_datagram_with_data() {
         }),
         close: false,
     };
-    let told = content.openings[0].unwrap().ack.unwrap();
-    assert_eq!(told.ranges(), [(38, 41), (20, 21), (8, 9)]);
+    let ack = content.crypto_packets[0].unwrap().ack.unwrap();
+    assert_eq!(ack.ranges(), [(38, 41), (20, 21), (8, 9)]);
     assert!(content.has_room_for_frame());
     content.app.as_mut().unwrap().push(Frame {
         id: 3,
@@ -113,8 +113,8 @@ fn handshake_packets_share_a_datagram_with_data() {
 }
 
 #[test]
-fn a_range_too_far_below_is_not_told_and_a_long_one_in_part() {
-    assert_eq!(tellable(100_000, (10, 20)), None);
-    assert_eq!(tellable(100_000, (10, 90_000)), Some((24_465, 90_000)));
-    assert_eq!(tellable(100_000, (80_000, 90_000)), Some((80_000, 90_000)));
+fn a_range_too_far_below_is_left_out_and_a_long_one_cut() {
+    assert_eq!(encodable(100_000, (10, 20)), None);
+    assert_eq!(encodable(100_000, (10, 90_000)), Some((24_465, 90_000)));
+    assert_eq!(encodable(100_000, (80_000, 90_000)), Some((80_000, 90_000)));
 }
