@@ -4,11 +4,9 @@
 //! TOML, JSON ──► Scenario ──► run ──► Outcome ──► folder of Parquet files, Arrow tables
 //! ```
 
-mod digest;
 mod manifest;
 mod outcome;
 mod run;
-mod scenario;
 mod stats;
 mod store;
 mod tables;
@@ -16,8 +14,7 @@ mod tables;
 pub use manifest::{Build, Manifest};
 pub use outcome::Outcome;
 pub use run::{RunOptions, run};
-pub use scenario::{Part, Scenario, ScenarioError, check_part, scenario_keys};
-pub use sojourn_sim::ConfigError;
+pub use sojourn_scenario::{ConfigError, Part, Scenario, ScenarioError, check_part, scenario_keys};
 pub use stats::{Bootstrap, Interval, StatsError};
 pub use store::ResultError;
 pub use tables::{Table, TableKind};

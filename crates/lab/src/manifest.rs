@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::scenario::Scenario;
+use sojourn_scenario::Scenario;
 
 /// What marks a folder as a result.
 const FORMAT: &str = "sojourn-result";

@@ -3,8 +3,8 @@
 use arrow_array::RecordBatch;
 
 use crate::manifest::Manifest;
-use crate::scenario::Scenario;
 use crate::tables::{TABLES, Table, TableKind, empty_batches};
+use sojourn_scenario::Scenario;
 
 /// The tables of a scenario's runs, and where they come from.
 #[derive(Clone, Debug)]

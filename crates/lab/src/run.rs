@@ -9,11 +9,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use sojourn_net::Instant;
-use sojourn_sim::{Config, ConfigError, Records};
+use sojourn_records::Records;
+use sojourn_scenario::plan::{Config, ConfigError};
 
 use crate::outcome::Outcome;
-use crate::scenario::Scenario;
 use crate::tables::{Cell, batches};
+use sojourn_scenario::Scenario;
 
 /// How a scenario is run; none of it changes the records.
 #[derive(Clone, Copy)]

@@ -14,10 +14,10 @@ use parquet::file::properties::WriterProperties;
 use serde_json::{Map, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::digest::hex;
 use crate::manifest::{Manifest, is_manifest};
 use crate::outcome::Outcome;
 use crate::tables::{Table, TableKind, empty_batches};
+use sojourn_scenario::digest::hex;
 
 const MANIFEST: &str = "manifest.json";
 

@@ -10,18 +10,33 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Members and what they may depend on, besides libraries from elsewhere.
-const EDGES: [(&str, &[&str]); 7] = [
+const EDGES: [(&str, &[&str]); 9] = [
     ("sojourn-net", &[]),
     ("sojourn-qdisc", &["sojourn-net"]),
     ("sojourn-transport", &["sojourn-net"]),
     ("sojourn-apps", &["sojourn-net", "sojourn-transport"]),
     (
-        "sojourn-sim",
+        "sojourn-scenario",
         &[
-            "sojourn-apps",
             "sojourn-net",
             "sojourn-qdisc",
             "sojourn-transport",
+            "sojourn-apps",
+        ],
+    ),
+    (
+        "sojourn-records",
+        &["sojourn-net", "sojourn-qdisc", "sojourn-apps"],
+    ),
+    (
+        "sojourn-sim",
+        &[
+            "sojourn-net",
+            "sojourn-qdisc",
+            "sojourn-transport",
+            "sojourn-apps",
+            "sojourn-scenario",
+            "sojourn-records",
         ],
     ),
     (
@@ -30,8 +45,9 @@ const EDGES: [(&str, &[&str]); 7] = [
             "sojourn-apps",
             "sojourn-net",
             "sojourn-qdisc",
+            "sojourn-scenario",
+            "sojourn-records",
             "sojourn-sim",
-            "sojourn-transport",
         ],
     ),
     (

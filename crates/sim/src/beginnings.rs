@@ -3,9 +3,9 @@
 use sojourn_transport::Flags;
 use sojourn_transport::quic::Datagram;
 
-use crate::config::{FlowConfig, Traffic};
 use crate::packet::{Kind, Packet};
-use crate::records::InitialLosses;
+use sojourn_records::InitialLosses;
+use sojourn_scenario::plan::{FlowConfig, Traffic};
 
 /// What queues drop of the beginnings of connections: one entry a flow of the configuration, then
 /// one a slot for connections of applications.

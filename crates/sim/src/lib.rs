@@ -11,29 +11,25 @@
 
 mod agenda;
 mod beginnings;
-mod config;
-mod histogram;
 mod host;
 mod line;
 mod link;
 mod medium;
 mod packet;
 mod probe;
-mod records;
 mod route;
 mod traced;
 mod world;
 
 pub use agenda::{Agenda, Event};
-pub use config::{
+pub use packet::Packet;
+pub use sojourn_records::{
+    AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, Histogram, InitialLosses,
+    LinkCounters, LinkRecord, LinkSample, Records, Signal, SignalRecord,
+};
+pub use sojourn_scenario::plan::{
     Change, Client, Config, ConfigError, Distribution, DriverLimit, Encapsulation, FlowConfig,
     GilbertElliott, Hop, Jitter, LineConfig, LinkConfig, Loss, Order, RadioConfig, Shaper, Sharing,
     Standard, Trace, Traffic,
-};
-pub use histogram::Histogram;
-pub use packet::Packet;
-pub use records::{
-    AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, InitialLosses, LinkCounters,
-    LinkRecord, LinkSample, Records, Signal, SignalRecord,
 };
 pub use world::run;

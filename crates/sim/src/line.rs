@@ -17,8 +17,8 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use sojourn_net::{Duration, Instant, Rng};
 
-use crate::config::{Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order};
 use crate::packet::{Owner, Packet};
+use sojourn_scenario::plan::{Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order};
 
 /// What is cut off the distributions, as the 16 bits of `netem`'s tables do.
 const FARTHEST: f64 = 4.0;
@@ -131,7 +131,7 @@ impl Line {
         let Some(jitter) = self.jitter else {
             return now + self.delay;
         };
-        let deviation = jitter.distribution.draw(&mut self.jitter_rng);
+        let deviation = draw(jitter.distribution, &mut self.jitter_rng);
         let by = jitter.spread.scaled(deviation.abs());
         if deviation < 0.0 {
             now + self.delay.saturating_sub(by)
@@ -185,15 +185,13 @@ impl Losses {
     }
 }
 
-impl Distribution {
-    /// A deviation in units of the spread.
-    fn draw(self, rng: &mut Rng) -> f64 {
-        match self {
-            Self::Uniform => 2.0 * rng.uniform() - 1.0,
-            Self::Normal => normal(rng),
-            Self::Pareto => pareto(rng),
-            Self::ParetoNormal => 0.25 * normal(rng) + 0.75 * pareto(rng),
-        }
+/// A deviation in units of the spread.
+fn draw(distribution: Distribution, rng: &mut Rng) -> f64 {
+    match distribution {
+        Distribution::Uniform => 2.0 * rng.uniform() - 1.0,
+        Distribution::Normal => normal(rng),
+        Distribution::Pareto => pareto(rng),
+        Distribution::ParetoNormal => 0.25 * normal(rng) + 0.75 * pareto(rng),
     }
 }
 
@@ -243,7 +241,7 @@ mod tests {
     fn drawn(distribution: Distribution) -> (f64, f64, f64, f64) {
         const DRAWS: u32 = 100_000;
         let mut rng = Rng::new(1);
-        let all: Vec<_> = (0..DRAWS).map(|_| distribution.draw(&mut rng)).collect();
+        let all: Vec<_> = (0..DRAWS).map(|_| draw(distribution, &mut rng)).collect();
         let n = f64::from(DRAWS);
         let mean = all.iter().sum::<f64>() / n;
         let square = all.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n;

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use sojourn_net::{Bytes, Duration, Instant, Packet as View, Rate};
 use sojourn_qdisc::{AnyQdisc, Qdisc};
 
-use crate::config::{Encapsulation, LinkConfig, Shaper, share};
 use crate::packet::{Owner, Packet};
 use crate::probe::Watch;
 use crate::traced::{Step, Traced};
+use sojourn_scenario::plan::{Encapsulation, LinkConfig, Shaper, share};
 
 /// A queue and the transmitter that drains it.
 #[derive(Debug)]

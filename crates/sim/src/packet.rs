@@ -4,7 +4,7 @@ use sojourn_net::{Bytes, Dscp, Ecn, FlowKey, Instant, Packet as View, TcpHeader,
 use sojourn_transport::quic::Datagram;
 use sojourn_transport::{Flags, Segment};
 
-use crate::config::Client;
+use sojourn_scenario::plan::Client;
 
 /// What a packet carries, and in which direction of its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,11 +4,11 @@ use sojourn_net::{Bytes, Duration, Instant, Packet as View};
 use sojourn_qdisc::{Backlog, DropReason, MarkReason, Observer, Qdisc};
 
 use crate::beginnings::Beginnings;
-use crate::config::Config;
-use crate::histogram::Histogram;
 use crate::link::{Link, Taken};
 use crate::packet::Packet;
-use crate::records::{LinkCounters, LinkRecord, LinkSample, Signal, SignalRecord};
+use sojourn_records::Histogram;
+use sojourn_records::{LinkCounters, LinkRecord, LinkSample, Signal, SignalRecord};
+use sojourn_scenario::plan::Config;
 
 /// Everything seen at one link.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl LinkProbe {
     }
 
     fn close_interval(&mut self) {
-        self.sampled = sum(&self.sampled, &self.interval);
+        self.sampled.add(&self.interval);
         self.interval = LinkCounters::default();
         self.sojourn_sum = 0;
         self.sojourn_max = Duration::ZERO;
@@ -89,17 +89,9 @@ impl LinkProbe {
         link: &Link,
         measured: (Instant, Instant),
     ) -> LinkRecord {
-        let all = sum(&self.sampled, &self.interval);
-        let totals = LinkCounters {
-            sent_packets: all.sent_packets - before.sent_packets,
-            sent_bytes: all.sent_bytes - before.sent_bytes,
-            drops_overlimit: all.drops_overlimit - before.drops_overlimit,
-            drops_aqm: all.drops_aqm - before.drops_aqm,
-            marks_aqm: all.marks_aqm - before.marks_aqm,
-            marks_ce_threshold: all.marks_ce_threshold - before.marks_ce_threshold,
-            lost_packets: all.lost_packets - before.lost_packets,
-            duplicated_packets: all.duplicated_packets - before.duplicated_packets,
-        };
+        let mut all = self.sampled;
+        all.add(&self.interval);
+        let totals = all.since(before);
         LinkRecord {
             name,
             series: self.series,
@@ -110,19 +102,6 @@ impl LinkProbe {
             driver: None,
             statistics: link.qdisc.statistics(),
         }
-    }
-}
-
-fn sum(a: &LinkCounters, b: &LinkCounters) -> LinkCounters {
-    LinkCounters {
-        sent_packets: a.sent_packets + b.sent_packets,
-        sent_bytes: a.sent_bytes + b.sent_bytes,
-        drops_overlimit: a.drops_overlimit + b.drops_overlimit,
-        drops_aqm: a.drops_aqm + b.drops_aqm,
-        marks_aqm: a.marks_aqm + b.marks_aqm,
-        marks_ce_threshold: a.marks_ce_threshold + b.marks_ce_threshold,
-        lost_packets: a.lost_packets + b.lost_packets,
-        duplicated_packets: a.duplicated_packets + b.duplicated_packets,
     }
 }
 

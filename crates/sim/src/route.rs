@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sojourn_net::Duration;
 
-use crate::config::{ConfigError, Hop};
+use sojourn_scenario::plan::{ConfigError, Hop};
 
 /// What a packet does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@
 
 use sojourn_net::{Bytes, Instant};
 
-use crate::config::Trace;
 use crate::packet::Packet;
+use sojourn_scenario::plan::Trace;
 
 /// Where a link stands in its trace.
 #[derive(Debug)]

@@ -5,10 +5,11 @@ use std::num::NonZeroUsize;
 use sojourn_apps::{AppKind, PingSample, Transaction};
 use sojourn_net::{Duration, Rng};
 use sojourn_qdisc::Statistic;
-use sojourn_sim::{
+use sojourn_records::{
     AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, Histogram, InitialLosses,
-    LinkCounters, LinkRecord, LinkSample, SignalRecord, Traffic,
+    LinkCounters, LinkRecord, LinkSample, SignalRecord,
 };
+use sojourn_scenario::plan::Traffic;
 
 use super::*;
 use crate::tables::TableKind;
@@ -125,7 +126,7 @@ fn invented(config: &Config) -> Records {
             at: Instant::from_millis(1),
             link: 0,
             flow: 1,
-            signal: sojourn_sim::Signal::Drop(sojourn_qdisc::DropReason::Aqm),
+            signal: sojourn_records::Signal::Drop(sojourn_qdisc::DropReason::Aqm),
         }],
         agenda_events: 1,
     }

@@ -3,7 +3,7 @@
 use arrow_array::RecordBatch;
 use sojourn_apps::{PlayerRecord, Transaction};
 use sojourn_net::Instant;
-use sojourn_sim::AppRecord;
+use sojourn_records::AppRecord;
 
 use super::flow::kind_name;
 use super::rows::Cell;

@@ -1,14 +1,13 @@
 //! What a flow did, in the numbers of the table `flows`.
 
 use sojourn_net::{Duration, Instant};
-use sojourn_sim::{
-    Config, FlowConfig, FlowCounters, FlowKind, FlowRecord, FlowSample, Histogram, Traffic,
-};
+use sojourn_records::{FlowCounters, FlowKind, FlowRecord, FlowSample, Histogram};
+use sojourn_scenario::plan::{Config, FlowConfig, Traffic};
 
 use super::ping::PingMetrics;
 use super::rows::{mbit_per_s, ms_of_nanos, ms_of_nanos_f64};
-use crate::scenario::FlowLabel;
 use crate::stats::mean;
+use sojourn_scenario::FlowLabel;
 
 /// One row of `flows`.
 #[derive(Clone, Debug)]

@@ -16,9 +16,10 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use sojourn_net::Duration;
-use sojourn_sim::{Config, Records};
+use sojourn_records::Records;
+use sojourn_scenario::plan::Config;
 
-use crate::scenario::Plan;
+use sojourn_scenario::Plan;
 
 pub(crate) use rows::{Cell, batches};
 

@@ -3,16 +3,17 @@
 use arrow_array::RecordBatch;
 use sojourn_net::{Duration, Instant};
 use sojourn_qdisc::{DropReason, MarkReason, Number};
-use sojourn_sim::{
-    Config, FlowKind, FlowRecord, FlowSample, Histogram, LinkCounters, LinkRecord, LinkSample,
-    Records, Signal,
+use sojourn_records::{
+    FlowKind, FlowRecord, FlowSample, Histogram, LinkCounters, LinkRecord, LinkSample, Records,
+    Signal,
 };
+use sojourn_scenario::plan::Config;
 
 use super::TABLES;
 use super::applications::{applications, transactions};
 use super::batch::Columns;
 use super::flow::{FlowRow, kind_name};
-use crate::scenario::Plan;
+use sojourn_scenario::Plan;
 
 /// One run of an arm.
 #[derive(Clone, Copy, Debug)]

@@ -4,8 +4,8 @@ use sojourn_apps::{App, AppConfig};
 use sojourn_net::{Instant, Rng};
 use sojourn_transport::{SenderParams, quic};
 
-use super::{blank, since};
-use crate::records::{AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, InitialLosses};
+use super::blank;
+use sojourn_records::{AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, InitialLosses};
 
 /// An application and what is recorded of it.
 #[derive(Debug)]
@@ -130,7 +130,7 @@ impl Application {
         FlowRecord {
             started: Some(self.started),
             initial_losses: self.losses,
-            totals: since(&self.counters(), &self.before),
+            totals: self.counters().since(&self.before),
             series: self.series,
             ..blank(FlowKind::App(self.config.kind()))
         }

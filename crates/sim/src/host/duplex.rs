@@ -10,7 +10,7 @@ use sojourn_transport::{Arrival, Receiver, Segment, Sender, SenderParams, State}
 
 use super::Hosts;
 use crate::packet::Kind;
-use crate::records::FlowCounters;
+use sojourn_records::FlowCounters;
 
 /// Both ends of a connection, and what its application wants to be told of.
 #[derive(Debug)]

@@ -14,13 +14,13 @@ use sojourn_net::{Dscp, Instant, Rng};
 use sojourn_transport::quic::{Datagram, Endpoint};
 use sojourn_transport::{Segment, SenderParams, Ticks, quic as transport};
 
-use crate::config::{FlowConfig, Traffic};
 use crate::packet::{Kind, Owner, Packet};
-use crate::records::{AppRecord, FlowCounters, FlowKind, FlowRecord, InitialLosses};
 pub(crate) use application::Application;
 pub(crate) use duplex::Duplex;
 use ping::Ping;
 pub(crate) use quic::{End, Quic};
+use sojourn_records::{AppRecord, FlowCounters, FlowKind, FlowRecord, InitialLosses};
+use sojourn_scenario::plan::{FlowConfig, Traffic};
 pub(crate) use talk::Talk;
 pub(crate) use tcp::Tcp;
 use udp::Udp;
@@ -308,32 +308,5 @@ fn blank(kind: FlowKind) -> FlowRecord {
         totals: FlowCounters::default(),
         one_way_delay: None,
         pings: Vec::new(),
-    }
-}
-
-impl FlowCounters {
-    pub(crate) const fn add(&mut self, more: &Self) {
-        self.delivered_bytes += more.delivered_bytes;
-        self.sent_packets += more.sent_packets;
-        self.received_packets += more.received_packets;
-        self.retransmits += more.retransmits;
-        self.timeouts += more.timeouts;
-        self.syn_retransmits += more.syn_retransmits;
-        self.rtt_samples += more.rtt_samples;
-        self.rtt_micros += more.rtt_micros;
-    }
-}
-
-/// What was counted after `before`.
-fn since(all: &FlowCounters, before: &FlowCounters) -> FlowCounters {
-    FlowCounters {
-        delivered_bytes: all.delivered_bytes - before.delivered_bytes,
-        sent_packets: all.sent_packets - before.sent_packets,
-        received_packets: all.received_packets - before.received_packets,
-        retransmits: all.retransmits - before.retransmits,
-        timeouts: all.timeouts - before.timeouts,
-        syn_retransmits: all.syn_retransmits - before.syn_retransmits,
-        rtt_samples: all.rtt_samples - before.rtt_samples,
-        rtt_micros: all.rtt_micros - before.rtt_micros,
     }
 }

@@ -5,7 +5,7 @@ use sojourn_net::{Bytes, Instant};
 
 use super::blank;
 use crate::packet::{Kind, Owner, Packet};
-use crate::records::{FlowCounters, FlowKind, FlowRecord};
+use sojourn_records::{FlowCounters, FlowKind, FlowRecord};
 
 /// Echo requests, and what is recorded of them.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use sojourn_net::Instant;
 use sojourn_transport::quic::{Datagram, Endpoint, Params, Role, State};
 
-use super::{blank, since};
-use crate::records::{FlowCounters, FlowKind, FlowRecord, FlowSample};
+use super::blank;
+use sojourn_records::{FlowCounters, FlowKind, FlowRecord, FlowSample};
 
 /// The stream that carries request and data.
 const STREAM: u16 = 0;
@@ -196,7 +196,7 @@ impl Quic {
             completed: self.completed,
             aborted: !self.stopped && self.has_given_up(),
             series,
-            totals: since(&all, &self.before),
+            totals: all.since(&self.before),
             ..blank(FlowKind::Quic)
         }
     }

@@ -5,7 +5,7 @@ use sojourn_net::Instant;
 use sojourn_transport::quic::{Datagram, Endpoint, Params, Role, State};
 
 use super::End;
-use crate::records::FlowCounters;
+use sojourn_records::FlowCounters;
 
 /// Both ends of a connection.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use sojourn_net::Instant;
 use sojourn_transport::{Arrival, Receiver, Segment, Sender, SenderParams, State};
 
-use super::{Hosts, blank, since};
-use crate::records::{FlowCounters, FlowKind, FlowRecord, FlowSample};
+use super::{Hosts, blank};
+use sojourn_records::{FlowCounters, FlowKind, FlowRecord, FlowSample};
 
 /// Both ends of a connection.
 #[derive(Debug)]
@@ -139,7 +139,7 @@ impl Tcp {
             completed: self.completed,
             aborted: !self.stopped && self.sender.state() == State::Aborted,
             series,
-            totals: since(&all, &self.before),
+            totals: all.since(&self.before),
             ..blank(FlowKind::Tcp)
         }
     }

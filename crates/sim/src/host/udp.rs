@@ -3,10 +3,9 @@
 use sojourn_apps::{Arrivals, UdpSource};
 use sojourn_net::Instant;
 
-use super::{blank, since};
-use crate::histogram::Histogram;
+use super::blank;
 use crate::packet::{Kind, Owner, Packet};
-use crate::records::{FlowCounters, FlowKind, FlowRecord, FlowSample};
+use sojourn_records::{FlowCounters, FlowKind, FlowRecord, FlowSample, Histogram};
 
 /// A source of datagrams, its receiver, and what is recorded of them.
 #[derive(Debug)]
@@ -87,7 +86,7 @@ impl Udp {
     pub(crate) fn record(self) -> FlowRecord {
         let totals = FlowCounters {
             received_packets: self.received_of_measured,
-            ..since(&self.counters(), &self.before)
+            ..self.counters().since(&self.before)
         };
         FlowRecord {
             started: Some(self.started),

@@ -3,10 +3,10 @@
 use sojourn_apps::{AppKind, Call, CallRecord, JitterBuffer};
 use sojourn_net::Instant;
 
-use super::{blank, since};
-use crate::histogram::Histogram;
+use super::blank;
 use crate::packet::{Kind, Owner, Packet};
-use crate::records::{FlowCounters, FlowKind, FlowRecord, FlowSample};
+use sojourn_records::Histogram;
+use sojourn_records::{FlowCounters, FlowKind, FlowRecord, FlowSample};
 
 /// A call, and what is recorded of it.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl Voip {
     pub(crate) fn record(self) -> FlowRecord {
         let totals = FlowCounters {
             received_packets: self.call.measured_arrivals() as u64,
-            ..since(&self.counters(), &self.before)
+            ..self.counters().since(&self.before)
         };
         FlowRecord {
             started: Some(self.started),

@@ -28,12 +28,12 @@ mod radio;
 
 use sojourn_net::{Duration, Instant, Rate, Rng};
 
-use crate::config::RadioConfig;
 use crate::packet::Packet;
 use edca::Class;
 use phy::{SIFS, acknowledgement};
 use radio::Aggregate;
 pub(crate) use radio::Radio;
+use sojourn_scenario::plan::RadioConfig;
 
 /// What the air is doing.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@
 
 use sojourn_net::{Bytes, Duration, Rate};
 
-use crate::config::Standard;
+use sojourn_scenario::plan::Standard;
 
 /// aSlotTime.
 pub(super) const SLOT: Duration = Duration::from_micros(9);
@@ -28,30 +28,28 @@ const SYMBOL_NANOS: u64 = 4_000;
 const MPDU: u64 = 26 + 16 + 8 + 4 - 14;
 const DELIMITER: u64 = 4;
 
-impl Standard {
-    const fn preamble(self) -> Duration {
-        match self {
-            Self::N => Duration::from_micros(36),
-            Self::Ac => Duration::from_micros(40),
-        }
+const fn preamble(standard: Standard) -> Duration {
+    match standard {
+        Standard::N => Duration::from_micros(36),
+        Standard::Ac => Duration::from_micros(40),
     }
+}
 
-    /// The largest A-MPDU.
-    pub(super) const fn most_bytes(self) -> u64 {
-        match self {
-            Self::N => 65_535,
-            Self::Ac => 1_048_575,
-        }
+/// The largest A-MPDU, in bytes.
+pub(super) const fn max_ampdu(standard: Standard) -> u64 {
+    match standard {
+        Standard::N => 65_535,
+        Standard::Ac => 1_048_575,
     }
+}
 
-    /// How long an A-MPDU of so many bytes takes at `rate`.
-    pub(super) fn aggregate(self, bytes: u64, rate: Rate) -> Duration {
-        let bits = 16 + 8 * bytes + 6;
-        // Bits of a symbol are bits per second times 4 µs; the rates of the standard leave none
-        // over, others lose less than a bit in a symbol.
-        let per_symbol = (rate.bits_per_sec() / 250_000).max(1);
-        self.preamble() + Duration::from_nanos(bits.div_ceil(per_symbol) * SYMBOL_NANOS)
-    }
+/// Airtime of an A-MPDU of `bytes` at `rate`.
+pub(super) fn airtime(standard: Standard, bytes: u64, rate: Rate) -> Duration {
+    let bits = 16 + 8 * bytes + 6;
+    // Bits per symbol are bits per second times 4 µs; the rates of the standard leave none
+    // over, others lose less than a bit per symbol.
+    let per_symbol = (rate.bits_per_sec() / 250_000).max(1);
+    preamble(standard) + Duration::from_nanos(bits.div_ceil(per_symbol) * SYMBOL_NANOS)
 }
 
 /// What a frame of this Ethernet size adds to an A-MPDU.
@@ -73,7 +71,7 @@ mod tests {
         // 1,554 B of MPDU, padded to 1,556, and a delimiter.
         assert_eq!(subframe(Bytes(1_514)), 1_560);
         // 260 bits a symbol at 65 Mbit/s: 12,502 bits are 49 symbols.
-        let single = Standard::N.aggregate(1_560, Rate::mbit(65));
+        let single = airtime(Standard::N, 1_560, Rate::mbit(65));
         assert_eq!(single, Duration::from_micros(36 + 49 * 4));
         assert_eq!(acknowledgement(), Duration::from_micros(48));
     }

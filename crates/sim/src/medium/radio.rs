@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use sojourn_net::{Bytes, Duration, Instant, Packet as View, Rate, Rng};
 
 use super::edca::{Class, Contender};
-use super::phy::{LONGEST, MOST_MPDUS, subframe};
-use crate::config::{Client, DriverLimit, RadioConfig, Sharing, Standard};
-use crate::histogram::Histogram;
+use super::phy::{LONGEST, MOST_MPDUS, airtime, max_ampdu, subframe};
 use crate::packet::Packet;
+use sojourn_records::Histogram;
+use sojourn_scenario::plan::{Client, DriverLimit, RadioConfig, Sharing, Standard};
 
 /// Airtime that a client may use in a round, if they share by it.
 const QUANTUM: Duration = Duration::from_micros(300);
@@ -138,9 +138,9 @@ impl Radio {
         let mut time = Duration::ZERO;
         for pkt in queue.iter().take(MOST_MPDUS) {
             let more = bytes + subframe(pkt.size());
-            let longer = self.standard.aggregate(more, rate);
+            let longer = airtime(self.standard, more, rate);
             // One goes whatever it takes: there is no smaller unit.
-            let fits = more <= self.standard.most_bytes()
+            let fits = more <= max_ampdu(self.standard)
                 && longer <= LONGEST
                 && room.is_none_or(|room| longer <= room);
             if packets > 0 && !fits {

@@ -3,9 +3,10 @@
 use sojourn_net::{Bytes, Packet as _};
 use sojourn_transport::Segment;
 
+use super::phy::airtime;
 use super::*;
-use crate::config::{DriverLimit, Sharing, Standard};
 use crate::packet::{Kind, Owner};
+use sojourn_scenario::plan::{DriverLimit, Sharing, Standard};
 
 const FRAME: Bytes = Bytes(1_514);
 
@@ -21,7 +22,7 @@ fn config(sharing: Sharing, stations: Vec<(u8, Rate)>) -> RadioConfig {
 
 /// A full-sized packet for client `number`.
 fn packet(number: u8) -> Packet {
-    let client = crate::config::Client {
+    let client = sojourn_scenario::plan::Client {
         number,
         receives: true,
     };
@@ -131,7 +132,7 @@ fn a_single_radio_sends_what_its_times_add_up_to() {
     let end = Duration::from_secs(10);
     let delivered = saturated(&mut medium, &[1], 100, Instant::ZERO + end);
     // 28 subframes of 1,560 B at 65 Mbit/s fill 5.484 ms: 36 µs and 1,345 symbols.
-    let aggregate = Standard::N.aggregate(28 * 1_560, Rate::mbit(65));
+    let aggregate = airtime(Standard::N, 28 * 1_560, Rate::mbit(65));
     assert_eq!(aggregate, Duration::from_micros(36 + 1_345 * 4));
     // AIFS is 43 µs, the mean backoff 7.5 slots, the acknowledgement 48 µs.
     let cycle = aggregate.as_nanos() + 43_000 + 67_500 + 48_000;

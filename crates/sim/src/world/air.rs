@@ -7,7 +7,7 @@ use super::World;
 use crate::agenda::Event;
 use crate::link::{Link, Taken};
 use crate::medium::Medium;
-use crate::records::LinkRecord;
+use sojourn_records::LinkRecord;
 
 impl World<'_> {
     /// The media that links name; returns how many there are.

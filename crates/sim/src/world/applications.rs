@@ -333,7 +333,7 @@ impl World<'_> {
         if let Gather::Totals = what {
             for flow in &mut *flows {
                 if let Source::App(application) = &mut flow.source {
-                    application.under_way = crate::records::FlowCounters::default();
+                    application.under_way = sojourn_records::FlowCounters::default();
                 }
             }
         }

@@ -17,15 +17,15 @@ use sojourn_transport::Ticks;
 use applications::{Applications, Gather};
 
 use crate::agenda::{Agenda, Event, MAX_INDEX};
-use crate::config::{Config, ConfigError};
 use crate::host::{Flow, Hosts, Outbox};
 use crate::line::Line;
 use crate::link::{Link, Wire};
 use crate::medium::{Medium, Sent};
 use crate::packet::{Owner, Packet};
 use crate::probe::{LinkProbe, Seen};
-use crate::records::{FlowKind, LinkCounters, Records};
 use crate::route::{Routes, Step};
+use sojourn_records::{FlowKind, LinkCounters, Records};
+use sojourn_scenario::plan::{Config, ConfigError};
 
 /// The largest granularity of the timer wheel: two hosts' tick counters differ by less, as far
 /// as any timer can tell.

@@ -1,0 +1,74 @@
+//! Counters that grow from zero: declared once, added and subtracted field by field.
+
+/// Declares a struct of `u64` counters with `add` and `since`.
+macro_rules! counters {
+    (
+        $(#[$doc:meta])*
+        pub struct $name:ident {
+            $($(#[$field_doc:meta])* $field:ident,)*
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: u64,)*
+        }
+
+        impl $name {
+            /// Adds each counter of `more`.
+            pub const fn add(&mut self, more: &Self) {
+                $(self.$field += more.$field;)*
+            }
+
+            /// What was counted after `before`, an earlier state of the same counters.
+            #[must_use]
+            pub const fn since(&self, before: &Self) -> Self {
+                Self { $($field: self.$field - before.$field,)* }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Packets counted at a link.
+    pub struct LinkCounters {
+        /// Packets sent.
+        sent_packets,
+        /// Bytes sent, without the link's overhead.
+        sent_bytes,
+        /// Drops for want of room.
+        drops_overlimit,
+        /// Drops chosen by the AQM.
+        drops_aqm,
+        /// Marks chosen by the AQM.
+        marks_aqm,
+        /// Marks at the shallow threshold.
+        marks_ce_threshold,
+        /// Packets lost on the wire, after they were sent.
+        lost_packets,
+        /// Packets that the wire delivered twice.
+        duplicated_packets,
+    }
+}
+
+counters! {
+    /// What was counted of a flow.
+    pub struct FlowCounters {
+        /// Payload handed to the receiving application: no headers, no duplicates.
+        delivered_bytes,
+        /// Data packets sent, retransmissions included.
+        sent_packets,
+        /// Data packets that reached the receiver, duplicates included.
+        received_packets,
+        /// Retransmitted segments; of QUIC, packets with data that was sent before.
+        retransmits,
+        /// Retransmission time-outs; of QUIC, probe time-outs of the sender of data.
+        timeouts,
+        /// Retransmitted SYNs; of QUIC, packets with a part of the handshake that was sent before.
+        syn_retransmits,
+        /// Acknowledgements that told a round-trip time: of data sent once, acknowledged in order.
+        rtt_samples,
+        /// Sum of these times, each from the newest of that data, in µs.
+        rtt_micros,
+    }
+}

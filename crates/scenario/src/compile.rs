@@ -1,0 +1,108 @@
+//! From a variant of a scenario to the plan of one run.
+
+use crate::plan::{Config, FlowConfig, FlowLabel, Hop, Plan};
+use sojourn_net::{Duration, Rng};
+
+use crate::link::Link;
+use crate::model::{Block, Direction, Spec, Way};
+
+/// The run of `spec` that is number `replication`; all variants of one number share their seed.
+pub(crate) fn plan(spec: &Spec, replication: u32) -> Plan {
+    let mut config = Config {
+        seed: seed(spec.seed, replication),
+        duration: spec.duration,
+        measure_from: spec.warmup,
+        sample: spec.sample,
+        links: spec.links.iter().map(Link::config).collect(),
+        flows: Vec::new(),
+        keep_events: spec.keep_events,
+    };
+    let amounts = Rng::new(config.seed).fork("amount");
+    let mut flows = Vec::new();
+    for block in &spec.traffic {
+        for n in 0..block.count {
+            let rtt = block.flow_rtt(n, spec.rtt);
+            let own = amounts.fork(&block.flow_name(n));
+            config.flows.push(flow(block, n, rtt, &spec.links, own));
+            flows.push(FlowLabel {
+                group: block.name.clone(),
+                direction: match block.way {
+                    Way::Direction(direction) => Some(direction.name()),
+                    Way::Path { .. } => None,
+                },
+                rtt,
+            });
+        }
+    }
+    Plan { config, flows }
+}
+
+/// Where in `spec` stands what the simulator calls `place`.
+pub(crate) fn place_of(spec: &Spec, place: &str) -> String {
+    let numbered = |list: &str| {
+        let (n, key) = place.strip_prefix(list)?.split_once("].")?;
+        Some((n.parse::<u32>().ok()?, key))
+    };
+    if let Some((mut n, key)) = numbered("flows[") {
+        for (at, block) in spec.traffic.iter().enumerate() {
+            if n < block.count {
+                let key = match (key, &block.way) {
+                    ("forward" | "reverse", Way::Direction(_)) => "direction",
+                    ("forward", _) => "path",
+                    ("reverse", _) => "return",
+                    (key, _) => key,
+                };
+                return format!("traffic[{at}].{key}");
+            }
+            n -= block.count;
+        }
+    }
+    let link = numbered("links[").and_then(|(n, key)| Some((spec.links.get(n as usize)?, key)));
+    link.map_or_else(
+        || place.to_owned(),
+        |(link, key)| format!("links.{}.{key}", link.name),
+    )
+}
+
+/// Named, not added: replication 1 of seed 1 is not replication 0 of seed 2.
+fn seed(seed: i64, replication: u32) -> u64 {
+    Rng::new(seed.unsigned_abs())
+        .fork(&format!("replication/{replication}"))
+        .next_u64()
+}
+
+/// Flow number `n` of `block`; from `rng` comes how much it transfers.
+fn flow(block: &Block, n: u32, rtt: Duration, links: &[Link], rng: Rng) -> FlowConfig {
+    let (forward, reverse) = hops(&block.way, rtt, links);
+    FlowConfig {
+        name: block.flow_name(n),
+        forward,
+        reverse,
+        start: block.start,
+        start_jitter: block.start_jitter,
+        stop: block.stop,
+        dscp: block.dscp,
+        client: block.client(),
+        traffic: block.kind.plan(rng),
+    }
+}
+
+/// The way of the data and the way back.
+///
+/// The near host sits at the links: what it sends passes them first, what it gets passes them
+/// last. Paths are those of a sender at the links too.
+fn hops(way: &Way, rtt: Duration, links: &[Link]) -> (Vec<Hop>, Vec<Hop>) {
+    let there = Duration::from_nanos(rtt.as_nanos() / 2);
+    let back = Duration::from_nanos(rtt.as_nanos() - there.as_nanos());
+    let through = |name: &str| links.iter().position(|l| l.name == name).map(Hop::Link);
+    let all = |names: &[String]| -> Vec<_> { names.iter().filter_map(|n| through(n)).collect() };
+    let sent = |links: Vec<Hop>, delay| links.into_iter().chain([Hop::Delay(delay)]).collect();
+    let received = |delay, links: Vec<Hop>| [Hop::Delay(delay)].into_iter().chain(links).collect();
+    let up = || through(Direction::Up.name()).into_iter().collect();
+    let down = || through(Direction::Down.name()).into_iter().collect();
+    match way {
+        Way::Direction(Direction::Up) => (sent(up(), there), received(back, down())),
+        Way::Direction(Direction::Down) => (received(there, down()), sent(up(), back)),
+        Way::Path { path, back: names } => (sent(all(path), there), received(back, all(names))),
+    }
+}

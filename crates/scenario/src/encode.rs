@@ -1,0 +1,146 @@
+//! From a scenario back to a tree of values: every key, in canonical units.
+//!
+//! What is inherited stays absent (an `rtt` that a block does not name), so that an arm which
+//! sets the common value still reaches it.
+
+use sojourn_apps::Amount;
+use sojourn_net::{Bytes, Dscp, Duration};
+
+use crate::amount;
+use crate::model::{Arm, Block, Rtt, Spec, Way};
+use crate::value::{Node, Table, Value};
+
+/// The canonical tree.
+pub(crate) fn spec(spec: &Spec) -> Node {
+    let mut table = without_arms(spec);
+    if !spec.arms.is_empty() {
+        let arms = spec.arms.iter().map(arm).collect();
+        table.insert("arms".to_owned(), Value::List(arms).into());
+    }
+    Value::Table(table).into()
+}
+
+/// The canonical tree of the scenario that the arms begin from.
+pub(crate) fn without_arms(spec: &Spec) -> Table {
+    let links = spec.links.iter().map(|l| (l.name.clone(), l.node()));
+    let mut top = table([
+        ("name", spec.name.as_str().into()),
+        ("duration", time(spec.duration)),
+        ("warmup", time(spec.warmup)),
+        ("replications", spec.replications.into()),
+        ("seed", Value::Int(spec.seed).into()),
+        ("sample", time(spec.sample)),
+        ("rtt", time(spec.rtt)),
+        ("keep_events", spec.keep_events.into()),
+        ("links", Value::Table(links.collect()).into()),
+        ("traffic", list(&spec.traffic, block)),
+    ]);
+    let pages = spec.pages.iter();
+    let pages: Table = pages
+        .map(|(name, page)| (name.clone(), page.tree.clone()))
+        .collect();
+    let any = !pages.is_empty();
+    insert(&mut top, "pages", any.then(|| Value::Table(pages).into()));
+    top
+}
+
+fn block(block: &Block) -> Node {
+    let mut fields = table([
+        ("type", block.kind.name().into()),
+        ("name", block.name.as_str().into()),
+        ("count", block.count.into()),
+        ("start", time(block.start)),
+        ("start_jitter", time(block.start_jitter)),
+    ]);
+    match &block.way {
+        Way::Direction(direction) => {
+            insert(&mut fields, "direction", Some(direction.name().into()));
+        }
+        Way::Path { path, back } => {
+            let names = |names: &Vec<String>| list(names, |name| name.as_str().into());
+            insert(&mut fields, "path", Some(names(path)));
+            insert(&mut fields, "return", Some(names(back)));
+        }
+    }
+    insert(&mut fields, "stop", block.stop.map(time));
+    let rtt = match &block.rtt {
+        Rtt::Common => None,
+        Rtt::Own(rtt) => Some(time(*rtt)),
+        Rtt::Each(rtts) => Some(list(rtts, |rtt| time(*rtt))),
+    };
+    insert(&mut fields, "rtt", rtt);
+    let classed = block.dscp != Dscp::DEFAULT;
+    insert(
+        &mut fields,
+        "dscp",
+        classed.then(|| block.dscp.to_string().into()),
+    );
+    insert(&mut fields, "host", block.host.map(|n| u32::from(n).into()));
+    block.kind.write(&mut fields);
+    Value::Table(fields).into()
+}
+
+pub(crate) fn amount(amount: Amount) -> Node {
+    let named = amount::name(amount).map(|name| ("distribution", name.into()));
+    let fields: Vec<(&str, Node)> = match amount {
+        Amount::Fixed(bytes) => return size(bytes),
+        Amount::Lognormal { median, sigma } => {
+            vec![
+                ("median", size(median)),
+                ("sigma", Value::Float(sigma).into()),
+            ]
+        }
+        Amount::Exponential { mean } => vec![("mean", size(mean))],
+        Amount::Pareto { least, shape } => {
+            vec![
+                ("least", size(least)),
+                ("shape", Value::Float(shape).into()),
+            ]
+        }
+    };
+    let all = named.into_iter().chain(fields);
+    Value::Table(all.map(|(key, node)| (key.to_owned(), node)).collect()).into()
+}
+
+fn arm(arm: &Arm) -> Node {
+    Value::Table(table([
+        ("name", arm.name.as_str().into()),
+        (
+            "set",
+            Value::Table(arm.set.iter().cloned().collect()).into(),
+        ),
+    ]))
+    .into()
+}
+
+pub(crate) fn table<const N: usize>(fields: [(&str, Node); N]) -> Table {
+    fields.map(|(key, node)| (key.to_owned(), node)).into()
+}
+
+pub(crate) fn insert(fields: &mut Table, key: &str, node: Option<Node>) {
+    if let Some(node) = node {
+        fields.insert(key.to_owned(), node);
+    }
+}
+
+pub(crate) fn list<T>(items: &[T], encode: impl Fn(&T) -> Node) -> Node {
+    Value::List(items.iter().map(encode).collect()).into()
+}
+
+pub(crate) fn time(time: Duration) -> Node {
+    time_text(time).into()
+}
+
+pub(crate) fn size(size: Bytes) -> Node {
+    format!("{}b", size.0).into()
+}
+
+/// `70s`, `50ms`, `12500us`: the largest unit that leaves a whole number.
+pub(crate) fn time_text(time: Duration) -> String {
+    match time.as_nanos() {
+        ns if ns % 1_000_000_000 == 0 => format!("{}s", ns / 1_000_000_000),
+        ns if ns % 1_000_000 == 0 => format!("{}ms", ns / 1_000_000),
+        ns if ns % 1_000 == 0 => format!("{}us", ns / 1_000),
+        ns => format!("{ns}ns"),
+    }
+}

@@ -1,0 +1,35 @@
+//! Scenarios: what to run, as data, and the plan of each run.
+//!
+//! One schema serves TOML files, JSON and Python. A scenario names links, traffic and, where
+//! variants are compared, *arms*: sets of keys that differ. Replication `k` of every arm runs
+//! under the same seed, so that the arms see the same random draws.
+//!
+//! ```text
+//! TOML, JSON ──► tree of values ──► Scenario ──► Plan of one run (arm, replication)
+//! ```
+//!
+//! Nothing here knows what runs a plan.
+
+mod amount;
+mod arms;
+mod compile;
+mod decode;
+pub mod digest;
+mod encode;
+mod error;
+mod link;
+mod model;
+mod page;
+mod part;
+mod place;
+pub mod plan;
+mod scenario;
+mod text;
+mod traffic;
+mod value;
+mod wait;
+
+pub use error::ScenarioError;
+pub use part::{Part, check_part};
+pub use plan::{Config, ConfigError, FlowLabel, Plan};
+pub use scenario::{Scenario, scenario_keys};

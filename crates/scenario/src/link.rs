@@ -1,0 +1,184 @@
+//! Links: reading `[links.<name>]`, writing it back, and what the simulator makes of it.
+
+mod changes;
+mod layer;
+mod line;
+mod medium;
+mod trace;
+
+use crate::plan::{Change, LinkConfig, RadioConfig, Shaper};
+use sojourn_net::{Bytes, Duration, Rate};
+use sojourn_qdisc::QdiscSpec;
+
+use crate::decode::qdisc;
+use crate::encode::{insert, size, table, time};
+use crate::error::ScenarioError;
+use crate::place::{Fields, Place};
+use crate::value::{Node, Value};
+use layer::Layer;
+use line::Line;
+use trace::Traced;
+pub(crate) use trace::embed;
+
+pub(super) const KEYS: [&str; 13] = [
+    "rate",
+    "trace",
+    "qdisc",
+    "delay",
+    "overhead",
+    "mpu",
+    "framing",
+    "burst",
+    "loss",
+    "duplicate",
+    "jitter",
+    "changes",
+    "medium",
+];
+
+/// An idle link may gather this much credit; beyond, a bucket is no shaper.
+const LARGEST_BURST: u64 = 1 << 30;
+
+/// A bottleneck.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
+    pub(crate) name: String,
+    pace: Pace,
+    pub(crate) qdisc: QdiscSpec,
+    delay: Duration,
+    layer: Layer,
+    burst: Option<Burst>,
+    line: Line,
+    changes: Vec<Change>,
+    radio: Option<RadioConfig>,
+}
+
+/// How fast a link is.
+#[derive(Clone, Debug)]
+enum Pace {
+    Rate(Rate),
+    Trace(Traced),
+}
+
+/// The bucket of a link that is a shaper and no wire.
+#[derive(Clone, Copy, Debug)]
+enum Burst {
+    /// What `tc` gives an `htb` class under a 1000 Hz clock: 1 ms of the rate and 1600 B.
+    Htb,
+    /// This much.
+    Bytes(Bytes),
+}
+
+impl Burst {
+    fn bytes(self, rate: Rate) -> Bytes {
+        match self {
+            Self::Htb => rate.carries(Duration::from_millis(1)) + Bytes(1_600),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+/// Reads all links.
+pub(crate) fn read(top: &Fields<'_>) -> Result<Vec<Link>, ScenarioError> {
+    let example = "{ up = { rate = \"10mbit\", qdisc = \"fq_codel\" } }";
+    let place = top.need("links", example)?;
+    let links: Vec<_> = place
+        .open_table()?
+        .all()
+        .map(|(name, place)| Link::read(name, &place))
+        .collect::<Result<_, _>>()?;
+    if links.is_empty() {
+        return Err(place.fail(format!("at least one link is needed, such as {example}")));
+    }
+    Ok(links)
+}
+
+impl Link {
+    fn read(name: &str, place: &Place<'_>) -> Result<Self, ScenarioError> {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if name.is_empty() || name.len() > 64 || !name.chars().all(allowed) {
+            let rule = "the name of a link is 1 to 64 of the characters a-z, A-Z, 0-9, _ and -";
+            return Err(place.fail(rule));
+        }
+        let fields = place.fields(&KEYS)?;
+        let speed = Pace::read(&fields)?;
+        Ok(Self {
+            name: name.to_owned(),
+            qdisc: qdisc(&fields.need("qdisc", "\"fq_codel\"")?)?,
+            delay: fields.or("delay", Duration::ZERO, Place::time)?,
+            layer: Layer::read(&fields, matches!(speed, Pace::Trace(_)))?,
+            pace: speed,
+            burst: fields.option("burst", |p| match &p.node.value {
+                Value::Text(text) if text == "htb" => Ok(Burst::Htb),
+                _ => p.size(1, LARGEST_BURST).map(Burst::Bytes),
+            })?,
+            line: Line::read(&fields)?,
+            changes: fields.or("changes", Vec::new(), changes::read)?,
+            radio: fields.option("medium", medium::read)?,
+        })
+    }
+
+    /// Its canonical table.
+    pub(crate) fn node(&self) -> Node {
+        let mut fields = table([
+            self.pace.entry(),
+            ("qdisc", self.qdisc.to_string().into()),
+            ("delay", time(self.delay)),
+        ]);
+        self.layer.write(&mut fields);
+        let burst = self.burst.map(|burst| match burst {
+            Burst::Htb => "htb".into(),
+            Burst::Bytes(bytes) => size(bytes),
+        });
+        insert(&mut fields, "burst", burst);
+        self.line.write(&mut fields);
+        if !self.changes.is_empty() {
+            insert(&mut fields, "changes", Some(changes::node(&self.changes)));
+        }
+        insert(&mut fields, "medium", self.radio.as_ref().map(medium::node));
+        Value::Table(fields).into()
+    }
+
+    /// What the simulator calls it.
+    pub(crate) fn config(&self) -> LinkConfig {
+        let (rate, trace) = match &self.pace {
+            Pace::Rate(rate) => (*rate, None),
+            Pace::Trace(traced) => (traced.trace.mean_rate(), Some(traced.trace.clone())),
+        };
+        LinkConfig {
+            shaper: self.burst.map_or(Shaper::Serial, |burst| Shaper::Bucket {
+                burst: burst.bytes(rate),
+            }),
+            encapsulation: self.layer.encapsulation(),
+            delay: self.delay,
+            line: self.line.config(),
+            changes: self.changes.clone(),
+            trace,
+            radio: self.radio.clone(),
+            ..LinkConfig::new(self.name.clone(), rate, self.qdisc.clone())
+        }
+    }
+}
+
+impl Pace {
+    fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
+        let Some(trace) = fields.get("trace") else {
+            let rate = fields.need("rate", "\"10mbit\"")?.rate()?;
+            return Ok(Self::Rate(rate));
+        };
+        for key in ["rate", "burst"] {
+            if let Some(place) = fields.get(key) {
+                let rule = format!("a link with a trace has no {key} of its own");
+                return Err(place.fail(rule));
+            }
+        }
+        Traced::read(&trace).map(Self::Trace)
+    }
+
+    fn entry(&self) -> (&'static str, Node) {
+        match self {
+            Self::Rate(rate) => ("rate", rate.to_string().into()),
+            Self::Trace(traced) => ("trace", traced.node()),
+        }
+    }
+}

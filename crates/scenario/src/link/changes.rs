@@ -1,0 +1,55 @@
+//! What becomes of a link later: `changes`.
+
+use crate::plan::Change;
+use sojourn_net::Duration;
+
+use crate::encode::{insert, list, table, time};
+use crate::error::ScenarioError;
+use crate::place::Place;
+use crate::value::{Node, Value};
+
+const KEYS: [&str; 3] = ["at", "rate", "delay"];
+
+/// Reads the list, in which each comes after the one before.
+pub(super) fn read(place: &Place<'_>) -> Result<Vec<Change>, ScenarioError> {
+    let mut before = Duration::ZERO;
+    let mut changes = Vec::new();
+    let places = place.list()?;
+    if places.is_empty() {
+        return Err(place.fail("at least one change is needed, or none of this"));
+    }
+    for place in places {
+        let fields = place.fields(&KEYS)?;
+        let at_place = fields.need("at", "\"10s\"")?;
+        let at = at_place.positive_time()?;
+        if at <= before {
+            let rule = format!(
+                "{} does not come after the change before it",
+                at_place.node.shown()
+            );
+            return Err(at_place.fail(rule));
+        }
+        before = at;
+        let (rate, delay) = (
+            fields.option("rate", Place::rate)?,
+            fields.option("delay", Place::time)?,
+        );
+        if rate.is_none() && delay.is_none() {
+            let rule = "nothing changes; give rate = \"5mbit\", delay = \"20ms\" or both";
+            return Err(place.fail(rule));
+        }
+        changes.push(Change { at, rate, delay });
+    }
+    Ok(changes)
+}
+
+/// The list as it is written.
+pub(super) fn node(changes: &[Change]) -> Node {
+    list(changes, |change| {
+        let mut fields = table([("at", time(change.at))]);
+        let rate = change.rate.map(|rate| rate.to_string().into());
+        insert(&mut fields, "rate", rate);
+        insert(&mut fields, "delay", change.delay.map(time));
+        Value::Table(fields).into()
+    })
+}

@@ -1,0 +1,124 @@
+//! What befalls packets behind a link: `loss`, `duplicate` and `jitter`.
+
+use crate::decode::choice;
+use crate::encode::{insert, table, time};
+use crate::error::ScenarioError;
+use crate::place::{Fields, Place};
+use crate::plan::{Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order};
+use crate::value::{Node, Table, Value};
+
+const CHAIN: &str = "gilbert-elliott";
+const CHAIN_KEYS: [&str; 5] = ["model", "to_bad", "to_good", "in_bad", "in_good"];
+const JITTER_KEYS: [&str; 3] = ["spread", "distribution", "order"];
+
+/// The wire behind a link; shares are percentages, as they were written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    loss: Loss,
+    duplicate: f64,
+    jitter: Option<Jitter>,
+}
+
+impl Line {
+    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
+        Ok(Self {
+            loss: fields.or("loss", Loss::None, read_loss)?,
+            duplicate: fields.or("duplicate", 0.0, Place::percent)?,
+            jitter: fields.option("jitter", read_jitter)?,
+        })
+    }
+
+    pub(super) fn write(&self, fields: &mut Table) {
+        let loss = match self.loss {
+            Loss::None => None,
+            Loss::Random(share) => Some(percent(share)),
+            Loss::GilbertElliott(chain) => Some(
+                Value::Table(table([
+                    ("model", CHAIN.into()),
+                    ("to_bad", percent(chain.to_bad)),
+                    ("to_good", percent(chain.to_good)),
+                    ("in_bad", percent(chain.in_bad)),
+                    ("in_good", percent(chain.in_good)),
+                ]))
+                .into(),
+            ),
+        };
+        insert(fields, "loss", loss);
+        let twice = (self.duplicate > 0.0).then(|| percent(self.duplicate));
+        insert(fields, "duplicate", twice);
+        let jitter = self.jitter.map(|jitter| {
+            Value::Table(table([
+                ("spread", time(jitter.spread)),
+                ("distribution", jitter.distribution.name().into()),
+                ("order", jitter.order.name().into()),
+            ]))
+            .into()
+        });
+        insert(fields, "jitter", jitter);
+    }
+
+    pub(super) fn config(&self) -> LineConfig {
+        LineConfig {
+            loss: match self.loss {
+                Loss::None => Loss::None,
+                Loss::Random(share) => Loss::Random(share / 100.0),
+                Loss::GilbertElliott(chain) => Loss::GilbertElliott(GilbertElliott {
+                    to_bad: chain.to_bad / 100.0,
+                    to_good: chain.to_good / 100.0,
+                    in_bad: chain.in_bad / 100.0,
+                    in_good: chain.in_good / 100.0,
+                }),
+            },
+            duplicate: self.duplicate / 100.0,
+            jitter: self.jitter,
+        }
+    }
+}
+
+/// A share of all packets, or a table that names a model.
+fn read_loss(place: &Place<'_>) -> Result<Loss, ScenarioError> {
+    if !matches!(place.node.value, Value::Table(_)) {
+        return place.percent().map(|share| match share {
+            share if share > 0.0 => Loss::Random(share),
+            _ => Loss::None,
+        });
+    }
+    let fields = place.fields(&CHAIN_KEYS)?;
+    let model = fields.need("model", "\"gilbert-elliott\"")?;
+    choice(&model, "a model of loss", &[CHAIN])?;
+    Ok(Loss::GilbertElliott(GilbertElliott {
+        to_bad: fields.need("to_bad", "\"1%\"")?.percent()?,
+        to_good: fields.need("to_good", "\"25%\"")?.percent()?,
+        in_bad: fields.or("in_bad", 100.0, Place::percent)?,
+        in_good: fields.or("in_good", 0.0, Place::percent)?,
+    }))
+}
+
+/// A time, or a table.
+fn read_jitter(place: &Place<'_>) -> Result<Jitter, ScenarioError> {
+    let plain = |spread| Jitter {
+        spread,
+        distribution: Distribution::Uniform,
+        order: Order::Kept,
+    };
+    if !matches!(place.node.value, Value::Table(_)) {
+        return place.positive_time().map(plain);
+    }
+    let fields = place.fields(&JITTER_KEYS)?;
+    let distributions = Distribution::ALL.map(Distribution::name);
+    let orders = Order::ALL.map(Order::name);
+    let jitter = plain(fields.need("spread", "\"5ms\"")?.positive_time()?);
+    Ok(Jitter {
+        distribution: fields.or("distribution", jitter.distribution, |p| {
+            choice(p, "a distribution", &distributions).map(|n| Distribution::ALL[n])
+        })?,
+        order: fields.or("order", jitter.order, |p| {
+            choice(p, "an order", &orders).map(|n| Order::ALL[n])
+        })?,
+        ..jitter
+    })
+}
+
+fn percent(share: f64) -> Node {
+    format!("{share}%").into()
+}

@@ -1,0 +1,94 @@
+//! Wireless links: `medium`.
+
+use crate::plan::{Client, DriverLimit, RadioConfig, Sharing, Standard};
+use sojourn_net::Rate;
+
+use crate::decode::choice;
+use crate::encode::{insert, list, table, time};
+use crate::error::ScenarioError;
+use crate::place::Place;
+use crate::value::{Node, Value};
+
+const KEYS: [&str; 6] = ["type", "name", "standard", "driver", "stations", "sharing"];
+const STATION_KEYS: [&str; 2] = ["host", "rate"];
+const TYPES: [&str; 1] = ["wifi"];
+
+/// Packets that drivers held before their queues were limited.
+const USUAL: DriverLimit = DriverLimit::Packets(1_000);
+const MOST_PACKETS: u32 = 1_000_000;
+
+/// Reads the table.
+pub(super) fn read(place: &Place<'_>) -> Result<RadioConfig, ScenarioError> {
+    let fields = place.fields(&KEYS)?;
+    let kind = fields.need("type", "\"wifi\"")?;
+    choice(&kind, "a medium", &TYPES)?;
+    let standards = Standard::ALL.map(Standard::name);
+    let sharings = Sharing::ALL.map(Sharing::name);
+    Ok(RadioConfig {
+        medium: fields.or("name", "air".to_owned(), Place::name)?,
+        standard: fields.or("standard", Standard::N, |p| {
+            choice(p, "a standard", &standards).map(|n| Standard::ALL[n])
+        })?,
+        driver: fields.or("driver", USUAL, driver)?,
+        stations: fields.or("stations", Vec::new(), stations)?,
+        sharing: fields.or("sharing", Sharing::Turns, |p| {
+            choice(p, "a way to share", &sharings).map(|n| Sharing::ALL[n])
+        })?,
+    })
+}
+
+/// `1000p`, or a time on the air.
+fn driver(place: &Place<'_>) -> Result<DriverLimit, ScenarioError> {
+    let packets = match &place.node.value {
+        Value::Text(text) => text.trim().strip_suffix('p').map(str::parse::<u32>),
+        _ => None,
+    };
+    match packets {
+        Some(Ok(n)) if (1..=MOST_PACKETS).contains(&n) => Ok(DriverLimit::Packets(n)),
+        Some(_) => Err(place.fail(format!(
+            "{} is out of range: 1p to {MOST_PACKETS}p, or a time on the air such as \"5ms\"",
+            place.node.shown()
+        ))),
+        None => place.positive_time().map(DriverLimit::Airtime),
+    }
+}
+
+fn stations(place: &Place<'_>) -> Result<Vec<(u8, Rate)>, ScenarioError> {
+    let mut stations: Vec<(u8, Rate)> = Vec::new();
+    for place in place.list()? {
+        let fields = place.fields(&STATION_KEYS)?;
+        let host = fields.need("host", "1")?;
+        let number = host.count(0, Client::MOST.into())?;
+        let number = u8::try_from(number).map_err(|_| host.fail("is out of range"))?;
+        if stations.iter().any(|&(known, _)| known == number) {
+            return Err(host.fail(format!("host {number} is there already")));
+        }
+        stations.push((number, fields.need("rate", "\"6500kbit\"")?.rate()?));
+    }
+    Ok(stations)
+}
+
+/// The table as it is written.
+pub(super) fn node(radio: &RadioConfig) -> Node {
+    let driver = match radio.driver {
+        DriverLimit::Packets(n) => format!("{n}p").into(),
+        DriverLimit::Airtime(limit) => time(limit),
+    };
+    let mut fields = table([
+        ("type", TYPES[0].into()),
+        ("name", radio.medium.as_str().into()),
+        ("standard", radio.standard.name().into()),
+        ("driver", driver),
+        ("sharing", radio.sharing.name().into()),
+    ]);
+    let stations = list(&radio.stations, |&(host, rate)| {
+        Value::Table(table([
+            ("host", u32::from(host).into()),
+            ("rate", rate.to_string().into()),
+        ]))
+        .into()
+    });
+    let some = !radio.stations.is_empty();
+    insert(&mut fields, "stations", some.then_some(stations));
+    Value::Table(fields).into()
+}

@@ -1,0 +1,152 @@
+//! A link that follows a capacity trace: `trace`.
+//!
+//! A scenario names a file; the canonical form holds what is in it, so that a saved result can be
+//! run again wherever the file has gone, and so that the hash of a scenario depends on it.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::encode::table;
+use crate::error::ScenarioError;
+use crate::place::Place;
+use crate::plan::Trace;
+use crate::value::{Node, Table, Value};
+
+/// Opportunities a trace may have: days of the fastest cellular link.
+const MOST: usize = 10_000_000;
+const KEYS: [&str; 2] = ["file", "gaps_ms"];
+
+/// A trace and where it came from.
+#[derive(Clone, Debug)]
+pub(super) struct Traced {
+    file: String,
+    pub(super) trace: Trace,
+}
+
+/// Puts what files hold in the place of their names, wherever `tree` names a trace; the names are
+/// relative to `folder`.
+pub(crate) fn embed(tree: &mut Node, folder: &Path) -> Result<(), ScenarioError> {
+    let Value::Table(top) = &mut tree.value else {
+        return Ok(());
+    };
+    if let Some(links) = top.get_mut("links") {
+        embed_below("links", links, folder)?;
+    }
+    if let Some(Node {
+        value: Value::List(arms),
+        ..
+    }) = top.get_mut("arms")
+    {
+        for (n, arm) in arms.iter_mut().enumerate() {
+            if let Value::Table(arm) = &mut arm.value
+                && let Some(set) = arm.get_mut("set")
+            {
+                embed_below(&format!("arms[{n}].set"), set, folder)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Keys are nested tables, or dotted where arms set them.
+fn embed_below(path: &str, node: &mut Node, folder: &Path) -> Result<(), ScenarioError> {
+    let Value::Table(table) = &mut node.value else {
+        return Ok(());
+    };
+    for (key, child) in table {
+        let path = format!("{path}.{key}");
+        let names_trace = key.rsplit('.').next() == Some("trace");
+        match &child.value {
+            Value::Text(file) if names_trace => {
+                let trace = read_file(file, folder).map_err(|rule| ScenarioError {
+                    path,
+                    rule,
+                    line: child.line,
+                })?;
+                child.value = trace.value();
+            }
+            _ => embed_below(&path, child, folder)?,
+        }
+    }
+    Ok(())
+}
+
+/// Reads a file of Mahimahi: a time in milliseconds a line.
+fn read_file(file: &str, folder: &Path) -> Result<Traced, String> {
+    let text = std::fs::read_to_string(folder.join(file))
+        .map_err(|e| format!("cannot read \"{file}\": {e}"))?;
+    let mut times = Vec::new();
+    for (n, line) in text.lines().enumerate() {
+        let time = line.trim().parse::<u32>().map_err(|_| {
+            let right = "whole milliseconds are needed, one a line";
+            format!("{file}, line {}: \"{line}\" is not a time: {right}", n + 1)
+        })?;
+        times.push(time);
+    }
+    if times.len() > MOST {
+        return Err(format!("{file}: {MOST} lines are the most"));
+    }
+    let trace = Trace::new(times).map_err(|(n, rule)| format!("{file}, line {}: {rule}", n + 1))?;
+    Ok(Traced {
+        file: file.to_owned(),
+        trace,
+    })
+}
+
+impl Traced {
+    /// Reads what [`embed`] has put there.
+    pub(super) fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
+        let fields = place.fields(&KEYS)?;
+        let gaps = fields.need("gaps_ms", "\"1 2x10\"")?;
+        let mut times: Vec<u32> = Vec::new();
+        for word in gaps.text()?.split_whitespace() {
+            let read = || {
+                let (gap, count) = word.split_once('x').unwrap_or((word, "1"));
+                Some((gap.parse::<u32>().ok()?, count.parse::<usize>().ok()?))
+            };
+            let (gap, count) = read().ok_or_else(|| {
+                gaps.fail(format!("\"{word}\" is not a gap: \"2\" and \"2x10\" are"))
+            })?;
+            if count > MOST || times.len() + count > MOST {
+                return Err(gaps.fail(format!("{MOST} opportunities are the most")));
+            }
+            for _ in 0..count {
+                let last = times.last().copied().unwrap_or(0);
+                let next = last.checked_add(gap);
+                times.push(next.ok_or_else(|| gaps.fail("2^32 ms are the most"))?);
+            }
+        }
+        Ok(Self {
+            file: fields.or("file", String::new(), |p| p.text().map(str::to_owned))?,
+            trace: Trace::new(times).map_err(|(_, rule)| gaps.fail(rule))?,
+        })
+    }
+
+    /// The table that holds all of it.
+    fn value(&self) -> Value {
+        let mut gaps = String::new();
+        let mut last = 0;
+        let differences: Vec<_> = self
+            .trace
+            .times_ms()
+            .iter()
+            .map(|&time| time - std::mem::replace(&mut last, time))
+            .collect();
+        for same in differences.chunk_by(|a, b| a == b) {
+            let space = if gaps.is_empty() { "" } else { " " };
+            let _ = match same.len() {
+                1 => write!(gaps, "{space}{}", same[0]),
+                n => write!(gaps, "{space}{}x{n}", same[0]),
+            };
+        }
+        let fields: Table = table([
+            ("file", self.file.as_str().into()),
+            ("gaps_ms", gaps.into()),
+        ]);
+        Value::Table(fields)
+    }
+
+    pub(super) fn node(&self) -> Node {
+        self.value().into()
+    }
+}

@@ -1,0 +1,386 @@
+//! The plan of one run: links, flows and how long. Any backend can run it.
+
+mod line;
+mod links;
+mod quic_rules;
+mod radio;
+mod trace;
+
+use std::fmt;
+
+use sojourn_apps::{AppConfig, JitterBuffer, PingPace, Spacing};
+use sojourn_net::{Bytes, Dscp, Duration, Rate};
+use sojourn_transport::{MSS, SenderParams, quic};
+
+pub use line::{Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order};
+pub use links::{Change, Encapsulation, LinkConfig, Shaper};
+pub use radio::{DriverLimit, RadioConfig, Sharing, Standard};
+pub use trace::{Trace, share};
+
+/// A run, and what the scenario knows of its flows beyond what is needed to run them.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What to run.
+    pub config: Config,
+    /// One for each flow of the configuration, in its order.
+    pub flows: Vec<FlowLabel>,
+}
+
+/// What is known of a flow beyond its configuration.
+#[derive(Clone, Debug)]
+pub struct FlowLabel {
+    /// The block of traffic it belongs to.
+    pub group: String,
+    /// `up` or `down`, where the scenario says so.
+    pub direction: Option<&'static str>,
+    /// Its base RTT, without the delay of links.
+    pub rtt: Duration,
+}
+
+/// One run as data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Every random stream of the run derives from this and a name.
+    pub seed: u64,
+    /// When the run ends.
+    pub duration: Duration,
+    /// Totals and histograms count from here on; series cover the whole run.
+    pub measure_from: Duration,
+    /// Length of one interval of the series.
+    pub sample: Duration,
+    /// The bottlenecks.
+    pub links: Vec<LinkConfig>,
+    /// The traffic.
+    pub flows: Vec<FlowConfig>,
+    /// Keep every drop and mark as an event, besides counting it.
+    pub keep_events: bool,
+}
+
+/// One step of a packet's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hop {
+    /// Through link number `n` of [`Config::links`].
+    Link(usize),
+    /// Over an ideal wire.
+    Delay(Duration),
+}
+
+/// A source of traffic, its peer and the way between them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowConfig {
+    /// What the records call it; unique, since its random streams are named after it.
+    pub name: String,
+    /// The way of data, UDP packets, ping requests and responses to the requests of applications.
+    pub forward: Vec<Hop>,
+    /// The way of acknowledgements, ping replies and the requests of applications.
+    pub reverse: Vec<Hop>,
+    /// When it starts, before jitter.
+    pub start: Duration,
+    /// The start is moved by a uniform random part of this, drawn per flow.
+    pub start_jitter: Duration,
+    /// When it is aborted; `None`: with the run.
+    pub stop: Option<Duration>,
+    /// The class of all its packets, in both directions.
+    pub dscp: Dscp,
+    /// Whose it is; `None`: all such flows join one pair of hosts.
+    pub client: Option<Client>,
+    /// What it sends.
+    pub traffic: Traffic,
+}
+
+/// A machine among several that share the links; each of its flows has a server of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Client {
+    /// Which one, at most [`Client::MOST`].
+    pub number: u8,
+    /// Data goes to it, and not from it.
+    pub receives: bool,
+}
+
+impl Client {
+    /// The highest number.
+    pub const MOST: u8 = 126;
+}
+
+/// What a flow sends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Traffic {
+    /// TCP as Linux has it.
+    Tcp {
+        /// Bytes to transfer; `None`: without end.
+        bytes: Option<u64>,
+        /// What the connection is opened with.
+        params: SenderParams,
+    },
+    /// QUIC.
+    Quic {
+        /// Bytes to transfer; `None`: without end.
+        bytes: Option<u64>,
+        /// The receiver of the data opens the connection and asks for them with so many bytes;
+        /// `None`: the sender opens it.
+        request: Option<u64>,
+        /// What the connection is opened with.
+        params: quic::Params,
+    },
+    /// Datagrams at a constant bit rate.
+    Udp {
+        /// Rate of the payload.
+        rate: Rate,
+        /// Payload of a datagram.
+        payload: Bytes,
+        /// How datagrams are spaced.
+        spacing: Spacing,
+    },
+    /// ICMP echo requests (84 B IP packets, as `ping` sends).
+    Ping {
+        /// Time between requests; the first is sent at a random point of the first interval.
+        interval: Duration,
+    },
+    /// The same by UDP, as irtt (by the clock) and netperf's `UDP_RR` (one at a time) do.
+    UdpPing {
+        /// When the next request is sent.
+        pace: PingPace,
+        /// Payload of a request, and of its reply.
+        payload: Bytes,
+    },
+    /// A voice in datagrams: G.711, 20 ms each.
+    Voip {
+        /// How long the listener waits for a packet.
+        jitter_buffer: JitterBuffer,
+    },
+    /// An application, whose connections are opened as it goes.
+    App(AppConfig),
+}
+
+/// Longest time that is simulated or waited for: sums of several stay far from 2^64 ns.
+const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+/// What 10 Gbit/s and 120 ms hold; the controllers' 32-bit arithmetic has room for ten times that.
+const MAX_INITIAL_WINDOW: u32 = 100_000;
+/// Largest window of TCP, in bytes (RFC 7323 §2.3).
+const MAX_WINDOW: u64 = 1 << 30;
+const FULL_FRAME: Bytes = Bytes(1_514);
+const PURE_ACK: Bytes = Bytes(66);
+
+/// Why a [`Config`] cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// Which part, such as `flows[3].forward`.
+    pub place: String,
+    /// What it must be.
+    pub rule: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.rule)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl Config {
+    /// Checks everything a run relies on.
+    ///
+    /// # Errors
+    /// The first rule that is broken, and where.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let fail = |place: &str, rule: &str| {
+            Err(ConfigError {
+                place: place.to_owned(),
+                rule: rule.to_owned(),
+            })
+        };
+        if self.flows.is_empty() {
+            return fail("flows", "at least one flow is needed");
+        }
+        if self.duration <= self.measure_from {
+            return fail("duration", "must be longer than the warm-up");
+        }
+        if self.sample == Duration::ZERO {
+            return fail("sample", "must be longer than nothing");
+        }
+        if self.duration > LONGEST {
+            return fail("duration", "a run takes at most a year");
+        }
+        let links: Vec<&str> = self.links.iter().map(|link| &*link.name).collect();
+        check_names("links", links)?;
+        let flows: Vec<&str> = self.flows.iter().map(|flow| &*flow.name).collect();
+        check_names("flows", flows)?;
+        for (n, link) in self.links.iter().enumerate() {
+            if let Some(other) = self.links[..n].iter().find(|other| other.disagrees(link)) {
+                let rule = format!("has another standard than link {}", other.name);
+                return fail(&format!("links[{n}].medium.standard"), &rule);
+            }
+            if let Some((key, rule)) = link.fault() {
+                return fail(&format!("links[{n}].{key}"), &rule);
+            }
+            if let Some(late) = link.changes.iter().position(|c| c.at >= self.duration) {
+                let place = format!("links[{n}].changes[{late}].at");
+                return fail(&place, "must come before the end of the run");
+            }
+        }
+        for (n, flow) in self.flows.iter().enumerate() {
+            self.check_flow(n, flow)?;
+            self.check_length(n, flow)?;
+        }
+        Ok(())
+    }
+
+    fn check_flow(&self, n: usize, flow: &FlowConfig) -> Result<(), ConfigError> {
+        let fail = |key: &str, rule: String| {
+            Err(ConfigError {
+                place: format!("flows[{n}].{key}"),
+                rule,
+            })
+        };
+        for (key, way) in [("forward", &flow.forward), ("reverse", &flow.reverse)] {
+            for hop in way {
+                if let Hop::Link(link) = *hop
+                    && link >= self.links.len()
+                {
+                    let links = self.links.len();
+                    return fail(key, format!("there is no link {link}, only {links}"));
+                }
+                if let Hop::Delay(delay) = *hop
+                    && delay > LONGEST
+                {
+                    return fail(key, "a delay is at most a year".to_owned());
+                }
+            }
+            let zero = Hop::Delay(Duration::ZERO);
+            if way.iter().filter(|&&hop| hop != zero).count() > usize::from(u8::MAX) {
+                return fail(key, "a path has at most 255 hops".to_owned());
+            }
+        }
+        for (key, time) in [("start", flow.start), ("start_jitter", flow.start_jitter)] {
+            if time > LONGEST {
+                return fail(key, "at most a year".to_owned());
+            }
+        }
+        if flow.stop.is_some_and(|stop| stop <= flow.start) {
+            return fail("stop", "must come after the start".to_owned());
+        }
+        match flow.traffic {
+            Traffic::Udp { payload, .. } | Traffic::UdpPing { payload, .. }
+                if payload.0 == 0 || payload.0 > 65_507 =>
+            {
+                fail("payload", "must be 1 to 65507 bytes".to_owned())
+            }
+            Traffic::Udp {
+                spacing: Spacing::Even { spread },
+                ..
+            } if !(0.0..=1.0).contains(&spread) => {
+                fail("spread", "must lie between 0 and 1".to_owned())
+            }
+            Traffic::Ping { interval } if interval == Duration::ZERO => {
+                fail("interval", "must be longer than nothing".to_owned())
+            }
+            Traffic::Ping { interval } if interval > LONGEST => {
+                fail("interval", "at most a year".to_owned())
+            }
+            Traffic::UdpPing {
+                pace: PingPace::Every(time) | PingPace::BackToBack { timeout: time },
+                ..
+            } if time == Duration::ZERO || time > LONGEST => fail(
+                "interval",
+                "must be longer than nothing, at most a year".to_owned(),
+            ),
+            Traffic::Tcp { bytes: Some(0), .. } => fail("bytes", "must be positive".to_owned()),
+            Traffic::Tcp { params, .. } => match params.initial_window {
+                0 => fail("initial_window", "must be at least 1".to_owned()),
+                1..=MAX_INITIAL_WINDOW => Ok(()),
+                _ => fail(
+                    "initial_window",
+                    format!("must be at most {MAX_INITIAL_WINDOW} segments"),
+                ),
+            },
+            Traffic::Quic {
+                bytes,
+                request,
+                ref params,
+            } => quic_rules::check(bytes, request, params).map_err(|(key, rule)| ConfigError {
+                place: format!("flows[{n}].{key}"),
+                rule,
+            }),
+            Traffic::Voip {
+                jitter_buffer: JitterBuffer::Fixed(more),
+            } if more > LONGEST => fail("jitter_buffer", "at most a year".to_owned()),
+            Traffic::App(_) if self.round_trips(flow) == u64::MAX => fail(
+                "forward",
+                "an application needs a way that takes time: a delay or a link".to_owned(),
+            ),
+            Traffic::App(ref app) => app
+                .check()
+                .map_or(Ok(()), |(key, rule)| fail(key, rule.to_owned())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the segments of a TCP flow, or the packets of a QUIC flow, can be numbered. On a
+    /// path that takes no time there would be no end of them at the first instant.
+    fn check_length(&self, n: usize, flow: &FlowConfig) -> Result<(), ConfigError> {
+        let (bytes, unit) = match flow.traffic {
+            Traffic::Tcp { bytes, .. } => (bytes, MSS),
+            Traffic::Quic { bytes, .. } => (bytes, quic::SMALLEST_DATAGRAM),
+            Traffic::Udp { .. }
+            | Traffic::Ping { .. }
+            | Traffic::UdpPing { .. }
+            | Traffic::Voip { .. }
+            | Traffic::App(_) => return Ok(()),
+        };
+        let by_bytes = bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(u64::from(unit)));
+        let per_window = MAX_WINDOW / u64::from(unit);
+        let most = by_bytes
+            .min(self.carried(&flow.forward))
+            .min(self.round_trips(flow).saturating_mul(per_window));
+        // What is under way is numbered as well.
+        if most.saturating_add(per_window) < u64::from(u32::MAX) {
+            return Ok(());
+        }
+        Err(ConfigError {
+            place: format!("flows[{n}].forward"),
+            rule: if most == u64::MAX {
+                "a transfer without end needs a way that takes time: a delay or a link".to_owned()
+            } else {
+                "a connection numbers 2^32 packets, and this way carries more within the run"
+                    .to_owned()
+            },
+        })
+    }
+
+    /// Full-sized segments that the slowest link of `way` lets pass.
+    fn carried(&self, way: &[Hop]) -> u64 {
+        let links = way.iter().filter_map(|hop| match *hop {
+            Hop::Link(n) => Some(&self.links[n]),
+            Hop::Delay(_) => None,
+        });
+        let carried = links.map(|link| link.carries(self.duration, FULL_FRAME));
+        carried.min().unwrap_or(u64::MAX)
+    }
+
+    /// Round trips of `flow` within the run, were no queue on its way.
+    fn round_trips(&self, flow: &FlowConfig) -> u64 {
+        let times = |way: &[Hop], size| {
+            let times = way.iter().map(|hop| match *hop {
+                Hop::Link(n) => self.links[n].least_time(size).as_nanos(),
+                Hop::Delay(delay) => delay.as_nanos(),
+            });
+            times.fold(0, u64::saturating_add)
+        };
+        let rtt = times(&flow.forward, FULL_FRAME).saturating_add(times(&flow.reverse, PURE_ACK));
+        let trips = self.duration.as_nanos().checked_div(rtt);
+        trips.map_or(u64::MAX, |trips| trips.saturating_add(1))
+    }
+}
+
+/// Whether all names differ: random streams are named after them.
+fn check_names(place: &str, mut names: Vec<&str>) -> Result<(), ConfigError> {
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        None => Ok(()),
+        Some(pair) => Err(ConfigError {
+            place: place.to_owned(),
+            rule: format!("two of them are called `{}`", pair[0]),
+        }),
+    }
+}

@@ -1,0 +1,281 @@
+//! Links: rate, shaper, what a packet counts, delay and queue.
+
+use sojourn_net::{Bytes, Duration, Instant, Rate};
+use sojourn_qdisc::{Framing, QdiscSpec};
+
+use super::line::{Distribution, LineConfig};
+use super::radio::{RadioConfig, Standard};
+use super::trace::Trace;
+use super::{Client, LONGEST};
+
+/// A transmitter with a queue in front and a wire behind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkConfig {
+    /// What the records call it; unique, since its random streams are named after it.
+    pub name: String,
+    /// Bits per second at the layer that `encapsulation` brings packets to.
+    pub rate: Rate,
+    /// How the rate is enforced.
+    pub shaper: Shaper,
+    /// What a packet counts.
+    pub encapsulation: Encapsulation,
+    /// Propagation delay behind the transmitter.
+    pub delay: Duration,
+    /// What befalls packets meanwhile.
+    pub line: LineConfig,
+    /// What becomes of rate and delay later; by time.
+    pub changes: Vec<Change>,
+    /// Opportunities to send instead of a rate and shaper; `rate` is their mean.
+    pub trace: Option<Trace>,
+    /// The radio, if it is wireless.
+    pub radio: Option<RadioConfig>,
+    /// The queue discipline.
+    pub qdisc: QdiscSpec,
+}
+
+/// A link from some time on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// From when on.
+    pub at: Duration,
+    /// Its rate; `None`: as before.
+    pub rate: Option<Rate>,
+    /// Its delay; `None`: as before.
+    pub delay: Option<Duration>,
+}
+
+impl LinkConfig {
+    /// A wire of `rate` for Ethernet frames, without delay.
+    pub const fn new(name: String, rate: Rate, qdisc: QdiscSpec) -> Self {
+        Self {
+            name,
+            rate,
+            shaper: Shaper::Serial,
+            encapsulation: Encapsulation::ETHERNET,
+            delay: Duration::ZERO,
+            line: LineConfig::PERFECT,
+            changes: Vec::new(),
+            trace: None,
+            radio: None,
+            qdisc,
+        }
+    }
+
+    /// Whether packets take anything but a constant delay behind the transmitter.
+    pub fn is_uneven(&self) -> bool {
+        self.line != LineConfig::PERFECT || self.changes.iter().any(|c| c.delay.is_some())
+    }
+
+    /// Whether the link sends frames as they are, always at one rate.
+    pub fn is_plain(&self) -> bool {
+        self.encapsulation == Encapsulation::ETHERNET
+            && self.trace.is_none()
+            && self.changes.iter().all(|c| c.rate.is_none())
+    }
+
+    /// The highest rate it ever has.
+    fn fastest(&self) -> Rate {
+        let stations = self.radio.iter().flat_map(|radio| &radio.stations);
+        let stations = stations.map(|&(_, rate)| rate);
+        let later = self.changes.iter().filter_map(|c| c.rate).chain(stations);
+        later.fold(self.rate, |a, b| {
+            if a.bits_per_sec() < b.bits_per_sec() {
+                b
+            } else {
+                a
+            }
+        })
+    }
+
+    /// No packet takes less.
+    pub(super) fn least_delay(&self) -> Duration {
+        let later = self.changes.iter().filter_map(|c| c.delay);
+        let least = later.fold(self.delay, Duration::min);
+        let earlier = self.line.jitter.map_or(0, |jitter| {
+            let scale = match jitter.distribution {
+                Distribution::Uniform | Distribution::Pareto => 1,
+                Distribution::Normal | Distribution::ParetoNormal => 4,
+            };
+            scale * jitter.spread.as_nanos()
+        });
+        least.saturating_sub(Duration::from_nanos(earlier))
+    }
+
+    /// Full-sized frames that it lets pass in `time`.
+    pub(super) fn carries(&self, time: Duration, frame: Bytes) -> u64 {
+        if let Some(trace) = &self.trace {
+            let offered = trace.offered(Instant::ZERO, Instant::ZERO + time).0;
+            return offered / self.encapsulation.charged(frame).0;
+        }
+        let credit = match self.shaper {
+            Shaper::Serial => Duration::ZERO,
+            Shaper::Bucket { burst } => self.rate.serialise(burst),
+        };
+        let time = time.as_nanos().saturating_add(credit.as_nanos());
+        time / self.serialisation(frame).as_nanos().max(1)
+    }
+
+    /// Whether it shares a medium with `other` that is of another standard.
+    pub(super) fn disagrees(&self, other: &Self) -> bool {
+        let radios = self.radio.as_ref().zip(other.radio.as_ref());
+        radios.is_some_and(|(a, b)| a.medium == b.medium && a.standard != b.standard)
+    }
+
+    fn radio_fault(&self, radio: &RadioConfig) -> Option<(&'static str, &'static str)> {
+        if self.trace.is_some() {
+            return Some(("trace", "a wireless link follows no trace"));
+        }
+        let symbols = |rate: Rate| radio.standard.has(rate);
+        if !symbols(self.rate) {
+            return Some(("rate", Standard::RATES));
+        }
+        if !radio.stations.iter().all(|&(_, rate)| symbols(rate)) {
+            return Some(("medium.stations", Standard::RATES));
+        }
+        if self.shaper != Shaper::Serial {
+            return Some(("burst", "a wireless link has no bucket"));
+        }
+        if self.encapsulation != Encapsulation::ETHERNET {
+            return Some((
+                "overhead",
+                "a wireless link has the overhead of its standard",
+            ));
+        }
+        if self.changes.iter().any(|c| c.rate.is_some()) {
+            return Some(("changes", "the rate of a wireless link does not change"));
+        }
+        let known = |&(client, _): &(u8, Rate)| client <= Client::MOST;
+        if !radio.stations.iter().all(known) {
+            return Some(("medium.stations", "clients have numbers up to 126"));
+        }
+        None
+    }
+
+    /// The key that is at fault, and the rule.
+    pub(super) fn fault(&self) -> Option<(String, String)> {
+        let fail = |key: &str, rule: &str| Some((key.to_owned(), rule.to_owned()));
+        if self.delay > LONGEST {
+            return fail("delay", "at most a year");
+        }
+        if let Some((key, rule)) = self.line.fault() {
+            return fail(key, &rule);
+        }
+        if self.line.jitter.is_some_and(|j| j.spread > LONGEST) {
+            return fail("jitter", "at most a year");
+        }
+        if let Some(radio) = &self.radio
+            && let Some((key, rule)) = self.radio_fault(radio)
+        {
+            return fail(key, rule);
+        }
+        let mut before = None;
+        for (n, change) in self.changes.iter().enumerate() {
+            if before.is_some_and(|before| before >= change.at) {
+                return fail(
+                    &format!("changes[{n}].at"),
+                    "must come after the one before",
+                );
+            }
+            if change.delay.is_some_and(|delay| delay > LONGEST) {
+                return fail(&format!("changes[{n}].delay"), "at most a year");
+            }
+            if change.rate.is_some() && self.trace.is_some() {
+                let rule = "a link with a trace has no rate that could change";
+                return fail(&format!("changes[{n}].rate"), rule);
+            }
+            before = Some(change.at);
+        }
+        None
+    }
+
+    /// How long the link takes at least for a packet of this Ethernet size.
+    fn serialisation(&self, size: Bytes) -> Duration {
+        self.fastest().serialise(self.encapsulation.charged(size))
+    }
+
+    /// How long such a packet is at least under way.
+    pub(super) fn least_time(&self, size: Bytes) -> Duration {
+        let sending = match self.shaper {
+            Shaper::Serial if self.trace.is_none() && self.radio.is_none() => {
+                self.serialisation(size)
+            }
+            Shaper::Serial | Shaper::Bucket { .. } => Duration::ZERO,
+        };
+        let nanos = self.least_delay().as_nanos();
+        Duration::from_nanos(nanos.saturating_add(sending.as_nanos()))
+    }
+}
+
+/// How a link's rate is enforced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shaper {
+    /// A wire: a packet leaves when its last bit has been serialised.
+    Serial,
+    /// A token bucket, as Linux's `htb` and `tbf`: a packet leaves at once while there is
+    /// credit, and its serialisation time is charged afterwards.
+    Bucket {
+        /// The credit an idle link gathers.
+        burst: Bytes,
+    },
+}
+
+/// What the link layer makes of a packet, by its Ethernet size (14 B header, no FCS).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Encapsulation {
+    /// Bytes added; may be negative.
+    pub overhead: i16,
+    /// What the smallest packet counts, once they are added.
+    pub mpu: u16,
+    /// How the sum is packed.
+    pub framing: Framing,
+}
+
+impl Encapsulation {
+    /// Frames as queues count them.
+    pub const ETHERNET: Self = Self {
+        overhead: 0,
+        mpu: 0,
+        framing: Framing::Bytes,
+    };
+
+    /// What a packet of this Ethernet size is charged for.
+    #[inline]
+    pub fn charged(&self, size: Bytes) -> Bytes {
+        let bytes = size.0.saturating_add_signed(self.overhead.into());
+        Bytes(self.framing.wire(bytes.max(self.mpu.into()).max(1)))
+    }
+}
+
+impl Default for Encapsulation {
+    fn default() -> Self {
+        Self::ETHERNET
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_counts_its_overhead_then_the_least_then_whole_cells() {
+        let of = |overhead, mpu, framing| Encapsulation {
+            overhead,
+            mpu,
+            framing,
+        };
+        let charged = |layer: Encapsulation, size| layer.charged(Bytes(size)).0;
+        assert_eq!(charged(Encapsulation::ETHERNET, 1_514), 1_514);
+        // The least frame of Ethernet with preamble and gap.
+        let ethernet = of(24, 84, Framing::Bytes);
+        assert_eq!(
+            [54, 60, 1_514].map(|n| charged(ethernet, n)),
+            [84, 84, 1_538]
+        );
+        let pppoe_llc = of(40 - 14, 0, Framing::Atm);
+        assert_eq!(
+            [54, 1_514].map(|n| charged(pppoe_llc, n)),
+            [2 * 53, 33 * 53]
+        );
+        assert_eq!(charged(of(-100, 0, Framing::Bytes), 60), 1);
+    }
+}

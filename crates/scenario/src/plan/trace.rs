@@ -1,0 +1,137 @@
+//! Capacity traces: when a link may send how much.
+//!
+//! # Source
+//!
+//! The traces of Mahimahi (Netravali et al., "Mahimahi: Accurate Record-and-Replay for HTTP",
+//! USENIX ATC 2015), `mm-link(1)`: each line of a file is a time in milliseconds at which so much
+//! as one packet of the largest size may leave. When the file ends it begins anew, its last time
+//! being the new zero.
+
+use std::sync::Arc;
+
+use sojourn_net::{Bytes, Duration, Instant, Rate};
+
+const NANOS_PER_MS: u64 = 1_000_000;
+
+/// Opportunities to send, again and again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// In milliseconds; not empty, never decreasing, the last one is positive.
+    times_ms: Arc<[u32]>,
+}
+
+impl Trace {
+    /// What may leave at each opportunity: an IP packet of 1500 B and the 4 B that precede it on
+    /// the device Mahimahi reads.
+    pub const OPPORTUNITY: Bytes = Bytes(1_504);
+
+    /// A trace of these times, in milliseconds.
+    ///
+    /// # Errors
+    /// The rule that is broken, and by which of them, from 0.
+    pub fn new(times_ms: Vec<u32>) -> Result<Self, (usize, String)> {
+        let pairs = times_ms.windows(2).enumerate();
+        for (n, pair) in pairs {
+            if pair[1] < pair[0] {
+                let rule = format!("{} comes after {}: times never decrease", pair[1], pair[0]);
+                return Err((n + 1, rule));
+            }
+        }
+        match times_ms.last() {
+            None => Err((0, "a trace needs at least one time".to_owned())),
+            Some(0) => Err((
+                times_ms.len() - 1,
+                "the last time must be positive".to_owned(),
+            )),
+            Some(_) => Ok(Self {
+                times_ms: times_ms.into(),
+            }),
+        }
+    }
+
+    /// All times of one round, in milliseconds.
+    pub fn times_ms(&self) -> &[u32] {
+        &self.times_ms
+    }
+
+    fn period_ms(&self) -> u64 {
+        self.times_ms.last().copied().unwrap_or(1).into()
+    }
+
+    /// When opportunity number `n` from 0 comes.
+    pub fn at(&self, n: u64) -> Instant {
+        let len = self.times_ms.len() as u64;
+        let (round, place) = (n / len, n % len);
+        let within = usize::try_from(place).map_or(0, |place| self.times_ms[place]);
+        let ms = round * self.period_ms() + u64::from(within);
+        Instant::from_nanos(ms * NANOS_PER_MS)
+    }
+
+    /// How many opportunities come up to and including `at`.
+    pub fn up_to(&self, at: Instant) -> u64 {
+        let ms = at.as_nanos() / NANOS_PER_MS;
+        // The end of a round and the beginning of the next are one instant, so a time belongs to
+        // the round before while that has any at its end.
+        let (round, within) = (ms / self.period_ms(), ms % self.period_ms());
+        let seen = self.times_ms.partition_point(|&t| u64::from(t) <= within);
+        round * self.times_ms.len() as u64 + seen as u64
+    }
+
+    /// The mean rate, at least a bit per second.
+    ///
+    /// # Panics
+    /// Never: one is not nothing.
+    pub fn mean_rate(&self) -> Rate {
+        let bits = u128::from(Self::OPPORTUNITY.0) * 8 * self.times_ms.len() as u128 * 1_000;
+        let bits = bits / u128::from(self.period_ms());
+        let bits = u64::try_from(bits).unwrap_or(u64::MAX).max(1);
+        Rate::from_bits_per_sec(bits).expect("one at least")
+    }
+
+    /// What may leave from `from`, exclusive, to `to`, inclusive.
+    pub fn offered(&self, from: Instant, to: Instant) -> Bytes {
+        let opportunities = self.up_to(to) - self.up_to(from);
+        Bytes(opportunities * Self::OPPORTUNITY.0)
+    }
+}
+
+/// How much of `whole` a part of a trace is.
+pub fn share(part: Bytes, of: Bytes, whole: Duration) -> Duration {
+    let nanos = u128::from(whole.as_nanos()) * u128::from(part.0);
+    let nanos = nanos.checked_div(of.0.into()).unwrap_or(0);
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trace(times: &[u32]) -> Trace {
+        Trace::new(times.to_vec()).expect("a trace")
+    }
+
+    #[test]
+    fn a_trace_begins_anew_at_its_last_time() {
+        let trace = trace(&[0, 2, 2, 5]);
+        let ms: Vec<_> = (0..9).map(|n| trace.at(n).as_nanos() / 1_000_000).collect();
+        assert_eq!(ms, [0, 2, 2, 5, 5, 7, 7, 10, 10]);
+        for n in 0..9 {
+            let seen = trace.up_to(trace.at(n));
+            assert!(seen > n && trace.at(seen) > trace.at(n), "{n}: {seen}");
+        }
+        assert_eq!(
+            trace.mean_rate(),
+            Rate::from_bits_per_sec(1_504 * 8 * 4 * 200).expect("positive")
+        );
+        let ms = |n| Instant::ZERO + Duration::from_millis(n);
+        assert_eq!(trace.offered(ms(2), ms(7)), Bytes(4 * 1_504));
+    }
+
+    #[test]
+    fn a_trace_that_goes_back_or_stands_still_is_refused() {
+        let refused = |times: &[u32]| Trace::new(times.to_vec()).expect_err("no trace");
+        assert_eq!(refused(&[1, 3, 2]).0, 2);
+        assert_eq!(refused(&[0, 0]).0, 1);
+        assert_eq!(refused(&[]).0, 0);
+    }
+}

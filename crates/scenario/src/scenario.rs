@@ -1,0 +1,202 @@
+//! Scenarios: what to simulate, as data.
+//!
+//! One schema serves TOML files, JSON and Python. A scenario names links, traffic and, where
+//! variants are compared, *arms*: sets of keys that differ. Replication `k` of every arm runs
+//! under the same seed, so that the arms see the same random draws.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::plan::{Config, Plan};
+use sojourn_net::Duration;
+
+use crate::digest::sha256_hex;
+use crate::error::ScenarioError;
+use crate::model::Spec;
+use crate::value::{Node, Value};
+use crate::{arms, compile, decode, encode, link, page, text, traffic};
+
+/// The keys of each table of a scenario, by what it describes: `scenario`, `link`, `page object`,
+/// and each type of traffic.
+pub fn scenario_keys() -> BTreeMap<&'static str, Vec<&'static str>> {
+    let tables = [
+        ("scenario", decode::KEYS.to_vec()),
+        ("link", link::KEYS.to_vec()),
+        ("page object", page::OBJECT_KEYS.to_vec()),
+    ];
+    tables.into_iter().chain(traffic::keys()).collect()
+}
+
+/// The only arm of a scenario that names none.
+const SOLE_ARM: &str = "default";
+
+/// A valid scenario.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    base: Spec,
+    /// The name of each arm and what it comes to.
+    variants: Vec<(String, Spec)>,
+    tree: Node,
+    json: String,
+    hash: String,
+}
+
+impl PartialEq for Scenario {
+    fn eq(&self, other: &Self) -> bool {
+        self.json == other.json
+    }
+}
+
+impl Eq for Scenario {}
+
+impl Scenario {
+    /// Reads TOML.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, and where.
+    pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
+        Self::from_toml_in(text, Path::new("."))
+    }
+
+    /// Reads TOML in which names of files, such as those of traces, are relative to `folder`.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, and where.
+    pub fn from_toml_in(text: &str, folder: &Path) -> Result<Self, ScenarioError> {
+        Self::from_tree(Node::from_toml(text)?, folder)
+    }
+
+    /// Reads JSON of the same shape.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, and where.
+    pub fn from_json(text: &str) -> Result<Self, ScenarioError> {
+        Self::from_tree(Node::from_json(text)?, Path::new("."))
+    }
+
+    fn from_tree(mut tree: Node, folder: &Path) -> Result<Self, ScenarioError> {
+        link::embed(&mut tree, folder)?;
+        let mut base = decode::spec(&tree)?;
+        let variants = if base.arms.is_empty() {
+            vec![(SOLE_ARM.to_owned(), base.clone())]
+        } else {
+            // Arms begin from the canonical tree, so that one read back is the same.
+            let start = Node::from(Value::Table(encode::without_arms(&base)));
+            let mut variants = Vec::new();
+            for (n, arm) in base.arms.iter_mut().enumerate() {
+                let spec = variant(&start, &mut arm.set).map_err(|e| {
+                    let path = format!("arms[{n}].set");
+                    ScenarioError::new(path, format!("(arm \"{}\") {e}", arm.name))
+                })?;
+                variants.push((arm.name.clone(), spec));
+            }
+            variants
+        };
+        for (arm, spec) in &variants {
+            compile::plan(spec, 0).config.check().map_err(|e| {
+                let path = compile::place_of(spec, &e.place);
+                let line = tree.line_at(&path);
+                let rule = if base.arms.is_empty() {
+                    e.rule
+                } else {
+                    format!("{} (arm \"{arm}\")", e.rule)
+                };
+                ScenarioError { path, rule, line }
+            })?;
+        }
+        let tree = encode::spec(&base);
+        let json = text::json(&tree);
+        Ok(Self {
+            base,
+            variants,
+            hash: sha256_hex(json.as_bytes()),
+            tree,
+            json,
+        })
+    }
+
+    /// All keys as TOML, for people; reading it gives an equal scenario.
+    pub fn to_toml(&self) -> String {
+        match &self.tree.value {
+            Value::Table(table) => text::toml(table),
+            _ => String::new(),
+        }
+    }
+
+    /// Canonical JSON: all keys, sorted, in canonical units.
+    pub fn to_json(&self) -> &str {
+        &self.json
+    }
+
+    /// SHA-256 of the canonical JSON, in hexadecimal.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.base.name
+    }
+
+    /// The names of the arms; one, `default`, if the scenario has none.
+    pub fn arms(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.variants.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// What nobody published of the queues in it and we had to supply, a line each.
+    pub fn reconstructions(&self) -> Vec<String> {
+        let links = self.variants.iter().flat_map(|(_, spec)| &spec.links);
+        let all: BTreeSet<_> = links.flat_map(|l| l.qdisc.reconstructions()).collect();
+        all.into_iter().collect()
+    }
+
+    /// How many runs each arm gets.
+    pub fn replications(&self) -> u32 {
+        self.base.replications
+    }
+
+    /// What the seeds of the replications derive from.
+    pub fn seed(&self) -> u64 {
+        self.base.seed.unsigned_abs()
+    }
+
+    /// How long a run lasts, unless an arm says otherwise.
+    pub fn duration(&self) -> Duration {
+        self.base.duration
+    }
+
+    /// From when on totals count, unless an arm says otherwise.
+    pub fn warmup(&self) -> Duration {
+        self.base.warmup
+    }
+
+    /// What the simulator runs as replication `replication` of arm number `arm`.
+    ///
+    /// # Panics
+    /// If there is no such arm.
+    pub fn config(&self, arm: usize, replication: u32) -> Config {
+        self.plan(arm, replication).config
+    }
+
+    /// Replication `replication` of arm number `arm`, with the labels of its flows.
+    ///
+    /// # Panics
+    /// If there is no such arm.
+    pub fn plan(&self, arm: usize, replication: u32) -> Plan {
+        compile::plan(&self.variants[arm].1, replication)
+    }
+}
+
+/// The variant of `start` with `set` applied; `set` becomes canonical.
+fn variant(start: &Node, set: &mut Vec<(String, Node)>) -> Result<Spec, ScenarioError> {
+    let mut tree = start.clone();
+    for (key, value) in set.iter() {
+        arms::set(&mut tree, key, value).map_err(|mut e| {
+            e.line = value.line;
+            e
+        })?;
+    }
+    let spec = decode::spec(&tree)?;
+    *set = arms::canonical(set, &Node::from(Value::Table(encode::without_arms(&spec))));
+    Ok(spec)
+}

@@ -1,0 +1,86 @@
+//! Adaptive video: `type = "dash"`.
+
+use std::sync::Arc;
+
+use crate::plan::Traffic;
+use sojourn_apps::{AppConfig, DashConfig};
+use sojourn_net::{Bytes, Duration, Rate};
+
+use super::tcp::{read_params, write_params};
+use crate::encode::{insert, list, size, time};
+use crate::error::ScenarioError;
+use crate::place::{Fields, Place};
+use crate::value::Table;
+
+/// Bit rates from 300 kbit/s on, each twice the one below.
+const LADDER: [u64; 5] = [300_000, 600_000, 1_200_000, 2_400_000, 4_800_000];
+
+/// What is watched, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Dash(Arc<DashConfig>);
+
+impl Dash {
+    pub(super) const KEYS: [&str; 5] = ["ladder", "segment", "buffer", "begin", "request"];
+
+    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
+        let segment = fields.or("segment", Duration::from_secs(4), Place::positive_time)?;
+        let buffer = fields.or("buffer", Duration::from_secs(30), Place::positive_time)?;
+        let begin = fields.or("begin", segment, Place::positive_time)?;
+        if let Some(place) = fields.get("buffer")
+            && buffer < segment
+        {
+            return Err(place.fail("must hold a segment"));
+        }
+        if begin > buffer
+            && let Some(place) = fields.get("begin").or_else(|| fields.get("buffer"))
+        {
+            return Err(place.fail("playing must begin with no more than the buffer holds"));
+        }
+        Ok(Self(Arc::new(DashConfig {
+            tcp: read_params(fields)?,
+            ladder: fields.or(
+                "ladder",
+                LADDER
+                    .into_iter()
+                    .filter_map(Rate::from_bits_per_sec)
+                    .collect(),
+                ladder,
+            )?,
+            segment,
+            buffer,
+            start: begin,
+            request: fields.or("request", Bytes(400), |p| p.size(1, 1 << 20))?,
+        })))
+    }
+
+    pub(super) fn write(&self, fields: &mut Table) {
+        let config = &self.0;
+        write_params(config.tcp, fields);
+        let ladder = list(&config.ladder, |rate| rate.to_string().into());
+        insert(fields, "ladder", Some(ladder));
+        insert(fields, "segment", Some(time(config.segment)));
+        insert(fields, "buffer", Some(time(config.buffer)));
+        insert(fields, "begin", Some(time(config.start)));
+        insert(fields, "request", Some(size(config.request)));
+    }
+
+    pub(super) fn plan(&self) -> Traffic {
+        Traffic::App(AppConfig::Dash(Arc::clone(&self.0)))
+    }
+}
+
+/// Rates that grow.
+fn ladder(place: &Place<'_>) -> Result<Vec<Rate>, ScenarioError> {
+    let places = place.list()?;
+    let rates = places
+        .iter()
+        .map(Place::rate)
+        .collect::<Result<Vec<_>, _>>()?;
+    if rates.is_empty() {
+        return Err(place.fail("at least one rate is needed, such as [\"1mbit\"]"));
+    }
+    match rates.windows(2).position(|pair| pair[0] >= pair[1]) {
+        None => Ok(rates),
+        Some(n) => Err(places[n + 1].fail("must be more than the rate before it")),
+    }
+}

@@ -1,0 +1,68 @@
+//! Names of traffic: random streams and records go by them.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+use super::MOST_FLOWS;
+use crate::error::ScenarioError;
+use crate::model::{Block, Way};
+use crate::place::Place;
+
+pub(super) fn name_the_nameless(blocks: &mut [Block]) {
+    let mut taken: BTreeSet<String> = blocks.iter().map(|b| b.name.clone()).collect();
+    for block in blocks.iter_mut().filter(|b| b.name.is_empty()) {
+        let plain = match block.way {
+            Way::Direction(direction) => {
+                format!("{} {}", block.kind.name(), direction.name())
+            }
+            Way::Path { .. } => block.kind.name().to_owned(),
+        };
+        let numbered = (2_u32..).map(|n| format!("{plain} {n}"));
+        let mut names = std::iter::once(plain.clone()).chain(numbered);
+        // Ends: only finitely many names are taken.
+        block.name = names.find(|n| !taken.contains(n)).unwrap_or_default();
+        taken.insert(block.name.clone());
+    }
+}
+
+/// Names are what random streams and records go by, so no two flows may share one.
+pub(super) fn check_names(blocks: &[Block], places: &[Place<'_>]) -> Result<(), ScenarioError> {
+    let fail = |place: &Place<'_>, rule: String| {
+        let mut error = place.fail(rule);
+        error.path.push_str(".name");
+        Err(error)
+    };
+    let total: u64 = blocks.iter().map(|b| u64::from(b.count)).sum();
+    if total > u64::from(MOST_FLOWS) {
+        let place = &places[places.len() - 1];
+        let mut error = place.fail(format!("{total} flows are too many; at most {MOST_FLOWS}"));
+        error.path.push_str(".count");
+        return Err(error);
+    }
+    let groups: BTreeSet<&str> = blocks.iter().map(|b| b.name.as_str()).collect();
+    let mut seen = BTreeSet::new();
+    for (block, place) in blocks.iter().zip(places) {
+        let name = &block.name;
+        if !seen.insert(name) {
+            return fail(place, format!("there is other traffic called \"{name}\""));
+        }
+        if let Some(clash) = clash(block, &groups) {
+            let rule = format!("a flow of \"{name}\" would be called as the traffic \"{clash}\"");
+            return fail(place, rule);
+        }
+    }
+    Ok(())
+}
+
+/// Other traffic with the name of a flow of `block`: flow k of a block of many is `name/k`.
+fn clash<'a>(block: &Block, names: &BTreeSet<&'a str>) -> Option<&'a str> {
+    let prefix = format!("{}/", block.name);
+    let below = names.range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded));
+    below
+        .copied()
+        .take_while(|name| block.count > 1 && name.starts_with(&prefix))
+        .find(|name| {
+            let number = name[prefix.len()..].parse::<u32>();
+            number.is_ok_and(|n| (1..=block.count).contains(&n))
+        })
+}

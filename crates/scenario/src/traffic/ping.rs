@@ -1,0 +1,128 @@
+//! Requests that are answered at once: `type = "ping"`.
+
+use crate::plan::Traffic;
+use sojourn_apps::PingPace;
+use sojourn_net::{Bytes, Duration};
+
+use crate::decode::choice;
+use crate::encode::{insert, size, time};
+use crate::error::ScenarioError;
+use crate::place::{Fields, Place};
+use crate::value::{Table, Value};
+
+/// Requests a block may make in a run: some 500 MB of records.
+const MOST_REQUESTS: u64 = 10_000_000;
+const PROTOCOLS: [&str; 2] = ["icmp", "udp"];
+/// The interval of requests that go one at a time.
+const BACK_TO_BACK: &str = "back-to-back";
+/// How long one of these at least takes, in the simulator.
+const FASTEST: Duration = Duration::from_micros(100);
+
+/// What pings do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ping {
+    pace: PingPace,
+    /// Of datagrams; `None`: they are ICMP's.
+    payload: Option<Bytes>,
+}
+
+impl Ping {
+    pub(super) const KEYS: [&str; 4] = ["interval", "protocol", "payload", "timeout"];
+
+    /// Every request is kept, so their number is bounded.
+    pub(super) fn read(
+        fields: &Fields<'_>,
+        count: u32,
+        duration: Duration,
+    ) -> Result<Self, ScenarioError> {
+        let udp = fields.or("protocol", 0, |p| choice(p, "a protocol", &PROTOCOLS))? == 1;
+        let payload = fields.option("payload", |p| p.size(1, 65_507))?;
+        if let Some(place) = fields.get("payload")
+            && !udp
+        {
+            return Err(place.fail("is of protocol = \"udp\"; an echo request has 56 bytes"));
+        }
+        let one_at_a_time = fields.get("interval").is_some_and(
+            |place| matches!(&place.node.value, Value::Text(text) if text == BACK_TO_BACK),
+        );
+        let timeout = fields.or("timeout", Duration::from_secs(5), Place::positive_time)?;
+        let pace = if one_at_a_time {
+            PingPace::BackToBack { timeout }
+        } else {
+            let usual = Duration::from_millis(100);
+            PingPace::Every(fields.or("interval", usual, Place::positive_time)?)
+        };
+        if let Some(place) = fields.get("timeout")
+            && !one_at_a_time
+        {
+            return Err(place.fail("is of interval = \"back-to-back\""));
+        }
+        if let Some(place) = fields.get("interval")
+            && one_at_a_time
+            && !udp
+        {
+            return Err(place.fail("\"back-to-back\" is of protocol = \"udp\""));
+        }
+        check_number(fields, pace, count, duration)?;
+        Ok(Self {
+            pace,
+            payload: udp.then(|| payload.unwrap_or(Bytes(1))),
+        })
+    }
+
+    pub(super) fn write(self, fields: &mut Table) {
+        match self.pace {
+            PingPace::Every(interval) => insert(fields, "interval", Some(time(interval))),
+            PingPace::BackToBack { timeout } => {
+                insert(fields, "interval", Some(BACK_TO_BACK.into()));
+                insert(fields, "timeout", Some(time(timeout)));
+            }
+        }
+        let udp = self.payload.map(|_| PROTOCOLS[1].into());
+        insert(fields, "protocol", udp);
+        insert(fields, "payload", self.payload.map(size));
+    }
+
+    pub(super) const fn plan(self) -> Traffic {
+        match (self.payload, self.pace) {
+            (None, PingPace::Every(interval)) => Traffic::Ping { interval },
+            (payload, pace) => Traffic::UdpPing {
+                pace,
+                payload: match payload {
+                    Some(payload) => payload,
+                    None => Bytes(1),
+                },
+            },
+        }
+    }
+}
+
+/// Refuses more requests than can be kept.
+fn check_number(
+    fields: &Fields<'_>,
+    how: PingPace,
+    count: u32,
+    duration: Duration,
+) -> Result<(), ScenarioError> {
+    let interval = match how {
+        PingPace::Every(interval) => interval,
+        PingPace::BackToBack { .. } => FASTEST,
+    };
+    let all = u128::from(duration.as_nanos()) * u128::from(count);
+    let most = u128::from(MOST_REQUESTS) * u128::from(interval.as_nanos());
+    let place = fields.get("interval").or_else(|| fields.get("count"));
+    let Some(place) = place.filter(|_| all > most) else {
+        return Ok(());
+    };
+    let least_us = all.div_ceil(u128::from(MOST_REQUESTS) * 1_000);
+    Err(place.fail(match how {
+        PingPace::Every(_) => format!(
+            "a block of pings keeps {MOST_REQUESTS} requests at most, so use an interval of \
+             {least_us}us or more"
+        ),
+        PingPace::BackToBack { .. } => format!(
+            "a block of pings keeps {MOST_REQUESTS} requests at most, and these may follow each other \
+             after 100us, so use an interval of {least_us}us or more"
+        ),
+    }))
+}

@@ -1,0 +1,184 @@
+//! QUIC connections: `type = "quic"`.
+
+use crate::plan::Traffic;
+use sojourn_apps::Amount;
+use sojourn_net::{Bytes, Rng};
+use sojourn_transport::quic::{
+    AckPolicy, FlowControl, LARGEST_CERTIFICATE, LARGEST_DATAGRAM, LONGEST_ACK_DELAY, Params,
+    SMALLEST_DATAGRAM,
+};
+
+use super::tcp::{controller, slow_start};
+use crate::amount as amounts;
+use crate::decode::choice;
+use crate::encode::{amount, insert, size, time};
+use crate::error::ScenarioError;
+use crate::place::{Fields, Place};
+use crate::value::Table;
+
+/// The end of the data that opens the connection.
+const CLIENTS: [&str; 2] = ["receiver", "sender"];
+/// Bytes of a request that names none: an HTTP/3 request with its headers.
+const REQUEST: u64 = 400;
+/// More says nothing new.
+const LARGEST_REQUEST: u64 = 1 << 30;
+/// Less than a datagram is no window, more than 1 TiB no limit.
+const LEAST_LIMIT: u64 = 1_000;
+const LARGEST_LIMIT: u64 = 1 << 40;
+/// Acknowledging more seldom than this is no acknowledging.
+const MOST_PER_ACK: u32 = 100_000;
+
+/// What connections do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quic {
+    /// `None`: data without end.
+    pub(crate) bytes: Option<Amount>,
+    /// Of the receiver, which then is the client; `None`: the sender is.
+    pub(crate) request: Option<Bytes>,
+    pub(crate) params: Params,
+}
+
+impl Quic {
+    pub(super) const KEYS: [&str; 16] = [
+        "cc",
+        "slow_start",
+        "bytes",
+        "ecn",
+        "initial_window",
+        "client",
+        "request",
+        "zero_rtt",
+        "certificate",
+        "max_datagram",
+        "max_data",
+        "max_stream_data",
+        "pacing",
+        "ack_every",
+        "max_ack_delay",
+        "idle_timeout",
+    ];
+
+    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
+        let usual = Params::default();
+        let cc = fields.or("cc", usual.cc, controller)?;
+        let params = Params {
+            cc,
+            slow_start: fields.option("slow_start", |p| slow_start(p, cc))?,
+            initial_window: fields.or("initial_window", usual.initial_window, |p| {
+                p.count(1, 100_000)
+            })?,
+            zero_rtt: fields.or("zero_rtt", usual.zero_rtt, Place::flag)?,
+            ecn: fields.or("ecn", usual.ecn, Place::flag)?,
+            max_datagram: bytes(
+                fields,
+                "max_datagram",
+                (SMALLEST_DATAGRAM, usual.max_datagram, LARGEST_DATAGRAM),
+            )?,
+            certificate: bytes(
+                fields,
+                "certificate",
+                (1, usual.certificate, LARGEST_CERTIFICATE),
+            )?,
+            ack: AckPolicy {
+                every: fields.or("ack_every", usual.ack.every, |p| p.count(1, MOST_PER_ACK))?,
+                delay: fields.or("max_ack_delay", usual.ack.delay, ack_delay)?,
+                ..usual.ack
+            },
+            flow: flow_control(fields)?,
+            pacing: fields.or("pacing", usual.pacing, Place::flag)?,
+            idle_timeout: fields.or("idle_timeout", usual.idle_timeout, Place::positive_time)?,
+            ..usual
+        };
+        Ok(Self {
+            bytes: fields.option("bytes", amounts::read)?,
+            request: request(fields)?,
+            params,
+        })
+    }
+
+    pub(super) fn write(self, fields: &mut Table) {
+        let params = self.params;
+        insert(fields, "cc", Some(params.cc.name().into()));
+        insert(
+            fields,
+            "slow_start",
+            params.slow_start.map(|s| s.name().into()),
+        );
+        insert(fields, "bytes", self.bytes.map(amount));
+        insert(fields, "ecn", Some(params.ecn.into()));
+        insert(fields, "initial_window", Some(params.initial_window.into()));
+        let client = CLIENTS[usize::from(self.request.is_none())];
+        insert(fields, "client", Some(client.into()));
+        insert(fields, "request", self.request.map(size));
+        insert(fields, "zero_rtt", Some(params.zero_rtt.into()));
+        let bytes = |n: u16| Some(size(Bytes(n.into())));
+        insert(fields, "certificate", bytes(params.certificate));
+        insert(fields, "max_datagram", bytes(params.max_datagram));
+        write_flow_control(params.flow, fields);
+        insert(fields, "pacing", Some(params.pacing.into()));
+        insert(fields, "ack_every", Some(params.ack.every.into()));
+        insert(fields, "max_ack_delay", Some(time(params.ack.delay)));
+        insert(fields, "idle_timeout", Some(time(params.idle_timeout)));
+    }
+
+    /// What the simulator runs; from `rng` comes how much is transferred.
+    pub(super) fn plan(self, mut rng: Rng) -> Traffic {
+        Traffic::Quic {
+            bytes: self.bytes.map(|amount| amount.draw(&mut rng)),
+            request: self.request.map(|request| request.0),
+            params: self.params,
+        }
+    }
+}
+
+/// How much may be sent before it is read.
+pub(super) fn flow_control(fields: &Fields<'_>) -> Result<FlowControl, ScenarioError> {
+    let usual = FlowControl::default();
+    let limit = |key, usual| {
+        let given = fields.or(key, Bytes(usual), |p| p.size(LEAST_LIMIT, LARGEST_LIMIT))?;
+        Ok(given.0)
+    };
+    Ok(FlowControl {
+        data: limit("max_data", usual.data)?,
+        stream_data: limit("max_stream_data", usual.stream_data)?,
+    })
+}
+
+pub(super) fn write_flow_control(flow: FlowControl, fields: &mut Table) {
+    insert(fields, "max_data", Some(size(Bytes(flow.data))));
+    let stream_data = Some(size(Bytes(flow.stream_data)));
+    insert(fields, "max_stream_data", stream_data);
+}
+
+fn request(fields: &Fields<'_>) -> Result<Option<Bytes>, ScenarioError> {
+    let client = fields.or("client", 0, |p| choice(p, "an end of the data", &CLIENTS))?;
+    match (client, fields.get("request")) {
+        (0, _) => {
+            let request = fields.or("request", Bytes(REQUEST), |p| p.size(1, LARGEST_REQUEST))?;
+            Ok(Some(request))
+        }
+        (_, None) => Ok(None),
+        (_, Some(place)) => Err(place.fail("a sender that is the client waits for no request")),
+    }
+}
+
+fn ack_delay(place: &Place<'_>) -> Result<sojourn_net::Duration, ScenarioError> {
+    let delay = place.time()?;
+    if delay <= LONGEST_ACK_DELAY {
+        return Ok(delay);
+    }
+    let given = place.node.shown();
+    let most = LONGEST_ACK_DELAY.as_nanos() / 1_000_000;
+    Err(place.fail(format!("{given} is too long; at most {most}ms")))
+}
+
+/// A size between the first and the last, by default the one between.
+fn bytes(
+    fields: &Fields<'_>,
+    key: &str,
+    (least, usual, most): (u16, u16, u16),
+) -> Result<u16, ScenarioError> {
+    let usual = Bytes(usual.into());
+    let given = fields.or(key, usual, |p| p.size(least.into(), most.into()))?;
+    Ok(u16::try_from(given.0).unwrap_or(most))
+}

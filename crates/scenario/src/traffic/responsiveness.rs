@@ -1,0 +1,59 @@
+//! Tests of responsiveness: `type = "responsiveness"`.
+
+use std::sync::Arc;
+
+use crate::plan::Traffic;
+use sojourn_apps::{AppConfig, ResponsivenessConfig};
+use sojourn_net::Bytes;
+
+use super::tcp::{read_params, write_params};
+use crate::encode::{insert, size};
+use crate::error::ScenarioError;
+use crate::place::{Fields, Place};
+use crate::value::Table;
+
+/// The draft's MNP.
+const USUAL_CONNECTIONS: u32 = 16;
+const MOST_CONNECTIONS: u32 = 1_000;
+
+/// What is tested.
+#[derive(Clone, Debug)]
+pub(crate) struct Responsiveness(Arc<ResponsivenessConfig>);
+
+impl Responsiveness {
+    pub(super) const KEYS: [&str; 4] = ["connections", "load", "tls", "request"];
+
+    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
+        let load = fields.or("load", true, Place::flag)?;
+        if let Some(place) = fields.get("connections")
+            && !load
+        {
+            return Err(
+                place.fail("has no place beside load = false: one idle connection is probed")
+            );
+        }
+        Ok(Self(Arc::new(ResponsivenessConfig {
+            tcp: read_params(fields)?,
+            connections: fields.or("connections", USUAL_CONNECTIONS, |p| {
+                p.count(1, MOST_CONNECTIONS)
+            })?,
+            load,
+            tls: fields.or("tls", true, Place::flag)?,
+            request: fields.or("request", Bytes(400), |p| p.size(1, 1 << 20))?,
+        })))
+    }
+
+    pub(super) fn write(&self, fields: &mut Table) {
+        let config = &self.0;
+        write_params(config.tcp, fields);
+        let connections = config.load.then(|| config.connections.into());
+        insert(fields, "connections", connections);
+        insert(fields, "load", Some(config.load.into()));
+        insert(fields, "tls", Some(config.tls.into()));
+        insert(fields, "request", Some(size(config.request)));
+    }
+
+    pub(super) fn plan(&self) -> Traffic {
+        Traffic::App(AppConfig::Responsiveness(Arc::clone(&self.0)))
+    }
+}

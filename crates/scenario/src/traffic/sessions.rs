@@ -1,0 +1,70 @@
+//! Connections that come at random times: `type = "sessions"`.
+
+use std::sync::Arc;
+
+use crate::plan::Traffic;
+use sojourn_apps::{AppConfig, SessionsConfig, Wait};
+use sojourn_net::{Bytes, Duration};
+
+use super::tcp::{read_params, write_params};
+use crate::amount as amounts;
+use crate::encode::{amount, insert, size};
+use crate::error::ScenarioError;
+use crate::place::Fields;
+use crate::value::Table;
+use crate::wait;
+
+/// Connections a block may open in a run: what becomes of each is a row of a table.
+const MOST_CONNECTIONS: u64 = 10_000_000;
+
+/// What is transferred, and how often.
+#[derive(Clone, Debug)]
+pub(crate) struct Sessions(Arc<SessionsConfig>);
+
+impl Sessions {
+    pub(super) const KEYS: [&str; 3] = ["every", "bytes", "request"];
+
+    /// Every connection is kept, so their number is bounded.
+    pub(super) fn read(
+        fields: &Fields<'_>,
+        count: u32,
+        duration: Duration,
+    ) -> Result<Self, ScenarioError> {
+        let example = "{ distribution = \"exponential\", mean = \"200ms\" }";
+        let place = fields.need("every", example)?;
+        let every = wait::read(&place)?;
+        if every == Wait::Fixed(Duration::ZERO) {
+            return Err(place.fail("must be longer than nothing"));
+        }
+        let mean = match every {
+            Wait::Fixed(time) | Wait::Exponential { mean: time } => time.as_nanos(),
+        };
+        let all = u128::from(duration.as_nanos()) * u128::from(count);
+        if all > u128::from(MOST_CONNECTIONS) * u128::from(mean) {
+            let least_us = all.div_ceil(u128::from(MOST_CONNECTIONS) * 1_000);
+            return Err(place.fail(format!(
+                "a block of sessions opens {MOST_CONNECTIONS} connections at most, so one each \
+                 {least_us}us or less often"
+            )));
+        }
+        let example = "{ distribution = \"pareto\", least = \"4kb\", shape = 1.2 }";
+        Ok(Self(Arc::new(SessionsConfig {
+            tcp: read_params(fields)?,
+            every,
+            request: fields.or("request", Bytes(400), |p| p.size(1, 1 << 20))?,
+            response: amounts::read(&fields.need("bytes", example)?)?,
+        })))
+    }
+
+    pub(super) fn write(&self, fields: &mut Table) {
+        let config = &self.0;
+        write_params(config.tcp, fields);
+        insert(fields, "every", Some(wait::write(config.every)));
+        insert(fields, "bytes", Some(amount(config.response)));
+        insert(fields, "request", Some(size(config.request)));
+    }
+
+    pub(super) fn plan(&self) -> Traffic {
+        Traffic::App(AppConfig::Sessions(Arc::clone(&self.0)))
+    }
+}

@@ -1,0 +1,148 @@
+//! TCP connections: `type = "tcp"`.
+
+use crate::plan::Traffic;
+use sojourn_apps::Amount;
+use sojourn_net::Rng;
+use sojourn_transport::{AfterIdle, CcKind, OnCe, SenderParams, SlowStart};
+
+use crate::amount as amounts;
+use crate::decode::choice;
+use crate::encode::{amount, insert};
+use crate::error::ScenarioError;
+use crate::place::{Fields, Place};
+use crate::value::{Table, Value};
+
+/// A way out of slow start that `cc` knows.
+pub(super) fn slow_start(place: &Place<'_>, cc: CcKind) -> Result<SlowStart, ScenarioError> {
+    let names = SlowStart::ALL.map(SlowStart::name);
+    let chosen = SlowStart::ALL[choice(place, "a way out of slow start", &names)?];
+    let known = cc.slow_starts();
+    if known.contains(&chosen) {
+        return Ok(chosen);
+    }
+    Err(place.fail(if known.is_empty() {
+        format!("\"{cc}\" has its own way out of slow start")
+    } else {
+        let known: Vec<_> = known.iter().map(|s| format!("\"{s}\"")).collect();
+        format!("\"{cc}\" has no \"{chosen}\"; it has {}", known.join(", "))
+    }))
+}
+
+pub(super) fn controller(place: &Place<'_>) -> Result<CcKind, ScenarioError> {
+    let names = CcKind::ALL.map(CcKind::name);
+    choice(place, "a congestion control", &names).map(|n| CcKind::ALL[n])
+}
+
+/// What connections do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tcp {
+    /// `None`: data without end.
+    pub(crate) bytes: Option<Amount>,
+    pub(crate) params: SenderParams,
+}
+
+/// What a sender hears of marks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Marks {
+    Unheard,
+    Heard,
+    Counted,
+}
+
+/// `ecn` of connections that count marks (RFC 9768).
+const COUNTED: &str = "accurate";
+
+fn marks(place: &Place<'_>) -> Result<Marks, ScenarioError> {
+    match &place.node.value {
+        Value::Bool(false) => Ok(Marks::Unheard),
+        Value::Bool(true) => Ok(Marks::Heard),
+        Value::Text(text) if text == COUNTED => Ok(Marks::Counted),
+        _ => {
+            let given = place.node.shown();
+            let rule = format!("{given} is no kind of ECN: true, false or \"{COUNTED}\" is needed");
+            Err(place.fail(rule))
+        }
+    }
+}
+
+/// Keys of whatever uses TCP.
+pub(super) const PARAMS: [&str; 7] = [
+    "cc",
+    "slow_start",
+    "ecn",
+    "on_ce",
+    "initial_window",
+    "after_idle",
+    "pacing",
+];
+
+/// What senders are opened with.
+pub(super) fn read_params(fields: &Fields<'_>) -> Result<SenderParams, ScenarioError> {
+    let fates = AfterIdle::ALL.map(AfterIdle::name);
+    let answers = OnCe::ALL.map(OnCe::name);
+    let cc = fields.or("cc", CcKind::Cubic, controller)?;
+    let ecn = fields.or("ecn", Marks::Unheard, marks)?;
+    Ok(SenderParams {
+        cc,
+        slow_start: fields.option("slow_start", |p| slow_start(p, cc))?,
+        ecn: ecn != Marks::Unheard,
+        accurate_ecn: ecn == Marks::Counted,
+        on_ce: fields.or("on_ce", OnCe::Reduce, |p| {
+            choice(p, "an answer to CE", &answers).map(|n| OnCe::ALL[n])
+        })?,
+        initial_window: fields.or("initial_window", 10, |p| p.count(1, 100_000))?,
+        after_idle: fields.or("after_idle", AfterIdle::Decay, |p| {
+            choice(p, "a fate of a window", &fates).map(|n| AfterIdle::ALL[n])
+        })?,
+        pacing: fields.or("pacing", false, Place::flag)?,
+        ..SenderParams::default()
+    })
+}
+
+/// Writes the keys of whatever uses TCP.
+pub(super) fn write_params(params: SenderParams, fields: &mut Table) {
+    insert(fields, "cc", Some(params.cc.name().into()));
+    insert(
+        fields,
+        "slow_start",
+        params.slow_start.map(|s| s.name().into()),
+    );
+    let ecn = if params.accurate_ecn {
+        COUNTED.into()
+    } else {
+        params.ecn.into()
+    };
+    insert(fields, "ecn", Some(ecn));
+    let own = params.on_ce != OnCe::Reduce;
+    insert(fields, "on_ce", own.then(|| params.on_ce.name().into()));
+    insert(fields, "initial_window", Some(params.initial_window.into()));
+    let own = params.after_idle != AfterIdle::Decay;
+    let after_idle = own.then(|| params.after_idle.name().into());
+    insert(fields, "after_idle", after_idle);
+    insert(fields, "pacing", params.pacing.then(|| true.into()));
+}
+
+impl Tcp {
+    pub(super) const KEYS: [&str; 1] = ["bytes"];
+
+    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
+        let params = read_params(fields)?;
+        Ok(Self {
+            bytes: fields.option("bytes", amounts::read)?,
+            params,
+        })
+    }
+
+    pub(super) fn write(self, fields: &mut Table) {
+        write_params(self.params, fields);
+        insert(fields, "bytes", self.bytes.map(amount));
+    }
+
+    /// What the simulator runs; from `rng` comes how much is transferred.
+    pub(super) fn plan(self, mut rng: Rng) -> Traffic {
+        Traffic::Tcp {
+            bytes: self.bytes.map(|amount| amount.draw(&mut rng)),
+            params: self.params,
+        }
+    }
+}

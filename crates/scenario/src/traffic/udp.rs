@@ -1,0 +1,68 @@
+//! Datagrams at a constant mean bit rate: `type = "udp"`.
+
+use crate::plan::Traffic;
+use sojourn_apps::Spacing;
+use sojourn_net::{Bytes, Rate};
+
+use crate::decode::choice;
+use crate::encode::{insert, size};
+use crate::error::ScenarioError;
+use crate::place::Fields;
+use crate::value::{Table, Value};
+
+/// What UDP over IPv4 can carry.
+const LARGEST_DATAGRAM: u64 = 65_507;
+
+const SPACINGS: [&str; 2] = ["even", "poisson"];
+
+/// How datagrams are spaced: evenly, unless it says otherwise.
+fn spacing(fields: &Fields<'_>) -> Result<Spacing, ScenarioError> {
+    let chosen = fields.or("spacing", 0, |p| choice(p, "a spacing", &SPACINGS))?;
+    if chosen == 0 {
+        let spread = fields.or("spread", 0.0, |p| p.number(0.0..=1.0))?;
+        return Ok(Spacing::Even { spread });
+    }
+    match fields.get("spread") {
+        Some(place) => Err(place.fail("has no place beside spacing = \"poisson\"")),
+        None => Ok(Spacing::Poisson),
+    }
+}
+
+/// What streams do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Udp {
+    pub(crate) rate: Rate,
+    pub(crate) payload: Bytes,
+    pub(crate) spacing: Spacing,
+}
+
+impl Udp {
+    pub(super) const KEYS: [&str; 4] = ["rate", "payload", "spread", "spacing"];
+
+    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
+        Ok(Self {
+            rate: fields.need("rate", "\"1mbit\"")?.rate()?,
+            payload: fields.or("payload", Bytes(1_448), |p| p.size(1, LARGEST_DATAGRAM))?,
+            spacing: spacing(fields)?,
+        })
+    }
+
+    pub(super) fn write(self, fields: &mut Table) {
+        insert(fields, "rate", Some(self.rate.to_string().into()));
+        insert(fields, "payload", Some(size(self.payload)));
+        match self.spacing {
+            Spacing::Even { spread } => {
+                insert(fields, "spread", Some(Value::Float(spread).into()));
+            }
+            Spacing::Poisson => insert(fields, "spacing", Some(SPACINGS[1].into())),
+        }
+    }
+
+    pub(super) const fn plan(self) -> Traffic {
+        Traffic::Udp {
+            rate: self.rate,
+            payload: self.payload,
+            spacing: self.spacing,
+        }
+    }
+}

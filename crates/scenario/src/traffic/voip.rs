@@ -1,0 +1,52 @@
+//! Voices: `type = "voip"`.
+
+use crate::encode::{insert, time};
+use crate::error::ScenarioError;
+use crate::place::Fields;
+use crate::plan::Traffic;
+use crate::value::{Table, Value};
+use sojourn_apps::JitterBuffer;
+
+const ADAPTIVE: &str = "adaptive";
+
+/// What listeners do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Voip {
+    jitter_buffer: JitterBuffer,
+}
+
+impl Voip {
+    pub(super) const KEYS: [&str; 1] = ["jitter_buffer"];
+
+    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
+        Ok(Self {
+            jitter_buffer: fields.or(
+                "jitter_buffer",
+                JitterBuffer::Adaptive,
+                |place| match &place.node.value {
+                    Value::Text(text) if text == ADAPTIVE => Ok(JitterBuffer::Adaptive),
+                    _ => place.time().map(JitterBuffer::Fixed).map_err(|_| {
+                        let given = place.node.shown();
+                        place.fail(format!(
+                            "{given} is neither \"adaptive\" nor a time such as \"60ms\""
+                        ))
+                    }),
+                },
+            )?,
+        })
+    }
+
+    pub(super) fn write(self, fields: &mut Table) {
+        let buffer = match self.jitter_buffer {
+            JitterBuffer::Adaptive => ADAPTIVE.into(),
+            JitterBuffer::Fixed(more) => time(more),
+        };
+        insert(fields, "jitter_buffer", Some(buffer));
+    }
+
+    pub(super) const fn plan(self) -> Traffic {
+        Traffic::Voip {
+            jitter_buffer: self.jitter_buffer,
+        }
+    }
+}

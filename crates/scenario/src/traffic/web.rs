@@ -1,0 +1,109 @@
+//! Users who look at web pages: `type = "web"`.
+
+use std::sync::Arc;
+
+use crate::plan::Traffic;
+use sojourn_apps::{AppConfig, Http, Wait, WebConfig};
+use sojourn_net::{Bytes, Duration};
+
+use super::quic::{flow_control, write_flow_control};
+use super::tcp::{read_params, write_params};
+use crate::decode::choice;
+use crate::encode::{insert, size};
+use crate::error::ScenarioError;
+use crate::page::{Pages, named};
+use crate::place::{Fields, Place};
+use crate::value::Table;
+use crate::wait;
+
+/// Keys that HTTP/3, which runs over QUIC, has no use for.
+const OF_TCP: [&str; 3] = ["on_ce", "after_idle", "pacing"];
+
+/// Keys that HTTP over TCP has no use for.
+const OF_QUIC: [&str; 3] = ["zero_rtt", "max_data", "max_stream_data"];
+
+/// Refuses what HTTP/3 cannot have.
+fn check_quic(fields: &Fields<'_>, config: &WebConfig) -> Result<(), ScenarioError> {
+    if let Some(place) = OF_TCP.iter().find_map(|key| fields.get(key)) {
+        return Err(place.fail("is of TCP, and HTTP/3 runs over QUIC"));
+    }
+    if let Some(place) = fields.get("ecn")
+        && config.tcp.accurate_ecn
+    {
+        return Err(place.fail("QUIC, and so HTTP/3, counts marks anyway; give true"));
+    }
+    if let Some(place) = fields.get("tls")
+        && !config.tls
+    {
+        return Err(place.fail("QUIC, and so HTTP/3, is never without TLS"));
+    }
+    Ok(())
+}
+
+/// What users do.
+#[derive(Clone, Debug)]
+pub(crate) struct Web {
+    page: String,
+    /// Users of a block share it.
+    config: Arc<WebConfig>,
+}
+
+impl Web {
+    pub(super) const KEYS: [&str; 9] = [
+        "page",
+        "http",
+        "tls",
+        "zero_rtt",
+        "max_data",
+        "max_stream_data",
+        "request",
+        "think",
+        "visits",
+    ];
+
+    pub(super) fn read(fields: &Fields<'_>, pages: &Pages) -> Result<Self, ScenarioError> {
+        let (name, page) = named(&fields.need("page", "\"large\"")?, pages)?;
+        let versions = Http::ALL.map(Http::name);
+        let config = WebConfig {
+            tcp: read_params(fields)?,
+            http: fields.or("http", Http::Two, |p| {
+                choice(p, "a version of HTTP", &versions).map(|n| Http::ALL[n])
+            })?,
+            tls: fields.or("tls", true, Place::flag)?,
+            zero_rtt: fields.or("zero_rtt", false, Place::flag)?,
+            flow: flow_control(fields)?,
+            request: fields.or("request", Bytes(400), |p| p.size(1, 1 << 20))?,
+            page,
+            think: fields.or("think", Wait::Fixed(Duration::from_secs(1)), wait::read)?,
+            visits: fields.option("visits", |p| p.count(1, u32::MAX))?,
+        };
+        if config.http == Http::Three {
+            check_quic(fields, &config)?;
+        } else if let Some(place) = OF_QUIC.iter().find_map(|key| fields.get(key)) {
+            return Err(place.fail("is of QUIC, and so of HTTP/3"));
+        }
+        Ok(Self {
+            page: name,
+            config: Arc::new(config),
+        })
+    }
+
+    pub(super) fn write(&self, fields: &mut Table) {
+        let config = &self.config;
+        write_params(config.tcp, fields);
+        insert(fields, "page", Some(self.page.as_str().into()));
+        insert(fields, "http", Some(config.http.name().into()));
+        insert(fields, "tls", Some(config.tls.into()));
+        if config.http == Http::Three {
+            insert(fields, "zero_rtt", Some(config.zero_rtt.into()));
+            write_flow_control(config.flow, fields);
+        }
+        insert(fields, "request", Some(size(config.request)));
+        insert(fields, "think", Some(wait::write(config.think)));
+        insert(fields, "visits", config.visits.map(Into::into));
+    }
+
+    pub(super) fn plan(&self) -> Traffic {
+        Traffic::App(AppConfig::Web(Arc::clone(&self.config)))
+    }
+}

@@ -1,0 +1,34 @@
+//! How long somebody waits: always the same, or drawn.
+
+use crate::decode::choice;
+use crate::encode::{insert, time};
+use crate::error::ScenarioError;
+use crate::place::Place;
+use crate::value::{Node, Table, Value};
+use sojourn_apps::Wait;
+
+/// A time, or a table that names a distribution.
+pub(crate) fn read(place: &Place<'_>) -> Result<Wait, ScenarioError> {
+    if !matches!(place.node.value, Value::Table(_)) {
+        return place.time().map(Wait::Fixed);
+    }
+    let named = place
+        .open_table()?
+        .need("distribution", "\"exponential\"")?;
+    choice(&named, "a distribution of times", &["exponential"])?;
+    let fields = place.fields(&["distribution", "mean"])?;
+    let mean = fields.need("mean", "\"5s\"")?.positive_time()?;
+    Ok(Wait::Exponential { mean })
+}
+
+pub(crate) fn write(wait: Wait) -> Node {
+    match wait {
+        Wait::Fixed(fixed) => time(fixed),
+        Wait::Exponential { mean } => {
+            let mut table = Table::new();
+            insert(&mut table, "distribution", Some("exponential".into()));
+            insert(&mut table, "mean", Some(time(mean)));
+            Value::Table(table).into()
+        }
+    }
+}

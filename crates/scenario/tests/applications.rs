@@ -1,0 +1,122 @@
+//! Applications in scenarios: what is written is what is read, and what is wrong is told.
+
+use sojourn_scenario::Scenario;
+
+fn scenario(traffic: &str) -> String {
+    format!(
+        r#"
+        duration = "20s"
+        rtt = "100ms"
+        links.up = {{ rate = "100mbit", qdisc = "pfifo" }}
+        links.down = {{ rate = "100mbit", qdisc = "pfifo" }}
+        [[traffic]]
+        direction = "down"
+        {traffic}
+        "#
+    )
+}
+
+#[test]
+fn every_application_reads_back_as_itself() {
+    for traffic in [
+        "type = \"sessions\"\nevery = { distribution = \"exponential\", mean = \"200ms\" }\n\
+         bytes = { distribution = \"pareto\", least = \"4kb\", shape = 1.2 }",
+        "type = \"request\"\nbytes = \"32kb\"\nwork = \"5ms\"\nthink = \"1s\"\nrounds = 3",
+        "type = \"incast\"\nservers = 16\nbytes = \"32kb\"",
+        "type = \"dash\"\nladder = [\"1mbit\", \"2mbit\"]\nsegment = \"2s\"\nbuffer = \"10s\"",
+        "type = \"dash\"",
+        "type = \"udp\"\nrate = \"1mbit\"\nspacing = \"poisson\"",
+        "type = \"ping\"\ninterval = \"10ms\"",
+        "type = \"ping\"\nprotocol = \"udp\"\npayload = \"60b\"",
+        "type = \"ping\"\nprotocol = \"udp\"\ninterval = \"back-to-back\"\ntimeout = \"1s\"",
+        "type = \"voip\"\ndscp = \"EF\"\njitter_buffer = \"40ms\"",
+        "type = \"responsiveness\"\nconnections = 8\ntls = false\ncc = \"reno\"",
+        "type = \"responsiveness\"\nload = false",
+        "type = \"voip\"\njitter_buffer = \"adaptive\"",
+    ] {
+        let read = Scenario::from_toml(&scenario(traffic)).unwrap();
+        assert_eq!(Scenario::from_toml(&read.to_toml()).unwrap(), read);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    for (traffic, wanted) in [
+        (
+            "type = \"sessions\"\nbytes = \"1kb\"",
+            "traffic[0].every: is missing; give every = { distribution = \"exponential\"",
+        ),
+        (
+            "type = \"sessions\"\nevery = \"0s\"\nbytes = \"1kb\"",
+            "traffic[0].every: must be longer than nothing",
+        ),
+        (
+            "type = \"sessions\"\nevery = \"1ns\"\nbytes = \"1kb\"",
+            "traffic[0].every: a block of sessions opens 10000000 connections at most, so one each",
+        ),
+        (
+            "type = \"sessions\"\nevery = \"1s\"\nbytes = \"0b\"",
+            "traffic[0].bytes: \"0b\" is out of range",
+        ),
+        (
+            "type = \"request\"\nservers = 3\nbytes = \"1kb\"",
+            "traffic[0].servers: unknown key",
+        ),
+        (
+            "type = \"incast\"\nservers = 1\nbytes = \"1kb\"",
+            "traffic[0].servers: 1 is out of range: a whole number from 2 to 10000",
+        ),
+        (
+            "type = \"dash\"\nladder = [\"2mbit\", \"1mbit\"]",
+            "traffic[0].ladder[1]: must be more than the rate before it",
+        ),
+        (
+            "type = \"udp\"\nrate = \"1mbit\"\nspacing = \"poisson\"\nspread = 0.1",
+            "traffic[0].spread: has no place beside spacing",
+        ),
+        (
+            "type = \"ping\"\ninterval = \"back-to-back\"",
+            "traffic[0].interval: \"back-to-back\" is of protocol = \"udp\"",
+        ),
+        (
+            "type = \"ping\"\npayload = \"60b\"",
+            "traffic[0].payload: is of protocol = \"udp\"",
+        ),
+        (
+            "type = \"ping\"\nprotocol = \"udp\"\ntimeout = \"1s\"",
+            "traffic[0].timeout: is of interval = \"back-to-back\"",
+        ),
+        (
+            "type = \"ping\"\nprotocol = \"udp\"\ninterval = \"back-to-back\"\ncount = 100",
+            "traffic[0].interval: a block of pings keeps 10000000 requests at most, and these",
+        ),
+        (
+            "type = \"responsiveness\"\nload = false\nconnections = 8",
+            "traffic[0].connections: has no place beside load = false",
+        ),
+        (
+            "type = \"responsiveness\"\nconnections = 0",
+            "traffic[0].connections: 0 is out of range: a whole number from 1 to 1000",
+        ),
+        (
+            "type = \"voip\"\njitter_buffer = \"none\"",
+            "traffic[0].jitter_buffer: \"none\" is neither \"adaptive\" nor a time such as \"60ms\"",
+        ),
+        (
+            "type = \"dash\"\nladder = []",
+            "traffic[0].ladder: at least one rate is needed",
+        ),
+        (
+            "type = \"dash\"\nsegment = \"4s\"\nbuffer = \"3s\"",
+            "traffic[0].buffer: must hold a segment",
+        ),
+        (
+            "type = \"dash\"\nbuffer = \"8s\"\nbegin = \"9s\"",
+            "traffic[0].begin: playing must begin with no more than the buffer holds",
+        ),
+    ] {
+        let error = Scenario::from_toml(&scenario(traffic)).unwrap_err();
+        let error = error.to_string();
+        assert!(error.starts_with(wanted), "{error}\nnot {wanted}");
+    }
+}

@@ -1,0 +1,21 @@
+//! Where what does not go together is said to stand.
+
+use sojourn_scenario::Scenario;
+
+#[test]
+fn what_the_simulator_refuses_is_told_with_the_line_and_an_arm_only_where_there_are_arms() {
+    let text = "duration = \"5s\"\n[links.up]\nrate = \"1mbit\"\nqdisc = \"pfifo\"\n\
+                burst = \"9kb\"\nmedium = { type = \"wifi\" }\n\
+                [[traffic]]\ntype = \"ping\"\npath = [\"up\"]\nrtt = \"9ms\"\n";
+    let message = |text: &str| Scenario::from_toml(text).unwrap_err().to_string();
+    assert_eq!(
+        message(text),
+        "links.up.burst: a wireless link has no bucket (line 5)"
+    );
+    let arms =
+        format!("{text}[[arms]]\nname = \"long\"\nset = {{ \"links.up.delay\" = \"1s\" }}\n");
+    assert_eq!(
+        message(&arms),
+        "links.up.burst: a wireless link has no bucket (arm \"long\") (line 5)"
+    );
+}

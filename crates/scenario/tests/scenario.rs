@@ -1,0 +1,485 @@
+//! The schema of scenarios: what is refused and how, and that texts and values agree.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use sojourn_net::{Bytes, Duration, Rate};
+use sojourn_qdisc::Framing;
+use sojourn_scenario::Scenario;
+use sojourn_scenario::plan::{
+    Change, Client, Distribution, DriverLimit, Encapsulation, GilbertElliott, Hop, Jitter,
+    LineConfig, Loss, Order, RadioConfig, Shaper, Sharing, Standard, Traffic,
+};
+use sojourn_transport::{AfterIdle, OnCe, SlowStart};
+
+/// Uses every key.
+const FULL: &str = include_str!("full.toml");
+
+fn full() -> Scenario {
+    Scenario::from_toml(FULL).unwrap()
+}
+
+#[test]
+fn toml_and_json_lead_back_to_the_same_scenario() {
+    let scenario = full();
+    let from_toml = Scenario::from_toml(&scenario.to_toml()).unwrap();
+    let from_json = Scenario::from_json(scenario.to_json()).unwrap();
+    assert_eq!(scenario, from_toml, "{}", scenario.to_toml());
+    assert_eq!(scenario, from_json);
+    assert_eq!(from_toml.to_toml(), scenario.to_toml());
+    for arm in 0..2 {
+        assert_eq!(scenario.config(arm, 3), from_toml.config(arm, 3));
+        assert_eq!(scenario.config(arm, 3), from_json.config(arm, 3));
+    }
+}
+
+#[test]
+fn the_hash_depends_on_what_is_said_not_on_how() {
+    let minimal = |text: &str| Scenario::from_toml(text).unwrap().hash().to_owned();
+    let one = minimal(
+        "duration = \"1s\"\nlinks.up = { rate = \"1mbit\", qdisc = \"codel\" }\n\
+         traffic = [{ type = \"tcp\", direction = \"up\" }]",
+    );
+    let other = minimal(
+        "seed = 1 # the default\nduration = \"1000 ms\"\n[[traffic]]\ndirection = \"up\"\n\
+         name = \"tcp up\"\ntype = \"tcp\"\n[links.up]\nqdisc = { kind = \"codel\" }\n\
+         rate = \"1000kbit\"\ndelay = \"0s\"",
+    );
+    assert_eq!(one, other);
+    // Written down: a hash that moves breaks every result that was ever saved.
+    assert_eq!(
+        one,
+        "f3de23d4a477f7b249a8fbbd578df6e6f4f932df7bf22e47dfbb7a956e0ee718"
+    );
+    assert_ne!(full().hash(), one);
+}
+
+#[test]
+fn what_a_queue_has_several_of_may_be_a_list() {
+    let with = |queue: &str| {
+        let text = format!(
+            "duration = \"1s\"\n[links.up]\nrate = \"1mbit\"\nqdisc = {queue}\n\
+             [[traffic]]\ntype = \"ping\"\ndirection = \"up\"\n"
+        );
+        Scenario::from_toml(&text).unwrap()
+    };
+    let priomap = "[0, 1, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1]";
+    let leaf = "[\"codel\", { kind = \"drr\", leaf = [\"pie\", \"sfq\"] }, { kind = \"pfifo\", limit = 9 }]";
+    let lists = format!("{{ kind = \"prio\", priomap = {priomap}, leaf = {leaf} }}");
+    let text = "\"prio priomap 0 1 2 2 1 2 0 0 1 1 1 1 1 1 1 1 \
+                leaf codel / (drr leaf pie / sfq) / pfifo limit 9\"";
+    assert_eq!(with(&lists), with(text));
+    let one = "{ kind = \"drr\", leaf = { kind = \"codel\", target = \"9ms\" } }";
+    assert_eq!(with(one), with("\"drr leaf codel target 9ms\""));
+}
+
+#[test]
+fn flows_pass_the_links_in_the_direction_that_is_said() {
+    let config = full().config(0, 0);
+    // Links stand in the order of their names.
+    let (down, up) = (Hop::Link(0), Hop::Link(1));
+    let ms = |n| Hop::Delay(Duration::from_millis(n));
+    assert_eq!(config.flows[1].name, "up BE/2");
+    assert_eq!(config.flows[1].forward, [up, ms(10)]);
+    assert_eq!(config.flows[1].reverse, [ms(10), down]);
+    let micros = |n| Hop::Delay(Duration::from_micros(n));
+    assert_eq!(config.flows[4].forward, [down, up, micros(5_500)]);
+    assert_eq!(config.flows[4].reverse, [micros(5_500), down]);
+    // The arm sets the RTT that this traffic inherits to 100 ms.
+    assert_eq!(config.flows[5].name, "ping down");
+    assert_eq!(config.flows[5].forward, [ms(50), down]);
+    assert_eq!(config.flows[5].reverse, [up, ms(50)]);
+}
+
+#[test]
+fn every_key_reaches_the_simulator() {
+    let config = full().config(0, 0);
+    assert_eq!(config.duration, Duration::from_secs(70));
+    assert_eq!(config.measure_from, Duration::from_secs(15));
+    let (down, up) = (&config.links[0], &config.links[1]);
+    assert_eq!((up.rate, up.encapsulation.overhead), (Rate::mbit(1), -4));
+    let wan = Encapsulation {
+        overhead: 32 + 4 - 14,
+        mpu: 64,
+        framing: Framing::Ptm,
+    };
+    assert_eq!(config.links[2].encapsulation, wan);
+    let line = LineConfig {
+        loss: Loss::GilbertElliott(GilbertElliott {
+            to_bad: 0.01,
+            to_good: 0.25,
+            in_bad: 0.5,
+            in_good: 0.001,
+        }),
+        duplicate: 0.005,
+        jitter: Some(Jitter {
+            spread: Duration::from_millis(2),
+            distribution: Distribution::Normal,
+            order: Order::Free,
+        }),
+    };
+    assert_eq!(config.links[2].line, line);
+    let change = |secs, rate, delay| Change {
+        at: Duration::from_secs(secs),
+        rate,
+        delay,
+    };
+    let later = Some(Duration::from_millis(30));
+    assert_eq!(
+        config.links[2].changes,
+        [
+            change(10, Some(Rate::mbit(20)), None),
+            change(20, None, later)
+        ]
+    );
+    let bucket = |burst| Shaper::Bucket {
+        burst: Bytes(burst),
+    };
+    assert_eq!(up.shaper, bucket(1_600));
+    // As `tc` reads an htb class of 10 Mbit/s back: 1 ms of the rate and 1600 B.
+    assert_eq!(down.shaper, bucket(2_850));
+    assert_eq!(
+        down.qdisc.to_string(),
+        "codel target 10ms".parse_canonically()
+    );
+    assert_eq!(config.flows[0].stop, Some(Duration::from_secs(65)));
+    assert_eq!(config.flows[0].dscp.to_string(), "AF42");
+    let client = |number, receives| Some(Client { number, receives });
+    assert_eq!(config.flows[0].client, client(3, false));
+    assert_eq!(config.flows[4].client, None);
+    let Traffic::Tcp { bytes, params } = config.flows[0].traffic else {
+        panic!("the first block is TCP")
+    };
+    assert_eq!(bytes, Some(10 << 20));
+    assert_eq!((params.ecn, params.initial_window), (true, 4));
+    assert_eq!(params.on_ce, OnCe::EndSlowStart);
+    assert_eq!(params.after_idle, AfterIdle::Restart);
+    assert!(params.pacing);
+    assert_eq!(params.slow_start, Some(SlowStart::HyStartPlusPlus));
+}
+
+trait Canonical {
+    fn parse_canonically(&self) -> String;
+}
+
+impl Canonical for str {
+    fn parse_canonically(&self) -> String {
+        self.parse::<sojourn_qdisc::QdiscSpec>()
+            .unwrap()
+            .to_string()
+    }
+}
+
+#[test]
+fn an_arm_changes_what_it_names_and_nothing_else() {
+    let scenario = full();
+    assert_eq!(scenario.arms().collect::<Vec<_>>(), ["codel", "more flows"]);
+    let config = scenario.config(1, 0);
+    assert_eq!(
+        config.links[1].qdisc.to_string(),
+        "fq_codel target 20ms".parse_canonically()
+    );
+    assert_eq!(
+        config.links[0].qdisc.to_string(),
+        "codel ecn".parse_canonically()
+    );
+    let names: Vec<_> = config.flows.iter().map(|f| f.name.as_str()).collect();
+    assert_eq!(names, ["up BE/1", "up BE/2", "udp", "ping down", "quic up"]);
+    assert!(
+        config
+            .flows
+            .iter()
+            .all(|f| f.start == Duration::from_secs(1))
+    );
+}
+
+#[test]
+fn nameless_traffic_gets_a_name_of_its_own() {
+    let text = r#"
+        duration = "1s"
+        rtt = "10ms"
+        links.up = { rate = "1mbit", qdisc = "codel" }
+        traffic = [
+            { type = "tcp", direction = "up" },
+            { type = "tcp", direction = "up", name = "tcp up 2" },
+            { type = "tcp", direction = "up" },
+            { type = "tcp", path = [] },
+        ]
+    "#;
+    let config = Scenario::from_toml(text).unwrap().config(0, 0);
+    let names: Vec<_> = config.flows.iter().map(|f| f.name.as_str()).collect();
+    assert_eq!(names, ["tcp up", "tcp up 2", "tcp up 3", "tcp"]);
+}
+
+#[test]
+fn what_the_simulator_refuses_is_told_by_its_place_in_the_scenario() {
+    let message = |traffic: &str, delay: &str| {
+        let text = format!(
+            r#"
+            duration = "1s"
+            rtt = "0ms"
+            links.up = {{ rate = "1mbit", delay = "{delay}", qdisc = "codel" }}
+            traffic = [
+                {{ type = "udp", rate = "1mbit", path = [], count = 3 }},
+                {traffic},
+            ]"#
+        );
+        Scenario::from_toml(&text).unwrap_err().to_string()
+    };
+    let endless = message(r#"{ type = "tcp", path = [] }"#, "0ms");
+    assert!(endless.starts_with("traffic[1].path: "), "{endless}");
+    let far = message(r#"{ type = "ping", path = [] }"#, "100000000s");
+    assert!(far.starts_with("links.up.delay: "), "{far}");
+}
+
+/// Each case is two lines: a replacement in `FULL`, and how the message about it begins.
+const REFUSED: &str = include_str!("refused.txt");
+
+#[test]
+fn what_is_wrong_is_told_with_its_place_and_its_remedy() {
+    let mut lines = REFUSED.lines().skip(1);
+    let mut cases = 0;
+    while let Some((case, want)) = lines.next().zip(lines.next()) {
+        let (right, wrong) = case.split_once(" => ").unwrap();
+        let (right, wrong) = (right.replace("\\n", "\n"), wrong.replace("\\n", "\n"));
+        assert!(FULL.contains(&right), "{right}");
+        let text = FULL.replacen(&right, &wrong, 1);
+        match Scenario::from_toml(&text) {
+            Ok(_) => panic!("accepted: {wrong}"),
+            Err(error) => {
+                let (message, want) = (error.to_string(), want.trim());
+                assert!(message.starts_with(want), "\n got {message}\nwant {want}");
+            }
+        }
+        cases += 1;
+    }
+    assert!(cases >= 60, "only {cases} cases");
+}
+
+#[test]
+fn what_is_empty_is_told_how_to_begin() {
+    let empties = [
+        ("", "duration: is missing"),
+        (
+            "duration = \"1s\"",
+            "links: is missing; give links = { up =",
+        ),
+        (
+            "duration = \"1s\"\n[links]",
+            "links: at least one link is needed",
+        ),
+        (
+            "duration = \"1s\"\nlinks.a = { rate = \"1mbit\", qdisc = \"codel\" }",
+            "traffic: is missing; give traffic = [{ type",
+        ),
+        (
+            "duration = \"1s\"\ntraffic = []\nlinks.a = { rate = \"1mbit\", qdisc = \"codel\" }",
+            "traffic: at least one is needed",
+        ),
+        (
+            "duration = \"1s\"\ntraffic = [{ type = \"tcp\", direction = \"up\" }]\n\
+             links.a = { rate = \"1mbit\", qdisc = \"codel\" }",
+            "traffic[0].direction: there is no link \"up\" or \"down\" to pass; links are a",
+        ),
+    ];
+    for (text, want) in empties {
+        let message = Scenario::from_toml(text).unwrap_err().to_string();
+        assert!(message.starts_with(want), "\n got {message}\nwant {want}");
+    }
+}
+
+#[test]
+fn json_says_the_same_of_itself() {
+    let json = |text: &str| Scenario::from_json(text).unwrap_err().to_string();
+    assert!(json("{").starts_with("not JSON: "));
+    assert_eq!(
+        json("[]"),
+        "a list is not a table: keys with values are needed"
+    );
+    assert!(json("{\"seed\": 1e400}").starts_with("not JSON"));
+    assert_eq!(
+        json("{\"seed\": 18446744073709551615}"),
+        "seed: the number 18446744073709551615 is too large"
+    );
+    assert_eq!(json("{\"links\": [null]}"), "links[0]: null is not a value");
+    // What is null was not given.
+    assert!(json("{\"duration\": null}").starts_with("duration: is missing"));
+}
+
+#[test]
+fn the_transient_of_predict_can_be_run() {
+    let scenario = Scenario::from_toml(include_str!("../../../papers/predict/transient.toml"));
+    assert_eq!(scenario.unwrap().config(0, 0).check(), Ok(()));
+}
+
+#[test]
+fn random_transfers_are_each_flows_own_and_the_same_in_all_arms() {
+    let amounts = [
+        "{ distribution = \"lognormal\", median = \"36kb\", sigma = 1.5 }",
+        "{ distribution = \"exponential\", mean = \"36kb\" }",
+        "{ distribution = \"pareto\", least = \"4kb\", shape = 1 }",
+    ];
+    for amount in amounts {
+        let scenario = Scenario::from_toml(&format!(
+            r#"
+            duration = "1s"
+            links.up = {{ rate = "1mbit", qdisc = "codel" }}
+            traffic = [{{ type = "tcp", direction = "up", count = 5, bytes = {amount} }}]
+            arms = [{{ name = "a" }}, {{ name = "b", set = {{ "links.up.qdisc" = "pie" }} }}]
+            "#
+        ))
+        .unwrap();
+        let sizes = |scenario: &Scenario, arm, replication| -> Vec<_> {
+            let config = scenario.config(arm, replication);
+            let size = |flow: &sojourn_scenario::plan::FlowConfig| match flow.traffic {
+                Traffic::Tcp { bytes, .. } => bytes.unwrap(),
+                _ => panic!("all traffic is TCP"),
+            };
+            config.flows.iter().map(size).collect()
+        };
+        let first = sizes(&scenario, 0, 0);
+        assert_eq!(first, sizes(&scenario, 1, 0));
+        let mut distinct = [first.clone(), sizes(&scenario, 0, 1)].concat();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(distinct.len(), 10, "{amount}");
+        let read = Scenario::from_toml(&scenario.to_toml()).unwrap();
+        assert_eq!(sizes(&read, 0, 0), first);
+        assert_eq!(Scenario::from_json(scenario.to_json()).unwrap(), scenario);
+    }
+}
+
+#[test]
+fn a_link_layer_by_name_is_what_it_says_in_bytes() {
+    let config = |layer: &str| {
+        let text = format!(
+            r#"
+            duration = "1s"
+            rtt = "10ms"
+            links.up = {{ rate = "1mbit", qdisc = "codel", {layer} }}
+            traffic = [{{ type = "tcp", direction = "up" }}]"#
+        );
+        let scenario = Scenario::from_toml(&text).unwrap();
+        // What was written stays, so that an arm may put another name in its place.
+        let again = Scenario::from_toml(&scenario.to_toml()).unwrap();
+        assert_eq!(scenario, again, "{layer}");
+        scenario.config(0, 0).links[0].encapsulation
+    };
+    for (name, bytes) in [
+        (
+            r#"overhead = "ethernet""#,
+            r#"overhead = "24b", mpu = "84b""#,
+        ),
+        (
+            r#"overhead = "ethernet-l2""#,
+            r#"overhead = "4b", mpu = "64b""#,
+        ),
+        (
+            r#"overhead = "docsis ether-vlan""#,
+            r#"overhead = "8b", mpu = "64b""#,
+        ),
+        (
+            r#"overhead = "ipoa-vcmux""#,
+            r#"overhead = "-6b", framing = "atm""#,
+        ),
+        (
+            r#"overhead = "pppoe-ptm""#,
+            r#"overhead = "16b", framing = "ptm""#,
+        ),
+        (
+            r#"overhead = "pppoe-llcsnap", framing = "noatm", mpu = "90b""#,
+            r#"overhead = "26b", mpu = "90b""#,
+        ),
+    ] {
+        assert_eq!(config(name), config(bytes), "{name}");
+    }
+}
+
+#[test]
+fn a_trace_is_read_from_its_file_and_kept_in_the_scenario() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("cell.trace", "0\n2\n2\n5\n7\n9\n");
+    write("back.trace", "1\n3\n2\n");
+    write("words.trace", "1\n\n2\n");
+    let text = |trace: &str| {
+        format!(
+            r#"
+            duration = "1s"
+            rtt = "10ms"
+            links.up = {{ trace = "cell.trace", qdisc = "codel" }}
+            traffic = [{{ type = "tcp", direction = "up" }}]
+            [[arms]]
+            name = "other"
+            set = {{ "links.up.trace" = "{trace}" }}"#
+        )
+    };
+    let read = |trace| Scenario::from_toml_in(&text(trace), folder.path());
+    let scenario = read("cell.trace").unwrap();
+    let link = &scenario.config(0, 0).links[0];
+    let times = link.trace.as_ref().unwrap().times_ms().to_vec();
+    assert_eq!(times, [0, 2, 2, 5, 7, 9]);
+    // 1504 B six times in 9 ms; a frame counts as an IP packet and 4 B.
+    assert_eq!(link.rate.to_string(), "8021333bit");
+    assert_eq!(link.encapsulation.overhead, -10);
+    // What was saved needs the file no longer.
+    let hash = scenario.hash().to_owned();
+    std::fs::remove_file(folder.path().join("cell.trace")).unwrap();
+    for again in [
+        Scenario::from_toml(&scenario.to_toml()).unwrap(),
+        Scenario::from_json(scenario.to_json()).unwrap(),
+    ] {
+        assert_eq!(again.config(0, 0), scenario.config(0, 0));
+        assert_eq!(again.hash(), hash);
+    }
+    write("cell.trace", "0\n2\n2\n5\n7\n8\n");
+    assert_ne!(read("cell.trace").unwrap().hash(), hash);
+    let refused = |trace| read(trace).unwrap_err().to_string();
+    let at = "arms[0].set.links.up.trace: ";
+    assert_eq!(
+        refused("back.trace"),
+        format!("{at}back.trace, line 3: 2 comes after 3: times never decrease (line 8)")
+    );
+    let words = refused("words.trace");
+    assert!(
+        words.starts_with(&format!("{at}words.trace, line 2: \"\" is not a time")),
+        "{words}"
+    );
+}
+
+#[test]
+fn a_wireless_link_survives_the_file() {
+    let text = r#"
+        duration = "1s"
+        rtt = "10ms"
+        traffic = [{ type = "tcp", direction = "down", host = 2 }]
+        [links.down]
+        rate = "300mbit"
+        qdisc = "fq_codel"
+        medium = { type = "wifi", name = "home", standard = "802.11ac", driver = "8ms", sharing = "airtime", stations = [{ host = 2, rate = "6500kbit" }] }
+        [links.up]
+        rate = "300mbit"
+        qdisc = "pfifo"
+        medium = { type = "wifi", name = "home", standard = "802.11ac" }
+        [[arms]]
+        name = "deep"
+        set = { "links.down.medium.driver" = "500p" }
+    "#;
+    let scenario = Scenario::from_toml(text).unwrap();
+    let again = Scenario::from_toml(&scenario.to_toml()).unwrap();
+    assert_eq!(again.config(0, 0), scenario.config(0, 0));
+    let radio = scenario.config(0, 0).links[0].radio.clone().unwrap();
+    let want = RadioConfig {
+        medium: "home".to_owned(),
+        standard: Standard::Ac,
+        driver: DriverLimit::Packets(500),
+        stations: vec![(2, Rate::from_bits_per_sec(6_500_000).unwrap())],
+        sharing: Sharing::Airtime,
+    };
+    assert_eq!(radio, want);
+    let mixed = text.replacen("802.11ac", "802.11n", 1);
+    let message = Scenario::from_toml(&mixed).unwrap_err().to_string();
+    assert!(
+        message.starts_with("links.up.medium.standard: has another standard than link down"),
+        "{message}"
+    );
+}
