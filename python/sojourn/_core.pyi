@@ -214,13 +214,19 @@ def run(
     *,
     jobs: int | None = None,
     progress: Callable[[int, int], object] | None = None,
+    backend: str | None = None,
 ) -> Outcome:
-    """Run every arm and replication on `jobs` threads (default: one a processor).
+    """Run every arm and replication on `jobs` threads (default: one per processor).
+
+    `backend` is one of ``backend_names()``, by default the first.
 
     `progress` gets (finished, total), in the calling thread and at most every 50 ms. Ctrl-C
     ends the run and gives what has finished, with ``complete`` false; a second Ctrl-C is the
     caller's. An exception out of `progress` ends the run and is raised.
     """
+
+def backend_names() -> list[str]:
+    """Return the names that `run` takes as `backend`, the default first."""
 
 def qdisc_catalogue() -> str:
     """Every queue as JSON.

@@ -11,7 +11,7 @@ mod stats;
 mod store;
 mod tables;
 
-pub use manifest::{Build, Manifest};
+pub use manifest::{Build, Manifest, Provenance, RunFact};
 pub use outcome::Outcome;
 pub use run::{RunOptions, run};
 pub use sojourn_scenario::{ConfigError, Part, Scenario, ScenarioError, check_part, scenario_keys};

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use sojourn_backend::Fingerprint;
 use sojourn_scenario::Scenario;
 
 /// What marks a folder as a result.
@@ -53,13 +54,43 @@ impl Build {
 /// What the build script appends to the commit.
 const DIRTY: &str = "-dirty";
 
+/// The backend that made a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Provenance {
+    /// Name of the backend.
+    pub backend: String,
+    /// Whether the same scenario gives the same records again.
+    pub deterministic: bool,
+    /// Versions of the engine and of the kernel.
+    pub fingerprint: Fingerprint,
+}
+
+/// A fact that a backend found about one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunFact {
+    /// The arm.
+    pub arm: String,
+    /// The replication.
+    pub replication: u32,
+    /// Name of the fact.
+    pub name: String,
+    /// What was found, with its unit.
+    pub value: String,
+    /// Whether the run passes.
+    pub passed: bool,
+}
+
 /// Where a result comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
     /// What was run.
     pub scenario: Scenario,
-    /// What ran it.
+    /// The build that made it.
     pub build: Build,
+    /// What ran it; `None` of results older than this field.
+    pub provenance: Option<Provenance>,
+    /// What the backend found about single runs.
+    pub validity: Vec<RunFact>,
     /// How many runs finished.
     pub finished: usize,
     /// How many runs the scenario asks for.
@@ -71,11 +102,18 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    pub(crate) fn of(scenario: Scenario, finished: usize, total: usize) -> Self {
+    pub(crate) fn of(
+        scenario: Scenario,
+        provenance: Provenance,
+        finished: usize,
+        total: usize,
+    ) -> Self {
         let notices = scenario.reconstructions();
         Self {
             scenario,
             build: Build::current(),
+            provenance: Some(provenance),
+            validity: Vec::new(),
             finished,
             total,
             metric_definitions: METRIC_DEFINITIONS,
@@ -120,10 +158,17 @@ impl Manifest {
             "metric_definitions": self.metric_definitions,
             "notices": self.notices,
         });
-        match fields {
-            Value::Object(fields) => fields,
-            _ => Map::new(),
+        let Value::Object(mut fields) = fields else {
+            return Map::new();
+        };
+        if let Some(provenance) = &self.provenance {
+            fields.insert("backend".to_owned(), provenance.to_value());
         }
+        if !self.validity.is_empty() {
+            let facts = self.validity.iter().map(RunFact::to_value).collect();
+            fields.insert("validity".to_owned(), Value::Array(facts));
+        }
+        fields
     }
 
     /// Reads what [`Manifest::to_json`] wrote, and the object under `tables`.
@@ -156,6 +201,8 @@ impl Manifest {
                     dirty: build["dirty"].as_bool()?,
                     target: text_of(&build["target"])?,
                 },
+                provenance: optional(&fields["backend"], Provenance::read)?,
+                validity: list_of(&fields["validity"], RunFact::read)?,
                 finished: count("finished")?,
                 total: count("total")?,
                 metric_definitions: fields["metric_definitions"].as_u64()?,
@@ -166,6 +213,69 @@ impl Manifest {
         let manifest = manifest().ok_or("lacks a key or has one of another type")?;
         let tables = fields["tables"].as_object().cloned().unwrap_or_default();
         Ok((manifest, tables))
+    }
+}
+
+impl Provenance {
+    fn to_value(&self) -> Value {
+        json!({
+            "name": self.backend,
+            "deterministic": self.deterministic,
+            "version": self.fingerprint.version,
+            "commit": self.fingerprint.commit,
+            "kernel": self.fingerprint.kernel,
+        })
+    }
+
+    fn read(value: &Value) -> Option<Self> {
+        Some(Self {
+            backend: text_of(&value["name"])?,
+            deterministic: value["deterministic"].as_bool()?,
+            fingerprint: Fingerprint {
+                version: text_of(&value["version"])?,
+                commit: text_of(&value["commit"]),
+                kernel: text_of(&value["kernel"]),
+            },
+        })
+    }
+}
+
+impl RunFact {
+    fn to_value(&self) -> Value {
+        json!({
+            "arm": self.arm,
+            "replication": self.replication,
+            "name": self.name,
+            "value": self.value,
+            "passed": self.passed,
+        })
+    }
+
+    fn read(value: &Value) -> Option<Self> {
+        Some(Self {
+            arm: text_of(&value["arm"])?,
+            replication: u32::try_from(value["replication"].as_u64()?).ok()?,
+            name: text_of(&value["name"])?,
+            value: text_of(&value["value"])?,
+            passed: value["passed"].as_bool()?,
+        })
+    }
+}
+
+/// What `read` makes of a value that may be absent; `None` if it is there and not valid.
+fn optional<T>(value: &Value, read: impl Fn(&Value) -> Option<T>) -> Option<Option<T>> {
+    if value.is_null() {
+        return Some(None);
+    }
+    read(value).map(Some)
+}
+
+/// The items of a list, which may be absent; `None` if one is not valid.
+fn list_of<T>(value: &Value, read: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
+    match value {
+        Value::Null => Some(Vec::new()),
+        Value::Array(items) => items.iter().map(read).collect(),
+        _ => None,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use arrow_array::RecordBatch;
 
-use crate::manifest::Manifest;
-use crate::tables::{TABLES, Table, TableKind, empty_batches};
+use crate::manifest::{Manifest, Provenance, RunFact};
+use crate::tables::{Cell, TABLES, Table, TableKind, batches, empty_batches};
 use sojourn_scenario::Scenario;
 
 /// The tables of a scenario's runs, and where they come from.
@@ -14,17 +14,45 @@ pub struct Outcome {
     tables: Vec<Table>,
 }
 
+/// What one run adds to an outcome.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    /// In the order of [`TableKind::ALL`].
+    tables: [RecordBatch; TABLES],
+    validity: Vec<RunFact>,
+}
+
+impl Piece {
+    pub(crate) fn of(cell: Cell<'_>) -> Self {
+        let facts = cell.records.validity.iter();
+        Self {
+            tables: batches(cell),
+            validity: facts
+                .map(|fact| RunFact {
+                    arm: cell.arm.to_owned(),
+                    replication: cell.replication,
+                    name: fact.name.to_owned(),
+                    value: fact.value.clone(),
+                    passed: fact.passed,
+                })
+                .collect(),
+        }
+    }
+}
+
 impl Outcome {
-    /// Of the pieces that the runs finished so far have added, in the order of the runs.
+    /// Of the pieces of the runs finished so far, in the order of the runs.
     pub(crate) fn of(
         scenario: Scenario,
-        finished: Vec<[RecordBatch; TABLES]>,
+        provenance: Provenance,
+        finished: Vec<Piece>,
         total: usize,
     ) -> Self {
-        let manifest = Manifest::of(scenario, finished.len(), total);
+        let mut manifest = Manifest::of(scenario, provenance, finished.len(), total);
         let mut tables = empty_batches().map(|batch| (batch.schema(), Vec::new()));
         for piece in finished {
-            for (batch, (_, batches)) in piece.into_iter().zip(&mut tables) {
+            manifest.validity.extend(piece.validity);
+            for (batch, (_, batches)) in piece.tables.into_iter().zip(&mut tables) {
                 batches.push(batch);
             }
         }

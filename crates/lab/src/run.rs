@@ -8,22 +8,22 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use sojourn_net::Instant;
+use sojourn_backend::{Backend, BackendError, Cancellation, Completion};
 use sojourn_records::Records;
-use sojourn_scenario::plan::{Config, ConfigError};
-
-use crate::outcome::Outcome;
-use crate::tables::{Cell, batches};
 use sojourn_scenario::Scenario;
 
-/// How a scenario is run; none of it changes the records.
+use crate::manifest::Provenance;
+use crate::outcome::{Outcome, Piece};
+use crate::tables::Cell;
+
+/// How a scenario is run; none of it changes the records of a deterministic backend.
 #[derive(Clone, Copy)]
 pub struct RunOptions<'a> {
-    /// How many runs go on at once; `None`: as many as there are processors.
+    /// How many runs are under way at once; `None`: as many as there are processors.
     pub jobs: Option<NonZeroUsize>,
-    /// Becomes true when the runs shall end.
+    /// Set to true to stop the runs.
     pub cancel: &'a AtomicBool,
-    /// Told, from any thread, how many runs of how many have finished.
+    /// Called from any thread with how many runs have finished and how many there are.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
 }
 
@@ -36,26 +36,22 @@ impl fmt::Debug for RunOptions<'_> {
     }
 }
 
-/// Runs every replication of every arm.
+/// Runs every replication of every arm on `backend`.
 ///
-/// The outcome depends on the scenario alone, not on the number of threads. If `cancel` becomes
-/// true it holds what had finished by then and is not complete.
+/// With a deterministic backend the outcome depends on the scenario alone, not on the number of
+/// threads. If `cancel` becomes true it holds what had finished by then and is not complete.
 ///
 /// # Errors
-/// If the simulator refuses a configuration: the scenario was checked, so that is a defect.
-pub fn run(scenario: &Scenario, options: RunOptions<'_>) -> Result<Outcome, ConfigError> {
-    run_on(&sojourn_sim::run, scenario, options)
-}
-
-type Run = Result<Option<Records>, ConfigError>;
-
-/// `engine` simulates; it asks, each sample interval, whether to go on.
-fn run_on(
-    engine: &(impl Fn(&Config, &mut dyn FnMut(Instant) -> bool) -> Run + Sync),
+/// If the backend does not support an arm (before anything runs), or a run fails.
+pub fn run(
+    backend: &dyn Backend,
     scenario: &Scenario,
     options: RunOptions<'_>,
-) -> Result<Outcome, ConfigError> {
+) -> Result<Outcome, BackendError> {
     let arms: Vec<_> = scenario.arms().collect();
+    for arm in 0..arms.len() {
+        backend.check(&scenario.plan(arm, 0))?;
+    }
     let jobs: Vec<(usize, u32)> = (0..arms.len())
         .flat_map(|arm| (0..scenario.replications()).map(move |k| (arm, k)))
         .collect();
@@ -72,10 +68,11 @@ fn run_on(
                 return;
             };
             let plan = scenario.plan(arm, replication);
-            match engine(&plan.config, &mut |_| !ended()) {
-                Ok(None) => {}
-                Ok(Some(records)) => {
-                    let piece = batches(Cell {
+            let mut records = Records::default();
+            match backend.run(&plan, &Cancellation::new(&ended), &mut records) {
+                Ok(Completion::Cancelled) => {}
+                Ok(Completion::Finished) => {
+                    let piece = Piece::of(Cell {
                         arm: arms[arm],
                         replication,
                         plan: &plan,
@@ -83,7 +80,7 @@ fn run_on(
                     });
                     let mut pieces = locked(&pieces);
                     pieces.insert(job, piece);
-                    // Told while locked, so that the numbers never go back.
+                    // Reported under the lock, so that the numbers never go back.
                     (options.progress)(pieces.len(), jobs.len());
                 }
                 Err(error) => {
@@ -93,10 +90,8 @@ fn run_on(
             }
         }
     };
-    let threads = options
-        .jobs
-        .or_else(|| thread::available_parallelism().ok());
-    let threads = threads.map_or(1, NonZeroUsize::get).min(jobs.len());
+    let properties = backend.properties();
+    let threads = threads(options.jobs, properties.max_concurrency).min(jobs.len());
     thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         for worker in workers {
@@ -108,10 +103,25 @@ fn run_on(
     if let Some(error) = locked(&failure).take() {
         return Err(error);
     }
-    let finished = std::mem::take(&mut *locked(&pieces))
-        .into_values()
-        .collect();
-    Ok(Outcome::of(scenario.clone(), finished, jobs.len()))
+    let finished = std::mem::take(&mut *locked(&pieces));
+    let provenance = Provenance {
+        backend: backend.name().to_owned(),
+        deterministic: properties.deterministic,
+        fingerprint: properties.fingerprint,
+    };
+    Ok(Outcome::of(
+        scenario.clone(),
+        provenance,
+        finished.into_values().collect(),
+        jobs.len(),
+    ))
+}
+
+/// How many runs are under way at once.
+fn threads(asked: Option<NonZeroUsize>, most: Option<NonZeroUsize>) -> usize {
+    let threads = asked.or_else(|| thread::available_parallelism().ok());
+    let threads = threads.unwrap_or(NonZeroUsize::MIN);
+    most.map_or(threads, |most| threads.min(most)).get()
 }
 
 /// Ends the other runs when one panics, rather than letting them finish for nothing.

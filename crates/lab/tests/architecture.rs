@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Members and what they may depend on, besides libraries from elsewhere.
-const EDGES: [(&str, &[&str]); 9] = [
+const EDGES: [(&str, &[&str]); 10] = [
     ("sojourn-net", &[]),
     ("sojourn-qdisc", &["sojourn-net"]),
     ("sojourn-transport", &["sojourn-net"]),
@@ -28,6 +28,7 @@ const EDGES: [(&str, &[&str]); 9] = [
         "sojourn-records",
         &["sojourn-net", "sojourn-qdisc", "sojourn-apps"],
     ),
+    ("sojourn-backend", &["sojourn-scenario", "sojourn-records"]),
     (
         "sojourn-sim",
         &[
@@ -37,6 +38,7 @@ const EDGES: [(&str, &[&str]); 9] = [
             "sojourn-apps",
             "sojourn-scenario",
             "sojourn-records",
+            "sojourn-backend",
         ],
     ),
     (
@@ -47,12 +49,18 @@ const EDGES: [(&str, &[&str]); 9] = [
             "sojourn-qdisc",
             "sojourn-scenario",
             "sojourn-records",
-            "sojourn-sim",
+            "sojourn-backend",
         ],
     ),
     (
         "sojourn-py",
-        &["sojourn-lab", "sojourn-net", "sojourn-qdisc"],
+        &[
+            "sojourn-net",
+            "sojourn-qdisc",
+            "sojourn-backend",
+            "sojourn-lab",
+            "sojourn-sim",
+        ],
     ),
 ];
 

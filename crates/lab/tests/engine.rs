@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use sojourn_lab::{Outcome, RunOptions, Scenario, TableKind, run};
+use sojourn_sim::Simulator;
 
 /// What a 10 Mbit/s link carries of full segments: 1448 of 1514 bytes.
 const BEST_GOODPUT: f64 = 10.0 * 1_448.0 / 1_514.0;
@@ -47,7 +48,12 @@ fn run_with(scenario: &str, jobs: usize, cancel: &AtomicBool, until: usize) -> O
             }
         },
     };
-    let outcome = run(&Scenario::from_toml(scenario).unwrap(), options).unwrap();
+    let outcome = run(
+        &Simulator::default(),
+        &Scenario::from_toml(scenario).unwrap(),
+        options,
+    )
+    .unwrap();
     assert_eq!(told.into_inner(), outcome.finished());
     outcome
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use sojourn_lab::{Outcome, RunOptions, Scenario, TableKind, run};
+use sojourn_sim::Simulator;
 
 const SCENARIO: &str = r#"
     duration = "1s"
@@ -21,7 +22,12 @@ fn outcome() -> Outcome {
         cancel: &AtomicBool::new(true),
         progress: &|_, _| {},
     };
-    run(&Scenario::from_toml(SCENARIO).unwrap(), options).unwrap()
+    run(
+        &Simulator::default(),
+        &Scenario::from_toml(SCENARIO).unwrap(),
+        options,
+    )
+    .unwrap()
 }
 
 fn refusal(folder: &Path) -> String {

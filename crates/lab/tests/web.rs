@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
 use sojourn_lab::{RunOptions, Scenario, TableKind, run};
+use sojourn_sim::Simulator;
 
 fn scenario(pages: &str, traffic: &str) -> String {
     format!(
@@ -73,7 +74,7 @@ fn visits_are_transactions_of_their_user() {
         cancel: &AtomicBool::new(false),
         progress: &|_, _| {},
     };
-    let outcome = run(&scenario, options).unwrap();
+    let outcome = run(&Simulator::default(), &scenario, options).unwrap();
     let transactions = outcome.table(TableKind::Transactions);
     assert_eq!(transactions.rows(), 8);
     let batch = &transactions.batches()[0];

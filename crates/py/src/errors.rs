@@ -3,9 +3,8 @@
 use pyo3::PyErr;
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
-use sojourn_lab::{
-    ConfigError, ResultError as FolderError, ScenarioError as InvalidScenario, StatsError,
-};
+use sojourn_backend::{BackendError, UnknownBackend};
+use sojourn_lab::{ResultError as FolderError, ScenarioError as InvalidScenario, StatsError};
 use sojourn_net::UnitError;
 use sojourn_qdisc::ParameterError;
 
@@ -64,8 +63,19 @@ impl From<InvalidScenario> for Failure {
     }
 }
 
-impl From<ConfigError> for Failure {
-    fn from(error: ConfigError) -> Self {
+impl From<BackendError> for Failure {
+    fn from(error: BackendError) -> Self {
+        match error {
+            BackendError::Plan(_) | BackendError::Unsupported(_) => {
+                Self::Scenario(error.to_string())
+            }
+            BackendError::Failed { .. } => Self::Other(error.to_string()),
+        }
+    }
+}
+
+impl From<UnknownBackend> for Failure {
+    fn from(error: UnknownBackend) -> Self {
         Self::Scenario(error.to_string())
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The names and types are those of `python/sojourn/_core.pyi`, which `stubtest` compares.
 
+mod backends;
 mod catalogue;
 mod errors;
 mod outcome;
@@ -12,6 +13,8 @@ mod statistics;
 /// The Rust core of Sojourn: scenarios, runs, records and statistics.
 #[pyo3::pymodule]
 mod _core {
+    #[pymodule_export]
+    use super::backends::backend_names;
     #[pymodule_export]
     use super::catalogue::{
         commit, parse_qdisc, parse_rate_bits_per_s, parse_size_bytes, parse_time_s,

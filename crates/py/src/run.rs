@@ -11,6 +11,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use sojourn_lab::RunOptions;
 
+use crate::backends::registry;
 use crate::errors::Failure;
 use crate::outcome::PyOutcome;
 use crate::scenario::PyScenario;
@@ -20,19 +21,24 @@ const ATTENTION: Duration = Duration::from_millis(50);
 
 /// Run every arm and replication on `jobs` threads (default: one a processor).
 ///
+/// `backend` is one of `backend_names()`, by default the first.
+///
 /// `progress` gets (finished, total), in the calling thread and at most every 50 ms. Ctrl-C
 /// ends the run and gives what has finished, with `complete` false; a second Ctrl-C is the
 /// caller's. An exception out of `progress` ends the run and is raised.
 #[pyfunction]
-#[pyo3(signature = (scenario, *, jobs=None, progress=None))]
+#[pyo3(signature = (scenario, *, jobs=None, progress=None, backend=None))]
 pub(crate) fn run(
     py: Python<'_>,
     scenario: &Bound<'_, PyScenario>,
     jobs: Option<i64>,
     progress: Option<Py<PyAny>>,
+    backend: Option<&str>,
 ) -> Result<PyOutcome, Failure> {
     let jobs = jobs.map(threads).transpose()?;
     let scenario = &scenario.get().0;
+    let registry = registry();
+    let backend = registry.get(backend)?;
     let mut watch = Watch {
         progress,
         told: 0,
@@ -52,7 +58,7 @@ pub(crate) fn run(
                     cancel,
                     progress: &|n, _| finished.store(n, Ordering::Relaxed),
                 };
-                sojourn_lab::run(scenario, options)
+                sojourn_lab::run(backend, scenario, options)
             });
             // Ends: the runs end, by themselves or since they were told to.
             while waiting.recv_timeout(ATTENTION) == Err(RecvTimeoutError::Timeout) {

@@ -2,6 +2,7 @@
 
 mod counters;
 mod histogram;
+mod sink;
 
 use sojourn_apps::{
     AppKind, CallRecord, PingSample, PlayerRecord, ResponsivenessRecord, Transaction,
@@ -11,9 +12,10 @@ use sojourn_qdisc::{DropReason, MarkReason, Statistic};
 
 pub use counters::{FlowCounters, LinkCounters};
 pub use histogram::Histogram;
+pub use sink::RecordSink;
 
 /// Everything a run measured.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Records {
     /// One for each link of the configuration, in its order.
     pub links: Vec<LinkRecord>,
@@ -26,8 +28,21 @@ pub struct Records {
     pub transactions: Vec<Transaction>,
     /// Every drop and mark, if the configuration asked for them.
     pub events: Vec<SignalRecord>,
+    /// Facts that decide whether the run can be trusted, if the backend has any.
+    pub validity: Vec<ValidityFact>,
     /// Events the agenda processed; the work a run cost.
     pub agenda_events: u64,
+}
+
+/// A fact that decides whether a run can be trusted, such as the load of the machine it ran on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValidityFact {
+    /// Its name, such as `cpu_saturated`.
+    pub name: &'static str,
+    /// What was found, with its unit.
+    pub value: String,
+    /// Whether the run passes.
+    pub passed: bool,
 }
 
 /// What happened at one link.

@@ -18,11 +18,13 @@ mod medium;
 mod packet;
 mod probe;
 mod route;
+mod simulator;
 mod traced;
 mod world;
 
 pub use agenda::{Agenda, Event};
 pub use packet::Packet;
+pub use simulator::Simulator;
 pub use sojourn_records::{
     AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, Histogram, InitialLosses,
     LinkCounters, LinkRecord, LinkSample, Records, Signal, SignalRecord,

@@ -1,15 +1,17 @@
-//! Runs on a simulator of which all answers are known.
+//! Runs on a backend with known answers.
 
 use std::num::NonZeroUsize;
 
 use sojourn_apps::{AppKind, PingSample, Transaction};
-use sojourn_net::{Duration, Rng};
+use sojourn_backend::{Fingerprint, Properties, Unsupported};
+use sojourn_net::{Duration, Instant, Rng};
 use sojourn_qdisc::Statistic;
 use sojourn_records::{
     AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, Histogram, InitialLosses,
-    LinkCounters, LinkRecord, LinkSample, SignalRecord,
+    LinkCounters, LinkRecord, LinkSample, RecordSink, SignalRecord,
 };
 use sojourn_scenario::plan::Traffic;
+use sojourn_scenario::{Config, ConfigError, Plan};
 
 use super::*;
 use crate::tables::TableKind;
@@ -128,6 +130,7 @@ fn invented(config: &Config) -> Records {
             flow: 1,
             signal: sojourn_records::Signal::Drop(sojourn_qdisc::DropReason::Aqm),
         }],
+        validity: Vec::new(),
         agenda_events: 1,
     }
 }
@@ -142,6 +145,43 @@ fn kind(traffic: &Traffic) -> FlowKind {
     }
 }
 
+/// A backend that does what a function says; it is asked, as a run is, whether to go on.
+struct Scripted<F>(F);
+
+impl<F> Backend for Scripted<F>
+where
+    F: Fn(&Config, &dyn Fn() -> bool) -> Result<Option<Records>, ConfigError> + Send + Sync,
+{
+    fn name(&self) -> &'static str {
+        "scripted"
+    }
+
+    fn properties(&self) -> Properties {
+        Properties {
+            deterministic: true,
+            max_concurrency: None,
+            fingerprint: Fingerprint::default(),
+        }
+    }
+
+    fn check(&self, _plan: &Plan) -> Result<(), Unsupported> {
+        Ok(())
+    }
+
+    fn run(
+        &self,
+        plan: &Plan,
+        cancellation: &Cancellation<'_>,
+        sink: &mut dyn RecordSink,
+    ) -> Result<Completion, BackendError> {
+        let Some(records) = (self.0)(&plan.config, &|| !cancellation.is_requested())? else {
+            return Ok(Completion::Cancelled);
+        };
+        records.send(sink);
+        Ok(Completion::Finished)
+    }
+}
+
 fn outcome(jobs: usize) -> Outcome {
     let scenario = Scenario::from_toml(SCENARIO).unwrap();
     let options = RunOptions {
@@ -149,7 +189,8 @@ fn outcome(jobs: usize) -> Outcome {
         cancel: &AtomicBool::new(false),
         progress: &|_, _| {},
     };
-    run_on(&|config, _| Ok(Some(invented(config))), &scenario, options).unwrap()
+    let backend = Scripted(|config: &Config, _: &dyn Fn() -> bool| Ok(Some(invented(config))));
+    run(&backend, &scenario, options).unwrap()
 }
 
 #[test]
@@ -254,10 +295,10 @@ fn cancelling_keeps_what_has_finished() {
             cancel.store(done == 3, Ordering::Relaxed);
         },
     };
-    let engine = |config: &Config, keep_going: &mut dyn FnMut(Instant) -> bool| {
-        Ok(keep_going(Instant::ZERO).then(|| invented(config)))
-    };
-    let outcome = run_on(&engine, &scenario, options).unwrap();
+    let backend = Scripted(|config: &Config, keep_going: &dyn Fn() -> bool| {
+        Ok(keep_going().then(|| invented(config)))
+    });
+    let outcome = run(&backend, &scenario, options).unwrap();
     assert!(!outcome.is_complete());
     assert_eq!((outcome.finished(), outcome.total()), (3, 8));
     assert_eq!(outcome.table(TableKind::Flows).rows(), 3 * 4);
@@ -273,13 +314,13 @@ fn a_run_under_way_is_asked_to_end() {
         cancel: &cancel,
         progress: &|_, _| panic!("nothing finishes"),
     };
-    let engine = |_: &Config, keep_going: &mut dyn FnMut(Instant) -> bool| {
-        assert!(keep_going(Instant::ZERO) || cancel.load(Ordering::Relaxed));
+    let backend = Scripted(|_: &Config, keep_going: &dyn Fn() -> bool| {
+        assert!(keep_going() || cancel.load(Ordering::Relaxed));
         cancel.store(true, Ordering::Relaxed);
-        assert!(!keep_going(Instant::ZERO));
+        assert!(!keep_going());
         Ok(None)
-    };
-    let outcome = run_on(&engine, &scenario, options).unwrap();
+    });
+    let outcome = run(&backend, &scenario, options).unwrap();
     assert_eq!(outcome.finished(), 0);
     // Tables without rows still have their columns.
     assert_eq!(outcome.table(TableKind::Pings).schema().fields().len(), 5);
@@ -307,6 +348,7 @@ fn a_refused_configuration_ends_the_run() {
         place: "flows".to_owned(),
         rule: "no".to_owned(),
     };
-    let got = run_on(&|_, _| Err(error.clone()), &scenario, options).unwrap_err();
-    assert_eq!(got, error);
+    let backend = Scripted(|_: &Config, _: &dyn Fn() -> bool| Err(error.clone()));
+    let got = run(&backend, &scenario, options).unwrap_err();
+    assert_eq!(got, BackendError::Plan(error));
 }

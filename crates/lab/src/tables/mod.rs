@@ -134,14 +134,6 @@ pub(crate) fn empty_batches() -> [RecordBatch; TABLES] {
         flows: Vec::new(),
         keep_events: false,
     };
-    let records = Records {
-        links: Vec::new(),
-        flows: Vec::new(),
-        apps: Vec::new(),
-        transactions: Vec::new(),
-        events: Vec::new(),
-        agenda_events: 0,
-    };
     batches(Cell {
         arm: "",
         replication: 0,
@@ -149,6 +141,6 @@ pub(crate) fn empty_batches() -> [RecordBatch; TABLES] {
             config,
             flows: Vec::new(),
         },
-        records: &records,
+        records: &Records::default(),
     })
 }

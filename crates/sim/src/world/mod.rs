@@ -316,6 +316,7 @@ impl<'a> World<'a> {
             apps,
             transactions: net.transactions,
             events: self.seen.events.unwrap_or_default(),
+            validity: Vec::new(),
             agenda_events: self.handled,
         }
     }

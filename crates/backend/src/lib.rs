@@ -1,0 +1,13 @@
+//! The contract between the laboratory and what runs a plan.
+//!
+//! A [`Backend`] runs one replication of one arm and passes its records to a sink. The laboratory
+//! schedules runs, and knows a backend only by this contract: a backend is one crate that
+//! implements it and one line that adds it to a [`Registry`].
+
+mod contract;
+mod error;
+mod registry;
+
+pub use contract::{Backend, Cancellation, Completion, Fingerprint, Properties};
+pub use error::{BackendError, Unsupported};
+pub use registry::{Registry, UnknownBackend};

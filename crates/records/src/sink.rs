@@ -1,0 +1,64 @@
+//! Where the records of a run go.
+
+use sojourn_apps::Transaction;
+
+use crate::{AppRecord, FlowRecord, LinkRecord, Records, SignalRecord, ValidityFact};
+
+/// Receives the records of a run as the run yields them.
+pub trait RecordSink {
+    /// One per link, in the order of the plan.
+    fn link(&mut self, record: LinkRecord);
+    /// One per flow, in the order of the plan.
+    fn flow(&mut self, record: FlowRecord);
+    /// One per application that has started, in the order of the plan.
+    fn application(&mut self, record: AppRecord);
+    /// One per transaction, in the order of completion.
+    fn transaction(&mut self, record: Transaction);
+    /// One per drop or mark, if the plan keeps events.
+    fn event(&mut self, record: SignalRecord);
+    /// One per fact that decides whether the run can be trusted.
+    fn validity(&mut self, fact: ValidityFact);
+}
+
+/// Keeps all records in memory.
+impl RecordSink for Records {
+    fn link(&mut self, record: LinkRecord) {
+        self.links.push(record);
+    }
+
+    fn flow(&mut self, record: FlowRecord) {
+        self.flows.push(record);
+    }
+
+    fn application(&mut self, record: AppRecord) {
+        self.apps.push(record);
+    }
+
+    fn transaction(&mut self, record: Transaction) {
+        self.transactions.push(record);
+    }
+
+    fn event(&mut self, record: SignalRecord) {
+        self.events.push(record);
+    }
+
+    fn validity(&mut self, fact: ValidityFact) {
+        self.validity.push(fact);
+    }
+}
+
+impl Records {
+    /// Passes all records to `sink`.
+    pub fn send(self, sink: &mut dyn RecordSink) {
+        self.links.into_iter().for_each(|r| sink.link(r));
+        self.flows.into_iter().for_each(|r| sink.flow(r));
+        self.apps.into_iter().for_each(|r| sink.application(r));
+        self.transactions
+            .into_iter()
+            .for_each(|r| sink.transaction(r));
+        self.events.into_iter().for_each(|r| sink.event(r));
+        self.validity
+            .into_iter()
+            .for_each(|fact| sink.validity(fact));
+    }
+}

@@ -1,0 +1,52 @@
+//! The simulator as a backend.
+
+use sojourn_backend::{
+    Backend, BackendError, Cancellation, Completion, Fingerprint, Properties, Unsupported,
+};
+use sojourn_records::RecordSink;
+use sojourn_scenario::Plan;
+
+use crate::world::run;
+
+/// Runs plans in simulated time: deterministic, and as many at once as there are processors.
+#[derive(Clone, Debug, Default)]
+pub struct Simulator {
+    /// Git commit of the build; `None`: unknown.
+    pub commit: Option<String>,
+}
+
+impl Backend for Simulator {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn properties(&self) -> Properties {
+        Properties {
+            deterministic: true,
+            max_concurrency: None,
+            fingerprint: Fingerprint {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                commit: self.commit.clone(),
+                kernel: None,
+            },
+        }
+    }
+
+    /// Every feature of a plan is supported.
+    fn check(&self, _plan: &Plan) -> Result<(), Unsupported> {
+        Ok(())
+    }
+
+    fn run(
+        &self,
+        plan: &Plan,
+        cancellation: &Cancellation<'_>,
+        sink: &mut dyn RecordSink,
+    ) -> Result<Completion, BackendError> {
+        let Some(records) = run(&plan.config, &mut |_| !cancellation.is_requested())? else {
+            return Ok(Completion::Cancelled);
+        };
+        records.send(sink);
+        Ok(Completion::Finished)
+    }
+}
