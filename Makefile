@@ -14,7 +14,7 @@ PLAIN_ENGLISH := Makefile README.md CHANGELOG.md CONTRIBUTING.md GLOSSARY.md pap
 DIR ?= results/residential/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo cocoa test test-full golden golden-quick golden-update check fmt bench bench-peers parity formulae vectors fuzz report docs figures clean
+.PHONY: help generate new-queue setup demo cocoa test test-full golden golden-quick golden-update check fmt bench bench-peers parity formulae vectors fuzz report docs figures clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,7 @@ golden-update: setup ## Record the golden corpus again, after a deliberate chang
 	$(BIN)/python tests/golden/golden.py --update
 
 check: setup ## Formatting, lints and types of Rust and Python, and the language of documents.
+	$(PYTHON) tools/generate.py --check
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff format --check --quiet $(PYTHON_CODE)
@@ -67,6 +68,9 @@ check: setup ## Formatting, lints and types of Rust and Python, and the language
 	$(BIN)/python -m mypy.stubtest sojourn._core
 	$(BIN)/codespell $(SPELLED)
 	$(BIN)/python tools/banned_phrases.py $(PLAIN_ENGLISH)
+
+generate: ## Write the files that derive from the catalogues of the Rust crates.
+	$(PYTHON) tools/generate.py
 
 fmt: setup ## Format Rust and Python.
 	cargo fmt --all

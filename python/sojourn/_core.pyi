@@ -231,7 +231,8 @@ def backend_names() -> list[str]:
 def qdisc_catalogue() -> str:
     """Every queue as JSON.
 
-    ``[{name, summary, source, profiles, parameters: [{key, unit, default, range, meaning}]}]``
+    ``[{name, page, class, summary, source, reconstruction, profiles, parameters: [{key, unit, default,
+    derived, min, max, range, choices, meaning, provenance}]}]``
     """
 
 def parse_qdisc(text: str) -> str:

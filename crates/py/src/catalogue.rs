@@ -3,56 +3,19 @@
 use std::collections::BTreeMap;
 
 use pyo3::prelude::*;
-use serde_json::{Value, json};
 use sojourn_lab::Build;
 use sojourn_net::{Bytes, Duration, Rate};
-use sojourn_qdisc::{ParameterInfo, QdiscInfo, QdiscSpec, Unit, catalogue};
+use sojourn_qdisc::QdiscSpec;
 
 use crate::errors::Failure;
 
-/// Every queue as JSON.
+/// Return every queue as JSON.
 ///
-/// [{name, summary, source, reconstruction, profiles, parameters: [{key, unit, default, range, meaning}]}]
+/// [{name, page, class, summary, source, reconstruction, profiles, parameters: [{key, unit, default,
+/// derived, min, max, range, choices, meaning, provenance}]}]
 #[pyfunction]
 pub(crate) fn qdisc_catalogue() -> String {
-    Value::Array(catalogue().iter().map(queue).collect()).to_string()
-}
-
-fn queue(info: &QdiscInfo) -> Value {
-    let profiles: Vec<_> = info.profiles.iter().map(ToString::to_string).collect();
-    let parameters: Vec<_> = info.parameters.iter().map(parameter).collect();
-    json!({
-        "name": info.name,
-        "summary": info.summary,
-        "reconstruction": info.reconstruction,
-        "source": info.source,
-        "profiles": profiles,
-        "parameters": parameters,
-    })
-}
-
-fn parameter(info: &ParameterInfo) -> Value {
-    json!({
-        "key": info.key,
-        "unit": match info.unit {
-            Unit::Time => "time",
-            Unit::Rate => "rate",
-            Unit::Size => "size",
-            Unit::Packets => "packets",
-            Unit::Count => "count",
-            Unit::Numbers => "numbers",
-            Unit::Fraction => "fraction",
-            Unit::Weight => "weight",
-            Unit::Percent => "percent",
-            Unit::Flag => "flag",
-            Unit::Profile => "profile",
-            Unit::Choice(_) => "choice",
-            Unit::Leaves => "leaves",
-        },
-        "default": info.default,
-        "range": info.range,
-        "meaning": info.meaning,
-    })
+    sojourn_qdisc::catalogue_json()
 }
 
 /// Return the canonical form of a queue in the syntax of tc.

@@ -181,6 +181,8 @@ def test_the_catalogue_reads_as_documented() -> None:
     for queue in json.loads(_core.qdisc_catalogue()):
         assert set(queue) == {
             "name",
+            "page",
+            "class",
             "summary",
             "source",
             "reconstruction",
@@ -189,4 +191,15 @@ def test_the_catalogue_reads_as_documented() -> None:
         }
         assert _core.parse_qdisc(queue["name"])
         for parameter in queue["parameters"]:
-            assert set(parameter) == {"key", "unit", "default", "range", "meaning"}
+            assert set(parameter) == {
+                "key",
+                "unit",
+                "default",
+                "derived",
+                "min",
+                "max",
+                "range",
+                "choices",
+                "meaning",
+                "provenance",
+            }

@@ -25,7 +25,7 @@ use sojourn_net::{Bytes, Dscp, Ecn, FlowKey, Instant, Packet, Rng, Transport};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Field, Params};
+use crate::parameters::{Field, Fields, Kind, Params};
 
 /// Kinds with this prefix name a class of Python; they are accepted without being registered, so
 /// that a saved result loads where the class does not exist, but they cannot be built there.
@@ -207,15 +207,20 @@ impl ExternalSpec {
     }
 }
 
+impl Fields for ExternalSpec {
+    fn field(&mut self, _key: &str) -> Option<Field<'_>> {
+        None
+    }
+}
+
 impl Params for ExternalSpec {
     type Queue<P: Packet> = External<P>;
 
+    /// Those of [`registered`] are known at run time only.
+    const KINDS: &'static [Kind<Self>] = &[];
+
     fn kind(&self) -> &'static str {
         self.kind
-    }
-
-    fn field(&mut self, _key: &str) -> Option<Field<'_>> {
-        None
     }
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> External<P> {

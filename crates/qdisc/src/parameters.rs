@@ -4,17 +4,22 @@
 //! values it accepts. Text, tables and typed values all pass through here.
 
 pub(crate) mod choice;
+mod declare;
+pub(crate) mod domain;
 mod error;
 mod field;
+mod kind;
 mod leaves;
 mod names;
 mod parameter;
 mod params;
 mod profile;
 
+pub(crate) use declare::{Fields, parameters};
 pub(crate) use error::Flaw;
 pub use error::ParameterError;
-pub(crate) use field::{Field, time_text};
+pub(crate) use field::{Field, Value, time_text};
+pub(crate) use kind::{ALL_PROFILES, Entry, Kind, LINUX};
 pub(crate) use leaves::{Leaf, LeafList};
 pub(crate) use names::instead_of;
 pub use names::nearest;

@@ -1,40 +1,28 @@
 //! The list of disciplines: a line here, a row in the catalogue, and a discipline is there.
 
-use crate::aqm::red;
-use crate::fair::sfb;
 use sojourn_net::{Instant, Packet, Rng};
 
-use crate::aqm::blue::{Blue, BlueParams};
-use crate::aqm::choke::{Choke, ChokeParams};
-use crate::aqm::cobalt::{Cobalt, CobaltParams};
-use crate::aqm::codel::{Codel, CodelParams};
-use crate::aqm::droptail::{DropTail, DropTailParams};
-use crate::aqm::dualpi2::{DualPi2, DualPi2Params};
-use crate::aqm::floq::{Floq, FloqParams};
-use crate::aqm::hred::HredParams;
-use crate::aqm::pie::{Pie, PieParams};
-use crate::aqm::predict::{Predict, PredictParams};
-use crate::aqm::red_ns2::{Ns2Red, Ns2RedParams};
-use crate::classful::prio::{PfifoFast, PfifoFastParams};
+use crate::aqm::droptail::DropTailParams;
+use crate::aqm::red;
 use crate::classful::{drr, prio};
 use crate::contract::{Backlog, Observer, Qdisc, Statistic};
-use crate::external::{External, ExternalSpec};
-use crate::fair::afcd::{Afcd, AfcdParams};
-use crate::fair::afd::{Afd, AfdParams};
-use crate::fair::cake::{Cake, CakeParams};
-use crate::fair::cocoa::{Cocoa, CocoaParams};
-use crate::fair::fq::{Fq, FqParams};
-use crate::fair::fq_codel::{FqCodel, FqCodelParams};
-use crate::fair::fq_pie::{FqPie, FqPieParams};
-use crate::fair::sfq::{Sfq, SfqParams};
-use crate::fair::sfq_codel::{SfqCodel, SfqCodelParams};
+use crate::fair::sfb;
 use crate::link::LinkFacts;
-use crate::parameters::{Field, Leaf, LeafList, ParameterError, Params, Shorthand};
+use crate::parameters::{Entry, Field, Fields, Leaf, LeafList, ParameterError, Params, Shorthand};
 
 /// Writes the two enumerations of disciplines and what is the same for each of them: the fast path
 /// must not go through a virtual call.
 macro_rules! disciplines {
-    ($($(#[doc = $doc:literal])* $name:ident: $params:ty => $queue:ident,)*) => {
+    ($(
+        $(#[doc = $doc:literal])*
+        $name:ident: $($path:ident)::+ { $params:ident => $queue:ident },
+    )*) => {
+        /// The queue and the parameters of each discipline.
+        pub(crate) mod disciplines {
+            $(pub use crate::$($path)::+::{$params, $queue};)*
+        }
+        use disciplines::*;
+
         /// One of the disciplines; which one is decided at run time, once.
         #[derive(Clone, Debug)]
         // A number of its own, not one to be worked out from a field of some discipline.
@@ -97,6 +85,26 @@ macro_rules! disciplines {
         }
 
         impl QdiscSpec {
+            /// Every name of every discipline.
+            pub(crate) fn entries() -> Vec<Entry> {
+                let mut entries = Vec::new();
+                $(entries.extend(<$params>::entries());)*
+                entries
+            }
+
+            /// The discipline called `name` at the defaults of that name.
+            pub(crate) fn at_defaults(name: &str) -> Option<(Entry, Self)> {
+                $(if let Some(kind) = <$params>::KINDS.iter().find(|kind| kind.name == name) {
+                    return Some((kind.entry(<$params>::page()), Self::$name((kind.start)())));
+                })*
+                None
+            }
+
+            /// The name in the canonical text and its defaults; `None` for one from outside this crate.
+            pub(crate) fn entry(&self) -> Option<(Entry, Self)> {
+                Self::at_defaults(self.kind())
+            }
+
             /// The name of the discipline; an alias is resolved.
             pub fn kind(&self) -> &'static str {
                 match self { $(Self::$name(params) => params.kind(),)* }
@@ -118,7 +126,7 @@ macro_rules! disciplines {
             }
 
             /// Words that are no parameters and set some.
-            pub(crate) fn shorthands(&self) -> &'static [Shorthand] {
+            pub(crate) fn shorthands(&self) -> &'static [&'static [Shorthand]] {
                 match self { $(Self::$name(params) => params.shorthands(),)* }
             }
 
@@ -132,57 +140,57 @@ macro_rules! disciplines {
 
 disciplines! {
     /// `pfifo`, `bfifo` and `pfifo_head_drop`.
-    DropTail: DropTailParams => DropTail,
+    DropTail: aqm::droptail { DropTailParams => DropTail },
     /// `red`, adaptive or not.
-    Red: RedParams => Red,
+    Red: registry { RedParams => Red },
     /// `choke`.
-    Choke: ChokeParams => Choke,
+    Choke: aqm::choke { ChokeParams => Choke },
     /// `blue`.
-    Blue: BlueParams => Blue,
+    Blue: aqm::blue { BlueParams => Blue },
     /// `red_ns2` and `nlred`.
-    Ns2Red: Ns2RedParams => Ns2Red,
+    Ns2Red: aqm::red_ns2 { Ns2RedParams => Ns2Red },
     /// `hred`.
-    Hred: HredParams => Ns2Red,
+    Hred: aqm::hred { HredParams => Hred },
     /// `codel`.
-    Codel: CodelParams => Codel,
+    Codel: aqm::codel { CodelParams => Codel },
     /// `pie`.
-    Pie: PieParams => Pie,
+    Pie: aqm::pie { PieParams => Pie },
     /// `dualpi2`.
-    DualPi2: DualPi2Params => DualPi2,
+    DualPi2: aqm::dualpi2 { DualPi2Params => DualPi2 },
     /// `fq_codel` and `fq_nocodel`.
-    FqCodel: FqCodelParams => FqCodel,
+    FqCodel: fair::fq_codel { FqCodelParams => FqCodel },
     /// `fq_pie`.
-    FqPie: FqPieParams => FqPie,
+    FqPie: fair::fq_pie { FqPieParams => FqPie },
     /// `sfq`.
-    Sfq: SfqParams => Sfq,
+    Sfq: fair::sfq { SfqParams => Sfq },
     /// `sfq_codel`.
-    SfqCodel: SfqCodelParams => SfqCodel,
+    SfqCodel: fair::sfq_codel { SfqCodelParams => SfqCodel },
     /// `fq`.
-    Fq: FqParams => Fq,
-    /// `cocoa`.
-    Cocoa: CocoaParams => Cocoa,
-    /// `sfb`.
-    Sfb: SfbParams => Sfb,
-    /// `cake`.
-    Cake: CakeParams => Cake,
-    /// `cobalt`.
-    Cobalt: CobaltParams => Cobalt,
-    /// `afcd`, as published or as the module of 2012.
-    Afcd: AfcdParams => Afcd,
-    /// `afd`, and AFQ of 2012.
-    Afd: AfdParams => Afd,
-    /// `floq` and its presets.
-    Floq: FloqParams => Floq,
+    Fq: fair::fq { FqParams => Fq },
     /// `drr`.
-    Drr: DrrParams => Drr,
+    Drr: registry { DrrParams => Drr },
     /// `prio`.
-    Prio: PrioParams => Prio,
+    Prio: registry { PrioParams => Prio },
     /// `pfifo_fast`.
-    PfifoFast: PfifoFastParams => PfifoFast,
+    PfifoFast: classful::prio { PfifoFastParams => PfifoFast },
+    /// `cocoa`.
+    Cocoa: fair::cocoa { CocoaParams => Cocoa },
+    /// `sfb`.
+    Sfb: registry { SfbParams => Sfb },
+    /// `cake`.
+    Cake: fair::cake { CakeParams => Cake },
+    /// `cobalt`.
+    Cobalt: aqm::cobalt { CobaltParams => Cobalt },
+    /// `afcd`, as published or as the module of 2012.
+    Afcd: fair::afcd { AfcdParams => Afcd },
+    /// `afd`, and AFQ of 2012.
+    Afd: fair::afd { AfdParams => Afd },
+    /// `floq` and its presets.
+    Floq: aqm::floq { FloqParams => Floq },
     /// `predict`.
-    Predict: PredictParams => Predict,
+    Predict: aqm::predict { PredictParams => Predict },
     /// One that another crate, or Python, registered.
-    External: ExternalSpec => External,
+    External: external { ExternalSpec => External },
 }
 
 /// Parameters of [`Red`], whose leaf can be any discipline.

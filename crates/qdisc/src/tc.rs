@@ -16,9 +16,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::catalogue::{KINDS, Kind, PROFILE};
 use crate::external::ExternalSpec;
-use crate::parameters::{Field, Flaw, Parameter, ParameterError, Unit, instead_of};
+use crate::parameters::domain::profile;
+use crate::parameters::{Entry, Field, Flaw, Parameter, ParameterError, Unit, instead_of};
 use crate::registry::QdiscSpec;
 
 impl QdiscSpec {
@@ -70,7 +70,7 @@ impl QdiscSpec {
         kind: &str,
         pairs: impl Iterator<Item = (String, String)>,
     ) -> Result<Self, ParameterError> {
-        if !KINDS.iter().any(|known| known.name == kind) {
+        if Self::at_defaults(kind).is_none() {
             let given = pairs.collect();
             return external(kind, given).unwrap_or_else(|| Err(unknown_kind(kind)));
         }
@@ -96,10 +96,8 @@ impl QdiscSpec {
             return spec.pairs();
         }
         let mut values = self.clone();
-        let parameters = KINDS
-            .iter()
-            .filter(|kind| kind.name == self.kind())
-            .flat_map(|kind| kind.parameters);
+        let entry = self.entry().map(|(entry, _)| entry);
+        let parameters = entry.iter().flat_map(|entry| entry.parameters);
         parameters
             .filter_map(|p| Some((p.key, values.field(p.key)?.text()?)))
             .collect()
@@ -107,8 +105,9 @@ impl QdiscSpec {
 
     /// What nobody published of this discipline or of its leaves and we had to supply, a line each.
     pub fn reconstructions(&self) -> Vec<String> {
-        let own = KINDS.iter().find(|kind| kind.name == self.kind());
-        let own = own.and_then(|kind| Some(format!("{}: {}", kind.name, kind.reconstruction?)));
+        let own = self
+            .entry()
+            .and_then(|(entry, _)| Some(format!("{}: {}", entry.name, entry.reconstruction?)));
         let inner = self.inner().map(|(leaves, _)| leaves.reconstructions());
         own.into_iter().chain(inner.unwrap_or_default()).collect()
     }
@@ -155,11 +154,19 @@ fn external(
 }
 
 fn unknown_kind(name: &str) -> ParameterError {
+    let entries = QdiscSpec::entries();
     ParameterError::UnknownKind {
         given: name.into(),
-        instead: instead_of(name, KINDS.iter().map(|kind| kind.name)),
+        instead: instead_of(name, entries.iter().map(|entry| entry.name)),
     }
 }
+
+/// `profile` of a discipline that follows one law only: asking for that law is no error.
+const PROFILE: Parameter = profile().declare(
+    "profile",
+    "Specification or implementation to follow",
+    "ours",
+);
 
 /// Whether `word` is what a table says of a flag.
 fn is_switch(word: &str) -> bool {
@@ -187,11 +194,11 @@ impl fmt::Display for QdiscSpec {
             let mut pairs = spec.parameters().iter();
             return pairs.try_for_each(|(key, value)| write!(f, " {key} {value}"));
         }
-        let Some(kind) = KINDS.iter().find(|kind| kind.name == self.kind()) else {
+        let Some((entry, mut defaults)) = self.entry() else {
             return Ok(());
         };
-        let (mut values, mut defaults) = (self.clone(), (kind.start)());
-        for Parameter { key, unit, .. } in kind.parameters {
+        let mut values = self.clone();
+        for Parameter { key, unit, .. } in entry.parameters {
             let default = defaults.field(key).and_then(|field| field.text());
             match (unit, values.field(key).and_then(|field| field.text())) {
                 (_, None) => {}
@@ -213,7 +220,7 @@ impl fmt::Display for QdiscSpec {
 
 /// A specification while it is read.
 struct Draft {
-    kind: &'static Kind,
+    kind: Entry,
     spec: QdiscSpec,
     given: Vec<&'static str>,
     /// What shorthands set: a parameter by its own name may follow and say otherwise.
@@ -222,11 +229,10 @@ struct Draft {
 
 impl Draft {
     fn of(name: &str) -> Result<Self, ParameterError> {
-        let kind = KINDS.iter().find(|kind| kind.name == name);
-        let kind = kind.ok_or_else(|| unknown_kind(name))?;
+        let (kind, spec) = QdiscSpec::at_defaults(name).ok_or_else(|| unknown_kind(name))?;
         Ok(Self {
             kind,
-            spec: (kind.start)(),
+            spec,
             given: Vec::new(),
             preset: Vec::new(),
         })
@@ -239,7 +245,7 @@ impl Draft {
         if let Some(parameter) = chosen {
             return self.set(parameter, word).map(|()| true);
         }
-        let mut shorthands = self.spec.shorthands().iter();
+        let mut shorthands = self.spec.shorthands().iter().copied().flatten();
         let Some((_, meaning)) = shorthands.find(|(name, _)| *name == word) else {
             return Ok(false);
         };
@@ -274,7 +280,13 @@ impl Draft {
             return Ok((&PROFILE, false));
         }
         let all = parameters.iter().flat_map(Parameter::words);
-        let shorthands = self.spec.shorthands().iter().map(|(name, _)| *name);
+        let shorthands = self
+            .spec
+            .shorthands()
+            .iter()
+            .copied()
+            .flatten()
+            .map(|(name, _)| *name);
         let instead = match parameters.first() {
             Some(first) if !starts_name(word) => {
                 format!(

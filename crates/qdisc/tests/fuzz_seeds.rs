@@ -1,11 +1,10 @@
 //! The seeds of the fuzzer, and random bytes, on any toolchain.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use sojourn_qdisc::testing::fuzz::Case;
+use sojourn_qdisc::testing::fuzz::{Case, selector_of};
 use sojourn_qdisc::testing::{History, Recorder};
 use sojourn_qdisc::{QdiscSpec, Rng, catalogue};
 
@@ -23,16 +22,21 @@ fn check(name: &str, bytes: &[u8]) -> (Case, History) {
 
 #[test]
 fn seeds_keep_the_contract_and_cover_the_catalogue() {
-    let mut seen = BTreeSet::new();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds");
-    for entry in fs::read_dir(folder).unwrap() {
+    for entry in fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
-        let bytes = fs::read(&path).unwrap();
-        check(&path.display().to_string(), &bytes);
-        seen.insert(usize::from(bytes[0]));
+        check(&path.display().to_string(), &fs::read(&path).unwrap());
     }
-    for (place, kind) in catalogue().into_iter().enumerate() {
-        assert!(seen.contains(&place), "no seed for {}", kind.name);
+    for kind in catalogue() {
+        let bytes = fs::read(folder.join(kind.name)).unwrap();
+        assert_eq!(bytes[..2], selector_of(kind.name), "seed of {}", kind.name);
+        let same = QdiscSpec::parse(kind.name).unwrap().kind();
+        assert_eq!(
+            Case::decode(&bytes).spec.kind(),
+            same,
+            "seed of {}",
+            kind.name
+        );
     }
 }
 

@@ -60,3 +60,5 @@ def _describe(entry: dict[str, Any]) -> None:
     ]
     head = ["parameter", "unit", "default", "meaning", "range"]
     print_table(head, rows, title="parameters", words=len(head))
+    rows = [[item["key"], item["provenance"]] for item in entry["parameters"]]
+    print_table(["parameter", "provenance"], rows, title="provenance", words=2)

@@ -33,53 +33,44 @@ use sojourn_net::{Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Field, Params};
+use crate::parameters::{Kind, Params, Profile, parameters};
 use crate::parts::fifo::Fifo;
 
-/// Parameters of [`Blue`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BlueParams {
-    /// Packets the buffer holds.
-    pub limit: usize,
-    /// By how much the probability rises when a packet does not fit.
-    pub increment: f64,
-    /// By how much it falls when the link finds nothing to send.
-    pub decrement: f64,
-    /// Least time between two changes of the probability.
-    pub freeze: Duration,
-    /// Mark ECN-capable packets instead of dropping them.
-    pub ecn: bool,
-}
-
-impl Default for BlueParams {
-    fn default() -> Self {
-        Self {
-            limit: 1_000,
-            increment: 0.002_5,
-            decrement: 0.000_25,
-            freeze: Duration::from_millis(100),
-            ecn: false,
-        }
+parameters! {
+    /// Parameters of [`Blue`].
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct BlueParams {
+        /// Packets that the buffer holds.
+        pub limit: usize = 1_000 => packets(1, 100_000_000),
+            "ours; the paper sets it per experiment";
+        /// Increase of the probability when a packet does not fit.
+        pub increment: f64 = 0.002_5 => fraction(0, 1),
+            "Feng et al. 2002: delta_1";
+        /// Decrease of the probability when the link is idle.
+        pub decrement: f64 = 0.000_25 => fraction(0, 1),
+            "Feng et al. 2002: delta_2";
+        /// Minimum time between two changes of the probability.
+        pub freeze: Duration = Duration::from_millis(100) => time(1, LONGEST),
+            "Feng et al. 2002: freeze_time";
+        /// Mark ECN-capable packets instead of dropping them.
+        pub ecn: bool = false => flag(),
+            "Feng et al. 2002: ECN";
     }
 }
 
 impl Params for BlueParams {
     type Queue<P: Packet> = Blue<P>;
 
-    fn kind(&self) -> &'static str {
-        "blue"
-    }
-
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        Some(match key {
-            "limit" => Field::Packets(&mut self.limit),
-            "increment" => Field::Fraction(&mut self.increment),
-            "decrement" => Field::Fraction(&mut self.decrement),
-            "freeze" => Field::Time(&mut self.freeze),
-            "ecn" => Field::Flag(&mut self.ecn),
-            _ => return None,
-        })
-    }
+    const KINDS: &'static [Kind<Self>] = &[Kind {
+        name: "blue",
+        class: Some("Blue"),
+        summary: "Signals with a probability that losses raise and idle time lowers (reconstructed)",
+        source: "Feng, Shin, Kandlur and Saha 2002, as later works quote it",
+        reconstruction: Some("how often an idle link lowers the probability; see its page"),
+        profiles: &[Profile::Rfc],
+        start: Self::default,
+        parameters: Self::PARAMETERS,
+    }];
 
     fn build<P: Packet>(&self, _link: &LinkFacts, rng: Rng) -> Blue<P> {
         Blue::new(*self, rng)

@@ -35,44 +35,39 @@ use sojourn_net::{Bytes, FlowKey, Instant, Packet, Rate, Rng};
 use crate::aqm::red::{Law, RedDerived, RedParams};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Field, Params};
+use crate::parameters::{Kind, LINUX, Params, parameters};
 
-/// Parameters of [`Choke`]; what is not given is derived as iproute2 does.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ChokeParams {
-    /// Packets the buffer holds.
-    pub limit: usize,
-    /// Average backlog above which arrivals are compared, in packets; `max / 3` if not given.
-    pub min: Option<u32>,
-    /// Average backlog above which all are signalled, in packets; `limit / 4` if not given.
-    pub max: Option<u32>,
-    /// Size of an average packet.
-    pub avpkt: Bytes,
-    /// Packets of a burst that shall pass.
-    pub burst: Option<u32>,
-    /// Highest probability of a signal between `min` and `max`.
-    pub probability: f64,
-    /// Rate at which the average decays while idle.
-    pub bandwidth: Option<Rate>,
-    /// Mark ECN-capable packets instead of dropping them.
-    pub ecn: bool,
-    /// Drop above `max` even what could be marked.
-    pub harddrop: bool,
-}
-
-impl Default for ChokeParams {
-    fn default() -> Self {
-        Self {
-            limit: 1_000,
-            min: None,
-            max: None,
-            avpkt: Bytes(1_000),
-            burst: None,
-            probability: 0.02,
-            bandwidth: None,
-            ecn: false,
-            harddrop: false,
-        }
+parameters! {
+    /// Parameters of [`Choke`]; unset ones are derived as iproute2 does.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct ChokeParams {
+        /// Packets that the buffer holds.
+        pub limit: usize = 1_000 => packets(1, 100_000_000),
+            "net/sched/sch_choke.c: choke_sched_data.limit; mandatory in tc, the default is ours";
+        /// Average backlog in packets above which arrivals are compared.
+        pub min: Option<u32> = None => count(1, 100_000_000).in_packets().unset("max / 3"),
+            "include/net/red.h: red_parms.qth_min; default of iproute2 tc/q_choke.c";
+        /// Average backlog in packets above which every packet is signalled.
+        pub max: Option<u32> = None => count(1, 100_000_000).in_packets().unset("limit / 4"),
+            "include/net/red.h: red_parms.qth_max; default of iproute2 tc/q_choke.c";
+        /// Average packet size, for the decay while idle.
+        pub avpkt: Bytes = Bytes(1_000) => size(1, 65_536),
+            "iproute2 tc/q_choke.c: avpkt";
+        /// Packets of a burst that pass without a signal.
+        pub burst: Option<u32> = None => count(1, 1 << 24).in_packets().unset("(2 min + max) / 3"),
+            "iproute2 tc/q_choke.c: burst";
+        /// Probability of a signal at max.
+        pub probability: f64 = 0.02 => fraction(0, 1),
+            "include/net/red.h: red_parms.max_P; default of iproute2 tc/q_choke.c";
+        /// Link rate for the decay of the average while idle.
+        pub bandwidth: Option<Rate> = None => rate().unset("the link's rate, else 10mbit"),
+            "iproute2 tc/q_choke.c: bandwidth; the link's rate is our default";
+        /// Mark ECN-capable packets instead of dropping them.
+        pub ecn: bool = false => flag(),
+            "include/uapi/linux/pkt_sched.h: TC_RED_ECN";
+        /// Drop every packet above max, ECN-capable or not.
+        pub harddrop: bool = false => flag(),
+            "include/uapi/linux/pkt_sched.h: TC_RED_HARDDROP";
     }
 }
 
@@ -104,24 +99,16 @@ impl ChokeParams {
 impl Params for ChokeParams {
     type Queue<P: Packet> = Choke<P>;
 
-    fn kind(&self) -> &'static str {
-        "choke"
-    }
-
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        Some(match key {
-            "limit" => Field::Packets(&mut self.limit),
-            "min" => Field::OptionalCount(&mut self.min),
-            "max" => Field::OptionalCount(&mut self.max),
-            "avpkt" => Field::Size(&mut self.avpkt),
-            "burst" => Field::OptionalCount(&mut self.burst),
-            "probability" => Field::Fraction(&mut self.probability),
-            "bandwidth" => Field::OptionalRate(&mut self.bandwidth),
-            "ecn" => Field::Flag(&mut self.ecn),
-            "harddrop" => Field::Flag(&mut self.harddrop),
-            _ => return None,
-        })
-    }
+    const KINDS: &'static [Kind<Self>] = &[Kind {
+        name: "choke",
+        class: Some("Choke"),
+        summary: "RED that drops an arrival together with a random queued packet of the same flow",
+        source: "Linux 6.1 sch_choke, iproute2; Pan, Prabhakar and Psounis 2000",
+        reconstruction: None,
+        profiles: LINUX,
+        start: Self::default,
+        parameters: Self::PARAMETERS,
+    }];
 
     fn conflict(&self) -> Option<String> {
         let (min, max, limit) = (self.min(), self.max(), self.limit);

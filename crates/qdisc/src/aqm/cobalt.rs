@@ -42,58 +42,47 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Field, Params};
+use crate::parameters::{Kind, LINUX, Params, parameters};
 use crate::parts::fifo::Fifo;
 
-/// Parameters of [`Cobalt`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CobaltParams {
-    /// Packets the buffer holds.
-    pub limit: usize,
-    /// Acceptable standing delay.
-    pub target: Duration,
-    /// A little more than the longest common RTT.
-    pub interval: Duration,
-    /// By how much BLUE's probability rises when the buffer is full.
-    pub increment: f64,
-    /// By how much it falls when the buffer is empty.
-    pub decrement: f64,
-    /// Mark ECN-capable packets instead of dropping them, where CoDel signals.
-    pub ecn: bool,
-}
-
-impl Default for CobaltParams {
-    /// CAKE's at a round trip of 100 ms; the limit is CoDel's.
-    fn default() -> Self {
-        Self {
-            limit: 1_000,
-            target: Duration::from_millis(5),
-            interval: Duration::from_millis(100),
-            increment: 1.0 / 256.0,
-            decrement: 1.0 / 4_096.0,
-            ecn: true,
-        }
+parameters! {
+    /// Parameters of [`Cobalt`].
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct CobaltParams {
+        /// Packets that the buffer holds.
+        pub limit: usize = 1_000 => packets(1, 100_000_000),
+            "ours, as net/sched/sch_codel.c: DEFAULT_CODEL_LIMIT";
+        /// Acceptable standing delay.
+        pub target: Duration = Duration::from_millis(5) => time(1, LONGEST),
+            "net/sched/sch_cake.c: cobalt_params.target";
+        /// A little more than the longest common round-trip time.
+        pub interval: Duration = Duration::from_millis(100) => time(1, LONGEST),
+            "net/sched/sch_cake.c: cobalt_params.interval";
+        /// Increase of BLUE's probability when the buffer is full.
+        pub increment: f64 = 1.0 / 256.0 => fraction(0, 1),
+            "net/sched/sch_cake.c: cobalt_params.p_inc";
+        /// Decrease of BLUE's probability when the buffer is empty.
+        pub decrement: f64 = 1.0 / 4_096.0 => fraction(0, 1),
+            "net/sched/sch_cake.c: cobalt_params.p_dec";
+        /// Mark ECN-capable packets instead of dropping them when CoDel signals.
+        pub ecn: bool = true => flag(),
+            "net/sched/sch_cake.c: cobalt_should_drop always marks; noecn is ours";
     }
 }
 
 impl Params for CobaltParams {
     type Queue<P: Packet> = Cobalt<P>;
 
-    fn kind(&self) -> &'static str {
-        "cobalt"
-    }
-
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        Some(match key {
-            "limit" => Field::Packets(&mut self.limit),
-            "target" => Field::Time(&mut self.target),
-            "interval" => Field::Time(&mut self.interval),
-            "increment" => Field::Fraction(&mut self.increment),
-            "decrement" => Field::Fraction(&mut self.decrement),
-            "ecn" => Field::Flag(&mut self.ecn),
-            _ => return None,
-        })
-    }
+    const KINDS: &'static [Kind<Self>] = &[Kind {
+        name: "cobalt",
+        class: Some("Cobalt"),
+        summary: "CoDel for delay and BLUE for a full buffer, in one FIFO",
+        source: "Linux 6.1 sch_cake",
+        reconstruction: None,
+        profiles: LINUX,
+        start: Self::default,
+        parameters: Self::PARAMETERS,
+    }];
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Cobalt<P> {
         Cobalt::new(self, link.rate, link.mtu, rng)

@@ -41,59 +41,48 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Field, Params, Profile};
+use crate::parameters::{Kind, Params, Profile, parameters};
 use crate::parts::fifo::Fifo;
 pub(crate) use control::{Control, Law, Popped, Signals, Source, div_sqrt};
 
-/// Parameters of [`Codel`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CodelParams {
-    /// Packets the buffer holds before it drops arrivals.
-    pub limit: usize,
-    /// Acceptable standing delay (RFC 8289 `TARGET`).
-    pub target: Duration,
-    /// A little more than the longest common RTT (RFC 8289 `INTERVAL`).
-    pub interval: Duration,
-    /// Mark every packet that waited longer than this, whatever the law says.
-    pub ce_threshold: Option<Duration>,
-    /// Mark ECN-capable packets instead of dropping them.
-    pub ecn: bool,
-    /// Whose arithmetic.
-    pub profile: Profile,
-}
-
-impl Default for CodelParams {
-    /// What RFC 8289 recommends for the Internet and, for `limit`, what Linux uses.
-    fn default() -> Self {
-        Self {
-            limit: 1_000,
-            target: Duration::from_millis(5),
-            interval: Duration::from_millis(100),
-            ce_threshold: None,
-            ecn: false,
-            profile: Profile::Rfc,
-        }
+parameters! {
+    /// Parameters of [`Codel`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct CodelParams {
+        /// Packets that the buffer holds.
+        pub limit: usize = 1_000 => packets(1, 100_000_000),
+            "net/sched/sch_codel.c: DEFAULT_CODEL_LIMIT";
+        /// Acceptable standing delay.
+        pub target: Duration = Duration::from_millis(5) => time(1, LONGEST),
+            "RFC 8289 section 4.3: TARGET; include/net/codel.h: codel_params.target";
+        /// A little more than the longest common round-trip time.
+        pub interval: Duration = Duration::from_millis(100) => time(1, LONGEST),
+            "RFC 8289 section 4.2: INTERVAL; include/net/codel.h: codel_params.interval";
+        /// Mark every ECN-capable packet that waited longer than this.
+        pub ce_threshold: Option<Duration> = None => time(0, LONGEST).unset("off"),
+            "include/net/codel.h: codel_params.ce_threshold";
+        /// Mark ECN-capable packets instead of dropping them.
+        pub ecn: bool = false => flag(),
+            "include/net/codel.h: codel_params.ecn";
+        /// Specification or implementation to follow.
+        pub profile: Profile = Profile::Rfc => profile(),
+            "ours";
     }
 }
 
 impl Params for CodelParams {
     type Queue<P: Packet> = Codel<P>;
 
-    fn kind(&self) -> &'static str {
-        "codel"
-    }
-
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        Some(match key {
-            "limit" => Field::Packets(&mut self.limit),
-            "target" => Field::Time(&mut self.target),
-            "interval" => Field::Time(&mut self.interval),
-            "ce_threshold" => Field::OptionalTime(&mut self.ce_threshold),
-            "ecn" => Field::Flag(&mut self.ecn),
-            "profile" => Field::Profile(&mut self.profile),
-            _ => return None,
-        })
-    }
+    const KINDS: &'static [Kind<Self>] = &[Kind {
+        name: "codel",
+        class: Some("CoDel"),
+        summary: "Signals when the delay has stayed above a target for an interval",
+        source: "RFC 8289; Linux 6.1 sch_codel",
+        reconstruction: None,
+        profiles: &[Profile::Rfc, Profile::Linux],
+        start: Self::default,
+        parameters: Self::PARAMETERS,
+    }];
 
     fn build<P: Packet>(&self, link: &LinkFacts, _rng: Rng) -> Codel<P> {
         Codel::new(self, link.mtu)

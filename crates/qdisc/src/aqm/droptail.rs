@@ -21,68 +21,109 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
 use crate::link::LinkFacts;
-use crate::parameters::{Field, Params};
+use crate::parameters::domain::size;
+use crate::parameters::{Field, Kind, LINUX, Parameter, Params, Value, parameters};
 use crate::parts::fifo::Fifo;
 
-/// Parameters of [`DropTail`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DropTailParams {
-    /// What the buffer holds at most.
-    pub limit: Limit,
-    /// Make room by dropping the oldest packet rather than the arriving one.
-    pub head_drop: bool,
-    /// Mark every packet that waited longer than this.
-    pub ce_threshold: Option<Duration>,
+parameters! {
+    /// Parameters of [`DropTail`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct DropTailParams {
+        /// Packets that the buffer holds.
+        pub limit: Limit = Limit::Packets(1_000) => packets(1, 100_000_000),
+            "net/sched/sch_fifo.c: fifo_sched_data.limit; the default is the tx_queue_len of an Ethernet interface";
+        /// Make room by dropping the oldest packet instead of the arriving one.
+        pub headdrop: bool = false => flag(),
+            "net/sched/sch_fifo.c: pfifo_tail_enqueue (pfifo_head_drop); with a limit in bytes an addition";
+        /// Mark every ECN-capable packet that waited longer than this.
+        pub ce_threshold: Option<Duration> = None => time(0, LONGEST).unset("off"),
+            "addition, as include/net/codel.h: codel_params.ce_threshold";
+    }
 }
 
 /// The size of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// So many packets.
+    /// A number of packets.
     Packets(usize),
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(Bytes),
 }
 
-impl DropTailParams {
-    /// `pfifo` at its default: a Linux interface's transmit queue length.
-    pub const PFIFO: Self = Self {
-        limit: Limit::Packets(1_000),
-        head_drop: false,
-        ce_threshold: None,
-    };
+/// `limit` of `bfifo`.
+const BYTE_LIMIT: Parameter = size(1, 1 << 32).declare(
+    "limit",
+    "Bytes that the buffer holds",
+    "net/sched/sch_fifo.c: fifo_sched_data.limit; the default is 1000 Ethernet frames",
+);
 
-    /// `bfifo` at its default: as many bytes as 1000 Ethernet frames.
+impl Value for Limit {
+    fn lend(&mut self) -> Field<'_> {
+        match self {
+            Self::Packets(packets) => Field::Packets(packets),
+            Self::Bytes(bytes) => Field::Size(bytes),
+        }
+    }
+}
+
+impl DropTailParams {
+    /// `pfifo` at its defaults.
+    pub const PFIFO: Self = Self::DEFAULT;
+
+    /// `bfifo` at its defaults: as many bytes as 1000 Ethernet frames.
     pub const BFIFO: Self = Self {
         limit: Limit::Bytes(Bytes(1_514_000)),
-        ..Self::PFIFO
+        ..Self::DEFAULT
     };
 
-    /// `pfifo_head_drop` at its default.
+    /// `pfifo_head_drop` at its defaults.
     pub const PFIFO_HEAD_DROP: Self = Self {
-        head_drop: true,
-        ..Self::PFIFO
+        headdrop: true,
+        ..Self::DEFAULT
     };
 }
 
 impl Params for DropTailParams {
     type Queue<P: Packet> = DropTail<P>;
 
+    const KINDS: &'static [Kind<Self>] = &[
+        Kind {
+            name: "pfifo",
+            class: Some("Pfifo"),
+            summary: "A FIFO limited in packets that drops arrivals when it is full",
+            source: "Linux 6.1 sch_fifo",
+            reconstruction: None,
+            profiles: LINUX,
+            start: || Self::PFIFO,
+            parameters: &[Self::PARAMETERS[0], Self::PARAMETERS[2]],
+        },
+        Kind {
+            name: "bfifo",
+            class: Some("Bfifo"),
+            summary: "A FIFO limited in bytes that drops arrivals when it is full",
+            source: "Linux 6.1 sch_fifo",
+            reconstruction: None,
+            profiles: LINUX,
+            start: || Self::BFIFO,
+            parameters: &[BYTE_LIMIT, Self::PARAMETERS[1], Self::PARAMETERS[2]],
+        },
+        Kind {
+            name: "pfifo_head_drop",
+            class: Some("PfifoHeadDrop"),
+            summary: "A FIFO limited in packets that drops its oldest packet when it is full",
+            source: "Linux 6.1 sch_fifo",
+            reconstruction: None,
+            profiles: LINUX,
+            start: || Self::PFIFO_HEAD_DROP,
+            parameters: &[Self::PARAMETERS[0], Self::PARAMETERS[2]],
+        },
+    ];
+
     fn kind(&self) -> &'static str {
-        match (self.limit, self.head_drop) {
+        match (self.limit, self.headdrop) {
             (Limit::Bytes(_), _) => "bfifo",
             (Limit::Packets(_), false) => "pfifo",
             (Limit::Packets(_), true) => "pfifo_head_drop",
-        }
-    }
-
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        match (key, &mut self.limit) {
-            ("limit", Limit::Packets(packets)) => Some(Field::Packets(packets)),
-            ("limit", Limit::Bytes(bytes)) => Some(Field::Size(bytes)),
-            ("ce_threshold", _) => Some(Field::OptionalTime(&mut self.ce_threshold)),
-            ("headdrop", _) => Some(Field::Flag(&mut self.head_drop)),
-            _ => None,
         }
     }
 
@@ -131,7 +172,7 @@ impl<P: Packet> Qdisc<P> for DropTail<P> {
     fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
         while !self.fits(&pkt) {
             // A packet larger than the whole buffer finds nothing to displace.
-            let oldest = if self.params.head_drop {
+            let oldest = if self.params.headdrop {
                 self.fifo.pop(now)
             } else {
                 None
@@ -172,10 +213,10 @@ mod tests {
     }
 
     /// Offers packets of these sizes; what is dropped, by order of arrival.
-    fn dropped(limit: Limit, head_drop: bool, sizes: &[u64]) -> Vec<u64> {
+    fn dropped(limit: Limit, headdrop: bool, sizes: &[u64]) -> Vec<u64> {
         let mut queue = DropTail::new(DropTailParams {
             limit,
-            head_drop,
+            headdrop,
             ..DropTailParams::PFIFO
         });
         let mut seen = Recorder::default();

@@ -59,66 +59,65 @@ use sojourn_net::{Bytes, Duration, Ecn, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Field, Params, Profile};
+use crate::parameters::{Kind, Params, Profile, parameters};
 use crate::parts::fifo::Fifo;
 use linux::Linux;
 use rfc::Rfc;
 use scheduler::{Scheduler, signed};
 
-/// Parameters of [`DualPi2`]; what is not given is the profile's own.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DualPi2Params {
-    /// Packets both queues hold.
-    pub limit: usize,
-    /// Bytes both queues hold.
-    pub memlimit: Option<Bytes>,
-    /// The delay to hold the C queue at.
-    pub target: Duration,
-    /// The longest round trip to be stable at (RFC 9332 `RTT_max`; profile `rfc`).
-    pub max_rtt: Option<Duration>,
-    /// Time between updates of the probability.
-    pub tupdate: Option<Duration>,
-    /// Gain on the error, in 1/s.
-    pub alpha: Option<f64>,
-    /// Gain on the trend, in 1/s.
-    pub beta: Option<f64>,
-    /// How many times the base probability L is marked with (RFC 9332 `k`).
-    pub coupling_factor: u32,
-    /// The sojourn from which L marks by itself (RFC 9332 `minTh`).
-    pub step_thresh: Option<Duration>,
-    /// Over what width that marking becomes certain (profile `rfc`).
-    pub range: Option<Duration>,
-    /// L marks by itself when it holds more packets than this (profile `rfc`).
-    pub th_len: Option<u32>,
-    /// Per cent of the link that C gets while both queues are full.
-    pub classic_protection: Option<f64>,
-    /// Serve by age, C's packets made younger by this, instead of in turn (profile `rfc`).
-    pub tshift: Option<Duration>,
-    /// Drop from L in overload, instead of letting the buffer overflow.
-    pub drop_on_overload: bool,
-    /// Whose law.
-    pub profile: Profile,
-}
-
-impl Default for DualPi2Params {
-    fn default() -> Self {
-        Self {
-            limit: 10_000,
-            memlimit: None,
-            target: Duration::from_millis(15),
-            max_rtt: None,
-            tupdate: None,
-            alpha: None,
-            beta: None,
-            coupling_factor: 2,
-            step_thresh: None,
-            range: None,
-            th_len: None,
-            classic_protection: None,
-            tshift: None,
-            drop_on_overload: true,
-            profile: Profile::Rfc,
-        }
+parameters! {
+    /// Parameters of [`DualPi2`]; unset ones have the profile's own values.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct DualPi2Params {
+        /// Packets that both queues hold.
+        pub limit: usize = 10_000 => packets(1, 100_000_000),
+            "net/sched/sch_dualpi2.c: dualpi2_reset_default, sch->limit";
+        /// Bytes that both queues hold.
+        pub memlimit: Option<Bytes> = None
+            => size(1_514, 1 << 40).unset("250 ms of the link; linux: limit times 2 MTU"),
+            "RFC 9332 appendix A.1: limit; net/sched/sch_dualpi2.c: dualpi2_sched_data.memory_limit";
+        /// Queueing delay to hold in the Classic queue.
+        pub target: Duration = Duration::from_millis(15) => time(1, LONGEST),
+            "RFC 9332 appendix A.1: target; net/sched/sch_dualpi2.c: pi2_target";
+        /// Longest round-trip time at which control is stable; profile rfc.
+        pub max_rtt: Option<Duration> = None => time(1_000, LONGEST).unset("100ms"),
+            "RFC 9332 appendix A.1: RTT_max";
+        /// Time between updates of the probability.
+        pub tupdate: Option<Duration> = None
+            => time(1_000, LONGEST).unset("target, at most max_rtt / 3; linux: 16ms"),
+            "RFC 9332 appendix A.1: Tupdate; net/sched/sch_dualpi2.c: pi2_tupdate";
+        /// Gain on the deviation from target, in 1/s.
+        pub alpha: Option<f64> = None
+            => fraction(0, 1_000_000).unset("0.1 tupdate / max_rtt^2; linux: 41/256"),
+            "RFC 9332 appendix A.1: alpha; net/sched/sch_dualpi2.c: pi2_alpha";
+        /// Gain on the change of the delay, in 1/s.
+        pub beta: Option<f64> = None => fraction(0, 1_000_000).unset("0.3 / max_rtt; linux: 819/256"),
+            "RFC 9332 appendix A.1: beta; net/sched/sch_dualpi2.c: pi2_beta";
+        /// Ratio of the L4S marking probability to the base probability.
+        pub coupling_factor: u32 = 2 => count(1, 255),
+            "RFC 9332 section 2.1: k; net/sched/sch_dualpi2.c: coupling_factor";
+        /// Sojourn time above which L4S packets are marked regardless of the probability.
+        pub step_thresh: Option<Duration> = None => time(0, LONGEST).unset("800us; linux: 1ms"),
+            "RFC 9332 appendix A.1: minTh; net/sched/sch_dualpi2.c: step_thresh";
+        /// Width of the ramp over which that marking becomes certain; profile rfc.
+        pub range: Option<Duration> = None
+            => time(0, LONGEST).unset("0 if step_thresh is given, else 400us"),
+            "RFC 9332 appendix A.1: range";
+        /// Number of L4S packets up to which that marking is off; profile rfc.
+        pub th_len: Option<u32> = None => count(0, 100_000_000).unset("1"),
+            "RFC 9332 appendix A.1: Th_len";
+        /// Share of the link for the Classic queue while both queues hold packets, in percent.
+        pub classic_protection: Option<f64> = None => percent(0, 100).unset("6.25; linux: 10"),
+            "RFC 9332 appendix A.1: p_Cmax and the scheduler weight 1/16; net/sched/sch_dualpi2.c: c_protection_wc";
+        /// Serve the older head packet, with this much subtracted from the age of Classic packets; profile rfc.
+        pub tshift: Option<Duration> = None => time(0, LONGEST).unset("off"),
+            "RFC 9332 section 4.1.2: time-shifted FIFO";
+        /// Drop L4S packets in overload instead of letting the buffer overflow.
+        pub drop_on_overload: bool = true => flag(),
+            "RFC 9332 section 4.2.3; net/sched/sch_dualpi2.c: drop_overload";
+        /// Specification or implementation to follow.
+        pub profile: Profile = Profile::Rfc => profile(),
+            "ours";
     }
 }
 
@@ -171,30 +170,16 @@ impl DualPi2Params {
 impl Params for DualPi2Params {
     type Queue<P: Packet> = DualPi2<P>;
 
-    fn kind(&self) -> &'static str {
-        "dualpi2"
-    }
-
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        Some(match key {
-            "limit" => Field::Packets(&mut self.limit),
-            "memlimit" => Field::OptionalSize(&mut self.memlimit),
-            "target" => Field::Time(&mut self.target),
-            "max_rtt" => Field::OptionalTime(&mut self.max_rtt),
-            "tupdate" => Field::OptionalTime(&mut self.tupdate),
-            "alpha" => Field::OptionalFraction(&mut self.alpha),
-            "beta" => Field::OptionalFraction(&mut self.beta),
-            "coupling_factor" => Field::Count(&mut self.coupling_factor),
-            "step_thresh" => Field::OptionalTime(&mut self.step_thresh),
-            "range" => Field::OptionalTime(&mut self.range),
-            "th_len" => Field::OptionalCount(&mut self.th_len),
-            "classic_protection" => Field::OptionalFraction(&mut self.classic_protection),
-            "tshift" => Field::OptionalTime(&mut self.tshift),
-            "drop_on_overload" => Field::Flag(&mut self.drop_on_overload),
-            "profile" => Field::Profile(&mut self.profile),
-            _ => return None,
-        })
-    }
+    const KINDS: &'static [Kind<Self>] = &[Kind {
+        name: "dualpi2",
+        class: Some("DualPi2"),
+        summary: "Two coupled queues, one of very low delay for L4S",
+        source: "RFC 9332; Linux 6.18 sch_dualpi2, iproute2",
+        reconstruction: None,
+        profiles: &[Profile::Rfc, Profile::Linux],
+        start: Self::default,
+        parameters: Self::PARAMETERS,
+    }];
 
     /// What the profile knows nothing of, or what excludes each other.
     fn conflict(&self) -> Option<String> {

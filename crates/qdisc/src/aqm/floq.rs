@@ -40,74 +40,89 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Field, Params};
+use crate::parameters::{Kind, Params, Profile, parameters};
 use connections::{Class, Connections};
 
-/// Parameters of [`Floq`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FloqParams {
-    /// Packets the buffer holds.
-    pub limit: usize,
-    /// Part of the limit above which arrivals are signalled.
-    pub threshold: f64,
-    /// Power of the ramp between `threshold` and a full buffer.
-    pub gamma: u32,
-    /// Probability of a signal when the buffer is full, before weight and share.
-    pub probability: f64,
-    /// Weight of packets of connections that are being set up.
-    pub setup_weight: f64,
-    /// Weight of other packets of responsive traffic.
-    pub responsive_weight: f64,
-    /// Weight of packets of unresponsive traffic.
-    pub unresponsive_weight: f64,
-    /// Power of the class's share of the traffic.
-    pub exponent: u32,
-    /// Weight of an arrival of 1514 bytes in the average of the shares.
-    pub gain: f64,
-    /// Packets with data that belong to the set-up of a connection.
-    pub setup_packets: u32,
-    /// Longest set-up, from the last SYN.
-    pub setup_time: Duration,
-    /// Connections that are remembered.
-    pub connections: u32,
-    /// Idle time after which a connection is forgotten.
-    pub expiry: Duration,
-    /// Idle time after which a connection is as good as new.
-    pub resume: Option<Duration>,
-    /// QUIC is responsive and has a set-up.
-    pub quic: bool,
-    /// A set-up packet that finds the buffer full takes the place of the youngest other packet.
-    pub pushout: bool,
-    /// Mark ECN-capable packets of responsive traffic.
-    pub ecn: bool,
-}
-
-impl Default for FloqParams {
-    /// `floq_share`: each class is signalled by the square of its share.
-    fn default() -> Self {
-        Self {
-            limit: 1_000,
-            threshold: 0.5,
-            gamma: 1,
-            probability: 1.0,
-            setup_weight: 0.0,
-            responsive_weight: 1.0,
-            unresponsive_weight: 1.0,
-            exponent: 2,
-            gain: 0.002,
-            setup_packets: 10,
-            setup_time: Duration::from_secs(3),
-            connections: 4_096,
-            expiry: Duration::from_secs(10),
-            resume: None,
-            quic: true,
-            pushout: false,
-            ecn: false,
-        }
+parameters! {
+    /// Parameters of [`Floq`].
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct FloqParams {
+        /// Packets that the buffer holds.
+        pub limit: usize = 1_000 => packets(1, 100_000_000),
+            "reconstruction";
+        /// Fraction of the limit above which arrivals are signalled.
+        pub threshold: f64 = 0.5 => fraction(0, 1),
+            "reconstruction";
+        /// Exponent of the ramp from threshold to limit.
+        pub gamma: u32 = 1 => count(1, 8),
+            "reconstruction";
+        /// Probability of a signal when the buffer is full, before weight and share.
+        pub probability: f64 = 1.0 => fraction(0, 1),
+            "reconstruction";
+        /// Weight of packets of connections being set up.
+        pub setup_weight: f64 = 0.0 => weight(10),
+            "reconstruction";
+        /// Weight of other responsive traffic.
+        pub responsive_weight: f64 = 1.0 => weight(10),
+            "reconstruction";
+        /// Weight of unresponsive traffic.
+        pub unresponsive_weight: f64 = 1.0 => weight(10),
+            "reconstruction";
+        /// Exponent of the class's share of the traffic.
+        pub exponent: u32 = 2 => count(0, 8),
+            "reconstruction";
+        /// Weight of 1514 bytes in the moving average of the shares.
+        pub gain: f64 = 0.002 => fraction(0, 1),
+            "reconstruction";
+        /// Number of packets with data that belong to the set-up of a connection.
+        pub setup_packets: u32 = 10 => count(0, 1_000_000),
+            "reconstruction";
+        /// Longest set-up, from the last SYN.
+        pub setup_time: Duration = Duration::from_secs(3) => time(0, LONGEST),
+            "reconstruction";
+        /// Size of the connection table, rounded up to a multiple of 4.
+        pub connections: u32 = 4_096 => count(1, 1 << 20),
+            "reconstruction";
+        /// Idle time after which a connection is removed from the table.
+        pub expiry: Duration = Duration::from_secs(10) => time(0, LONGEST),
+            "reconstruction";
+        /// Idle time after which a connection counts as being set up again.
+        pub resume: Option<Duration> = None => time(0, LONGEST).unset("off"),
+            "reconstruction";
+        /// Treat QUIC as responsive, with a set-up.
+        pub quic: bool = true => flag(),
+            "reconstruction";
+        /// When the buffer is full, replace the youngest other packet with an arriving set-up packet.
+        pub pushout: bool = false => flag(),
+            "reconstruction";
+        /// Mark ECN-capable packets of responsive traffic.
+        pub ecn: bool = false => flag(),
+            "reconstruction";
     }
 }
 
 impl FloqParams {
+    /// FLOQ under one of its names.
+    const fn kind_named(
+        name: &'static str,
+        class: &'static str,
+        start: fn() -> Self,
+    ) -> Kind<Self> {
+        Kind {
+            name,
+            class: Some(class),
+            summary: "",
+            source: "reconstruction of Yanev's FLOQ from slides and abstract",
+            reconstruction: Some(
+                "only the idea of FLOQ was published; classifier, threshold, formula and every \
+                 constant are ours",
+            ),
+            profiles: &[Profile::Rfc],
+            start,
+            parameters: Self::PARAMETERS,
+        }
+    }
+
     /// `floq_fixed`: unresponsive traffic is signalled five times as often, whatever its share.
     pub fn fixed() -> Self {
         Self {
@@ -128,32 +143,24 @@ impl FloqParams {
 impl Params for FloqParams {
     type Queue<P: Packet> = Floq<P>;
 
-    fn kind(&self) -> &'static str {
-        "floq"
-    }
-
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        Some(match key {
-            "limit" => Field::Packets(&mut self.limit),
-            "threshold" => Field::Fraction(&mut self.threshold),
-            "gamma" => Field::Count(&mut self.gamma),
-            "probability" => Field::Fraction(&mut self.probability),
-            "setup_weight" => Field::Fraction(&mut self.setup_weight),
-            "responsive_weight" => Field::Fraction(&mut self.responsive_weight),
-            "unresponsive_weight" => Field::Fraction(&mut self.unresponsive_weight),
-            "exponent" => Field::Count(&mut self.exponent),
-            "gain" => Field::Fraction(&mut self.gain),
-            "setup_packets" => Field::Count(&mut self.setup_packets),
-            "setup_time" => Field::Time(&mut self.setup_time),
-            "connections" => Field::Count(&mut self.connections),
-            "expiry" => Field::Time(&mut self.expiry),
-            "resume" => Field::OptionalTime(&mut self.resume),
-            "quic" => Field::Flag(&mut self.quic),
-            "pushout" => Field::Flag(&mut self.pushout),
-            "ecn" => Field::Flag(&mut self.ecn),
-            _ => return None,
-        })
-    }
+    const KINDS: &'static [Kind<Self>] = &[
+        Kind {
+            summary: "Spares connections being set up, signals others by class and share (reconstructed)",
+            ..Self::kind_named("floq", "Floq", Self::default)
+        },
+        Kind {
+            summary: "The share preset, which is also the default of floq (reconstructed)",
+            ..Self::kind_named("floq_share", "FloqShare", Self::default)
+        },
+        Kind {
+            summary: "floq that signals unresponsive traffic five times as often (reconstructed)",
+            ..Self::kind_named("floq_fixed", "FloqFixed", Self::fixed)
+        },
+        Kind {
+            summary: "floq that treats all packets outside a set-up alike (reconstructed)",
+            ..Self::kind_named("floq_protect", "FloqProtect", Self::protect)
+        },
+    ];
 
     fn build<P: Packet>(&self, _link: &LinkFacts, rng: Rng) -> Floq<P> {
         Floq::new(self, rng)

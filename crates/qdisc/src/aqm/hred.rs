@@ -24,41 +24,39 @@ use sojourn_net::{Bytes, Duration, Packet, Rate, Rng};
 
 use crate::aqm::red_ns2::{Ns2Red, Ns2RedParams};
 use crate::link::LinkFacts;
-use crate::parameters::{Field, Params};
+use crate::parameters::{Kind, Params, Profile, parameters};
 
-/// Parameters of HRED, which makes a [`Ns2Red`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct HredParams {
-    /// The round trip it is tuned for.
-    pub rtt: Duration,
-    /// Rate of the link.
-    pub bandwidth: Option<Rate>,
-    /// Packets the buffer holds; twice `max` if not given.
-    pub limit: Option<u32>,
-    /// Weight of a sample in the average.
-    pub q_weight: f64,
-    /// Average queue where signals begin, in packets in flight of the path.
-    pub min: f64,
-    /// Average queue where the probability is `probability`, likewise.
-    pub max: f64,
-    /// Probability of a signal at `max`.
-    pub probability: f64,
-    /// Mark ECN-capable packets instead of dropping them, forced drops excepted.
-    pub ecn: bool,
-}
+/// The queue that HRED builds.
+pub type Hred<P> = Ns2Red<P>;
 
-impl Default for HredParams {
-    fn default() -> Self {
-        Self {
-            rtt: Duration::from_millis(100),
-            bandwidth: None,
-            limit: None,
-            q_weight: 0.05,
-            min: 0.25,
-            max: 2.0,
-            probability: 0.5,
-            ecn: false,
-        }
+parameters! {
+    /// Parameters of HRED, which builds a [`Ns2Red`].
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct HredParams {
+        /// Round-trip time that it is tuned for.
+        pub rtt: Duration = Duration::from_millis(100) => time(1_000, LONGEST),
+            "reconstruction";
+        /// Link rate.
+        pub bandwidth: Option<Rate> = None => rate().unset("the link's rate, else 10mbit"),
+            "reconstruction";
+        /// Packets that the buffer holds.
+        pub limit: Option<u32> = None => count(1, 100_000_000).unset("twice max"),
+            "reconstruction";
+        /// Weight of a sample in the average.
+        pub q_weight: f64 = 0.05 => fraction(0, 1),
+            "reconstruction";
+        /// Average queue above which packets are signalled at random, in bandwidth-delay products.
+        pub min: f64 = 0.25 => fraction(0, 1_000),
+            "reconstruction";
+        /// Average queue at which the probability reaches its maximum, in bandwidth-delay products.
+        pub max: f64 = 2.0 => fraction(0, 1_000),
+            "reconstruction";
+        /// Probability of a signal at max.
+        pub probability: f64 = 0.5 => fraction(0, 1),
+            "reconstruction";
+        /// Mark ECN-capable packets instead of dropping them, except forced drops.
+        pub ecn: bool = false => flag(),
+            "ns-2 tcl/lib/ns-default.tcl: setbit_";
     }
 }
 
@@ -94,23 +92,18 @@ impl HredParams {
 impl Params for HredParams {
     type Queue<P: Packet> = Ns2Red<P>;
 
-    fn kind(&self) -> &'static str {
-        "hred"
-    }
-
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        Some(match key {
-            "rtt" => Field::Time(&mut self.rtt),
-            "bandwidth" => Field::OptionalRate(&mut self.bandwidth),
-            "limit" => Field::OptionalCount(&mut self.limit),
-            "q_weight" => Field::Fraction(&mut self.q_weight),
-            "min" => Field::Fraction(&mut self.min),
-            "max" => Field::Fraction(&mut self.max),
-            "probability" => Field::Fraction(&mut self.probability),
-            "ecn" => Field::Flag(&mut self.ecn),
-            _ => return None,
-        })
-    }
+    const KINDS: &'static [Kind<Self>] = &[Kind {
+        name: "hred",
+        class: Some("Hred"),
+        summary: "Harsh RED: red_ns2 tuned to react within one round trip (reconstructed)",
+        source: "Järvinen et al. 2012; Järvinen and Kojo 2014",
+        reconstruction: Some(
+            "weight, thresholds and probability were not in what could be read; derived from the purpose of HRED",
+        ),
+        profiles: &[Profile::Rfc],
+        start: Self::default,
+        parameters: Self::PARAMETERS,
+    }];
 
     fn conflict(&self) -> Option<String> {
         (self.min >= self.max).then(|| format!("min {} must be below max {}", self.min, self.max))

@@ -52,57 +52,48 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Field, Params, Profile};
+use crate::parameters::{ALL_PROFILES, Kind, Params, Profile, parameters};
 use crate::parts::fifo::Fifo;
 use linux::Linux;
 use rfc::Rfc;
 
-/// Parameters of [`Pie`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a switch of the algorithm, named in the RFC or in tc"
-)]
-pub struct PieParams {
-    /// Packets the buffer holds before it drops arrivals.
-    pub limit: usize,
-    /// The delay to hold (RFC 8033 `QDELAY_REF`); the profile's own if not given.
-    pub target: Option<Duration>,
-    /// Time between updates of the probability (`T_UPDATE`); the profile's own if not given.
-    pub tupdate: Option<Duration>,
-    /// Gain on the error, in sixteenths of 1/s.
-    pub alpha: u32,
-    /// Gain on the trend, in sixteenths of 1/s.
-    pub beta: u32,
-    /// Mark ECN-capable packets while the probability is low, instead of dropping them.
-    pub ecn: bool,
-    /// Scale the probability by the packet's size (Linux profiles).
-    pub bytemode: bool,
-    /// Estimate the delay from backlog and departure rate (profile `linux`).
-    pub dq_rate_estimator: bool,
-    /// Space the drops more evenly (profile `rfc`: §5.4).
-    pub derandomise: bool,
-    /// Let the probability rise by at most 2 % an update (profile `rfc`: §5.5).
-    pub cap: bool,
-    /// Whose law.
-    pub profile: Profile,
-}
-
-impl Default for PieParams {
-    fn default() -> Self {
-        Self {
-            limit: 1_000,
-            target: None,
-            tupdate: None,
-            alpha: 2,
-            beta: 20,
-            ecn: false,
-            bytemode: false,
-            dq_rate_estimator: false,
-            derandomise: true,
-            cap: true,
-            profile: Profile::Rfc,
-        }
+parameters! {
+    /// Parameters of [`Pie`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PieParams {
+        /// Packets that the buffer holds.
+        pub limit: usize = 1_000 => packets(1, 100_000_000),
+            "net/sched/sch_pie.c: pie_init, q->params.limit";
+        /// Queueing delay to hold.
+        pub target: Option<Duration> = None => time(1, LONGEST).unset("15ms; linux-3.14: 20ms"),
+            "RFC 8033 section 4.2: QDELAY_REF; include/net/pie.h: pie_params.target";
+        /// Time between updates of the probability.
+        pub tupdate: Option<Duration> = None => time(1_000, LONGEST).unset("15ms; linux-3.14: 30ms"),
+            "RFC 8033 section 4.2: T_UPDATE; include/net/pie.h: pie_params.tupdate";
+        /// Gain on the deviation from target, in sixteenths of 1/s.
+        pub alpha: u32 = 2 => count(0, 32),
+            "RFC 8033 section 4.2: alpha; include/net/pie.h: pie_params.alpha";
+        /// Gain on the change of the delay, in sixteenths of 1/s.
+        pub beta: u32 = 20 => count(0, 32),
+            "RFC 8033 section 4.2: beta; include/net/pie.h: pie_params.beta";
+        /// Mark ECN-capable packets while the probability is low.
+        pub ecn: bool = false => flag(),
+            "RFC 8033 section 5.1; include/net/pie.h: pie_params.ecn";
+        /// Scale the probability with the packet size.
+        pub bytemode: bool = false => flag(),
+            "include/net/pie.h: pie_params.bytemode";
+        /// Estimate the delay from the backlog and the departure rate.
+        pub dq_rate_estimator: bool = false => flag(),
+            "RFC 8033 section 5.2; include/net/pie.h: pie_params.dq_rate_estimator";
+        /// Space the drops evenly; profile rfc.
+        pub derandomise: bool = true => flag(),
+            "RFC 8033 section 5.4";
+        /// Limit the increase of the probability to 2 % per update; profile rfc.
+        pub cap: bool = true => flag(),
+            "RFC 8033 section 5.5";
+        /// Specification or implementation to follow.
+        pub profile: Profile = Profile::Rfc => profile(),
+            "ours";
     }
 }
 
@@ -127,26 +118,16 @@ impl PieParams {
 impl Params for PieParams {
     type Queue<P: Packet> = Pie<P>;
 
-    fn kind(&self) -> &'static str {
-        "pie"
-    }
-
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        Some(match key {
-            "limit" => Field::Packets(&mut self.limit),
-            "target" => Field::OptionalTime(&mut self.target),
-            "tupdate" => Field::OptionalTime(&mut self.tupdate),
-            "alpha" => Field::Count(&mut self.alpha),
-            "beta" => Field::Count(&mut self.beta),
-            "ecn" => Field::Flag(&mut self.ecn),
-            "bytemode" => Field::Flag(&mut self.bytemode),
-            "dq_rate_estimator" => Field::Flag(&mut self.dq_rate_estimator),
-            "derandomise" => Field::Flag(&mut self.derandomise),
-            "cap" => Field::Flag(&mut self.cap),
-            "profile" => Field::Profile(&mut self.profile),
-            _ => return None,
-        })
-    }
+    const KINDS: &'static [Kind<Self>] = &[Kind {
+        name: "pie",
+        class: Some("Pie"),
+        summary: "Signals with a probability that holds the delay at a target",
+        source: "RFC 8033; Linux 6.1 and 3.14 sch_pie",
+        reconstruction: None,
+        profiles: ALL_PROFILES,
+        start: Self::default,
+        parameters: Self::PARAMETERS,
+    }];
 
     /// Switches that the profile knows nothing of.
     fn conflict(&self) -> Option<String> {

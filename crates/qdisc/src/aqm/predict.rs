@@ -53,130 +53,107 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
 use crate::aqm::codel::{self, CodelParams, Control};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Field, Params, Profile, time_text};
+use crate::parameters::{Kind, Params, Profile, parameters, time_text};
 use crate::parts::fifo::Fifo;
 use forecast::{Forecaster, Law, MOST_ROUNDS, Signal, later};
 use history::History;
 use meter::Meter;
 
-/// Parameters of [`Predict`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[expect(clippy::struct_excessive_bools, reason = "independent switches")]
-pub struct PredictParams {
-    /// Packets the buffer holds.
-    pub limit: usize,
-    /// Rate of the link; the link's own if not given.
-    pub bandwidth: Option<Rate>,
-    /// Length of a time slot.
-    pub slot: Duration,
-    /// Shortest candidate for the round-trip time.
-    pub rtt_min: Duration,
-    /// Longest candidate.
-    pub rtt_max: Duration,
-    /// Candidates to each doubling.
-    pub per_octave: u32,
-    /// Round trips of growth that are looked at.
-    pub rounds: u32,
-    /// Least growth in a round trip.
-    pub growth_min: f64,
-    /// Largest growth in a round trip.
-    pub growth_max: f64,
-    /// Ratio of the largest growth to the smallest.
-    pub consistency: f64,
-    /// Standard deviations that the growth is away from chance.
-    pub significance: f64,
-    /// For how many round trips a growth lasts before it counts.
-    pub persistence: f64,
-    /// For how many a candidate that fitted stays active.
-    pub hold: f64,
-    /// How much longer than the chosen candidate an active one may be.
-    pub dominance: f64,
-    /// Predicted load at which a signal is given; 1 is a full link without a queue.
-    pub full: f64,
-    /// For how many stretched round trips departures are marked.
-    pub mark: f64,
-    /// Add what waited to the round trips looked back.
-    pub stretch: bool,
-    /// Keep a sum a slot, not a history for each candidate; the numbers are the same.
-    pub compact: bool,
-    /// Mark ECN-capable packets instead of dropping them.
-    pub ecn: bool,
-    /// Let packets pass that cannot be marked.
-    pub nodrop: bool,
-    /// Govern by CoDel what is no growth.
-    pub fallback: bool,
-    /// CoDel's acceptable standing delay.
-    pub target: Duration,
-    /// CoDel's interval.
-    pub interval: Duration,
-}
+/// The busy time in a window is kept in 32 bits of nanoseconds, 4.3 s.
+const LONGEST_RTT: u64 = 2_000_000_000;
 
-impl Default for PredictParams {
-    /// The constants of the reconstruction.
-    fn default() -> Self {
-        Self {
-            limit: 1_000,
-            bandwidth: None,
-            slot: Duration::from_millis(1),
-            rtt_min: Duration::from_millis(8),
-            rtt_max: Duration::from_millis(700),
-            per_octave: 8,
-            rounds: 2,
-            growth_min: 1.25,
-            growth_max: 2.3,
-            consistency: 1.5,
-            significance: 3.0,
-            persistence: 0.5,
-            hold: 1.0,
-            dominance: 1.6,
-            full: 1.0,
-            mark: 1.0,
-            stretch: true,
-            compact: false,
-            ecn: true,
-            nodrop: false,
-            fallback: false,
-            target: Duration::from_millis(5),
-            interval: Duration::from_millis(100),
-        }
+parameters! {
+    /// Parameters of [`Predict`].
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct PredictParams {
+        /// Packets that the buffer holds.
+        pub limit: usize = 1_000 => packets(1, 100_000_000),
+            "reconstruction";
+        /// Link rate.
+        pub bandwidth: Option<Rate> = None => rate().unset("the link's rate, else 10mbit"),
+            "reconstruction";
+        /// Length of a time slot.
+        pub slot: Duration = Duration::from_millis(1) => time(500_000, 10_000_000),
+            "slides: time slots; the value is a reconstruction";
+        /// Shortest candidate round-trip time.
+        pub rtt_min: Duration = Duration::from_millis(8) => time(500_000, LONGEST_RTT),
+            "reconstruction";
+        /// Longest candidate round-trip time.
+        pub rtt_max: Duration = Duration::from_millis(700) => time(500_000, LONGEST_RTT),
+            "reconstruction";
+        /// Candidates per doubling of the round-trip time.
+        pub per_octave: u32 = 8 => count(1, 16),
+            "reconstruction";
+        /// Round trips of growth that are compared.
+        pub rounds: u32 = 2 => count(1, 4),
+            "reconstruction";
+        /// Smallest growth per round trip.
+        pub growth_min: f64 = 1.25 => fraction(1, 10),
+            "reconstruction";
+        /// Largest growth per round trip.
+        pub growth_max: f64 = 2.3 => fraction(1, 10),
+            "reconstruction";
+        /// Largest accepted ratio of the largest growth to the smallest.
+        pub consistency: f64 = 1.5 => fraction(1, 10),
+            "reconstruction";
+        /// Standard deviations by which the growth must differ from chance.
+        pub significance: f64 = 3.0 => fraction(0, 1_000),
+            "reconstruction";
+        /// Round trips that a growth must last before it counts.
+        pub persistence: f64 = 0.5 => fraction(0, 10),
+            "reconstruction";
+        /// Round trips that a matching candidate stays active.
+        pub hold: f64 = 1.0 => fraction(0, 10),
+            "reconstruction";
+        /// Largest ratio of an active candidate to the chosen one.
+        pub dominance: f64 = 1.6 => fraction(1, 10_000),
+            "reconstruction";
+        /// Predicted load at which a signal is sent; 1 is a full link without a queue.
+        pub full: f64 = 1.0 => fraction(0, 10),
+            "slides: a full link; the value is a reconstruction";
+        /// Stretched round trips for which departures are marked.
+        pub mark: f64 = 1.0 => fraction(0, 10),
+            "reconstruction";
+        /// Add the queueing delay to the round trips looked back.
+        pub stretch: bool = true => flag(),
+            "slides: look-back over a stretched round trip";
+        /// Keep one sum per slot instead of a history per candidate; the results are the same.
+        pub compact: bool = false => flag(),
+            "reconstruction";
+        /// Mark ECN-capable packets instead of dropping them.
+        pub ecn: bool = true => flag(),
+            "slides: ECN";
+        /// Let packets pass that cannot be marked.
+        pub nodrop: bool = false => flag(),
+            "reconstruction";
+        /// Apply CoDel while no growth is followed.
+        pub fallback: bool = false => flag(),
+            "reconstruction";
+        /// Acceptable standing delay of the CoDel fallback.
+        pub target: Duration = Duration::from_millis(5) => time(1, LONGEST),
+            "RFC 8289 section 4.3: TARGET";
+        /// Interval of the CoDel fallback.
+        pub interval: Duration = Duration::from_millis(100) => time(1, LONGEST),
+            "RFC 8289 section 4.2: INTERVAL";
     }
 }
 
 impl Params for PredictParams {
     type Queue<P: Packet> = Predict<P>;
 
-    fn kind(&self) -> &'static str {
-        "predict"
-    }
-
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        Some(match key {
-            "limit" => Field::Packets(&mut self.limit),
-            "bandwidth" => Field::OptionalRate(&mut self.bandwidth),
-            "slot" => Field::Time(&mut self.slot),
-            "rtt_min" => Field::Time(&mut self.rtt_min),
-            "rtt_max" => Field::Time(&mut self.rtt_max),
-            "per_octave" => Field::Count(&mut self.per_octave),
-            "rounds" => Field::Count(&mut self.rounds),
-            "growth_min" => Field::Fraction(&mut self.growth_min),
-            "growth_max" => Field::Fraction(&mut self.growth_max),
-            "consistency" => Field::Fraction(&mut self.consistency),
-            "significance" => Field::Fraction(&mut self.significance),
-            "persistence" => Field::Fraction(&mut self.persistence),
-            "hold" => Field::Fraction(&mut self.hold),
-            "dominance" => Field::Fraction(&mut self.dominance),
-            "full" => Field::Fraction(&mut self.full),
-            "mark" => Field::Fraction(&mut self.mark),
-            "stretch" => Field::Flag(&mut self.stretch),
-            "compact" => Field::Flag(&mut self.compact),
-            "ecn" => Field::Flag(&mut self.ecn),
-            "nodrop" => Field::Flag(&mut self.nodrop),
-            "fallback" => Field::Flag(&mut self.fallback),
-            "target" => Field::Time(&mut self.target),
-            "interval" => Field::Time(&mut self.interval),
-            _ => return None,
-        })
-    }
+    const KINDS: &'static [Kind<Self>] = &[Kind {
+        name: "predict",
+        class: Some("Predict"),
+        summary: "Marks early enough for slow start to end at a full link (reconstructed)",
+        source: "Järvinen and Kojo, slides at ICCRG, IETF 97, 2016",
+        reconstruction: Some(
+            "only the structure was published: the constants, the tests of growth, the choice of a \
+                 candidate and what is marked are ours",
+        ),
+        profiles: &[Profile::Rfc],
+        start: Self::default,
+        parameters: Self::PARAMETERS,
+    }];
 
     fn conflict(&self) -> Option<String> {
         if self.rtt_min > self.rtt_max {

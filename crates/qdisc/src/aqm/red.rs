@@ -47,64 +47,55 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Field, Leaf, LeafList, Params};
+use crate::parameters::{Kind, LINUX, Leaf, LeafList, Params, parameters};
 use crate::parts::classes::Classes;
 use crate::parts::fifo::Fifo;
 use crate::parts::leaf;
 pub use derive::RedDerived;
 
-/// Parameters of [`Red`]; what is not given is derived as iproute2 does.
-#[derive(Clone, Debug, PartialEq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a switch of the algorithm, named in tc"
-)]
-pub struct RedParams<L> {
-    /// Bytes the buffer holds before it drops arrivals.
-    pub limit: Bytes,
-    /// Average backlog where signals begin; `max / 3` if not given.
-    pub min: Option<Bytes>,
-    /// Average backlog where every packet is signalled; `3 min`, else `limit / 4`.
-    pub max: Option<Bytes>,
-    /// Size of an average packet; paces the average.
-    pub avpkt: Bytes,
-    /// Packets of a burst that shall pass; `(2 min + max) / (3 avpkt)` if not given.
-    pub burst: Option<u32>,
-    /// The highest probability of a signal between the thresholds, or where adaptation begins.
-    pub probability: f64,
-    /// Rate of the link, for the decay while idle.
-    pub bandwidth: Option<Rate>,
-    /// Mark ECN-capable packets instead of dropping them.
-    pub ecn: bool,
-    /// Drop above `max` even what could be marked.
-    pub harddrop: bool,
-    /// Queue what should be signalled but cannot be marked; needs `ecn`.
-    pub nodrop: bool,
-    /// Let `probability` follow the load.
-    pub adaptive: bool,
-    /// Above `max` let the probability rise slowly instead of at once.
-    pub gentle: bool,
-    /// Where packets wait, if not in a FIFO of `limit` bytes; at most one.
-    pub leaves: Vec<L>,
-}
-
-impl<L> Default for RedParams<L> {
-    fn default() -> Self {
-        Self {
-            limit: Bytes(1_514_000),
-            min: None,
-            max: None,
-            avpkt: Bytes(1_000),
-            burst: None,
-            probability: 0.02,
-            bandwidth: None,
-            ecn: false,
-            harddrop: false,
-            nodrop: false,
-            adaptive: false,
-            gentle: false,
-            leaves: Vec::new(),
-        }
+parameters! {
+    /// Parameters of [`Red`]; unset ones are derived as iproute2 does.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct RedParams<L> {
+        /// Bytes that the buffer holds.
+        pub limit: Bytes = Bytes(1_514_000) => size(1, 1 << 32),
+            "include/uapi/linux/pkt_sched.h: tc_red_qopt.limit; mandatory in tc, the default is ours";
+        /// Average backlog above which packets are signalled at random.
+        pub min: Option<Bytes> = None => size(1, 1 << 32).unset("max / 3"),
+            "Floyd and Jacobson 1993: min_th; include/net/red.h: red_parms.qth_min; default of iproute2 tc/q_red.c";
+        /// Average backlog above which every packet is signalled.
+        pub max: Option<Bytes> = None => size(1, 1 << 32).unset("3 min, else limit / 4"),
+            "Floyd and Jacobson 1993: max_th; include/net/red.h: red_parms.qth_max; default of iproute2 tc/q_red.c";
+        /// Average packet size, which scales the average.
+        pub avpkt: Bytes = Bytes(1_000) => size(1, 65_536),
+            "iproute2 tc/q_red.c: avpkt";
+        /// Packets of a burst that pass without a signal.
+        pub burst: Option<u32> = None => count(1, 1 << 24).in_packets().unset("(2 min + max) / (3 avpkt)"),
+            "iproute2 tc/tc_red.c: tc_red_eval_ewma";
+        /// Probability of a signal at max; with adaptive its initial value.
+        pub probability: f64 = 0.02 => fraction(0, 1),
+            "Floyd and Jacobson 1993: max_p; include/net/red.h: red_parms.max_P";
+        /// Link rate for the decay of the average while idle.
+        pub bandwidth: Option<Rate> = None => rate().unset("the link's rate, else 10mbit"),
+            "iproute2 tc/tc_red.c: tc_red_eval_idle_damping; the link's rate is our default";
+        /// Mark ECN-capable packets instead of dropping them.
+        pub ecn: bool = false => flag(),
+            "include/uapi/linux/pkt_sched.h: TC_RED_ECN";
+        /// Drop every packet above max, ECN-capable or not.
+        pub harddrop: bool = false => flag(),
+            "include/uapi/linux/pkt_sched.h: TC_RED_HARDDROP";
+        /// Queue packets that cannot be marked instead of dropping them; needs ecn.
+        pub nodrop: bool = false => flag(),
+            "include/uapi/linux/pkt_sched.h: TC_RED_NODROP";
+        /// Adapt probability to the load.
+        pub adaptive: bool = false => flag(),
+            "Floyd, Gummadi and Shenker 2001; include/uapi/linux/pkt_sched.h: TC_RED_ADAPTATIVE";
+        /// Raise the probability linearly to 1 between max and 2 max.
+        pub gentle: bool = false => flag(),
+            "Floyd 2000; absent from Linux";
+        /// Queue inside, instead of a FIFO of limit bytes.
+        pub leaf: Vec<L> = Vec::new() => leaves(1).unset("a FIFO of limit bytes"),
+            "net/sched/sch_red.c: red_sched_data.qdisc";
     }
 }
 
@@ -121,43 +112,43 @@ impl<L> RedParams<L> {
 impl<L: Leaf> Params for RedParams<L> {
     type Queue<P: Packet> = Red<P, L::Queue<P>>;
 
-    fn kind(&self) -> &'static str {
-        "red"
-    }
-
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        Some(match key {
-            "limit" => Field::Size(&mut self.limit),
-            "min" => Field::OptionalSize(&mut self.min),
-            "max" => Field::OptionalSize(&mut self.max),
-            "avpkt" => Field::Size(&mut self.avpkt),
-            "burst" => Field::OptionalCount(&mut self.burst),
-            "probability" => Field::Fraction(&mut self.probability),
-            "bandwidth" => Field::OptionalRate(&mut self.bandwidth),
-            "ecn" => Field::Flag(&mut self.ecn),
-            "harddrop" => Field::Flag(&mut self.harddrop),
-            "nodrop" => Field::Flag(&mut self.nodrop),
-            "adaptive" => Field::Flag(&mut self.adaptive),
-            "gentle" => Field::Flag(&mut self.gentle),
-            "leaf" => Field::Leaves(&mut self.leaves),
-            _ => return None,
-        })
-    }
+    const KINDS: &'static [Kind<Self>] = &[
+        Kind {
+            name: "red",
+            class: Some("Red"),
+            summary: "Signals at random as the average backlog grows",
+            source: "Linux 6.1 sch_red, iproute2; Floyd and Jacobson 1993",
+            reconstruction: None,
+            profiles: LINUX,
+            start: Self::default,
+            parameters: Self::PARAMETERS,
+        },
+        Kind {
+            name: "ared",
+            class: Some("Ared"),
+            summary: "Adaptive RED: red with a probability that follows the load",
+            source: "Linux 6.1 sch_red, iproute2; Floyd, Gummadi and Shenker 2001",
+            reconstruction: None,
+            profiles: LINUX,
+            start: Self::adaptive,
+            parameters: Self::PARAMETERS,
+        },
+    ];
 
     fn conflict(&self) -> Option<String> {
         if self.nodrop && !self.ecn {
             return Some("nodrop needs ecn".into());
         }
-        let leaf = leaf::conflict(&self.leaves, 1, "their number");
+        let leaf = leaf::conflict(&self.leaf, 1, "their number");
         leaf.or(self.derive().err())
     }
 
     fn leaves(&self) -> Option<(&dyn LeafList, u32)> {
-        Some((&self.leaves, u32::from(!self.leaves.is_empty())))
+        Some((&self.leaf, u32::from(!self.leaf.is_empty())))
     }
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Red<P, L::Queue<P>> {
-        let leaf = leaf::only(&self.leaves, link, &rng);
+        let leaf = leaf::only(&self.leaf, link, &rng);
         let mut red = Red::new(self, link.rate, rng);
         if let Some(leaf) = leaf {
             red.buffer = Buffer::Leaf(Box::new(leaf));

@@ -43,65 +43,55 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Field, Params};
+use crate::parameters::{Kind, Params, Profile, parameters};
 use crate::parts::fifo::Fifo;
 
-/// Parameters of [`Ns2Red`]; what is not given is derived as ns-2 does.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a switch of the algorithm, named in ns-2"
-)]
-pub struct Ns2RedParams {
-    /// Packets the buffer holds; in bytes, that many of the average size.
-    pub limit: u32,
-    /// Average queue in packets where signals begin.
-    pub min: Option<f64>,
-    /// Average queue in packets where the probability is `probability`.
-    pub max: Option<f64>,
-    /// Weight of a sample in the average.
-    pub q_weight: Option<f64>,
-    /// Probability of a signal at `max` (1 / `linterm_`).
-    pub probability: f64,
-    /// Size of an average packet.
-    pub mean_pktsize: Bytes,
-    /// Rate of the link.
-    pub bandwidth: Option<Rate>,
-    /// The delay that the thresholds aim at if they are not given.
-    pub targetdelay: Duration,
-    /// Measure the queue in bytes, and drop large packets more often.
-    pub bytes: bool,
-    /// Wait after a signal until the next is due on average.
-    pub wait: bool,
-    /// Above `max` let the probability rise slowly instead of at once.
-    pub gentle: bool,
-    /// Let the probability rise as a square.
-    pub nonlinear: bool,
-    /// Let `probability` follow the load.
-    pub adaptive: bool,
-    /// Mark ECN-capable packets instead of dropping them, forced drops excepted.
-    pub ecn: bool,
-}
-
-impl Default for Ns2RedParams {
-    /// Those of `ns-default.tcl`.
-    fn default() -> Self {
-        Self {
-            limit: 50,
-            min: None,
-            max: None,
-            q_weight: None,
-            probability: 0.1,
-            mean_pktsize: Bytes(500),
-            bandwidth: None,
-            targetdelay: Duration::from_millis(5),
-            bytes: true,
-            wait: true,
-            gentle: true,
-            nonlinear: false,
-            adaptive: false,
-            ecn: false,
-        }
+parameters! {
+    /// Parameters of [`Ns2Red`]; unset ones are derived as ns-2 does.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct Ns2RedParams {
+        /// Packets that the buffer holds; with bytes, that many average packets.
+        pub limit: u32 = 50 => count(1, 100_000_000),
+            "ns-2 tcl/lib/ns-default.tcl: Queue limit_";
+        /// Average queue in packets above which packets are signalled at random.
+        pub min: Option<f64> = None => fraction(0, 100_000_000).unset("5, or half of targetdelay if that is more"),
+            "ns-2 queue/red.cc: thresh_";
+        /// Average queue in packets at which the probability reaches its maximum.
+        pub max: Option<f64> = None => fraction(0, 100_000_000).unset("3 min"),
+            "ns-2 queue/red.cc: maxthresh_";
+        /// Weight of a sample in the average.
+        pub q_weight: Option<f64> = None => fraction(0, 1).unset("from ten round trips of 100 ms"),
+            "ns-2 queue/red.cc: q_weight_";
+        /// Probability of a signal at max.
+        pub probability: f64 = 0.1 => fraction(0, 1),
+            "ns-2 tcl/lib/ns-default.tcl: 1 / linterm_";
+        /// Average packet size.
+        pub mean_pktsize: Bytes = Bytes(500) => size(1, 65_536),
+            "ns-2 tcl/lib/ns-default.tcl: mean_pktsize_";
+        /// Link rate.
+        pub bandwidth: Option<Rate> = None => rate().unset("the link's rate, else 10mbit"),
+            "ns-2 queue/red.cc: the bandwidth of link_";
+        /// Delay from which unset min and max are derived.
+        pub targetdelay: Duration = Duration::from_millis(5) => time(1, LONGEST),
+            "ns-2 tcl/lib/ns-default.tcl: targetdelay_";
+        /// Measure the queue in bytes and drop large packets more often.
+        pub bytes: bool = true => flag(),
+            "ns-2 tcl/lib/ns-default.tcl: bytes_, queue_in_bytes_";
+        /// After a signal, wait until the next one is due on average.
+        pub wait: bool = true => flag(),
+            "ns-2 tcl/lib/ns-default.tcl: wait_";
+        /// Raise the probability linearly to 1 between max and 2 max.
+        pub gentle: bool = true => flag(),
+            "Floyd 2000; ns-2 tcl/lib/ns-default.tcl: gentle_";
+        /// Raise the probability with the square of the average.
+        pub nonlinear: bool = false => flag(),
+            "Zhou, Yeung and Li 2006; ns-3 red-queue-disc.cc: NLRED";
+        /// Adapt probability to the load.
+        pub adaptive: bool = false => flag(),
+            "Floyd, Gummadi and Shenker 2001; ns-2 queue/red.cc: adaptive_";
+        /// Mark ECN-capable packets instead of dropping them, except forced drops.
+        pub ecn: bool = false => flag(),
+            "ns-2 tcl/lib/ns-default.tcl: setbit_";
     }
 }
 
@@ -131,29 +121,28 @@ impl Ns2RedParams {
 impl Params for Ns2RedParams {
     type Queue<P: Packet> = Ns2Red<P>;
 
-    fn kind(&self) -> &'static str {
-        "red_ns2"
-    }
-
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        Some(match key {
-            "limit" => Field::Count(&mut self.limit),
-            "min" => Field::OptionalFraction(&mut self.min),
-            "max" => Field::OptionalFraction(&mut self.max),
-            "q_weight" => Field::OptionalFraction(&mut self.q_weight),
-            "probability" => Field::Fraction(&mut self.probability),
-            "mean_pktsize" => Field::Size(&mut self.mean_pktsize),
-            "bandwidth" => Field::OptionalRate(&mut self.bandwidth),
-            "targetdelay" => Field::Time(&mut self.targetdelay),
-            "bytes" => Field::Flag(&mut self.bytes),
-            "wait" => Field::Flag(&mut self.wait),
-            "gentle" => Field::Flag(&mut self.gentle),
-            "nonlinear" => Field::Flag(&mut self.nonlinear),
-            "adaptive" => Field::Flag(&mut self.adaptive),
-            "ecn" => Field::Flag(&mut self.ecn),
-            _ => return None,
-        })
-    }
+    const KINDS: &'static [Kind<Self>] = &[
+        Kind {
+            name: "red_ns2",
+            class: Some("Ns2Red"),
+            summary: "RED as in ns-2: any weight, gentle, idle time counted as samples",
+            source: "ns-2 red.cc, ns-default.tcl; Floyd and Jacobson 1993, Floyd 2000",
+            reconstruction: None,
+            profiles: &[Profile::Rfc],
+            start: Self::default,
+            parameters: Self::PARAMETERS,
+        },
+        Kind {
+            name: "nlred",
+            class: Some("Nlred"),
+            summary: "Nonlinear RED: red_ns2 with a probability that rises as a square",
+            source: "ns-3 red-queue-disc, after Zhou, Yeung and Li 2006",
+            reconstruction: None,
+            profiles: &[Profile::Rfc],
+            start: Self::nonlinear,
+            parameters: Self::PARAMETERS,
+        },
+    ];
 
     fn conflict(&self) -> Option<String> {
         let (min, max) = (self.min?, self.max?);

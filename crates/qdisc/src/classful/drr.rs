@@ -32,58 +32,51 @@ use sojourn_net::{Bytes, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Field, Leaf, LeafList, Params};
+use crate::parameters::{Kind, LINUX, Leaf, LeafList, Params, parameters};
 use crate::parts::classes::Classes;
 use crate::parts::leaf;
 use crate::parts::round::{FlowId, Round};
 
-/// Parameters of [`Drr`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct DrrParams<L> {
-    /// How many classes flows are hashed to.
-    pub classes: u32,
-    /// Bytes a class may send in its turn; the MTU if not given.
-    pub quantum: Option<Bytes>,
-    /// The queue of each class; one stands for all, a class without one has a `pfifo`.
-    pub leaves: Vec<L>,
-}
-
-impl<L> Default for DrrParams<L> {
-    fn default() -> Self {
-        Self {
-            classes: 1_024,
-            quantum: None,
-            leaves: Vec::new(),
-        }
+parameters! {
+    /// Parameters of [`Drr`].
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct DrrParams<L> {
+        /// Number of classes that flows are hashed to.
+        pub classes: u32 = 1_024 => count(1, 16_384),
+            "ours; in tc each class is added by hand";
+        /// Bytes that a class sends per turn.
+        pub quantum: Option<Bytes> = None => size(256, 1 << 20).unset("the MTU"),
+            "net/sched/sch_drr.c: drr_class.quantum";
+        /// Queue of each class; one stands for all.
+        pub leaf: Vec<L> = Vec::new() => leaves(16_384).unset("pfifo"),
+            "net/sched/sch_drr.c: drr_class.qdisc";
     }
 }
 
 impl<L: Leaf> Params for DrrParams<L> {
     type Queue<P: Packet> = Drr<P, L::Queue<P>>;
 
-    fn kind(&self) -> &'static str {
-        "drr"
-    }
-
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        Some(match key {
-            "classes" => Field::Count(&mut self.classes),
-            "quantum" => Field::OptionalSize(&mut self.quantum),
-            "leaf" => Field::Leaves(&mut self.leaves),
-            _ => return None,
-        })
-    }
+    const KINDS: &'static [Kind<Self>] = &[Kind {
+        name: "drr",
+        class: Some("Drr"),
+        summary: "Classes that take turns by bytes, with any queue in each class",
+        source: "Linux 6.1 sch_drr and cls_flow; Shreedhar and Varghese 1995",
+        reconstruction: None,
+        profiles: LINUX,
+        start: Self::default,
+        parameters: Self::PARAMETERS,
+    }];
 
     fn conflict(&self) -> Option<String> {
-        leaf::conflict(&self.leaves, self.classes, "classes")
+        leaf::conflict(&self.leaf, self.classes, "classes")
     }
 
     fn leaves(&self) -> Option<(&dyn LeafList, u32)> {
-        Some((&self.leaves, self.classes))
+        Some((&self.leaf, self.classes))
     }
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Drr<P, L::Queue<P>> {
-        let queues = leaf::build(&self.leaves, self.classes, link, &rng);
+        let queues = leaf::build(&self.leaf, self.classes, link, &rng);
         let quantum = self.quantum.unwrap_or(link.mtu);
         Drr::new(queues, self.classes, quantum, rng)
     }

@@ -25,68 +25,55 @@ use sojourn_net::{Instant, Packet, Rng};
 use crate::aqm::droptail::{DropTail, DropTailParams, Limit};
 use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Field, Leaf, LeafList, Params, Profile};
+use crate::parameters::{Kind, LINUX, Leaf, LeafList, Params, Profile, parameters};
 use crate::parts::classes::Classes;
 use crate::parts::leaf;
 
 /// The band of each priority in `pfifo_fast`, and in `prio` unless told otherwise.
 const PRIOMAP: [u8; 16] = [1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1];
 
-/// Parameters of [`Prio`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct PrioParams<L> {
-    /// How many bands there are.
-    pub bands: u32,
-    /// The band of each priority.
-    pub priomap: [u8; 16],
-    /// The queue of each band; one stands for all, a band without one has a `pfifo`.
-    pub leaves: Vec<L>,
-}
-
-/// Parameters of [`PfifoFast`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PfifoFastParams {
-    /// Packets that each band holds; in the profile `linux-3.14` all of them.
-    pub limit: usize,
-    /// Whose law: Linux 6.1 or 3.14.
-    pub profile: Profile,
-}
-
-impl<L> Default for PrioParams<L> {
-    fn default() -> Self {
-        Self {
-            bands: 3,
-            priomap: PRIOMAP,
-            leaves: Vec::new(),
-        }
+parameters! {
+    /// Parameters of [`Prio`].
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct PrioParams<L> {
+        /// Number of bands.
+        pub bands: u32 = 3 => count(2, 16),
+            "net/sched/sch_prio.c: prio_sched_data.bands";
+        /// Band of each of the 16 priorities.
+        pub priomap: [u8; 16] = PRIOMAP => numbers(0, 15),
+            "net/sched/sch_prio.c: prio_sched_data.prio2band; default of iproute2 tc/q_prio.c";
+        /// Queue of each band; one stands for all.
+        pub leaf: Vec<L> = Vec::new() => leaves(16).unset("pfifo"),
+            "net/sched/sch_prio.c: prio_sched_data.queues";
     }
 }
 
-impl Default for PfifoFastParams {
-    /// A Linux interface's transmit queue length.
-    fn default() -> Self {
-        Self {
-            limit: 1_000,
-            profile: Profile::Linux,
-        }
+parameters! {
+    /// Parameters of [`PfifoFast`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PfifoFastParams {
+        /// Packets that each band holds; linux-3.14: that all bands hold together.
+        pub limit: usize = 1_000 => packets(1, 100_000_000),
+            "net/sched/sch_generic.c: pfifo_fast_init, the tx_queue_len of the interface";
+        /// Specification or implementation to follow.
+        pub profile: Profile = Profile::Linux => profile(),
+            "ours";
     }
 }
 
 impl<L: Leaf> Params for PrioParams<L> {
     type Queue<P: Packet> = Prio<P, L::Queue<P>>;
 
-    fn kind(&self) -> &'static str {
-        "prio"
-    }
-
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        Some(match key {
-            "bands" => Field::Count(&mut self.bands),
-            "priomap" => Field::Numbers(&mut self.priomap),
-            "leaf" => Field::Leaves(&mut self.leaves),
-            _ => return None,
-        })
-    }
+    const KINDS: &'static [Kind<Self>] = &[Kind {
+        name: "prio",
+        class: Some("Prio"),
+        summary: "Bands in strict priority order, with any queue in each band",
+        source: "Linux 6.1 sch_prio",
+        reconstruction: None,
+        profiles: LINUX,
+        start: Self::default,
+        parameters: Self::PARAMETERS,
+    }];
 
     fn conflict(&self) -> Option<String> {
         let bands = self.bands;
@@ -95,15 +82,15 @@ impl<L: Leaf> Params for PrioParams<L> {
                 "priomap names band {band}, but bands is {bands}: they count from 0"
             ));
         }
-        leaf::conflict(&self.leaves, bands, "bands")
+        leaf::conflict(&self.leaf, bands, "bands")
     }
 
     fn leaves(&self) -> Option<(&dyn LeafList, u32)> {
-        Some((&self.leaves, self.bands))
+        Some((&self.leaf, self.bands))
     }
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Prio<P, L::Queue<P>> {
-        let queues = leaf::build(&self.leaves, self.bands, link, &rng);
+        let queues = leaf::build(&self.leaf, self.bands, link, &rng);
         Prio(Bands::new(queues, self.priomap))
     }
 }
@@ -111,17 +98,16 @@ impl<L: Leaf> Params for PrioParams<L> {
 impl Params for PfifoFastParams {
     type Queue<P: Packet> = PfifoFast<P>;
 
-    fn kind(&self) -> &'static str {
-        "pfifo_fast"
-    }
-
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        Some(match key {
-            "limit" => Field::Packets(&mut self.limit),
-            "profile" => Field::Profile(&mut self.profile),
-            _ => return None,
-        })
-    }
+    const KINDS: &'static [Kind<Self>] = &[Kind {
+        name: "pfifo_fast",
+        class: Some("PfifoFast"),
+        summary: "Three FIFOs in strict priority order, chosen by DSCP",
+        source: "Linux 6.1 and 3.14 sch_generic",
+        reconstruction: None,
+        profiles: &[Profile::Linux, Profile::Linux314],
+        start: Self::default,
+        parameters: Self::PARAMETERS,
+    }];
 
     fn build<P: Packet>(&self, _link: &LinkFacts, _rng: Rng) -> PfifoFast<P> {
         PfifoFast::new(*self)

@@ -62,65 +62,65 @@ use sojourn_net::{Bytes, Duration, FlowKey, Instant, Packet, Rate, Rng};
 use crate::aqm::codel::{CodelParams, Law, Popped, Signals};
 use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Field, Params};
+use crate::parameters::{Kind, LINUX, Params, Profile, parameters};
 use crate::parts::fifo::Fifo;
 use crate::parts::shadow::{FairShare, Shadow, as_f64, sample_for};
 
-/// Parameters of [`Afcd`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AfcdParams {
-    /// Packets the buffer holds.
-    pub limit: usize,
-    /// Acceptable delay of a flow at its fair share, before `target_scale`.
-    pub target: Duration,
-    /// What `target` is multiplied with.
-    pub target_scale: f64,
-    /// The power of `m_f / m_i` that a flow's target follows.
-    pub exponent: u32,
-    /// A little more than the longest common RTT.
-    pub interval: Duration,
-    /// How long a flow stays above its target before it is signalled; `interval` if not given.
-    pub persist: Option<Duration>,
-    /// Never signal a flow below its fair share.
-    pub protect: bool,
-    /// Arrivals that the shadow buffer remembers.
-    pub shadow: u32,
-    /// Bins that flows are hashed to.
-    pub table: u32,
-    /// One arrival in so many is sampled; if not given, the shadow buffer is 1.2 s of the link.
-    pub sample: Option<u32>,
-    /// Steer the fair share by the backlog.
-    pub average: bool,
-    /// Gain on the backlog a period ago.
-    pub alpha: f64,
-    /// Gain on the backlog.
-    pub beta: f64,
-    /// Packets that the fair share is steered to; a fifth of `limit` if not given.
-    pub qtarget: Option<u32>,
-    /// Mark ECN-capable packets instead of dropping them.
-    pub ecn: bool,
-}
+const RECONSTRUCTION: Option<&str> = Some(
+    "the paper gives no sampling rate, no sizes of its tables and no values for equation (5); sizes are those of \
+     the first author's module, sampling is scaled to the link, equation (5) is off",
+);
 
-impl Default for AfcdParams {
-    /// The paper's, where it gives values.
-    fn default() -> Self {
-        Self {
-            limit: 1_000,
-            target: Duration::from_millis(5),
-            target_scale: 1.0,
-            exponent: 3,
-            interval: Duration::from_millis(100),
-            persist: None,
-            protect: false,
-            shadow: 2_000,
-            table: 2_000,
-            sample: None,
-            average: false,
-            alpha: 1.7,
-            beta: 1.8,
-            qtarget: None,
-            ecn: false,
-        }
+parameters! {
+    /// Parameters of [`Afcd`].
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct AfcdParams {
+        /// Packets that the buffer holds.
+        pub limit: usize = 1_000 => packets(1, 100_000_000),
+            "reconstruction";
+        /// Acceptable standing delay of a flow at its fair share, before scaling.
+        pub target: Duration = Duration::from_millis(5) => time(1, LONGEST),
+            "Xue et al. 2013: target";
+        /// Factor applied to target.
+        pub target_scale: f64 = 1.0 => fraction(0, 1_000),
+            "the first author's module of 2012";
+        /// Exponent of fair share over share in a flow's target.
+        pub exponent: u32 = 3 => count(1, 8),
+            "Xue et al. 2013: equation (4)";
+        /// A little more than the longest common round-trip time.
+        pub interval: Duration = Duration::from_millis(100) => time(1, LONGEST),
+            "Xue et al. 2013: interval";
+        /// Time that a flow stays above its target before it is signalled.
+        pub persist: Option<Duration> = None => time(0, LONGEST).unset("interval"),
+            "the first author's module of 2012";
+        /// Never signal a flow below its fair share.
+        pub protect: bool = false => flag(),
+            "the first author's module of 2012";
+        /// Number of arrivals in the shadow buffer.
+        pub shadow: u32 = 2_000 => count(1, 1 << 20),
+            "the first author's module of 2012";
+        /// Number of bins that flows are hashed to.
+        pub table: u32 = 2_000 => count(1, 1 << 20),
+            "the first author's module of 2012";
+        /// Sampling period in arrivals: one in this many enters the shadow buffer.
+        pub sample: Option<u32> = None
+            => count(1, 1_000_000_000).unset("such that shadow is 1.2 s of the link; without a rate 500"),
+            "reconstruction";
+        /// Control the fair share by the backlog.
+        pub average: bool = false => flag(),
+            "Xue et al. 2013: equation (5), without values; off in this reconstruction";
+        /// Gain on the previous backlog.
+        pub alpha: f64 = 1.7 => fraction(0, 1_000),
+            "Pan et al. 2003: a";
+        /// Gain on the backlog.
+        pub beta: f64 = 1.8 => fraction(0, 1_000),
+            "Pan et al. 2003: b";
+        /// Target backlog of the fair-share controller, in packets.
+        pub qtarget: Option<u32> = None => count(0, 100_000_000).unset("limit / 5"),
+            "the first author's module of 2012";
+        /// Mark ECN-capable packets instead of dropping them.
+        pub ecn: bool = false => flag(),
+            "addition";
     }
 }
 
@@ -140,30 +140,28 @@ impl AfcdParams {
 impl Params for AfcdParams {
     type Queue<P: Packet> = Afcd<P>;
 
-    fn kind(&self) -> &'static str {
-        "afcd"
-    }
-
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        Some(match key {
-            "limit" => Field::Packets(&mut self.limit),
-            "target" => Field::Time(&mut self.target),
-            "target_scale" => Field::Fraction(&mut self.target_scale),
-            "exponent" => Field::Count(&mut self.exponent),
-            "interval" => Field::Time(&mut self.interval),
-            "persist" => Field::OptionalTime(&mut self.persist),
-            "protect" => Field::Flag(&mut self.protect),
-            "shadow" => Field::Count(&mut self.shadow),
-            "table" => Field::Count(&mut self.table),
-            "sample" => Field::OptionalCount(&mut self.sample),
-            "average" => Field::Flag(&mut self.average),
-            "alpha" => Field::Fraction(&mut self.alpha),
-            "beta" => Field::Fraction(&mut self.beta),
-            "qtarget" => Field::OptionalCount(&mut self.qtarget),
-            "ecn" => Field::Flag(&mut self.ecn),
-            _ => return None,
-        })
-    }
+    const KINDS: &'static [Kind<Self>] = &[
+        Kind {
+            name: "afcd",
+            class: Some("Afcd"),
+            summary: "CoDel with a target per flow that falls with the flow's share (reconstructed)",
+            source: "Xue, Kumar, Cui, Kondikoppa, Chiu and Park, ICCCN 2013",
+            reconstruction: RECONSTRUCTION,
+            profiles: &[Profile::Rfc],
+            start: Self::default,
+            parameters: Self::PARAMETERS,
+        },
+        Kind {
+            name: "afcd_kernel2012",
+            class: Some("AfcdKernel2012"),
+            summary: "afcd as its first author's module: spares slow flows, 50 µs for fast ones (reconstructed)",
+            source: "the first author's module of 2012 for Linux 3.6",
+            reconstruction: RECONSTRUCTION,
+            profiles: LINUX,
+            start: Self::kernel2012,
+            parameters: Self::PARAMETERS,
+        },
+    ];
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Afcd<P> {
         Afcd::new(self, link.rate, rng)

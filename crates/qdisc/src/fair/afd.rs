@@ -54,58 +54,59 @@ use sojourn_net::{Duration, Ecn, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Field, Params};
+use crate::parameters::{Kind, LINUX, Params, Profile, parameters};
 use crate::parts::fifo::Fifo;
 use crate::parts::shadow::{FairShare, Shadow, as_f64, sample_for};
 
-/// Parameters of [`Afd`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AfdParams {
-    /// Packets the buffer holds.
-    pub limit: usize,
-    /// Arrivals that the shadow buffer remembers.
-    pub shadow: u32,
-    /// Bins that flows are hashed to.
-    pub table: u32,
-    /// One arrival in so many is sampled; if not given, the shadow buffer is 1.2 s of the link.
-    pub sample: Option<u32>,
-    /// Sample at random, and replace a sample drawn at random.
-    pub random: bool,
-    /// Let the fair share move on from what it was; if not, it starts anew at each arrival.
-    pub accumulate: bool,
-    /// Time between two moves of the fair share.
-    pub tupdate: Duration,
-    /// Gain on the backlog before.
-    pub alpha: f64,
-    /// Gain on the backlog.
-    pub beta: f64,
-    /// Packets that the backlog is steered to; a fifth of `limit` if not given.
-    pub qtarget: Option<u32>,
-    /// How many fair shares a flow may have before it is dropped.
-    pub tolerance: f64,
-    /// What the probability of a drop is multiplied with.
-    pub gain: f64,
-    /// Mark ECN-capable packets instead of dropping them.
-    pub ecn: bool,
-}
+const RECONSTRUCTION: Option<&str> = Some(
+    "the sources give no target backlog, no size of the shadow buffer and no sampling rate; a fifth of the limit and \
+     2000 samples are the AFQ module's, sampling is scaled to the link; the module's arithmetic is signed here",
+);
 
-impl Default for AfdParams {
-    fn default() -> Self {
-        Self {
-            limit: 1_000,
-            shadow: 2_000,
-            table: 2_000,
-            sample: None,
-            random: true,
-            accumulate: true,
-            tupdate: Duration::from_micros(6_250),
-            alpha: 1.7,
-            beta: 1.8,
-            qtarget: None,
-            tolerance: 1.0,
-            gain: 1.0,
-            ecn: false,
-        }
+parameters! {
+    /// Parameters of [`Afd`].
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct AfdParams {
+        /// Packets that the buffer holds.
+        pub limit: usize = 1_000 => packets(1, 100_000_000),
+            "reconstruction";
+        /// Number of arrivals in the shadow buffer.
+        pub shadow: u32 = 2_000 => count(1, 1 << 20),
+            "AFQ module of 2012";
+        /// Number of bins that flows are hashed to.
+        pub table: u32 = 2_000 => count(1, 1 << 20),
+            "AFQ module of 2012";
+        /// Sampling period in arrivals: one in this many enters the shadow buffer.
+        pub sample: Option<u32> = None
+            => count(1, 1_000_000_000).unset("such that shadow is 1.2 s of the link; without a rate 500"),
+            "reconstruction";
+        /// Sample at random and replace a random sample.
+        pub random: bool = true => flag(),
+            "Pan et al. 2003: shadow buffer";
+        /// Update the fair share from its last value instead of anew at each arrival.
+        pub accumulate: bool = true => flag(),
+            "Pan et al. 2003: m_fair(t)";
+        /// Time between updates of the fair share.
+        pub tupdate: Duration = Duration::from_micros(6_250) => time(1_000, LONGEST),
+            "Pan et al. 2003: 160 updates per second";
+        /// Gain on the previous backlog.
+        pub alpha: f64 = 1.7 => fraction(0, 1_000),
+            "Pan et al. 2003: a";
+        /// Gain on the backlog.
+        pub beta: f64 = 1.8 => fraction(0, 1_000),
+            "Pan et al. 2003: b";
+        /// Target backlog of the fair-share controller, in packets.
+        pub qtarget: Option<u32> = None => count(0, 100_000_000).unset("limit / 5"),
+            "AFQ module of 2012";
+        /// Multiple of the fair share that a flow may use before it is dropped.
+        pub tolerance: f64 = 1.0 => fraction(0, 1_000),
+            "AFQ module of 2012";
+        /// Factor applied to the drop probability.
+        pub gain: f64 = 1.0 => fraction(0, 1),
+            "AFQ module of 2012";
+        /// Mark ECN-capable packets instead of dropping them.
+        pub ecn: bool = false => flag(),
+            "addition";
     }
 }
 
@@ -126,28 +127,38 @@ impl AfdParams {
 impl Params for AfdParams {
     type Queue<P: Packet> = Afd<P>;
 
-    fn kind(&self) -> &'static str {
-        "afd"
-    }
-
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        Some(match key {
-            "limit" => Field::Packets(&mut self.limit),
-            "shadow" => Field::Count(&mut self.shadow),
-            "table" => Field::Count(&mut self.table),
-            "sample" => Field::OptionalCount(&mut self.sample),
-            "random" => Field::Flag(&mut self.random),
-            "accumulate" => Field::Flag(&mut self.accumulate),
-            "tupdate" => Field::Time(&mut self.tupdate),
-            "alpha" => Field::Fraction(&mut self.alpha),
-            "beta" => Field::Fraction(&mut self.beta),
-            "qtarget" => Field::OptionalCount(&mut self.qtarget),
-            "tolerance" => Field::Fraction(&mut self.tolerance),
-            "gain" => Field::Fraction(&mut self.gain),
-            "ecn" => Field::Flag(&mut self.ecn),
-            _ => return None,
-        })
-    }
+    const KINDS: &'static [Kind<Self>] = &[
+        Kind {
+            name: "afd",
+            class: Some("Afd"),
+            summary: "Drops what a flow sends beyond a fair share that holds the backlog (reconstructed)",
+            source: "Pan, Breslau, Prabhakar and Shenker, CCR 33(2), 2003, as later works cite it",
+            reconstruction: RECONSTRUCTION,
+            profiles: &[Profile::Rfc],
+            start: Self::default,
+            parameters: Self::PARAMETERS,
+        },
+        Kind {
+            name: "afq_kernel2012",
+            class: Some("AfqKernel2012"),
+            summary: "afd as the AFQ module of 2012: a thousandth of its drops (reconstructed)",
+            source: "the AFQ module of 2012 that AFCD was compared with, for Linux 3.6",
+            reconstruction: RECONSTRUCTION,
+            profiles: LINUX,
+            start: Self::afq_kernel2012,
+            parameters: Self::PARAMETERS,
+        },
+        Kind {
+            name: "afq",
+            class: None,
+            summary: "another name of afq_kernel2012 (reconstructed)",
+            source: "the AFQ module of 2012 that AFCD was compared with, for Linux 3.6",
+            reconstruction: RECONSTRUCTION,
+            profiles: LINUX,
+            start: Self::afq_kernel2012,
+            parameters: Self::PARAMETERS,
+        },
+    ];
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Afd<P> {
         Afd::new(self, link.rate, rng)

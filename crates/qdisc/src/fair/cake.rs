@@ -52,7 +52,6 @@ use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statisti
 use crate::parts::pool::Pool;
 use diffserv::Classes;
 use longest::Longest;
-pub(crate) use options::SHORTHANDS;
 pub use options::{AckFilter, CakeParams, Diffserv, FlowMode};
 use pace::{Count, Shaper};
 use rota::FLOWS;

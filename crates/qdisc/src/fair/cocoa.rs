@@ -51,38 +51,53 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
 use crate::fair::fq::{Scheduler, Turns};
 use crate::link::LinkFacts;
-use crate::parameters::{Field, Params, Profile};
+use crate::parameters::{Kind, Params, Profile, parameters};
 use crate::parts::round::FlowId;
 
-/// Parameters of [`Cocoa`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CocoaParams {
-    /// Packets that all flows hold together.
-    pub limit: usize,
-    /// Packets that a flow holds at first.
-    pub flow_limit: u32,
-    /// How flows take turns.
-    pub turns: Turns,
-    /// How long a limit is watched before it may shrink, in loss-free intervals.
-    pub guard_interval: f64,
-    /// The most that a limit is multiplied with at once.
-    pub max_increase: f64,
-    /// The longest time that a limit is watched before it may shrink.
-    pub max_monitoring_interval: Duration,
-    /// Whose rules.
-    pub profile: Profile,
+parameters! {
+    /// Parameters of [`Cocoa`].
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct CocoaParams {
+        /// Packets that all flows hold together.
+        pub limit: usize = 10_000 => packets(1, 100_000_000),
+            "the authors' sch_fq_cocoa.c: sch->limit";
+        /// Packets that one flow holds initially.
+        pub flow_limit: u32 = 100 => count(1, 100_000_000).in_packets(),
+            "the authors' sch_fq_cocoa.c: flow_plimit";
+        /// Bytes that a flow sends per turn.
+        pub quantum: Option<Bytes> = None => size(1, 1 << 20).unset("2 MTU"),
+            "net/sched/sch_fq.c: fq_sched_data.quantum";
+        /// Bytes that a flow sends in its first turn.
+        pub initial_quantum: Option<Bytes> = None => size(1, 1 << 24).unset("10 MTU"),
+            "net/sched/sch_fq.c: fq_sched_data.initial_quantum";
+        /// Idle time after which a flow returns with a full quantum.
+        pub refill_delay: Duration = Duration::from_millis(40) => time(0, LONGEST),
+            "net/sched/sch_fq.c: fq_sched_data.flow_refill_delay";
+        /// Bit mask on the hash of a flow.
+        pub orphan_mask: u32 = 1_023 => count(0, 65_535),
+            "net/sched/sch_fq.c: fq_sched_data.orphan_mask";
+        /// Number of loss-free intervals before a limit may shrink.
+        pub guard_interval: f64 = 1.25 => fraction(0, 1_000),
+            "Bachl, Zseby and Fabini 2019: guard interval";
+        /// Largest factor by which a limit grows at once.
+        pub max_increase: f64 = 2.0 => fraction(1, 1_000),
+            "Bachl, Zseby and Fabini 2019: maximum increase";
+        /// Longest time before a limit may shrink.
+        pub max_monitoring_interval: Duration = Duration::from_secs(1) => time(1, LONGEST),
+            "Bachl, Zseby and Fabini 2019: maximum monitoring interval";
+        /// Specification or implementation to follow.
+        pub profile: Profile = Profile::Rfc => profile(),
+            "ours";
+    }
 }
 
-impl Default for CocoaParams {
-    fn default() -> Self {
-        Self {
-            limit: 10_000,
-            flow_limit: 100,
-            turns: Turns::default(),
-            guard_interval: 1.25,
-            max_increase: 2.0,
-            max_monitoring_interval: Duration::from_secs(1),
-            profile: Profile::Rfc,
+impl CocoaParams {
+    const fn turns(&self) -> Turns {
+        Turns {
+            quantum: self.quantum,
+            initial_quantum: self.initial_quantum,
+            refill_delay: self.refill_delay,
+            orphan_mask: self.orphan_mask,
         }
     }
 }
@@ -90,21 +105,16 @@ impl Default for CocoaParams {
 impl Params for CocoaParams {
     type Queue<P: Packet> = Cocoa<P>;
 
-    fn kind(&self) -> &'static str {
-        "cocoa"
-    }
-
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        Some(match key {
-            "limit" => Field::Packets(&mut self.limit),
-            "flow_limit" => Field::Count(&mut self.flow_limit),
-            "guard_interval" => Field::Fraction(&mut self.guard_interval),
-            "max_increase" => Field::Fraction(&mut self.max_increase),
-            "max_monitoring_interval" => Field::Time(&mut self.max_monitoring_interval),
-            "profile" => Field::Profile(&mut self.profile),
-            _ => return self.turns.field(key),
-        })
-    }
+    const KINDS: &'static [Kind<Self>] = &[Kind {
+        name: "cocoa",
+        class: Some("Cocoa"),
+        summary: "fq whose limit per flow follows what the congestion control needs",
+        source: "Bachl, Zseby and Fabini 2019; their module for Linux 4.19",
+        reconstruction: None,
+        profiles: &[Profile::Rfc, Profile::Linux],
+        start: Self::default,
+        parameters: Self::PARAMETERS,
+    }];
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Cocoa<P> {
         Cocoa::new(self, link.mtu, rng)
@@ -125,7 +135,7 @@ pub struct Cocoa<P> {
 impl<P: Packet> Cocoa<P> {
     /// An empty queue for packets of up to `mtu` bytes, link header included.
     pub fn new(params: &CocoaParams, mtu: Bytes, rng: Rng) -> Self {
-        let scheduler = Scheduler::new(&params.turns, mtu, rng);
+        let scheduler = Scheduler::new(&params.turns(), mtu, rng);
         Self {
             limit: params.limit,
             flow_limit: params.flow_limit,

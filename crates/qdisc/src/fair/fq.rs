@@ -43,63 +43,67 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Field, Params, Shorthand};
+use crate::parameters::{Kind, LINUX, Params, Shorthand, parameters};
 use crate::parts::pool::{List, Pool};
 use crate::parts::round::{FlowId, Round};
 
-/// Parameters of [`Fq`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FqParams {
-    /// Packets that all flows hold together.
-    pub limit: usize,
-    /// Packets that one flow holds.
-    pub flow_limit: u32,
-    /// How flows take turns.
-    pub turns: Turns,
-    /// Mark every packet that waited longer than this.
-    pub ce_threshold: Option<Duration>,
-    /// Most that a flow may send.
-    pub maxrate: Option<Rate>,
-    /// At this rate or less every packet of a flow is spaced, not every quantum.
-    pub low_rate_threshold: Option<Rate>,
+parameters! {
+    /// Parameters of [`Fq`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct FqParams {
+        /// Packets that all flows hold together.
+        pub limit: usize = 10_000 => packets(1, 100_000_000),
+            "net/sched/sch_fq.c: fq_init, sch->limit";
+        /// Packets that one flow holds.
+        pub flow_limit: u32 = 100 => count(1, 100_000_000).in_packets(),
+            "net/sched/sch_fq.c: fq_sched_data.flow_plimit";
+        /// Bytes that a flow sends per turn.
+        pub quantum: Option<Bytes> = None => size(1, 1 << 20).unset("2 MTU"),
+            "net/sched/sch_fq.c: fq_sched_data.quantum";
+        /// Bytes that a flow sends in its first turn.
+        pub initial_quantum: Option<Bytes> = None => size(1, 1 << 24).unset("10 MTU"),
+            "net/sched/sch_fq.c: fq_sched_data.initial_quantum";
+        /// Idle time after which a flow returns with a full quantum.
+        pub refill_delay: Duration = Duration::from_millis(40) => time(0, LONGEST),
+            "net/sched/sch_fq.c: fq_sched_data.flow_refill_delay";
+        /// Bit mask on the hash of a flow.
+        pub orphan_mask: u32 = 1_023 => count(0, 65_535),
+            "net/sched/sch_fq.c: fq_sched_data.orphan_mask";
+        /// Mark every ECN-capable packet that waited longer than this.
+        pub ce_threshold: Option<Duration> = None => time(0, LONGEST).unset("off"),
+            "net/sched/sch_fq.c: fq_sched_data.ce_threshold";
+        /// Maximum rate of one flow.
+        pub maxrate: Option<Rate> = None => rate().unset("unlimited"),
+            "net/sched/sch_fq.c: fq_sched_data.flow_max_rate";
+        /// At this maxrate or less, space every packet instead of every quantum.
+        pub low_rate_threshold: Option<Rate> = None => rate().unset("550kbit"),
+            "net/sched/sch_fq.c: fq_sched_data.low_rate_threshold";
+    }
 }
 
 /// What Linux takes if no `low_rate_threshold` is given.
 const LOW_RATE: u64 = 550_000;
 
 /// How the flows of [`Fq`] and [`crate::Cocoa`] take turns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turns {
-    /// Bytes a flow may send in its turn; twice the MTU if not given.
-    pub quantum: Option<Bytes>,
-    /// Bytes a flow may send in its first turn; ten times the MTU if not given.
-    pub initial_quantum: Option<Bytes>,
-    /// A flow away for longer comes back with a quantum of credit.
-    pub refill_delay: Duration,
-    /// Bits of the hash that tell flows apart.
-    pub orphan_mask: u32,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turns {
+    /// Bytes that a flow sends per turn; twice the MTU if unset.
+    pub(crate) quantum: Option<Bytes>,
+    /// Bytes that a flow sends in its first turn; ten times the MTU if unset.
+    pub(crate) initial_quantum: Option<Bytes>,
+    /// Idle time after which a flow returns with a full quantum.
+    pub(crate) refill_delay: Duration,
+    /// Bit mask on the hash of a flow.
+    pub(crate) orphan_mask: u32,
 }
 
-impl Default for FqParams {
-    fn default() -> Self {
-        Self {
-            limit: 10_000,
-            flow_limit: 100,
-            turns: Turns::default(),
-            ce_threshold: None,
-            maxrate: None,
-            low_rate_threshold: None,
-        }
-    }
-}
-
-impl Default for Turns {
-    fn default() -> Self {
-        Self {
-            quantum: None,
-            initial_quantum: None,
-            refill_delay: Duration::from_millis(40),
-            orphan_mask: 1_023,
+impl FqParams {
+    const fn turns(&self) -> Turns {
+        Turns {
+            quantum: self.quantum,
+            initial_quantum: self.initial_quantum,
+            refill_delay: self.refill_delay,
+            orphan_mask: self.orphan_mask,
         }
     }
 }
@@ -107,40 +111,24 @@ impl Default for Turns {
 impl Params for FqParams {
     type Queue<P: Packet> = Fq<P>;
 
-    fn kind(&self) -> &'static str {
-        "fq"
-    }
+    const KINDS: &'static [Kind<Self>] = &[Kind {
+        name: "fq",
+        class: Some("Fq"),
+        summary: "One queue with its own limit per flow; returning flows go first",
+        source: "Linux 6.1 sch_fq",
+        reconstruction: None,
+        profiles: LINUX,
+        start: Self::default,
+        parameters: Self::PARAMETERS,
+    }];
 
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        Some(match key {
-            "limit" => Field::Packets(&mut self.limit),
-            "flow_limit" => Field::Count(&mut self.flow_limit),
-            "ce_threshold" => Field::OptionalTime(&mut self.ce_threshold),
-            "maxrate" => Field::OptionalRate(&mut self.maxrate),
-            "low_rate_threshold" => Field::OptionalRate(&mut self.low_rate_threshold),
-            _ => return self.turns.field(key),
-        })
-    }
-
-    fn shorthands(&self) -> &'static [Shorthand] {
+    fn shorthands(&self) -> &'static [&'static [Shorthand]] {
         // Packets that are forwarded bear no send time: what `pacing` could delay are `maxrate`'s.
-        &[("pacing", &[]), ("nopacing", &[("maxrate", "")])]
+        &[&[("pacing", &[]), ("nopacing", &[("maxrate", "")])]]
     }
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Fq<P> {
         Fq::new(self, link.mtu, rng)
-    }
-}
-
-impl Turns {
-    pub(crate) fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        Some(match key {
-            "quantum" => Field::OptionalSize(&mut self.quantum),
-            "initial_quantum" => Field::OptionalSize(&mut self.initial_quantum),
-            "refill_delay" => Field::Time(&mut self.refill_delay),
-            "orphan_mask" => Field::Count(&mut self.orphan_mask),
-            _ => return None,
-        })
     }
 }
 
@@ -166,7 +154,7 @@ impl<P: Packet> Fq<P> {
                         .low_rate_threshold
                         .map_or(LOW_RATE, Rate::bits_per_sec),
             }),
-            scheduler: Scheduler::new(&params.turns, mtu, rng),
+            scheduler: Scheduler::new(&params.turns(), mtu, rng),
             flows_plimit: 0,
         }
     }

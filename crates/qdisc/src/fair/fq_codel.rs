@@ -41,50 +41,44 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 use crate::aqm::codel::{CodelParams, Control, Law, Source};
 use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Field, Params, Profile};
+use crate::parameters::{ALL_PROFILES, Kind, Params, Profile, parameters};
 use crate::parts::pool::{List, Pool};
 use crate::parts::round::{FlowId, SparseFirst};
 
-/// Parameters of [`FqCodel`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FqCodelParams {
-    /// Packets that all queues hold together before the largest one loses some.
-    pub limit: usize,
-    /// Bytes that all queues hold together before the largest one loses some.
-    pub memory_limit: Bytes,
-    /// Number of queues that flows are hashed to.
-    pub flows: u32,
-    /// Acceptable standing delay of each queue.
-    pub target: Duration,
-    /// A little more than the longest common RTT.
-    pub interval: Duration,
-    /// Bytes a queue may send in its turn; the MTU if not given.
-    pub quantum: Option<Bytes>,
-    /// Most packets dropped at once on overload.
-    pub drop_batch: u32,
-    /// Mark every packet that waited longer than this, whatever the law says.
-    pub ce_threshold: Option<Duration>,
-    /// Mark ECN-capable packets instead of dropping them.
-    pub ecn: bool,
-    /// Whose rules.
-    pub profile: Profile,
-}
-
-impl Default for FqCodelParams {
-    /// What RFC 8290 §5.2 recommends; Linux's defaults are the same.
-    fn default() -> Self {
-        Self {
-            limit: 10_240,
-            memory_limit: Bytes(32 << 20),
-            flows: 1_024,
-            target: Duration::from_millis(5),
-            interval: Duration::from_millis(100),
-            quantum: None,
-            drop_batch: 64,
-            ce_threshold: None,
-            ecn: true,
-            profile: Profile::Rfc,
-        }
+parameters! {
+    /// Parameters of [`FqCodel`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct FqCodelParams {
+        /// Packets that all queues hold together.
+        pub limit: usize = 10_240 => packets(1, 100_000_000),
+            "RFC 8290 section 5.2.3: packet limit; net/sched/sch_fq_codel.c: fq_codel_init, sch->limit";
+        /// Bytes that all queues hold together.
+        pub memory_limit: Bytes = Bytes(32 << 20) => size(1, 1 << 40),
+            "net/sched/sch_fq_codel.c: fq_codel_sched_data.memory_limit";
+        /// Number of queues that flows are hashed to.
+        pub flows: u32 = 1_024 => count(1, 65_536),
+            "RFC 8290 section 5.2.5: flows; net/sched/sch_fq_codel.c: fq_codel_sched_data.flows_cnt";
+        /// Acceptable standing delay of each queue.
+        pub target: Duration = Duration::from_millis(5) => time(1, LONGEST),
+            "RFC 8290 section 5.2.2: target; include/net/codel.h: codel_params.target";
+        /// A little more than the longest common round-trip time.
+        pub interval: Duration = Duration::from_millis(100) => time(1, LONGEST),
+            "RFC 8290 section 5.2.1: interval; include/net/codel.h: codel_params.interval";
+        /// Bytes that a queue sends per turn.
+        pub quantum: Option<Bytes> = None => size(1, 1 << 20).unset("the MTU"),
+            "RFC 8290 section 5.2.4: quantum; net/sched/sch_fq_codel.c: fq_codel_sched_data.quantum";
+        /// Maximum number of packets dropped at once on overload.
+        pub drop_batch: u32 = 64 => count(1, 65_536),
+            "net/sched/sch_fq_codel.c: fq_codel_sched_data.drop_batch_size";
+        /// Mark every ECN-capable packet that waited longer than this.
+        pub ce_threshold: Option<Duration> = None => time(0, LONGEST).unset("off"),
+            "RFC 8290 section 5.2.7: ce_threshold; include/net/codel.h: codel_params.ce_threshold";
+        /// Mark ECN-capable packets instead of dropping them.
+        pub ecn: bool = true => flag(),
+            "RFC 8290 section 5.2.6: ECN; include/net/codel.h: codel_params.ecn";
+        /// Specification or implementation to follow.
+        pub profile: Profile = Profile::Rfc => profile(),
+            "ours";
     }
 }
 
@@ -113,25 +107,28 @@ impl FqCodelParams {
 impl Params for FqCodelParams {
     type Queue<P: Packet> = FqCodel<P>;
 
-    fn kind(&self) -> &'static str {
-        "fq_codel"
-    }
-
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        Some(match key {
-            "limit" => Field::Packets(&mut self.limit),
-            "memory_limit" => Field::Size(&mut self.memory_limit),
-            "flows" => Field::Count(&mut self.flows),
-            "target" => Field::Time(&mut self.target),
-            "interval" => Field::Time(&mut self.interval),
-            "quantum" => Field::OptionalSize(&mut self.quantum),
-            "drop_batch" => Field::Count(&mut self.drop_batch),
-            "ce_threshold" => Field::OptionalTime(&mut self.ce_threshold),
-            "ecn" => Field::Flag(&mut self.ecn),
-            "profile" => Field::Profile(&mut self.profile),
-            _ => return None,
-        })
-    }
+    const KINDS: &'static [Kind<Self>] = &[
+        Kind {
+            name: "fq_codel",
+            class: Some("FqCoDel"),
+            summary: "One queue per flow, sparse flows first, CoDel in each queue",
+            source: "RFC 8290; Linux 6.1 and 3.14 sch_fq_codel",
+            reconstruction: None,
+            profiles: ALL_PROFILES,
+            start: Self::default,
+            parameters: Self::PARAMETERS,
+        },
+        Kind {
+            name: "fq_nocodel",
+            class: Some("FqNoCoDel"),
+            summary: "fq_codel whose CoDel never signals: fair queueing alone",
+            source: "Linux 6.1 sch_fq_codel with target 100s",
+            reconstruction: None,
+            profiles: ALL_PROFILES,
+            start: Self::without_codel,
+            parameters: Self::PARAMETERS,
+        },
+    ];
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> FqCodel<P> {
         FqCodel::new(self, link.mtu, rng)

@@ -29,58 +29,53 @@ use crate::aqm::pie::PieParams;
 use crate::aqm::pie::linux::{Constants, Control};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Field, Params, Profile};
+use crate::parameters::{Kind, LINUX, Params, Profile, parameters};
 use crate::parts::pool::{List, Pool};
 use crate::parts::round::{FlowId, SparseFirst};
 
 /// Queues that are updated at once.
 const BATCH: usize = 2_048;
 
-/// Parameters of [`FqPie`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FqPieParams {
-    /// Packets that all queues hold together before arrivals are dropped.
-    pub limit: usize,
-    /// Number of queues that flows are hashed to.
-    pub flows: u32,
-    /// The delay to hold each queue at.
-    pub target: Duration,
-    /// Time between updates of the probabilities.
-    pub tupdate: Duration,
-    /// Gain on the error, in sixteenths of 1/s.
-    pub alpha: u32,
-    /// Gain on the trend, in sixteenths of 1/s.
-    pub beta: u32,
-    /// Bytes a queue may send in its turn; the MTU if not given.
-    pub quantum: Option<Bytes>,
-    /// Bytes above which arrivals are counted as `overmemory`.
-    pub memory_limit: Bytes,
-    /// Highest probability in per cent at which packets are marked.
-    pub ecn_prob: u32,
-    /// Mark ECN-capable packets while the probability is low, instead of dropping them.
-    pub ecn: bool,
-    /// Scale the probability by the packet's size.
-    pub bytemode: bool,
-    /// Estimate the delay from backlog and departure rate.
-    pub dq_rate_estimator: bool,
-}
-
-impl Default for FqPieParams {
-    fn default() -> Self {
-        Self {
-            limit: 10_240,
-            flows: 1_024,
-            target: Duration::from_millis(15),
-            tupdate: Duration::from_millis(15),
-            alpha: 2,
-            beta: 20,
-            quantum: None,
-            memory_limit: Bytes(32 << 20),
-            ecn_prob: 10,
-            ecn: false,
-            bytemode: false,
-            dq_rate_estimator: false,
-        }
+parameters! {
+    /// Parameters of [`FqPie`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct FqPieParams {
+        /// Packets that all queues hold together.
+        pub limit: usize = 10_240 => packets(1, 100_000_000),
+            "net/sched/sch_fq_pie.c: fq_pie_init, sch->limit";
+        /// Number of queues that flows are hashed to.
+        pub flows: u32 = 1_024 => count(1, 65_536),
+            "net/sched/sch_fq_pie.c: fq_pie_sched_data.flows_cnt";
+        /// Queueing delay to hold in each queue.
+        pub target: Duration = Duration::from_millis(15) => time(1, LONGEST),
+            "include/net/pie.h: pie_params.target";
+        /// Time between updates of the probabilities.
+        pub tupdate: Duration = Duration::from_millis(15) => time(1_000, LONGEST),
+            "include/net/pie.h: pie_params.tupdate";
+        /// Gain on the deviation from target, in sixteenths of 1/s.
+        pub alpha: u32 = 2 => count(0, 32),
+            "include/net/pie.h: pie_params.alpha";
+        /// Gain on the change of the delay, in sixteenths of 1/s.
+        pub beta: u32 = 20 => count(0, 32),
+            "include/net/pie.h: pie_params.beta";
+        /// Bytes that a queue sends per turn.
+        pub quantum: Option<Bytes> = None => size(1, 1 << 20).unset("the MTU"),
+            "net/sched/sch_fq_pie.c: fq_pie_sched_data.quantum";
+        /// Bytes above which arrivals are counted as overmemory; nothing is dropped.
+        pub memory_limit: Bytes = Bytes(32 << 20) => size(1, 1 << 40),
+            "net/sched/sch_fq_pie.c: fq_pie_sched_data.memory_limit";
+        /// Highest probability in percent at which packets are marked.
+        pub ecn_prob: u32 = 10 => count(0, 100),
+            "net/sched/sch_fq_pie.c: fq_pie_sched_data.ecn_prob";
+        /// Mark ECN-capable packets while the probability is low.
+        pub ecn: bool = false => flag(),
+            "include/net/pie.h: pie_params.ecn";
+        /// Scale the probability with the packet size.
+        pub bytemode: bool = false => flag(),
+            "include/net/pie.h: pie_params.bytemode";
+        /// Estimate the delay from the backlog and the departure rate.
+        pub dq_rate_estimator: bool = false => flag(),
+            "include/net/pie.h: pie_params.dq_rate_estimator";
     }
 }
 
@@ -104,27 +99,16 @@ impl FqPieParams {
 impl Params for FqPieParams {
     type Queue<P: Packet> = FqPie<P>;
 
-    fn kind(&self) -> &'static str {
-        "fq_pie"
-    }
-
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        Some(match key {
-            "limit" => Field::Packets(&mut self.limit),
-            "flows" => Field::Count(&mut self.flows),
-            "target" => Field::Time(&mut self.target),
-            "tupdate" => Field::Time(&mut self.tupdate),
-            "alpha" => Field::Count(&mut self.alpha),
-            "beta" => Field::Count(&mut self.beta),
-            "quantum" => Field::OptionalSize(&mut self.quantum),
-            "memory_limit" => Field::Size(&mut self.memory_limit),
-            "ecn_prob" => Field::Count(&mut self.ecn_prob),
-            "ecn" => Field::Flag(&mut self.ecn),
-            "bytemode" => Field::Flag(&mut self.bytemode),
-            "dq_rate_estimator" => Field::Flag(&mut self.dq_rate_estimator),
-            _ => return None,
-        })
-    }
+    const KINDS: &'static [Kind<Self>] = &[Kind {
+        name: "fq_pie",
+        class: Some("FqPie"),
+        summary: "One queue per flow, sparse flows first, PIE in each queue",
+        source: "Linux 6.1 sch_fq_pie",
+        reconstruction: None,
+        profiles: LINUX,
+        start: Self::default,
+        parameters: Self::PARAMETERS,
+    }];
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> FqPie<P> {
         FqPie::new(self, link.mtu, rng)

@@ -48,86 +48,71 @@ use sojourn_net::{Bytes, Duration, FlowKey, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Field, Leaf, LeafList, Params};
+use crate::parameters::{Kind, LINUX, Leaf, LeafList, Params, parameters};
 use crate::parts::leaf;
 use inner::Inner;
 
-/// Parameters of [`Sfb`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct SfbParams<L> {
-    /// Packets the buffer holds.
-    pub limit: usize,
-    /// Time between two changes of the hash.
-    pub rehash: Duration,
-    /// Time before a change in which penalised flows are counted for the next hash too.
-    pub db: Duration,
-    /// Packets of a bin at which its probability rises; four fifths of `max` if not given.
-    pub target: Option<u32>,
-    /// Packets that a flow holds.
-    pub max: u32,
-    /// By how much the probability of a full bin rises.
-    pub increment: f64,
-    /// By how much the probability of an empty bin falls.
-    pub decrement: f64,
-    /// Packets a second of flows that do not answer.
-    pub penalty_rate: u32,
-    /// Packets at once of flows that do not answer.
-    pub penalty_burst: u32,
-    /// Where packets wait, if not in a FIFO; at most one.
-    pub leaves: Vec<L>,
-}
-
-impl<L> Default for SfbParams<L> {
-    /// What `tc` sets.
-    fn default() -> Self {
-        Self {
-            limit: 1_000,
-            rehash: Duration::from_secs(600),
-            db: Duration::from_secs(60),
-            target: None,
-            max: 25,
-            increment: 0.0005,
-            decrement: 0.00005,
-            penalty_rate: 10,
-            penalty_burst: 20,
-            leaves: Vec::new(),
-        }
+parameters! {
+    /// Parameters of [`Sfb`].
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct SfbParams<L> {
+        /// Packets that the buffer holds.
+        pub limit: usize = 1_000 => packets(1, 100_000_000),
+            "net/sched/sch_sfb.c: sfb_sched_data.limit";
+        /// Time between two changes of the hash.
+        pub rehash: Duration = Duration::from_secs(600) => time(1, LONGEST),
+            "net/sched/sch_sfb.c: sfb_sched_data.rehash_interval";
+        /// Time before a change of the hash from which the next hash is warmed up.
+        pub db: Duration = Duration::from_secs(60) => time(0, LONGEST),
+            "net/sched/sch_sfb.c: sfb_sched_data.warmup_time (double buffering)";
+        /// Packets of a bin above which its probability rises.
+        pub target: Option<u32> = None => count(1, 100_000_000).in_packets().unset("4/5 max"),
+            "net/sched/sch_sfb.c: sfb_sched_data.bin_size";
+        /// Packets that one flow holds.
+        pub max: u32 = 25 => count(1, 100_000_000).in_packets(),
+            "net/sched/sch_sfb.c: sfb_sched_data.max";
+        /// Increase of the probability of a full bin per arrival.
+        pub increment: f64 = 0.0005 => fraction(0, 1),
+            "net/sched/sch_sfb.c: sfb_sched_data.increment";
+        /// Decrease of the probability of an empty bin per arrival.
+        pub decrement: f64 = 0.00005 => fraction(0, 1),
+            "net/sched/sch_sfb.c: sfb_sched_data.decrement";
+        /// Rate limit of unresponsive flows, in packets per second.
+        pub penalty_rate: u32 = 10 => count(0, 1_000_000),
+            "net/sched/sch_sfb.c: sfb_sched_data.penalty_rate";
+        /// Burst of unresponsive flows, in packets.
+        pub penalty_burst: u32 = 20 => count(0, 1_000_000),
+            "net/sched/sch_sfb.c: sfb_sched_data.penalty_burst";
+        /// Queue inside, instead of a FIFO; limit still applies.
+        pub leaf: Vec<L> = Vec::new() => leaves(1).unset("a FIFO"),
+            "net/sched/sch_sfb.c: sfb_sched_data.qdisc";
     }
 }
 
 impl<L: Leaf> Params for SfbParams<L> {
     type Queue<P: Packet> = Sfb<P, L::Queue<P>>;
 
-    fn kind(&self) -> &'static str {
-        "sfb"
-    }
-
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        Some(match key {
-            "limit" => Field::Packets(&mut self.limit),
-            "rehash" => Field::Time(&mut self.rehash),
-            "db" => Field::Time(&mut self.db),
-            "target" => Field::OptionalCount(&mut self.target),
-            "max" => Field::Count(&mut self.max),
-            "increment" => Field::Fraction(&mut self.increment),
-            "decrement" => Field::Fraction(&mut self.decrement),
-            "penalty_rate" => Field::Count(&mut self.penalty_rate),
-            "penalty_burst" => Field::Count(&mut self.penalty_burst),
-            "leaf" => Field::Leaves(&mut self.leaves),
-            _ => return None,
-        })
-    }
+    const KINDS: &'static [Kind<Self>] = &[Kind {
+        name: "sfb",
+        class: Some("Sfb"),
+        summary: "Stochastic Fair Blue: signals each flow with the lowest probability of its bins",
+        source: "Linux 6.1 sch_sfb, iproute2; Feng, Kandlur, Saha and Shin 1999",
+        reconstruction: None,
+        profiles: LINUX,
+        start: Self::default,
+        parameters: Self::PARAMETERS,
+    }];
 
     fn conflict(&self) -> Option<String> {
-        leaf::conflict(&self.leaves, 1, "their number")
+        leaf::conflict(&self.leaf, 1, "their number")
     }
 
     fn leaves(&self) -> Option<(&dyn LeafList, u32)> {
-        Some((&self.leaves, u32::from(!self.leaves.is_empty())))
+        Some((&self.leaf, u32::from(!self.leaf.is_empty())))
     }
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Sfb<P, L::Queue<P>> {
-        let leaf = leaf::only(&self.leaves, link, &rng);
+        let leaf = leaf::only(&self.leaf, link, &rng);
         let mut sfb = Sfb::new(self, rng);
         sfb.leaf = leaf.map(|queue| Box::new(Inner::new(queue)));
         sfb

@@ -23,65 +23,55 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
 use crate::link::LinkFacts;
-use crate::parameters::{Field, Params};
+use crate::parameters::{Kind, LINUX, Params, parameters};
 use crate::parts::pool::{List, Pool};
 
-/// Parameters of [`Sfq`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SfqParams {
-    /// Packets that all slots hold together.
-    pub limit: usize,
-    /// Packets that one slot holds.
-    pub depth: u32,
-    /// Flows that may wait at the same time.
-    pub flows: u32,
-    /// Buckets that flows are hashed to.
-    pub divisor: u32,
-    /// Bytes a slot may send in its turn; the MTU if not given.
-    pub quantum: Option<Bytes>,
-    /// Time between two changes of the hash; never if not given.
-    pub perturb: Option<Duration>,
-    /// Drop the oldest packet of a slot rather than the newest.
-    pub headdrop: bool,
-    /// Mark every packet that waited longer than this.
-    pub ce_threshold: Option<Duration>,
-}
+const NANOS_PER_SEC: u64 = 1_000_000_000;
 
-impl Default for SfqParams {
-    fn default() -> Self {
-        Self {
-            limit: 127,
-            depth: 127,
-            flows: 128,
-            divisor: 1_024,
-            quantum: None,
-            perturb: None,
-            headdrop: false,
-            ce_threshold: None,
-        }
+parameters! {
+    /// Parameters of [`Sfq`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct SfqParams {
+        /// Packets that all slots hold together.
+        pub limit: usize = 127 => packets(1, 65_536 * 127),
+            "net/sched/sch_sfq.c: sfq_sched_data.limit";
+        /// Packets that one slot holds.
+        pub depth: u32 = 127 => count(1, 127).in_packets(),
+            "net/sched/sch_sfq.c: sfq_sched_data.maxdepth";
+        /// Number of flows that can be queued at the same time.
+        pub flows: u32 = 128 => count(1, 65_408),
+            "net/sched/sch_sfq.c: sfq_sched_data.maxflows";
+        /// Number of hash buckets; a power of 2.
+        pub divisor: u32 = 1_024 => count(1, 65_536),
+            "net/sched/sch_sfq.c: sfq_sched_data.divisor";
+        /// Bytes that a slot sends per turn.
+        pub quantum: Option<Bytes> = None => size(1, 1 << 20).unset("the MTU"),
+            "net/sched/sch_sfq.c: sfq_sched_data.quantum";
+        /// Time between two changes of the hash.
+        pub perturb: Option<Duration> = None => time(NANOS_PER_SEC, LONGEST).unset("off"),
+            "net/sched/sch_sfq.c: sfq_sched_data.perturb_period";
+        /// Drop the oldest packet of a slot instead of the newest.
+        pub headdrop: bool = false => flag(),
+            "net/sched/sch_sfq.c: sfq_sched_data.headdrop";
+        /// Mark every ECN-capable packet that waited longer than this.
+        pub ce_threshold: Option<Duration> = None => time(0, LONGEST).unset("off"),
+            "addition, as include/net/codel.h: codel_params.ce_threshold";
     }
 }
 
 impl Params for SfqParams {
     type Queue<P: Packet> = Sfq<P>;
 
-    fn kind(&self) -> &'static str {
-        "sfq"
-    }
-
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        Some(match key {
-            "limit" => Field::Packets(&mut self.limit),
-            "depth" => Field::Count(&mut self.depth),
-            "flows" => Field::Count(&mut self.flows),
-            "divisor" => Field::Count(&mut self.divisor),
-            "quantum" => Field::OptionalSize(&mut self.quantum),
-            "perturb" => Field::OptionalTime(&mut self.perturb),
-            "headdrop" => Field::Flag(&mut self.headdrop),
-            "ce_threshold" => Field::OptionalTime(&mut self.ce_threshold),
-            _ => return None,
-        })
-    }
+    const KINDS: &'static [Kind<Self>] = &[Kind {
+        name: "sfq",
+        class: Some("Sfq"),
+        summary: "Flows hashed to slots that take turns",
+        source: "Linux 6.1 sch_sfq; McKenney 1990",
+        reconstruction: None,
+        profiles: LINUX,
+        start: Self::default,
+        parameters: Self::PARAMETERS,
+    }];
 
     fn conflict(&self) -> Option<String> {
         (!self.divisor.is_power_of_two())

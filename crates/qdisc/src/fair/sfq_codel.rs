@@ -42,62 +42,51 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 use crate::aqm::codel::div_sqrt;
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Field, Params};
+use crate::parameters::{Kind, Params, Profile, parameters};
 use crate::parts::pool::{List, Pool};
 use crate::parts::round::FlowId;
 
 /// The largest packet is learned, from this on.
 const LEAST_MAXPACKET: Bytes = Bytes(256);
 
-/// Parameters of [`SfqCodel`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SfqCodelParams {
-    /// Packets that all bins hold together before the largest one loses some.
-    pub limit: usize,
-    /// Number of bins that flows are hashed to.
-    pub flows: u32,
-    /// Acceptable standing delay of each bin.
-    pub target: Duration,
-    /// A little more than the longest common RTT.
-    pub interval: Duration,
-    /// Bytes a bin sends in its turn; one packet if not given.
-    pub quantum: Option<Bytes>,
-    /// Mark ECN-capable packets instead of dropping them.
-    pub ecn: bool,
-}
-
-impl Default for SfqCodelParams {
-    /// The source's; the limit, which ns-2 has from its scenarios, is CoDel's.
-    fn default() -> Self {
-        Self {
-            limit: 1_000,
-            flows: 1_024,
-            target: Duration::from_millis(5),
-            interval: Duration::from_millis(100),
-            quantum: None,
-            ecn: false,
-        }
+parameters! {
+    /// Parameters of [`SfqCodel`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct SfqCodelParams {
+        /// Packets that all bins hold together.
+        pub limit: usize = 1_000 => packets(1, 100_000_000),
+            "ns-2 sfqcodel.cc: limit_, set per scenario; the default is that of CoDel";
+        /// Number of bins that flows are hashed to.
+        pub flows: u32 = 1_024 => count(1, 65_536),
+            "ns-2 sfqcodel.cc: maxbins_";
+        /// Acceptable standing delay of each bin.
+        pub target: Duration = Duration::from_millis(5) => time(1, LONGEST),
+            "ns-2 sfqcodel.cc: target_";
+        /// A little more than the longest common round-trip time.
+        pub interval: Duration = Duration::from_millis(100) => time(1, LONGEST),
+            "ns-2 sfqcodel.cc: interval_";
+        /// Bytes that a bin sends per turn.
+        pub quantum: Option<Bytes> = None => size(1, 1 << 20).unset("one packet"),
+            "ns-2 sfqcodel.cc: quantum_";
+        /// Mark ECN-capable packets instead of dropping them.
+        pub ecn: bool = false => flag(),
+            "addition";
     }
 }
 
 impl Params for SfqCodelParams {
     type Queue<P: Packet> = SfqCodel<P>;
 
-    fn kind(&self) -> &'static str {
-        "sfq_codel"
-    }
-
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        Some(match key {
-            "limit" => Field::Packets(&mut self.limit),
-            "flows" => Field::Count(&mut self.flows),
-            "target" => Field::Time(&mut self.target),
-            "interval" => Field::Time(&mut self.interval),
-            "quantum" => Field::OptionalSize(&mut self.quantum),
-            "ecn" => Field::Flag(&mut self.ecn),
-            _ => return None,
-        })
-    }
+    const KINDS: &'static [Kind<Self>] = &[Kind {
+        name: "sfq_codel",
+        class: Some("SfqCodel"),
+        summary: "Bins that take turns packet by packet, CoDel of 2013 in each bin",
+        source: "Nichols' sfqcodel.cc for ns-2, 2013",
+        reconstruction: None,
+        profiles: &[Profile::Rfc],
+        start: Self::default,
+        parameters: Self::PARAMETERS,
+    }];
 
     fn build<P: Packet>(&self, _link: &LinkFacts, rng: Rng) -> SfqCodel<P> {
         SfqCodel::new(self, rng)

@@ -33,6 +33,12 @@ macro_rules! choice {
             const ALL: &'static [Self] = &[Self::$first, $(Self::$value,)*];
         }
 
+        impl $crate::parameters::Value for $name {
+            fn lend(&mut self) -> $crate::parameters::Field<'_> {
+                $crate::parameters::Field::Choice(self)
+            }
+        }
+
         impl $crate::parameters::choice::Choice for $name {
             fn word(&self) -> &'static str {
                 match self {

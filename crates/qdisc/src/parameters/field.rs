@@ -3,7 +3,7 @@
 use sojourn_net::{Bytes, Duration, Rate};
 
 use super::choice::Choice;
-use super::leaves::LeafList;
+use super::leaves::{Leaf, LeafList};
 use super::profile::Profile;
 
 /// A place where a value is kept, lent by the parameters of a discipline.
@@ -24,6 +24,44 @@ pub(crate) enum Field<'a> {
     Profile(&'a mut Profile),
     Choice(&'a mut dyn Choice),
     Leaves(&'a mut dyn LeafList),
+}
+
+/// The type of a parameter, which decides how its field is read and written.
+pub(crate) trait Value {
+    /// The field as one of the kinds that [`Field`] knows.
+    fn lend(&mut self) -> Field<'_>;
+}
+
+macro_rules! values {
+    ($($type:ty => $field:ident,)*) => {
+        $(impl Value for $type {
+            fn lend(&mut self) -> Field<'_> {
+                Field::$field(self)
+            }
+        })*
+    };
+}
+
+values! {
+    Duration => Time,
+    Option<Duration> => OptionalTime,
+    Option<Rate> => OptionalRate,
+    Bytes => Size,
+    Option<Bytes> => OptionalSize,
+    usize => Packets,
+    u32 => Count,
+    Option<u32> => OptionalCount,
+    [u8; 16] => Numbers,
+    f64 => Fraction,
+    Option<f64> => OptionalFraction,
+    bool => Flag,
+    Profile => Profile,
+}
+
+impl<L: Leaf> Value for Vec<L> {
+    fn lend(&mut self) -> Field<'_> {
+        Field::Leaves(self)
+    }
 }
 
 impl Field<'_> {

@@ -19,7 +19,7 @@ use crate::link::LinkFacts;
 const MAX_CLASSFUL: usize = 64;
 
 /// A queue that can stand inside another one, with its parameters.
-pub(crate) trait Leaf: Clone + fmt::Debug + fmt::Display + PartialEq {
+pub(crate) trait Leaf: Clone + fmt::Debug + fmt::Display + PartialEq + 'static {
     /// The queue that it builds.
     type Queue<P: Packet>: Qdisc<P>;
 

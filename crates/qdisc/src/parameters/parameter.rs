@@ -40,18 +40,41 @@ pub enum Unit {
     Leaves,
 }
 
+impl Unit {
+    /// Its name in the catalogue, such as `time`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Time => "time",
+            Self::Rate => "rate",
+            Self::Size => "size",
+            Self::Packets => "packets",
+            Self::Count => "count",
+            Self::Numbers => "numbers",
+            Self::Fraction => "fraction",
+            Self::Weight => "weight",
+            Self::Percent => "percent",
+            Self::Flag => "flag",
+            Self::Profile => "profile",
+            Self::Choice(_) => "choice",
+            Self::Leaves => "leaves",
+        }
+    }
+}
+
 /// One parameter of a discipline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameter {
     pub(crate) key: &'static str,
     pub(crate) unit: Unit,
-    /// The smallest value allowed, in nanoseconds, bytes or packets.
-    pub(crate) least: u64,
-    /// The largest value allowed.
-    pub(crate) most: u64,
-    /// What it means that no value was given; empty if there is always one.
+    /// The smallest allowed value, in nanoseconds, bytes or packets.
+    pub(crate) min: u64,
+    /// The largest allowed value.
+    pub(crate) max: u64,
+    /// The value that applies if none is given; empty if the field always has one.
     pub(crate) unset: &'static str,
     pub(crate) meaning: &'static str,
+    /// The RFC section, kernel symbol or paper that it comes from.
+    pub(crate) provenance: &'static str,
 }
 
 impl Parameter {
@@ -70,20 +93,20 @@ impl Parameter {
 
     /// The allowed values, as a person writes them.
     pub(crate) fn range(&self, profiles: &[Profile]) -> String {
-        let (least, most) = (self.least, self.most);
+        let (min, max) = (self.min, self.max);
         match self.unit {
             Unit::Time => format!(
                 "{} to {}",
-                time_text(Duration::from_nanos(least)),
-                time_text(Duration::from_nanos(most))
+                time_text(Duration::from_nanos(min)),
+                time_text(Duration::from_nanos(max))
             ),
             Unit::Rate => "1bit or more".into(),
-            Unit::Size => format!("{least}b to {most}b"),
-            Unit::Fraction | Unit::Percent if least == 0 => format!("more than 0, at most {most}"),
+            Unit::Size => format!("{min}b to {max}b"),
+            Unit::Fraction | Unit::Percent if min == 0 => format!("more than 0, at most {max}"),
             Unit::Packets | Unit::Count | Unit::Fraction | Unit::Weight | Unit::Percent => {
-                format!("{least} to {most}")
+                format!("{min} to {max}")
             }
-            Unit::Numbers => format!("numbers from {least} to {most}"),
+            Unit::Numbers => format!("numbers from {min} to {max}"),
             Unit::Flag => format!("{0} or no{0}", self.key),
             Unit::Profile => {
                 let names: Vec<_> = profiles.iter().map(ToString::to_string).collect();
@@ -128,7 +151,7 @@ impl Parameter {
                     return Err(format!("\"{text}\" is unknown").into());
                 }
             }
-            Field::Leaves(place) => place.set(text, self.most)?,
+            Field::Leaves(place) => place.set(text, self.max)?,
             Field::Profile(place) => {
                 *place = profiles
                     .iter()
@@ -173,18 +196,18 @@ impl Parameter {
             Unit::Percent => text.strip_suffix('%').unwrap_or(text),
             _ => text,
         };
-        let (least, most) = (self.least as f64, self.most as f64);
+        let (min, max) = (self.min as f64, self.max as f64);
         let allowed = |x: f64| x > 0.0 || self.unit == Unit::Weight;
         match digits.parse() {
             // There is but one zero.
-            Ok(x) if allowed(x) && x >= least && x <= most => Ok(x.abs()),
+            Ok(x) if allowed(x) && x >= min && x <= max => Ok(x.abs()),
             Ok(_) => Err(out_of_range(text)),
             Err(_) => Err(format!("\"{text}\" is not a number")),
         }
     }
 
     fn check(&self, value: u64, text: &str) -> Result<(), String> {
-        if (self.least..=self.most).contains(&value) {
+        if (self.min..=self.max).contains(&value) {
             Ok(())
         } else {
             Err(out_of_range(text))

@@ -2,7 +2,8 @@
 
 use sojourn_net::{Packet, Rng};
 
-use super::field::Field;
+use super::declare::Fields;
+use super::kind::{Entry, Kind};
 use super::leaves::LeafList;
 use crate::contract::Qdisc;
 use crate::link::LinkFacts;
@@ -12,18 +13,30 @@ use crate::link::LinkFacts;
 pub(crate) type Shorthand = (&'static str, &'static [(&'static str, &'static str)]);
 
 /// The parameters of a discipline: they are set by key and make its queues.
-pub(crate) trait Params {
+pub(crate) trait Params: Fields + Sized + 'static {
     /// What they make.
     type Queue<P: Packet>: Qdisc<P>;
 
-    /// The name in the catalogue that they go by.
-    fn kind(&self) -> &'static str;
+    /// The names of the discipline; the first is that of its documentation.
+    const KINDS: &'static [Kind<Self>];
 
-    /// The place of a parameter's value.
-    fn field(&mut self, key: &str) -> Option<Field<'_>>;
+    /// The page of the documentation.
+    fn page() -> &'static str {
+        Self::KINDS.first().map_or("", |kind| kind.name)
+    }
+
+    /// The names of the discipline, apart from the type of its parameters.
+    fn entries() -> impl Iterator<Item = Entry> {
+        Self::KINDS.iter().map(|kind| kind.entry(Self::page()))
+    }
+
+    /// The name in the canonical text.
+    fn kind(&self) -> &'static str {
+        Self::page()
+    }
 
     /// Words that are no parameters and set some.
-    fn shorthands(&self) -> &'static [Shorthand] {
+    fn shorthands(&self) -> &'static [&'static [Shorthand]] {
         &[]
     }
 

@@ -7,7 +7,6 @@
 //! to whole cells (ITU-T I.363.5); PTM adds a byte to each 64 (IEEE 802.3 clause 61, 64/65-octet
 //! encapsulation).
 
-use crate::fair::cake::SHORTHANDS;
 use crate::parameters::Shorthand;
 use crate::parameters::choice::{Choice as _, choice};
 
@@ -79,14 +78,32 @@ impl LinkLayer {
     }
 }
 
-/// The presets of CAKE that tell a link layer.
 fn presets() -> impl Iterator<Item = &'static Shorthand> {
-    let layered = |(_, meaning): &&Shorthand| {
-        let of = |key| meaning.iter().find(|(k, _)| *k == key);
-        of("overhead").is_some_and(|(_, value)| !value.is_empty())
-    };
-    SHORTHANDS.iter().filter(layered).chain(LINKS_ONLY)
+    LINK_LAYERS.iter().chain(LINKS_ONLY)
 }
+
+/// The link layers that `tc` knows for CAKE.
+pub(crate) const LINK_LAYERS: &[Shorthand] = &[
+    ("conservative", &[("framing", "atm"), ("overhead", "48")]),
+    ("ipoa-vcmux", &[("framing", "atm"), ("overhead", "8")]),
+    ("ipoa-llcsnap", &[("framing", "atm"), ("overhead", "16")]),
+    ("bridged-vcmux", &[("framing", "atm"), ("overhead", "24")]),
+    ("bridged-llcsnap", &[("framing", "atm"), ("overhead", "32")]),
+    ("pppoa-vcmux", &[("framing", "atm"), ("overhead", "10")]),
+    ("pppoa-llc", &[("framing", "atm"), ("overhead", "14")]),
+    ("pppoe-vcmux", &[("framing", "atm"), ("overhead", "32")]),
+    ("pppoe-llcsnap", &[("framing", "atm"), ("overhead", "40")]),
+    ("pppoe-ptm", &[("framing", "ptm"), ("overhead", "30")]),
+    ("bridged-ptm", &[("framing", "ptm"), ("overhead", "22")]),
+    (
+        "ethernet",
+        &[("framing", "noatm"), ("overhead", "38"), ("mpu", "84")],
+    ),
+    (
+        "docsis",
+        &[("framing", "noatm"), ("overhead", "18"), ("mpu", "64")],
+    ),
+];
 
 /// Ethernet as a frame counts in a capture or a switch's counters: header, check sequence and
 /// the least frame of IEEE 802.3, but neither preamble nor gap.

@@ -1,22 +1,22 @@
 //! Any bytes as a queue and what happens to it, for fuzzing.
 //!
-//! The first byte is the place of a discipline in the catalogue; the other choices follow, a byte
-//! or two each, and what is missing at the end is zero. So no bytes are wrong.
+//! The first two bytes select a discipline by a hash of its name, so that a new discipline leaves the
+//! meaning of recorded bytes alone; the other choices follow, a byte or two each, and missing bytes at the
+//! end are zero. Every sequence of bytes is a case.
 
 use sojourn_net::{Duration, Ecn, Rate, Rng};
 
-use crate::catalogue::KINDS;
 use crate::link::LinkFacts;
-use crate::parameters::{Parameter, Unit};
+use crate::parameters::{Entry, Parameter, Unit};
 use crate::registry::QdiscSpec;
 
 use super::{History, Op, TestPacket, check_qdisc};
 
 /// More would only take longer.
-const MOST_OPS: usize = 600;
+const MAX_OPS: usize = 600;
 
 /// Each class is a queue of its own: thousands would only take longer.
-const MOST_CLASSES: u64 = 64;
+const MAX_CLASSES: u64 = 64;
 
 /// A told wait is at most so often the shortest time that is set: each timer costs a call.
 const TIMERS_A_WAIT: u64 = 1_000;
@@ -96,9 +96,8 @@ impl Reader<'_> {
 
 /// A discipline with up to seven parameters; those that contradict an earlier one are left out.
 fn spec(bytes: &mut Reader<'_>) -> QdiscSpec {
-    let kind = &KINDS[usize::from(bytes.next()) % KINDS.len()];
+    let (kind, mut spec) = discipline([bytes.next(), bytes.next()]);
     let mut text = format!("{} profile {}", kind.name, bytes.of(kind.profiles));
-    let mut spec = (kind.start)();
     let mut add = |words: &str| {
         let longer = format!("{text} {words}");
         if let Ok(read) = QdiscSpec::parse(&longer) {
@@ -128,18 +127,37 @@ fn spec(bytes: &mut Reader<'_>) -> QdiscSpec {
     spec
 }
 
+/// The discipline whose name hashes to `selector`, else the one with the next higher hash.
+fn discipline(selector: [u8; 2]) -> (Entry, QdiscSpec) {
+    let selector = u16::from_be_bytes(selector);
+    let distance = |entry: &Entry| {
+        let hash = u16::from_be_bytes(selector_of(entry.name));
+        (hash.wrapping_sub(selector), entry.name)
+    };
+    let nearest = QdiscSpec::entries().into_iter().min_by_key(distance);
+    let found = nearest.and_then(|entry| QdiscSpec::at_defaults(entry.name));
+    found.expect("there are disciplines")
+}
+
+/// The first two bytes of a case of the discipline called `name`: the FNV-1a hash of the name, folded.
+pub fn selector_of(name: &str) -> [u8; 2] {
+    let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    let [a, b, c, d] = hash.to_be_bytes();
+    [a ^ c, b ^ d]
+}
+
 /// A parameter at an end of its range, beside it or between.
 fn value(parameter: &Parameter, pick: u8, part: u8) -> String {
-    let Parameter {
-        key, least, most, ..
-    } = *parameter;
-    let most = if key == "classes" { MOST_CLASSES } else { most };
-    let between = least + ((most - least) >> (part % 64));
+    let Parameter { key, min, max, .. } = *parameter;
+    let max = if key == "classes" { MAX_CLASSES } else { max };
+    let between = min + ((max - min) >> (part % 64));
     let whole = match pick % 5 {
-        0 => least,
-        1 => least.saturating_add(1).min(most),
-        2 => most,
-        3 => most.saturating_sub(1).max(least),
+        0 => min,
+        1 => min.saturating_add(1).min(max),
+        2 => max,
+        3 => max.saturating_sub(1).max(min),
         _ => between,
     };
     match parameter.unit {
@@ -152,8 +170,8 @@ fn value(parameter: &Parameter, pick: u8, part: u8) -> String {
         Unit::Packets | Unit::Count => format!("{key} {whole}"),
         Unit::Numbers => format!("{key} {}", [whole.to_string().as_str(); 16].join(" ")),
         Unit::Fraction | Unit::Weight | Unit::Percent => match pick % 4 {
-            0 => format!("{key} {least}"),
-            1 => format!("{key} {most}"),
+            0 => format!("{key} {min}"),
+            1 => format!("{key} {max}"),
             2 => format!("{key} 1e-{part}"),
             _ => format!("{key} {}", f64::from(part) / 64.0),
         },
@@ -178,10 +196,10 @@ fn ops(bytes: &mut Reader<'_>, spec: &QdiscSpec) -> Vec<Op> {
     let by_ecn = spec.kind() == "dualpi2";
     let most_told = most_told(spec);
     let mut ops = Vec::new();
-    while !bytes.0.is_empty() && ops.len() < MOST_OPS {
+    while !bytes.0.is_empty() && ops.len() < MAX_OPS {
         let (what, of) = (bytes.next(), bytes.next());
         let (what, times) = (what % 8, what / 8);
-        let room = MOST_OPS - ops.len();
+        let room = MAX_OPS - ops.len();
         let burst = room.min(1 + usize::from(times));
         match what {
             0..=3 => {
@@ -214,7 +232,7 @@ fn ops(bytes: &mut Reader<'_>, spec: &QdiscSpec) -> Vec<Op> {
 /// How long a wait may be whose timers are told, in nanoseconds.
 fn most_told(spec: &QdiscSpec) -> u64 {
     let shortest = spec.pairs().into_iter().filter_map(|(key, text)| {
-        let kind = KINDS.iter().find(|kind| kind.name == spec.kind())?;
+        let (kind, _) = spec.entry()?;
         let of_time = |p: &&Parameter| p.key == key && p.unit == Unit::Time;
         kind.parameters.iter().find(of_time)?;
         Some(text.parse::<Duration>().ok()?.as_nanos().max(1))

@@ -5,8 +5,8 @@ use sojourn_net::{Bytes, Duration, Rate, Rng};
 use super::Cake;
 use crate::link::LinkFacts;
 use crate::parameters::choice::choice;
-use crate::parameters::{Field, Params, Shorthand};
-use crate::parts::framing::Framing;
+use crate::parameters::{Kind, LINUX, Params, Shorthand, parameters};
+use crate::parts::framing::{Framing, LINK_LAYERS};
 use sojourn_net::Packet;
 
 choice! {
@@ -71,8 +71,8 @@ impl FlowMode {
     }
 }
 
-/// The presets of `tc`.
-pub(crate) const SHORTHANDS: &[Shorthand] = &[
+/// The presets of `tc` apart from link layers.
+const SHORTHANDS: &[Shorthand] = &[
     ("unlimited", &[("bandwidth", "")]),
     ("datacentre", &[("rtt", "100us")]),
     ("lan", &[("rtt", "1ms")]),
@@ -83,107 +83,75 @@ pub(crate) const SHORTHANDS: &[Shorthand] = &[
     ("satellite", &[("rtt", "1s")]),
     ("interplanetary", &[("rtt", "1000s")]),
     ("raw", &[("framing", "noatm"), ("overhead", "")]),
-    ("conservative", &[("framing", "atm"), ("overhead", "48")]),
-    ("ipoa-vcmux", &[("framing", "atm"), ("overhead", "8")]),
-    ("ipoa-llcsnap", &[("framing", "atm"), ("overhead", "16")]),
-    ("bridged-vcmux", &[("framing", "atm"), ("overhead", "24")]),
-    ("bridged-llcsnap", &[("framing", "atm"), ("overhead", "32")]),
-    ("pppoa-vcmux", &[("framing", "atm"), ("overhead", "10")]),
-    ("pppoa-llc", &[("framing", "atm"), ("overhead", "14")]),
-    ("pppoe-vcmux", &[("framing", "atm"), ("overhead", "32")]),
-    ("pppoe-llcsnap", &[("framing", "atm"), ("overhead", "40")]),
-    ("pppoe-ptm", &[("framing", "ptm"), ("overhead", "30")]),
-    ("bridged-ptm", &[("framing", "ptm"), ("overhead", "22")]),
-    (
-        "ethernet",
-        &[("framing", "noatm"), ("overhead", "38"), ("mpu", "84")],
-    ),
-    (
-        "docsis",
-        &[("framing", "noatm"), ("overhead", "18"), ("mpu", "64")],
-    ),
     ("egress", &[("ingress", "off")]),
     // No packet here is a batch of segments.
     ("split-gso", &[]),
     ("no-split-gso", &[]),
 ];
 
-/// Parameters of [`Cake`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct CakeParams {
-    /// Rate of the shaper; `None`: the link's own pace.
-    pub bandwidth: Option<Rate>,
-    /// The tins.
-    pub diffserv: Diffserv,
-    /// Between whom capacity is shared.
-    pub flowmode: FlowMode,
-    /// See through address translation; every flow here bears its own addresses already.
-    pub nat: bool,
-    /// Clear the class of packets.
-    pub wash: bool,
-    /// Drop acknowledgements.
-    pub ack_filter: AckFilter,
-    /// The round-trip time that the law is tuned for.
-    pub rtt: Duration,
-    /// How the link packs bytes.
-    pub framing: Framing,
-    /// What the link adds to an IP packet; `None`: packets count as they are.
-    pub overhead: Option<Bytes>,
-    /// What the smallest packet counts.
-    pub mpu: Bytes,
-    /// Bytes the buffer holds.
-    pub memlimit: Option<Bytes>,
-    /// Shape what arrives at the far end of a bottleneck: drops count as sent.
-    pub ingress: bool,
-}
+/// The longest time that `tc` can pass on: microseconds in 32 bits.
+const LONGEST_IN_TC: u64 = 4_294_967_295_000;
 
-impl Default for CakeParams {
-    /// Those of `tc`.
-    fn default() -> Self {
-        Self {
-            bandwidth: None,
-            diffserv: Diffserv::default(),
-            flowmode: FlowMode::default(),
-            nat: false,
-            wash: false,
-            ack_filter: AckFilter::default(),
-            rtt: Duration::from_millis(100),
-            framing: Framing::default(),
-            overhead: None,
-            mpu: Bytes(0),
-            memlimit: None,
-            ingress: false,
-        }
+parameters! {
+    /// Parameters of [`Cake`].
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct CakeParams {
+        /// Rate of the shaper.
+        pub bandwidth: Option<Rate> = None => rate().unset("unlimited"),
+            "net/sched/sch_cake.c: cake_sched_data.rate_bps";
+        /// How packets are sorted into tins by DSCP.
+        pub diffserv: Diffserv = Diffserv::Diffserv3 => choice(Diffserv::WORDS),
+            "net/sched/sch_cake.c: CAKE_DIFFSERV_DIFFSERV3";
+        /// Between which flows or hosts capacity is shared.
+        pub flowmode: FlowMode = FlowMode::TripleIsolate => choice(FlowMode::WORDS),
+            "net/sched/sch_cake.c: CAKE_FLOW_TRIPLE";
+        /// Accepted without effect: addresses here are never translated.
+        pub nat: bool = false => flag(),
+            "net/sched/sch_cake.c: CAKE_FLOW_NAT_FLAG";
+        /// Clear the DSCP of packets.
+        pub wash: bool = false => flag(),
+            "net/sched/sch_cake.c: CAKE_FLAG_WASH";
+        /// Drop TCP ACKs that a later ACK makes redundant.
+        pub ack_filter: AckFilter = AckFilter::Off => choice(AckFilter::WORDS),
+            "net/sched/sch_cake.c: CAKE_ACK_NONE";
+        /// Round-trip time that COBALT is tuned for.
+        pub rtt: Duration = Duration::from_millis(100) => time(1_000, LONGEST_IN_TC),
+            "net/sched/sch_cake.c: cake_sched_data.interval";
+        /// How the link packs bytes.
+        pub framing: Framing = Framing::Bytes => choice(Framing::WORDS),
+            "net/sched/sch_cake.c: CAKE_ATM_NONE";
+        /// Bytes that the link adds to an IP packet.
+        pub overhead: Option<Bytes> = None => size(0, 256).unset("raw"),
+            "net/sched/sch_cake.c: cake_sched_data.rate_overhead";
+        /// Minimum size that a packet is counted with.
+        pub mpu: Bytes = Bytes(0) => size(0, 256),
+            "net/sched/sch_cake.c: cake_sched_data.rate_mpu";
+        /// Bytes that the buffer holds.
+        pub memlimit: Option<Bytes> = None
+            => size(1, 1 << 32).unset("4 MiB, or 4 bandwidth rtt; at most 10240 MTU"),
+            "net/sched/sch_cake.c: cake_reconfigure, buffer_limit";
+        /// Count dropped packets as sent, for shaping behind a bottleneck.
+        pub ingress: bool = false => flag(),
+            "net/sched/sch_cake.c: CAKE_FLAG_INGRESS";
     }
 }
 
 impl Params for CakeParams {
     type Queue<P: Packet> = Cake<P>;
 
-    fn kind(&self) -> &'static str {
-        "cake"
-    }
+    const KINDS: &'static [Kind<Self>] = &[Kind {
+        name: "cake",
+        class: Some("Cake"),
+        summary: "A shaper, traffic classes, fair shares of hosts and flows, COBALT in each queue",
+        source: "Linux 6.1 sch_cake, iproute2; Høiland-Jørgensen, Täht and Morton 2018",
+        reconstruction: None,
+        profiles: LINUX,
+        start: Self::default,
+        parameters: Self::PARAMETERS,
+    }];
 
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        Some(match key {
-            "bandwidth" => Field::OptionalRate(&mut self.bandwidth),
-            "diffserv" => Field::Choice(&mut self.diffserv),
-            "flowmode" => Field::Choice(&mut self.flowmode),
-            "nat" => Field::Flag(&mut self.nat),
-            "wash" => Field::Flag(&mut self.wash),
-            "ack_filter" => Field::Choice(&mut self.ack_filter),
-            "rtt" => Field::Time(&mut self.rtt),
-            "framing" => Field::Choice(&mut self.framing),
-            "overhead" => Field::OptionalSize(&mut self.overhead),
-            "mpu" => Field::Size(&mut self.mpu),
-            "memlimit" => Field::OptionalSize(&mut self.memlimit),
-            "ingress" => Field::Flag(&mut self.ingress),
-            _ => return None,
-        })
-    }
-
-    fn shorthands(&self) -> &'static [Shorthand] {
-        SHORTHANDS
+    fn shorthands(&self) -> &'static [&'static [Shorthand]] {
+        &[SHORTHANDS, LINK_LAYERS]
     }
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Cake<P> {

@@ -38,11 +38,8 @@ impl Reno {
 /// the limit is in the end.
 fn losses(seconds: u64, profile: Profile) -> (Vec<(f64, u32)>, u32) {
     let params = CocoaParams {
-        turns: Turns {
-            quantum: Some(Bytes(3_028)),
-            initial_quantum: Some(Bytes(3_028)),
-            ..Turns::default()
-        },
+        quantum: Some(Bytes(3_028)),
+        initial_quantum: Some(Bytes(3_028)),
         profile,
         ..CocoaParams::default()
     };

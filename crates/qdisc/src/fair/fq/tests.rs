@@ -102,10 +102,7 @@ fn all_flows_together_have_a_limit_too() {
 /// comes back after `away` milliseconds.
 fn credit_on_return(size: u64, away: u64) -> i64 {
     let (mut q, mut seen) = queue(FqParams {
-        turns: Turns {
-            initial_quantum: Some(Bytes(1_600)),
-            ..Turns::default()
-        },
+        initial_quantum: Some(Bytes(1_600)),
         ..FqParams::default()
     });
     q.enqueue(at_ms(500), packet(0, 1, size), &mut seen);
@@ -124,10 +121,7 @@ fn a_long_absence_refills_the_credit() {
 #[test]
 fn the_first_credit_is_not_a_refill() {
     let (mut q, mut seen) = queue(FqParams {
-        turns: Turns {
-            initial_quantum: Some(Bytes(100)),
-            ..Turns::default()
-        },
+        initial_quantum: Some(Bytes(100)),
         ..FqParams::default()
     });
     q.enqueue(at_ms(1_000), packet(0, 1, 64), &mut seen);
@@ -199,10 +193,7 @@ fn drained(q: &mut Fq<TestPacket>) -> Vec<(Instant, u32)> {
 fn paced(maxrate: Rate, initial: u64) -> Vec<(Instant, u32)> {
     let (mut q, mut seen) = queue(FqParams {
         maxrate: Some(maxrate),
-        turns: Turns {
-            initial_quantum: Some(Bytes(initial)),
-            ..Turns::default()
-        },
+        initial_quantum: Some(Bytes(initial)),
         ..FqParams::default()
     });
     for id in 0..20 {
@@ -285,10 +276,7 @@ fn what_the_box_sends_itself_goes_first_beyond_any_limit_of_a_flow() {
 fn among_many_flows_one_that_was_long_away_is_forgotten() {
     let away = |others: u32, ms: u64| {
         let (mut q, mut seen) = queue(FqParams {
-            turns: Turns {
-                orphan_mask: 65_535,
-                ..Turns::default()
-            },
+            orphan_mask: 65_535,
             ..FqParams::default()
         });
         for flow in 0..others {
@@ -339,10 +327,7 @@ fn flows_are_many_from_2048_on_if_more_than_half_are_away() {
     // How many of `others` wait again when flow 1 comes back, and whether it is a new one then.
     let forgotten = |others: u32, waiting: u32| {
         let (mut q, mut seen) = queue(FqParams {
-            turns: Turns {
-                orphan_mask: 65_535,
-                ..Turns::default()
-            },
+            orphan_mask: 65_535,
             ..FqParams::default()
         });
         let mut flow = 0;
@@ -373,10 +358,7 @@ fn a_flow_is_paced_from_the_byte_on_that_spends_its_credit() {
     let paced = |initial| {
         let (mut q, mut seen) = queue(FqParams {
             maxrate: Some(Rate::mbit(10)),
-            turns: Turns {
-                initial_quantum: Some(Bytes(initial)),
-                ..Turns::default()
-            },
+            initial_quantum: Some(Bytes(initial)),
             ..FqParams::default()
         });
         q.enqueue(at_ms(0), packet(0, 1, 1_514), &mut seen);

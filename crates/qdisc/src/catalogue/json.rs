@@ -1,0 +1,52 @@
+//! The catalogue as JSON, for the Python package and for generators.
+
+use serde_json::{Value, json};
+
+use super::{ParameterInfo, QdiscInfo, catalogue};
+use crate::parameters::Unit;
+
+/// Every discipline as a JSON array of objects:
+///
+/// `name`, `page`, `class`, `summary`, `source`, `reconstruction`, `profiles` and `parameters`, each of
+/// which has `key`, `unit`, `default`, `derived`, `min`, `max`, `range`, `choices`, `meaning` and
+/// `provenance`. `min` and `max` are in nanoseconds, bits per second, bytes or plain numbers.
+pub fn catalogue_json() -> String {
+    Value::Array(catalogue().iter().map(discipline).collect()).to_string()
+}
+
+fn discipline(info: &QdiscInfo) -> Value {
+    let profiles: Vec<_> = info.profiles.iter().map(ToString::to_string).collect();
+    let parameters: Vec<_> = (info.parameters.iter())
+        .map(|each| parameter(each, &profiles))
+        .collect();
+    json!({
+        "name": info.name,
+        "page": info.page,
+        "class": info.class,
+        "summary": info.summary,
+        "source": info.source,
+        "reconstruction": info.reconstruction,
+        "profiles": profiles,
+        "parameters": parameters,
+    })
+}
+
+fn parameter(info: &ParameterInfo, profiles: &[String]) -> Value {
+    let choices = match info.unit {
+        Unit::Choice(words) => json!(words),
+        Unit::Profile => json!(profiles),
+        _ => Value::Null,
+    };
+    json!({
+        "key": info.key,
+        "unit": info.unit.name(),
+        "default": info.default,
+        "derived": info.derived,
+        "min": info.min,
+        "max": info.max,
+        "range": info.range,
+        "choices": choices,
+        "meaning": info.meaning,
+        "provenance": info.provenance,
+    })
+}

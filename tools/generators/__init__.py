@@ -1,0 +1,1 @@
+"""Generators of committed files, one module per catalogue."""

@@ -1,0 +1,72 @@
+"""Generated files and generated sections of hand-written files."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+BEGIN = "<!-- begin generated: {name}; edit the catalogue and run `make generate` -->"
+END = "<!-- end generated: {name} -->"
+
+
+@dataclass(frozen=True)
+class File:
+    """A file as it should be.
+
+    Parameters
+    ----------
+    path
+        Relative to the root of the repository.
+    content
+        All bytes of the file; ``None`` if it should not exist.
+    """
+
+    path: str
+    content: bytes | None
+
+    def is_current(self, root: Path) -> bool:
+        """Whether the file on disk is as it should be."""
+        path = root / self.path
+        if self.content is None:
+            return not path.exists()
+        return path.is_file() and path.read_bytes() == self.content
+
+    def write(self, root: Path) -> None:
+        """Write or remove the file."""
+        path = root / self.path
+        if self.content is None:
+            path.unlink()
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(self.content)
+
+
+def replace_section(text: str, name: str, content: str, *, where: str) -> str:
+    """Replace the text between the markers of a generated section.
+
+    Parameters
+    ----------
+    text
+        The file.
+    name
+        The name of the section.
+    content
+        The new text of the section, without a line feed at its end.
+    where
+        The path for the error message.
+
+    Returns
+    -------
+    str
+        The file with the new section.
+
+    Raises
+    ------
+    SystemExit
+        The markers are missing.
+    """
+    begin, end = BEGIN.format(name=name), END.format(name=name)
+    if text.count(begin) != 1 or text.count(end) != 1:
+        message = f"{where}: expected one pair of these lines\n{begin}\n{end}"
+        raise SystemExit(message)
+    head, rest = text.split(begin)
+    tail = rest.split(end)[1]
+    return f"{head}{begin}\n{content}\n{end}{tail}"
