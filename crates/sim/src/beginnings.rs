@@ -1,7 +1,6 @@
 //! The beginnings of connections, and whose packets are still under way.
 
 use sojourn_transport::Flags;
-use sojourn_transport::quic::Datagram;
 
 use crate::packet::{Kind, Packet};
 use sojourn_records::InitialLosses;
@@ -48,9 +47,8 @@ impl Beginnings {
         let flow = pkt.owner.flow() as usize;
         let losses = &mut self.losses[flow];
         let window = self.windows[flow];
-        let segment = &pkt.segment;
         if let Kind::QuicData | Kind::QuicBack = pkt.kind() {
-            let datagram = Datagram::from_segment(segment);
+            let datagram = pkt.datagram();
             let first = datagram.has_data() && datagram.app_number() < Some(window);
             if datagram.is_handshake() {
                 losses.handshake += 1;
@@ -59,6 +57,7 @@ impl Beginnings {
             }
             return;
         }
+        let segment = pkt.segment();
         if segment.flags.has(Flags::SYN) {
             losses.handshake += 1;
         } else if pkt.kind() == Kind::Data && segment.len > 0 && segment.seq < window {

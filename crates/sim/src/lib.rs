@@ -16,6 +16,7 @@ mod line;
 mod link;
 mod medium;
 mod packet;
+mod payload;
 mod probe;
 mod route;
 mod simulator;

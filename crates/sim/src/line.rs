@@ -299,9 +299,9 @@ mod tests {
         for number in 0..1_000 {
             let now = Instant::from_nanos(u64::from(number) * 1_000);
             let owner = Owner::new(0, None);
-            line.push(now, Packet::probe(owner, Kind::Udp, now, number, 100));
+            line.push(now, Packet::of_probe(owner, Kind::Udp, now, number, 100));
         }
-        std::iter::from_fn(|| Some((line.next()?, line.pop()?.segment.seq))).collect()
+        std::iter::from_fn(|| Some((line.next()?, line.pop()?.probe().number))).collect()
     }
 
     #[test]

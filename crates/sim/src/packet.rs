@@ -1,10 +1,11 @@
 //! A simulated packet.
 
 use sojourn_net::{Bytes, Dscp, Ecn, FlowKey, Instant, Packet as View, TcpHeader, Transport};
+use sojourn_scenario::plan::Client;
 use sojourn_transport::quic::Datagram;
 use sojourn_transport::{Flags, Segment};
 
-use sojourn_scenario::plan::Client;
+use crate::payload::{Payload, Probe};
 
 /// What a packet carries, and in which direction of its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,8 +99,7 @@ impl Owner {
 pub struct Packet {
     /// When it was last offered to a link, or reaches the end of the wire it is on.
     pub(crate) stamp: Instant,
-    /// UDP and ping keep their send time and number in its fields, see [`Packet::probe`].
-    pub(crate) segment: Segment,
+    payload: Payload,
     pub(crate) owner: Owner,
     /// The next step of its way, an index into the routes; then a [`Kind`] as a number; then DSCP and
     /// ECN, as in the IP header. One word, since a packet that is copied as it was made would wait
@@ -122,27 +122,24 @@ impl Packet {
     /// A TCP segment of `owner` at the first `step` of its way.
     #[inline]
     pub(crate) const fn tcp(owner: Owner, kind: Kind, step: u16, segment: &Segment) -> Self {
-        let ecn = if segment.flags.has(Flags::ECT) {
-            if segment.flags.has(Flags::ECT1) {
-                Ecn::Ect1
-            } else {
-                Ecn::Ect0
-            }
-        } else {
-            Ecn::NotEct
-        };
+        Self::with(owner, kind, step, Payload::of_tcp(segment))
+    }
+
+    #[inline]
+    const fn with(owner: Owner, kind: Kind, step: u16, payload: Payload) -> Self {
+        let ecn = payload.ecn().bits() as u32;
         Self {
             stamp: Instant::ZERO,
-            segment: *segment,
+            payload,
             owner,
-            label: (step as u32) << STEP_SHIFT | (kind as u32) << KIND_SHIFT | ecn.bits() as u32,
+            label: (step as u32) << STEP_SHIFT | (kind as u32) << KIND_SHIFT | ecn,
         }
     }
 
     /// A datagram of QUIC of `owner` at the first `step` of its way.
     #[inline]
     pub(crate) const fn quic(owner: Owner, kind: Kind, step: u16, datagram: &Datagram) -> Self {
-        Self::tcp(owner, kind, step, &datagram.to_segment())
+        Self::with(owner, kind, step, Payload::of_quic(datagram))
     }
 
     /// What it carries.
@@ -167,6 +164,13 @@ impl Packet {
         }
     }
 
+    /// The same packet, stamped anew.
+    #[inline]
+    pub(crate) const fn stamped(mut self, stamp: Instant) -> Self {
+        self.stamp = stamp;
+        self
+    }
+
     /// The same packet, but of that kind and at that step.
     #[inline]
     pub(crate) const fn turned(&self, kind: Kind, step: u16) -> Self {
@@ -188,32 +192,40 @@ impl Packet {
     }
 
     /// A datagram or echo request number `number` of `owner`, sent now.
-    pub(crate) fn probe(owner: Owner, kind: Kind, now: Instant, number: u32, payload: u16) -> Self {
-        let nanos = now.as_nanos();
-        let segment = Segment {
-            seq: number,
-            ts_val: low(nanos),
-            ts_ecr: low(nanos >> 32),
-            len: payload,
-            ..Segment::EMPTY
-        };
-        Self::tcp(owner, kind, 0, &segment)
+    pub(crate) const fn of_probe(
+        owner: Owner,
+        kind: Kind,
+        now: Instant,
+        number: u32,
+        len: u16,
+    ) -> Self {
+        let sent = now;
+        let probe = Probe { number, sent, len };
+        Self::with(owner, kind, 0, Payload::of_probe(&probe))
+    }
+
+    /// What a TCP packet carries.
+    #[inline]
+    pub(crate) const fn segment(&self) -> &Segment {
+        self.payload.tcp()
+    }
+
+    /// What a QUIC packet carries.
+    #[inline]
+    pub(crate) const fn datagram(&self) -> Datagram {
+        self.payload.quic()
+    }
+
+    /// What a datagram of UDP, an echo request or its reply carries.
+    #[inline]
+    pub(crate) const fn probe(&self) -> Probe {
+        self.payload.probe()
     }
 
     /// Of a request that is answered at once, or its reply.
     const fn probe_protocol(&self) -> u8 {
-        if self.segment.len == 0 { 1 } else { 17 }
+        if self.payload.len() == 0 { 1 } else { 17 }
     }
-
-    /// When a datagram or echo request was sent.
-    pub(crate) fn sent(&self) -> Instant {
-        Instant::from_nanos(u64::from(self.segment.ts_ecr) << 32 | u64::from(self.segment.ts_val))
-    }
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
-const fn low(x: u64) -> u32 {
-    x as u32
 }
 
 /// What a box on the way reads of a segment.
@@ -246,11 +258,11 @@ impl View for Packet {
     #[inline]
     fn size(&self) -> Bytes {
         Bytes(match self.kind() {
-            Kind::Data | Kind::Ack | Kind::Request | Kind::RequestAck => self.segment.wire_size(),
+            Kind::Data | Kind::Ack | Kind::Request | Kind::RequestAck => self.segment().wire_size(),
             Kind::Udp | Kind::QuicData | Kind::QuicBack => {
-                UDP_HEADERS + u64::from(self.segment.len)
+                UDP_HEADERS + u64::from(self.payload.len())
             }
-            Kind::Ping | Kind::Pong => match self.segment.len {
+            Kind::Ping | Kind::Pong => match self.payload.len() {
                 0 => PING_SIZE,
                 payload => UDP_HEADERS + u64::from(payload),
             },
@@ -280,13 +292,11 @@ impl View for Packet {
     fn transport(&self) -> Transport {
         match self.kind() {
             Kind::Data | Kind::Ack | Kind::Request | Kind::RequestAck => {
-                Transport::Tcp(header(&self.segment))
+                Transport::Tcp(header(self.segment()))
             }
-            Kind::QuicData | Kind::QuicBack if Datagram::from_segment(&self.segment).is_long() => {
-                Transport::QuicLong
-            }
+            Kind::QuicData | Kind::QuicBack if self.datagram().is_long() => Transport::QuicLong,
             Kind::Udp | Kind::QuicData | Kind::QuicBack => Transport::Udp,
-            Kind::Ping | Kind::Pong if self.segment.len > 0 => Transport::Udp,
+            Kind::Ping | Kind::Pong if self.payload.len() > 0 => Transport::Udp,
             Kind::Ping | Kind::Pong => Transport::Other,
         }
     }
@@ -341,7 +351,7 @@ mod tests {
     #[test]
     fn a_ping_with_payload_is_a_datagram() {
         let owner = Owner::new(7, None);
-        let sent = |payload| Packet::probe(owner, Kind::Ping, Instant::ZERO, 0, payload);
+        let sent = |payload| Packet::of_probe(owner, Kind::Ping, Instant::ZERO, 0, payload);
         let seen = |pkt: &Packet| (pkt.size().0, pkt.flow().protocol, pkt.transport());
         assert_eq!(seen(&sent(0)), (98, 1, Transport::Other));
         assert_eq!(seen(&sent(60)), (102, 17, Transport::Udp));

@@ -2,6 +2,8 @@
 
 use std::ops::{BitOr, BitOrAssign};
 
+use sojourn_net::Ecn;
+
 /// Payload of a full-sized segment: 1500 B less IP (20), TCP (20) and timestamps (12).
 pub const MSS: u16 = 1_448;
 
@@ -143,7 +145,17 @@ impl Flags {
     /// Where the number of SACK blocks lies.
     const SACK_SHIFT: u32 = 14;
 
-    /// These bits and those.
+    /// The IP ECN field that they ask for.
+    #[inline]
+    pub const fn ecn(self) -> Ecn {
+        match (self.has(Self::ECT), self.has(Self::ECT1)) {
+            (false, _) => Ecn::NotEct,
+            (true, false) => Ecn::Ect0,
+            (true, true) => Ecn::Ect1,
+        }
+    }
+
+    /// The union of two sets.
     pub(crate) const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }

@@ -4,9 +4,9 @@
 
 use std::collections::VecDeque;
 
-use sojourn_net::{Duration, Instant};
+use sojourn_net::{Duration, Ecn, Instant};
 use sojourn_transport::quic::{Datagram, Endpoint, Params, Role};
-use sojourn_transport::{CcKind, Flags};
+use sojourn_transport::CcKind;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 const CLIENT: usize = 0;
@@ -48,7 +48,7 @@ impl Pair {
 
     fn post(&mut self, from: usize, out: Vec<Datagram>) {
         let at = self.now + MS(10);
-        let entry = |d: &Datagram| (d.is_handshake(), d.to_segment().flags.has(Flags::ECT));
+        let entry = |d: &Datagram| (d.is_handshake(), d.ecn() != Ecn::NotEct);
         self.log.extend(out.iter().map(entry));
         self.flying
             .extend(out.into_iter().map(|datagram| (at, 1 - from, datagram)));

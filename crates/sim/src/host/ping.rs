@@ -32,7 +32,7 @@ impl Ping {
     /// The next request, and when the one after it is due at the latest.
     pub(crate) fn next(&mut self, owner: Owner, now: Instant) -> (Packet, Instant) {
         let (number, due) = self.requests.send(now);
-        let pkt = Packet::probe(owner, Kind::Ping, now, number, self.payload);
+        let pkt = Packet::of_probe(owner, Kind::Ping, now, number, self.payload);
         (pkt, due)
     }
 
@@ -42,8 +42,9 @@ impl Ping {
     }
 
     pub(crate) fn on_reply(&mut self, now: Instant, pkt: &Packet) {
-        let rtt = now.since(pkt.sent());
-        self.requests.on_reply(pkt.segment.seq, rtt);
+        let probe = pkt.probe();
+        let rtt = now.since(probe.sent);
+        self.requests.on_reply(probe.number, rtt);
     }
 
     pub(crate) fn begin_measuring(&mut self) {

@@ -41,17 +41,21 @@ impl Udp {
     pub(crate) fn next(&mut self, owner: Owner, now: Instant) -> (Packet, Instant) {
         let (number, due) = self.source.send(now);
         let payload = self.source.payload();
-        (Packet::probe(owner, Kind::Udp, now, number, payload), due)
+        (
+            Packet::of_probe(owner, Kind::Udp, now, number, payload),
+            due,
+        )
     }
 
     pub(crate) fn on_arrival(&mut self, now: Instant, pkt: &Packet) {
-        let number = u64::from(pkt.segment.seq);
+        let probe = pkt.probe();
+        let number = u64::from(probe.number);
         if !self.arrivals.insert(number) {
             return;
         }
         self.received += 1;
         self.received_of_measured += u64::from(number >= self.before.sent_packets);
-        let delay = now.since(pkt.sent());
+        let delay = now.since(probe.sent);
         self.one_way_delay.record(delay.as_nanos());
     }
 

@@ -36,13 +36,14 @@ impl Voip {
     /// The next packet, and when the one after it is due.
     pub(crate) fn next(&mut self, owner: Owner, now: Instant) -> (Packet, Instant) {
         let (number, due) = self.call.send(now);
-        let pkt = Packet::probe(owner, Kind::Udp, now, number, Call::PAYLOAD);
+        let pkt = Packet::of_probe(owner, Kind::Udp, now, number, Call::PAYLOAD);
         (pkt, due)
     }
 
     pub(crate) fn on_arrival(&mut self, now: Instant, pkt: &Packet) {
-        let delay = now.since(pkt.sent());
-        if self.call.on_arrival(pkt.segment.seq, delay) {
+        let probe = pkt.probe();
+        let delay = now.since(probe.sent);
+        if self.call.on_arrival(probe.number, delay) {
             self.received += 1;
             self.one_way_delay.record(delay.as_nanos());
         }

@@ -119,9 +119,7 @@ impl Radio {
         if queues.stations[n].packets.is_empty() {
             queues.turns.push_back(u8::try_from(n).unwrap_or(u8::MAX));
         }
-        queues.stations[n]
-            .packets
-            .push_back(Packet { stamp: now, ..pkt });
+        queues.stations[n].packets.push_back(pkt.stamped(now));
         self.contenders[class as usize].activate(now, busy, &mut self.rng);
     }
 

@@ -1,7 +1,6 @@
 //! The air, held against Bianchi's model and against sums of times.
 
 use sojourn_net::{Bytes, Packet as _};
-use sojourn_transport::Segment;
 
 use super::phy::airtime;
 use super::*;
@@ -26,11 +25,8 @@ fn packet(number: u8) -> Packet {
         number,
         receives: true,
     };
-    let segment = Segment {
-        len: 1_472,
-        ..Segment::EMPTY
-    };
-    let pkt = Packet::tcp(Owner::new(0, Some(client)), Kind::Udp, 0, &segment);
+    let owner = Owner::new(0, Some(client));
+    let pkt = Packet::of_probe(owner, Kind::Udp, Instant::ZERO, 0, 1_472);
     assert_eq!(pkt.size(), FRAME);
     pkt
 }

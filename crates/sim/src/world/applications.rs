@@ -164,7 +164,7 @@ impl World<'_> {
         connection.on_packet(
             self.now,
             pkt.kind(),
-            &pkt.segment,
+            pkt.segment(),
             arrival,
             &mut self.outbox.segments,
         );

@@ -173,13 +173,13 @@ impl World<'_> {
                     ce: pkt.ecn() == Ecn::Ce,
                     more: follows,
                 };
-                tcp.on_data(self.now, &pkt.segment, arrival, &mut self.outbox.segments);
+                tcp.on_data(self.now, pkt.segment(), arrival, &mut self.outbox.segments);
                 let way = flow.reverse;
                 self.send(id, Kind::Ack, way);
                 self.follow_receiver(id);
             }
             (Source::Tcp(tcp), Kind::Ack) => {
-                let over = tcp.on_ack(self.now, &pkt.segment, &mut self.outbox.segments);
+                let over = tcp.on_ack(self.now, pkt.segment(), &mut self.outbox.segments);
                 let way = flow.forward;
                 if over {
                     flow.settle();

@@ -1,7 +1,6 @@
 //! QUIC connections: what is delivered, what is sent, and the timers.
 
 use sojourn_net::{Ecn, Instant, Packet as View};
-use sojourn_transport::quic::Datagram;
 
 use super::World;
 use crate::agenda::Event;
@@ -15,7 +14,7 @@ impl World<'_> {
         let Source::Quic(quic) = &mut flow.source else {
             return;
         };
-        let datagram = Datagram::from_segment(&pkt.segment);
+        let datagram = pkt.datagram();
         let ce = pkt.ecn() == Ecn::Ce;
         let out = &mut self.outbox.datagrams;
         quic.on_datagram(self.now, end, (&datagram, ce), out);

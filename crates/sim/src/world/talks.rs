@@ -2,7 +2,7 @@
 
 use sojourn_apps::Command;
 use sojourn_net::{Ecn, Packet as View};
-use sojourn_transport::quic::{Datagram, Params};
+use sojourn_transport::quic::Params;
 
 use super::World;
 use crate::host::{End, Source, Talk};
@@ -51,7 +51,7 @@ impl World<'_> {
     pub(super) fn deliver_to_talk(&mut self, id: u32, end: End, pkt: &Packet) {
         self.seen.beginnings.on_leaving(id);
         if let Source::Talk(talk) = &mut self.flows[id as usize].source {
-            let datagram = Datagram::from_segment(&pkt.segment);
+            let datagram = pkt.datagram();
             let ce = pkt.ecn() == Ecn::Ce;
             let out = &mut self.outbox.datagrams;
             talk.end(end).on_datagram(self.now, &datagram, ce, out);

@@ -25,7 +25,9 @@
 
 mod frames;
 
-use crate::segment::{Flags, SackBlock, Segment};
+use sojourn_net::Ecn;
+
+use crate::segment::{Flags, Segment};
 pub(super) use frames::{Ack, Frame, LIMIT_WORDS, Limit, MAX_RANGES, encodable};
 
 const WORDS: usize = 11;
@@ -272,47 +274,26 @@ impl Datagram {
         has.then(|| self.words[self.app_at()])
     }
 
-    /// The same in the form of a segment, as a simulated packet holds it.
+    /// Its encoding: words, UDP payload in bytes and ECN field.
     #[inline]
-    pub const fn to_segment(&self) -> Segment {
-        let [seq, ack, ts_val, ts_ecr, window, sacks @ ..] = self.words;
-        Segment {
-            seq,
-            ack,
-            ts_val,
-            ts_ecr,
-            window,
-            sacks: [
-                block(sacks[0], sacks[1]),
-                block(sacks[2], sacks[3]),
-                block(sacks[4], sacks[5]),
-            ],
-            len: self.payload,
-            flags: self.ect,
+    pub const fn parts(&self) -> ([u32; WORDS], u16, Flags) {
+        (self.words, self.payload, self.ect)
+    }
+
+    /// The datagram with these [`Datagram::parts`].
+    #[inline]
+    pub const fn from_parts(words: [u32; WORDS], payload: u16, ect: Flags) -> Self {
+        Self {
+            words,
+            payload,
+            ect,
         }
     }
 
-    /// The datagram that [`Datagram::to_segment`] was asked of.
+    /// The ECN field of its IP header.
     #[inline]
-    pub const fn from_segment(segment: &Segment) -> Self {
-        let [s, t, u] = segment.sacks;
-        Self {
-            words: [
-                segment.seq,
-                segment.ack,
-                segment.ts_val,
-                segment.ts_ecr,
-                segment.window,
-                s.start,
-                s.end,
-                t.start,
-                t.end,
-                u.start,
-                u.end,
-            ],
-            payload: segment.len,
-            ect: segment.flags,
-        }
+    pub const fn ecn(&self) -> Ecn {
+        self.ect.ecn()
     }
 
     const fn app_at(&self) -> usize {
@@ -394,10 +375,6 @@ impl Datagram {
         }
         Some(app)
     }
-}
-
-const fn block(start: u32, end: u32) -> SackBlock {
-    SackBlock { start, end }
 }
 
 struct Writer {
