@@ -14,7 +14,7 @@ pub struct Ticks {
 }
 
 impl Ticks {
-    /// A host whose tick counter stood at `phase` when the run began.
+    /// A host whose tick counter was at `phase` when the run began.
     pub const fn new(phase: Duration) -> Self {
         Self {
             phase: phase.as_nanos(),

@@ -1,8 +1,8 @@
-//! Senders and receivers as Linux 6.1 does them, sans-IO.
+//! TCP as in Linux 6.1, QUIC and their congestion controls, sans-IO.
 //!
 //! A [`Sender`] and a [`Receiver`] are the two ends of one TCP connection. They own no clock,
-//! socket or queue: the environment hands them segments and expired timers together with the
-//! time, and takes the segments they push to an outbox. [`quic`] has the ends of QUIC connections.
+//! socket or queue: the environment passes segments and expired timers to them with the time, and
+//! takes the segments they push to an outbox. [`quic`] has the ends of QUIC connections.
 //!
 //! # Model
 //!

@@ -1,4 +1,4 @@
-//! Sets of segments, kept as runs.
+//! Sets of indices, kept as runs.
 
 use std::collections::VecDeque;
 
@@ -51,7 +51,7 @@ impl<T: Copy + Ord> RangeSet<T> {
         (low, high)
     }
 
-    /// Forgets everything below `floor`.
+    /// Removes everything below `floor`.
     pub(crate) fn remove_below(&mut self, floor: T) {
         while let Some(run) = self.runs.front_mut() {
             if run.1 <= floor {
@@ -73,18 +73,18 @@ impl<T: Copy + Ord> RangeSet<T> {
         self.runs.front().copied()
     }
 
-    /// The index after the highest member; `None` of nothing.
+    /// The index after the highest member; `None` if the set is empty.
     pub(crate) fn end(&self) -> Option<T> {
         self.runs.back().map(|&(_, e)| e)
     }
 
-    /// The run that contains `index`, if any does.
+    /// The run that contains `index`.
     pub(crate) fn run_of(&self, index: T) -> Option<(T, T)> {
         let at = self.runs.partition_point(|&(_, e)| e <= index);
         self.runs.get(at).copied().filter(|&(s, _)| s <= index)
     }
 
-    /// How many runs there are.
+    /// The number of runs.
     pub(crate) fn len(&self) -> usize {
         self.runs.len()
     }

@@ -9,14 +9,14 @@
 //! ```text
 //! srtt   += (m - srtt) / 8
 //! mdev   += (|m - srtt| - mdev) / 4        eight times more slowly when the RTT falls below it
-//! rttvar  = max of mdev over the last window, at least 200 ms / 4, decaying by 1/4 a window
+//! rttvar  = max of mdev over the last window, at least 200 ms / 4, decaying by 1/4 per window
 //! RTO     = srtt + 4 rttvar                so never below srtt + 200 ms
 //! ```
 //!
 //! # Differences from RFC 6298
 //!
-//! The floor of 200 ms lies under the *variance*, not under the time-out (which the RFC asks to
-//! be at least 1 s); a falling RTT does not inflate the deviation.
+//! The minimum of 200 ms applies to the *variance*, not to the time-out (of at least 1 s in the RFC);
+//! a falling RTT does not increase the deviation.
 
 use std::num::NonZeroU32;
 
@@ -28,10 +28,10 @@ const MIN_VAR4: u32 = 200_000;
 pub(crate) const MAX_SAMPLE: u32 = 240_000_000;
 /// Longest time-out, in ms.
 const MAX_RTO_MS: u32 = 120_000;
-/// How long a minimum RTT stands before a larger one may replace it.
+/// How long a minimum RTT is kept before a larger one may replace it.
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
 
-/// The estimator of one connection. Times are in µs unless they say otherwise.
+/// The estimator of one connection. Times are in µs unless their name says otherwise.
 #[derive(Clone, Debug)]
 pub(crate) struct RttEstimator {
     /// 8 times the smoothed RTT; `None` before the first sample.
@@ -118,7 +118,7 @@ impl RttEstimator {
         }
     }
 
-    /// The time-out without backoff, in ms.
+    /// The time-out without back-off, in ms.
     pub(crate) const fn rto_ms(&self) -> u32 {
         self.rto_ms
     }
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_floor_of_200_ms_lies_under_the_variance() {
+    fn the_minimum_of_200_ms_applies_to_the_variance() {
         let mut rtt = RttEstimator::new();
         rtt.sample(100_100, 1, 10);
         assert_eq!(rtt.rto_ms(), 301); // as measured on the kernel

@@ -1,4 +1,4 @@
-//! What travels between the two ends.
+//! The TCP segment.
 
 use std::ops::{BitOr, BitOrAssign};
 
@@ -10,37 +10,37 @@ pub const MSS: u16 = 1_448;
 /// A half-open run `[start, end)` of segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlock {
-    /// First segment held.
+    /// First segment received.
     pub start: u32,
-    /// First segment after it that is not.
+    /// First segment after it that was not.
     pub end: u32,
 }
 
 /// A TCP segment: 48 bytes, so that a simulated packet fits a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// Index of the data segment carried; with [`Flags::ACE_OPTION`], which only acknowledgements
-    /// without data have, the bytes that arrived CE-marked, modulo 2^24.
+    /// Index of the data segment; an acknowledgement without data has room for
+    /// [`Segment::marked_bytes`] here.
     pub seq: u32,
     /// Every segment below this has arrived.
     pub ack: u32,
-    /// The sender's millisecond clock (RFC 7323).
+    /// Timestamp of the sender, in ms (RFC 7323).
     pub ts_val: u32,
-    /// The peer's clock, echoed.
+    /// Echoed timestamp of the peer.
     pub ts_ecr: u32,
     /// Receive window in bytes.
     pub window: u32,
-    /// SACK blocks, newest first; a DSACK (RFC 2883) takes the first place.
+    /// SACK blocks, newest first; a DSACK (RFC 2883) comes first. See [`Segment::sack_blocks`].
     pub sacks: [SackBlock; 3],
     /// Bytes of payload.
     pub len: u16,
-    /// Control bits.
-    /// How many of `sacks` are in use is kept there too, see [`Segment::sack_count`].
+    /// Control bits, and what of the headers shares their word: see [`Segment::sack_count`] and
+    /// [`Flags::ecn`].
     pub flags: Flags,
 }
 
 impl Segment {
-    /// A segment with nothing in it.
+    /// An empty segment.
     pub const EMPTY: Self = Self {
         seq: 0,
         ack: 0,
@@ -57,13 +57,13 @@ impl Segment {
         &self.sacks[..self.sack_count()]
     }
 
-    /// How many SACK blocks there are, at most 3.
+    /// The number of SACK blocks in use, at most 3.
     #[inline]
     pub const fn sack_count(&self) -> usize {
         (self.flags.0 >> Flags::SACK_SHIFT) as usize
     }
 
-    /// Says how many of `sacks` are in use, at most 3.
+    /// Sets the number of SACK blocks in use, at most 3.
     pub const fn set_sack_count(&mut self, count: u8) {
         self.flags.0 &= (1 << Flags::SACK_SHIFT) - 1;
         self.flags.0 |= (count as u16) << Flags::SACK_SHIFT;
@@ -86,12 +86,12 @@ impl Segment {
     /// SYN, 1514 for full-sized data.
     #[inline]
     pub const fn wire_size(&self) -> u64 {
-        // A table instead of branches: every queue and link on the way asks.
+        // A table instead of branches: every queue and link calls this.
         SIZES[(self.flags.0 >> Flags::OPTIONS_SHIFT) as usize] as u64 + self.len as u64
     }
 }
 
-/// Sizes without payload, by the bits of [`Flags`] that say which options there are.
+/// Header sizes by the bits of [`Flags`] that determine the options.
 const SIZES: [u8; 16] = {
     const SACK_OPTION: [u8; 4] = [0, 12, 20, 28];
     let mut sizes = [66; 16];
@@ -124,28 +124,28 @@ impl Flags {
     pub const ACK: Self = Self(2);
     /// The last data of the connection.
     pub const FIN: Self = Self(4);
-    /// Hand the data to the application at once.
+    /// Deliver the data to the application immediately.
     pub const PSH: Self = Self(8);
     /// ECN-Echo (RFC 3168).
     pub const ECE: Self = Self(16);
     /// Congestion window reduced (RFC 3168).
     pub const CWR: Self = Self(32);
-    /// The IP header says ECT(0), or ECT(1) with [`Flags::ECT1`]; not a TCP bit, but decided by TCP.
+    /// The IP header has ECT(0), or ECT(1) with [`Flags::ECT1`]: not a TCP bit, but set by TCP.
     pub const ECT: Self = Self(64);
     /// The first SACK block reports a duplicate (RFC 2883).
     pub const DSACK: Self = Self(128);
     /// Accurate ECN (RFC 9768); with `CWR` and `ECE` a counter of three bits.
     pub const AE: Self = Self(256);
-    /// What is ECN-capable is ECT(1): it asks for L4S (RFC 9331).
+    /// ECT is ECT(1), for L4S (RFC 9331).
     pub const ECT1: Self = Self(512);
-    /// The option of RFC 9768 tells how many bytes arrived CE-marked.
+    /// The option of RFC 9768 with the number of bytes that arrived CE-marked.
     pub const ACE_OPTION: Self = Self(2 << Self::OPTIONS_SHIFT);
-    /// From here up lies what decides about the size of the header.
+    /// The bits from here on determine the size of the header.
     const OPTIONS_SHIFT: u32 = 12;
-    /// Where the number of SACK blocks lies.
+    /// Position of the number of SACK blocks.
     const SACK_SHIFT: u32 = 14;
 
-    /// The IP ECN field that they ask for.
+    /// The IP ECN field of the segment.
     #[inline]
     pub const fn ecn(self) -> Ecn {
         match (self.has(Self::ECT), self.has(Self::ECT1)) {
@@ -160,14 +160,14 @@ impl Flags {
         Self(self.0 | other.0)
     }
 
-    /// A counter modulo 8 as RFC 9768 writes it.
+    /// A counter modulo 8 in the bits of RFC 9768.
     pub(crate) const fn of_ace(counter: u8) -> Self {
         let counter = counter as u16;
         let (ae, cwr, ece) = ((counter >> 2) & 1, (counter >> 1) & 1, counter & 1);
         Self((ae * Self::AE.0) | (cwr * Self::CWR.0) | (ece * Self::ECE.0))
     }
 
-    /// That counter.
+    /// The counter in the bits of RFC 9768.
     pub(crate) const fn ace(self) -> u8 {
         (self.has(Self::AE) as u8) << 2
             | (self.has(Self::CWR) as u8) << 1
@@ -194,7 +194,4 @@ impl BitOrAssign for Flags {
     }
 }
 
-const _: () = assert!(
-    size_of::<Segment>() == 48,
-    "a packet is to fit a cache line"
-);
+const _: () = assert!(size_of::<Segment>() == 48, "a packet must fit a cache line");

@@ -1,4 +1,4 @@
-//! Accurate ECN from end to end: who agrees on it, and that every mark is heard.
+//! Accurate ECN end to end: negotiation, and that every mark is counted.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -21,8 +21,8 @@ fn params(cc: CcKind) -> SenderParams {
     }
 }
 
-/// What the sender of `client` sends first to the listener that one of `server` would need, and
-/// the SYN-ACK between, when the SYN arrives so.
+/// The SYN of `client`, the SYN-ACK of `server` if the SYN arrives with or without a mark, and the
+/// acknowledgement.
 fn handshake(client: SenderParams, server: Receiver, ce: bool) -> (Segment, Segment, Segment) {
     let (mut client, mut server) = (Sender::new(&client, Ticks::default()), server);
     let mut out = Vec::new();
@@ -41,14 +41,14 @@ fn ace(seg: &Segment) -> [bool; 3] {
 }
 
 #[test]
-fn two_ends_that_count_agree_and_tell_how_the_syn_arrived() {
+fn two_ends_that_count_agree_and_report_how_the_syn_arrived() {
     let listener = || Receiver::answering(&prague(), Ticks::default());
     let (syn, syn_ack, data) = handshake(prague(), listener(), false);
     assert_eq!(ace(&syn), [true; 3]);
     // The SYN was ECT(1).
     assert_eq!(ace(&syn_ack), [false, true, true]);
     assert!(data.flags.has(Flags::ECT) && data.flags.has(Flags::ECT1));
-    // The counter of what came back stands at 5.
+    // The client's own counter is at 5.
     assert_eq!(ace(&data), [true, false, true]);
     let (_, syn_ack, _) = handshake(prague(), listener(), true);
     assert_eq!(ace(&syn_ack), [true, true, false]);
@@ -66,7 +66,7 @@ fn a_peer_that_does_not_count_gets_no_ect1() {
         assert!(!data.flags.has(Flags::ECT), "{data:?}");
         assert_eq!(ace(&data), [false; 3]);
     }
-    // And one that counts takes what others offer.
+    // A server that counts accepts what others offer.
     let listener = Receiver::answering(&prague(), Ticks::default());
     let classic = SenderParams {
         ecn: true,
@@ -91,11 +91,11 @@ fn counting_is_agreed_on_for_any_control_and_given_up_with_a_peer_that_cannot() 
         let ours = accurate(cc);
         let (syn, syn_ack, data) = handshake(ours, listener(ours), false);
         assert_eq!(ace(&syn), [true; 3]);
-        // The SYN was not ECN-capable (RFC 3168 §6.1.1), its answer says so.
+        // The SYN was not ECN-capable (RFC 3168 §6.1.1), and the SYN-ACK reports it.
         assert_eq!(ace(&syn_ack), [false, true, false], "{cc}");
         assert!(data.flags.has(Flags::ECT) && !data.flags.has(Flags::ECT1));
         assert_eq!(ace(&data), [true, false, true]);
-        // A server of RFC 3168 answers ECE alone: so does the client from then on.
+        // A server of RFC 3168 answers with ECE alone: the client then uses classic ECN.
         let (_, syn_ack, data) = handshake(ours, Receiver::new(Ticks::default(), true), false);
         assert_eq!(ace(&syn_ack), [false, false, true]);
         assert!(data.flags.has(Flags::ECT), "{cc}");
@@ -104,7 +104,7 @@ fn counting_is_agreed_on_for_any_control_and_given_up_with_a_peer_that_cannot() 
         let (_, syn_ack, data) = handshake(ours, Receiver::new(Ticks::default(), false), false);
         assert_eq!(ace(&syn_ack), [false; 3]);
         assert!(!data.flags.has(Flags::ECT), "{cc}");
-        // And a server that counts tells a client of RFC 3168 what that knows.
+        // A server that counts uses classic ECN with a client of RFC 3168.
         let classic = SenderParams {
             ecn: true,
             ..params(cc)
@@ -115,7 +115,7 @@ fn counting_is_agreed_on_for_any_control_and_given_up_with_a_peer_that_cannot() 
 }
 
 #[test]
-fn an_acknowledgement_that_copies_what_it_does_not_know_agrees_to_nothing() {
+fn a_syn_ack_with_copied_bits_negotiates_nothing() {
     let mut client = Sender::new(&accurate(CcKind::Cubic), Ticks::default());
     let mut out = Vec::new();
     client.write(Instant::ZERO, 1 << 20, &mut out);
@@ -131,18 +131,18 @@ fn an_acknowledgement_that_copies_what_it_does_not_know_agrees_to_nothing() {
 }
 
 #[test]
-fn every_mark_is_heard() {
-    every_mark_is_heard_by(prague());
+fn every_mark_is_counted() {
+    every_mark_is_counted_for(prague());
 }
 
 #[test]
-fn controls_that_could_do_without_hear_every_mark_too() {
+fn every_mark_is_counted_for_controls_that_do_not_require_it() {
     for cc in [CcKind::Cubic, CcKind::Dctcp, CcKind::Reno, CcKind::Bbr3] {
-        every_mark_is_heard_by(accurate(cc));
+        every_mark_is_counted_for(accurate(cc));
     }
 }
 
-fn every_mark_is_heard_by(params: SenderParams) {
+fn every_mark_is_counted_for(params: SenderParams) {
     let (mut marked, mut surplus) = (0, 0);
     for seed in 0..120 {
         let part = |of: &[u64]| of[usize::try_from(seed).unwrap() % of.len()];
@@ -163,7 +163,7 @@ fn every_mark_is_heard_by(params: SenderParams) {
         .run();
         assert_eq!(end.state, State::Done, "{}", params.cc);
         let (arrived, heard) = (end.counters.marked, end.counters.marks_heard);
-        // Where three SACK blocks leave no room for the option, eights may be feared that were none.
+        // Where three SACK blocks leave no room for the option, marks may be assumed that were none, in multiples of 8.
         let lossy = room < 1_000;
         assert!(
             heard == arrived || lossy && heard > arrived,

@@ -1,4 +1,4 @@
-//! DCTCP from end to end: marks told packet by packet, and what they cost.
+//! DCTCP end to end: how marks are reported, and how the window responds.
 
 use sojourn_net::{Duration, Instant};
 use sojourn_transport::{
@@ -37,7 +37,7 @@ impl Rounds {
         rounds
     }
 
-    /// What was sent arrives, marked where `marked` says so, and so do the ACKs, in one burst each.
+    /// All segments sent arrive in one burst, marked according to `marked`, then all ACKs in one burst.
     /// Returns the ACKs.
     fn round(&mut self, marked: impl Fn(usize) -> bool) -> Vec<Segment> {
         let mut acks = Vec::new();
@@ -59,7 +59,7 @@ impl Rounds {
 }
 
 #[test]
-fn the_receiver_tells_of_each_change() {
+fn the_receiver_reports_each_change() {
     let ticks = Ticks::default();
     let mut receiver = Receiver::answering(&params(), ticks);
     let mut out = Vec::new();
@@ -82,7 +82,7 @@ fn the_receiver_tells_of_each_change() {
         let told = out.iter().map(|a| (a.ack, a.flags.has(Flags::ECE)));
         told.collect::<Vec<_>>()
     };
-    // Until its quick ACKs are used up each segment is acknowledged at once, and then pairs are;
+    // Until its quick ACKs are used up each segment is acknowledged immediately, then pairs are;
     // where a pair begins depends on the growth of the window.
     let mut seq = 0;
     while !answers(seq, false).is_empty() {
@@ -90,7 +90,7 @@ fn the_receiver_tells_of_each_change() {
     }
     // `seq` waits for its ACK. The next is marked: what came before is acknowledged first.
     assert_eq!(answers(seq + 1, true), [(seq + 1, false), (seq + 2, true)]);
-    // As long as nothing changes marks do not hurry ACKs, beyond those of a growing window.
+    // Marks without a change cause no immediate ACKs, other than those of a growing window.
     let mut next = seq + 2;
     while !answers(next, true).is_empty() {
         next += 1;
@@ -102,19 +102,19 @@ fn the_receiver_tells_of_each_change() {
 }
 
 #[test]
-fn a_window_marked_in_part_gives_in_proportion() {
+fn the_reduction_is_proportional_to_the_fraction_marked() {
     let mut rounds = Rounds::new();
     for _ in 0..3 {
         rounds.round(|_| false);
     }
-    // The first mark finds alpha near 1, as it is at the start: nearly half is given.
+    // The first mark finds alpha near 1, as it is at the start: the window is nearly halved.
     let before = rounds.sender.cwnd();
     rounds.round(|n| n == 0);
     rounds.round(|_| false);
     let first = f64::from(rounds.sender.ssthresh().unwrap()) / f64::from(before);
     assert!((0.5..0.75).contains(&first), "{first}");
     // Eighty clean windows later alpha is 0, and grows by a thirty-second for each window of which
-    // half is marked; half of it is given.
+    // half is marked; the window gives up half of alpha.
     for _ in 0..80 {
         rounds.round(|_| false);
     }

@@ -1,4 +1,4 @@
-//! What several losses in a row cost a window: once an episode.
+//! Several time-outs in a row reduce the threshold once per episode.
 
 mod path;
 
@@ -6,8 +6,8 @@ use path::Path;
 use sojourn_net::{Duration, Rate};
 use sojourn_transport::CcKind;
 
-/// The threshold after each time-out of a connection all of whose segments are lost from the 400th
-/// on, until it has had so many.
+/// The threshold after each of `timeouts` time-outs of a connection whose segments are all lost from
+/// the 400th on.
 fn thresholds(cc: CcKind, timeouts: u32) -> Vec<u32> {
     let mut path = Path::new(cc, Duration::from_millis(50), Rate::mbit(1_000));
     let mut loss = |n| n >= 400;

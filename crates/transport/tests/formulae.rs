@@ -1,4 +1,4 @@
-//! Whole connections against the formulae that their congestion controls are known by.
+//! Connections against the response functions of their congestion controls.
 //!
 //! `make formulae` prints the numbers of `docs/tcp.md`.
 
@@ -18,13 +18,13 @@ fn float(n: u64) -> f64 {
 /// How segments are lost.
 #[derive(Clone, Copy, Debug)]
 enum Losses {
-    /// Each with the same chance.
+    /// Each with the same probability.
     Random,
-    /// One in so many.
+    /// One in `every`, periodically.
     Regular,
 }
 
-/// Segments a round trip that a connection delivers while one in `every` is lost, over `episodes`
+/// Segments per round trip that a connection delivers while one in `every` is lost, over `episodes`
 /// losses.
 fn window(cc: CcKind, losses: Losses, every: u64, episodes: u64) -> f64 {
     let mut path = Path::new(cc, RTT, Rate::mbit(10_000));
@@ -33,7 +33,7 @@ fn window(cc: CcKind, losses: Losses, every: u64, episodes: u64) -> f64 {
         Losses::Random => rng.below(every) == 0,
         Losses::Regular => n % every == every - 1,
     };
-    // The first tenth is where slow start is forgotten.
+    // The first tenth still depends on slow start.
     let warm_up = every * episodes / 10;
     while path.offered() < warm_up {
         path.step(&mut loss);
@@ -47,7 +47,7 @@ fn window(cc: CcKind, losses: Losses, every: u64, episodes: u64) -> f64 {
     float(segments) / trips
 }
 
-/// Prints what was measured beside its formula; the share.
+/// Prints the measured value and that of the formula; returns their ratio.
 fn compare(what: &str, every: u64, measured: f64, formula: f64) -> f64 {
     let share = measured / formula;
     println!(
@@ -73,7 +73,7 @@ fn reno_follows_the_line_of_mathis() {
 
 #[test]
 fn cubic_and_highspeed_follow_their_response_functions() {
-    // Of the models, which hold what the formulae leave out: 5 %, set when the shares had been seen.
+    // 5 % of the models, which include what the formulae omit; set after the ratios were seen.
     let near = |share: f64| (share - 1.0).abs() < 0.05;
     for (every, episodes) in [(10_000, 500), (100_000, 200)] {
         // RFC 9438 §5.2 with the decrease of 0.7.
@@ -139,8 +139,8 @@ fn cubic_follows_its_curve_after_a_single_loss() {
             let cube = (t - k).powi(3);
             products += cube * (w - w_max);
             squares += cube * cube;
-            // Somewhere between the curve and where it is a round trip later, which is what each
-            // acknowledgement aims at.
+            // Between the curve and its value a round trip later, the target of each
+            // acknowledgement.
             let late = curve(t) - w;
             let early = w - curve(t + RTT.as_secs_f64());
             worst = f64::max(worst, f64::max(late, early) / w);

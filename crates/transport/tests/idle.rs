@@ -1,4 +1,4 @@
-//! What becomes of the window in a pause of a connection.
+//! The congestion window after an idle period.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -7,7 +7,8 @@ mod middlebox;
 use middlebox::{Lab, Rule, Scenario, What};
 use sojourn_transport::{AfterIdle, CcKind, Sender};
 
-/// 200 segments, a pause until 3 s, 200 more; how many of these leave at once, and the sender then.
+/// 200 segments, a pause until 3 s, 200 more. Returns how many of these are sent immediately, and the
+/// sender at that time.
 fn resumed(after_idle: AfterIdle, rules: &'static [Rule]) -> (usize, Sender) {
     let mut scenario = Scenario::new("idle", &[(0, 289_600), (3_000, 289_600)], rules);
     scenario.cc = CcKind::Reno;
@@ -27,7 +28,7 @@ fn a_window_decays_restarts_or_stays() {
     // Eight time-outs of 0.3 s have passed.
     assert_eq!((decayed.0, restarted.0), (10, 10));
     assert!(kept.0 >= 100, "{}", kept.0);
-    // The end of the first transfer, which does not fill the window, no longer lets it grow.
+    // The end of the first transfer does not fill the window, which then does not grow.
     assert!((180..=kept.0).contains(&validated.0), "{}", validated.0);
     // Nothing was lost: there is no threshold to slow start.
     for (_, client) in [decayed, restarted, kept, validated] {
@@ -58,7 +59,7 @@ fn no_pause_lowers_the_threshold() {
     }
 }
 
-/// 200 segments, a pause, 20 more of which one may be lost; the sender after each.
+/// 200 segments, a pause, 20 more of which one may be lost. Returns the sender after each.
 fn short_resumption(after_idle: AfterIdle, pause: u64, rules: &'static [Rule]) -> (Sender, Sender) {
     let run = |seconds| {
         let writes: &'static [(u64, u64)] = match pause {
@@ -77,7 +78,7 @@ fn short_resumption(after_idle: AfterIdle, pause: u64, rules: &'static [Rule]) -
 }
 
 #[test]
-fn a_window_that_is_not_believed_gives_what_was_used() {
+fn an_unvalidated_window_is_reduced_to_what_was_used() {
     // Segment 210 is the eleventh after the pause.
     let loss = &[Rule::Drop {
         from: 210,
@@ -93,7 +94,7 @@ fn a_window_that_is_not_believed_gives_what_was_used() {
 }
 
 #[test]
-fn a_window_that_is_not_believed_neither_grows_nor_lasts() {
+fn an_unvalidated_window_neither_grows_nor_lasts() {
     let (before, after) = short_resumption(AfterIdle::Validate, 3, &[]);
     assert_eq!(after.cwnd(), before.cwnd());
     // 400 s hold one period of five minutes.

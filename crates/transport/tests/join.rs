@@ -1,4 +1,4 @@
-//! Ends that send and receive: the half that made no handshake.
+//! Two-way connections: the half that takes no part in the handshake.
 
 use sojourn_net::Instant;
 use sojourn_transport::{CcKind, Flags, Handshake, Segment, Sender, SenderParams, Ticks};
@@ -20,7 +20,7 @@ fn every_control_begins_with_the_initial_window() {
         sender.join(Instant::from_millis(40), &handshake);
         sender.write(Instant::from_millis(40), 1 << 20, &mut out);
         assert_eq!((out.len(), sender.cwnd()), (10, 10), "{cc}");
-        // The first acknowledgement lets it grow, or go on.
+        // The first acknowledgement lets it grow, or continue.
         let unmarked = if cc.needs_accurate_ecn() {
             Flags::AE | Flags::ECE
         } else {

@@ -1,4 +1,4 @@
-//! What a sender does about marks, where that is not what the kernel does.
+//! Responses to CE marks that differ from the kernel.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -47,7 +47,7 @@ fn a_later_mark_is_ignored_or_reduces_to_four_fifths() {
     assert!(echoes < 80, "{echoes}");
     let (_, client) = run(OnCe::EndSlowStart, both);
     let reduced = client.ssthresh().unwrap();
-    // The window had grown by a segment a round for a few rounds.
+    // The window had grown by one segment per round for a few rounds.
     let gentle = unmoved * 4 / 5..=(unmoved + 4) * 4 / 5;
     assert!(gentle.contains(&reduced), "{reduced}, not {gentle:?}");
 }

@@ -1,4 +1,4 @@
-//! What the kernel did, packet by packet, is what the model does.
+//! The model does what the kernel did, packet by packet.
 //!
 //! Each test replays a scenario of `micro/` (see its README): one connection through a scripted
 //! middlebox that delays, drops, holds or marks chosen segments. Every frame of the kernel's log

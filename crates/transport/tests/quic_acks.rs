@@ -1,12 +1,12 @@
-//! What marks and acknowledgements over QUIC tell, and what a pause does not.
+//! Marks, acknowledgements and pauses of QUIC connections.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::VecDeque;
 
 use sojourn_net::{Duration, Ecn, Instant};
-use sojourn_transport::quic::{Datagram, Endpoint, Params, Role};
 use sojourn_transport::CcKind;
+use sojourn_transport::quic::{Datagram, Endpoint, Params, Role};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 const CLIENT: usize = 0;

@@ -1,4 +1,4 @@
-//! QUIC across networks that lose, delay, reorder, duplicate and mark, and fall silent.
+//! QUIC across networks that lose, delay, reorder, duplicate, mark and black out.
 
 mod quic_path;
 

@@ -1,4 +1,4 @@
-//! Flow control of QUIC: how much may be sent before it is read (RFC 9000 §4).
+//! Flow control of QUIC (RFC 9000 §4).
 
 mod quic_path;
 

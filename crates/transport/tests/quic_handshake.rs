@@ -1,4 +1,4 @@
-//! How a QUIC connection gets under way, packet by packet.
+//! The QUIC handshake, packet by packet.
 
 mod quic_path;
 

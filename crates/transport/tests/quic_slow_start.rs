@@ -1,4 +1,4 @@
-//! How slow start ends over QUIC, besides by congestion.
+//! Slow-start exit heuristics over QUIC.
 
 mod quic_path;
 

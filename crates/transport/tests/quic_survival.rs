@@ -1,4 +1,4 @@
-//! Every congestion control over QUIC, over the networks at which stacks break.
+//! Every congestion control over QUIC on networks that break implementations.
 //!
 //! A transfer that stalls does not end, or ends with the idle time-out, and is found here.
 

@@ -1,7 +1,7 @@
-//! Every congestion control over the networks at which stacks break.
+//! Every congestion control over TCP on networks that break implementations.
 //!
-//! The network holds each acknowledgement against what arrived, each byte against its order, and the
-//! sender's silences against its time-out.
+//! The network checks each acknowledgement against what arrived, each byte against its order, and the
+//! sender's pauses against its time-out.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -26,7 +26,7 @@ const PLAIN: Network = Network {
     bottleneck: None,
 };
 
-/// So many segments of each control over `network`, with and without pacing.
+/// Transfers of `segments` segments with each control over `network`, with and without pacing.
 fn transfers(network: Network, segments: u64) -> impl Iterator<Item = (Transfer, End)> {
     let runs = CcKind::ALL
         .into_iter()
@@ -71,8 +71,8 @@ fn half_of_all_packets_lost() {
         ..PLAIN
     };
     let (mut done, mut all) = (0, 0);
-    // A time-out is answered with a chance of a quarter, so one in a hundred series of sixteen is
-    // not, and more than some dozens of segments seldom get through.
+    // A retransmission is answered with a probability of 1/4, so one in a hundred series of sixteen is
+    // not, and more than some dozens of segments are rarely delivered.
     for (transfer, end) in transfers(network, 20) {
         all += 1;
         match end.state {
@@ -116,7 +116,7 @@ fn every_packet_is_marked() {
 
 #[test]
 fn a_window_that_closes_for_ten_seconds_is_asked_for_until_it_opens() {
-    // Questions double their distance, and so does each lost answer the wait for the next.
+    // The interval of window probes doubles, so each lost answer doubles the wait for the next.
     for (ack_loss, seconds) in [(0, 25), (300, 200)] {
         let network = Network {
             ack_loss,

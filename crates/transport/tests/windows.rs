@@ -1,4 +1,4 @@
-//! Where slow start ends, and in what bursts a connection sends, as measured on the kernel.
+//! Slow-start exit and burst sizes, as measured on the kernel.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -8,10 +8,10 @@ use middlebox::{Lab, Scenario, What};
 use sojourn_net::Duration;
 use sojourn_transport::CcKind;
 
-/// Data that outlasts every test here.
+/// More data than any test here sends.
 const ENDLESS: [(u64, u64); 1] = [(0, 1 << 40)];
 
-/// One flow over a long FIFO; packets depart as their service begins, the delay lies behind.
+/// One flow over a long FIFO; packets depart when their service begins, and the delay follows.
 const fn path(mbit: u64, rtt_ms: u64, seconds: u64) -> Scenario {
     let mut scenario = Scenario::new("steady", &ENDLESS, &[]);
     scenario.mbit = Some(mbit);
@@ -47,7 +47,7 @@ fn m13_hystart_leaves_slow_start_where_the_kernel_does() {
     }
 }
 
-/// Sizes of the groups that data leaves in, after slow start: a group ends at a pause of 0.3 ms.
+/// Sizes of bursts after slow start: a burst ends at a pause of 0.3 ms.
 fn groups(scenario: &Scenario) -> Vec<usize> {
     let (log, _) = Lab::run(scenario);
     let sent = log.iter().filter(|f| matches!(f.what, What::Data { .. }));
@@ -111,7 +111,7 @@ fn m18_bbr_asks_for_the_minimum_rtt_ten_seconds_after_the_handshake() {
         let data = log.iter().filter(|f| matches!(f.what, What::Data { .. }));
         data.filter(|f| (from..to).contains(&f.ms)).count()
     };
-    // 10 Mbit/s are 124 segments in 150 ms; 4 a round trip are 12.
+    // 10 Mbit/s are 124 segments in 150 ms; 4 per round trip are 12.
     assert!((100..140).contains(&sent(9_800.0, 9_950.0)));
     assert!(
         sent(10_120.0, 10_270.0) <= 16,
@@ -121,7 +121,7 @@ fn m18_bbr_asks_for_the_minimum_rtt_ten_seconds_after_the_handshake() {
     assert!((100..140).contains(&sent(10_450.0, 10_600.0)));
 }
 
-/// How long the second window, of 20 segments, takes to leave; in ms.
+/// How long it takes to send the second window, of 20 segments; in ms.
 fn second_window_takes(pacing: bool, cc: CcKind) -> f64 {
     let mut scenario = path(100, 100, 1);
     (scenario.pacing, scenario.cc) = (pacing, cc);
@@ -134,10 +134,10 @@ fn second_window_takes(pacing: bool, cc: CcKind) -> f64 {
 #[test]
 fn pacing_spreads_a_window_of_slow_start_over_half_a_round_trip() {
     for cc in [CcKind::Cubic, CcKind::Reno] {
-        // Unpaced it goes as the acknowledgements come, ten in 1.2 ms.
+        // Unpaced, segments follow the acknowledgements, ten in 1.2 ms.
         assert!(second_window_takes(false, cc) < 1.5, "{cc}");
         let paced = second_window_takes(true, cc);
-        // Two windows of 20 a round trip: nine gaps of 5 ms between ten pairs.
+        // Two windows of 20 per round trip: nine gaps of 5 ms between ten pairs.
         assert!((40.0..50.0).contains(&paced), "{cc}: {paced}");
     }
 }

@@ -1,7 +1,7 @@
-//! Congestion controls as fluids: a window, integrated over time, one segment lost in so many.
+//! Fluid models of congestion controls: a window integrated over time, with periodic losses.
 //!
-//! They hold what the formulae leave out, so that what a connection does beside its formula can be
-//! told from a fault: whole segments and where the window comes from (CUBIC), the kernel's rows (HSTCP).
+//! They include what the formulae omit, so that a deviation from a formula can be distinguished from a
+//! fault: whole segments and the direction of the window (CUBIC), the kernel's table (HSTCP).
 
 /// A loss is answered one round trip after the segment was sent.
 struct Losses {
@@ -75,7 +75,7 @@ pub(crate) fn cubic(every: f64, losses: u32, rtt: f64, first: f64) -> f64 {
 }
 
 /// HSTCP whose increase and decrease are those of the row of RFC 3649's table at or above the window,
-/// as Linux takes them, half of the increase a round trip.
+/// as Linux takes them, half of the increase per round trip.
 pub(crate) fn hstcp(every: f64, losses: u32) -> f64 {
     let decrease = |w: f64| 0.5 - 0.4 * (w / 38.0).ln() / (83_000.0_f64 / 38.0).ln();
     let increase = |w: f64| 0.078 * w.powf(0.8) * 2.0 * decrease(w) / (2.0 - decrease(w));

@@ -1,7 +1,7 @@
-//! One connection over a fast path of constant delay that loses what it is told to.
+//! One connection over a fast path of constant delay with scripted losses.
 //!
-//! Nothing overtakes, so two rings and four times take the place of an agenda: 10^8 packets pass
-//! in a minute.
+//! Without reordering, two ring buffers and four times replace an event queue: 10^8 packets pass in a
+//! minute.
 
 #![allow(dead_code, reason = "no test uses all of it")]
 
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use sojourn_net::{Bytes, Duration, Instant, Rate};
 use sojourn_transport::{Arrival, CcKind, Receiver, Segment, Sender, SenderParams, Ticks};
 
-/// Says whether a data segment is lost, given how many came before it, retransmissions included.
+/// Returns whether a data segment is lost, given how many came before it, retransmissions included.
 pub(crate) type Loss<'a> = &'a mut dyn FnMut(u64) -> bool;
 
 /// A connection and its path.
@@ -60,7 +60,7 @@ impl Path {
         self.offered
     }
 
-    /// The next event; says whether it was an acknowledgement.
+    /// Processes the next event; returns whether it was an acknowledgement.
     pub(crate) fn step(&mut self, loss: Loss<'_>) -> bool {
         let data = self.data.front().map(|&(at, _)| at);
         let ack = self.acks.front().map(|&(at, _)| at);

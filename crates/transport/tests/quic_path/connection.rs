@@ -1,4 +1,4 @@
-//! A connection of two of our ends over a scripted path, and its log.
+//! A QUIC connection of two endpoints over a scripted path, and its log.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

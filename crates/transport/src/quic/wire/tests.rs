@@ -1,3 +1,5 @@
+//! Tests of the encoding of datagrams.
+
 use super::*;
 use sojourn_net::Rng;
 

@@ -1,5 +1,6 @@
 //! The segments in flight and their states (RFC 6675, RFC 8985).
 
+mod loss_marking;
 mod losses;
 
 use std::collections::VecDeque;
@@ -8,7 +9,7 @@ use sojourn_net::Instant;
 
 use crate::ranges::RangeSet;
 use crate::segment::Flags;
-pub(crate) use losses::Delivered;
+
 use losses::Losses;
 
 /// The peer has selectively acknowledged it.
@@ -47,6 +48,10 @@ impl Sent {
         self.flags & flags != 0
     }
 }
+
+/// The most recently sent segment known to be delivered: its last transmission, and the segment
+/// after it.
+pub(crate) type Delivered = (Instant, u32);
 
 /// The segments in flight, in sequence order, and how many are in which state.
 ///
