@@ -162,15 +162,15 @@ fn every_mark_is_counted_for(params: SenderParams) {
         })
         .run();
         assert_eq!(end.state, State::Done, "{}", params.cc);
-        let (arrived, heard) = (end.counters.marked, end.counters.marks_heard);
+        let (arrived, reported) = (end.counters.marked, end.counters.marks_reported);
         // Where three SACK blocks leave no room for the option, marks may be assumed that were none, in multiples of 8.
         let lossy = room < 1_000;
         assert!(
-            heard == arrived || lossy && heard > arrived,
+            reported == arrived || lossy && reported > arrived,
             "{network:?} {end:?}"
         );
         marked += arrived;
-        surplus += heard - arrived;
+        surplus += reported - arrived;
     }
     println!("{}: {surplus} too many of {marked}", params.cc);
     assert!(marked > 10_000, "only {marked}");

@@ -11,7 +11,7 @@ use sojourn_transport::{
     Ticks,
 };
 
-/// A transfer drawn from everything at once, over a network that loses up to `most` of a thousand.
+/// A random transfer over a random network that loses up to `most` packets in a thousand.
 fn drawn(seed: u64, most: u64) -> Transfer {
     let mut rng = Rng::new(seed).fork("transfer");
     let mut pick =
@@ -103,7 +103,7 @@ fn half_of_everything_lost_is_survived_or_given_up_as_linux_does() {
         let end = run(&transfer);
         match end.state {
             State::Done => done += 1,
-            // Seven SYNs or sixteen time-outs unanswered: a chance of 0.13 and 0.01 at worst.
+            // Seven SYNs or sixteen time-outs unanswered: a probability of 0.13 and 0.01 at worst.
             State::Aborted => assert!(end.counters.timeouts >= 6, "{transfer:#?}\n{end:?}"),
             state => panic!("{state:?}: {transfer:#?}"),
         }
@@ -163,7 +163,7 @@ fn lost_retransmissions_are_seldom_left_to_the_time_out() {
 
 #[test]
 fn a_lost_end_of_the_handshake_is_repeated_for_a_late_writer() {
-    // The receiver repeats its SYN-ACK for a minute, then forgets a connection nobody confirmed.
+    // The receiver repeats its SYN-ACK for a minute, then drops the unconfirmed connection.
     let (mut out, ticks) = (Vec::new(), Ticks::default());
     let mut client = Sender::new(&SenderParams::default(), ticks);
     let mut server = Receiver::new(ticks, false);
@@ -187,7 +187,7 @@ fn a_lost_end_of_the_handshake_is_repeated_for_a_late_writer() {
 
 #[test]
 fn a_queue_of_an_hour_overflows_nothing() {
-    // 2 kbit/s: six seconds a segment, and room for 700 of them.
+    // 2 kbit/s: six seconds per segment, and room for 700 of them.
     let rate = Rate::from_bits_per_sec(2_000).unwrap();
     let end = run(&Transfer {
         seed: 1,
@@ -207,7 +207,7 @@ fn a_queue_of_an_hour_overflows_nothing() {
 
 #[test]
 fn an_overtaken_copy_does_not_turn_back_the_echo() {
-    // An echo older than a retransmission would tell the sender that the original had arrived.
+    // An echo older than a retransmission would mean that the original had arrived.
     let (mut out, ticks) = (Vec::new(), Ticks::default());
     let mut server = Receiver::new(ticks, false);
     let arrive = |seg: Segment, server: &mut Receiver, out: &mut Vec<Segment>| {

@@ -79,8 +79,8 @@ fn the_receiver_reports_each_change() {
         };
         let now = Instant::from_millis(100 + u64::from(seq));
         receiver.on_segment(now, &seg, Arrival { ce, more: false }, &mut out);
-        let told = out.iter().map(|a| (a.ack, a.flags.has(Flags::ECE)));
-        told.collect::<Vec<_>>()
+        let reported = out.iter().map(|a| (a.ack, a.flags.has(Flags::ECE)));
+        reported.collect::<Vec<_>>()
     };
     // Until its quick ACKs are used up each segment is acknowledged immediately, then pairs are;
     // where a pair begins depends on the growth of the window.

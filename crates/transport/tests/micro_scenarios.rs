@@ -5,8 +5,7 @@
 //! must be sent by the model too, in the same order, at the same time, with the same sequence or
 //! acknowledgement number, PSH flag and SACK blocks.
 //!
-//! The phase of the kernel's timer wheel against the connection is whatever it was, and is given
-//! for each run.
+//! The phase of the kernel's timer wheel relative to the connection is given for each run.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -18,8 +17,8 @@ use middlebox::{Frame, Lab, Rule, Scenario, What};
 use sojourn_net::Duration;
 use sojourn_transport::{CcKind, MSS};
 
-/// Segments after which the kernel's send buffer has cut a unit in two, which the model's never
-/// does: the units from there on, and so the pushes, are others.
+/// Segments after which the kernel's send buffer has cut a burst in two, which the model's never
+/// does: the bursts from there on, and so the pushes, differ.
 const CUT: u64 = 44;
 
 impl What {
@@ -58,7 +57,7 @@ fn kernel(scenario: &Scenario) -> Vec<Frame> {
             if flags.contains('S') {
                 What::Syn
             } else if len == 0 && (!flags.contains('F') || !scenario.close) {
-                // Not data; or the FIN of a client that was told to end when the log did.
+                // Not data; or the FIN of a client that closes when the log ends.
                 continue;
             } else {
                 // Segments are numbered by whole ones; the stream is contiguous at first sight.
@@ -115,12 +114,12 @@ fn sack(block: &str) -> (u64, u64) {
     (bytes(parts.0), bytes(parts.1))
 }
 
-/// A microsecond here and there while the kernel works: a tenth of a millisecond a round trip.
+/// A microsecond here and there while the kernel works: a tenth of a millisecond per round trip.
 fn tolerance_ms(ms: f64) -> f64 {
     0.4 + ms / 1_000.0
 }
 
-/// Both logs, frame by frame, each end for itself.
+/// Compares both logs, frame by frame, for each end separately.
 fn check(scenario: &Scenario) {
     let ((ours, _), theirs) = (Lab::run(scenario), kernel(scenario));
     let is_client = |f: &&Frame| matches!(f.what, What::Syn | What::Data { .. });
@@ -374,8 +373,8 @@ fn m18_bbr() {
     check(&Scenario {
         mbit: Some(10),
         cc: CcKind::Bbr,
-        // Then the window of STARTUP is full, and a segment waits for company there; an ACK before
-        // that one goes singly there and in a pair here.
+        // Then the window of STARTUP is full, and the kernel defers a segment; an ACK before
+        // that one is sent alone there and in a pair here.
         frames: (210, 131),
         one_way: Duration::from_micros(25_050),
         ..Scenario::new("bbr", &[(0, 20_000_000)], &[])

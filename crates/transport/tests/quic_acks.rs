@@ -54,7 +54,7 @@ impl Pair {
             .extend(out.into_iter().map(|datagram| (at, 1 - from, datagram)));
     }
 
-    /// What `from` sends at once of `bytes` on a stream of its own.
+    /// What `from` sends immediately of `bytes` on its own stream.
     fn write(&mut self, from: usize, bytes: u64) -> Vec<Datagram> {
         let (mut out, id) = (Vec::new(), u16::try_from(from).unwrap());
         self.ends[from].write(self.now, id, bytes, false, &mut out);
@@ -67,7 +67,7 @@ impl Pair {
         out
     }
 
-    /// Lets so much time pass.
+    /// Lets the given time pass.
     fn run(&mut self, time: Duration) {
         let until = self.now + time;
         loop {
@@ -107,11 +107,11 @@ impl Pair {
 }
 
 #[test]
-fn an_acknowledgement_whose_largest_packet_asked_for_none_tells_a_round_trip_and_a_mark() {
+fn an_acknowledgement_whose_largest_packet_is_not_eliciting_has_an_rtt_sample_and_a_mark() {
     let mut pair = Pair::of(CcKind::Reno);
     let (samples, window) = pair.client();
     let question = pair.write(CLIENT, 100);
-    // The client acknowledges two packets in one that asks for nothing.
+    // The client acknowledges two packets in one that is not ack-eliciting.
     let two = pair.write(SERVER, 2_000);
     assert_eq!((question.len(), two.len()), (1, 2));
     assert!(pair.deliver(CLIENT, &two[0], false).is_empty());
@@ -125,7 +125,7 @@ fn an_acknowledgement_whose_largest_packet_asked_for_none_tells_a_round_trip_and
 }
 
 #[test]
-fn a_mark_told_with_an_overtaken_packet_is_answered_and_its_round_trip_is_none() {
+fn a_mark_reported_with_an_overtaken_packet_is_answered_without_an_rtt_sample() {
     let mut pair = Pair::of(CcKind::Reno);
     let (_, window) = pair.client();
     let two = pair.write(CLIENT, 2_000);
@@ -145,7 +145,7 @@ fn a_mark_told_with_an_overtaken_packet_is_answered_and_its_round_trip_is_none()
 }
 
 #[test]
-fn datagrams_of_the_handshake_ask_for_no_marks_for_none_are_told() {
+fn handshake_datagrams_are_not_ecn_capable() {
     for cc in [CcKind::Reno, CcKind::Prague] {
         let mut pair = Pair::of(cc);
         let out = pair.write(SERVER, 2_000);
@@ -158,7 +158,7 @@ fn datagrams_of_the_handshake_ask_for_no_marks_for_none_are_told() {
 }
 
 #[test]
-fn the_curve_of_cubic_stands_still_in_a_pause() {
+fn the_curve_of_cubic_does_not_advance_in_a_pause() {
     let window_after = |pause| {
         let mut pair = Pair::of(CcKind::Cubic);
         pair.mark = true;

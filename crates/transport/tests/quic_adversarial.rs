@@ -81,7 +81,7 @@ fn every_byte_arrives_once_whatever_the_network_does() {
                 data: [24 << 20, 100_000, 3_000][usize::try_from(draw(3)).unwrap()],
                 stream_data: [16 << 20, 20_000, 500][usize::try_from(draw(3)).unwrap()],
             },
-            // Whatever stalls is given up all the same, and found below.
+            // A stall ends here too, and is found below.
             idle_timeout: Duration::from_secs(36_000),
             seed: 0,
         };
@@ -169,13 +169,14 @@ fn bbr_fills_a_link_and_not_its_queue() {
 }
 
 #[test]
-fn a_receiver_that_falls_silent_is_given_up_after_the_idle_timeout() {
+fn a_receiver_that_stops_answering_is_given_up_after_the_idle_timeout() {
     let mut dark = Way::of_delay(MS(50));
     dark.dark = Some(Instant::from_millis(400)..Instant::from_millis(1_000_000_000));
     let connection = run(&Params::default(), FETCH, (dark, Way::of_delay(MS(50))), 1);
     assert_eq!(connection.server.state(), State::Aborted);
     assert!(connection.completed.is_none());
-    // The last that it heard was sent before 400 ms; what it first sent after that restarts the 30 s.
+    // Its last received datagram was sent before 400 ms; the first one it sends after that restarts the
+    // 30 s.
     let end = connection.now.as_nanos() / 1_000_000;
     assert!((30_350..=30_500).contains(&end), "{end}");
     let probes: Vec<_> = connection
@@ -237,7 +238,7 @@ fn bbr_keeps_its_window_down_until_a_loss_is_repaired_though_packets_overtake() 
     let mut way = Way::of_delay(MS(20));
     way.rate = Some(Rate::mbit(10));
     way.limit = 1_000;
-    // Two packets at most overtake: none is deemed lost for that.
+    // At most two packets overtake: none is declared lost for that.
     way.jitter = MS(2);
     way.drop.push(300..315);
     let params = Params {

@@ -44,7 +44,7 @@ fn a_sender_stops_at_the_limit_of_the_stream_or_of_the_connection() {
 }
 
 #[test]
-fn a_window_a_round_trip_is_what_a_small_limit_allows() {
+fn a_small_limit_allows_one_window_per_round_trip() {
     let seconds = |flow: Params| {
         let mut connection = open(&flow, 5_000_000, ways());
         connection.run(Duration::from_secs(600));
@@ -64,8 +64,8 @@ fn a_window_a_round_trip_is_what_a_small_limit_allows() {
 }
 
 #[test]
-fn a_lost_limit_is_told_again() {
-    // Whatever the client sends from 1 s to 1.3 s is lost, and with it limits.
+fn a_lost_limit_is_sent_again() {
+    // Everything the client sends from 1 s to 1.3 s is lost, limits included.
     let clean = {
         let mut connection = open(&params(1 << 30, 50_000), 2_000_000, ways());
         connection.run(Duration::from_secs(600));
@@ -76,7 +76,7 @@ fn a_lost_limit_is_told_again() {
     let mut connection = open(&params(1 << 30, 50_000), 2_000_000, (there, back));
     connection.run(Duration::from_secs(600));
     let took = connection.completed.unwrap().since(clean);
-    // The time in the dark, and a probe time-out or two.
+    // The outage, and a probe time-out or two.
     assert!(took > Duration::from_millis(200), "{took}");
     assert!(took < Duration::from_millis(1_300), "{took}");
 }
@@ -108,12 +108,12 @@ fn a_reader_that_pauses_for_minutes_finds_the_connection_alive() {
     connection.run(Duration::from_secs(399));
     let before = connection.client.delivered_bytes();
     assert!(before < 200_000, "{before}");
-    // Told again every ten seconds, of an idle time-out of thirty.
-    let told = connection
+    // Repeated every ten seconds, with an idle time-out of thirty.
+    let repeated = connection
         .log
         .iter()
         .filter(|e| e.to == To::Client && e.at > MS(10_000) && !e.data);
-    let gaps: Vec<_> = told.map(|e| e.at).collect();
+    let gaps: Vec<_> = repeated.map(|e| e.at).collect();
     let gaps: Vec<_> = gaps.windows(2).map(|w| w[1].since(w[0])).collect();
     assert!(gaps.len() >= 37, "{gaps:?}");
     assert!(

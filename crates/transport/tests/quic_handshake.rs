@@ -80,7 +80,7 @@ fn the_initial_window_is_ten_of_the_datagrams_that_a_handshake_has() {
     let first = sent(&connection, To::Server, 0);
     assert_eq!(first.len(), 10);
     assert!(first.iter().all(|e| e.payload == 1_200));
-    // From the confirmation on windows are as many large ones.
+    // From the confirmation on, the window is the same number of large ones.
     assert!(connection.log.iter().any(|e| e.payload == 1_472));
     assert!(connection.completed.is_some());
 }
@@ -132,7 +132,7 @@ fn early_data_that_is_lost_is_sent_again_once_that_is_known() {
     let (at, connection) = fetch(2..3);
     assert_eq!(at, AT(100) + Duration::from_micros(12_500) + MS(100));
     assert_eq!(connection.client.counters().resent, 1);
-    // All but the hello: nothing follows that could tell, so a probe time-out does, once the handshake is
+    // All but the hello: nothing follows that would reveal the loss, so a probe time-out does, once the handshake is
     // confirmed: from 0, 100 ms, 4 times 37.5 ms of variation, 25 ms of delay of acknowledgements.
     let (at, connection) = fetch(1..5);
     assert_eq!(connection.probes, [(AT(275), To::Client)]);
@@ -232,15 +232,16 @@ fn a_packet_is_sent_again_once_the_third_after_it_is_acknowledged() {
     let flight = to_client().find(|e| e.data).unwrap().at;
     let sent: Vec<_> = to_client().filter(|e| e.at == flight).collect();
     let lost = sent.iter().position(|e| !e.arrives).unwrap();
-    // Up to the third after it, which arrives 50 ms after it has left; so does what says so.
+    // Up to the third after it, which arrives 50 ms after it was sent; its acknowledgement takes 50 ms
+    // too.
     let before = sent[..=lost + 3].iter().filter(|e| e.arrives);
     let frames = before.map(|e| rate.serialise(Bytes(u64::from(e.payload) + 42)));
-    let told = frames.fold(flight + MS(100), |at, frame| at + frame);
+    let expected = frames.fold(flight + MS(100), |at, frame| at + frame);
     let again: Vec<_> = to_client()
         .filter(|e| e.at > flight)
         .map(|e| e.at)
         .collect();
-    assert_eq!(again, [told]);
+    assert_eq!(again, [expected]);
     assert_eq!(connection.server.counters().lost, 1);
 }
 

@@ -19,8 +19,8 @@ enum Event {
     Timer(To),
 }
 
-/// A client asks on each stream, the server answers each with as much as it is told. Returns when
-/// each answer was whole.
+/// A client sends a request on each stream, the server answers with the given sizes. Returns when
+/// each answer was complete.
 fn fetch(sizes: &[u64], initial_window: u32, to_client: Way) -> Vec<Instant> {
     let params = Params {
         initial_window,

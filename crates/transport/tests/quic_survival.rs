@@ -26,7 +26,7 @@ fn plain() -> Way {
     Way::of_delay(MS.times(20))
 }
 
-/// What a connection of each control is opened with, in several forms; more of them with each seed.
+/// Several configurations of each control, with several seeds.
 fn params() -> impl Iterator<Item = (u64, Params)> {
     let runs = CcKind::ALL
         .into_iter()
@@ -43,7 +43,7 @@ fn params() -> impl Iterator<Item = (u64, Params)> {
                 every: if seed == 3 { 10 } else { 2 },
                 ..AckPolicy::default()
             },
-            // What stalls is given up all the same, and found.
+            // A stall ends here too, and is found.
             idle_timeout: Duration::from_secs(36_000),
             seed,
             ..Params::default()
@@ -52,7 +52,7 @@ fn params() -> impl Iterator<Item = (u64, Params)> {
     })
 }
 
-/// Runs a transfer, whose bytes arrive once or which an end gives up.
+/// Runs a transfer; checks that each byte arrives once unless an end gives up.
 fn run(params: &Params, transfer: Transfer, ways: (Way, Way), seed: u64) -> Connection {
     let mut connection = Connection::open(params, transfer, Path::new(ways.0, ways.1, seed));
     finish(&mut connection, transfer, params);
@@ -98,7 +98,7 @@ fn half_of_all_packets_lost() {
             run(&params, transfer, ways(), seed).completed.is_some(),
             "{params:?}"
         );
-        // With the usual idle time-out some are given up, and told to be.
+        // With the usual idle time-out some are given up; their number is printed.
         let usual = Params {
             idle_timeout: Params::default().idle_timeout,
             ..params
@@ -188,7 +188,7 @@ fn a_client_that_dies_is_given_up_after_the_idle_time_out() {
         dark.dark = Some(Instant::from_millis(100)..Instant::MAX);
         let connection = run(&params, FETCH, (dark, plain()), seed);
         assert_eq!(connection.server.state(), State::Aborted, "{params:?}");
-        // From the last that came from the client, or what was first sent after it.
+        // From the client's last datagram, or the first one sent after it.
         let end = connection.now.as_nanos() / 1_000_000;
         assert!((30_050..30_300).contains(&end), "{end} ms: {params:?}");
         assert!(connection.server.counters().probe_timeouts >= 5);

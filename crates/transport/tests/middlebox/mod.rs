@@ -11,7 +11,7 @@ use sojourn_transport::{
     AfterIdle, Arrival, CcKind, Flags, OnCe, Receiver, Segment, Sender, SenderParams, Ticks,
 };
 
-/// A frame as both logs tell it.
+/// A frame in the form common to both logs.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Frame {
     pub ms: f64,
@@ -79,7 +79,8 @@ pub(crate) struct Scenario {
     /// Packets leave the shaper when their service begins, as from a token bucket.
     pub departs_early: bool,
     pub seconds: u64,
-    /// The client's tick counter when the connection began, in ms: where its timers are rounded.
+    /// The client's tick counter when the connection began, in ms: it determines how timers are
+    /// rounded.
     pub phase_ms: u64,
     /// How many frames of the client and of the server are compared; less than all where the
     /// README of `micro/` says what happens then.
@@ -143,7 +144,7 @@ pub(crate) struct Lab<'a> {
     pub log: Vec<Frame>,
 }
 
-/// 50 ms and what a hop cost the kernel.
+/// 50 ms and the cost of a hop in the kernel.
 pub(crate) const ONE_WAY: Duration = Duration::from_micros(50_052);
 
 impl<'a> Lab<'a> {

@@ -1,8 +1,8 @@
 //! A sender and a receiver across a network that loses, delays, reorders, duplicates and marks at
 //! random.
 //!
-//! The test keeps its own account of what reached the receiver, as a set of numbers, and holds
-//! every acknowledgement against it.
+//! The test records what reached the receiver, as a set of numbers, and checks every
+//! acknowledgement against it.
 
 #![allow(dead_code, reason = "no test uses all of it")]
 
@@ -14,7 +14,7 @@ use sojourn_transport::{
     Arrival, Flags, MSS, Receiver, Segment, Sender, SenderParams, State, Ticks,
 };
 
-/// What a network does, in parts of a thousand where it is a chance.
+/// The behaviour of a network; probabilities are in thousandths.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Network {
     pub data_loss: u64,
@@ -22,7 +22,7 @@ pub(crate) struct Network {
     pub duplication: u64,
     pub marking: u64,
     pub delay: Duration,
-    /// Each packet waits up to this longer, on its own: they overtake one another.
+    /// Each packet is delayed by up to this, independently, so that packets are reordered.
     pub jitter: Duration,
     /// The peer's window is closed in acknowledgements of this time, and it dies at this one.
     pub window_closed: Option<(Duration, Duration)>,
@@ -66,9 +66,9 @@ pub(crate) struct Counters {
     pub sack_blocks: u64,
     pub echoes: u64,
     pub overtaken: u64,
-    /// Marked segments that reached the receiver, and what the sender heard of them.
+    /// Marked segments that reached the receiver, and those reported to the sender.
     pub marked: u64,
-    pub marks_heard: u64,
+    pub marks_reported: u64,
 }
 
 pub(crate) struct World {
@@ -88,11 +88,11 @@ pub(crate) struct World {
     in_order_bytes: u64,
     highest: u32,
     link_free: Instant,
-    /// How far the sender has heard, and when it last did anything or heard.
+    /// The highest acknowledgement the sender received, and its last activity.
     acked: u32,
     last_activity: Instant,
-    /// How long it may be silent from then on: the longest time-out since it last heard of
-    /// progress, since one that has become shorter does not set the timer anew.
+    /// How long it may then be inactive: the longest time-out since its last progress, since a shorter
+    /// one does not restart the timer.
     may_wait: Duration,
     written: u64,
     counters: Counters,
@@ -154,7 +154,7 @@ impl World {
         }
         let sent = self.client.counters();
         self.counters.resent = sent.resent;
-        self.counters.marks_heard = sent.marked;
+        self.counters.marks_reported = sent.marked;
         self.counters.timeouts = u64::from(sent.timeouts.max(sent.syn_resent));
         End {
             state: self.client.state(),
@@ -177,13 +177,13 @@ impl World {
                 if dead.is_some_and(|at| now >= Instant::ZERO + at) {
                     return;
                 }
-                // A burst that is said to go on and does not would leave its end unread.
+                // If a burst is announced to continue and does not, its end is never read.
                 let next = self.agenda.peek();
                 let follows = next.is_some_and(|n| matches!(n.0.2, Event::ToServer(_)));
                 let more = follows && self.rng.below(4) == 0;
                 let before = self.server.received_segments();
                 self.server.on_segment(now, &seg, Arrival { ce, more }, out);
-                // A peer that gave up the handshake takes nothing.
+                // A peer that gave up the handshake accepts nothing.
                 if self.server.received_segments() > before {
                     self.note_arrival(&seg, ce);
                 }
@@ -230,7 +230,7 @@ impl World {
         }
     }
 
-    /// Keeps the account of what the receiver has.
+    /// Records what the receiver has.
     fn note_arrival(&mut self, seg: &Segment, ce: bool) {
         if seg.flags.has(Flags::SYN) || (seg.len == 0 && !seg.flags.has(Flags::FIN)) {
             return;
@@ -251,8 +251,8 @@ impl World {
         (self.acked as usize) < self.lengths.len() || sent < self.written
     }
 
-    /// A sender with something to do is silent for a time-out or a probe's wait at most, as long as
-    /// the wheel has it.
+    /// A sender with something to do is inactive for at most a time-out or the delay of a probe, as
+    /// rounded by the timer wheel.
     fn check_silence(&self) {
         let silent = self.now.saturating_since(self.last_activity);
         let stalled = self.client.state() == State::Established && silent > self.may_wait;
@@ -271,7 +271,7 @@ impl World {
         let longest = self.client.rto_ms().max(probe);
         let mut may_wait = Duration::from_millis(longest + longest / 8 + 10);
         if self.transfer.params.pacing {
-            // Two segments at 1.2 windows of one segment a round trip.
+            // Two segments at 1.2 windows of one segment per round trip.
             may_wait += srtt.times(2);
         }
         self.may_wait = self.may_wait.max(may_wait);

@@ -8,7 +8,7 @@ use sojourn_transport::quic::{Datagram, Endpoint, Params, Role, State};
 
 use super::{Path, To};
 
-/// Who sends what, once, on stream 0.
+/// A request and a response on stream 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transfer {
     /// Of the client, with the end of the stream.
@@ -171,7 +171,7 @@ impl Connection {
         self.agenda.push(Reverse((at, self.scheduled, event)));
     }
 
-    /// Puts on the path what the end that talks to `to` has sent.
+    /// Puts what was sent to `to` on the path.
     fn send(&mut self, to: To, out: &mut Vec<Datagram>) {
         for datagram in out.drain(..) {
             let (arrivals, ce) = self.path.carry(self.now, to, datagram.payload().into());

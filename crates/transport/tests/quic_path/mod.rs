@@ -10,28 +10,28 @@ use std::ops::Range;
 
 use sojourn_net::{Bytes, Duration, Instant, Rate, Rng};
 
-/// To whom a datagram goes.
+/// The destination of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum To {
     Server,
     Client,
 }
 
-/// One direction; chances are in parts of a thousand.
+/// One direction; probabilities are in thousandths.
 #[derive(Clone, Debug)]
 pub(crate) struct Way {
     pub rate: Option<Rate>,
     /// Packets that may wait or be sent, if there is a rate.
     pub limit: usize,
     pub delay: Duration,
-    /// Each packet waits up to this longer, on its own.
+    /// Each packet is delayed by up to this, independently.
     pub jitter: Duration,
     pub loss: u64,
     pub duplication: u64,
     pub marking: u64,
     /// Datagrams with these numbers, from 0, are lost.
     pub drop: Vec<Range<u32>>,
-    /// All are lost that are sent then.
+    /// All datagrams sent in this time are lost.
     pub dark: Option<Range<Instant>>,
 }
 
