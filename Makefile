@@ -14,7 +14,7 @@ PLAIN_ENGLISH := Makefile README.md CHANGELOG.md CONTRIBUTING.md GLOSSARY.md pap
 DIR ?= results/residential/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help generate new-queue setup demo cocoa test test-full golden golden-quick golden-update check fmt bench bench-peers parity formulae vectors fuzz report docs figures clean
+.PHONY: help generate new-queue setup demo cocoa test test-full golden golden-quick golden-update check fmt bench bench-peers parity formulae vectors fuzz report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -119,6 +119,9 @@ docs: setup ## Build the documentation site in target/site.
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --jobs auto \
 		--conf-dir docs --doctree-dir target/doctrees . target/site
 	@echo 'documentation: target/site/index.html'
+
+user-strings: ## List every text that a user may read, for a review of the language.
+	@$(PYTHON) tools/user_strings.py
 
 clean: ## Remove everything that was built; results stay.
 	cargo clean

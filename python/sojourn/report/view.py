@@ -1,0 +1,160 @@
+"""The numbers of a result as tables and reports show them, computed once."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from sojourn.report import formatting
+from sojourn.result import Result, app_metrics, flow_groups
+from sojourn.result.catalogue import Metric
+from sojourn.result.metrics import metrics_of
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Estimates of the whole run or of one group, and the differences from the first arm.
+
+    Parameters
+    ----------
+    name
+        Name of the group; None for the whole run.
+    metrics
+        The metrics that any arm has.
+    estimates
+        Rows of a summary, by arm and metric.
+    differences
+        Rows of a difference from the first arm, by arm and metric.
+    """
+
+    name: str | None
+    metrics: Sequence[Metric]
+    estimates: Mapping[tuple[str, str], Row]
+    differences: Mapping[tuple[str, str], Row]
+
+    def estimate(self, arm: str, metric: Metric) -> str:
+        """Write a mean with half the width of its interval; ``"–"`` if it was not measured."""
+        row = self.estimates.get((arm, metric.column))
+        return (
+            "–"
+            if row is None
+            else formatting.estimate(row["mean"], row["low"], row["high"], metric)
+        )
+
+    def estimates_of(self, arm: str) -> list[str]:
+        """Write the means of an arm."""
+        return [self.estimate(arm, metric) for metric in self.metrics]
+
+    def changes_of(self, arm: str) -> list[str]:
+        """Write the differences of an arm from the first one."""
+        rows = [(self.differences.get((arm, metric.column)), metric) for metric in self.metrics]
+        return ["–" if row is None else formatting.change(row, metric) for row, metric in rows]
+
+    def runs(self, arm: str) -> int:
+        """Count the runs of an arm that have any of the metrics."""
+        return _most(self.estimates, arm, self.metrics)
+
+    def pairs(self, arm: str) -> int:
+        """Count the pairs of runs of an arm and the first one that have any of the metrics."""
+        return _most(self.differences, arm, self.metrics)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultView:
+    """What tables and reports show of a result.
+
+    Parameters
+    ----------
+    title
+        Name of the scenario.
+    arms
+        The arms with a finished run, in the order of the scenario.
+    whole
+        Metrics of whole runs.
+    groups
+        Metrics of groups of transfers, datagrams and applications.
+    """
+
+    title: str
+    arms: Sequence[str]
+    whole: Section
+    groups: Sequence[Section]
+
+    @property
+    def baseline(self) -> str:
+        """The arm from which differences are taken."""
+        return self.arms[0]
+
+    @property
+    def others(self) -> Sequence[str]:
+        """The arms that are compared with the first one."""
+        return self.arms[1:]
+
+
+def view(result: Result) -> ResultView:
+    """Compute every number that tables and reports show.
+
+    Parameters
+    ----------
+    result
+        A result with at least one finished run.
+
+    Returns
+    -------
+    ResultView
+        The numbers.
+    """
+    arms = result.per_run["arm"].unique(maintain_order=True).to_list()
+    baseline, others = arms[0], arms[1:]
+    whole = Section(
+        name=None,
+        metrics=metrics_of(result.per_run),
+        estimates=_by_metric(result.summary().iter_rows(named=True)),
+        differences={
+            (arm, row["metric"]): row
+            for arm in others
+            for row in result.difference(baseline, arm).iter_rows(named=True)
+        },
+    )
+    groups = [
+        *_sections(
+            flow_groups.METRICS,
+            formatting.groups_with_an_end(result.group_summary()),
+            {arm: result.group_difference(baseline, arm) for arm in others},
+        ),
+        *_sections(
+            app_metrics.METRICS,
+            result.application_summary(),
+            {arm: result.application_difference(baseline, arm) for arm in others},
+        ),
+    ]
+    return ResultView(title=result.scenario.checked.name, arms=arms, whole=whole, groups=groups)
+
+
+def _sections(
+    metrics: Sequence[Metric], summary: pl.DataFrame, differences: Mapping[str, pl.DataFrame]
+) -> Iterable[Section]:
+    for group in summary["group"].unique(maintain_order=True):
+        of_group = summary.filter(group=group)
+        yield Section(
+            name=group,
+            metrics=[metric for metric in metrics if metric.column in of_group["metric"]],
+            estimates=_by_metric(of_group.iter_rows(named=True)),
+            differences={
+                (arm, row["metric"]): row
+                for arm, compared in differences.items()
+                for row in compared.filter(group=group).iter_rows(named=True)
+            },
+        )
+
+
+def _by_metric(rows: Iterable[Row]) -> dict[tuple[str, str], Row]:
+    return {(row["arm"], row["metric"]): row for row in rows}
+
+
+def _most(rows: Mapping[tuple[str, str], Row], arm: str, metrics: Sequence[Metric]) -> int:
+    found = (rows.get((arm, metric.column)) for metric in metrics)
+    return max((row["n"] for row in found if row is not None), default=0)

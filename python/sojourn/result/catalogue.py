@@ -1,0 +1,492 @@
+"""The catalogue of metrics: name, label, unit and definition of each, declared once.
+
+Tables, reports, JSON and the tables of ``docs/metrics.md`` follow from it. The columns of a run
+depend on the scenario, so their declarations have a placeholder for the direction or the link.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from sojourn import _core
+
+Kind = Literal["run", "study", "group", "application", "claim"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A metric of a run, of a group of flows or of a group of applications.
+
+    Parameters
+    ----------
+    column
+        Name of its column. ``{direction}`` or ``{link}`` stands for the name of one.
+    label
+        Its name in tables, with the same placeholder.
+    unit
+        Its unit; empty for counts and ratios.
+    digits
+        Digits after the decimal point in tables.
+    kind
+        The table that has the column: of runs, of runs in comparisons with published studies, of
+        groups of flows, of groups of applications, or of claims.
+    description
+        Its definition. *W* is the warm-up, *D* the duration of the run.
+    shown
+        Whether tables show it.
+    role
+        ``"headline"``: sentences of reports give its extremes and its differences between arms;
+        ``"compared"``: only the differences.
+    """
+
+    column: str
+    label: str
+    unit: str
+    digits: int
+    kind: Kind = "run"
+    description: str = ""
+    shown: bool = True
+    role: Literal["headline", "compared", "detail"] = "detail"
+
+    @property
+    def heading(self) -> str:
+        """Label and unit, for the head of a column."""
+        return f"{self.label} [{self.unit}]" if self.unit else self.label
+
+    def named(self, column: str) -> "Metric | None":
+        """Return the metric of `column`, if this declaration describes it."""
+        if column == self.column:
+            return self
+        before, brace, rest = self.column.partition("{")
+        placeholder, _, after = rest.partition("}")
+        fits = len(column) > len(before) + len(after)
+        if not (brace and fits and column.startswith(before) and column.endswith(after)):
+            return None
+        name = column[len(before) : len(column) - len(after)]
+        return replace(self, column=column, label=self.label.replace(f"{{{placeholder}}}", name))
+
+
+_RUN = (
+    Metric(
+        column="goodput_{direction}_mbit_per_s",
+        label="goodput {direction}",
+        unit="Mbit/s",
+        digits=2,
+        description="Sum of `goodput_mbit_per_s` over the TCP, QUIC and UDP flows of the "
+        "direction.",
+        role="headline",
+    ),
+    Metric(
+        column="induced_latency_ms",
+        label="induced latency",
+        unit="ms",
+        digits=1,
+        description="Increase of the ping time under load: flent's `mean_span`.",
+        role="headline",
+    ),
+    Metric(
+        column="latency_above_base_ms",
+        label="latency above base",
+        unit="ms",
+        digits=1,
+        description="Mean of the ping times sent at or after *W*, minus the smallest ping time of "
+        "the whole run, averaged over the ping flows. Lost pings are excluded.",
+    ),
+    Metric(
+        column="ping_ms_p95",
+        label="ping p95",
+        unit="ms",
+        digits=1,
+        description="95th percentile of the ping times sent at or after *W*, over all ping flows, "
+        "by linear interpolation.",
+    ),
+    Metric(
+        column="ping_ms_p99",
+        label="ping p99",
+        unit="ms",
+        digits=1,
+        description="99th percentile of the same.",
+    ),
+    Metric(
+        column="sojourn_{link}_ms_p95",
+        label="sojourn {link} p95",
+        unit="ms",
+        digits=1,
+        description="95th percentile of the sojourn times of the packets that left the queue of "
+        "the link after *W*, from the histogram in the table `sojourn`.",
+    ),
+    Metric(
+        column="driver_{link}_ms_p95",
+        label="driver {link} p95",
+        unit="ms",
+        digits=1,
+        description="Wireless links: 95th percentile of the time that these packets then spent "
+        "with the driver and on the air.",
+    ),
+    Metric(
+        column="drops",
+        label="drops",
+        unit="",
+        digits=0,
+        description="Packets dropped at all links after *W*, by a full buffer or an AQM.",
+    ),
+    Metric(
+        column="marks",
+        label="marks",
+        unit="",
+        digits=0,
+        description="Packets CE-marked at all links after *W*.",
+    ),
+    Metric(
+        column="jain_{direction}",
+        label="Jain {direction}",
+        unit="",
+        digits=3,
+        description="Jain's index (Σ*x*)² / (*n* Σ*x*²) over the goodputs *x* of the *n* TCP and "
+        "QUIC flows of the direction; only the endless ones if there are any; only for *n* > 1.",
+        role="compared",
+    ),
+)
+
+_STUDY = (
+    Metric(
+        column="throughput_{link}_mbit_per_s",
+        label="throughput {link}",
+        unit="Mbit/s",
+        digits=2,
+        description="8 · IP bytes that the link sent after *W* / (*D* − *W*): its `sent_bytes` "
+        "minus 14 B per packet.",
+    ),
+    Metric(
+        column="ack_rtt_{direction}_ms",
+        label="RTT {direction}",
+        unit="ms",
+        digits=1,
+        description="Mean of `ack_rtt_ms_mean` in `flows` over the TCP and QUIC flows of the "
+        "direction: for the acknowledgements after *W* that acknowledge, in order, data that was "
+        "sent once, the time since the newest of it was sent.",
+    ),
+)
+
+_GROUP = (
+    Metric(
+        column="flows",
+        label="flows",
+        unit="",
+        digits=0,
+        description="Number of flows in the row.",
+        shown=False,
+    ),
+    Metric(
+        column="goodput_mbit_per_s_mean",
+        label="goodput",
+        unit="Mbit/s",
+        digits=2,
+        description="Mean over the endless flows, and over UDP flows.",
+    ),
+    Metric(
+        column="jain",
+        label="Jain",
+        unit="",
+        digits=3,
+        description="Jain's index over the goodputs of the endless TCP and QUIC flows.",
+    ),
+    Metric(
+        column="loss_percent",
+        label="loss",
+        unit="%",
+        digits=2,
+        description="UDP: share of the datagrams sent after *W* that had not arrived by the end "
+        "of the run; duplicates count once.",
+    ),
+    Metric(
+        column="initial_loss_percent",
+        label="initial loss",
+        unit="%",
+        digits=2,
+        description="Share of connections that lost a packet of the handshake or a segment of the "
+        "initial window, first sent or retransmitted; QUIC: one of the first as many packets with "
+        "data.",
+    ),
+    Metric(
+        column="handshake_loss_percent",
+        label="handshake loss",
+        unit="%",
+        digits=2,
+        description="TCP: share of connections of which a queue dropped a SYN or a SYN-ACK; QUIC: "
+        "an Initial or Handshake packet.",
+    ),
+    Metric(
+        column="handshake_s_mean",
+        label="handshake",
+        unit="s",
+        digits=3,
+        description="Time from the first SYN or Initial until the connection was established, over "
+        "established connections; lost packets cost a timeout.",
+    ),
+    Metric(
+        column="fct_s_mean",
+        label="completion",
+        unit="s",
+        digits=3,
+        description="Completion time of the transfers completed within the run, from the first SYN "
+        "to the last byte.",
+    ),
+    Metric(
+        column="fct_s_p95",
+        label="completion p95",
+        unit="s",
+        digits=3,
+        description="95th percentile of the same.",
+    ),
+    Metric(
+        column="fct_hit_s_mean",
+        label="completion after initial loss",
+        unit="s",
+        digits=2,
+        description="Mean completion time of the transfers that `initial_loss_percent` counts.",
+    ),
+)
+
+_APPLICATION = (
+    Metric(
+        column="transactions",
+        label="transactions",
+        unit="",
+        digits=0,
+        description="Number of transactions that began; null for `voip` and `responsiveness`.",
+    ),
+    Metric(
+        column="begun_before",
+        label="begun before",
+        unit="",
+        digits=1,
+        description="Number of transactions that began before *W* and were not completed by then. "
+        "They are excluded; null if there were none. A run whose users were busy with them until "
+        "its end has 0 `transactions`, which is a validity warning.",
+    ),
+    Metric(
+        column="completed_percent",
+        label="completed",
+        unit="%",
+        digits=1,
+        description="Share of the transactions that were completed within the run.",
+    ),
+    Metric(
+        column="duration_s_mean",
+        label="duration",
+        unit="s",
+        digits=3,
+        description="Mean duration of the completed transactions. For `web` the page load time: "
+        "from the decision to visit to the last byte of the last object, connection set-up and TLS "
+        "included.",
+    ),
+    Metric(
+        column="duration_s_p50",
+        label="duration p50",
+        unit="s",
+        digits=3,
+        description="Median of the same.",
+        shown=False,
+    ),
+    Metric(
+        column="duration_s_p95",
+        label="duration p95",
+        unit="s",
+        digits=3,
+        description="95th percentile of the same.",
+    ),
+    Metric(
+        column="connections",
+        label="connections",
+        unit="",
+        digits=0,
+        description="Number of connections opened in the whole run.",
+        shown=False,
+    ),
+    Metric(
+        column="handshake_hit_percent",
+        label="handshake loss",
+        unit="%",
+        digits=2,
+        description="Share of the connections of which a queue dropped a SYN of either side.",
+    ),
+    Metric(
+        column="initial_hit_percent",
+        label="initial loss",
+        unit="%",
+        digits=2,
+        description="The same, or a segment of the server's initial window, first sent or "
+        "retransmitted.",
+    ),
+    Metric(
+        column="startup_s_mean",
+        label="start-up",
+        unit="s",
+        digits=2,
+        description="`dash`, mean over players: time from the request of the first segment until "
+        "playback. Players that did not begin are excluded.",
+    ),
+    Metric(
+        column="stalls_mean",
+        label="stalls",
+        unit="",
+        digits=1,
+        description="`dash`, mean over players: how often the buffer ran empty after that.",
+    ),
+    Metric(
+        column="stalled_s_mean",
+        label="stalled",
+        unit="s",
+        digits=1,
+        description="`dash`, mean over players: total duration of these interruptions.",
+    ),
+    Metric(
+        column="bitrate_mbit_per_s_mean",
+        label="bitrate",
+        unit="Mbit/s",
+        digits=2,
+        description="`dash`: mean bit rate of the segments fetched.",
+    ),
+    Metric(
+        column="switches_mean",
+        label="switches",
+        unit="",
+        digits=1,
+        description="`dash`, mean over players: segments of another quality than the one before.",
+    ),
+    Metric(
+        column="mos_mean",
+        label="MOS",
+        unit="",
+        digits=2,
+        description="`voip`, mean over calls: mean opinion score by the E-model (below).",
+    ),
+    Metric(
+        column="mos_min",
+        label="MOS min",
+        unit="",
+        digits=2,
+        description="The lowest MOS of a call.",
+        shown=False,
+    ),
+    Metric(
+        column="voice_loss_percent_mean",
+        label="voice loss",
+        unit="%",
+        digits=2,
+        description="`voip`: share of the packets that were lost or arrived too late for the "
+        "jitter buffer.",
+    ),
+    Metric(
+        column="loss_interval_packets_mean",
+        label="loss interval",
+        unit="packets",
+        digits=0,
+        description="`voip`: packets sent per run of losses (RFC 3357).",
+    ),
+    Metric(
+        column="rpm_mean",
+        label="responsiveness",
+        unit="RPM",
+        digits=0,
+        description="`responsiveness`, mean over tests: round trips per minute under load.",
+    ),
+    Metric(
+        column="foreign_rpm_mean",
+        label="foreign probes",
+        unit="RPM",
+        digits=0,
+        description="The same of the probes on connections of their own.",
+    ),
+    Metric(
+        column="loaded_rpm_mean",
+        label="self probes",
+        unit="RPM",
+        digits=0,
+        description="The same of the probes on load-generating connections.",
+    ),
+)
+
+_CLAIM = (
+    Metric(
+        column="jain",
+        label="Jain",
+        unit="",
+        digits=3,
+        description="Jain's index over the goodputs of all TCP, QUIC and UDP flows.",
+    ),
+    Metric(
+        column="throughput_mbit_per_s",
+        label="throughput",
+        unit="Mbit/s",
+        digits=1,
+        description="Sum of these goodputs.",
+    ),
+    Metric(
+        column="sojourn_ms_mean",
+        label="sojourn mean",
+        unit="ms",
+        digits=3,
+        description="Mean sojourn time at the link where it is longest.",
+    ),
+    Metric(
+        column="sojourn_ms_max",
+        label="sojourn max",
+        unit="ms",
+        digits=1,
+        description="Longest sojourn time at that link.",
+    ),
+    Metric(
+        column="share_percent",
+        label="share",
+        unit="%",
+        digits=1,
+        description="Share of the throughput that belongs to a group.",
+    ),
+)
+
+_DECLARED: dict[Kind, tuple[Metric, ...]] = {
+    "run": _RUN,
+    "study": _STUDY,
+    "group": _GROUP,
+    "application": _APPLICATION,
+    "claim": _CLAIM,
+}
+METRICS = tuple(
+    replace(metric, kind=kind) for kind, metrics in _DECLARED.items() for metric in metrics
+)
+
+
+def of_kind(kind: Kind) -> tuple[Metric, ...]:
+    """List the declarations of one kind, in the order of their columns."""
+    return tuple(metric for metric in METRICS if metric.kind == kind)
+
+
+def shown(kind: Kind) -> tuple[Metric, ...]:
+    """List the metrics of one kind that tables show."""
+    return tuple(metric for metric in of_kind(kind) if metric.shown)
+
+
+def described(columns: Iterable[str]) -> list[Metric]:
+    """Describe columns of runs, those of comparisons with studies among them.
+
+    Raises
+    ------
+    ResultError
+        A column is not a metric of runs.
+
+    Examples
+    --------
+    >>> [metric.heading for metric in described(["goodput_up_mbit_per_s", "drops"])]
+    ['goodput up [Mbit/s]', 'drops']
+    """
+    return [_described(column) for column in columns]
+
+
+def _described(column: str) -> Metric:
+    for declared in METRICS:
+        if declared.kind in {"run", "study"} and (metric := declared.named(column)) is not None:
+            return metric
+    message = f"{column}: unknown metric of a run; docs/metrics.md lists the metrics"
+    raise _core.ResultError(message)

@@ -1,0 +1,62 @@
+"""The list of texts for reviewers: what is in it and what is not."""
+
+import importlib.util
+from types import ModuleType
+
+from shell import ROOT
+
+
+def tool() -> ModuleType:
+    """The script, as a module."""
+    spec = importlib.util.spec_from_file_location(
+        "user_strings", ROOT / "tools" / "user_strings.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    import sys  # noqa: PLC0415 - dataclasses look their module up
+
+    sys.modules["user_strings"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_texts_of_python() -> None:
+    source = '''
+"""A module docstring is not shown."""
+KEY = "name"
+def run(x):
+    """Run a scenario file."""
+    message = f"cannot read {x}: no such file"
+    print("two words")
+'''
+    user_strings = tool()
+    plain = [text.text for text in user_strings.python_texts(source, "a.py", docstrings=False)]
+    assert plain == ["cannot read {…}: no such file", "two words"]
+    documented = user_strings.python_texts(source, "a.py", docstrings=True)
+    assert "Run a scenario file." in [text.text for text in documented]
+
+
+def test_texts_of_rust() -> None:
+    source = r"""
+// A "comment in quotes" is none.
+const RIGHT: &str = "0% to 100% are allowed";
+#[expect(clippy::x, reason = "not shown to users")]
+fn f(c: char) -> String {
+    let quote = '"';
+    v.first().expect("not shown either");
+    format!("{given} is out of \
+             range: {right:?}")
+}
+#[cfg(test)]
+mod tests { const T: &str = "in a test"; }
+"""
+    found = [(text.line, text.text) for text in tool().rust_texts(source, "a.rs")]
+    assert found == [(3, "0% to 100% are allowed"), (8, "{…} is out of range: {…}")]
+
+
+def test_the_repository_has_texts_of_both_languages() -> None:
+    folders = [ROOT / "python" / "sojourn" / "cli", ROOT / "crates" / "net"]
+    files = {text.file for text in tool().texts(folders, docstrings=False)}
+    assert any(file.endswith(".py") for file in files)
+    assert any(file.endswith(".rs") for file in files)
