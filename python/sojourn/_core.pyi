@@ -85,6 +85,7 @@ __all__ = [
     "Table",
     "bootstrap_difference",
     "bootstrap_mean",
+    "change_qdisc",
     "check_part",
     "commit",
     "parse_qdisc",
@@ -233,6 +234,12 @@ def qdisc_catalogue() -> str:
 
     ``[{name, page, class, summary, source, reconstruction, profiles, parameters: [{key, unit, default,
     derived, min, max, range, choices, meaning, provenance}]}]``
+    """
+
+def change_qdisc(text: str, key: str, value: str) -> str:
+    """Return the canonical form of a queue with the parameter `key` set to `value`.
+
+    The value of a flag is ``"true"`` or ``"false"``.
     """
 
 def parse_qdisc(text: str) -> str:

@@ -24,6 +24,13 @@ pub(crate) fn parse_qdisc(text: &str) -> Result<String, Failure> {
     Ok(text.parse::<QdiscSpec>()?.to_string())
 }
 
+/// Return the canonical form of a queue with one parameter changed.
+#[pyfunction]
+pub(crate) fn change_qdisc(text: &str, key: &str, value: &str) -> Result<String, Failure> {
+    let queue = text.parse::<QdiscSpec>()?;
+    Ok(queue.with(key, value)?.to_string())
+}
+
 /// Return the seconds in a time such as 5ms.
 #[pyfunction]
 pub(crate) fn parse_time_s(text: &str) -> Result<f64, Failure> {

@@ -103,6 +103,18 @@ impl QdiscSpec {
             .collect()
     }
 
+    /// This queue with the parameter `key` set to `value`; the value of a flag is `true` or
+    /// `false`.
+    ///
+    /// # Errors
+    /// As [`QdiscSpec::parse`].
+    pub fn with(&self, key: &str, value: &str) -> Result<Self, ParameterError> {
+        let kept = self.pairs().into_iter().filter(|(known, _)| *known != key);
+        let kept = kept.map(|(known, text)| (known.to_owned(), text));
+        let changed = (key.to_owned(), value.to_owned());
+        Self::from_pairs(self.kind(), kept.chain([changed]))
+    }
+
     /// What nobody published of this discipline or of its leaves and we had to supply, a line each.
     pub fn reconstructions(&self) -> Vec<String> {
         let own = self

@@ -136,12 +136,8 @@ fn named(items: &[Node], name: &str) -> Option<usize> {
 fn with_parameter(text: &str, key: &str, value: &Node) -> Result<String, String> {
     let setting = setting(&Place::root(value)).map_err(|e| e.rule)?;
     let spec: QdiscSpec = text.parse().map_err(|e: ParameterError| e.to_string())?;
-    let kept = spec.pairs().into_iter().filter(|(k, _)| *k != key);
-    let pairs = kept.map(|(k, v)| (k.to_owned(), v));
-    let changed = QdiscSpec::from_pairs(spec.kind(), pairs.chain([(key.to_owned(), setting)]));
-    changed
-        .map(|spec| spec.to_string())
-        .map_err(|e| e.to_string())
+    let changed = spec.with(key, &setting).map_err(|e| e.to_string())?;
+    Ok(changed.to_string())
 }
 
 /// Replaces values by their canonical form, as read back from the variant they led to.

@@ -17,8 +17,8 @@ def assignment(text: str) -> tuple[str, Value]:
     Parameters
     ----------
     text
-        A path, an equals sign, a value: a number, ``true``, ``false``, a list in brackets, a table
-        in braces as TOML writes them, or else text.
+        A path, an equals sign and a value: a number, ``true``, ``false``, a list or a table in
+        TOML syntax, or else text.
 
     Returns
     -------
@@ -28,7 +28,7 @@ def assignment(text: str) -> tuple[str, Value]:
     Raises
     ------
     ScenarioError
-        There is no path or no equals sign, or a table is not one of TOML.
+        The path or the equals sign is missing, or a table is not valid TOML.
 
     Examples
     --------
@@ -41,12 +41,12 @@ def assignment(text: str) -> tuple[str, Value]:
     """
     path, sign, value = text.partition("=")
     if not sign or not path.strip():
-        message = f"-s {text}: write path=value, such as links.up.rate=5mbit"
+        message = f"-s {text}: expected path=value, such as links.up.rate=5mbit"
         raise _core.ScenarioError(message)
     try:
         return path.strip(), _value(value.strip())
     except tomllib.TOMLDecodeError as error:
-        message = f'-s {text}: not a table of TOML such as {{type = "wifi"}}: {error}'
+        message = f'-s {text}: invalid TOML table; expected one such as {{type = "wifi"}}: {error}'
         raise _core.ScenarioError(message) from None
 
 
@@ -68,8 +68,9 @@ def overridden(scenario: Scenario, changes: Mapping[str, Value]) -> Scenario:
     scenario
         The scenario.
     changes
-        Values by their path: ``duration``, ``links.up.qdisc``, ``traffic[0].count``, by the
-        name of the group ``traffic.bulk.count``, of all groups ``traffic[*].cc``.
+        Values by their path: ``duration``, ``links.up.qdisc``, one parameter of a queue
+        ``links.up.qdisc.target``, ``traffic[0].count``, by the name of the group
+        ``traffic.bulk.count``, or in all groups ``traffic[*].cc``.
 
     Returns
     -------
@@ -79,7 +80,7 @@ def overridden(scenario: Scenario, changes: Mapping[str, Value]) -> Scenario:
     Raises
     ------
     ScenarioError
-        A path names nothing, or a value is not valid there.
+        A path does not exist, or a value is not valid there.
     """
     document = json.loads(scenario.checked.to_json())
     for path, value in changes.items():
@@ -88,7 +89,7 @@ def overridden(scenario: Scenario, changes: Mapping[str, Value]) -> Scenario:
 
 
 def refuse_hidden(scenario: Scenario, changes: Mapping[str, Value]) -> None:
-    """Refuse a change that no run would see, since every arm sets the value itself.
+    """Refuse a change without effect: every arm sets the value itself.
 
     Parameters
     ----------
@@ -100,13 +101,13 @@ def refuse_hidden(scenario: Scenario, changes: Mapping[str, Value]) -> None:
     Raises
     ------
     ScenarioError
-        Every arm sets one of the values, or what holds it.
+        Every arm sets one of the values, or a table that contains it.
     """
     of_arms = [{_plain(path) for path in arm.set} for arm in scenario.arms]
     for path in changes:
         if of_arms and all(any(_within(path, whole) for whole in paths) for paths in of_arms):
             message = (
-                f"-s {path}: every arm sets it itself, so that nothing would change; edit arms"
+                f"-s {path}: no effect, since every arm sets this value itself; change the arms"
             )
             raise _core.ScenarioError(message)
 
@@ -124,34 +125,55 @@ def _within(path: str, whole: str) -> bool:
 
 def _put(document: dict[str, Any], path: str, value: Value) -> None:
     *parents, key = _plain(path).split(".")
-    places: list[Any] = [document]
+    if parents[-1:] == ["qdisc"]:
+        for link in _holders(document, parents[:-1]):
+            link["qdisc"] = _changed_queue(path, link["qdisc"], key, value)
+        return
+    for holder in _holders(document, parents):
+        if isinstance(holder, list):
+            message = f"{path}: cannot replace an item as a whole; set one of its keys, such as "
+            raise _core.ScenarioError(message + f"{parents[0]}[0].name")
+        if not isinstance(holder, dict):
+            above = ".".join(parents)
+            message = f"{path}: {above} is a single value without keys; set {above} itself"
+            raise _core.ScenarioError(message)
+        holder[key] = value
+
+
+def _holders(document: dict[str, Any], parents: list[str]) -> list[Any]:
+    """List the tables, lists or values that a path leads to."""
+    holders: list[Any] = [document]
     for depth, step in enumerate(parents):
         above = ".".join(parents[: depth + 1])
-        places = [below for place in places for below in _step(place, step, above)]
-    for place in places:
-        if isinstance(place, list):
-            message = f"{path}: set a key of one item, such as {parents[0]}[0].name"
-            raise _core.ScenarioError(message)
-        if not isinstance(place, dict):
-            message = f"{path}: {'.'.join(parents)} is one value: set it as a whole"
-            raise _core.ScenarioError(message)
-        place[key] = value
+        holders = [below for holder in holders for below in _step(holder, step, above)]
+    return holders
 
 
-def _step(place: Any, step: str, path: str) -> list[Any]:
-    """Go one step down: by key, by index, by the name of an entry of a list, or to all of them."""
-    if isinstance(place, list) and step == "*":
-        return place
-    if isinstance(place, dict):
-        choices = place
-    elif isinstance(place, list):
-        choices = {str(index): entry for index, entry in enumerate(place)}
-        choices |= {entry["name"]: entry for entry in place if entry.get("name")}
+def _changed_queue(path: str, queue: str, key: str, value: Value) -> str:
+    """Set one parameter of a queue in canonical form."""
+    items = value if isinstance(value, list) else [value]
+    texts = [str(item).lower() if isinstance(item, bool) else f"{item}" for item in items]
+    try:
+        return _core.change_qdisc(queue, key, " ".join(texts))
+    except _core.ScenarioError as error:
+        message = f"{path}: {error}"
+        raise _core.ScenarioError(message) from None
+
+
+def _step(holder: Any, step: str, path: str) -> list[Any]:
+    """Go one step down: by key, by index, by the name of a list item, or ``*`` to all items."""
+    if isinstance(holder, list) and step == "*":
+        return holder
+    if isinstance(holder, dict):
+        choices = holder
+    elif isinstance(holder, list):
+        choices = {str(index): entry for index, entry in enumerate(holder)}
+        choices |= {entry["name"]: entry for entry in holder if entry.get("name")}
     else:
         choices = {}
     if step not in choices:
-        message = f"{path}: there is no {step!r}; there are: {', '.join(choices)}"
-        if isinstance(place, dict):
-            message += f"; or give it whole, as a table: {path}={{key = value}}"
+        message = f"{path}: unknown key {step!r}; expected one of {', '.join(choices)}"
+        if isinstance(holder, dict):
+            message += f"; or set the whole table: {path}={{key = value}}"
         raise _core.ScenarioError(message)
     return [choices[step]]
