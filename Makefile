@@ -66,6 +66,7 @@ check: setup ## Formatting, lints and types of Rust and Python, and the language
 	$(BIN)/mypy
 	MYPYPATH=tests/golden $(BIN)/mypy tests/golden/golden.py
 	$(BIN)/python -m mypy.stubtest sojourn._core
+	$(BIN)/python tools/metrics_doc.py --check
 	$(BIN)/codespell $(SPELLED)
 	$(BIN)/python tools/banned_phrases.py $(PLAIN_ENGLISH)
 

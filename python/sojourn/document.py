@@ -23,7 +23,7 @@ _FIELD_NAMES = {value: key for key, value in _FILE_NAMES.items()}
 
 @runtime_checkable
 class Specified(Protocol):
-    """Whatever a scenario writes as one text, such as a queue."""
+    """An object that a scenario file writes as text, such as a queue."""
 
     @property
     def spec(self) -> str:
@@ -42,7 +42,7 @@ class Table:
     tag: ClassVar[tuple[str, str] | None] = None
 
     def document(self, place: str = "") -> Any:
-        """Write the table as JSON has it.
+        """Convert the object to the JSON table of a scenario file.
 
         Parameters
         ----------
@@ -52,12 +52,12 @@ class Table:
         Returns
         -------
         dict
-            The keys that were given.
+            The keys that were set.
 
         Raises
         ------
         ScenarioError
-            A value cannot be written.
+            A value has no JSON form.
         """
         given = {
             _FILE_NAMES.get(item.name, item.name): getattr(self, item.name) for item in fields(self)
@@ -71,7 +71,7 @@ class Table:
 
     @classmethod
     def from_document(cls, table: Mapping[str, Any]) -> Self:
-        """Build the object from a table that the core has accepted."""
+        """Build the object from a table that the core accepted."""
         key = None if cls.tag is None else cls.tag[0]
         return cls(
             **{_FIELD_NAMES.get(name, name): part for name, part in table.items() if name != key}
@@ -79,21 +79,21 @@ class Table:
 
 
 def typed(value: Any, *classes: type[Table]) -> Any:
-    """Turn a table that the core has accepted into an object; leave anything else as it is.
+    """Convert a table that the core accepted to an object; return other values unchanged.
 
     Parameters
     ----------
     value
         The value of a field.
     classes
-        The classes that may stand there; their tags select one.
+        The possible classes; their tags select one.
     """
     if not isinstance(value, Mapping):
         return value
     for cls in classes:
         if cls.tag is None or value.get(cls.tag[0]) == cls.tag[1]:
             return cls.from_document(value)
-    message = f"none of {', '.join(cls.__name__ for cls in classes)} describes {dict(value)}"
+    message = f"{dict(value)}: expected {' or '.join(cls.__name__ for cls in classes)}"
     raise _core.ScenarioError(message)
 
 
@@ -111,18 +111,18 @@ def check(kind: PartKind, document: Mapping[str, Any]) -> None:
     Raises
     ------
     ScenarioError
-        The first mistake, by its key.
+        The first mistake, with its key.
     """
     _core.check_part(kind, json.dumps(document))
 
 
 def check_within(kind: PartKind, document: Mapping[str, Any], path: str) -> None:
-    """Have the core check what stands at `path` of a link, traffic block or page.
+    """Have the core check one part, at `path`, of a link, traffic block or page.
 
     Raises
     ------
     ScenarioError
-        The first mistake, by its key below `path`.
+        The first mistake, with its key below `path`.
     """
     try:
         check(kind, document)
@@ -132,23 +132,23 @@ def check_within(kind: PartKind, document: Mapping[str, Any], path: str) -> None
 
 
 def needs(place: str, value: object, kinds: type | UnionType, what: str) -> None:
-    """Refuse what is not of the class that a place needs.
+    """Check the class of a value.
 
     Parameters
     ----------
     place
-        Where it stands, such as ``traffic[0]``.
+        Its path, such as ``traffic[0]``.
     value
-        What stands there.
+        The value.
     kinds
-        The classes that may.
+        The accepted classes.
     what
-        What they are called, such as ``"a Link"``.
+        Their description in messages, such as ``"a Link"``.
 
     Raises
     ------
     ScenarioError
-        `value` is of another class, or a mapping with other keys than text.
+        `value` has another class, or is a mapping with keys other than text.
     """
     if not isinstance(value, kinds):
         message = f"{place}: expected {what}, not {_described(value)}"
@@ -158,24 +158,24 @@ def needs(place: str, value: object, kinds: type | UnionType, what: str) -> None
 
 
 def plain(place: str, value: object) -> Any:
-    """Write a value as JSON has it: a queue as its text, a path as its text.
+    """Convert a value to JSON: a queue and a path to text, an object to a table.
 
     Parameters
     ----------
     place
-        Where it stands, such as ``links.up.qdisc``.
+        Its path, such as ``links.up.qdisc``.
     value
         The value.
 
     Returns
     -------
     value
-        Text, a number, a flag, nothing, or a list or table of such.
+        Text, a number, a bool, None, or a list or dict of these.
 
     Raises
     ------
     ScenarioError
-        It is of another class, or a number that is not finite.
+        The value has another class, or is a number that is not finite.
     """
     if isinstance(value, Table):
         return value.document(place)

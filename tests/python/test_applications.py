@@ -82,7 +82,10 @@ def test_waiting_times_are_estimated_over_runs() -> None:
 
 @pytest.mark.parametrize(
     ("duration", "expected", "words"),
-    [("5s", "note", "2 of 2 tests of test did not settle"), ("2.01s", "warning", "too few probes")],
+    [
+        ("5s", "note", "2 of 2 tests of test did not reach stability"),
+        ("2.01s", "warning", "too few probes"),
+    ],
 )
 def test_a_test_of_responsiveness_that_did_not_settle_is_told(
     duration: str, expected: str, words: str
@@ -108,7 +111,8 @@ def test_a_visit_that_lasts_from_the_warm_up_to_the_end_is_told() -> None:
     assert rows["others"]["begun_before"] is None or rows["others"]["transactions"] > 0
     told = [finding.text for finding in result.validity.findings]
     assert any(
-        "no transaction of users began" in text and "; 2 from before" in text for text in told
+        "no transaction of users began" in text and "; 2 that began earlier" in text
+        for text in told
     )
     assert not any("others" in text for text in told)
 
@@ -170,7 +174,7 @@ def test_differences_of_applications_and_transfers_are_paired() -> None:
     assert ("users", "mos_mean") not in found
     groups = result.group_difference("fq", "fifo")
     assert groups.filter(group="files", metric="fct_s_mean")["n"].to_list() == [3]
-    with pytest.raises(sj.ResultError, match="no finished run of an arm called 'red'"):
+    with pytest.raises(sj.ResultError, match="no finished run of arm 'red'"):
         result.application_difference("fq", "red")
 
 

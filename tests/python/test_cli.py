@@ -77,8 +77,8 @@ def test_a_dry_run_says_what_would_run_and_writes_nothing(sojourn: Command, tmp_
 def test_a_rate_in_bytes_per_second_is_read_as_tc_does_and_warned_of(sojourn: Command) -> None:
     done = sojourn("compare", "pfifo", "--link", "10mbps", "--dry-run")
     assert done.returncode == 0
-    assert "10mbps is in bytes per second, as tc reads it: 80 Mbit/s" in done.stderr
-    assert "10MBps is in" in sojourn("compare", "--link", "10MBps", "--dry-run").stderr
+    assert "10mbps is a rate in bytes per second, as in tc: 80 Mbit/s" in done.stderr
+    assert "10MBps is a rate in" in sojourn("compare", "--link", "10MBps", "--dry-run").stderr
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 import json
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -10,8 +12,7 @@ import pytest
 
 import sojourn as sj
 from shell import ROOT, Command
-from sojourn.result import app_metrics, flow_groups
-from sojourn.result.metrics import per_run_metrics
+from sojourn.result import catalogue
 from sojourn.studies import study
 
 DOCUMENTS = [
@@ -82,28 +83,43 @@ def test_the_glossary_has_every_abbreviation_of_the_metrics_in_order() -> None:
     assert short <= set(words)
 
 
-def test_every_metric_of_a_run_is_defined(result: sj.Result) -> None:
-    text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
-    per_run = per_run_metrics(
-        result.flows, result.links, result.pings, warmup_s=2.0, measured_s=3.0
+def test_the_tables_of_metrics_are_current() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "metrics_doc.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    for column in (*per_run.columns[2:], "driver_up_ms_p95"):
-        general = re.sub(r"^(goodput|jain)_(up|down)", r"\1_<direction>", column)
-        general = re.sub(r"^(sojourn|driver)_(up|down)", r"\1_<link>", general)
-        assert f"`{general}`" in text
-
-
-def test_every_metric_of_groups_and_applications_is_defined() -> None:
+    assert done.returncode == 0, done.stderr
     text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
-    glance, below = text.split("\n## Per run\n")
-    # `duration_s_p95` is written `_p95`, beside the mean.
-    named = below.replace("`_p50`", "").replace("`_p95`", "`duration_s_p95` `fct_s_p95`")
-    columns = {metric.column for metric in (*flow_groups.METRICS, *app_metrics.METRICS)}
-    assert {column for column in columns if f"`{column}`" not in named} == set()
+    kinds = re.findall(r"<!-- metrics: (\w+) -->", text)
+    assert kinds == ["run", "study", "group", "application"]
+
+
+def test_every_column_of_a_run_is_in_the_catalogue(result: sj.Result) -> None:
+    columns = [*result.per_run.columns[2:], "driver_up_ms_p95", *study.per_run(result).columns[2:]]
+    metrics = catalogue.described(columns)
+    assert [metric.column for metric in metrics] == columns
+    assert all(metric.description for metric in metrics)
+    assert {column: metric.unit for column, metric in zip(columns, metrics, strict=True)}[
+        "sojourn_up_ms_p95"
+    ] == "ms"
+    with pytest.raises(sj.ResultError, match="unknown metric"):
+        catalogue.described(["speed"])
+
+
+def test_the_glance_names_metrics_of_the_catalogue() -> None:
+    text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    glance = text.split("\n## Per run\n")[0]
     rows = [line for line in glance.splitlines() if line.startswith("| ") and "`" in line]
-    at_a_glance = {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[4])}
+    at_a_glance = {
+        name
+        for row in rows
+        if len(row.split("|")) > 6
+        for name in re.findall(r"`(\w+)`", row.split("|")[4])
+    }
     assert len(at_a_glance) > 10
-    assert at_a_glance <= columns | {"induced_latency_ms", "latency_above_base_ms"}
+    assert at_a_glance <= {metric.column for metric in catalogue.METRICS}
 
 
 @pytest.mark.parametrize(

@@ -160,4 +160,4 @@ def test_a_connection_that_gives_up_is_told() -> None:
     told = dict(result.flows.select("group", "aborted").iter_rows())
     assert told == {"quic": True, "stopped": False, "ping up": None}
     findings = [finding.text for finding in result.validity.findings]
-    assert any("1 of 1 connections of quic were given up" in text for text in findings)
+    assert any("1 of 1 connections of quic failed" in text for text in findings)

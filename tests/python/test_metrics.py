@@ -264,7 +264,7 @@ def test_arms_that_did_the_same_are_told(other: float, warnings: int) -> None:
         measured_s=60.0,
     ).findings
     assert [finding.severity for finding in found] == [Severity.WARNING] * warnings
-    assert all(finding.text.startswith("b and a did exactly the same") for finding in found)
+    assert all(finding.text.startswith("b and a have identical results") for finding in found)
 
 
 def test_errors_come_before_notes() -> None:

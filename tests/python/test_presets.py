@@ -71,7 +71,7 @@ def test_parts_joined_by_a_plus_are_one_traffic_and_have_one_ping() -> None:
     names = ["web", "tcp up", "tcp down", "voip up", "voip down", "ping"]
     assert [group.name for group in groups] == names
     for part in ("tcp_1up+tcp_2up_1down", "web+web", "rrul+voip+rrul"):
-        with pytest.raises(sj.ScenarioError, match="in more than one of its parts"):
+        with pytest.raises(sj.ScenarioError, match="in more than one part"):
             presets.traffic(part, presets.link_rates("10mbit"))
 
 
@@ -134,6 +134,17 @@ def test_changes_reach_links_traffic_and_the_whole(scenario: sj.Scenario) -> Non
     assert isinstance(down, sj.Tcp)
     assert down.cc == "reno"
     assert changed.seed == 5
+
+
+def test_one_parameter_of_a_queue_is_changed(scenario: sj.Scenario) -> None:
+    queues = {"up": sj.Link(rate="1mbit", qdisc="fq_codel target 5ms limit 100")}
+    built = scenario.replace(links={**scenario.links, **queues}, arms=[])
+    texts = ["links.up.qdisc.target=7ms", "links.up.qdisc.ecn=false", "links.up.qdisc.quantum=300"]
+    changed = overridden(built, dict(assignment(text) for text in texts)).links["up"].qdisc
+    assert changed == sj.qdisc("fq_codel target 7ms limit 100 noecn quantum 300").spec
+    arms = [sj.Arm(name="slow", set={"links.up.qdisc.target": "20ms"})]
+    slow = sj.Scenario.from_toml(built.replace(arms=arms).to_toml()).arms[0]
+    assert slow.set["links.up.qdisc.target"] == "20ms"
 
 
 def test_a_change_may_be_a_table_and_may_be_of_all_groups(scenario: sj.Scenario) -> None:

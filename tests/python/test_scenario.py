@@ -222,7 +222,10 @@ def test_a_wrong_object_is_refused_at_its_place(scenario: sj.Scenario) -> None:
         ),
         ({"traffic": tcp}, "traffic: expected a list of traffic, not a value of class Tcp"),
         ({"traffic": "tcp"}, "traffic: expected a list of traffic, not a value of class str"),
-        ({"links": [link]}, "links: expected Links by their names, not a value of class list"),
+        (
+            {"links": [link]},
+            "links: expected a mapping from names to Links, not a ",
+        ),
         ({"links": {"up": link}}, "links.up: expected a Link, not a value of class dict"),
         (
             {"links": {1: sj.Link(rate="1mbit", qdisc="codel")}},
@@ -232,13 +235,16 @@ def test_a_wrong_object_is_refused_at_its_place(scenario: sj.Scenario) -> None:
         ({"arms": sj.Arm(name="a", set={})}, "arms: expected a list of Arms, not a "),
         (
             {"arms": [sj.Arm(name="a", set=None)]},  # type: ignore[arg-type]
-            "arms[0].set: expected values by their paths, not None",
+            "arms[0].set: expected a mapping from paths to values, not None",
         ),
         (
             {"arms": [sj.Arm(name="a", set={"links.up.qdisc": sj.CoDel})]},  # type: ignore[dict-item]
             "arms[0].set.links.up.qdisc: expected text, a number, a list",
         ),
-        ({"pages": [page]}, "pages: expected Pages by their names, not a value of class list"),
+        (
+            {"pages": [page]},
+            "pages: expected a mapping from names to Pages, not a ",
+        ),
         ({"pages": {"x": page}}, "pages.x: expected a Page, not a value of class dict"),
         (
             {"duration": b"5s"},

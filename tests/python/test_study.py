@@ -84,7 +84,7 @@ def test_reproduce_compares_prints_a_verdict_and_keeps_reports(
     assert latency >= 11, done.stdout
     assert fairness >= 12, done.stdout
     assert pairs >= 39, done.stdout
-    assert "Linux 6.1 itself" in done.stdout
+    assert "; Linux 6.1 " in done.stdout
     for key in ("rrul_10_10", "rrul_10_1", "fair_10_10", "fair_10_1"):
         kept = tmp_path / "results" / "residential" / key
         assert (kept / "report.html").exists()

@@ -70,7 +70,7 @@ def test_a_leaf_has_an_entry_of_its_own() -> None:
 
 
 def test_a_run_that_is_not_there_is_named(result: sj.Result) -> None:
-    with pytest.raises(sj.ResultError, match="no finished run 0 of an arm 'pie'"):
+    with pytest.raises(sj.ResultError, match="no finished run 0 of arm 'pie'"):
         tc_stats.queues(result, arm="pie")
 
 

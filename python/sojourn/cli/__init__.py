@@ -1,7 +1,7 @@
 """The ``sojourn`` command.
 
-Data goes to stdout, everything else to stderr. Exit codes: 0 done, 2 the command line or a
-scenario is wrong, 3 a file or folder is, 130 interrupted.
+Data goes to stdout, everything else to stderr. Exit codes: 0 success, 2 invalid command line or
+scenario, 3 unusable file or folder, 130 interrupted.
 """
 
 import os

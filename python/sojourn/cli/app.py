@@ -16,7 +16,7 @@ app = typer.Typer(
     name="sojourn",
     add_completion=True,
     pretty_exceptions_enable=False,
-    help="A laboratory for queue management.",
+    help="Compare queue disciplines in simulated networks.",
 )
 for command in (run, compare, qdiscs, report, stats, reproduce):
     app.command()(command)

@@ -1,4 +1,4 @@
-"""``sojourn reproduce`` on a study that has claims but no numbers."""
+"""``sojourn reproduce`` for a study with claims: which of them are met."""
 
 import json
 from pathlib import Path
@@ -15,11 +15,11 @@ from sojourn.studies import audit
 from sojourn.studies import claims as claiming
 
 _NOTE = (
-    "measured: mean ±half the 95 % bootstrap interval of the mean over the runs; below: the two "
-    "intervals do not overlap; over an arm: the ratio of the means; on the side of a number: the "
-    "ratio and the number are both above 1, or both below"
+    "measured: mean ±half the 95 % bootstrap interval of the mean over the runs; below: the "
+    "interval lies below that of the reference; ratio to an arm: the ratio of the means; same side "
+    "of 1 as a number: the ratio and the number are both above 1 or both below"
 )
-_WORDS = {"at_least": "at least", "at_most": "at most", "same_side": "on the side of"}
+_WORDS = {"at_least": "at least", "at_most": "at most", "same_side": "same side of 1 as"}
 _OF_RUNS = {metric.column: metric for metric in claiming.RUN_METRICS}
 _OF_GROUPS = {metric.column: metric for metric in claiming.GROUP_METRICS}
 
@@ -51,9 +51,9 @@ def execute(
         _show_audit(percentages)
         print(_NOTE)
         print(verdict(study.name, claims))
-    said = Console(stderr=True, soft_wrap=True, highlight=False)
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
     for key in measured:
-        said.print(f"report in {kept / key / 'report.html'}", markup=False)
+        console.print(f"report in {kept / key / 'report.html'}", markup=False)
     return 0
 
 
@@ -75,7 +75,7 @@ def _show_claims(claims: pl.DataFrame) -> None:
 
 
 def _claim(row: dict[str, Any]) -> list[str]:
-    """Write a claim beside what was measured, as a line of the table."""
+    """Write a claim and the measured value as a line of the table."""
     metric = (_OF_RUNS if row["group"] is None else _OF_GROUPS)[row["quantity"]]
     own = formatting.estimate(row["mean"], row["low"], row["high"], metric)
     reference, mean, other = row["reference"], row["mean"], row["reference_mean"]
@@ -83,11 +83,11 @@ def _claim(row: dict[str, Any]) -> list[str]:
     if row["relation"] == "below":
         bounds = (row["reference_low"], row["reference_high"])
         against = formatting.estimate(other, *bounds, metric)
-        told = f"below {reference}"
+        stated = f"below {reference}"
     else:
-        told = f"{_WORDS[row['relation']]} {row['value']:g}"
+        stated = f"{_WORDS[row['relation']]} {row['value']:g}"
         if reference is not None:
-            told = f"over {reference} {told}"
+            stated = f"ratio to {reference} {stated}"
             ratio = mean / other if mean is not None and other else None
             own = "–" if ratio is None else f"{ratio:.3g}"
     name = metric.heading if row["group"] is None else f"{row['group']}: {metric.heading}"
@@ -97,7 +97,7 @@ def _claim(row: dict[str, Any]) -> list[str]:
         row["scenario"],
         row["arm"],
         name,
-        told,
+        stated,
         own,
         against,
         met,
@@ -117,12 +117,14 @@ def _show_audit(percentages: pl.DataFrame) -> None:
         ]
         for row in percentages.iter_rows(named=True)
     ]
-    head = ["load", "metric", "printed", "is the change from", "codel", "pie", "fifo"]
-    print_table(head, rows, title="printed percentages, and changes in percent of each", words=4)
+    head = ["load", "metric", "printed", "change relative to", "codel", "pie", "fifo"]
+    print_table(
+        head, rows, title="printed percentages, and the change relative to each baseline", words=4
+    )
 
 
 def verdict(name: str, claims: pl.DataFrame) -> str:
-    """Say how many claims are met, by target and by arm."""
+    """Count the claims that are met, by target and by arm."""
     by = [
         ", ".join(
             f"{key} {rows['met'].sum()} of {rows.height}"

@@ -1,4 +1,4 @@
-"""``sojourn compare``: compare queues at both ends of an access link."""
+"""``sojourn compare``: compare queues on both directions of an access link."""
 
 from typing import Annotated
 
@@ -17,34 +17,33 @@ def compare(
         list[str] | None,
         typer.Argument(
             metavar="QDISC",
-            help="Queues as tc writes them; quote one with parameters: 'codel target 13ms'. "
+            help="Queues in tc syntax; quote a queue with parameters, such as 'codel target 13ms'. "
             "By default pfifo, codel, pie and fq_codel.",
         ),
     ] = None,
     link: Annotated[
-        str, typer.Option(help="Rates down/up, such as 10/1mbit, or one for both.")
+        str,
+        typer.Option(help="Rates down/up, such as 10/1mbit, or one rate for both directions."),
     ] = "10mbit",
     rtt: Annotated[str, typer.Option(help="Round-trip time with empty queues.")] = "50ms",
     traffic: Annotated[
         str,
         typer.Option(
             help=f"One of {', '.join(presets.TRAFFIC_NAMES)}, or several joined by +, such as "
-            "web+tcp_1up."
+            "web+tcp_1up. N and M are numbers of flows."
         ),
     ] = "rrul_be",
     cc: Annotated[
         str | None,
-        typer.Option(help="Congestion control of all connections, LEDBAT's apart, such as bbr."),
+        typer.Option(help="Congestion control of all connections except LEDBAT, such as bbr."),
     ] = None,
-    ecn: Annotated[bool, typer.Option("--ecn", help="All connections negotiate ECN.")] = False,
-    duration: Annotated[str, typer.Option(help="How long a run lasts, in simulated time.")] = "70s",
-    warmup: Annotated[str, typer.Option(help="From when on totals count.")] = "15s",
-    replications: Annotated[int, typer.Option(help="Runs of each queue.")] = 10,
+    ecn: Annotated[bool, typer.Option("--ecn", help="Negotiate ECN on all connections.")] = False,
+    duration: Annotated[str, typer.Option(help="Simulated duration of a run.")] = "70s",
+    warmup: Annotated[str, typer.Option(help="Warm-up, which totals exclude.")] = "15s",
+    replications: Annotated[int, typer.Option(help="Number of runs per queue.")] = 10,
     seed: Annotated[
         int,
-        typer.Option(
-            min=0, max=MAX_SEED, metavar="INTEGER", help="What random numbers derive from."
-        ),
+        typer.Option(min=0, max=MAX_SEED, metavar="INTEGER", help="Seed of all random numbers."),
     ] = 1,
     jobs: Jobs = None,
     out: Out = None,
@@ -52,10 +51,10 @@ def compare(
     json: Json = False,
     dry_run: DryRun = False,
     generate: Annotated[
-        bool, typer.Option("--generate", help="Print the scenario as TOML, run nothing.")
+        bool, typer.Option("--generate", help="Print the scenario as TOML without running it.")
     ] = False,
 ) -> int:
-    """Compare queues at both ends of an access link."""
+    """Compare queues on both directions of an access link."""
     rates = presets.link_rates(link)
     session.warn_of_bytes(link)
     scenario = presets.access_link(
@@ -77,12 +76,12 @@ def compare(
 
 
 def _queues(texts: list[str]) -> dict[str, Queue]:
-    """Name each queue by its text; two equal ones would be one arm."""
+    """Key the queues by their text, which names their arms."""
     named: dict[str, Queue] = {}
     for text in texts:
         name = " ".join(text.split())
         if name in named:
-            message = f"queue {name!r} is given twice"
+            message = f"queue {name!r}: given twice; arms need different queues"
             raise _core.ScenarioError(message)
         named[name] = qdisc(name)
     return named

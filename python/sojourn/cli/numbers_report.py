@@ -12,18 +12,19 @@ from sojourn.cli import study_runs
 from sojourn.cli.tables import print_table
 from sojourn.report import formatting
 from sojourn.result import Result
+from sojourn.result.catalogue import described
 from sojourn.result.metrics import metrics_of
 from sojourn.studies import study as studies
 from sojourn.studies.study import Study
 
-# Differences below this are told to a tenth of a percent.
+# Differences below this are shown to a tenth of a percent.
 EXACT_BELOW_PERCENT = 10.0
 _NOTE = (
-    "measured: mean ±half the 95 % bootstrap interval of the mean over n runs; published: as read "
-    "off the study\n"
-    "within a margin counts what is so near to the published number, or holds it in its interval "
-    "widened by the error of that reading; a column of a kernel is that kernel itself, in a set-up "
-    "that differs as the study's linux.csv says"
+    "measured: mean ±half the 95 % bootstrap interval of the mean over n runs; published: value "
+    "read from the publication\n"
+    "A value is within a margin if it differs from the published one by at most that margin, or if "
+    "its interval, widened by the reading error, covers the published one. The Linux column is "
+    "measured with a real kernel; the study's linux.csv describes the set-up."
 )
 
 
@@ -49,10 +50,10 @@ def execute(
     else:
         print(_NOTE)
         print(verdict(study, comparisons))
-    said = Console(stderr=True, soft_wrap=True, highlight=False)
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
     for key in comparisons:
         place = folder / key
-        said.print(
+        console.print(
             f"report in {place / 'report.html'}, figure in {_figure(place, study.figure)}",
             markup=False,
         )
@@ -71,10 +72,10 @@ def _figure(folder: Path, figure: studies.Figure) -> Path:
 
 
 def _show(study: Study, result: Result, comparison: pl.DataFrame) -> None:
-    described = {metric.column: metric for metric in metrics_of(studies.per_run(result))}
+    known = {metric.column: metric for metric in metrics_of(studies.per_run(result))}
     rows = []
     for row in comparison.iter_rows(named=True):
-        metric = described[row["metric"]]
+        metric = known[row["metric"]]
         rows.append(
             [
                 row["arm"],
@@ -91,12 +92,12 @@ def _show(study: Study, result: Result, comparison: pl.DataFrame) -> None:
         head, rows = head[:-1], [row[:-1] for row in rows]
     print_table(head, rows, title=result.scenario.checked.name, words=2)
     if studies.order(comparison, study.order).pairs:
-        print(_order_line(study, comparison, described[study.order].label))
+        print(_order_line(study, comparison, known[study.order].label))
         print()
 
 
 def _percent(value: float | None) -> str:
-    """Write a difference in percent; what rounds to 0 has no sign."""
+    """Write a difference in percent; a value that rounds to 0 has no sign."""
     if value is None:
         return "–"
     digits = 1 if abs(value) < EXACT_BELOW_PERCENT else 0
@@ -107,13 +108,13 @@ def _order_line(study: Study, comparison: pl.DataFrame, label: str) -> str:
     found = studies.order(comparison, study.order)
     line = f"order of {label}: {found.kept} of {found.pairs} pairs as published"
     if found.exchanged:
-        pairs = ", ".join(f"{worse} is below {better}" for better, worse in found.exchanged)
+        pairs = ", ".join(f"{worse} is better than {better}" for better, worse in found.exchanged)
         line += f" (here {pairs})"
     return line
 
 
 def verdict(study: Study, comparisons: dict[str, pl.DataFrame]) -> str:
-    """Say how much of a study was found again, and what was not."""
+    """Count the values of a study that are within their margin, and list the others."""
     together = pl.concat(comparisons.values())
     kinds = [(margin, studies.judged(together, margin)) for margin in study.margins]
     orders = [studies.order(comparison, study.order) for comparison in comparisons.values()]
@@ -123,11 +124,11 @@ def verdict(study: Study, comparisons: dict[str, pl.DataFrame]) -> str:
         for margin, rows in kinds
     )
     lines = [
-        f"beyond the margin: {_beyond(row, margin)}"
+        f"outside the margin: {_beyond(row, margin)}"
         for margin, rows in kinds
         for row in rows.filter(~pl.col("near")).iter_rows(named=True)
     ]
-    (ordered,) = metrics_of(pl.DataFrame(schema=[study.order]))
+    (ordered,) = described([study.order])
     lines.append(
         f"verdict on {study.name}: {counts}; order of {ordered.label} {kept} of {pairs} pairs as "
         "published"
@@ -142,4 +143,4 @@ def _beyond(row: dict[str, Any], margin: studies.Margin) -> str:
     if row["linux"] is None:
         return words
     kernel = (row["linux"] - row["published"]) / row["published"] * 100
-    return f"{words}; Linux 6.1 itself {kernel:+.1f} %"
+    return f"{words}; Linux 6.1 {kernel:+.1f} %"

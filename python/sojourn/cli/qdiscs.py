@@ -14,7 +14,8 @@ from sojourn.cli.tables import print_table
 def qdiscs(
     *,
     name: Annotated[
-        str | None, typer.Argument(metavar="QDISC", help="A queue; by default all.")
+        str | None,
+        typer.Argument(metavar="QDISC", help="Name of a queue; by default all."),
     ] = None,
     as_json: Json = False,
 ) -> int:
@@ -38,13 +39,13 @@ def _named(known: list[dict[str, Any]], name: str) -> dict[str, Any]:
             return entry
     names = [entry["name"] for entry in known]
     near = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(names)}"
-    message = f"there is no queue {name!r}: {hint}"
+    hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}"
+    message = f"unknown queue {name!r}; {hint}"
     raise _core.ScenarioError(message)
 
 
 def _range(item: dict[str, Any]) -> str:
-    """Say which values are allowed; of a flag that goes without saying."""
+    """Write the allowed values; flags have none to list."""
     return "" if item["unit"] == "flag" else str(item["range"])
 
 

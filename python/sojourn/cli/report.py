@@ -1,4 +1,4 @@
-"""``sojourn report``: write an HTML report on a saved result."""
+"""``sojourn report``: write an HTML report of a saved result."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,10 +15,11 @@ def report(
     *,
     folder: Folder,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The file; by default DIR/report.html.")
+        Path | None,
+        typer.Option("--output", "-o", help="HTML file; by default DIR/report.html."),
     ] = None,
 ) -> int:
-    """Write an HTML report on a saved result."""
+    """Write an HTML report of a saved result."""
     result = Result.load(folder)
     file = claim_file(folder / "report.html" if output is None else output)
     reports.write(result, file)

@@ -1,4 +1,4 @@
-"""``sojourn reproduce``: measure a published study again and compare."""
+"""``sojourn reproduce``: reproduce a published study and compare the results."""
 
 from functools import partial
 from pathlib import Path
@@ -19,10 +19,10 @@ def reproduce(
     *,
     study: Annotated[
         str,
-        typer.Argument(metavar="STUDY", help="A published study: residential, cocoa, afcd, floq."),
+        typer.Argument(metavar="STUDY", help="Name of a study: residential, cocoa, afcd or floq."),
     ],
     replications: Annotated[
-        int | None, typer.Option(min=1, help="Runs of each queue and link.")
+        int | None, typer.Option(min=1, help="Number of runs per arm, instead of the scenario's.")
     ] = None,
     jobs: Jobs = None,
     out: Annotated[
@@ -33,7 +33,7 @@ def reproduce(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Measure a published study again and compare."""
+    """Reproduce a published study and compare the results."""
     folder = studies.studies_folder(papers)
     if (folder / study / claims.FILE).is_file():
         execute = partial(claims_report.execute, folder / study)
@@ -46,15 +46,15 @@ def reproduce(
 
 
 def _study(name: str, folder: Path) -> studies.Study:
-    """Load a study that has published numbers, or name the studies there are."""
+    """Load a study with published numbers."""
     if not (folder / name / "published.csv").is_file():
         tables = ("published.csv", claims.FILE)
         known = sorted({path.parent.name for table in tables for path in folder.glob(f"*/{table}")})
         if not known:
             message = (
-                f"no studies in {folder}: no folder in it holds a published.csv or a claims.csv"
+                f"no studies in {folder}: expected folders with a published.csv or a claims.csv"
             )
             raise _core.ResultError(message)
-        message = f"there is no study {name!r}; there are: {', '.join(known)}"
+        message = f"unknown study {name!r}; expected one of {', '.join(known)}"
         raise _core.ScenarioError(message)
     return studies.load(folder / name)

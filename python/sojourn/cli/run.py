@@ -20,7 +20,7 @@ def run(
     json: Json = False,
     dry_run: DryRun = False,
 ) -> int:
-    """Run a scenario from a file."""
+    """Run a scenario file."""
     scenario = _scenario_file(file)
     session.warn_of_bytes(file.read_text(encoding="utf-8"))
     if change:

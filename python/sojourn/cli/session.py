@@ -1,4 +1,4 @@
-"""From a scenario to what the terminal shows: claim folders, run, print, save."""
+"""Run a scenario for the command line: prepare folders, run, print, save."""
 
 import re
 import sys
@@ -18,24 +18,24 @@ from sojourn.result.storage import claim_file, claim_folder
 from sojourn.scenario import Scenario
 
 INTERRUPTED = 130
-# Rates in bytes per second, which tc reads so and people often do not mean.
+# Rates in bytes per second: tc reads them so, but users often mean bits.
 BYTES_PER_SECOND = re.compile(r"\b[\d.]+\s*[kmgt]?i?bps\b", re.IGNORECASE)
-# Full-size Ethernet frames, by which the size of a job is told beforehand.
+# Size of a full Ethernet frame, for the estimate of --dry-run.
 FRAME_BITS = 1514 * 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to run and where the result goes.
+    """A scenario to run and where to save the result.
 
     Parameters
     ----------
     scenario
-        What to run.
+        The scenario.
     jobs
-        Threads; by default one a processor.
+        Number of threads; by default one per processor.
     out, report
-        Folder and file for the result, if it is to be kept.
+        Folder of the result and file of the report, if they are to be saved.
     json
         Print JSON instead of tables.
     """
@@ -48,15 +48,15 @@ class Plan:
 
 
 def warn_of_bytes(text: str) -> None:
-    """Warn of rates in bytes per second, in a link or in the text of a scenario."""
+    """Warn of rates in bytes per second in a link or in the text of a scenario."""
     for rate in dict.fromkeys(BYTES_PER_SECOND.findall(text)):
         megabits = _core.parse_rate_bits_per_s(rate) / 1e6
-        said = f"warning: {rate} is in bytes per second, as tc reads it: {megabits:g} Mbit/s"
-        print(said, file=sys.stderr)
+        text = f"warning: {rate} is a rate in bytes per second, as in tc: {megabits:g} Mbit/s"
+        print(text, file=sys.stderr)
 
 
 def describe(plan: Plan) -> int:
-    """Say what would be run; the scenario has been checked by being built."""
+    """Print the number and length of the runs, and where the result would be saved."""
     checked = plan.scenario.checked
     rates = [link.bits_per_s for link in Scenario.from_json(checked.to_json()).links.values()]
     packets = sum(rates) * checked.duration_s * plan.scenario.runs / FRAME_BITS
@@ -71,7 +71,7 @@ def describe(plan: Plan) -> int:
 
 
 def execute(plan: Plan) -> int:
-    """Run, print, save; keep what has finished on Ctrl-C."""
+    """Run, print and save; after Ctrl-C, keep the finished runs."""
     folder = None if plan.out is None else claim_folder(plan.out)
     page = None if plan.report is None else claim_file(plan.report)
     with progress_bar() as progress:
@@ -81,7 +81,7 @@ def execute(plan: Plan) -> int:
 
 def conclude(result: Result, *, folder: Path | None, page: Path | None, as_json: bool) -> int:
     """Save and print a result, complete or not."""
-    said = Console(stderr=True, soft_wrap=True, highlight=False)
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
     if folder is not None and result.finished:
         result.save(folder)
     if page is not None and result.finished:
@@ -89,27 +89,27 @@ def conclude(result: Result, *, folder: Path | None, page: Path | None, as_json:
     if result.finished:
         tables.show(result, as_json=as_json)
         for notice in result.provenance["notices"]:
-            said.print(f"reconstruction: {notice}", markup=False)
+            console.print(f"reconstruction: {notice}", markup=False)
         for finding in result.validity.findings:
-            said.print(f"{finding.severity}: {finding.text}", markup=False)
+            console.print(f"{finding.severity}: {finding.text}", markup=False)
     if page is not None and result.finished:
-        said.print(f"report in {page}", markup=False)
+        console.print(f"report in {page}", markup=False)
     if not result.complete:
         runs = f"{result.finished} of {result.total} runs"
         if folder is None:
-            text = f"finished {runs}; none saved (no --out)"
+            text = f"finished {runs}; not saved (no --out)"
         else:
             text = f"kept {runs} in {folder}" if result.finished else f"finished {runs}"
-        said.print(f"interrupted: {text}", markup=False)
+        console.print(f"interrupted: {text}", markup=False)
         return INTERRUPTED
     if folder is not None:
-        said.print(f"result in {folder}", markup=False)
+        console.print(f"result in {folder}", markup=False)
     return 0
 
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[int, int], object] | None]:
-    """Show a bar on stderr if that is a terminal; else nothing."""
+    """Show a progress bar on stderr if it is a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None

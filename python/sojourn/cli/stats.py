@@ -1,4 +1,4 @@
-"""``sojourn stats``: print the statistics that each queue kept."""
+"""``sojourn stats``: print the queue statistics of a saved run."""
 
 from typing import Annotated
 
@@ -12,13 +12,13 @@ from sojourn.result import Result, tc_stats
 def stats(
     *,
     folder: Folder,
-    arm: Annotated[str | None, typer.Option(help="An arm; by default the first.")] = None,
-    replication: Annotated[int, typer.Option(min=0, help="Which of its runs.")] = 0,
+    arm: Annotated[str | None, typer.Option(help="Name of an arm; by default the first.")] = None,
+    replication: Annotated[int, typer.Option(min=0, help="Replication of the arm, from 0.")] = 0,
     tc_json: Annotated[
-        bool, typer.Option("--tc-json", help="Print what tc -j -s qdisc would.")
+        bool, typer.Option("--tc-json", help="Print JSON in the format of tc -j -s qdisc.")
     ] = False,
 ) -> int:
-    """Show what each queue of a saved run says of itself."""
+    """Print the queue statistics of a saved run."""
     result = Result.load(folder)
     arm = arm or result.arms[0]
     queues = tc_stats.queues(result, arm=arm, replication=replication)

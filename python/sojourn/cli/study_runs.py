@@ -1,4 +1,4 @@
-"""The scenarios of a study, run one after the other and kept."""
+"""Run the scenarios of a study one after another and save their results."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ from sojourn.scenario import Scenario
 
 
 class InterruptedStudyError(Exception):
-    """The user ended a study before its last run; what finished is kept."""
+    """The user interrupted a study; finished runs are saved."""
 
 
 def results(
@@ -29,13 +29,13 @@ def results(
     Parameters
     ----------
     scenarios
-        By name.
+        The scenarios by name.
     folder
-        Where the folders of the results go; all are claimed before the first run.
+        Parent of the result folders, which are all checked before the first run.
     replications, jobs
-        Runs of each arm, if not the scenario's; threads.
+        Runs per arm, instead of those of the scenario; number of threads.
     keep
-        Called with a result and its folder once that is saved.
+        Called with a result and its folder after it was saved.
 
     Yields
     ------
@@ -45,13 +45,13 @@ def results(
     Raises
     ------
     InterruptedStudyError
-        The user ended it; said on stderr.
+        The user interrupted the study.
     ResultError
-        A folder cannot be written, or holds something else.
+        A folder cannot be written, or contains other files.
     """
     for key in scenarios:
         claim_folder(folder / key)
-    said = Console(stderr=True, soft_wrap=True, highlight=False)
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
     for key, scenario in scenarios.items():
         chosen = scenario if replications is None else scenario.replace(replications=replications)
         with progress_bar() as progress:
@@ -65,6 +65,6 @@ def results(
         if not result.complete:
             where = f"in {place}" if result.finished else "(nothing to save)"
             text = f"interrupted: kept {result.finished} of {result.total} runs of {key} {where}"
-            said.print(text, markup=False)
+            console.print(text, markup=False)
             raise InterruptedStudyError
         yield key, result

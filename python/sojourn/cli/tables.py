@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import polars as pl
@@ -12,71 +12,52 @@ from rich.table import Table
 from rich.text import Text
 
 from sojourn.report import formatting
-from sojourn.result import Result, app_metrics, flow_groups
-from sojourn.result.metrics import Metric, metrics_of
+from sojourn.report.view import ResultView, Section, view
+from sojourn.result import Result
+from sojourn.result.catalogue import Metric
 
-# Space between columns, and what a border takes.
+# Space between columns, and the width of a border.
 GAP = 3
 
 
 def show(result: Result, *, as_json: bool) -> None:
-    """Print the summary and the differences from the first arm."""
+    """Print the means of every arm and the differences from the first arm."""
     if as_json:
         print(json.dumps(document(result), indent=2))
         return
-    head, rows = _summary(result)
-    print_table(head, rows, title=result.scenario.checked.name)
-    for group, metrics, summary in _grouped(result):
-        title = f"{result.scenario.checked.name}: {group}"
-        print_estimates(summary, metrics, arms=result.arms, title=title)
-    compared = _differences(result)
+    shown = view(result)
+    _print_section(shown.title, shown, shown.whole, counted=True)
+    for group in shown.groups:
+        _print_section(f"{shown.title}: {group.name}", shown, group, counted=False)
     note = "mean ±half the 95 % bootstrap interval of the mean over n runs"
-    if compared is not None:
-        first, head, rows = compared
-        print_table(head, rows, title=f"difference from {first}, paired by run")
-        _show_group_differences(result, first)
+    if shown.others:
+        for section in (shown.whole, *shown.groups):
+            _print_differences(shown, section)
         note += "; * where the interval of a difference excludes 0"
     print(note)
 
 
-def _grouped(result: Result) -> list[tuple[str, Sequence[Metric], pl.DataFrame]]:
-    """List groups of transfers, datagrams and applications, with what is told of each."""
-    told: tuple[tuple[Sequence[Metric], pl.DataFrame], ...] = (
-        (flow_groups.METRICS, formatting.telling_groups(result.group_summary())),
-        (app_metrics.METRICS, result.application_summary()),
-    )
-    return [
-        (group, metrics, summary.filter(group=group))
-        for metrics, summary in told
-        for group in summary["group"].unique(maintain_order=True)
+def _print_section(title: str, shown: ResultView, section: Section, *, counted: bool) -> None:
+    """Print one line per arm, with the number of its runs if `counted`."""
+    head = ["arm", *(["n"] if counted else []), *(metric.heading for metric in section.metrics)]
+    rows = [
+        [arm, *([str(section.runs(arm))] if counted else []), *section.estimates_of(arm)]
+        for arm in shown.arms
     ]
+    print_table(head, rows, title=title)
 
 
-def _show_group_differences(result: Result, first: str) -> None:
-    compared = {arm: formatting.group_differences(result, first, arm) for arm in _arms(result)[1:]}
-    for group, metrics, summary in _grouped(result):
-        present = [metric for metric in metrics if metric.column in summary["metric"]]
-        rows = []
-        for arm, found in compared.items():
-            cells = [found.get((group, metric.column)) for metric in present]
-            pairs = max((row["n"] for row in cells if row is not None), default=0)
-            shown = zip(cells, present, strict=True)
-            changes = [
-                "–" if row is None else formatting.change(row, metric) for row, metric in shown
-            ]
-            rows.append([arm, str(pairs), *changes])
-        title = f"{group}: difference from {first}, paired by run"
-        print_table(["arm", "n", *(metric.heading for metric in present)], rows, title=title)
-
-
-def _change(row: dict[str, Any] | None, metric: Metric) -> str:
-    return "–" if row is None else formatting.change(row, metric)
+def _print_differences(shown: ResultView, section: Section) -> None:
+    head = ["arm", "n", *(metric.heading for metric in section.metrics)]
+    rows = [[arm, str(section.pairs(arm)), *section.changes_of(arm)] for arm in shown.others]
+    group = "" if section.name is None else f"{section.name}: "
+    print_table(head, rows, title=f"{group}difference from {shown.baseline}, paired by run")
 
 
 def show_queues(queues: list[dict[str, Any]], *, run: str, as_json: bool) -> None:
-    """Print the state of queues after a run, as :func:`sojourn.tc.queues` describes it.
+    """Print queue statistics, as :func:`sojourn.result.tc_stats.queues` returns them.
 
-    Parts of a queue, and queues inside one, in which nothing happened are left out of the tables.
+    Parts of a queue and inner queues without any packet are left out of the tables.
     """
     if as_json:
         print(json.dumps(queues, indent=2))
@@ -91,7 +72,7 @@ def show_queues(queues: list[dict[str, Any]], *, run: str, as_json: bool) -> Non
 
 
 def _flat(queue: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Name the numbers of parts by list and place: ``tins[0].drops``."""
+    """Flatten the statistics of parts to names such as ``tins[0].drops``."""
     flat: list[tuple[str, Any]] = []
     for name, value in queue.items():
         if isinstance(value, list):
@@ -112,8 +93,16 @@ def _shown(value: float | str) -> str:
 
 
 def document(result: Result) -> dict[str, Any]:
-    """Collect what the tables show, and what lies behind it, for programs."""
-    arms = _arms(result)
+    """Collect the numbers of the tables and those behind them, for programs."""
+    arms = result.per_run["arm"].unique(maintain_order=True).to_list()
+
+    def compared(difference: Callable[[str, str], pl.DataFrame]) -> list[dict[str, Any]]:
+        return [
+            {"baseline": arms[0], "arm": arm, **row}
+            for arm in arms[1:]
+            for row in difference(arms[0], arm).to_dicts()
+        ]
+
     return {
         "scenario": result.scenario.checked.name,
         "scenario_hash": result.scenario.hash,
@@ -132,61 +121,17 @@ def document(result: Result) -> dict[str, Any]:
         "summary": result.summary().to_dicts(),
         "groups": result.group_summary().to_dicts(),
         "applications": result.application_summary().to_dicts(),
-        "differences": [
-            {"baseline": arms[0], "arm": arm, **row}
-            for arm in arms[1:]
-            for row in result.difference(arms[0], arm).to_dicts()
-        ],
-        "group_differences": [
-            {"baseline": arms[0], "arm": arm, **row}
-            for arm in arms[1:]
-            for row in result.group_difference(arms[0], arm).to_dicts()
-        ],
-        "application_differences": [
-            {"baseline": arms[0], "arm": arm, **row}
-            for arm in arms[1:]
-            for row in result.application_difference(arms[0], arm).to_dicts()
-        ],
+        "differences": compared(result.difference),
+        "group_differences": compared(result.group_difference),
+        "application_differences": compared(result.application_difference),
         "runs": result.per_run.to_dicts(),
     }
-
-
-def _arms(result: Result) -> list[str]:
-    return result.per_run["arm"].unique(maintain_order=True).to_list()
-
-
-def _summary(result: Result) -> tuple[list[str], list[list[str]]]:
-    described = metrics_of(result.per_run)
-    summary = result.summary()
-    rows = []
-    for arm in _arms(result):
-        of_arm = summary.filter(pl.col("arm") == arm)
-        cells = [arm, str(of_arm["n"].max())]
-        for metric in described:
-            row = of_arm.row(by_predicate=pl.col("metric") == metric.column, named=True)
-            cells.append(formatting.estimate(row["mean"], row["low"], row["high"], metric))
-        rows.append(cells)
-    return ["arm", "n", *(metric.heading for metric in described)], rows
-
-
-def _differences(result: Result) -> tuple[str, list[str], list[list[str]]] | None:
-    first, *others = _arms(result)
-    if not others:
-        return None
-    described = {metric.column: metric for metric in metrics_of(result.per_run)}
-    rows = []
-    for arm in others:
-        compared = list(result.difference(first, arm).iter_rows(named=True))
-        pairs = str(max(row["n"] for row in compared))
-        cells = [formatting.change(row, described[row["metric"]]) for row in compared]
-        rows.append([arm, pairs, *cells])
-    return first, ["arm", "n", *(metric.heading for metric in described.values())], rows
 
 
 def print_estimates(
     summary: pl.DataFrame, metrics: Sequence[Metric], *, arms: Sequence[str], title: str
 ) -> None:
-    """Print a line an arm, with those of `metrics` that `summary` has of any."""
+    """Print one line per arm, with those of `metrics` that `summary` has for any arm."""
     present = [metric for metric in metrics if metric.column in summary["metric"]]
     found = {(row["arm"], row["metric"]): row for row in summary.iter_rows(named=True)}
     rows = [
@@ -208,7 +153,7 @@ def print_table(
     """Print a table to stdout: bordered on a terminal, aligned text in a pipe.
 
     The first `words` columns hold text, the others numbers. A table wider than the terminal is
-    continued below, with its first column repeated; one of text alone is wrapped.
+    continued below, with its first column repeated; a table of text only is wrapped.
     """
     if not sys.stdout.isatty():
         _print_plain(head, rows, title=title, words=words)
@@ -226,7 +171,7 @@ def print_table(
 
 
 def _blocks(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[list[int]]:
-    """Divide the columns so that each part fits; the first column leads every part."""
+    """Split the columns into blocks that fit; the first column leads every block."""
     widths = [GAP + max(cell_len(row[0]) for row in (head, *rows))]
     for index in range(1, len(head)):
         lines = [line for row in (head, *rows) for line in _stacked(row[index]).split("\n")]
@@ -241,7 +186,7 @@ def _blocks(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> l
 
 
 def _stacked(text: str) -> str:
-    """Put a unit or an interval below what it belongs to, and the words of a heading likewise."""
+    """Put the unit or interval, and each word of a heading, on a line of its own."""
     upper, bracket, lower = text.partition(" [")
     if not bracket:
         return text

@@ -1,6 +1,6 @@
 """The curves of a result: series over time, distributions and ellipses, as data.
 
-Figures on paper and in reports draw the same curves; this is where they are computed.
+The figures of papers and of reports draw the same curves.
 """
 
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from sojourn.result import Result
+from sojourn.result import Result, metrics
 from sojourn.result.metrics import KEYS
 
-# More points than this on a line of a figure cannot be told apart.
+# A line of a figure cannot show more points.
 POINTS = 240
-# Below this a delay is drawn as this: a logarithmic axis has no zero.
+# Smaller delays are drawn as this, since a logarithmic axis has no zero.
 SMALLEST_MS = 0.01
 # Points of the outline of an ellipse.
 OUTLINE = 73
@@ -27,9 +27,9 @@ class Curve:
     Parameters
     ----------
     arm
-        Which variant it belongs to.
+        Name of the arm.
     x, y
-        Its points.
+        Coordinates of its points.
     """
 
     arm: str
@@ -39,19 +39,19 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ellipse:
-    """How delay and goodput of an arm vary from run to run.
+    """Variation of delay and goodput of an arm from run to run.
 
     Parameters
     ----------
     arm
-        Which variant.
+        Name of the arm.
     delay_ms, goodput_mbit_per_s
-        The runs: one mean each a run.
+        One mean per run.
     centre
         Median delay and median goodput.
     outline
-        The 1-σ ellipse around the centre, computed with the logarithm of the delay, as it is
-        drawn; empty for fewer than two runs.
+        The 1-σ ellipse around the centre, computed from the logarithm of the delay; empty for
+        fewer than two runs.
     """
 
     arm: str
@@ -62,14 +62,12 @@ class Ellipse:
 
 
 def directions(result: Result) -> list[str]:
-    """Name the directions in which data flows, download first."""
-    prefix, suffix = "goodput_", "_mbit_per_s"
-    columns = [column for column in result.per_run.columns if column.startswith(prefix)]
-    return [column.removeprefix(prefix).removesuffix(suffix) for column in columns]
+    """List the directions of data, download first."""
+    return metrics.directions(result.flows)
 
 
 def link_names(result: Result) -> list[str]:
-    """Name the links, download first."""
+    """List the links, download first."""
     names = result.links["link"].unique(maintain_order=True).to_list()
     return sorted(names, key=lambda name: (name != "down", name))
 

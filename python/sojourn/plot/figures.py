@@ -23,10 +23,10 @@ _DASHES = ((0, ()), (0, (4, 2)), (0, (1, 1.5)))
 
 
 def plot_ellipse(result: Result) -> Figure:
-    """Draw goodput against induced latency: one panel a direction, one ellipse an arm.
+    """Draw goodput against induced latency: one panel per direction, one ellipse per arm.
 
     Small dots are runs, the ellipse is their 1-σ spread, the large dot their median. The delay
-    axis is logarithmic and reversed, as the field draws it: up and to the right is better.
+    axis is logarithmic and reversed: up and to the right is better.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def plot_ellipse(result: Result) -> Figure:
 
 
 def plot_series(result: Result) -> Figure:
-    """Draw ping, goodput, sojourn time and backlog over time; one line an arm.
+    """Draw ping, goodput, sojourn time and backlog over time; one line per arm.
 
     Lines are means over short intervals and over replications.
 
@@ -82,7 +82,7 @@ def plot_series(result: Result) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        The figure, one panel a quantity.
+        The figure, one panel per quantity.
     """
     panels: list[tuple[str, Sequence[curves.Curve], bool]] = [
         ("ping [ms]", curves.ping_curves(result), True)
@@ -129,7 +129,7 @@ def plot_cdf(result: Result) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        The figure, one panel for pings and one a link.
+        The figure: one panel for pings, one per link.
     """
     panels: list[tuple[str, Sequence[curves.Curve]]] = [("ping [ms]", curves.ping_cdfs(result))]
     panels += [
@@ -156,16 +156,16 @@ def save(figure: Figure, path: str | Path, result: Result) -> None:
     Parameters
     ----------
     figure
-        What a ``plot_*`` function returned.
+        A figure of a ``plot_*`` function.
     path
-        The file; its ending chooses PNG, SVG or PDF.
+        The file; its suffix selects PNG, SVG or PDF.
     result
-        What the figure shows.
+        The result that the figure shows.
 
     Raises
     ------
     ResultError
-        The ending is none of the three, or the file cannot be written.
+        The suffix is another, or the file cannot be written.
     """
     about = provenance_line(result)
     kinds: dict[str, dict[str, str | None]] = {
@@ -175,7 +175,7 @@ def save(figure: Figure, path: str | Path, result: Result) -> None:
     }
     metadata = kinds.get(Path(path).suffix.lower())
     if metadata is None:
-        message = f"{path}: a figure is written as .png, .svg or .pdf"
+        message = f"{path}: unknown figure format; expected .png, .svg or .pdf"
         raise _core.ResultError(message)
     try:
         figure.savefig(path, dpi=200, metadata=metadata)
@@ -185,7 +185,7 @@ def save(figure: Figure, path: str | Path, result: Result) -> None:
 
 
 def provenance_line(result: Result) -> str:
-    """Say in one line what it takes to make the numbers again."""
+    """Write the provenance of the numbers in one line."""
     checked = result.scenario.checked
     return (
         f"{checked.name}; {result.finished} of {result.total} runs, seed {result.scenario.seed}, "

@@ -1,4 +1,4 @@
-"""Colours that stay apart for colour-blind readers, and dashes for print without colour."""
+"""Colours that colour-blind readers can distinguish, and dashes for monochrome print."""
 
 # Okabe and Ito, "Color Universal Design" (2008), ordered so that the first few differ most in
 # lightness too; yellow, hard to see on white, comes last.
@@ -12,7 +12,7 @@ COLOURS = (
     "#000000",
     "#F0E442",
 )
-# Lighter where the colour above is too dark to be read on a dark page.
+# Lighter variants of colours that are too dark on a dark background.
 COLOURS_ON_DARK = (
     "#3D9BD9",
     "#F07F35",
@@ -27,7 +27,7 @@ DASHES = ("", "6 3", "2 2", "8 3 2 3", "10 4", "4 2", "1 3", "12 3 3 3")
 
 
 def slot(index: int) -> int:
-    """Return which colour arm number `index` has; they repeat, with other dashes."""
+    """Return the index of the colour of arm number `index`; colours repeat with other dashes."""
     return index % len(COLOURS)
 
 

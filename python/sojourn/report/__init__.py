@@ -1,8 +1,7 @@
-"""Reports: one HTML file that holds everything it shows.
+"""Reports: one self-contained HTML file.
 
-A report needs no network, no script and no server. Figures are SVG drawn here, so that they
-follow the reader's dark mode and the width of the screen; arms are switched on and off by
-style rules alone.
+A report needs no network, no script and no server. Figures are inline SVG, so that they follow
+the reader's dark mode and the width of the screen; style rules alone show and hide arms.
 """
 
 from sojourn.report.page import html, write

@@ -33,11 +33,11 @@ class Axis:
     label
         Quantity and unit.
     low, high
-        The ends of its range.
+        The limits of its range.
     logarithmic
-        Whether equal steps are equal ratios.
+        Whether the scale is logarithmic.
     descending
-        Whether it grows towards the origin.
+        Whether values grow towards the origin.
     """
 
     label: str
@@ -77,14 +77,14 @@ class Axis:
 
 
 def linear_axis(label: str, values: Sequence[float], *, from_zero: bool) -> Axis:
-    """Span `values` with some room; from 0 up where 0 belongs in the picture."""
+    """Cover `values` with a margin; from 0 on if the axis is to include 0."""
     low, high = min(values), max(values)
     room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
     return Axis(label=label, low=0.0 if from_zero else low - room, high=high + room)
 
 
 def log_axis(label: str, values: Sequence[float], *, descending: bool = False) -> Axis:
-    """Span `values` with the same room in ratio at both ends; at least a factor of 2."""
+    """Cover `values` with the same factor as a margin at both ends; at least a factor of 2."""
     low, high = min(values), max(values)
     room = max(1.12, math.sqrt(2.0 * low / high))
     return Axis(
@@ -98,9 +98,9 @@ class Chart:
     Parameters
     ----------
     title
-        What it shows, for readers who cannot see it.
+        Description for screen readers.
     x, y
-        Its axes.
+        The axes.
     """
 
     def __init__(self, title: str, x: Axis, y: Axis) -> None:

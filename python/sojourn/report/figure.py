@@ -1,4 +1,4 @@
-"""The figures of a report: a chart each, and the same data as a table."""
+"""The figures of a report: a chart and the same data as a table."""
 
 from collections.abc import Callable, Sequence
 from html import escape
@@ -19,7 +19,7 @@ SHARES = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 
 
 def ellipse_figures(result: Result) -> list[str]:
-    """Draw goodput against induced latency, one figure a direction."""
+    """Draw goodput against induced latency, one figure per direction."""
     figures = []
     for side in curves.directions(result):
         ellipses = curves.ellipses(result, side)
@@ -168,13 +168,13 @@ def _figure(
 
 
 def _cell(text: str) -> str:
-    """Put an interval in brackets below what it belongs to."""
+    """Write an interval in brackets below its value."""
     value, bracket, span = text.partition(" [")
     return f"{escape(value)}<small>[{escape(span)}</small>" if bracket else escape(text)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Write a table; the first cell of a row heads it."""
+    """Write a table whose first column holds row headings."""
     heads = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
     body = "".join(
         f'<tr><th scope="row">{escape(row[0])}</th>'

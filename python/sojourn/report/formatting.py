@@ -1,20 +1,20 @@
-"""Numbers and findings in words, for terminals and reports alike."""
+"""Format numbers and findings for terminals and reports."""
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import polars as pl
 
 from sojourn.result import Result
-from sojourn.result.metrics import Metric, metrics_of
+from sojourn.result.catalogue import Metric
+from sojourn.result.metrics import metrics_of
 
-# More digits than this after the point say nothing about a network.
+# More decimals have no meaning in network measurements.
 MOST_DECIMALS = 3
 
 
 def decimals(half_width: float) -> int:
-    """Count the decimals that a value with this uncertainty deserves.
+    """Count the decimals to show for a value with this uncertainty.
 
     The uncertainty keeps one significant digit, two if it begins with 1.
 
@@ -29,7 +29,7 @@ def decimals(half_width: float) -> int:
 
 
 def _places(half_width: float, metric: Metric) -> int:
-    """Count the decimals of a value of `metric`; of a ratio or a count, never more than its own."""
+    """Count the decimals of a value of `metric`; for ratios and counts, at most its own."""
     if half_width == 0.0:
         return metric.digits
     places = decimals(half_width)
@@ -42,14 +42,14 @@ def estimate(mean: float | None, low: float | None, high: float | None, metric: 
     Parameters
     ----------
     mean, low, high
-        The estimate; no interval if there was one run, no mean if there was none.
+        The estimate; the interval is None for one run, the mean for none.
     metric
-        What is estimated.
+        The metric.
 
     Returns
     -------
     str
-        Such as ``"9.12 ±0.03"``; ``"–"`` for what was not measured.
+        Such as ``"9.12 ±0.03"``; ``"–"`` if it was not measured.
     """
     if mean is None:
         return "–"
@@ -61,7 +61,7 @@ def estimate(mean: float | None, low: float | None, high: float | None, metric: 
 
 
 def interval(low: float | None, high: float | None, metric: Metric) -> str:
-    """Write an interval, such as ``"9.09 to 9.15"``; nothing if there is none."""
+    """Write an interval, such as ``"9.09 to 9.15"``; empty if there is none."""
     if low is None or high is None:
         return ""
     half = (high - low) / 2.0
@@ -72,7 +72,7 @@ def interval(low: float | None, high: float | None, metric: Metric) -> str:
 def change(row: Mapping[str, float | None], metric: Metric) -> str:
     """Write a paired difference with its sign and interval, such as ``"−68* [−72, −64]"``.
 
-    The star marks an interval that excludes 0, unless the digits shown say 0 all the same.
+    The star marks an interval that excludes 0, unless the value rounds to 0.
     """
     mean, low, high = row["mean"], row["low"], row["high"]
     if mean is None:
@@ -87,58 +87,30 @@ def change(row: Mapping[str, float | None], metric: Metric) -> str:
 
 
 def _signed(value: float, places: int) -> str:
-    """Write a number with its sign; what rounds to 0 has none."""
+    """Write a number with its sign; a value that rounds to 0 has none."""
     text = f"{value:+.{places}f}"
     return (text if any(digit in "123456789" for digit in text) else text[1:]).replace("-", "−")
 
 
-def telling_groups(summary: pl.DataFrame) -> pl.DataFrame:
-    """Leave out the groups of which the table of runs tells all: flows without end.
+def groups_with_an_end(summary: pl.DataFrame) -> pl.DataFrame:
+    """Select groups of transfers and datagrams; the table of runs covers endless flows.
 
     Parameters
     ----------
     summary
-        What :meth:`sojourn.Result.group_summary` returns.
+        The frame of :meth:`sojourn.Result.group_summary`.
 
     Returns
     -------
     polars.DataFrame
-        Its rows of groups of transfers and of datagrams.
+        The rows of groups of transfers and of datagrams.
     """
-    told = summary.filter(pl.col("metric").is_in(("fct_s_mean", "loss_percent")))
-    return summary.filter(pl.col("group").is_in(told["group"].unique().to_list()))
-
-
-def group_differences(
-    result: Result, baseline: str, other: str
-) -> dict[tuple[str, str], dict[str, Any]]:
-    """Index the paired differences of groups and applications by group and metric.
-
-    Parameters
-    ----------
-    result
-        Any result.
-    baseline, other
-        Names of arms.
-
-    Returns
-    -------
-    dict
-        Rows of :meth:`sojourn.Result.group_difference` and ``application_difference``.
-    """
-    tables = (
-        result.group_difference(baseline, other),
-        result.application_difference(baseline, other),
-    )
-    return {
-        (row["group"], row["metric"]): row
-        for compared in tables
-        for row in compared.iter_rows(named=True)
-    }
+    ended = summary.filter(pl.col("metric").is_in(("fct_s_mean", "loss_percent")))
+    return summary.filter(pl.col("group").is_in(ended["group"].unique().to_list()))
 
 
 def findings(result: Result) -> list[str]:
-    """Say in sentences what the numbers show.
+    """Describe the main results in sentences.
 
     Parameters
     ----------
@@ -163,9 +135,8 @@ def findings(result: Result) -> list[str]:
 
 
 def _extremes(summary: pl.DataFrame, metric: Metric) -> str | None:
-    main = metric.column == "induced_latency_ms" or metric.column.startswith("goodput_")
     rows = summary.filter(pl.col("metric") == metric.column).drop_nulls("mean").sort("mean")
-    if not main or rows.height < 2:  # noqa: PLR2004 - extremes take two
+    if metric.role != "headline" or rows.height < 2:  # noqa: PLR2004 - extremes take two
         return None
     ends = [rows.row(0, named=True), rows.row(-1, named=True)]
     least, most = (
@@ -182,15 +153,14 @@ def _against(result: Result, baseline: str, arm: str, described: dict[str, Metri
     clear, unclear = [], []
     for row in result.difference(baseline, arm).iter_rows(named=True):
         metric = described[row["metric"]]
-        name = metric.column
-        if not (name == "induced_latency_ms" or name.startswith(("goodput_", "jain_"))):
+        if metric.role == "detail":
             continue
-        said = change(row, metric)
-        if "*" in said:
-            clear.append(f"{metric.label} {said.replace('*', '')} {metric.unit}".strip())
+        text = change(row, metric)
+        if "*" in text:
+            clear.append(f"{metric.label} {text.replace('*', '')} {metric.unit}".strip())
         elif row["mean"] is not None:
             unclear.append(metric.label)
-    sentence = f"{arm} against {baseline}: " + (
+    sentence = f"{arm} compared with {baseline}: " + (
         ", ".join(clear) if clear else "no clear difference"
     )
     if clear and unclear:

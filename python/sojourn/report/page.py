@@ -1,19 +1,17 @@
-"""The page: summary, findings, validity, figures, provenance."""
+"""The HTML page of a report: validity, findings, tables, figures, provenance."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 from importlib import resources
 from pathlib import Path
-from typing import Any
-
-import polars as pl
 
 from sojourn import _core
 from sojourn.plot import palette
 from sojourn.report import formatting
 from sojourn.report.figure import cdf_figures, ellipse_figures, series_figures, table
-from sojourn.result import Result, app_metrics, flow_groups
-from sojourn.result.metrics import Metric, metrics_of
+from sojourn.report.view import ResultView, Row, Section, view
+from sojourn.result import Result
+from sojourn.result.catalogue import Metric
 from sojourn.scenario import Link
 
 
@@ -23,14 +21,15 @@ def html(result: Result) -> str:
     Parameters
     ----------
     result
-        What to report on.
+        The result.
 
     Returns
     -------
     str
-        A page of HTML that refers to nothing outside itself.
+        A self-contained HTML page.
     """
-    name = escape(result.scenario.checked.name)
+    shown = view(result)
+    name = escape(shown.title)
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -53,10 +52,10 @@ def html(result: Result) -> str:
 {_notices(result)}
 {_findings(result)}
 <section><h2>Summary</h2>
-{_summary(result)}
-{_differences(result)}
+{_summary(result, shown)}
+{_differences(shown)}
 </section>
-{_applications(result)}
+{_groups(result, shown)}
 {_legend(result)}
 {_section("Delay and goodput", ellipse_figures(result))}
 {_section("Distributions", cdf_figures(result))}
@@ -73,7 +72,7 @@ def write(result: Result, path: str | Path) -> None:
     Parameters
     ----------
     result
-        What to report on.
+        The result.
     path
         The file.
 
@@ -91,9 +90,9 @@ def write(result: Result, path: str | Path) -> None:
 
 _SERIES_NOTE = (
     "Lines are means over short intervals and over replications, from the start of the run; the "
-    "numbers above count from the end of the warm-up. Goodput is what reaches the application in "
-    "order: after a repaired loss much arrives at once, so that for a moment it may exceed the "
-    "rate of the link."
+    "numbers above begin at the end of the warm-up. Goodput counts data delivered in order: after "
+    "a retransmission much data is delivered at once, so that goodput may briefly exceed the link "
+    "rate."
 )
 
 
@@ -120,28 +119,28 @@ def _subtitle(result: Result) -> str:
     checked = result.scenario.checked
     links = ", ".join(f"{name} {_rate(link)}" for name, link in result.scenario.links.items())
     return f"{links}; runs of {checked.duration_s:g} s, measured from {checked.warmup_s:g} s; " + (
-        f"n = {checked.replications} runs an arm."
+        f"n = {checked.replications} runs per arm."
         if result.complete
         else f"{result.finished} of {result.total} runs finished."
     )
 
 
 def _rate(link: Link) -> str:
-    """Say the rate of a link, or the name of its trace and the mean rate."""
+    """Write the rate of a link, or the name of its trace and the mean rate."""
     if not isinstance(link.trace, Mapping):
         return str(link.rate)
     name = Path(link.trace.get("file", "")).name
-    return f"trace {name} ({link.bits_per_s / 1e6:.3g} Mbit/s in the mean)".replace("  ", " ")
+    return f"trace {name} (mean {link.bits_per_s / 1e6:.3g} Mbit/s)".replace("  ", " ")
 
 
 def _validity(result: Result) -> str:
     verdict = result.validity.verdict
     said = {
-        "invalid": "This result cannot bear a conclusion about the queues.",
-        "weak": "This result is to be read with these warnings.",
-        "valid": "Nothing was found that limits this result."
+        "invalid": "This result does not support a conclusion about the queues.",
+        "weak": "These warnings limit what this result shows.",
+        "valid": "No limitations found."
         if not result.validity.findings
-        else "Nothing was found that weakens this result.",
+        else "No warnings; see the notes.",
     }[verdict]
     items = "".join(
         f"<li><strong>{finding.severity}</strong>: {escape(finding.text)}</li>"
@@ -155,13 +154,13 @@ def _validity(result: Result) -> str:
 
 
 def _findings(result: Result) -> str:
-    """List what was found; with one arm, which nothing is compared with, there is no section."""
+    """List the findings; a result with one arm has none."""
     items = "".join(f"<li>{escape(text)}</li>" for text in formatting.findings(result))
     return f"<section><h2>Findings</h2><ul>{items}</ul></section>" if items else ""
 
 
 def _notices(result: Result) -> str:
-    """Say what the core wants known, such as a law that is our reconstruction."""
+    """List the notices of the core, such as algorithms that are reconstructions."""
     notices = result.provenance["notices"]
     if not notices:
         return ""
@@ -169,68 +168,64 @@ def _notices(result: Result) -> str:
     return f'<section class="validity weak"><h2>Reconstructions</h2><ul>{items}</ul></section>'
 
 
-def _summary(result: Result) -> str:
+def _summary(result: Result, shown: ResultView) -> str:
     return (
-        f"{_estimates(result, result.summary(), metrics_of(result.per_run))}"
+        f"{_estimates(result, shown, shown.whole)}"
         '<p class="note">Means over runs; below each, the 95 % bootstrap interval of the mean. '
         "Drops and marks are counts per run over the measured time.</p>"
     )
 
 
-def _applications(result: Result) -> str:
-    """Say how long transfers took and the users of applications waited, group by group."""
-    told: tuple[tuple[Sequence[Metric], pl.DataFrame], ...] = (
-        (flow_groups.METRICS, formatting.telling_groups(result.group_summary())),
-        (app_metrics.METRICS, result.application_summary()),
+def _differences(shown: ResultView) -> str:
+    if not shown.others:
+        return ""
+    return (
+        f"<h3>Difference from {escape(shown.baseline)}</h3>{_changes(shown, shown.whole)}"
+        '<p class="note">Means of paired differences and their 95 % bootstrap intervals; '
+        "* marks those that exclude 0.</p>"
     )
-    arms = result.per_run["arm"].unique(maintain_order=True).to_list()
-    compared = {arm: formatting.group_differences(result, arms[0], arm) for arm in arms[1:]}
+
+
+def _groups(result: Result, shown: ResultView) -> str:
+    """Write the tables of transfers and applications, group by group."""
     tables = []
-    for metrics, summary in told:
-        for group in summary["group"].unique(maintain_order=True):
-            of_group = summary.filter(pl.col("group") == group)
-            present = [metric for metric in metrics if metric.column in of_group["metric"]]
-            tables.append(f"<h3>{escape(group)}</h3>{_estimates(result, of_group, present)}")
-            tables.append(_group_differences(group, present, arms[0], compared))
+    for group in shown.groups:
+        tables.append(f"<h3>{escape(str(group.name))}</h3>{_estimates(result, shown, group)}")
+        if shown.others:
+            tables.append(
+                f"<h4>Difference from {escape(shown.baseline)}</h4>{_changes(shown, group)}"
+            )
     if not tables:
         return ""
     return (
         f"<section><h2>Transfers and applications</h2>{''.join(tables)}"
-        '<p class="note">Durations are of what users wait for: of web the load time of a page. '
-        "Means over runs, as above.</p></section>"
+        '<p class="note">For web the duration is the page load time. Means over runs, as above.'
+        "</p></section>"
     )
 
 
-def _group_differences(
-    group: str,
-    metrics: Sequence[Metric],
-    first: str,
-    compared: Mapping[str, Mapping[tuple[str, str], Mapping[str, Any]]],
-) -> str:
-    if not compared:
-        return ""
-    rows = []
-    for arm, found in compared.items():
-        cells = [(found.get((group, metric.column)), metric) for metric in metrics]
-        said = ("–" if row is None else formatting.change(row, metric) for row, metric in cells)
-        rows.append((arm, *said))
-    head = ("arm", *(metric.heading for metric in metrics))
-    return f"<h4>Difference from {escape(first)}</h4>{table(head, rows)}"
+def _changes(shown: ResultView, section: Section) -> str:
+    head = ("arm", *(metric.heading for metric in section.metrics))
+    return table(head, [(arm, *section.changes_of(arm)) for arm in shown.others])
 
 
-def _estimates(result: Result, summary: pl.DataFrame, metrics: Sequence[Metric]) -> str:
-    """Write a table with a line an arm, each mean with its interval below."""
-    head = "".join(f'<th scope="col">{escape(metric.heading)}</th>' for metric in metrics)
+def _estimates(result: Result, shown: ResultView, section: Section) -> str:
+    """Write a table with one line per arm, each mean with its interval below."""
+    head = "".join(
+        f'<th scope="col" title="{escape(metric.description)}">{escape(metric.heading)}</th>'
+        for metric in section.metrics
+    )
     rows = []
-    for arm in summary["arm"].unique(maintain_order=True):
-        of_arm = summary.filter(pl.col("arm") == arm)
-        found = {row["metric"]: row for row in of_arm.iter_rows(named=True)}
-        cells = [_cell(found.get(metric.column), metric) for metric in metrics]
+    for arm in shown.arms:
+        if not section.runs(arm):
+            continue
+        cells = [
+            _cell(section.estimates.get((arm, metric.column)), metric) for metric in section.metrics
+        ]
         hue = palette.slot(result.arms.index(arm))
-        most = max(of_arm["n"].to_list())
         rows.append(
             f'<tr><th scope="row"><i style="background:var(--c{hue})"></i>{escape(arm)}</th>'
-            f"<td>{most}</td>{''.join(cells)}</tr>"
+            f"<td>{section.runs(arm)}</td>{''.join(cells)}</tr>"
         )
     return (
         f'<div class="wide"><table class="summary"><thead><tr><th scope="col">arm</th>'
@@ -238,29 +233,12 @@ def _estimates(result: Result, summary: pl.DataFrame, metrics: Sequence[Metric])
     )
 
 
-def _cell(row: Mapping[str, float | None] | None, metric: Metric) -> str:
+def _cell(row: Row | None, metric: Metric) -> str:
     if row is None:
         return "<td>–</td>"
     text = formatting.estimate(row["mean"], row["low"], row["high"], metric).split(" ±")[0]
     span = formatting.interval(row["low"], row["high"], metric)
     return f"<td>{escape(text)}<small>{escape(span)}</small></td>"
-
-
-def _differences(result: Result) -> str:
-    arms = result.per_run["arm"].unique(maintain_order=True).to_list()
-    if len(arms) < 2:  # noqa: PLR2004 - a difference takes two
-        return ""
-    described = {metric.column: metric for metric in metrics_of(result.per_run)}
-    rows = []
-    for arm in arms[1:]:
-        compared = result.difference(arms[0], arm).iter_rows(named=True)
-        rows.append((arm, *(formatting.change(row, described[row["metric"]]) for row in compared)))
-    head = ("arm", *(metric.heading for metric in described.values()))
-    return (
-        f"<h3>Difference from {escape(arms[0])}</h3>{table(head, rows)}"
-        '<p class="note">Means of paired differences and their 95 % bootstrap intervals; '
-        "* marks those that exclude 0.</p>"
-    )
 
 
 def _legend(result: Result) -> str:
@@ -287,9 +265,9 @@ def _provenance(result: Result) -> str:
         ("runs", f"{result.finished} of {result.total}"),
     ]
     return (
-        f"<section><h2>Provenance</h2>{table(('what', 'value'), rows)}"
-        "<p>A run is a pure function of the scenario, the seed and the version. Save this as a "
-        "file and <code>sojourn run FILE</code> gives the same numbers.</p>"
+        f"<section><h2>Provenance</h2>{table(('item', 'value'), rows)}"
+        "<p>A run depends only on the scenario, the seed and the version. To reproduce these "
+        "numbers, save the scenario below to a file and run <code>sojourn run FILE</code>.</p>"
         "<details open><summary>Scenario</summary>"
         f"<pre>{escape(result.scenario.to_toml())}</pre></details></section>"
     )

@@ -1,46 +1,37 @@
-"""What a group of flows did: of each run, then means over runs.
+"""Metrics of groups of flows: per run, their means over runs, and paired differences.
 
-``docs/metrics.md`` defines each column.
+:mod:`sojourn.result.catalogue` defines each metric.
 """
 
 from collections.abc import Sequence
 
 import polars as pl
 
-from sojourn.result.metrics import CONNECTIONS, KEYS, Metric, mean_and_interval, paired
+from sojourn.result.catalogue import Metric, shown
+from sojourn.result.metrics import CONNECTIONS, KEYS, mean_and_interval, paired
 
-METRICS = (
-    Metric(column="goodput_mbit_per_s_mean", label="goodput", unit="Mbit/s", digits=2),
-    Metric(column="jain", label="Jain", unit="", digits=3),
-    Metric(column="loss_percent", label="loss", unit="%", digits=2),
-    Metric(column="initial_loss_percent", label="initial loss", unit="%", digits=2),
-    Metric(column="handshake_loss_percent", label="handshake loss", unit="%", digits=2),
-    Metric(column="handshake_s_mean", label="handshake", unit="s", digits=3),
-    Metric(column="fct_s_mean", label="completion", unit="s", digits=3),
-    Metric(column="fct_s_p95", label="completion p95", unit="s", digits=3),
-    Metric(column="fct_hit_s_mean", label="completion after initial loss", unit="s", digits=2),
-)
+METRICS = shown("group")
 
 
 def per_group(flows: pl.DataFrame, *, warmup_s: float) -> pl.DataFrame:
-    """Compute what each group of TCP and UDP flows did in each run.
+    """Compute the metrics of each group of TCP, QUIC and UDP flows in each run.
 
     Parameters
     ----------
     flows
         The table of an outcome.
     warmup_s
-        Transfers that started before do not count, in seconds.
+        End of the warm-up, in seconds; transfers that started before are excluded.
 
     Returns
     -------
     polars.DataFrame
-        One row a run and group: ``arm``, ``replication``, ``group``, ``flows`` (how many were
-        measured) and one column a metric, null where the group cannot have it.
+        One row per run and group: ``arm``, ``replication``, ``group``, ``flows`` (their number)
+        and one column per metric, null where the group cannot have it.
     """
     tcp = pl.col("kind").is_in(CONNECTIONS)
     finite = pl.col("bytes").is_not_null()
-    # Connections whose whole beginning was measured; all, in a group without end.
+    # Connections that started after the warm-up; of endless ones, all.
     measured = (pl.col("started_s") >= warmup_s) | ~finite
     data = flows.filter(pl.col("kind").is_in([*CONNECTIONS, "udp"]) & (measured | ~tcp))
     rate = pl.col("goodput_mbit_per_s").filter(~finite | ~tcp)
@@ -72,16 +63,16 @@ def summary(per_group: pl.DataFrame, metrics: Sequence[Metric] = METRICS) -> pl.
     Parameters
     ----------
     per_group
-        What :func:`per_group` or :func:`sojourn.waiting.per_application` returns.
+        The frame of :func:`per_group` or of :func:`sojourn.result.app_metrics.per_application`.
     metrics
-        Which of its columns.
+        The columns to use.
 
     Returns
     -------
     polars.DataFrame
-        One row an arm, group and metric: ``arm``, ``group``, ``metric``, ``unit``, ``n``,
-        ``mean``, ``low`` and ``high``, as those of :meth:`sojourn.Result.summary`. What a group
-        cannot have is left out.
+        One row per arm, group and metric: ``arm``, ``group``, ``metric``, ``unit``, ``n``,
+        ``mean``, ``low`` and ``high``, as for :meth:`sojourn.Result.summary`. Metrics that a
+        group cannot have are left out.
     """
     rows = []
     for (arm, group), runs in per_group.group_by("arm", "group", maintain_order=True):
@@ -114,17 +105,17 @@ def difference(
     Parameters
     ----------
     per_group
-        What :func:`per_group` or :func:`sojourn.waiting.per_application` returns.
+        The frame of :func:`per_group` or of :func:`sojourn.result.app_metrics.per_application`.
     baseline, other
         Names of arms.
     metrics
-        Which of its columns.
+        The columns to use.
 
     Returns
     -------
     polars.DataFrame
-        One row a group and metric: ``group``, then the columns of
-        :meth:`sojourn.Result.difference`. What no pair has is left out.
+        One row per group and metric: ``group``, then the columns of
+        :meth:`sojourn.Result.difference`. Metrics that no pair has are left out.
     """
     rows = []
     for (group,), runs in per_group.group_by("group", maintain_order=True):

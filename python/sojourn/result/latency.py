@@ -1,4 +1,4 @@
-"""What load adds to the time of a ping, in two definitions.
+"""Increase of the ping time under load, by two definitions.
 
 *Induced latency* is that of flent (https://flent.org), its ``mean_span``, by which its plot
 ``box_combine`` and "The Good, the Bad and the WiFi" compare queues: the series of pings are brought
@@ -33,12 +33,12 @@ def latencies(flows: pl.DataFrame, pings: pl.DataFrame, *, warmup_s: float) -> p
     flows, pings
         Tables of an outcome.
     warmup_s
-        From when on pings count, in seconds.
+        End of the warm-up, in seconds.
 
     Returns
     -------
     polars.DataFrame
-        One row a run: ``arm``, ``replication``, ``induced_latency_ms`` and
+        One row per run: ``arm``, ``replication``, ``induced_latency_ms`` and
         ``latency_above_base_ms``; None if there are no pings.
     """
     if pings.is_empty():
@@ -89,7 +89,7 @@ def _mean_span(pings: pl.DataFrame, *, warmup_s: float, load_s: float) -> float 
 
 
 def _replies(pings: pl.DataFrame) -> tuple[Floats, Floats]:
-    """When replies came, in order, and how long they took: flent notes the time of the reply."""
+    """Arrival times of the replies, in order, and round-trip times, as flent records them."""
     came = pings.select(
         at=pl.col("t_s") + pl.col("rtt_ms") / 1e3, rtt=pl.col("rtt_ms").cast(pl.Float64)
     ).sort("at", maintain_order=True)

@@ -1,87 +1,28 @@
-"""What a run is judged by: one number a metric and run, then means over runs.
+"""Metrics of runs, their means over runs, and paired differences between arms.
 
-``docs/metrics.md`` defines each metric and gives its formula.
+:mod:`sojourn.result.catalogue` defines each metric.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import polars as pl
 
 from sojourn import _core
 from sojourn.result import latency
+from sojourn.result.catalogue import Metric, described
 
 KEYS = ("arm", "replication")
 
+# Kinds of flows that have a connection, with a congestion window.
 CONNECTIONS = ("tcp", "quic")
-"""Kinds of flows that have a connection, with a window."""
 LEVEL = 0.95
-# What a link counts of each packet before its IP header, in bytes.
+# Bytes per packet that a link counts before the IP header.
 ETHERNET_HEADER = 14
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
-    """A number that every run has.
-
-    Parameters
-    ----------
-    column
-        Name of its column; ends in the unit and the statistic.
-    label
-        What tables call it.
-    unit
-        Its unit; empty for counts and ratios.
-    digits
-        Digits after the point in tables.
-    """
-
-    column: str
-    label: str
-    unit: str
-    digits: int
-
-    @property
-    def heading(self) -> str:
-        """Label and unit, for the head of a column."""
-        return f"{self.label} [{self.unit}]" if self.unit else self.label
 
 
 def metrics_of(per_run: pl.DataFrame) -> list[Metric]:
     """Describe the columns of :func:`per_run_metrics`, in its order."""
-    return [_metric(column) for column in per_run.columns if column not in KEYS]
-
-
-def _metric(column: str) -> Metric:
-    if column.startswith("goodput_"):
-        name = column.removeprefix("goodput_").removesuffix("_mbit_per_s")
-        return Metric(column=column, label=f"goodput {name}", unit="Mbit/s", digits=2)
-    if column.startswith("throughput_"):
-        name = column.removeprefix("throughput_").removesuffix("_mbit_per_s")
-        return Metric(column=column, label=f"throughput {name}", unit="Mbit/s", digits=2)
-    if column.startswith("ack_rtt_"):
-        name = column.removeprefix("ack_rtt_").removesuffix("_ms")
-        return Metric(column=column, label=f"RTT {name}", unit="ms", digits=1)
-    if column.startswith(("sojourn_", "driver_")):
-        what, _, name = column.removesuffix("_ms_p95").partition("_")
-        return Metric(column=column, label=f"{what} {name} p95", unit="ms", digits=1)
-    if column.startswith("jain_"):
-        name = column.removeprefix("jain_")
-        return Metric(column=column, label=f"Jain {name}", unit="", digits=3)
-    return _FIXED[column]
-
-
-_FIXED = {
-    metric.column: metric
-    for metric in (
-        Metric(column="induced_latency_ms", label="induced latency", unit="ms", digits=1),
-        Metric(column="latency_above_base_ms", label="latency above base", unit="ms", digits=1),
-        Metric(column="ping_ms_p95", label="ping p95", unit="ms", digits=1),
-        Metric(column="ping_ms_p99", label="ping p99", unit="ms", digits=1),
-        Metric(column="drops", label="drops", unit="", digits=0),
-        Metric(column="marks", label="marks", unit="", digits=0),
-    )
-}
+    return described(column for column in per_run.columns if column not in KEYS)
 
 
 def per_run_metrics(
@@ -99,14 +40,14 @@ def per_run_metrics(
     flows, links, pings
         Tables of an outcome.
     warmup_s
-        From when on totals count, in seconds.
+        End of the warm-up, in seconds.
     measured_s
-        How long they count, in seconds.
+        Time from the end of the warm-up to the end of the run, in seconds.
 
     Returns
     -------
     polars.DataFrame
-        One row a run: ``arm``, ``replication``, then one column a metric. A metric that the
+        One row per run: ``arm``, ``replication``, then one column per metric. A metric that the
         scenario cannot have (a ping percentile without pings) has no column; one that a run
         does not have is null.
     """
@@ -128,19 +69,19 @@ def per_run_metrics(
 def transport_metrics(
     flows: pl.DataFrame, links: pl.DataFrame, *, measured_s: float
 ) -> pl.DataFrame:
-    """Compute what publications on transport give, for comparisons with them.
+    """Compute the transport metrics that publications report, for comparisons with them.
 
     Parameters
     ----------
     flows, links
         Tables of an outcome.
     measured_s
-        From the end of the warm-up to the end of the run, in seconds.
+        Time from the end of the warm-up to the end of the run, in seconds.
 
     Returns
     -------
     polars.DataFrame
-        One row a run: ``arm``, ``replication``, ``throughput_<link>_mbit_per_s`` for each link
+        One row per run: ``arm``, ``replication``, ``throughput_<link>_mbit_per_s`` for each link
         and ``ack_rtt_<direction>_ms`` for each direction of TCP.
     """
     ip_bytes = pl.col("sent_bytes") - ETHERNET_HEADER * pl.col("sent_packets")
@@ -159,7 +100,7 @@ def transport_metrics(
         .filter(pl.col("direction") == name)
         .mean()
         .alias(f"ack_rtt_{name}_ms")
-        for name in _directions(tcp)
+        for name in directions(tcp)
     )
     return runs.join(rtts, on=KEYS, how="left", maintain_order="left")
 
@@ -169,14 +110,14 @@ def _data_flows(flows: pl.DataFrame) -> pl.DataFrame:
     return data.with_columns(pl.col("direction").fill_null("total"))
 
 
-def _directions(flows: pl.DataFrame) -> list[str]:
-    """List the directions of data, download first as the field writes it."""
-    present = flows["direction"].unique().to_list()
+def directions(flows: pl.DataFrame) -> list[str]:
+    """List the directions of data, download first; ``"total"`` for flows with a path."""
+    present = _data_flows(flows)["direction"].unique().to_list()
     return sorted(present, key=lambda name: (name != "down", name))
 
 
 def _goodput(flows: pl.DataFrame, measured_s: float) -> pl.DataFrame | None:
-    """Sum the goodputs; a transfer's is spread over all the time, or they would not add up."""
+    """Sum the goodputs per direction; those of transfers are taken over the measured time."""
     spread = pl.col("delivered_bytes") * 8e-6 / measured_s
     data = _data_flows(flows).with_columns(
         goodput_mbit_per_s=pl.when(pl.col("bytes").is_null())
@@ -190,7 +131,7 @@ def _goodput(flows: pl.DataFrame, measured_s: float) -> pl.DataFrame | None:
         .filter(pl.col("direction") == name)
         .sum()
         .alias(f"goodput_{name}_mbit_per_s")
-        for name in _directions(data)
+        for name in directions(data)
     )
 
 
@@ -209,7 +150,7 @@ def _sojourn(links: pl.DataFrame) -> pl.DataFrame:
 
 
 def _driver(links: pl.DataFrame) -> pl.DataFrame | None:
-    """Take the delay below the queue, of the links that have a driver."""
+    """Select the delay below the queue of links that have a driver."""
     wireless = links.drop_nulls("driver_ms_p95")
     return None if wireless.is_empty() else _of_each_link(wireless, "driver")
 
@@ -234,11 +175,11 @@ def _signals(links: pl.DataFrame) -> pl.DataFrame:
 
 def _jain(flows: pl.DataFrame) -> pl.DataFrame | None:
     tcp = _data_flows(flows).filter(pl.col("kind").is_in(CONNECTIONS))
-    # Transfers end when they are done: among flows without end their rates say nothing.
+    # The goodput of a transfer that ends is not comparable with that of endless flows.
     endless = tcp.filter(pl.col("bytes").is_null())
     tcp = tcp if endless.is_empty() else endless
     columns = []
-    for name in _directions(tcp):
+    for name in directions(tcp):
         rates = pl.col("goodput_mbit_per_s").filter(pl.col("direction") == name)
         if tcp.filter(pl.col("direction") == name)["flow"].n_unique() > 1:
             index = rates.sum().pow(2) / (rates.count() * rates.pow(2).sum())
@@ -254,12 +195,12 @@ def summary(per_run: pl.DataFrame) -> pl.DataFrame:
     Parameters
     ----------
     per_run
-        What :func:`per_run_metrics` returns.
+        The frame of :func:`per_run_metrics`.
 
     Returns
     -------
     polars.DataFrame
-        One row an arm and metric: ``arm``, ``metric``, ``unit``, ``n`` (runs that have the
+        One row per arm and metric: ``arm``, ``metric``, ``unit``, ``n`` (runs that have the
         metric), ``mean``, ``low`` and ``high`` (bootstrap interval of 95 %; null for fewer than
         two runs).
     """
@@ -276,20 +217,20 @@ def summary(per_run: pl.DataFrame) -> pl.DataFrame:
 def difference(per_run: pl.DataFrame, baseline: str, other: str) -> pl.DataFrame:
     """Average the difference `other` - `baseline` over pairs of runs.
 
-    Replication `k` of both arms drew the same random numbers, so each pair differs by the
-    change alone.
+    Replication `k` of both arms has the same seed, so that each pair differs only by the change
+    between the arms.
 
     Parameters
     ----------
     per_run
-        What :func:`per_run_metrics` returns.
+        The frame of :func:`per_run_metrics`.
     baseline, other
         Names of arms.
 
     Returns
     -------
     polars.DataFrame
-        One row a metric: ``metric``, ``unit``, ``n`` (pairs), ``mean``, ``low``, ``high``, and
+        One row per metric: ``metric``, ``unit``, ``n`` (pairs), ``mean``, ``low``, ``high``, and
         ``significant``: whether the interval excludes 0 (null for fewer than two pairs).
     """
     left = _arm(per_run, baseline)
@@ -308,9 +249,9 @@ def paired(
     Parameters
     ----------
     pairs
-        A row a pair; the columns of the second of each end in ``_other``.
+        One row per pair; the columns of the second run end in ``_other``.
     metric
-        Which column.
+        The metric to compare.
 
     Returns
     -------
@@ -338,12 +279,12 @@ Interval = tuple[float | None, float | None, float | None]
 
 
 def check_arms(per_run: pl.DataFrame, *names: str) -> None:
-    """Refuse names of arms that have no run.
+    """Refuse names of arms without a finished run.
 
     Raises
     ------
     ResultError
-        There is no finished run of such an arm.
+        An arm is unknown or has no finished run.
     """
     for name in names:
         _arm(per_run, name)
@@ -352,13 +293,13 @@ def check_arms(per_run: pl.DataFrame, *names: str) -> None:
 def _arm(per_run: pl.DataFrame, name: str) -> pl.DataFrame:
     names = per_run["arm"].unique(maintain_order=True).to_list()
     if name not in names:
-        message = f"no finished run of an arm called {name!r}; there are: {', '.join(names)}"
+        message = f"no finished run of arm {name!r}; expected one of {', '.join(names)}"
         raise _core.ResultError(message)
     return per_run.filter(pl.col("arm") == name)
 
 
 def mean_and_interval(values: Sequence[float]) -> Interval:
-    """Mean and interval: none from no value, a mean alone from one."""
+    """Compute mean and interval: none for no value, a mean without interval for one."""
     if not values:
         return None, None, None
     if len(values) == 1:

@@ -1,4 +1,4 @@
-"""Running scenarios, and what comes back."""
+"""Run scenarios and hold their results."""
 
 import json
 from collections.abc import Callable
@@ -15,16 +15,15 @@ from sojourn.scenario import Scenario
 
 
 class Result:
-    """What the runs of a scenario left behind.
+    """The results of all runs of a scenario, as polars frames.
 
-    Made by :func:`run` and :meth:`load`. Frames are tidy: one row an observation, the first
-    columns ``arm`` and ``replication``, the last word of a column its unit. What was not
-    measured is null, never 0.
+    Created by :func:`run` and :meth:`load`. Frames are tidy: one row per observation; the first
+    columns are ``arm`` and ``replication``. A value that was not measured is null, never 0.
 
     Parameters
     ----------
     outcome
-        What the core returned.
+        The outcome that the core returned.
     """
 
     def __init__(self, outcome: _core.Outcome) -> None:
@@ -32,63 +31,63 @@ class Result:
 
     @cached_property
     def flows(self) -> pl.DataFrame:
-        """One row a flow and run: goodput, retransmissions, round-trip times."""
+        """One row per flow and run: goodput, retransmissions, round-trip times."""
         return self._frame("flows")
 
     @cached_property
     def links(self) -> pl.DataFrame:
-        """One row a link and run: utilisation, drops, marks, sojourn times."""
+        """One row per link and run: utilisation, drops, marks, sojourn times."""
         return self._frame("links")
 
     @cached_property
     def flow_series(self) -> pl.DataFrame:
-        """One row a flow, run and interval: goodput and the state of TCP."""
+        """One row per flow, run and interval: goodput and the state of the sender."""
         return self._frame("flow_series")
 
     @cached_property
     def link_series(self) -> pl.DataFrame:
-        """One row a link, run and interval: backlog, sojourn times, signals."""
+        """One row per link, run and interval: backlog, sojourn times, drops and marks."""
         return self._frame("link_series")
 
     @cached_property
     def pings(self) -> pl.DataFrame:
-        """One row an echo request: when it was sent, and how long the reply took."""
+        """One row per ping: send time and round-trip time."""
         return self._frame("pings")
 
     @cached_property
     def sojourn(self) -> pl.DataFrame:
-        """One row a link, run and bucket of the histogram of sojourn times."""
+        """One row per link, run and bucket of the histogram of sojourn times."""
         return self._frame("sojourn")
 
     @cached_property
     def queue_statistics(self) -> pl.DataFrame:
-        """One row a number that a queue keeps about itself, under the names of ``tc -j -s``."""
+        """One row per queue statistic at the end of the run, named as in ``tc -j -s``."""
         return self._frame("queue_statistics")
 
     @cached_property
     def events(self) -> pl.DataFrame:
-        """One row a drop or mark; empty unless the scenario keeps events."""
+        """One row per drop or mark; empty unless the scenario sets ``keep_events``."""
         return self._frame("events")
 
     @cached_property
     def transactions(self) -> pl.DataFrame:
-        """One row a thing that the user of an application waited for, such as a web page."""
+        """One row per transaction of an application, such as a page load."""
         return self._frame("transactions")
 
     @cached_property
     def applications(self) -> pl.DataFrame:
-        """One row an application and run: its connections, and how long its user waited."""
+        """One row per application and run: connections, transactions, quality of experience."""
         return self._frame("applications")
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
-        """Version, commit, scenario, its hash and the seed: what it takes to run it again."""
+        """Version, commit, scenario, scenario hash and seed: the data to reproduce the result."""
         manifest: dict[str, Any] = json.loads(self._outcome.manifest)
         return manifest
 
     @property
     def build(self) -> str:
-        """Version and commit of the Sojourn that made the result."""
+        """Version and commit of Sojourn that produced the result."""
         made_by = self.provenance["sojourn"]
         commit = made_by["commit"] or "unknown commit"
         return f"{made_by['version']} ({commit[:12]}{'-dirty' if made_by['dirty'] else ''})"
@@ -100,7 +99,7 @@ class Result:
 
     @property
     def arms(self) -> list[str]:
-        """The names of the variants, in the order of the scenario."""
+        """Names of the arms, in the order of the scenario."""
         return self.scenario.checked.arms
 
     @property
@@ -110,17 +109,17 @@ class Result:
 
     @property
     def finished(self) -> int:
-        """How many runs finished."""
+        """Number of finished runs."""
         return self._outcome.finished
 
     @property
     def total(self) -> int:
-        """How many runs the scenario asks for."""
+        """Number of runs of the scenario: arms times replications."""
         return self._outcome.total
 
     @cached_property
     def per_run(self) -> pl.DataFrame:
-        """One row a run: ``arm``, ``replication`` and every metric (``docs/metrics.md``)."""
+        """One row per run: ``arm``, ``replication`` and every metric (``docs/metrics.md``)."""
         checked = self.scenario.checked
         return metrics.per_run_metrics(
             self.flows,
@@ -132,18 +131,18 @@ class Result:
 
     @cached_property
     def per_group(self) -> pl.DataFrame:
-        """One row a run and group of TCP or UDP flows: losses, fairness, completion times."""
+        """One row per run and group of flows: goodput, losses, fairness, completion times."""
         return flow_groups.per_group(self.flows, warmup_s=self.scenario.checked.warmup_s)
 
     @cached_property
     def per_application(self) -> pl.DataFrame:
-        """One row a run and group of applications: how long their users waited."""
+        """One row per run and group of applications: durations and quality of experience."""
         warmup_s = self.scenario.checked.warmup_s
         return app_metrics.per_application(self.applications, self.transactions, warmup_s=warmup_s)
 
     @cached_property
     def validity(self) -> validity.Validity:
-        """What limits the result: links that were no bottleneck, single runs, losses."""
+        """Limitations of the result: links that were not a bottleneck, single runs, losses."""
         checked = self.scenario.checked
         return validity.assess(
             self.flows,
@@ -152,7 +151,7 @@ class Result:
             total=self.total,
             replications=checked.replications,
             measured_s=checked.duration_s - checked.warmup_s,
-            waited=self.per_application,
+            per_application=self.per_application,
             applications=self.applications,
         )
 
@@ -162,7 +161,7 @@ class Result:
         Returns
         -------
         polars.DataFrame
-            One row an arm and metric: ``arm``, ``metric``, ``unit``, ``n``, ``mean``, and
+            One row per arm and metric: ``arm``, ``metric``, ``unit``, ``n``, ``mean``, and
             ``low`` and ``high``: the bootstrap interval of 95 %, null for fewer than two runs.
         """
         return metrics.summary(self.per_run)
@@ -173,20 +172,19 @@ class Result:
         Returns
         -------
         polars.DataFrame
-            As :meth:`summary`, with ``group`` after ``arm``; what a group cannot have is left
-            out.
+            As for :meth:`summary`, with ``group`` after ``arm``. Metrics that a group cannot
+            have are left out.
         """
         return flow_groups.summary(self.per_group)
 
     def application_summary(self) -> pl.DataFrame:
-        """Average how long users of applications waited over the runs of each arm.
+        """Average the metrics of every group of applications over the runs of each arm.
 
         Returns
         -------
         polars.DataFrame
-            As that of :meth:`group_summary`, of the columns of :attr:`per_application`:
-            ``duration_s_mean`` is the load time of pages of ``web`` and the completion time of
-            other transactions.
+            As for :meth:`group_summary`, over the columns of :attr:`per_application`. For ``web``,
+            ``duration_s_mean`` is the page load time.
         """
         return flow_groups.summary(self.per_application, app_metrics.METRICS)
 
@@ -201,13 +199,13 @@ class Result:
         Returns
         -------
         polars.DataFrame
-            One row a metric: ``metric``, ``unit``, ``n`` (pairs), ``mean``, ``low``, ``high``
+            One row per metric: ``metric``, ``unit``, ``n`` (pairs), ``mean``, ``low``, ``high``
             and ``significant``: whether the interval excludes 0.
 
         Raises
         ------
         ResultError
-            There is no finished run of such an arm.
+            An arm is unknown or has no finished run.
         """
         return metrics.difference(self.per_run, baseline, other)
 
@@ -222,19 +220,19 @@ class Result:
         Returns
         -------
         polars.DataFrame
-            As that of :meth:`difference`, with ``group`` first, of the columns of
-            :attr:`per_group`. What no pair of runs has is left out.
+            As for :meth:`difference`, with ``group`` first, over the columns of
+            :attr:`per_group`. Metrics that no pair of runs has are left out.
 
         Raises
         ------
         ResultError
-            There is no finished run of such an arm.
+            An arm is unknown or has no finished run.
         """
         metrics.check_arms(self.per_run, baseline, other)
         return flow_groups.difference(self.per_group, baseline, other)
 
     def application_difference(self, baseline: str, other: str) -> pl.DataFrame:
-        """Average the paired difference `other` - `baseline` of how long users waited.
+        """Average the paired difference `other` - `baseline` for every group of applications.
 
         Parameters
         ----------
@@ -244,34 +242,34 @@ class Result:
         Returns
         -------
         polars.DataFrame
-            As that of :meth:`group_difference`, of the columns of :attr:`per_application`.
+            As for :meth:`group_difference`, over the columns of :attr:`per_application`.
 
         Raises
         ------
         ResultError
-            There is no finished run of such an arm.
+            An arm is unknown or has no finished run.
         """
         metrics.check_arms(self.per_run, baseline, other)
         return flow_groups.difference(self.per_application, baseline, other, app_metrics.METRICS)
 
     def save(self, folder: str | Path) -> None:
-        """Write the result to a folder: ``manifest.json`` and a Parquet file a table.
+        """Write the result to a folder: ``manifest.json`` and one Parquet file per table.
 
         Parameters
         ----------
         folder
-            Where to; made if it is not there. Only a result is ever replaced.
+            The folder, created if needed. Only an existing result is ever replaced.
 
         Raises
         ------
         ResultError
-            The folder cannot be written, or holds something else.
+            The folder cannot be written, or contains other files.
         """
         self._outcome.save(str(folder))
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Read what :meth:`save` wrote.
+        """Read a result that :meth:`save` wrote.
 
         Parameters
         ----------
@@ -286,7 +284,7 @@ class Result:
         Raises
         ------
         ResultError
-            The folder holds no result, or a damaged one; the message names the file.
+            The folder contains no result or a damaged one; the message names the file.
         """
         return cls(_core.Outcome.load(str(folder)))
 
@@ -294,7 +292,7 @@ class Result:
         return pl.DataFrame(self._outcome.table(name))
 
     def __repr__(self) -> str:
-        """Say what was run and how much of it finished."""
+        """Return the name of the scenario and the number of finished runs."""
         checked = self.scenario.checked
         return f"<Result of {checked.name!r}: {self.finished} of {self.total} runs>"
 
@@ -308,24 +306,24 @@ def run(
 ) -> Result:
     """Run every arm and replication of a scenario.
 
-    A run is a pure function of the scenario, its seed and the version of Sojourn; `jobs`
-    changes how long it takes and nothing else. The interpreter is free meanwhile.
+    A run depends only on the scenario, its seed and the version of Sojourn; `jobs` affects only
+    the duration of the computation. The GIL is released meanwhile.
 
     Parameters
     ----------
     scenario
-        What to run.
+        The scenario.
     seed
         Seed to use instead of the scenario's.
     jobs
-        Threads; by default one a processor.
+        Number of threads; by default one per processor.
     progress
-        Called with the numbers of runs finished and in total.
+        Called with the number of finished runs and of all runs.
 
     Returns
     -------
     Result
-        The result; incomplete if it was interrupted with Ctrl-C.
+        The result; incomplete after an interrupt with Ctrl-C.
 
     Examples
     --------

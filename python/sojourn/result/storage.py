@@ -1,4 +1,4 @@
-"""Where results go: checked before a run, so that no run is lost to a folder."""
+"""Check result folders and report files before a run, so that no finished run is lost."""
 
 import tempfile
 from pathlib import Path
@@ -9,13 +9,12 @@ MANIFEST = "manifest.json"
 
 
 def claim_folder(path: str | Path) -> Path:
-    """Make sure that a result can be saved in a folder.
+    """Check that a result can be saved in a folder.
 
     Parameters
     ----------
     path
-        The folder; one that is not there is made and removed, so that a run that leaves nothing
-        leaves no folder either.
+        The folder. It need not exist; the check leaves no folder behind.
 
     Returns
     -------
@@ -25,7 +24,7 @@ def claim_folder(path: str | Path) -> Path:
     Raises
     ------
     ResultError
-        It cannot be made or written, or holds something that is not a result.
+        The folder cannot be created or written, or contains files that are not a result.
     """
     folder = Path(path)
     new = not folder.exists()
@@ -37,24 +36,24 @@ def claim_folder(path: str | Path) -> Path:
         if new:
             folder.rmdir()
     except FileExistsError:
-        message = f"cannot write to {folder}: it is a file, not a folder"
+        message = f"cannot write to {folder}: it is a file; expected a folder"
         raise _core.ResultError(message) from None
     except OSError as error:
         message = f"cannot write to {folder}: {error.strerror}"
         raise _core.ResultError(message) from None
     if occupied:
-        message = f"{folder} holds files that are not a result: name an empty or a new folder"
+        message = f"{folder}: contains files that are not a result; choose an empty or a new folder"
         raise _core.ResultError(message)
     return folder
 
 
 def claim_file(path: str | Path) -> Path:
-    """Make sure that a file can be written.
+    """Check that a file can be written.
 
     Parameters
     ----------
     path
-        The file; its folder is made if it is not there.
+        The file. Its folder is created if needed.
 
     Returns
     -------
@@ -64,7 +63,7 @@ def claim_file(path: str | Path) -> Path:
     Raises
     ------
     ResultError
-        Its folder cannot be made or written, or it is a folder itself.
+        The folder of the file cannot be created or written, or the file is a folder.
     """
     file = Path(path)
     try:

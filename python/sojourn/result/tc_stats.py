@@ -1,4 +1,4 @@
-"""The state of queues in the shape of ``tc -j -s qdisc``."""
+"""Queue statistics in the format of ``tc -j -s qdisc``."""
 
 import itertools
 import json
@@ -9,7 +9,7 @@ import polars as pl
 from sojourn import _core
 from sojourn.result import Result
 
-# What tc calls the signals that every link counts, by queue.
+# Names in tc of the drops and marks that every link counts, by queue.
 SIGNALS: dict[str, dict[str, tuple[str, ...]]] = {
     "codel": {
         "ecn_mark": ("marks_aqm",),
@@ -25,7 +25,7 @@ SIGNALS: dict[str, dict[str, tuple[str, ...]]] = {
     "sfb": {"marked": ("marks_aqm",)},
     "fq": {"ce_mark": ("marks_ce_threshold",)},
 }
-# Queues whose signals have the names of another's.
+# Queues that use the names of another queue.
 FAMILIES = {
     "fq_codel": "codel",
     "fq_nocodel": "codel",
@@ -36,7 +36,7 @@ FAMILIES = {
     "hred": "red",
 }
 
-# Where queues with others inside keep the numbers of these.
+# The key under which classful queues keep the statistics of their inner queues.
 LEAVES = {"prio": "bands", "drr": "classes", "red": "leaf", "ared": "leaf", "sfb": "leaf"}
 _COUNTED = ("bytes", "packets", "drops")
 
@@ -45,10 +45,10 @@ BITS = 8
 
 
 def queues(result: Result, *, arm: str, replication: int = 0) -> list[dict[str, Any]]:
-    """Describe the queue of every link as ``tc -j -s qdisc`` would when the run ended.
+    """Return the queue statistics at the end of a run, in the format of ``tc -j -s qdisc``.
 
-    Counters are of the whole run, warm-up included. Times are in microseconds and rates in
-    bytes a second, as in ``tc``; what `tc` has no name for keeps ours.
+    Counters cover the whole run, warm-up included. Times are in microseconds and rates in bytes
+    per second, as in ``tc``. Statistics without a name in `tc` keep Sojourn's.
 
     Parameters
     ----------
@@ -57,26 +57,26 @@ def queues(result: Result, *, arm: str, replication: int = 0) -> list[dict[str, 
     arm
         Name of an arm.
     replication
-        Which of its runs, from 0.
+        Replication of the arm, from 0.
 
     Returns
     -------
     list of dict
-        One a link: ``kind``, ``handle``, ``root``, ``dev`` (the link), ``refcnt``, ``options``,
-        ``bytes``, ``packets``, ``drops``, ``overlimits`` (signals of the AQM, drops and marks),
-        ``requeues``, ``backlog`` (bytes), ``qlen`` (packets) and the queue's own numbers. A queue
-        with others inside is followed by them, which have ``parent`` for ``root`` and no
-        ``overlimits``.
+        One entry per link: ``kind``, ``handle``, ``root``, ``dev`` (the link), ``refcnt``,
+        ``options``, ``bytes``, ``packets``, ``drops``, ``overlimits`` (drops and marks of the AQM),
+        ``requeues``, ``backlog`` (bytes), ``qlen`` (packets) and the statistics of the queue. A
+        classful queue is followed by its inner queues, which have ``parent`` instead of ``root``
+        and no ``overlimits``.
 
     Raises
     ------
     ResultError
-        There is no such finished run.
+        The arm or the replication is unknown, or the run did not finish.
     """
     of_run = (pl.col("arm") == arm) & (pl.col("replication") == replication)
     links = result.links.filter(of_run)
     if links.is_empty():
-        message = f"there is no finished run {replication} of an arm {arm!r}"
+        message = f"no finished run {replication} of arm {arm!r}"
         raise _core.ResultError(message)
     series = result.link_series.filter(of_run)
     numbers = result.queue_statistics.filter(of_run)
@@ -95,7 +95,7 @@ def queues(result: Result, *, arm: str, replication: int = 0) -> list[dict[str, 
 
 
 def _with_leaves(queue: dict[str, Any]) -> list[dict[str, Any]]:
-    """Give the queues inside a classful one entries of their own."""
+    """Give the inner queues of a classful queue entries of their own."""
     parts = queue.pop(LEAVES.get(queue["kind"], ""), [])
     given = _leaves(queue["options"].get("leaf", ""))
     leaves = []
@@ -117,14 +117,14 @@ def _with_leaves(queue: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _leaf_of(given: list[str], number: int) -> str:
-    """Name the queue of a class: one stands for all; where none is left there is a FIFO."""
+    """Return the queue of a class: a single one is for all classes, the default is a FIFO."""
     if len(given) == 1:
         return given[0]
     return given[number] if number < len(given) else "pfifo"
 
 
 def _leaves(text: str) -> list[str]:
-    """Split the queues inside another at the slashes that no parentheses enclose."""
+    """Split inner queues at the slashes outside parentheses."""
     parts, depth = [""], 0
     for mark in text:
         depth += {"(": 1, ")": -1}.get(mark, 0)
@@ -167,7 +167,7 @@ def _queue(link: str, spec: str, series: pl.DataFrame, numbers: pl.DataFrame) ->
 
 
 def _options(kind: str, words: list[str]) -> dict[str, Any]:
-    """Read the canonical text of a queue back, in the units of ``tc``."""
+    """Parse the canonical text of a queue into options in the units of ``tc``."""
     known = [
         item
         for entry in json.loads(_core.qdisc_catalogue())
@@ -175,7 +175,7 @@ def _options(kind: str, words: list[str]) -> dict[str, Any]:
         for item in entry["parameters"]
     ]
     units = {item["key"]: item["unit"] for item in known}
-    # Such a parameter is written as its value alone: diffserv4, ack-filter.
+    # These parameters are written as their value alone: diffserv4, ack-filter.
     chosen = {
         value: item["key"]
         for item in known
@@ -219,7 +219,7 @@ def _value(unit: str, text: str) -> float | str:
 
 
 def _numbers(rows: pl.DataFrame) -> dict[str, Any]:
-    """Gather a queue's own numbers; those of its parts in lists."""
+    """Collect the statistics of a queue, those of its parts in lists."""
     typed = {"count": int, "real": float, "flag": bool}
     found: dict[str, Any] = {}
     for row in rows.iter_rows(named=True):

@@ -1,7 +1,7 @@
-"""Whether a result can bear a conclusion.
+"""Validity of a result: checks for the common mistakes in measuring queues.
 
-The commonest mistake in measuring queues is to measure one that was not the bottleneck; the
-second, to run once. Each finding says what was seen, with its number.
+The most common mistake is to measure a queue that was not the bottleneck; the second, to run
+once. Each finding states what was measured, with its number.
 """
 
 from collections.abc import Sequence
@@ -12,20 +12,20 @@ import polars as pl
 
 from sojourn.result.metrics import CONNECTIONS
 
-# A queue that holds more than one packet for less of the time than this decides nothing.
+# A queue that holds more than one packet for a smaller share of the time has no effect.
 BUSY_SHARE = 0.05
-# Below this, a mean over the run still shows how it began.
+# In a shorter measurement, the start of the flows dominates the means.
 SHORT_S = 10.0
-# With fewer runs, bootstrap intervals are clearly too narrow: of normal data, 4,000 experiments a
-# size, they held the mean 75 % of the time at n = 3, 84 % at 5, 89 % at 8, 90 % at 10.
+# With fewer runs, bootstrap intervals are clearly too narrow. In 4,000 trials per size with normal
+# data, intervals covered the mean in 75 % of trials at n = 3, 84 % at 5, 89 % at 8, 90 % at 10.
 FEW_RUNS = 8
-# Above this, percentiles of the replies that came are too good.
+# Above this share, percentiles over the remaining replies are too low.
 PING_LOSS = 0.10
-# Below this most of what users waited for was cut short, and durations are of the quick few.
+# Below this share, durations describe only a minority of quick transactions.
 COMPLETED_PERCENT = 50.0
-# The least mean opinion score: how much worse a call was, it does not tell.
+# The lowest mean opinion score on the scale.
 WORST_MOS = 1.0
-# What a transaction of each kind of application is.
+# Names of the transactions of each type of application.
 TRANSACTIONS = {"web": "pages", "request": "responses", "incast": "rounds", "dash": "segments"}
 
 
@@ -39,14 +39,14 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that limits what the result says.
+    """A limitation of the result.
 
     Parameters
     ----------
     severity
-        Whether it forbids a conclusion, weakens it, or should be known.
+        An error invalidates conclusions, a warning weakens them, a note is information.
     text
-        What was seen, with its number.
+        What was measured, with its number.
     """
 
     severity: Severity
@@ -82,23 +82,23 @@ def assess(
     total: int,
     replications: int,
     measured_s: float,
-    waited: pl.DataFrame | None = None,
+    per_application: pl.DataFrame | None = None,
     applications: pl.DataFrame | None = None,
 ) -> Validity:
-    """Look for what limits a result.
+    """Check a result for limitations.
 
     Parameters
     ----------
     flows, links
         Tables of an outcome.
     finished, total
-        Runs that finished, and that the scenario asks for.
+        Number of finished runs, and of all runs of the scenario.
     replications
-        Runs of each arm that the scenario asks for.
+        Runs per arm of the scenario.
     measured_s
-        Simulated seconds that totals cover.
-    waited
-        What :func:`sojourn.waiting.per_application` returns.
+        Simulated seconds from the end of the warm-up to the end of the run.
+    per_application
+        The frame of :func:`sojourn.result.app_metrics.per_application`.
     applications
         The table of an outcome.
 
@@ -113,11 +113,11 @@ def assess(
         *_connections(flows),
         *_aborted(flows),
         *_losses(flows),
-        *_unwaited(waited),
-        *_unfinished(waited),
-        *_unheard(applications),
-        *_unsettled(applications),
-        *_twins(flows, links),
+        *_without_transactions(per_application),
+        *_incomplete_transactions(per_application),
+        *_worst_calls(applications),
+        *_unstable_rpm(applications),
+        *_identical_arms(flows, links),
     ]
     order = list(Severity)
     findings.sort(key=lambda finding: order.index(finding.severity))
@@ -127,19 +127,19 @@ def assess(
 def _completeness(finished: int, total: int, replications: int, measured_s: float) -> list[Finding]:
     findings = []
     if finished < total:
-        text = f"{finished} of {total} runs finished: arms may have unequal numbers of runs."
+        text = f"{finished} of {total} runs finished: arms may have different numbers of runs."
         findings.append(Finding(severity=Severity.WARNING, text=text))
     if replications == 1:
-        text = "n = 1: one run an arm gives no interval; differences may be chance."
+        text = "n = 1: one run per arm gives no interval; differences may be due to chance."
         findings.append(Finding(severity=Severity.WARNING, text=text))
     elif replications < FEW_RUNS:
         text = (
-            f"n = {replications}: bootstrap intervals over so few runs are too narrow "
-            "(docs/metrics.md says by how much)."
+            f"n = {replications}: with fewer than {FEW_RUNS} runs, bootstrap intervals are too "
+            "narrow (docs/metrics.md gives their coverage)."
         )
         findings.append(Finding(severity=Severity.NOTE, text=text))
     if measured_s < SHORT_S:
-        text = f"only {measured_s:g} s are measured: means still show how the flows began."
+        text = f"only {measured_s:g} s are measured: the start of the flows dominates the means."
         findings.append(Finding(severity=Severity.WARNING, text=text))
     return findings
 
@@ -153,17 +153,17 @@ def _bottlenecks(links: pl.DataFrame) -> list[Finding]:
         of_arm = means.filter(pl.col("arm") == arm)
         if of_arm["busy_share"].max() < BUSY_SHARE:  # type: ignore[operator]
             seen = "; ".join(
-                f"{row['link']}: {100 * row['busy_share']:.1f} % of the time, "
-                f"link {100 * row['utilisation']:.0f} % used"
+                f"link {row['link']} {100 * row['busy_share']:.1f} % of the time at a utilisation "
+                f"of {100 * row['utilisation']:.0f} %"
                 for row in of_arm.iter_rows(named=True)
             )
-            text = f"{arm}: no queue was the bottleneck (more than one packet waited on {seen})."
+            text = f"{arm}: no queue was the bottleneck (more than one packet was queued: {seen})."
             findings.append(Finding(severity=Severity.ERROR, text=text))
     return findings or _idle_links(means)
 
 
 def _idle_links(means: pl.DataFrame) -> list[Finding]:
-    """Name the links whose queue decided nothing in any arm."""
+    """Find links whose queue had no effect in any arm."""
     idle = (
         means.group_by("link", maintain_order=True)
         .agg(pl.col("busy_share", "utilisation").max())
@@ -172,9 +172,9 @@ def _idle_links(means: pl.DataFrame) -> list[Finding]:
     return [
         Finding(
             severity=Severity.NOTE,
-            text=f"link {row['link']} was not a bottleneck in any arm: more than one packet waited "
-            f"for at most {100 * row['busy_share']:.1f} % of the time, and at most "
-            f"{100 * row['utilisation']:.0f} % of the rate was used; its queue decided nothing.",
+            text=f"link {row['link']} was not a bottleneck in any arm: more than one packet was "
+            f"queued for at most {100 * row['busy_share']:.1f} % of the time, and the utilisation "
+            f"was at most {100 * row['utilisation']:.0f} %; its queue had no effect.",
         )
         for row in idle.iter_rows(named=True)
     ]
@@ -185,7 +185,8 @@ def _connections(flows: pl.DataFrame) -> list[Finding]:
     return [
         Finding(
             severity=Severity.WARNING,
-            text=f"{row['arm']}: {row['lost']} of {row['flows']} connections never opened.",
+            text=f"{row['arm']}: {row['lost']} of {row['flows']} connections were never "
+            "established.",
         )
         for row in tcp.group_by("arm", maintain_order=True)
         .agg(lost=pl.col("connected_s").null_count(), flows=pl.len())
@@ -200,7 +201,7 @@ def _aborted(flows: pl.DataFrame) -> list[Finding]:
         Finding(
             severity=Severity.WARNING,
             text=f"{row['arm']}: {row['lost']} of {row['flows']} connections of {row['group']} "
-            "were given up; times to complete are of the others.",
+            "failed; completion times exclude them.",
         )
         for row in flows.filter(pl.col("kind").is_in(CONNECTIONS))
         .group_by("arm", "group", maintain_order=True)
@@ -216,7 +217,7 @@ def _losses(flows: pl.DataFrame) -> list[Finding]:
         Finding(
             severity=Severity.WARNING,
             text=f"{row['arm']}: {100 * row['ping_loss']:.0f} % of pings had no reply "
-            "within the run; delays describe those that had one.",
+            "within the run; ping times exclude them.",
         )
         for row in pings.group_by("arm", maintain_order=True)
         .agg(pl.col("ping_loss").mean())
@@ -225,17 +226,17 @@ def _losses(flows: pl.DataFrame) -> list[Finding]:
     ]
 
 
-def _unwaited(waited: pl.DataFrame | None) -> list[Finding]:
-    """Name the applications nothing of which counts, though somebody waited."""
-    if waited is None or waited.is_empty():
+def _without_transactions(per_application: pl.DataFrame | None) -> list[Finding]:
+    """Find applications without a transaction that began after the warm-up."""
+    if per_application is None or per_application.is_empty():
         return []
-    none = waited.filter(pl.col("transactions") == 0)
+    none = per_application.filter(pl.col("transactions") == 0)
     return [
         Finding(
             severity=Severity.WARNING,
-            text=f"{row['arm']}: in {row['runs']} of its runs no transaction of {row['group']} "
-            f"began after the warm-up; {row['before']:g} from before were under way then, which "
-            "do not count: shorten the warm-up or run for longer.",
+            text=f"{row['arm']}: in {row['runs']} runs, no transaction of {row['group']} began "
+            f"after the warm-up; {row['before']:g} that began earlier were still in progress and "
+            "are excluded. Use a shorter warm-up or a longer run.",
         )
         for row in none.group_by("arm", "group", maintain_order=True)
         .agg(runs=pl.len(), before=pl.col("begun_before").sum())
@@ -243,9 +244,9 @@ def _unwaited(waited: pl.DataFrame | None) -> list[Finding]:
     ]
 
 
-def _unfinished(waited: pl.DataFrame | None) -> list[Finding]:
-    """Name the applications most of whose transactions were not completed."""
-    if waited is None or waited.is_empty():
+def _incomplete_transactions(per_application: pl.DataFrame | None) -> list[Finding]:
+    """Find applications with few completed transactions."""
+    if per_application is None or per_application.is_empty():
         return []
     begun, percent = pl.col("transactions"), pl.col("completed_percent")
     return [
@@ -253,9 +254,9 @@ def _unfinished(waited: pl.DataFrame | None) -> list[Finding]:
             severity=Severity.WARNING,
             text=f"{row['arm']}: {row['group']}: {row['percent']:.0f} % of {row['begun']} "
             f"{TRANSACTIONS.get(row['kind'], 'transactions')} were completed within the run; "
-            + ("means are of those alone." if row["percent"] else "there is no duration."),
+            + ("means cover only these." if row["percent"] else "there is no duration."),
         )
-        for row in waited.filter(begun > 0)
+        for row in per_application.filter(begun > 0)
         .group_by("arm", "group", "kind", maintain_order=True)
         .agg(begun=begun.sum(), percent=(begun * percent).sum() / begun.sum())
         .filter(pl.col("percent") < COMPLETED_PERCENT)
@@ -263,15 +264,15 @@ def _unfinished(waited: pl.DataFrame | None) -> list[Finding]:
     ]
 
 
-def _unheard(applications: pl.DataFrame | None) -> list[Finding]:
-    """Name the voices that were as bad as the scale goes."""
+def _worst_calls(applications: pl.DataFrame | None) -> list[Finding]:
+    """Find calls with the lowest MOS."""
     if applications is None or applications.is_empty():
         return []
     return [
         Finding(
             severity=Severity.WARNING,
             text=f"{row['arm']}: {row['group']}: {row['worst']} of {row['voices']} calls have a "
-            f"MOS of {WORST_MOS:g}, the least there is: how much worse they were it does not tell.",
+            f"MOS of {WORST_MOS:g}, the lowest value, which does not distinguish them further.",
         )
         for row in applications.filter(pl.col("kind") == "voip")
         .group_by("arm", "group", maintain_order=True)
@@ -281,8 +282,8 @@ def _unheard(applications: pl.DataFrame | None) -> list[Finding]:
     ]
 
 
-def _unsettled(applications: pl.DataFrame | None) -> list[Finding]:
-    """Name the tests of responsiveness whose result is not what the draft calls one."""
+def _unstable_rpm(applications: pl.DataFrame | None) -> list[Finding]:
+    """Find responsiveness tests without a stable result, as the draft defines it."""
     if applications is None or applications.is_empty():
         return []
     tests = applications.filter(pl.col("kind") == "responsiveness").group_by(
@@ -298,21 +299,21 @@ def _unsettled(applications: pl.DataFrame | None) -> list[Finding]:
         of_them = f"of {row['tests']} tests of {row['group']}"
         if row["without"]:
             text = (
-                f"{row['arm']}: {row['without']} {of_them} had too few probes for a result: run "
-                "for longer."
+                f"{row['arm']}: {row['without']} {of_them} had too few probes for a result. "
+                "Use a longer run."
             )
             findings.append(Finding(severity=Severity.WARNING, text=text))
         if row["unsettled"]:
             text = (
-                f"{row['arm']}: {row['unsettled']} {of_them} did not settle: their RPM is that of "
-                "the last four seconds of the run (rpm_confidence)."
+                f"{row['arm']}: {row['unsettled']} {of_them} did not reach stability: their RPM "
+                "is that of the last four seconds of the run (rpm_confidence)."
             )
             findings.append(Finding(severity=Severity.NOTE, text=text))
     return findings
 
 
-def _twins(flows: pl.DataFrame, links: pl.DataFrame) -> list[Finding]:
-    """Name the arms that did the same: what differs between them never mattered."""
+def _identical_arms(flows: pl.DataFrame, links: pl.DataFrame) -> list[Finding]:
+    """Find arms with identical results: the settings that differ had no effect."""
     seen: dict[str, list[pl.DataFrame]] = {}
     findings = []
     for arm in flows["arm"].unique(maintain_order=True):
@@ -322,8 +323,8 @@ def _twins(flows: pl.DataFrame, links: pl.DataFrame) -> list[Finding]:
             seen[arm] = own
             continue
         text = (
-            f"{arm} and {twin} did exactly the same in every run: what is set differently in them "
-            "never came into play."
+            f"{arm} and {twin} have identical results in every run: the settings that differ had "
+            "no effect."
         )
         findings.append(Finding(severity=Severity.WARNING, text=text))
     return findings

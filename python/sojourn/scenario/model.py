@@ -1,7 +1,7 @@
-"""Scenarios: links, traffic, how long, and the variants to compare.
+"""Scenarios: links, traffic, durations, and the arms to compare.
 
 A scenario is data. It is checked when it is built, by the same code that reads scenario files,
-so that what Python accepts and what a TOML file may say cannot differ.
+so that Python and TOML accept the same.
 """
 
 import json
@@ -20,14 +20,15 @@ from sojourn.traffic import TYPES, Page, PageObject, Traffic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """A variant of the scenario.
+    """A variant of the scenario, to be compared with others.
 
     Parameters
     ----------
     name
-        What results call it.
+        Name of the arm in results.
     set
-        The values it changes, by their path in the scenario.
+        The values that it changes, by their path in the scenario, such as ``links.up.qdisc`` or
+        ``links.up.qdisc.target``.
 
     Examples
     --------
@@ -47,10 +48,10 @@ class Arm:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scenario:
-    """What to simulate.
+    """A network, its traffic and the arms to compare.
 
-    Two scenarios are equal if they say the same, however they say it: what is left to its default
-    equals what is given as such, ``"1000ms"`` equals ``"1s"``.
+    Two scenarios are equal if their canonical forms are: an omitted value equals its default, and
+    ``"1000ms"`` equals ``"1s"``.
 
     Parameters
     ----------
@@ -58,33 +59,33 @@ class Scenario:
         The links by name. With links called ``up`` and ``down``, traffic may give a direction
         instead of a path.
     traffic
-        What crosses them.
+        The traffic blocks.
     duration
-        How long a run lasts, with its unit.
+        Simulated duration of a run, with its unit.
     warmup
-        From when on totals count, with its unit; series cover the whole run.
+        Time that totals exclude, with its unit; series cover the whole run.
     arms
         The variants to compare; by default one, the scenario itself.
     replications
-        How many runs each arm gets. Replication `k` of every arm draws the same random
-        numbers, so that differences between arms are paired.
+        Number of runs per arm. Replication `k` of every arm has the same seed, so that
+        differences between arms are paired.
     seed
-        Every random number of every run derives from it.
+        Seed of every random number of every run.
     sample
         Length of one interval of the series, with its unit.
     rtt
-        Round-trip time with empty queues of traffic that does not say its own, with its unit.
+        Round-trip time with empty queues, with its unit, for traffic without one of its own.
     name
-        What reports call the scenario.
+        Name of the scenario in reports.
     keep_events
-        Keep every drop and mark as an event, besides counting it.
+        Record every drop and mark as an event, besides counting it.
     pages
-        Web pages by name, for :class:`Web` to look at.
+        Web pages by name, for the `page` of :class:`Web`.
 
     Raises
     ------
     ScenarioError
-        The scenario does not hold together; the message names the place and what would be right.
+        A value is not valid; the message gives its path and what is accepted.
 
     Examples
     --------
@@ -133,7 +134,7 @@ class Scenario:
 
     @property
     def checked(self) -> _core.Scenario:
-        """The scenario as the core holds it, with every default filled in."""
+        """The scenario as the core holds it, with all defaults."""
         return self._checked
 
     @property
@@ -143,7 +144,7 @@ class Scenario:
 
     @property
     def runs(self) -> int:
-        """How many runs the scenario asks for: arms times replications."""
+        """Number of runs: arms times replications."""
         return len(self._checked.arms) * self._checked.replications
 
     def to_toml(self) -> str:
@@ -152,7 +153,7 @@ class Scenario:
         Returns
         -------
         str
-            What ``sojourn run`` reads.
+            A scenario file for ``sojourn run``.
         """
         return self._checked.to_toml()
 
@@ -165,12 +166,12 @@ class Scenario:
         text
             The TOML.
         folder
-            What the names of files in it are relative to; by default the working directory.
+            Base of relative file names; by default the working directory.
 
         Returns
         -------
         Scenario
-            The scenario, with every default filled in.
+            The scenario, with all defaults.
 
         Raises
         ------
@@ -203,7 +204,7 @@ class Scenario:
         Returns
         -------
         Scenario
-            The scenario, with every default filled in.
+            The scenario, with all defaults.
 
         Raises
         ------
@@ -224,7 +225,7 @@ class Scenario:
         Returns
         -------
         Scenario
-            The scenario, with every default filled in.
+            The scenario, with all defaults.
 
         Raises
         ------
@@ -260,12 +261,12 @@ class Scenario:
         keep_events: bool | None = None,
         pages: Mapping[str, Page] | None = None,
     ) -> "Scenario":
-        """Return a copy with some fields changed; ``None`` keeps a field as it is.
+        """Return a copy with some fields changed; ``None`` keeps a field.
 
         Returns
         -------
         Scenario
-            The copy, checked anew.
+            The copy, checked again.
         """
         return Scenario(
             links=self.links if links is None else links,
@@ -284,7 +285,7 @@ class Scenario:
 
 
 def _scenario_document(scenario: Scenario) -> dict[str, Any]:
-    needs("links", scenario.links, Mapping, "Links by their names")
+    needs("links", scenario.links, Mapping, "a mapping from names to Links")
     needs("traffic", scenario.traffic, list | tuple, "a list of traffic")
     needs("arms", scenario.arms, list | tuple, "a list of Arms")
     document: dict[str, Any] = {
@@ -312,7 +313,7 @@ def _scenario_document(scenario: Scenario) -> dict[str, Any]:
         if value is not None:
             document[name] = plain(name, value)
     if scenario.pages is not None:
-        needs("pages", scenario.pages, Mapping, "Pages by their names")
+        needs("pages", scenario.pages, Mapping, "a mapping from names to Pages")
         document["pages"] = {
             name: _part(f"pages.{name}", page, Page, "a Page")
             for name, page in scenario.pages.items()
@@ -327,7 +328,7 @@ def _part(place: str, part: Table, kinds: type | UnionType, what: str) -> Any:
 
 def _arm(place: str, arm: Arm) -> dict[str, Any]:
     needs(place, arm, Arm, "an Arm")
-    needs(f"{place}.set", arm.set, Mapping, "values by their paths")
+    needs(f"{place}.set", arm.set, Mapping, "a mapping from paths to values")
     return {"name": plain(f"{place}.name", arm.name), "set": plain(f"{place}.set", arm.set)}
 
 

@@ -1,10 +1,10 @@
-"""Named traffic and links: the tests of the field, by the names the field gives them.
+"""Presets: named traffic and links, with the names of established tests.
 
-Bulk transfers, floods and RRUL are those of flent (https://flent.org), as far as their parts are
-modelled: flows of ``rrul`` have its marks and the names of its series, with pings by ICMP and, by
-the clock as irtt, by UDP; of the others pings are ICMP and all packets best effort. Several names
-joined by ``+`` are one traffic, as in ``web+tcp_1up``: what an application meets beside a load.
-``responsiveness`` is the test of draft-ietf-ippm-responsiveness, both directions at once.
+Bulk transfers, floods and RRUL follow flent (https://flent.org): flows of ``rrul`` have its DSCPs
+and the names of its series, with ICMP pings and periodic UDP pings as of irtt. The pings of other
+presets are ICMP, and all their packets are best effort. Names joined by ``+`` run together, as in
+``web+tcp_1up``. ``responsiveness`` is the test of draft-ietf-ippm-responsiveness in both
+directions at once.
 """
 
 import re
@@ -35,21 +35,21 @@ from sojourn.traffic.block import Direction
 
 # As in flent, load starts 5 s after the pings.
 START = "5s"
-# Starts are spread over this, so that replications differ.
+# Starts are delayed by up to this, so that replications differ.
 JITTER = "50ms"
 PING_INTERVAL = "200ms"
-# The classes of RRUL's loads and of its pings by UDP, and what flent calls them.
+# The DSCPs of RRUL's transfers and UDP pings, with their names in flent.
 RRUL_MARKS = {"CS0": "BE", "CS1": "BK", "CS5": "CS5", "EF": "EF"}
 RRUL_PING_MARKS = ("EF", "CS1", "CS0")
 RRUL_SIDES: dict[Direction, str] = {"up": "upload", "down": "download"}
 # The RTTs of the fairness test of "The Good, the Bad and the WiFi" (2015).
 FAIRNESS_RTTS = ("10ms", "50ms", "200ms", "500ms")
-# An unresponsive stream this much faster than the link keeps its queue full.
+# Rate of an unresponsive stream, relative to the link, that keeps the queue full.
 FLOOD_PERCENT = 120
-# Responses of sessions: Pareto with this shape and least size has a mean of 24 kB.
+# Responses of sessions; their mean is 24 kB.
 SESSION_BYTES = Pareto(least="4kb", shape=1.2)
 SESSION_MEAN_BYTES = 24_000
-# Sessions offer this share of the downlink's rate.
+# Offered load of sessions, relative to the downlink rate.
 SESSION_LOAD = 0.5
 
 TRAFFIC_NAMES = (
@@ -95,7 +95,7 @@ class Rates:
 
 
 def link_rates(text: str) -> Rates:
-    """Read the rates of a link as the field writes them, download first.
+    """Parse the rates of a link, download first.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def link_rates(text: str) -> Rates:
     Raises
     ------
     ScenarioError
-        It is not a rate, or not two.
+        The text is neither one rate nor two.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def link_rates(text: str) -> Rates:
     """
     found = _LINK.fullmatch(text.strip())
     if found is None or not (found["down_unit"] or found["unit"]):
-        message = f"link {text!r}: write down/up with a unit, such as 10/1mbit, or one rate"
+        message = f"link {text!r}: expected down/up with a unit, such as 10/1mbit, or one rate"
         raise _core.ScenarioError(message)
     down = found["down"] + (found["down_unit"] or found["unit"])
     up = down if found["up"] is None else found["up"] + found["unit"]
@@ -142,21 +142,21 @@ def traffic(
     name
         One of ``TRAFFIC_NAMES``, with numbers for N and M, or several joined by ``+``.
     rates
-        The link it is for; ``udp_flood`` and ``sessions`` depend on it.
+        The rates of the link, for ``udp_flood`` and ``sessions``.
     cc
-        Congestion control of all connections but those of LEDBAT.
+        Congestion control of all connections except LEDBAT.
     ecn
         Whether connections negotiate ECN.
 
     Returns
     -------
     list of Traffic
-        The groups; always with a ping.
+        The traffic blocks, always with a ping.
 
     Raises
     ------
     ScenarioError
-        There is no such traffic, a part is named twice, or no connection takes `cc` or `ecn`.
+        The traffic is unknown, a part is given twice, or no connection uses `cc` or `ecn`.
 
     Examples
     --------
@@ -168,12 +168,12 @@ def traffic(
     names = [group.name for group in groups]
     for group in names:
         if names.count(group) > 1:
-            message = f"traffic {name!r}: {group!r} is in more than one of its parts"
+            message = f"traffic {name!r}: {group!r} occurs in more than one part"
             raise _core.ScenarioError(message)
     for option, wanted in (("cc", cc), ("ecn", ecn)):
         if wanted is not None and not any(_takes(group, option) for group in groups):
-            said = f"cc {wanted}" if option == "cc" else "ecn"
-            message = f"{said}: traffic {name!r} has no connection to use it"
+            given = f"cc {wanted}" if option == "cc" else "ecn"
+            message = f"{given}: no effect, since traffic {name!r} has no connection that uses it"
             raise _core.ScenarioError(message)
     groups = [_with_transport(group, cc=cc, ecn=ecn) for group in groups]
     ping = "Ping (ms) ICMP" if "rrul" in parts else "ping"
@@ -191,7 +191,7 @@ def _with_transport(group: Traffic, *, cc: str | None, ecn: bool | None) -> Traf
 
 
 def _takes(group: Traffic, option: str) -> bool:
-    """Say whether `group` has the option and leaves it open: LEDBAT is a control already."""
+    """Whether `group` has the option and does not set it, as LEDBAT sets its `cc`."""
     has = {field.name for field in fields(group)}
     return option in has and getattr(group, option) is None
 
@@ -221,7 +221,7 @@ def _load(name: str, rates: Rates) -> list[Traffic]:
         return _APPLICATIONS[name](rates)
     found = _BULK.fullmatch(name)
     if found is None or (found["up"] is None and found["down"] is None):
-        message = f"no traffic is called {name!r}; there are: {', '.join(TRAFFIC_NAMES)}"
+        message = f"unknown traffic {name!r}; expected one of {', '.join(TRAFFIC_NAMES)}"
         raise _core.ScenarioError(message)
     counts: dict[Direction, str | None] = {"up": found["up"], "down": found["down"]}
     return [
@@ -297,7 +297,7 @@ _APPLICATIONS: dict[str, Callable[[Rates], list[Traffic]]] = {
 
 
 def _rrul() -> list[Traffic]:
-    """Compose flent's RRUL without its ping by ICMP; flows have the names of flent's series."""
+    """Compose flent's RRUL without its ICMP ping; flows have the names of flent's series."""
     loads = [
         Tcp(
             name=f"TCP {RRUL_SIDES[side]} {label}",
@@ -348,24 +348,24 @@ def access_link(
     seed: int,
     name: str,
 ) -> Scenario:
-    """Compose a scenario that compares queues at both ends of an access link.
+    """Compose a scenario that compares queues on both directions of an access link.
 
     Parameters
     ----------
     rates
         Rates of the link.
     groups
-        What crosses it.
+        The traffic.
     queues
-        One arm each, by its name: the queue is set at both ends.
+        The queue of each arm, by name; it is used in both directions.
     rtt
         Round-trip time with empty queues, with its unit.
     duration, warmup
-        How long a run lasts, and from when on totals count, with units.
+        Simulated duration of a run, and the time that totals exclude, with units.
     replications, seed
-        Runs an arm, and what their random numbers derive from.
+        Runs per arm, and the seed of their random numbers.
     name
-        What reports call it.
+        Name of the scenario in reports.
 
     Returns
     -------
@@ -404,22 +404,22 @@ def parking_lot(
     replications: int = 10,
     seed: int = 1,
 ) -> Scenario:
-    """Compose a parking lot: bottlenecks in series, a flow across all and one across each.
+    """Compose a parking lot: bottlenecks in series, one flow over all and one over each.
 
     Parameters
     ----------
     rate
-        Of every link, with its unit.
+        Rate of every link, with its unit.
     queues
-        One arm each, by its name: the queue is set at every link.
+        The queue of each arm, by name; every link has it.
     hops
-        How many links there are, 2 or more.
+        Number of links, at least 2.
     rtt
         Round-trip time of every flow with empty queues, with its unit.
     duration, warmup
-        How long a run lasts, and from when on totals count, with units.
+        Simulated duration of a run, and the time that totals exclude, with units.
     replications, seed
-        Runs an arm, and what their random numbers derive from.
+        Runs per arm, and the seed of their random numbers.
 
     Returns
     -------
@@ -430,7 +430,7 @@ def parking_lot(
     Raises
     ------
     ScenarioError
-        There are fewer than two hops or no queues, or a value is not one.
+        There are fewer than two hops or no queues, or a value is not valid.
 
     Examples
     --------
@@ -439,10 +439,10 @@ def parking_lot(
     ['through', 'cross1', 'cross2', 'cross3']
     """
     if hops < 2:  # noqa: PLR2004 - one bottleneck is not a series
-        message = f"hops: {hops} is out of range: a parking lot has 2 or more"
+        message = f"hops: {hops} is out of range; expected at least 2"
         raise _core.ScenarioError(message)
     if not queues:
-        message = "queues: at least one is needed"
+        message = "queues: empty; expected at least one queue"
         raise _core.ScenarioError(message)
     names = [f"hop{number}" for number in range(1, hops + 1)]
     first = next(iter(queues.values()))

@@ -1,8 +1,7 @@
 """Quantities with their units.
 
-Wherever Sojourn takes a time, a rate or a size it takes text with a unit, ``"5ms"`` or
-``"20mbit"``, as ``tc`` does. A bare number is never a time or a rate; these functions write
-the unit for code that has a number at hand.
+Times, rates and sizes are text with a unit, such as ``"5ms"`` or ``"20mbit"``, as in ``tc``. A bare
+number is never a time or a rate; these functions add the unit to a number.
 
 Examples
 --------
@@ -143,6 +142,6 @@ def gbit(value: float) -> str:
 
 def _quantity(value: float, unit: str) -> str:
     if not math.isfinite(value) or value < 0:
-        message = f"a quantity in {unit} is a finite number of at least 0, not {value}"
+        message = f"{value} {unit}: expected a finite number >= 0"
         raise ScenarioError(message)
     return f"{value:.12g}{unit}"

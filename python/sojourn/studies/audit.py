@@ -25,7 +25,7 @@ _ROUNDING = 0.15
 
 
 def load(folder: Path) -> pl.DataFrame:
-    """Read the printed numbers of the study in `folder`; none if it keeps none."""
+    """Read the printed numbers of the study in `folder`; empty if it has none."""
     path = folder / FILE
     if not path.is_file():
         return pl.DataFrame(schema=PRINTED)
@@ -33,18 +33,18 @@ def load(folder: Path) -> pl.DataFrame:
 
 
 def audited(printed: pl.DataFrame) -> pl.DataFrame:
-    """Find out what printed percentages are percentages of.
+    """Find the baselines to which printed percentages refer.
 
     Parameters
     ----------
     printed
-        Numbers with the percentage beside them.
+        Numbers with the printed percentage.
 
     Returns
     -------
     polars.DataFrame
-        One row a percentage: ``load``, ``metric``, ``printed``, ``against`` (the baselines of which
-        it is the change, with their own value or FLOQ's as divisor; empty if of none) and
+        One row per percentage: ``load``, ``metric``, ``printed``, ``against`` (the
+        matching baselines, divided by their own value or by FLOQ's; empty if none matches) and
         ``change_codel``, ``change_pie``, ``change_fifo``: the change in percent of the baseline.
 
     Examples

@@ -1,19 +1,19 @@
-"""Studies that check what a publication claims where it prints no numbers to compare with.
+"""Claims of publications that print no numbers to compare with.
 
-Such a study is a folder: scenarios in TOML and ``claims.csv``, one line a claim:
+Such a study is a folder with scenarios in TOML and ``claims.csv``, one line per claim:
 
 ============  =====================================================================
-``target``    what of the publication it belongs to, such as a section
-``scenario``  file name without ending
-``group``     the group of flows it is about; empty: the whole run
-``quantity``  a metric of :data:`GROUP_METRICS` or of :data:`RUN_METRICS`
-``arm``       whose
+``target``    part of the publication, such as a section
+``scenario``  name of the scenario file without suffix
+``group``     group of flows; empty: the whole run
+``quantity``  metric of :data:`GROUP_METRICS` or :data:`RUN_METRICS`
+``arm``       name of the arm
 ``relation``  ``at_least``, ``at_most``: the mean, or its ratio to that of `reference`, and
               `value`; ``below``: its interval lies below that of `reference`;
               ``same_side``: the ratio to `reference` and `value` are on one side of 1
-``reference`` another arm, if one is meant
-``value``     a number, if one is meant
-``origin``    where the claim stands, and what of it is ours
+``reference`` another arm, if the claim compares arms
+``value``     a number, if the claim has one
+``origin``    place of the claim in the publication, and our assumptions
 ============  =====================================================================
 """
 
@@ -25,7 +25,8 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.result import Result, flow_groups
-from sojourn.result.metrics import KEYS, Metric, mean_and_interval
+from sojourn.result.catalogue import of_kind
+from sojourn.result.metrics import KEYS, mean_and_interval
 from sojourn.scenario import Scenario
 
 FILE = "claims.csv"
@@ -40,30 +41,26 @@ CLAIMS: dict[str, Any] = {
     "value": pl.Float64,
     "origin": pl.String,
 }
+_OF_GROUPS = ("share_percent",)
 GROUP_METRICS = (
     *flow_groups.METRICS,
-    Metric(column="share_percent", label="share", unit="%", digits=1),
+    *(metric for metric in of_kind("claim") if metric.column in _OF_GROUPS),
 )
-RUN_METRICS = (
-    Metric(column="jain", label="Jain", unit="", digits=3),
-    Metric(column="throughput_mbit_per_s", label="throughput", unit="Mbit/s", digits=1),
-    Metric(column="sojourn_ms_mean", label="sojourn mean", unit="ms", digits=3),
-    Metric(column="sojourn_ms_max", label="sojourn max", unit="ms", digits=1),
-)
+RUN_METRICS = tuple(metric for metric in of_kind("claim") if metric.column not in _OF_GROUPS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """What a study claims.
+    """A study with claims.
 
     Parameters
     ----------
     name
-        What the study is called.
+        Name of the study.
     scenarios
-        By the name of their file, without its ending.
+        The scenarios by the name of their file without suffix.
     claims
-        One row a claim.
+        One row per claim.
     """
 
     name: str
@@ -72,12 +69,12 @@ class Claims:
 
 
 def load(folder: Path) -> Claims:
-    """Read the claims of a study and the scenarios that they are about.
+    """Read the claims of a study and their scenarios.
 
     Parameters
     ----------
     folder
-        Where it is.
+        The folder of the study.
 
     Returns
     -------
@@ -87,14 +84,14 @@ def load(folder: Path) -> Claims:
     Raises
     ------
     ResultError
-        There are no claims, or one is not understood.
+        There are no claims, or one cannot be parsed.
     ScenarioError
         One of its scenarios is not valid.
     """
     try:
         claims = pl.read_csv(folder / FILE, schema=CLAIMS, comment_prefix="#")
     except (OSError, pl.exceptions.PolarsError) as error:
-        message = f"{folder / FILE} holds no claims: {error}"
+        message = f"{folder / FILE}: cannot read claims: {error}"
         raise _core.ResultError(message) from None
     names = claims["scenario"].unique(maintain_order=True).to_list()
     scenarios = {name: Scenario.from_file(folder / f"{name}.toml") for name in names}
@@ -102,17 +99,17 @@ def load(folder: Path) -> Claims:
 
 
 def quantities(result: Result) -> pl.DataFrame:
-    """Average what claims are about over the runs of each arm.
+    """Average the quantities of claims over the runs of each arm.
 
     Parameters
     ----------
     result
-        What running a scenario gave.
+        The result of a scenario.
 
     Returns
     -------
     polars.DataFrame
-        One row an arm, group and quantity: ``arm``, ``group`` (null: the whole run), ``quantity``,
+        One row per arm, group and quantity: ``arm``, ``group`` (null: the whole run), ``quantity``,
         ``mean``, and ``low`` and ``high`` as those of :meth:`sojourn.Result.summary`. Of the whole
         run, ``jain`` is Jain's index of the goodputs of all TCP and UDP flows and
         ``throughput_mbit_per_s`` their sum; ``sojourn_ms_mean`` and ``sojourn_ms_max`` are of the
@@ -184,14 +181,14 @@ def checked(claims: pl.DataFrame, scenario: str, measured: pl.DataFrame) -> pl.D
     claims
         All claims of the study.
     scenario
-        Which of its scenarios.
+        Name of the scenario.
     measured
-        What :func:`quantities` returns of it.
+        The frame of :func:`quantities`.
 
     Returns
     -------
     polars.DataFrame
-        The claims on it with ``mean``, ``low`` and ``high`` of the arm, ``reference_mean``,
+        The claims with ``mean``, ``low`` and ``high`` of the arm, ``reference_mean``,
         ``reference_low`` and ``reference_high`` of the other, and ``met``: null where one of them
         was not measured.
 

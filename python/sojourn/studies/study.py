@@ -1,10 +1,10 @@
-"""Published studies, measured again.
+"""Published studies and their reproduction.
 
-A study is a folder: scenarios in TOML; ``published.csv``, one line a published number, with
-the columns ``scenario`` (file name without ending), ``arm``, ``metric`` (``docs/metrics.md``),
-``published``, ``error`` (how well it could be read) and ``origin``; and ``study.toml``: what counts
-as near, the metric by which arms are ordered, and the figure to draw. Where the real kernel was
-measured on the same links, ``linux.csv`` says what it does: ``scenario``, ``arm``, ``metric``,
+A study is a folder: scenarios in TOML; ``published.csv``, one line per published number, with
+the columns ``scenario`` (file name without suffix), ``arm``, ``metric`` (``docs/metrics.md``),
+``published``, ``error`` (reading error) and ``origin``; and ``study.toml``: the margins, the metric
+by which arms are ordered, and the figure to draw. Where a real kernel was measured on the same
+links, ``linux.csv`` has its values: ``scenario``, ``arm``, ``metric``,
 ``linux``.
 """
 
@@ -40,20 +40,20 @@ LINUX = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Margin:
-    """How near to the published number counts as near.
+    """The largest accepted difference from a published number.
 
     Parameters
     ----------
     kind
-        What verdicts call the numbers it is for.
+        Name of the kind of numbers in verdicts.
     metrics
-        How the names of their metrics begin.
+        Prefix of the names of their metrics.
     width
-        How far off they may be.
+        The largest accepted difference.
     unit
-        Of that: percent of the published number, or points, the unit of the number itself.
+        Unit of `width`: percent of the published number, or points in the unit of the metric.
     arms
-        The arms it is for; None: all.
+        The arms to which the margin applies; None: all.
     """
 
     kind: str
@@ -63,7 +63,7 @@ class Margin:
     arms: Sequence[str] | None = None
 
     def __str__(self) -> str:
-        """Write it as verdicts do."""
+        """Write the margin for a verdict."""
         return f"{self.width:g} {'%' if self.unit == 'percent' else 'points'}"
 
 
@@ -74,19 +74,19 @@ class Study:
     Parameters
     ----------
     name
-        What it is called.
+        Name of the study.
     scenarios
-        By the name of their file, without its ending.
+        The scenarios by the name of their file without suffix.
     published
         The published numbers.
     linux
-        What the real kernel does on the same links; empty if nobody measured.
+        Values of a real kernel on the same links; may be empty.
     margins
-        What counts as near.
+        The accepted differences.
     order
         The metric by which arms are ordered; smaller is better.
     figure
-        What to draw of each scenario.
+        The figure to draw of each scenario.
     """
 
     name: str
@@ -100,16 +100,16 @@ class Study:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """How far arms stand in the published order.
+    """Agreement of the order of arms with the published order.
 
     Parameters
     ----------
     pairs
-        Pairs of arms whose published values differ by more than they could be read to.
+        Number of pairs of arms whose published values differ by more than the reading errors.
     kept
-        How many of these stand in the same order here.
+        Number of these pairs that have the same order here.
     exchanged
-        The others, the published better one first.
+        The other pairs, the arm that is better in the publication first.
     """
 
     pairs: int
@@ -123,7 +123,7 @@ def load(folder: Path) -> Study:
     Parameters
     ----------
     folder
-        Where it is.
+        The folder of the study.
 
     Returns
     -------
@@ -133,13 +133,13 @@ def load(folder: Path) -> Study:
     Raises
     ------
     ResultError
-        There is no such study.
+        The folder contains no study.
     ScenarioError
         One of its scenarios is not valid.
     """
     table = folder / "published.csv"
     if not table.is_file():
-        message = f"{folder} is no study: it has no published.csv"
+        message = f"{folder}: not a study; expected a published.csv"
         raise _core.ResultError(message)
     published = pl.read_csv(table, schema=PUBLISHED, comment_prefix="#")
     kernel = folder / "linux.csv"
@@ -170,7 +170,9 @@ def _judgement(file: Path) -> tuple[list[Margin], str, Figure]:
         message = f"{file}: {error!r}"
         raise _core.ResultError(message) from None
     if figure not in get_args(Figure):
-        message = f"{file}: figure {figure!r}; there are: {', '.join(get_args(Figure))}"
+        message = (
+            f"{file}: unknown figure {figure!r}; expected one of {', '.join(get_args(Figure))}"
+        )
         raise _core.ResultError(message)
     return margins, order_by, figure
 
@@ -187,40 +189,40 @@ def _margin(entry: dict[str, Any]) -> Margin:
 
 
 def studies_folder(given: Path | None) -> Path:
-    """Find the folder that holds the studies: the one given, or that of the checkout.
+    """Find the folder of the studies: the one given, or that of the checkout.
 
     Raises
     ------
     ResultError
-        There is none.
+        There is no such folder.
     """
     folder = Path(__file__).parents[3] / "papers" if given is None else given
     if not folder.is_dir():
         message = (
-            f"no studies in {folder}: name their folder with --papers, from a checkout of Sojourn"
+            f"no studies in {folder}: set --papers to the papers folder of a checkout of Sojourn"
         )
         raise _core.ResultError(message)
     return folder
 
 
 def compared(study: Study, scenario: str, result: Result) -> pl.DataFrame:
-    """Put measured means beside published numbers.
+    """Compare measured means with published numbers.
 
     Parameters
     ----------
     study
         The study.
     scenario
-        Which of its scenarios.
+        Name of the scenario.
     result
-        What running it gave.
+        Its result.
 
     Returns
     -------
     polars.DataFrame
-        One row a published number: ``scenario``, ``arm``, ``metric``, ``unit``, ``n``, ``mean``,
+        One row per published number: ``scenario``, ``arm``, ``metric``, ``unit``, ``n``, ``mean``,
         ``low``, ``high``, ``published``, ``error``, ``difference_percent`` of the published
-        number and ``linux``, what the real kernel does.
+        number, and ``linux``, the value of a real kernel.
     """
     of_scenario = pl.col("scenario") == scenario
     linux = study.linux.filter(of_scenario).select("arm", "metric", "linux")
@@ -250,7 +252,7 @@ def compared(study: Study, scenario: str, result: Result) -> pl.DataFrame:
 
 
 def per_run(result: Result) -> pl.DataFrame:
-    """List the metrics of each run that publications give, those of transport among them."""
+    """Compute the metrics of each run that publications report, including those of transport."""
     checked = result.scenario.checked
     transport = metrics.transport_metrics(
         result.flows, result.links, measured_s=checked.duration_s - checked.warmup_s
@@ -268,14 +270,14 @@ def order(comparison: pl.DataFrame, metric: str) -> Order:
     Parameters
     ----------
     comparison
-        What :func:`compared` returns.
+        The frame of :func:`compared`.
     metric
-        By which the arms are ordered.
+        The metric by which the arms are ordered.
 
     Returns
     -------
     Order
-        The pairs that stand in the published order, and those that do not.
+        The pairs with the published order and those without.
 
     Examples
     --------
@@ -299,22 +301,22 @@ def order(comparison: pl.DataFrame, metric: str) -> Order:
 
 
 def judged(comparison: pl.DataFrame, margin: Margin) -> pl.DataFrame:
-    """Tell which numbers of a kind lie near the published ones.
+    """Select the numbers of a kind and mark those within the margin of the published ones.
 
-    A number also counts if its interval, widened by the error of reading, holds the published
-    one.
+    A number is also within the margin if its interval, widened by the reading error, covers the
+    published one.
 
     Parameters
     ----------
     comparison
-        What :func:`compared` returns.
+        The frame of :func:`compared`.
     margin
-        Which numbers, and what is near.
+        The margin and the numbers to which it applies.
 
     Returns
     -------
     polars.DataFrame
-        The rows of that kind which have a mean, with ``near``.
+        The rows of that kind that have a mean, with ``near``.
     """
     rows = comparison.filter(pl.col("metric").str.starts_with(margin.metrics)).drop_nulls("mean")
     if margin.arms is not None:
