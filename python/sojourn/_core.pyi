@@ -1,68 +1,67 @@
 """The Rust core of Sojourn: scenarios, runs, records and statistics.
 
-Private: the public names are those of :mod:`sojourn`. Nothing here reads a clock, and a run is
-a pure function of its scenario.
+Private: the public names are those of :mod:`sojourn`. A run depends only on its scenario and on
+the version.
 
-The tables of an :class:`Outcome`, all of which begin with the columns ``arm`` (str) and
-``replication`` (u32, from 0), are listed below. What was not measured is null, never 0.
+The tables of an :class:`Outcome` are listed below. All begin with the columns ``arm`` (str) and
+``replication`` (u32, from 0). A value that was not measured is null, never 0.
 
 ``flows``
-    One row a flow: ``flow``, ``group`` (the name of its traffic block), ``kind`` (tcp, quic,
+    One row per flow: ``flow``, ``group`` (the name of its traffic block), ``kind`` (tcp, quic,
     udp, ping, or an application: web, sessions, request, incast, dash, voip,
     responsiveness), ``direction`` (up,
     down; null where the scenario gives paths), ``cc``,
     ``rtt_ms`` (base), ``started_s``, ``connected_s``, ``fct_s`` (flow completion time of finite
-    TCP and QUIC, from the first packet), ``aborted`` (an end of the connection gave up; null of
-    what has none), ``bytes`` (to transfer; null: no end),
+    TCP and QUIC, from the first packet), ``aborted`` (an endpoint gave up the connection; null without one), ``bytes`` (to transfer; null: endless),
     ``delivered_bytes``,
     ``goodput_mbit_per_s`` (payload over max(warm-up, start) to min(end, stop, completion)),
-    ``sent_packets``, ``received_packets`` (of UDP and voices the different ones of those sent),
+    ``sent_packets``, ``received_packets`` (UDP and voice: without duplicates),
     ``retransmits``, ``timeouts``, ``syn_retransmits``, ``handshake_losses`` (dropped or lost SYNs
-    and SYN-ACKs), ``initial_losses`` (these, and drops of the initial window's segments; both from
-    the start of the flow, warm-up or not), ``srtt_ms_mean``, ``ack_rtt_ms_mean`` (over the
-    acknowledgements that told one), ``cwnd_packets_mean``,
+    and SYN-ACKs), ``initial_losses`` (these, and drops of segments of the initial window; both from the
+    start of the flow, warm-up included), ``srtt_ms_mean``, ``ack_rtt_ms_mean`` (over the
+    acknowledgements with an RTT sample), ``cwnd_packets_mean``,
     ``owd_ms_mean``, ``owd_ms_p95``, ``owd_ms_max`` (one-way delay),
     ``ping_ms_mean``, ``ping_ms_median``, ``ping_ms_p95``, ``ping_ms_p99``, ``ping_ms_max``,
     ``ping_ms_min`` and ``ping_loss`` (share without reply).
 ``links``
-    One row a link: ``link``, ``rate_mbit_per_s``, ``qdisc``, ``sent_packets``, ``sent_bytes``,
+    One row per link: ``link``, ``rate_mbit_per_s``, ``qdisc``, ``sent_packets``, ``sent_bytes``,
     ``utilisation``, ``drops_overlimit``, ``drops_aqm``, ``marks_aqm``, ``marks_ce_threshold``,
-    ``lost_packets`` (on the wire, after they were sent), ``duplicated_packets``,
+    ``lost_packets`` (on the wire, after transmission), ``duplicated_packets``,
     ``sojourn_ms_mean``, ``sojourn_ms_p50``, ``sojourn_ms_p95``, ``sojourn_ms_p99``,
     ``sojourn_ms_max``, ``busy_share`` (of time with more than one packet waiting),
     ``driver_ms_mean``, ``driver_ms_p95`` (time below the queue of a wireless link, with the driver
-    and on the air; null of others).
+    and on the air; null for other links).
 ``flow_series``
-    One row a flow and interval: ``t_s`` (end of the interval), ``flow``, ``group``,
+    One row per flow and interval: ``t_s`` (end of the interval), ``flow``, ``group``,
     ``goodput_mbit_per_s``, ``cwnd_packets``, ``ssthresh_packets``, ``srtt_ms``,
     ``in_flight_packets``.
 ``link_series``
-    One row a link and interval: ``t_s``, ``link``, ``backlog_packets``, ``backlog_bytes``,
+    One row per link and interval: ``t_s``, ``link``, ``backlog_packets``, ``backlog_bytes``,
     ``sojourn_ms_mean``, ``sojourn_ms_max``, ``sent_packets``, ``sent_bytes``,
     ``drops_overlimit``, ``drops_aqm``, ``marks_aqm``, ``marks_ce_threshold``,
     ``lost_packets``, ``duplicated_packets``.
 ``pings``
-    One row an echo request: ``t_s`` (sent), ``flow``, ``rtt_ms`` (null: no reply).
+    One row per ping: ``t_s`` (send time), ``flow``, ``rtt_ms`` (null: no reply).
 ``sojourn``
-    One row a link and bucket of its histogram: ``link``, ``low_ms``, ``high_ms``, ``count``.
+    One row per link and bucket of its histogram: ``link``, ``low_ms``, ``high_ms``, ``count``.
 ``queue_statistics``
-    One row a number that a queue keeps about itself when the run ends: ``link``, ``part`` and
+    One row per queue statistic at the end of the run: ``link``, ``part`` and
     ``part_number`` (such as tins and 0; null: the whole queue), ``name`` (as in ``tc -j -s``),
     ``type`` (count, real, flag), ``value``.
 ``events``
-    One row a drop or mark, if the scenario keeps events: ``t_s``, ``link``, ``flow``,
+    One row per drop or mark, if the scenario sets ``keep_events``: ``t_s``, ``link``, ``flow``,
     ``action`` (drop, mark, loss), ``reason`` (overlimit, aqm, ce_threshold, wire).
 ``transactions``
-    One row a thing that the user of an application waited for: ``flow``, ``group``, ``kind``,
-    ``started_s``, ``completed_s`` and ``duration_s`` (null: not whole within the run), ``bytes``
+    One row per transaction: ``flow``, ``group``, ``kind``,
+    ``started_s``, ``completed_s`` and ``duration_s`` (null: not completed within the run), ``bytes``
     (of the responses). Of ``web`` a page, of ``sessions`` a connection, of ``request`` a
     response, of ``incast`` a round, of ``dash`` a segment.
 ``applications``
-    One row an application: ``flow``, ``group``, ``kind``, ``connections`` (opened), ``failed``
-    (given up by TCP), ``handshake_hit`` (of which a queue dropped a SYN of either side),
+    One row per application: ``flow``, ``group``, ``kind``, ``connections`` (opened), ``failed``
+    (aborted by TCP), ``handshake_hit`` (with a dropped SYN of either side),
     ``initial_hit`` (these, and those that lost a segment of the server's initial window), all
-    from its start, warm-up or not; ``transactions``, ``completed``, ``duration_s_mean``,
-    ``duration_s_p50``, ``duration_s_p95`` of those begun after the warm-up; of ``dash``, from
+    from its start, warm-up included; ``transactions``, ``completed``, ``duration_s_mean``,
+    ``duration_s_p50``, ``duration_s_p95`` of transactions that began after the warm-up; of ``dash``, from
     its start: ``startup_s``, ``stalls``, ``stalled_s``, ``bitrate_mbit_per_s_mean``,
     ``switches``; of ``voip``, after the warm-up: ``mos`` (E-model), ``mouth_to_ear_ms``,
     ``voice_loss_percent`` (lost or late), ``loss_runs``, ``loss_run_packets_max``,
@@ -99,10 +98,10 @@ __all__ = [
 ]
 
 class SojournError(Exception):
-    """Anything that Sojourn refuses or fails to do."""
+    """Base of all errors of Sojourn."""
 
 class ScenarioError(SojournError):
-    """A scenario, queue, time, rate or size is not valid; the message says where and why."""
+    """A scenario, queue, time, rate or size is not valid; the message gives its place."""
 
 class ResultError(SojournError):
     """A result folder cannot be written or read."""
@@ -116,7 +115,7 @@ class Scenario:
 
     @staticmethod
     def from_toml(text: str, folder: str | PathLike[str] | None = None) -> Scenario:
-        """Read TOML; a :class:`ScenarioError` names the key, what was given and what is right."""
+        """Read TOML; the message of a :class:`ScenarioError` names the key and what is accepted."""
 
     @staticmethod
     def from_json(text: str) -> Scenario:
@@ -134,51 +133,51 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """What the scenario is called."""
+        """Name of the scenario."""
 
     @property
     def arms(self) -> list[str]:
-        """The names of the variants compared; ``["default"]`` if the scenario names none."""
+        """Names of the arms; ``["default"]`` if the scenario has none."""
 
     @property
     def replications(self) -> int:
-        """How many runs each arm gets; replication ``k`` of every arm has the same seed."""
+        """Number of runs per arm; replication ``k`` of every arm has the same seed."""
 
     @property
     def duration_s(self) -> float:
-        """How long a run lasts, in simulated seconds."""
+        """Duration of a run in simulated seconds."""
 
     @property
     def warmup_s(self) -> float:
-        """From when on totals count, in simulated seconds."""
+        """Time that totals exclude, in simulated seconds."""
 
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
 class Table:
-    """A table of an outcome; polars, pyarrow and DuckDB take it without a copy.
+    """A table of an outcome; polars, pyarrow and DuckDB read it without a copy.
 
     ``polars.DataFrame(table)`` gives a frame (``polars.from_arrow``, a series of structs).
     """
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Hand the table over by the Arrow PyCapsule interface."""
+        """Export the table by the Arrow PyCapsule interface."""
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
 
     @property
     def column_names(self) -> list[str]:
-        """The columns, in their order."""
+        """Names of the columns, in order."""
 
     def __len__(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows."""
 
 @final
 class Outcome:
-    """What the runs of a scenario left behind."""
+    """The results of all runs of a scenario."""
 
     @property
     def complete(self) -> bool:
@@ -186,11 +185,11 @@ class Outcome:
 
     @property
     def finished(self) -> int:
-        """How many runs finished."""
+        """Number of finished runs."""
 
     @property
     def total(self) -> int:
-        """How many runs the scenario asks for."""
+        """Number of runs of the scenario."""
 
     @property
     def manifest(self) -> str:
@@ -204,11 +203,11 @@ class Outcome:
         """Return the table called `name`."""
 
     def save(self, folder: str | PathLike[str]) -> None:
-        """Write ``manifest.json`` and a Parquet file a table; only a result is ever replaced."""
+        """Write ``manifest.json`` and one Parquet file per table; replaces only a result."""
 
     @staticmethod
     def load(folder: str | PathLike[str]) -> Outcome:
-        """Read what :meth:`save` wrote."""
+        """Read a result that :meth:`save` wrote."""
 
 def run(
     scenario: Scenario,
@@ -221,9 +220,9 @@ def run(
 
     `backend` is one of ``backend_names()``, by default the first.
 
-    `progress` gets (finished, total), in the calling thread and at most every 50 ms. Ctrl-C
-    ends the run and gives what has finished, with ``complete`` false; a second Ctrl-C is the
-    caller's. An exception out of `progress` ends the run and is raised.
+    `progress` is called with (finished, total) in the calling thread, at most every 50 ms. Ctrl-C
+    ends the run and returns the finished runs, with ``complete`` false; a second Ctrl-C raises
+    KeyboardInterrupt. An exception from `progress` ends the run and is raised.
     """
 
 def backend_names() -> list[str]:
@@ -277,7 +276,7 @@ def bootstrap_mean(
 ) -> tuple[float, float, float]:
     """Return the mean and a percentile-bootstrap interval of it: mean, low, high.
 
-    One value has no interval: its low and high are nan.
+    For one value, low and high are nan.
     """
 
 def bootstrap_difference(

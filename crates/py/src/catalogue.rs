@@ -1,4 +1,4 @@
-//! The vocabulary: queues, units and what build this is.
+//! The catalogue of queues, units of quantities, and the build.
 
 use std::collections::BTreeMap;
 

@@ -12,13 +12,13 @@ create_exception!(
     sojourn._core,
     SojournError,
     PyException,
-    "Anything that Sojourn refuses or fails to do."
+    "Base of all errors of Sojourn."
 );
 create_exception!(
     sojourn._core,
     ScenarioError,
     SojournError,
-    "A scenario, queue, time, rate or size is not valid; the message says where and why."
+    "A scenario, queue, time, rate or size is not valid; the message gives its place."
 );
 create_exception!(
     sojourn._core,
@@ -27,16 +27,16 @@ create_exception!(
     "A result folder cannot be written or read."
 );
 
-/// What any function called from Python may fail with.
+/// The failures of functions called from Python.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The caller asked for something that is not valid.
+    /// An argument is not valid.
     Scenario(String),
-    /// The file system, or what was found in it.
+    /// A result folder cannot be read or written.
     Result(String),
-    /// Anything else that is refused.
+    /// Any other failure.
     Other(String),
-    /// An exception that was already Python's.
+    /// A Python exception.
     Python(PyErr),
 }
 

@@ -1,4 +1,4 @@
-//! Bindings for Python: translates, decides nothing.
+//! Bindings for Python: they translate types and errors, and make no decisions.
 //!
 //! The names and types are those of `python/sojourn/_core.pyi`, which `stubtest` compares.
 

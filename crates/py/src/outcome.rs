@@ -10,17 +10,17 @@ use sojourn_lab::{Outcome, Table, TableKind};
 
 use crate::errors::Failure;
 
-/// A table of an outcome; polars, pyarrow and `DuckDB` take it without a copy.
+/// A table of an outcome; polars, pyarrow and `DuckDB` read it without a copy.
 #[pyclass(name = "Table", module = "sojourn._core", frozen)]
 #[derive(Debug)]
 pub(crate) struct PyTable(Table);
 
 #[pymethods]
 impl PyTable {
-    /// Hand the table over by Arrow's `PyCapsule` interface.
+    /// Export the table by Arrow's `PyCapsule` interface.
     ///
-    /// The types are those of the table: the interface allows a producer to disregard the
-    /// schema requested.
+    /// The types are those of the table; the interface allows a producer to ignore the
+    /// requested schema.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -36,13 +36,13 @@ impl PyTable {
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     #[getter]
     fn num_rows(&self) -> usize {
         self.0.rows()
     }
 
-    /// The columns, in their order.
+    /// Names of the columns, in order.
     #[getter]
     fn column_names(&self) -> Vec<String> {
         let schema = self.0.schema();
@@ -59,7 +59,7 @@ impl PyTable {
     }
 }
 
-/// What the runs of a scenario left behind.
+/// The results of all runs of a scenario.
 #[pyclass(name = "Outcome", module = "sojourn._core", frozen)]
 #[derive(Debug)]
 pub(crate) struct PyOutcome(pub(crate) Outcome);
@@ -72,13 +72,13 @@ impl PyOutcome {
         self.0.is_complete()
     }
 
-    /// How many runs finished.
+    /// Number of finished runs.
     #[getter]
     fn finished(&self) -> usize {
         self.0.finished()
     }
 
-    /// How many runs the scenario asks for.
+    /// Number of runs of the scenario.
     #[getter]
     fn total(&self) -> usize {
         self.0.total()
@@ -101,18 +101,18 @@ impl PyOutcome {
     fn table(&self, name: &str) -> Result<PyTable, Failure> {
         let kind = TableKind::named(name).ok_or_else(|| {
             let names = TableKind::ALL.map(TableKind::name).join(", ");
-            Failure::Result(format!("there is no table {name:?}; tables are {names}"))
+            Failure::Result(format!("unknown table {name:?}; expected one of {names}"))
         })?;
         Ok(PyTable(self.0.table(kind).clone()))
     }
 
-    /// Write manifest.json and a Parquet file a table; only a result is ever replaced.
+    /// Write manifest.json and one Parquet file per table; replaces only a result.
     #[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
     fn save(&self, py: Python<'_>, folder: PathBuf) -> Result<(), Failure> {
         Ok(py.detach(|| self.0.save(&folder))?)
     }
 
-    /// Read what `save` wrote.
+    /// Read a result that `save` wrote.
     #[staticmethod]
     #[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
     fn load(py: Python<'_>, folder: PathBuf) -> Result<Self, Failure> {

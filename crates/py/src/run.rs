@@ -1,4 +1,4 @@
-//! Running a scenario while Python stays in charge of Ctrl-C and of its progress bar.
+//! Running a scenario with Python's signal handling and progress callback.
 
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
@@ -16,16 +16,16 @@ use crate::errors::Failure;
 use crate::outcome::PyOutcome;
 use crate::scenario::PyScenario;
 
-/// How long Ctrl-C may go unnoticed: below what a person feels, above what costs.
+/// Interval between checks for Ctrl-C: imperceptible to users, at negligible cost.
 const ATTENTION: Duration = Duration::from_millis(50);
 
-/// Run every arm and replication on `jobs` threads (default: one a processor).
+/// Run every arm and replication on `jobs` threads (default: one per processor).
 ///
 /// `backend` is one of `backend_names()`, by default the first.
 ///
-/// `progress` gets (finished, total), in the calling thread and at most every 50 ms. Ctrl-C
-/// ends the run and gives what has finished, with `complete` false; a second Ctrl-C is the
-/// caller's. An exception out of `progress` ends the run and is raised.
+/// `progress` is called with (finished, total) in the calling thread, at most every 50 ms.
+/// Ctrl-C ends the run and returns the finished runs, with `complete` false; a second Ctrl-C
+/// raises `KeyboardInterrupt`. An exception from `progress` ends the run and is raised.
 #[pyfunction]
 #[pyo3(signature = (scenario, *, jobs=None, progress=None, backend=None))]
 pub(crate) fn run(
@@ -41,7 +41,7 @@ pub(crate) fn run(
     let backend = registry.get(backend)?;
     let mut watch = Watch {
         progress,
-        told: 0,
+        reported: 0,
         interruption: None,
     };
     let (cancel, finished) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -60,16 +60,16 @@ pub(crate) fn run(
                 };
                 sojourn_lab::run(backend, scenario, options)
             });
-            // Ends: the runs end, by themselves or since they were told to.
+            // Terminates: the runs finish or are cancelled.
             while waiting.recv_timeout(ATTENTION) == Err(RecvTimeoutError::Timeout) {
-                if watch.wants_end(finished.load(Ordering::Relaxed), total) {
+                if watch.is_interrupted(finished.load(Ordering::Relaxed), total) {
                     cancel.store(true, Ordering::Relaxed);
                 }
             }
             runs.join().unwrap_or_else(|panic| resume_unwind(panic))
         })
     })?;
-    watch.wants_end(outcome.finished(), total);
+    watch.is_interrupted(outcome.finished(), total);
     match watch.interruption {
         Some(error) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error.into()),
         _ => Ok(PyOutcome(outcome)),
@@ -79,33 +79,33 @@ pub(crate) fn run(
 fn threads(jobs: i64) -> Result<NonZeroUsize, Failure> {
     let threads = usize::try_from(jobs).ok().and_then(NonZeroUsize::new);
     threads.ok_or_else(|| {
-        let message = format!("jobs: {jobs} is out of range: at least 1 is needed");
+        let message = format!("jobs: {jobs} is out of range; expected at least 1");
         Failure::Scenario(message)
     })
 }
 
-/// What the calling thread looks after.
+/// The state of the calling thread while the runs proceed.
 struct Watch {
     progress: Option<Py<PyAny>>,
-    /// How many finished runs `progress` has heard of.
-    told: usize,
-    /// What ended the run: Ctrl-C or an exception out of `progress`.
+    /// Number of finished runs at the last call of `progress`.
+    reported: usize,
+    /// The exception that ended the run: Ctrl-C, or one from `progress`.
     interruption: Option<PyErr>,
 }
 
 impl Watch {
-    /// Lets Python notice signals and progress; says whether the run shall end.
-    fn wants_end(&mut self, finished: usize, total: usize) -> bool {
+    /// Checks for signals and reports progress; returns whether the run is to end.
+    fn is_interrupted(&mut self, finished: usize, total: usize) -> bool {
         if self.interruption.is_none() {
-            self.interruption = Python::attach(|py| self.attend(py, finished, total)).err();
+            self.interruption = Python::attach(|py| self.report(py, finished, total)).err();
         }
         self.interruption.is_some()
     }
 
-    fn attend(&mut self, py: Python<'_>, finished: usize, total: usize) -> PyResult<()> {
+    fn report(&mut self, py: Python<'_>, finished: usize, total: usize) -> PyResult<()> {
         py.check_signals()?;
-        if finished > self.told {
-            self.told = finished;
+        if finished > self.reported {
+            self.reported = finished;
             if let Some(progress) = &self.progress {
                 progress.call1(py, (finished, total))?;
             }

@@ -16,7 +16,7 @@ pub(crate) struct PyScenario(pub(crate) Scenario);
 
 #[pymethods]
 impl PyScenario {
-    /// Read TOML; a `ScenarioError` names the key, what was given and what is right.
+    /// Read TOML; the message of a `ScenarioError` names the key and what is accepted.
     ///
     /// Names of files in it are relative to `folder`, by default the working directory.
     #[staticmethod]
@@ -48,31 +48,31 @@ impl PyScenario {
         self.0.hash()
     }
 
-    /// What the scenario is called.
+    /// Name of the scenario.
     #[getter]
     fn name(&self) -> &str {
         self.0.name()
     }
 
-    /// The names of the variants compared; `default` alone if the scenario names none.
+    /// Names of the arms; `default` alone if the scenario has none.
     #[getter]
     fn arms(&self) -> Vec<&str> {
         self.0.arms().collect()
     }
 
-    /// How many runs each arm gets; replication k of every arm has the same seed.
+    /// Number of runs per arm; replication k of every arm has the same seed.
     #[getter]
     fn replications(&self) -> u32 {
         self.0.replications()
     }
 
-    /// How long a run lasts, in simulated seconds.
+    /// Duration of a run in simulated seconds.
     #[getter]
     fn duration_s(&self) -> f64 {
         self.0.duration().as_secs_f64()
     }
 
-    /// From when on totals count, in simulated seconds.
+    /// Time that totals exclude, in simulated seconds.
     #[getter]
     fn warmup_s(&self) -> f64 {
         self.0.warmup().as_secs_f64()

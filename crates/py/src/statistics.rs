@@ -10,7 +10,7 @@ type Triple = (f64, f64, f64);
 
 /// Return the mean and a percentile-bootstrap interval of it: mean, low, high.
 ///
-/// One value has no interval: its low and high are nan.
+/// For one value, low and high are nan.
 #[pyfunction]
 #[pyo3(signature = (values, *, level=0.95, resamples=2000, seed=1))]
 pub(crate) fn bootstrap_mean(
@@ -51,7 +51,7 @@ pub(crate) fn bootstrap_difference(
     ))
 }
 
-/// The numbers in any iterable: lists, arrays and series alike.
+/// The numbers in an iterable, such as a list, an array or a series.
 fn numbers(values: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
     values.try_iter()?.map(|value| value?.extract()).collect()
 }
