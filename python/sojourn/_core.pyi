@@ -3,72 +3,8 @@
 Private: the public names are those of :mod:`sojourn`. A run depends only on its scenario and on
 the version.
 
-The tables of an :class:`Outcome` are listed below. All begin with the columns ``arm`` (str) and
-``replication`` (u32, from 0). A value that was not measured is null, never 0.
-
-``flows``
-    One row per flow: ``flow``, ``group`` (the name of its traffic block), ``kind`` (tcp, quic,
-    udp, ping, or an application: web, sessions, request, incast, dash, voip,
-    responsiveness), ``direction`` (up,
-    down; null where the scenario gives paths), ``cc``,
-    ``rtt_ms`` (base), ``started_s``, ``connected_s``, ``fct_s`` (flow completion time of finite
-    TCP and QUIC, from the first packet), ``aborted`` (an endpoint gave up the connection; null without one), ``bytes`` (to transfer; null: endless),
-    ``delivered_bytes``,
-    ``goodput_mbit_per_s`` (payload over max(warm-up, start) to min(end, stop, completion)),
-    ``sent_packets``, ``received_packets`` (UDP and voice: without duplicates),
-    ``retransmits``, ``timeouts``, ``syn_retransmits``, ``handshake_losses`` (dropped or lost SYNs
-    and SYN-ACKs), ``initial_losses`` (these, and drops of segments of the initial window; both from the
-    start of the flow, warm-up included), ``srtt_ms_mean``, ``ack_rtt_ms_mean`` (over the
-    acknowledgements with an RTT sample), ``cwnd_packets_mean``,
-    ``owd_ms_mean``, ``owd_ms_p95``, ``owd_ms_max`` (one-way delay),
-    ``ping_ms_mean``, ``ping_ms_median``, ``ping_ms_p95``, ``ping_ms_p99``, ``ping_ms_max``,
-    ``ping_ms_min`` and ``ping_loss`` (share without reply).
-``links``
-    One row per link: ``link``, ``rate_mbit_per_s``, ``qdisc``, ``sent_packets``, ``sent_bytes``,
-    ``utilisation``, ``drops_overlimit``, ``drops_aqm``, ``marks_aqm``, ``marks_ce_threshold``,
-    ``lost_packets`` (on the wire, after transmission), ``duplicated_packets``,
-    ``sojourn_ms_mean``, ``sojourn_ms_p50``, ``sojourn_ms_p95``, ``sojourn_ms_p99``,
-    ``sojourn_ms_max``, ``busy_share`` (of time with more than one packet waiting),
-    ``driver_ms_mean``, ``driver_ms_p95`` (time below the queue of a wireless link, with the driver
-    and on the air; null for other links).
-``flow_series``
-    One row per flow and interval: ``t_s`` (end of the interval), ``flow``, ``group``,
-    ``goodput_mbit_per_s``, ``cwnd_packets``, ``ssthresh_packets``, ``srtt_ms``,
-    ``in_flight_packets``.
-``link_series``
-    One row per link and interval: ``t_s``, ``link``, ``backlog_packets``, ``backlog_bytes``,
-    ``sojourn_ms_mean``, ``sojourn_ms_max``, ``sent_packets``, ``sent_bytes``,
-    ``drops_overlimit``, ``drops_aqm``, ``marks_aqm``, ``marks_ce_threshold``,
-    ``lost_packets``, ``duplicated_packets``.
-``pings``
-    One row per ping: ``t_s`` (send time), ``flow``, ``rtt_ms`` (null: no reply).
-``sojourn``
-    One row per link and bucket of its histogram: ``link``, ``low_ms``, ``high_ms``, ``count``.
-``queue_statistics``
-    One row per queue statistic at the end of the run: ``link``, ``part`` and
-    ``part_number`` (such as tins and 0; null: the whole queue), ``name`` (as in ``tc -j -s``),
-    ``type`` (count, real, flag), ``value``.
-``events``
-    One row per drop or mark, if the scenario sets ``keep_events``: ``t_s``, ``link``, ``flow``,
-    ``action`` (drop, mark, loss), ``reason`` (overlimit, aqm, ce_threshold, wire).
-``transactions``
-    One row per transaction: ``flow``, ``group``, ``kind``,
-    ``started_s``, ``completed_s`` and ``duration_s`` (null: not completed within the run), ``bytes``
-    (of the responses). Of ``web`` a page, of ``sessions`` a connection, of ``request`` a
-    response, of ``incast`` a round, of ``dash`` a segment.
-``applications``
-    One row per application: ``flow``, ``group``, ``kind``, ``connections`` (opened), ``failed``
-    (aborted by TCP), ``handshake_hit`` (with a dropped SYN of either side),
-    ``initial_hit`` (these, and those that lost a segment of the server's initial window), all
-    from its start, warm-up included; ``transactions``, ``completed``, ``duration_s_mean``,
-    ``duration_s_p50``, ``duration_s_p95`` of transactions that began after the warm-up; of ``dash``, from
-    its start: ``startup_s``, ``stalls``, ``stalled_s``, ``bitrate_mbit_per_s_mean``,
-    ``switches``; of ``voip``, after the warm-up: ``mos`` (E-model), ``mouth_to_ear_ms``,
-    ``voice_loss_percent`` (lost or late), ``loss_runs``, ``loss_run_packets_max``,
-    ``loss_interval_packets_mean``; of ``responsiveness``: ``rpm`` (the mean of ``foreign_rpm`` and
-    ``loaded_rpm``), ``rpm_confidence`` (low, medium, high), ``rpm_at_s``, ``rpm_probes``, and the
-    trimmed means ``tcp_handshake_ms``, ``tls_handshake_ms``, ``http_foreign_ms`` and
-    ``http_loaded_ms``.
+The tables of an :class:`Outcome` and their columns are described by the properties of
+:class:`sojourn.Result` with the same names.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,5 +1,6 @@
 """Results of a real run."""
 
+import re
 from pathlib import Path
 
 import polars as pl
@@ -96,3 +97,11 @@ def test_an_exception_in_progress_reaches_the_caller(scenario: sj.Scenario) -> N
 
     with pytest.raises(LookupError, match="of 6"):
         sj.run(scenario, progress=refuse)
+
+
+def test_help_lists_every_column_of_every_table(result: sj.Result) -> None:
+    for name in result._outcome.table_names:  # noqa: SLF001 - the tables are those of the core
+        documented = re.findall(r"``(\w+)``", getattr(sj.Result, name).__doc__)
+        columns = result._outcome.table(name).column_names[2:]  # noqa: SLF001
+        assert [column for column in columns if column not in documented] == [], name
+        assert len(columns) >= 3, name

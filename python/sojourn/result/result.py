@@ -18,7 +18,8 @@ class Result:
     """The results of all runs of a scenario, as polars frames.
 
     Created by :func:`run` and :meth:`load`. Frames are tidy: one row per observation; the first
-    columns are ``arm`` and ``replication``. A value that was not measured is null, never 0.
+    columns are ``arm`` (str) and ``replication`` (from 0). A value that was not measured is null,
+    never 0. ``help(Result.flows)`` lists the columns of a frame.
 
     Parameters
     ----------
@@ -31,52 +32,184 @@ class Result:
 
     @cached_property
     def flows(self) -> pl.DataFrame:
-        """One row per flow and run: goodput, retransmissions, round-trip times."""
+        """One row per flow and run.
+
+        ``flow``, ``group``, ``kind``, ``direction``, ``cc``
+            Name of the flow, of its traffic block, type of traffic, ``"up"`` or ``"down"`` (null
+            for a path), congestion control.
+        ``rtt_ms``
+            Base round-trip time.
+        ``started_s``, ``connected_s``, ``fct_s``
+            Start of the flow, time at which the connection was established, completion time of a
+            finite transfer from its first packet.
+        ``aborted``
+            Whether an endpoint gave up the connection; null without one.
+        ``bytes``, ``delivered_bytes``
+            Bytes to transfer (null: endless) and bytes delivered to the application.
+        ``goodput_mbit_per_s``
+            Rate of delivered payload from max(warm-up, start) to min(end, stop, completion).
+        ``sent_packets``, ``received_packets``
+            Packets; received UDP and voice packets without duplicates.
+        ``retransmits``, ``timeouts``, ``syn_retransmits``
+            Counts after the warm-up.
+        ``handshake_losses``, ``initial_losses``
+            Dropped or lost packets of the handshake, and these plus drops of segments of the
+            initial window; both since the start of the flow, warm-up included.
+        ``srtt_ms_mean``, ``ack_rtt_ms_mean``, ``cwnd_packets_mean``
+            Mean smoothed RTT, mean RTT sample, mean congestion window.
+        ``owd_ms_mean``, ``owd_ms_p95``, ``owd_ms_max``
+            One-way delay.
+        ``ping_ms_mean``, ``ping_ms_median``, ``ping_ms_min``, ``ping_ms_max``
+            Round-trip times of pings.
+        ``ping_ms_p95``, ``ping_ms_p99``
+            Their percentiles.
+        ``ping_loss``
+            Share of pings without a reply.
+        """
         return self._frame("flows")
 
     @cached_property
     def links(self) -> pl.DataFrame:
-        """One row per link and run: utilisation, drops, marks, sojourn times."""
+        """One row per link and run.
+
+        ``link``, ``rate_mbit_per_s``, ``qdisc``
+            Name, rate and queue of the link.
+        ``sent_packets``, ``sent_bytes``, ``utilisation``
+            Packets and bytes sent, and share of the rate that was used.
+        ``drops_overlimit``, ``drops_aqm``
+            Packets dropped by a full buffer and by an AQM.
+        ``marks_aqm``, ``marks_ce_threshold``
+            Packets CE-marked by an AQM and by ``ce_threshold``.
+        ``lost_packets``, ``duplicated_packets``
+            Packets lost and duplicated on the wire, after transmission.
+        ``sojourn_ms_mean``, ``sojourn_ms_max``
+            Sojourn times.
+        ``sojourn_ms_p50``, ``sojourn_ms_p95``, ``sojourn_ms_p99``
+            Their percentiles.
+        ``busy_share``
+            Share of the time in which more than one packet was queued.
+        ``driver_ms_mean``, ``driver_ms_p95``
+            Time below the queue of a wireless link, with the driver and on the air; null for
+            others.
+        """
         return self._frame("links")
 
     @cached_property
     def flow_series(self) -> pl.DataFrame:
-        """One row per flow, run and interval: goodput and the state of the sender."""
+        """One row per flow, run and interval.
+
+        ``t_s``, ``flow``, ``group``
+            End of the interval, name of the flow and of its traffic block.
+        ``goodput_mbit_per_s``
+            Goodput within the interval.
+        ``cwnd_packets``, ``ssthresh_packets``, ``srtt_ms``, ``in_flight_packets``
+            State of the sender at its end.
+        """
         return self._frame("flow_series")
 
     @cached_property
     def link_series(self) -> pl.DataFrame:
-        """One row per link, run and interval: backlog, sojourn times, drops and marks."""
+        """One row per link, run and interval.
+
+        ``t_s``, ``link``
+            End of the interval and name of the link.
+        ``backlog_packets``, ``backlog_bytes``
+            Backlog of the queue at the end of the interval.
+        ``sojourn_ms_mean``, ``sojourn_ms_max``
+            Sojourn times of packets that left the queue within it.
+        ``sent_packets``, ``sent_bytes``
+            Packets and bytes sent.
+        ``drops_overlimit``, ``drops_aqm``, ``marks_aqm``, ``marks_ce_threshold``
+            Drops and marks, as in :attr:`links`.
+        ``lost_packets``, ``duplicated_packets``
+            Packets lost and duplicated on the wire.
+        """
         return self._frame("link_series")
 
     @cached_property
     def pings(self) -> pl.DataFrame:
-        """One row per ping: send time and round-trip time."""
+        """One row per ping.
+
+        ``t_s``, ``flow``, ``rtt_ms``
+            Send time, flow, and round-trip time; null without a reply.
+        """
         return self._frame("pings")
 
     @cached_property
     def sojourn(self) -> pl.DataFrame:
-        """One row per link, run and bucket of the histogram of sojourn times."""
+        """One row per link, run and bucket of the histogram of sojourn times.
+
+        ``link``, ``low_ms``, ``high_ms``, ``count``
+            Link, limits of the bucket, and number of packets.
+        """
         return self._frame("sojourn")
 
     @cached_property
     def queue_statistics(self) -> pl.DataFrame:
-        """One row per queue statistic at the end of the run, named as in ``tc -j -s``."""
+        """One row per queue statistic at the end of the run.
+
+        ``link``
+            Name of the link.
+        ``part``, ``part_number``
+            Part of the queue, such as ``"tins"`` and 0; null for the whole queue.
+        ``name``, ``type``, ``value``
+            Name as in ``tc -j -s``, ``"count"``, ``"real"`` or ``"flag"``, and value.
+        """
         return self._frame("queue_statistics")
 
     @cached_property
     def events(self) -> pl.DataFrame:
-        """One row per drop or mark; empty unless the scenario sets ``keep_events``."""
+        """One row per drop or mark; empty unless the scenario sets ``keep_events``.
+
+        ``t_s``, ``link``, ``flow``
+            Time, link and flow.
+        ``action``
+            ``"drop"``, ``"mark"`` or ``"loss"`` (on the wire).
+        ``reason``
+            ``"overlimit"``, ``"aqm"``, ``"ce_threshold"`` or ``"wire"``.
+        """
         return self._frame("events")
 
     @cached_property
     def transactions(self) -> pl.DataFrame:
-        """One row per transaction of an application, such as a page load."""
+        """One row per transaction of an application.
+
+        ``flow``, ``group``, ``kind``
+            Application, traffic block and type. A transaction is a page of ``web``, a connection of
+            ``sessions``, a response of ``request``, a round of ``incast``, a segment of ``dash``.
+        ``started_s``, ``completed_s``, ``duration_s``
+            Times; null if it was not completed within the run.
+        ``bytes``
+            Size of the responses.
+        """
         return self._frame("transactions")
 
     @cached_property
     def applications(self) -> pl.DataFrame:
-        """One row per application and run: connections, transactions, quality of experience."""
+        """One row per application and run.
+
+        ``flow``, ``group``, ``kind``
+            Application, traffic block and type.
+        ``connections``, ``failed``
+            Connections opened, and those that TCP aborted; warm-up included.
+        ``handshake_hit``, ``initial_hit``
+            Connections with a dropped SYN of either side, and these plus those that lost a segment
+            of the server's initial window; warm-up included.
+        ``transactions``, ``completed``
+            Transactions that began after the warm-up, and those completed.
+        ``duration_s_mean``, ``duration_s_p50``, ``duration_s_p95``
+            Their durations.
+        ``startup_s``, ``stalls``, ``stalled_s``, ``bitrate_mbit_per_s_mean``, ``switches``
+            Quality of ``dash`` since its start.
+        ``mos``, ``mouth_to_ear_ms``, ``voice_loss_percent``
+            Quality of ``voip`` after the warm-up; late packets count as lost.
+        ``loss_runs``, ``loss_run_packets_max``, ``loss_interval_packets_mean``
+            Runs of losses of ``voip``: their number, the longest, and packets sent per run.
+        ``rpm``, ``foreign_rpm``, ``loaded_rpm``, ``rpm_confidence``, ``rpm_at_s``, ``rpm_probes``
+            Result of ``responsiveness``; the confidence is ``"low"``, ``"medium"`` or ``"high"``.
+        ``tcp_handshake_ms``, ``tls_handshake_ms``, ``http_foreign_ms``, ``http_loaded_ms``
+            Trimmed means of its probes.
+        """
         return self._frame("applications")
 
     @cached_property
