@@ -1,7 +1,7 @@
-"""Sojourn: a laboratory for queue management.
+"""Sojourn: compare queue disciplines in simulated networks.
 
-A :class:`Scenario` says what to simulate, :func:`run` runs it, a :class:`Result` holds what
-came out as polars frames.
+A :class:`Scenario` describes the network and its traffic, :func:`run` simulates it, and a
+:class:`Result` holds the measurements as polars frames.
 
 Examples
 --------
@@ -114,9 +114,9 @@ __version__ = _core.version()
 
 
 def __getattr__(name: str) -> Any:
-    """Load the figures when one is asked for: matplotlib is most of the time of an import."""
+    """Import the figures on first use, since matplotlib dominates the import time."""
     if name in {"plot_cdf", "plot_ellipse", "plot_series"}:
-        from sojourn.plot import figures  # noqa: PLC0415 - the point of this function
+        from sojourn.plot import figures  # noqa: PLC0415 - imported on first use
 
         return getattr(figures, name)
     message = f"module {__name__!r} has no attribute {name!r}"

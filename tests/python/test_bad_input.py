@@ -71,7 +71,7 @@ def test_a_wrong_scenario_file(
         ("traffic[7].count=2", ["7"]),
         ("replications=many", ["replications"]),
         ("replications=0", ["replications"]),
-        ("links.up.qdisc.limt=5", ["links.up.qdisc.limt", "limit"]),
+        ("links.up.qdisc.limits=5", ["links.up.qdisc.limits", "limit"]),
         ("links.up.qdisc.target=5", ["links.up.qdisc.target", "5ms|unit"]),
         ("links.up.rate.burst=5", ["links.up.rate", "single value"]),
         ("links.up.rate=fast", ["links.up.rate", "fast"]),

@@ -32,7 +32,7 @@ def main() -> int:
     except SojournError as error:
         return _failed(str(error), ENVIRONMENT if isinstance(error, ResultError) else USAGE)
     except BrokenPipeError:
-        # The reader of a pipe has seen enough; Python would complain once more at exit.
+        # The reader closed the pipe. Without this, Python reports the error again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:

@@ -1,6 +1,6 @@
-"""Queue disciplines as typed objects.
+"""The base of the typed queue disciplines, and queues in the syntax of ``tc``.
 
-Each class is one discipline; each field one parameter of it, named as ``tc`` names it. A field
+Each subclass is one discipline and each field one of its parameters, named as in ``tc``. A field
 that is ``None`` takes the default of the discipline (``sojourn qdiscs NAME`` lists them). The
 parameters are checked when the object is built.
 """
@@ -16,7 +16,7 @@ from sojourn import _core
 class Queue:
     """A queue discipline and its parameters.
 
-    The base of the typed queues; use one of those, or :func:`qdisc`.
+    The base of the typed queues; use a subclass or :func:`qdisc`.
     """
 
     kind: ClassVar[str] = ""
@@ -52,7 +52,7 @@ class Queue:
 
 
 def _words(name: str, value: "_Value") -> list[str]:
-    """Write one parameter: a flag by its name alone, or with ``no`` in front."""
+    """Write one parameter: a flag as its name alone, or with the prefix ``no``."""
     if value is None:
         return []
     if isinstance(value, bool):
@@ -67,7 +67,7 @@ def _words(name: str, value: "_Value") -> list[str]:
 
 
 def _part(leaf: str) -> str:
-    """Keep the leaves of a leaf together."""
+    """Put a leaf that has leaves of its own in parentheses."""
     return f"({leaf})" if " / " in leaf else leaf
 
 
@@ -76,12 +76,12 @@ _Value = str | float | Queue | Sequence[int] | Sequence[Queue] | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text(Queue):
-    """A queue given in the syntax of ``tc``, with every parameter written out.
+    """A queue in the syntax of ``tc``, with every parameter.
 
     Parameters
     ----------
     text
-        The canonical form, as :func:`qdisc` returns it.
+        The canonical form, as of :func:`qdisc`.
     """
 
     text: str
@@ -93,7 +93,7 @@ class Text(Queue):
 
 
 def qdisc(text: str) -> Text:
-    """Read a queue in the syntax of ``tc``.
+    """Parse a queue in the syntax of ``tc``.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def qdisc(text: str) -> Text:
     Raises
     ------
     ScenarioError
-        The queue or one of its parameters is not known, or out of range.
+        The queue or a parameter is unknown, or a value is out of range.
 
     Examples
     --------

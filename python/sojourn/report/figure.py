@@ -12,7 +12,7 @@ from sojourn.result import Result
 
 # Rows of the table that stands in for a line.
 ROWS = 12
-# On a logarithmic axis nothing below this part of the largest value is told apart.
+# Share of the largest value below which a logarithmic axis shows no differences.
 NEGLIGIBLE = 0.002
 # The shares that the table of a distribution gives.
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)

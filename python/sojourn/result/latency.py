@@ -1,14 +1,14 @@
 """Increase of the ping time under load, by two definitions.
 
-*Induced latency* is that of flent (https://flent.org), its ``mean_span``, by which its plot
-``box_combine`` and "The Good, the Bad and the WiFi" compare queues: the series of pings are brought
-to one grid of 0.2 s and averaged; of the points within the load, the mean less the smallest.
-flent's load begins when it starts netperf, whose data follow round trips later, so that the first
-point is of an idle link. Here load begins a step before its first packet, and the mean is over what
-follows the warm-up.
+*Induced latency* is ``mean_span`` of flent (https://flent.org), the metric of its plot
+``box_combine`` and of "The Good, the Bad and the WiFi". The series of pings are interpolated to a
+grid of 0.2 s and averaged; induced latency is the mean of the points under load minus the
+smallest. flent's load begins when it starts netperf, which sends data only round trips later, so
+that the first point shows an idle link. Here the load begins one step before its first packet, and
+the mean covers the time after the warm-up.
 
-*Latency above base* has the smallest time of the whole run in place of the smallest within the
-load. It alone sees what a queue that is never empty under load adds all the time.
+*Latency above base* uses the smallest time of the whole run instead of the smallest under load. It
+includes the delay of a queue that is never empty under load.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 # flent's STEP_SIZE, in seconds.
 STEP = 0.2
-# The next value must come within so many steps, or there is a gap; the first within half a step.
+# Steps within which the next value must follow, or there is a gap; for the first value, half one.
 LONGEST_GAP = 5
 FIRST_GAP = 0.5
 KEYS = ("arm", "replication")
@@ -57,7 +57,7 @@ def latencies(flows: pl.DataFrame, pings: pl.DataFrame, *, warmup_s: float) -> p
 
 
 def _above_base(pings: pl.DataFrame, warmup_s: float) -> pl.DataFrame:
-    # The mean of the differences: equal times would have a mean that differs from them by rounding.
+    # Mean of differences, not difference of means: exact for equal times.
     above = pl.col("rtt_ms") - pl.col("rtt_ms").min()
     by_flow = pings.group_by(*KEYS, "flow", maintain_order=True).agg(
         latency_above_base_ms=above.filter(pl.col("t_s") >= warmup_s).mean()
@@ -84,7 +84,7 @@ def _mean_span(pings: pl.DataFrame, *, warmup_s: float, load_s: float) -> float 
     counted = average[grid[points] >= warmup_s]
     if not counted.size:
         return None
-    # The mean of the differences: equal times would have a mean that differs from them by rounding.
+    # Mean of differences, not difference of means: exact for equal times.
     return float((counted - average[grid[points] >= load_s].min()).mean())
 
 

@@ -15,7 +15,7 @@ Framing = Literal["noatm", "atm", "ptm"]
 WifiStandard = Literal["802.11n", "802.11ac"]
 WifiSharing = Literal["turns", "airtime"]
 
-# What may leave at each time of a trace: 1504 B.
+# Size of the transmission opportunities of a trace: 1504 B.
 _OPPORTUNITY_BITS = 12032
 
 
