@@ -43,6 +43,16 @@ pub enum AppEvent {
 pub enum Command {
     /// Open a connection with this number. Numbers are never reused.
     Open(u32),
+    /// Open a connection whose client writes at once. Where the transport allows it, the first
+    /// flight carries data.
+    OpenAndWrite {
+        /// Its number.
+        number: u32,
+        /// Bytes to send.
+        bytes: u64,
+        /// The client writes nothing more.
+        end: bool,
+    },
     /// Send bytes: connection, writing end, number of bytes.
     Write(u32, Side, u64),
     /// Send bytes on a stream and end it: connection, writing end, stream, number of bytes.
@@ -51,8 +61,26 @@ pub enum Command {
     Expect(u32, Side, u64),
     /// Report when the server has at most this many bytes unsent.
     ExpectWritable(u32, u64),
+    /// Close the connection once everything that this end wrote is acknowledged.
+    Finish(u32, Side),
     /// Close the connection gracefully; no further event of it is reported.
     Close(u32),
+}
+
+impl Command {
+    /// The number of its connection.
+    pub const fn connection(self) -> u32 {
+        match self {
+            Self::Open(number)
+            | Self::OpenAndWrite { number, .. }
+            | Self::Write(number, ..)
+            | Self::WriteStream(number, ..)
+            | Self::Expect(number, ..)
+            | Self::ExpectWritable(number, _)
+            | Self::Finish(number, _)
+            | Self::Close(number) => number,
+        }
+    }
 }
 
 /// One transaction: something that the user of an application waited for.

@@ -10,6 +10,7 @@
 
 mod amount;
 mod app;
+mod bulk;
 mod config;
 mod contract;
 mod dash;
@@ -28,6 +29,7 @@ mod web;
 
 pub use amount::Amount;
 pub use app::App;
+pub use bulk::Bulk;
 pub use config::{AppConfig, AppKind};
 pub use contract::{AppEvent, AppOutput, Command, Side, Transaction};
 pub use dash::{DashConfig, PlayerRecord};

@@ -10,7 +10,6 @@
 //! anyway never enters the agenda. A packet is 64 bytes and moves by value.
 
 mod agenda;
-mod beginnings;
 mod host;
 mod line;
 mod link;
@@ -20,6 +19,7 @@ mod payload;
 mod probe;
 mod route;
 mod simulator;
+mod start_losses;
 mod traced;
 mod world;
 

@@ -1,16 +1,16 @@
-//! Probes: what is seen at a link.
+//! Probes: what is observed at the links.
 
 use sojourn_net::{Bytes, Duration, Instant, Packet as View};
 use sojourn_qdisc::{Backlog, DropReason, MarkReason, Observer, Qdisc};
 
-use crate::beginnings::Beginnings;
 use crate::link::{Link, Taken};
 use crate::packet::Packet;
+use crate::start_losses::StartLossTracker;
 use sojourn_records::Histogram;
 use sojourn_records::{LinkCounters, LinkRecord, LinkSample, Signal, SignalRecord};
 use sojourn_scenario::plan::Config;
 
-/// Everything seen at one link.
+/// Everything observed at one link.
 #[derive(Debug)]
 pub(crate) struct LinkProbe {
     interval: LinkCounters,
@@ -105,22 +105,22 @@ impl LinkProbe {
     }
 }
 
-/// What is seen at all links.
+/// What is observed at all links.
 #[derive(Debug)]
-pub(crate) struct Seen {
-    /// One a link.
+pub(crate) struct Observations {
+    /// One per link.
     pub(crate) probes: Vec<LinkProbe>,
     pub(crate) events: Option<Vec<SignalRecord>>,
-    pub(crate) beginnings: Beginnings,
+    pub(crate) starts: StartLossTracker,
 }
 
-impl Seen {
+impl Observations {
     /// Nothing yet, and no links.
     pub(crate) fn new(config: &Config) -> Self {
         Self {
             probes: Vec::new(),
             events: config.keep_events.then(Vec::new),
-            beginnings: Beginnings::new(&config.flows),
+            starts: StartLossTracker::new(&config.flows),
         }
     }
 
@@ -130,17 +130,17 @@ impl Seen {
         Watch {
             probe: &mut self.probes[link as usize],
             events: &mut self.events,
-            beginnings: &mut self.beginnings,
+            starts: &mut self.starts,
             link,
         }
     }
 }
 
-/// Tells a link's probe what its queue does.
+/// Observer of a link's queue that records in its probe.
 pub(crate) struct Watch<'a> {
     pub(crate) probe: &'a mut LinkProbe,
     events: &'a mut Option<Vec<SignalRecord>>,
-    beginnings: &'a mut Beginnings,
+    starts: &'a mut StartLossTracker,
     link: u32,
 }
 
@@ -148,7 +148,7 @@ impl Watch<'_> {
     /// The wire behind the link lost a packet.
     pub(crate) fn on_lost(&mut self, now: Instant, pkt: &Packet) {
         self.probe.interval.lost_packets += 1;
-        self.beginnings.on_drop(pkt);
+        self.starts.on_drop(pkt);
         self.note(now, pkt.owner.flow(), Signal::Lost);
     }
 
@@ -157,7 +157,7 @@ impl Watch<'_> {
             events.push(SignalRecord {
                 at,
                 link: self.link,
-                flow: self.beginnings.flow_of(flow),
+                flow: self.starts.flow_of(flow),
                 signal,
             });
         }
@@ -171,7 +171,7 @@ impl Observer<Packet> for Watch<'_> {
             DropReason::Overlimit => self.probe.interval.drops_overlimit += 1,
             DropReason::Aqm => self.probe.interval.drops_aqm += 1,
         }
-        self.beginnings.on_drop(&pkt);
+        self.starts.on_drop(&pkt);
         self.note(now, pkt.owner.flow(), Signal::Drop(reason));
     }
 

@@ -1,10 +1,10 @@
-//! An application's place in the world: its connections and its record.
+//! An application of the configuration: its connections and its record.
 
 use sojourn_apps::{App, AppConfig};
 use sojourn_net::{Instant, Rng};
 use sojourn_transport::{SenderParams, quic};
 
-use super::blank;
+use super::{Connection, End, Hosts, Outbox, QuicConnection, TcpConnection, User, blank};
 use sojourn_records::{AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, InitialLosses};
 
 /// An application and what is recorded of it.
@@ -14,12 +14,12 @@ pub(crate) struct Application {
     config: AppConfig,
     /// Seeds of the congestion controls of its connections.
     seeds: Rng,
-    /// Its connections that have not ended: what it calls them, and their slot; ascending.
+    /// Its connections that have not ended, ascending: its number for them, and their slot.
     live: Vec<(u32, u32)>,
     started: Instant,
-    /// Of the connections that have ended, and of those under way when last asked.
+    /// Totals of the connections that have ended, and of the live ones when last gathered.
     ended: FlowCounters,
-    pub(crate) under_way: FlowCounters,
+    pub(crate) live_counters: FlowCounters,
     before: FlowCounters,
     pub(crate) losses: InitialLosses,
     pub(crate) record: AppRecord,
@@ -37,7 +37,7 @@ impl Application {
             live: Vec::new(),
             started: now,
             ended: FlowCounters::default(),
-            under_way: FlowCounters::default(),
+            live_counters: FlowCounters::default(),
             before: FlowCounters::default(),
             losses: InitialLosses::default(),
             record: AppRecord {
@@ -49,25 +49,36 @@ impl Application {
         }
     }
 
-    /// What the next connection is opened with, at both ends.
-    pub(crate) fn tcp(&mut self) -> SenderParams {
-        SenderParams {
-            seed: self.seeds.next_u64(),
-            ..self.config.tcp()
+    /// Opens the next connection, in `slot`, which the application knows as `number`. Its first
+    /// packets go to `out`. Returns its initial window too.
+    pub(crate) fn open(
+        &mut self,
+        now: Instant,
+        (number, slot): (u32, u32),
+        hosts: Hosts,
+        out: &mut Outbox,
+    ) -> (Connection, u32) {
+        let app = self.record.flow;
+        let user = User::App { app, number };
+        self.opened(number, slot);
+        let seed = self.seeds.next_u64();
+        if let Some(params) = self.config.quic() {
+            let params = quic::Params { seed, ..params };
+            let mut quic = QuicConnection::new(user, &params, End::Far);
+            quic.connect(now, &mut out.datagrams);
+            (Connection::Quic(Box::new(quic)), params.initial_window)
+        } else {
+            let params = SenderParams {
+                seed,
+                ..self.config.tcp()
+            };
+            let tcp = TcpConnection::open(now, user, &params, hosts, &mut out.segments);
+            (Connection::Tcp(Box::new(tcp)), params.initial_window)
         }
     }
 
-    /// The same of connections that are QUIC's; `None`: they are TCP's.
-    pub(crate) fn quic(&mut self) -> Option<quic::Params> {
-        let params = self.config.quic()?;
-        Some(quic::Params {
-            seed: self.seeds.next_u64(),
-            ..params
-        })
-    }
-
     /// Connection `number` is in `slot`.
-    pub(crate) fn opened(&mut self, number: u32, slot: u32) {
+    fn opened(&mut self, number: u32, slot: u32) {
         let at = self.live.partition_point(|&(other, _)| other < number);
         self.live.insert(at, (number, slot));
         self.record.connections += 1;
@@ -78,13 +89,13 @@ impl Application {
         Some(self.live[at].1)
     }
 
-    /// The slots of all its connections, which it has no longer.
+    /// Removes and returns the slots of all its connections.
     pub(crate) fn take_slots(&mut self) -> Vec<u32> {
         let live = std::mem::take(&mut self.live);
         live.into_iter().map(|(_, slot)| slot).collect()
     }
 
-    /// A connection is over.
+    /// A connection has ended.
     pub(crate) fn closed(&mut self, number: u32, counters: &FlowCounters, lost: InitialLosses) {
         if let Ok(at) = self.live.binary_search_by_key(&number, |&(n, _)| n) {
             self.live.remove(at);
@@ -117,7 +128,7 @@ impl Application {
 
     fn counters(&self) -> FlowCounters {
         let mut all = self.ended;
-        all.add(&self.under_way);
+        all.add(&self.live_counters);
         all
     }
 

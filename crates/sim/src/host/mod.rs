@@ -1,33 +1,33 @@
 //! Flows: a source of traffic, its peer, and what is recorded of them.
 
 mod application;
-mod duplex;
+mod bulk;
+mod connection;
 mod ping;
+mod probe;
 mod quic;
-mod talk;
 mod tcp;
+mod timer;
 mod udp;
 mod voip;
 
-use sojourn_apps::{AppKind, PingPace, UdpSource};
+use sojourn_apps::{AppKind, Bulk, PingPace};
 use sojourn_net::{Dscp, Instant, Rng};
-use sojourn_transport::quic::{Datagram, Endpoint};
-use sojourn_transport::{Segment, SenderParams, Ticks, quic as transport};
+use sojourn_transport::quic::{self as transport, Datagram};
+use sojourn_transport::{Segment, SenderParams, Ticks};
 
-use crate::packet::{Kind, Owner, Packet};
+use crate::packet::{Kind, Owner};
 pub(crate) use application::Application;
-pub(crate) use duplex::Duplex;
-use ping::Ping;
-pub(crate) use quic::{End, Quic};
+use bulk::BulkFlow;
+pub(crate) use connection::{Connection, End, User};
+pub(crate) use probe::Probe;
+pub(crate) use quic::QuicConnection;
 use sojourn_records::{AppRecord, FlowCounters, FlowKind, FlowRecord, InitialLosses};
 use sojourn_scenario::plan::{FlowConfig, Traffic};
-pub(crate) use talk::Talk;
-pub(crate) use tcp::Tcp;
-use udp::Udp;
-use voip::Voip;
+pub(crate) use tcp::TcpConnection;
+pub(crate) use timer::Pending;
 
-/// A flow at work. While it waits for its start and after its end it is a few dozen bytes, so
-/// that a million fit.
+/// A flow. Before its start and after its end it takes a few dozen bytes, so that a million fit.
 #[derive(Debug)]
 pub(crate) struct Flow {
     pub(crate) forward: u16,
@@ -36,38 +36,43 @@ pub(crate) struct Flow {
     /// Of all its packets, in both directions.
     pub(crate) class: Dscp,
     pub(crate) owner: Owner,
-    /// What its pending timer events are for; [`Instant::MAX`]: none is pending.
-    pub(crate) sender_due: Instant,
-    pub(crate) receiver_due: Instant,
+    /// The pending timer events.
+    pub(crate) sender_event: Pending,
+    pub(crate) receiver_event: Pending,
     pub(crate) source: Source,
 }
 
 /// What a flow is made of.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// It has not started, or it is a slot that no connection has.
-    Waiting,
-    Tcp(Box<Tcp>),
-    Quic(Box<Quic>),
-    Udp(Box<Udp>),
-    Ping(Box<Ping>),
-    Voip(Box<Voip>),
+    /// It has not started, or it is a slot without a connection.
+    None,
+    /// A bulk transfer, or in a slot a connection of an application.
+    Connection(Connection),
+    /// Datagrams without a connection.
+    Probe(Box<Probe>),
+    /// An application, whose connections are in slots.
     App(Box<Application>),
-    /// In a slot: one of an application's.
-    Connection(Box<Duplex>),
-    Talk(Box<Talk>),
-    /// It has nothing more to say.
-    Over(Box<FlowRecord>),
+    /// A bulk transfer that has ended.
+    Finished(Box<Finished>),
 }
 
-/// What endpoints want sent; empty between events.
+/// The record of a bulk transfer that has ended.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    record: FlowRecord,
+    /// The last sample ends with the interval in progress, whose end is not known yet.
+    ends_with_interval: bool,
+}
+
+/// What endpoints want to send; empty between events.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     pub(crate) segments: Vec<Segment>,
     pub(crate) datagrams: Vec<Datagram>,
 }
 
-/// The two hosts' tick counters: where data comes from, and where it goes.
+/// The tick counters of the two hosts: the sender of data and its receiver.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hosts {
     pub(crate) near: Ticks,
@@ -75,21 +80,21 @@ pub(crate) struct Hosts {
 }
 
 impl Flow {
-    /// A flow that waits for its start.
-    pub(crate) const fn new(ways: (u16, u16), class: Dscp, owner: Owner) -> Self {
+    /// A flow that has not started.
+    pub(crate) const fn new(paths: (u16, u16), class: Dscp, owner: Owner) -> Self {
         Self {
-            forward: ways.0,
-            reverse: ways.1,
+            forward: paths.0,
+            reverse: paths.1,
             stopped: false,
             class,
             owner,
-            sender_due: Instant::MAX,
-            receiver_due: Instant::MAX,
-            source: Source::Waiting,
+            sender_event: Pending::NONE,
+            receiver_event: Pending::NONE,
+            source: Source::None,
         }
     }
 
-    /// When a flow of this configuration starts; `rng` is its own.
+    /// When a flow with this configuration starts; `rng` is its own.
     pub(crate) fn start_of(config: &FlowConfig, rng: &Rng) -> Instant {
         let mut rng = rng.fork("start");
         let start = Instant::ZERO + config.start + config.start_jitter.scaled(rng.uniform());
@@ -108,8 +113,8 @@ impl Flow {
         }
     }
 
-    /// Begins. The first packets of TCP and QUIC go to `out`, the others' is due now. Returns which
-    /// end of a QUIC connection speaks first.
+    /// Starts. Packets to send now go to `out`; returns their kind. The first packet of a probe is
+    /// due now.
     pub(crate) fn start(
         &mut self,
         now: Instant,
@@ -117,140 +122,111 @@ impl Flow {
         hosts: Hosts,
         rng: &Rng,
         out: &mut Outbox,
-    ) -> Option<End> {
-        self.source = match config.traffic {
+    ) -> Option<Kind> {
+        let seed = || rng.fork("congestion control").next_u64();
+        match config.traffic {
             Traffic::Tcp { bytes, params } => {
-                let seed = rng.fork("congestion control").next_u64();
+                let seed = seed();
                 let params = SenderParams { seed, ..params };
-                let out = &mut out.segments;
-                Source::Tcp(Box::new(Tcp::open(now, params, bytes, hosts, out)))
+                let flow = BulkFlow::new(now, FlowKind::Tcp, Bulk::new(bytes, None));
+                let user = User::Bulk(Box::new(flow));
+                let tcp = TcpConnection::one_way(user, &params, hosts);
+                self.start_bulk(now, Connection::Tcp(Box::new(tcp)), out)
             }
             Traffic::Quic {
                 bytes,
                 request,
                 params,
             } => {
-                let seed = rng.fork("congestion control").next_u64();
+                let seed = seed();
                 let params = transport::Params { seed, ..params };
-                let (quic, end) = Quic::open(now, &params, bytes, request, &mut out.datagrams);
-                self.source = Source::Quic(Box::new(quic));
-                return Some(end);
-            }
-            Traffic::Udp {
-                rate,
-                payload,
-                spacing,
-            } => {
-                let rng = rng.fork("spacing");
-                let source = UdpSource::new(rate, payload, spacing, rng);
-                Source::Udp(Box::new(Udp::new(now, source)))
-            }
-            Traffic::Ping { interval } => {
-                Source::Ping(Box::new(Ping::new(now, PingPace::Every(interval), None)))
-            }
-            Traffic::UdpPing { pace, payload } => {
-                Source::Ping(Box::new(Ping::new(now, pace, Some(payload))))
-            }
-            Traffic::Voip { jitter_buffer } => {
-                Source::Voip(Box::new(Voip::new(now, jitter_buffer)))
+                let flow = BulkFlow::new(now, FlowKind::Quic, Bulk::new(bytes, request));
+                let client = request.map_or(End::Near, |_| End::Far);
+                let user = User::Bulk(Box::new(flow));
+                let quic = QuicConnection::new(user, &params, client);
+                self.start_bulk(now, Connection::Quic(Box::new(quic)), out)
             }
             Traffic::App(ref app) => {
                 let application = Application::new(now, self.owner.flow(), app, rng);
-                Source::App(Box::new(application))
+                self.source = Source::App(Box::new(application));
+                None
             }
-        };
-        None
+            Traffic::Udp { .. }
+            | Traffic::Ping { .. }
+            | Traffic::UdpPing { .. }
+            | Traffic::Voip { .. } => {
+                if let Some(probe) = Probe::new(now, &config.traffic, rng) {
+                    self.source = Source::Probe(Box::new(probe));
+                }
+                None
+            }
+        }
     }
 
-    /// Aborts the flow: its packets still under way are nobody's.
-    pub(crate) fn stop(&mut self) {
+    /// Starts a bulk transfer over its connection.
+    fn start_bulk(
+        &mut self,
+        now: Instant,
+        mut connection: Connection,
+        out: &mut Outbox,
+    ) -> Option<Kind> {
+        let kind = connection.start_bulk(now, out);
+        self.source = Source::Connection(connection);
+        kind
+    }
+
+    /// The scenario stops the flow: its packets in flight are discarded on arrival.
+    pub(crate) fn stop(&mut self, now: Instant) {
         self.stopped = true;
-        if let Source::Tcp(tcp) = &mut self.source {
-            tcp.stop();
+        if let Source::Connection(connection) = &mut self.source {
+            connection.stop();
         }
-        if let Source::Quic(quic) = &mut self.source {
-            quic.stop();
-        }
-        self.settle();
+        self.release(now);
     }
 
-    /// Gives back the memory of a connection that has ended.
-    pub(crate) fn settle(&mut self) {
-        if let Source::Tcp(tcp) = &mut self.source
-            && tcp.is_over()
+    /// Frees the memory of a bulk transfer that has ended.
+    pub(crate) fn release(&mut self, now: Instant) {
+        if let Source::Connection(connection) = &mut self.source
+            && connection.is_over()
+            && let Some((record, ends_with_interval)) = connection.record(now)
         {
             self.stopped = true;
-            self.source = Source::Over(Box::new(tcp.record()));
-        }
-        if let Source::Quic(quic) = &mut self.source
-            && quic.is_over()
-        {
-            self.stopped = true;
-            self.source = Source::Over(Box::new(quic.record()));
-        }
-    }
-
-    /// The next datagram or request of a flow paced by the clock, and when one follows.
-    pub(crate) fn next_probe(&mut self, now: Instant) -> Option<(Packet, Instant)> {
-        match &mut self.source {
-            Source::Udp(udp) => Some(udp.next(self.owner, now)),
-            Source::Ping(ping) => Some(ping.next(self.owner, now)),
-            Source::Voip(voip) => Some(voip.next(self.owner, now)),
-            _ => None,
-        }
-    }
-
-    /// A packet that is not TCP's reached the end of its way; the reply to a request is returned.
-    pub(crate) fn deliver_probe(&mut self, now: Instant, pkt: &Packet) -> Option<Packet> {
-        match (&mut self.source, pkt.kind()) {
-            (Source::Udp(udp), Kind::Udp) => udp.on_arrival(now, pkt),
-            (Source::Voip(voip), Kind::Udp) => voip.on_arrival(now, pkt),
-            (Source::Ping(_), Kind::Ping) => {
-                return Some(pkt.turned(Kind::Pong, self.reverse));
-            }
-            (Source::Ping(ping), Kind::Pong) => ping.on_reply(now, pkt),
-            (_, kind) => debug_assert!(false, "a {kind:?} packet reached the wrong flow"),
-        }
-        None
-    }
-
-    /// An end of its QUIC connection, if it has one.
-    pub(crate) const fn quic_end(&mut self, end: End) -> Option<&mut Endpoint> {
-        match &mut self.source {
-            Source::Quic(quic) => Some(quic.end(end)),
-            Source::Talk(talk) => Some(talk.end(end)),
-            _ => None,
+            self.source = Source::Finished(Box::new(Finished {
+                record,
+                ends_with_interval,
+            }));
         }
     }
 
     /// An interval of the series ends.
     pub(crate) fn sample(&mut self, at: Instant) {
         match &mut self.source {
-            Source::Tcp(tcp) => tcp.sample(at),
-            Source::Quic(quic) => quic.sample(at),
-            Source::Udp(udp) => udp.sample(at),
-            Source::Voip(voip) => voip.sample(at),
-            Source::Over(record) => tcp::sample_remainder(record, at),
+            Source::Connection(connection) => connection.sample(at),
+            Source::Probe(probe) => probe.sample(at),
             Source::App(application) => application.sample(at),
-            Source::Waiting | Source::Ping(_) | Source::Connection(_) | Source::Talk(_) => {}
+            Source::Finished(finished) => {
+                if std::mem::take(&mut finished.ends_with_interval)
+                    && let Some(last) = finished.record.series.last_mut()
+                {
+                    last.at = at;
+                }
+            }
+            Source::None => {}
         }
     }
 
-    /// The warm-up is over.
+    /// The warm-up has ended.
     pub(crate) fn begin_measuring(&mut self) {
         match &mut self.source {
-            Source::Tcp(tcp) => tcp.begin_measuring(),
-            Source::Quic(quic) => quic.begin_measuring(),
-            Source::Udp(udp) => udp.begin_measuring(),
-            Source::Voip(voip) => voip.begin_measuring(),
-            Source::Ping(ping) => ping.begin_measuring(),
+            Source::Connection(connection) => connection.begin_measuring(),
+            Source::Probe(probe) => probe.begin_measuring(),
             Source::App(application) => application.begin_measuring(),
-            Source::Over(record) => record.totals = FlowCounters::default(),
-            Source::Waiting | Source::Connection(_) | Source::Talk(_) => {}
+            Source::Finished(finished) => finished.record.totals = FlowCounters::default(),
+            Source::None => {}
         }
     }
 
-    /// What is to be said of the connections of an application.
+    /// The record of the connections of an application, or of a call.
     pub(crate) fn application_record(&self, end: Instant) -> Option<AppRecord> {
         match &self.source {
             Source::App(application) => Some(AppRecord {
@@ -258,43 +234,49 @@ impl Flow {
                 responsiveness: application.app.responsiveness(),
                 ..application.record
             }),
-            Source::Voip(voip) => Some(AppRecord {
+            Source::Probe(probe) => probe.call(end).map(|call| AppRecord {
                 flow: self.owner.flow(),
-                call: Some(voip.call(end)),
+                call: Some(call),
                 ..AppRecord::default()
             }),
             _ => None,
         }
     }
 
-    /// What is to be said of the flow.
-    pub(crate) fn finish(self, config: &FlowConfig) -> FlowRecord {
-        let mut record = match self.source {
-            Source::Tcp(mut tcp) => tcp.record(),
-            Source::Quic(mut quic) => quic.record(),
-            Source::Udp(udp) => udp.record(),
-            Source::Voip(voip) => voip.record(),
-            Source::Ping(ping) => ping.record(),
-            Source::App(application) => application.record(),
-            Source::Over(record) => *record,
-            Source::Waiting | Source::Connection(_) | Source::Talk(_) => {
-                blank(match config.traffic {
-                    Traffic::Tcp { .. } => FlowKind::Tcp,
-                    Traffic::Quic { .. } => FlowKind::Quic,
-                    Traffic::Udp { .. } => FlowKind::Udp,
-                    Traffic::Ping { .. } | Traffic::UdpPing { .. } => FlowKind::Ping,
-                    Traffic::Voip { .. } => FlowKind::App(AppKind::Voip),
-                    Traffic::App(ref app) => FlowKind::App(app.kind()),
-                })
-            }
+    /// The record of the flow. An interval that the end of the run cuts short is no sample.
+    pub(crate) fn finish(self, now: Instant, config: &FlowConfig) -> FlowRecord {
+        let (record, cut_short) = match self.source {
+            Source::Connection(mut connection) => match connection.record(now) {
+                Some((record, ends_with_interval)) => (record, ends_with_interval),
+                None => (blank(kind_of(&config.traffic)), false),
+            },
+            Source::Probe(probe) => (probe.record(), false),
+            Source::App(application) => (application.record(), false),
+            Source::Finished(finished) => (finished.record, finished.ends_with_interval),
+            Source::None => (blank(kind_of(&config.traffic)), false),
         };
-        tcp::drop_remainder(&mut record);
+        let mut record = record;
+        if cut_short {
+            record.series.pop();
+        }
         record.name.clone_from(&config.name);
         record
     }
 }
 
-/// The record of a flow of which nothing has been seen.
+/// The kind that a flow is recorded as.
+fn kind_of(traffic: &Traffic) -> FlowKind {
+    match traffic {
+        Traffic::Tcp { .. } => FlowKind::Tcp,
+        Traffic::Quic { .. } => FlowKind::Quic,
+        Traffic::Udp { .. } => FlowKind::Udp,
+        Traffic::Ping { .. } | Traffic::UdpPing { .. } => FlowKind::Ping,
+        Traffic::Voip { .. } => FlowKind::App(AppKind::Voip),
+        Traffic::App(app) => FlowKind::App(app.kind()),
+    }
+}
+
+/// The record of a flow that has not started.
 fn blank(kind: FlowKind) -> FlowRecord {
     FlowRecord {
         name: String::new(),

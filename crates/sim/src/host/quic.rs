@@ -1,89 +1,86 @@
-//! A QUIC connection and its record.
+//! A QUIC connection: a byte stream both ways, or a stream per request and response.
 
+use sojourn_apps::{AppEvent, Command, Side};
 use sojourn_net::Instant;
 use sojourn_transport::quic::{Datagram, Endpoint, Params, Role, State};
 
-use super::blank;
-use sojourn_records::{FlowCounters, FlowKind, FlowRecord, FlowSample};
+use super::connection::{End, User};
+use crate::packet::Kind;
+use sojourn_records::{FlowCounters, FlowSample};
 
-/// The stream that carries request and data.
-const STREAM: u16 = 0;
+/// The stream of [`Command::Write`].
+const BYTES: u16 = 0;
 
-/// Both ends of a connection.
+/// Both ends of a connection, and the events that its user waits for.
 #[derive(Debug)]
-pub(crate) struct Quic {
-    /// Where data comes from.
-    pub(crate) near: Endpoint,
-    /// Where it goes.
-    pub(crate) far: Endpoint,
-    /// Data waits for the request.
-    asked: bool,
-    bytes: Option<u64>,
-    started: Instant,
-    connected: Option<Instant>,
-    completed: Option<Instant>,
-    stopped: bool,
-    /// Bytes delivered up to the last sample.
-    sampled_bytes: u64,
-    series: Vec<FlowSample>,
-    before: FlowCounters,
+pub(crate) struct QuicConnection {
+    pub(crate) user: User,
+    near: Endpoint,
+    far: Endpoint,
+    client: End,
+    connected_reported: bool,
+    failed_reported: bool,
+    /// The end that closes the connection once everything it wrote is acknowledged.
+    closes: Option<End>,
+    /// Totals of bytes received by the server and by the client on stream 0, and unsent bytes of the
+    /// server on it.
+    server_goal: Option<u64>,
+    client_goal: Option<u64>,
+    writable_goal: Option<u64>,
+    /// Bytes of data up to the last call of [`QuicConnection::take_delivered`].
+    taken: u64,
 }
 
-/// Which end of a connection, and so which way what it sends goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    Near,
-    Far,
-}
-
-impl Quic {
-    /// Opens a connection that will carry `bytes` from near to far, or data without end. With a
-    /// request the far end is the client and asks for them; else the near end is, and sends.
-    /// Returns which end has something to send.
-    pub(crate) fn open(
-        now: Instant,
-        params: &Params,
-        bytes: Option<u64>,
-        request: Option<u64>,
-        out: &mut Vec<Datagram>,
-    ) -> (Self, End) {
-        let (near, far, first) = match request {
-            Some(_) => (Role::Server, Role::Client, End::Far),
-            None => (Role::Client, Role::Server, End::Near),
+impl QuicConnection {
+    /// A connection that `client` will open; it does nothing before.
+    pub(crate) fn new(user: User, params: &Params, client: End) -> Self {
+        let role = |end| {
+            if end == client {
+                Role::Client
+            } else {
+                Role::Server
+            }
         };
-        let mut quic = Self {
-            near: Endpoint::new(near, params),
-            far: Endpoint::new(far, params),
-            asked: request.is_none(),
-            bytes,
-            started: now,
-            connected: None,
-            completed: None,
-            stopped: false,
-            sampled_bytes: 0,
-            series: Vec::new(),
-            before: FlowCounters::default(),
-        };
-        if let Some(request) = request {
-            quic.far.write(now, STREAM, request, true, out);
-            quic.far.connect(now, out);
-        } else {
-            quic.write(now, out);
-            quic.near.connect(now, out);
+        Self {
+            user,
+            near: Endpoint::new(role(End::Near), params),
+            far: Endpoint::new(role(End::Far), params),
+            client,
+            connected_reported: false,
+            failed_reported: false,
+            closes: None,
+            server_goal: None,
+            client_goal: None,
+            writable_goal: None,
+            taken: 0,
         }
-        (quic, first)
     }
 
-    fn write(&mut self, now: Instant, out: &mut Vec<Datagram>) {
-        let bytes = self.bytes.unwrap_or(u64::MAX);
-        self.near
-            .write(now, STREAM, bytes, self.bytes.is_some(), out);
+    /// Sends the client's first flight.
+    pub(crate) fn connect(&mut self, now: Instant, out: &mut Vec<Datagram>) {
+        let client = self.client;
+        self.end_mut(client).connect(now, out);
     }
 
-    pub(crate) const fn end(&mut self, end: End) -> &mut Endpoint {
+    const fn end(&self, end: End) -> &Endpoint {
+        match end {
+            End::Near => &self.near,
+            End::Far => &self.far,
+        }
+    }
+
+    const fn end_mut(&mut self, end: End) -> &mut Endpoint {
         match end {
             End::Near => &mut self.near,
             End::Far => &mut self.far,
+        }
+    }
+
+    const fn end_of(&self, side: Side) -> End {
+        match (side, self.client) {
+            (Side::Client, end) => end,
+            (Side::Server, End::Near) => End::Far,
+            (Side::Server, End::Far) => End::Near,
         }
     }
 
@@ -96,108 +93,197 @@ impl Quic {
         (datagram, ce): (&Datagram, bool),
         out: &mut Vec<Datagram>,
     ) {
-        self.end(end).on_datagram(now, datagram, ce, out);
-        match end {
-            End::Near if !self.asked && self.near.is_finished(STREAM) => {
-                self.asked = true;
-                self.write(now, out);
+        self.end_mut(end).on_datagram(now, datagram, ce, out);
+    }
+
+    /// When the timer of `end` is due.
+    #[inline]
+    pub(crate) fn next_timer(&self, end: End) -> Option<Instant> {
+        self.end(end).next_timer()
+    }
+
+    /// Handles the timer of `end`.
+    pub(crate) fn on_timer(&mut self, now: Instant, end: End, out: &mut Vec<Datagram>) {
+        self.end_mut(end).on_timer(now, out);
+    }
+
+    /// Closes the connection if the end that sends packets of this kind was to do so once everything
+    /// is acknowledged, and it is. Returns whether it did.
+    #[inline]
+    pub(crate) fn close_if_done(
+        &mut self,
+        now: Instant,
+        kind: Kind,
+        out: &mut Vec<Datagram>,
+    ) -> bool {
+        match self.closes {
+            Some(end) if end.kind() == kind && self.end(end).all_acknowledged() => {
+                self.closes = None;
+                self.end_mut(end).close(now, out);
+                true
             }
-            End::Far if self.completed.is_none() && self.far.is_finished(STREAM) => {
-                self.completed = Some(now);
+            _ => false,
+        }
+    }
+
+    /// Executes a command; returns the kind of the packets to send.
+    pub(crate) fn execute(
+        &mut self,
+        now: Instant,
+        command: Command,
+        out: &mut Vec<Datagram>,
+    ) -> Option<Kind> {
+        let end = match command {
+            Command::OpenAndWrite { bytes, end, .. } => {
+                let client = self.client;
+                self.end_mut(client).write(now, BYTES, bytes, end, out);
+                self.connect(now, out);
+                client
             }
-            _ => {}
-        }
-        if self.connected.is_none() && self.client().is_connected() {
-            self.connected = Some(now);
-        }
-        if end == End::Near && self.asked && self.near.all_acknowledged() {
-            self.near.close(now, out);
-        }
+            Command::Write(_, side, bytes) => {
+                let end = self.end_of(side);
+                self.end_mut(end).write(now, BYTES, bytes, false, out);
+                end
+            }
+            Command::WriteStream(_, side, stream, bytes) => {
+                let end = self.end_of(side);
+                self.end_mut(end).write(now, stream, bytes, true, out);
+                end
+            }
+            Command::Close(_) => {
+                let client = self.client;
+                self.end_mut(client).close(now, out);
+                client
+            }
+            Command::Finish(_, side) => {
+                self.closes = Some(self.end_of(side));
+                return None;
+            }
+            Command::Expect(_, side, total) => {
+                match side {
+                    Side::Server => self.server_goal = Some(total),
+                    Side::Client => self.client_goal = Some(total),
+                }
+                return None;
+            }
+            Command::ExpectWritable(_, unsent) => {
+                self.writable_goal = Some(unsent);
+                return None;
+            }
+            Command::Open(_) => {
+                debug_assert!(false, "{command:?} is for a new connection");
+                return None;
+            }
+        };
+        Some(end.kind())
     }
 
-    fn client(&self) -> &Endpoint {
-        if self.far.role() == Role::Client {
-            &self.far
-        } else {
-            &self.near
+    /// The next event that its user has not been notified of.
+    pub(crate) fn next_event(&mut self) -> Option<AppEvent> {
+        let n = self.user.number();
+        let (client, server) = (self.client, self.end_of(Side::Server));
+        if !self.connected_reported && self.end(client).is_connected() {
+            self.connected_reported = true;
+            return Some(AppEvent::Connected(n));
         }
+        if let Some(stream) = self.end_mut(server).next_finished() {
+            return Some(AppEvent::RequestReceived(n, stream));
+        }
+        if let Some(stream) = self.end_mut(client).next_finished() {
+            return Some(AppEvent::ResponseReceived(n, stream));
+        }
+        if let Some(goal) = self.server_goal {
+            let received = self.end(server).delivered_of(BYTES);
+            if received >= goal {
+                self.server_goal = None;
+                return Some(AppEvent::ServerReceived(n, received));
+            }
+        }
+        if let Some(goal) = self.client_goal {
+            let received = self.end(client).delivered_of(BYTES);
+            if received >= goal {
+                self.client_goal = None;
+                return Some(AppEvent::ClientReceived(n, received));
+            }
+        }
+        if let Some(limit) = self.writable_goal
+            && self.end(server).unsent_of(BYTES) <= limit
+        {
+            self.writable_goal = None;
+            return Some(AppEvent::Writable(n));
+        }
+        if !self.failed_reported && self.has_failed() {
+            self.failed_reported = true;
+            return Some(AppEvent::Failed(n));
+        }
+        None
     }
 
-    /// The scenario ends it.
-    pub(crate) fn stop(&mut self) {
-        self.stopped = true;
-        self.near.abort();
+    /// Whether either end has given up.
+    pub(crate) fn has_failed(&self) -> bool {
+        let aborted = |end: &Endpoint| end.state() == State::Aborted;
+        aborted(&self.near) || aborted(&self.far)
     }
 
-    /// Whether nothing follows: all is acknowledged, or an end has given up.
+    /// Whether nothing more will be sent: an end has closed the connection or given up.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         let gone = |end: &Endpoint| matches!(end.state(), State::Closed | State::Aborted);
         gone(&self.near) || gone(&self.far)
     }
 
-    fn has_given_up(&self) -> bool {
-        [&self.near, &self.far]
-            .iter()
-            .any(|end| end.state() == State::Aborted)
+    /// The sender of data gives up.
+    pub(crate) const fn abort(&mut self) {
+        self.near.abort();
     }
 
-    pub(crate) fn sample(&mut self, at: Instant) {
-        let delivered = self.far.delivered_of(STREAM);
-        let sample = self.state(at, delivered - self.sampled_bytes);
-        self.series.push(sample);
-        self.sampled_bytes = delivered;
+    /// Bytes of data delivered since the last call.
+    pub(crate) const fn take_delivered(&mut self) -> u64 {
+        let all = self.far.delivered_bytes();
+        let new = all - self.taken;
+        self.taken = all;
+        new
     }
 
-    fn state(&self, at: Instant, delivered_bytes: u64) -> FlowSample {
-        FlowSample {
-            at,
-            delivered_bytes,
-            cwnd: self.near.cwnd(),
-            ssthresh: self.near.ssthresh(),
-            srtt: self.near.srtt(),
-            in_flight: self.near.in_flight(),
-        }
-    }
-
-    pub(crate) fn begin_measuring(&mut self) {
-        self.before = self.counters();
-    }
-
-    fn counters(&self) -> FlowCounters {
+    /// Totals: packets of data, which are the responses of an application. Of a bulk transfer,
+    /// retransmissions and timeouts of the sender of data; of an application, of both ends.
+    pub(crate) fn counters(&self) -> FlowCounters {
         let (near, far) = (self.near.counters(), self.far.counters());
+        let (resent, timeouts) = match self.user {
+            User::Bulk(_) => (0, 0),
+            User::App { .. } => (far.resent, far.probe_timeouts),
+        };
         FlowCounters {
-            delivered_bytes: self.far.delivered_of(STREAM),
+            delivered_bytes: self.far.delivered_bytes(),
             sent_packets: near.sent,
             received_packets: far.received,
-            retransmits: near.resent,
-            timeouts: near.probe_timeouts,
+            retransmits: near.resent + resent,
+            timeouts: near.probe_timeouts + timeouts,
             syn_retransmits: near.handshake_resent + far.handshake_resent,
             rtt_samples: near.rtt_samples,
             rtt_micros: near.rtt_micros,
         }
     }
 
-    /// The record so far, see [`super::Tcp::record`].
-    pub(crate) fn record(&mut self) -> FlowRecord {
-        let all = self.counters();
-        let mut series = std::mem::take(&mut self.series);
-        let remainder = all.delivered_bytes - self.sampled_bytes;
-        if self.is_over() && remainder > 0 {
-            series.push(FlowSample {
-                in_flight: 0,
-                ..self.state(Instant::MAX, remainder)
-            });
+    /// State of the sender of data, with all bytes delivered so far.
+    pub(crate) fn state(&self, at: Instant) -> FlowSample {
+        FlowSample {
+            at,
+            delivered_bytes: self.far.delivered_bytes(),
+            cwnd: self.near.cwnd(),
+            ssthresh: self.near.ssthresh(),
+            srtt: self.near.srtt(),
+            in_flight: self.near.in_flight(),
         }
-        series.shrink_to_fit();
-        FlowRecord {
-            started: Some(self.started),
-            connected: self.connected,
-            completed: self.completed,
-            aborted: !self.stopped && self.has_given_up(),
-            series,
-            totals: all.since(&self.before),
-            ..blank(FlowKind::Quic)
+    }
+}
+
+impl End {
+    /// The kind of the QUIC packets that it sends.
+    pub(crate) const fn kind(self) -> Kind {
+        match self {
+            Self::Near => Kind::QuicData,
+            Self::Far => Kind::QuicBack,
         }
     }
 }

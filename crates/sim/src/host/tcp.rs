@@ -1,160 +1,408 @@
-//! A TCP connection and its record.
+//! A TCP connection: data one way, or requests and responses both ways.
+//!
+//! Each direction is a sender and a receiver. In a connection with requests the client's sender
+//! opens it, and the others join when the handshake is over. Acknowledgements do not ride on data,
+//! which costs a packet where both ends have data at once: the first response after a request.
 
+use sojourn_apps::{AppEvent, Command, Side};
 use sojourn_net::Instant;
 use sojourn_transport::{Arrival, Receiver, Segment, Sender, SenderParams, State};
 
-use super::{Hosts, blank};
-use sojourn_records::{FlowCounters, FlowKind, FlowRecord, FlowSample};
+use super::Hosts;
+use super::connection::User;
+use crate::packet::Kind;
+use sojourn_records::{FlowCounters, FlowSample};
 
-/// Both ends of a connection.
+/// One direction of a connection.
 #[derive(Debug)]
-pub(crate) struct Tcp {
+pub(crate) struct Direction {
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
-    started: Instant,
-    connected: Option<Instant>,
-    completed: Option<Instant>,
-    stopped: bool,
-    /// Bytes delivered up to the last sample.
-    sampled_bytes: u64,
-    series: Vec<FlowSample>,
-    before: FlowCounters,
 }
 
-impl Tcp {
-    /// Opens a connection that will carry `bytes`, or data without end.
-    pub(crate) fn open(
-        now: Instant,
-        params: SenderParams,
-        bytes: Option<u64>,
-        hosts: Hosts,
-        out: &mut Vec<Segment>,
-    ) -> Self {
-        let mut sender = Sender::new(&params, hosts.near);
-        sender.write(now, bytes.unwrap_or(u64::MAX), out);
-        if bytes.is_some() {
-            sender.close(now, out);
-        }
-        sender.connect(now, out);
+/// Both ends of a connection, and the events that its user waits for.
+#[derive(Debug)]
+pub(crate) struct TcpConnection {
+    pub(crate) user: User,
+    /// From near to far: responses, or all data.
+    pub(crate) data: Direction,
+    /// From far to near; `None`: data flows one way only, and its sender is the client.
+    request: Option<Box<Requests>>,
+    connected_reported: bool,
+    /// The end of the data of a connection without requests.
+    finished_reported: bool,
+    /// Bytes of data up to the last call of [`TcpConnection::take_delivered`].
+    taken: u64,
+}
+
+/// The direction of requests, and what the application waits for.
+#[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, kept small"
+)]
+struct Requests {
+    direction: Direction,
+    established: bool,
+    accepted: bool,
+    server_closed: bool,
+    /// The application has closed the connection: it gets no further events.
+    silent: bool,
+    /// Totals of bytes received by the server and by the client, and unsent bytes of the server.
+    server_goal: Option<u64>,
+    client_goal: Option<u64>,
+    writable_goal: Option<u64>,
+}
+
+impl TcpConnection {
+    /// A connection over which the near end, its client, sends data. It does nothing before
+    /// [`Command::OpenAndWrite`].
+    pub(crate) fn one_way(user: User, params: &SenderParams, hosts: Hosts) -> Self {
         Self {
-            sender,
-            receiver: Receiver::answering(&params, hosts.far),
-            started: now,
-            connected: None,
-            completed: None,
-            stopped: false,
-            sampled_bytes: 0,
-            series: Vec::new(),
-            before: FlowCounters::default(),
+            user,
+            data: Direction {
+                sender: Sender::new(params, hosts.near),
+                receiver: Receiver::answering(params, hosts.far),
+            },
+            request: None,
+            connected_reported: false,
+            finished_reported: false,
+            taken: 0,
         }
     }
 
-    /// Data reached the receiver.
+    /// A connection that the far end opens to send requests to the near one. Sends the SYN.
+    pub(crate) fn open(
+        now: Instant,
+        user: User,
+        params: &SenderParams,
+        hosts: Hosts,
+        out: &mut Vec<Segment>,
+    ) -> Self {
+        let mut client = Sender::new(params, hosts.far);
+        client.connect(now, out);
+        Self {
+            request: Some(Box::new(Requests {
+                direction: Direction {
+                    sender: client,
+                    receiver: Receiver::answering(params, hosts.near),
+                },
+                established: false,
+                accepted: false,
+                server_closed: false,
+                silent: false,
+                server_goal: None,
+                client_goal: None,
+                writable_goal: None,
+            })),
+            ..Self::one_way(user, params, hosts)
+        }
+    }
+
+    /// Whether data flows one way only.
     #[inline]
-    pub(crate) fn on_data(
+    pub(crate) const fn is_one_way(&self) -> bool {
+        self.request.is_none()
+    }
+
+    /// A segment arrived; what it causes is of the kind that [`Kind::answer`] names.
+    pub(crate) fn on_segment(
         &mut self,
         now: Instant,
+        kind: Kind,
         seg: &Segment,
         arrival: Arrival,
         out: &mut Vec<Segment>,
     ) {
-        self.receiver.on_segment(now, seg, arrival, out);
-        if self.receiver.finished() && self.completed.is_none() {
-            self.completed = Some(now);
+        match (kind, &mut self.request) {
+            (Kind::Data, _) => self.data.receiver.on_segment(now, seg, arrival, out),
+            (Kind::Ack, _) => self.data.sender.on_segment(now, seg, out),
+            (Kind::Request, Some(request)) => {
+                let receiver = &mut request.direction.receiver;
+                receiver.on_segment(now, seg, arrival, out);
+                if !request.accepted && receiver.is_established() {
+                    request.accepted = true;
+                    self.data.sender.join(now, &receiver.handshake(now, seg));
+                }
+            }
+            (Kind::RequestAck, Some(request)) => {
+                let sender = &mut request.direction.sender;
+                sender.on_segment(now, seg, out);
+                if !request.established && sender.state() == State::Established {
+                    request.established = true;
+                    self.data.receiver.join(now, &sender.handshake());
+                }
+            }
+            _ => debug_assert!(false, "a {kind:?} packet reached a TCP connection"),
         }
     }
 
-    /// An acknowledgement reached the sender; says whether the connection has ended.
+    /// Closes the server's end once the client's is closed: it has nothing more to send.
+    pub(crate) fn close_server(&mut self, now: Instant, out: &mut Vec<Segment>) -> Option<Kind> {
+        let request = self.request.as_mut()?;
+        if request.server_closed || !request.direction.receiver.finished() {
+            return None;
+        }
+        request.server_closed = true;
+        self.data.sender.close(now, out);
+        Some(Kind::Data)
+    }
+
+    /// Executes a command; returns the kind of the packets to send.
+    pub(crate) fn execute(
+        &mut self,
+        now: Instant,
+        command: Command,
+        out: &mut Vec<Segment>,
+    ) -> Option<Kind> {
+        match command {
+            Command::OpenAndWrite { bytes, end, .. } => {
+                let (sender, kind) = self.sender(Side::Client);
+                sender.write(now, bytes, out);
+                if end {
+                    sender.close(now, out);
+                }
+                sender.connect(now, out);
+                Some(kind)
+            }
+            Command::Write(_, side, bytes) => {
+                let (sender, kind) = self.sender(side);
+                sender.write(now, bytes, out);
+                Some(kind)
+            }
+            Command::Close(_) => {
+                if let Some(request) = &mut self.request {
+                    request.silent = true;
+                }
+                let (sender, kind) = self.sender(Side::Client);
+                sender.close(now, out);
+                Some(kind)
+            }
+            Command::Expect(_, side, total) => {
+                if let Some(request) = &mut self.request {
+                    match side {
+                        Side::Server => request.server_goal = Some(total),
+                        Side::Client => request.client_goal = Some(total),
+                    }
+                }
+                None
+            }
+            Command::ExpectWritable(_, unsent) => {
+                if let Some(request) = &mut self.request {
+                    request.writable_goal = Some(unsent);
+                }
+                None
+            }
+            // A FIN follows the data; the connection ends when it is acknowledged.
+            Command::Finish(..) => None,
+            Command::Open(_) | Command::WriteStream(..) => {
+                debug_assert!(false, "{command:?} is not for a TCP connection");
+                None
+            }
+        }
+    }
+
+    fn sender(&mut self, side: Side) -> (&mut Sender, Kind) {
+        match (side, &mut self.request) {
+            (Side::Client, Some(request)) => (&mut request.direction.sender, Kind::Request),
+            _ => (&mut self.data.sender, Kind::Data),
+        }
+    }
+
+    /// Whether a connection without requests has an event for its user.
     #[inline]
-    pub(crate) fn on_ack(&mut self, now: Instant, seg: &Segment, out: &mut Vec<Segment>) -> bool {
-        self.sender.on_segment(now, seg, out);
-        if self.connected.is_none() && self.sender.state() == State::Established {
-            self.connected = Some(now);
+    pub(crate) fn has_event(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::Data => !self.finished_reported && self.data.receiver.finished(),
+            _ => !self.connected_reported && self.data.sender.state() == State::Established,
         }
-        self.is_over()
     }
 
-    /// The scenario ends it.
-    pub(crate) fn stop(&mut self) {
-        self.stopped = true;
-        self.sender.abort();
+    /// The next event that its user has not been notified of.
+    pub(crate) fn next_event(&mut self) -> Option<AppEvent> {
+        let n = self.user.number();
+        let Some(request) = &mut self.request else {
+            if self.has_event(Kind::Ack) {
+                self.connected_reported = true;
+                return Some(AppEvent::Connected(n));
+            }
+            if self.has_event(Kind::Data) {
+                self.finished_reported = true;
+                return Some(AppEvent::RequestReceived(n, 0));
+            }
+            return None;
+        };
+        if request.silent {
+            return None;
+        }
+        if request.established && !self.connected_reported {
+            self.connected_reported = true;
+            return Some(AppEvent::Connected(n));
+        }
+        let received = request.direction.receiver.delivered_bytes();
+        if request
+            .server_goal
+            .take_if(|goal| received >= *goal)
+            .is_some()
+        {
+            return Some(AppEvent::ServerReceived(n, received));
+        }
+        let received = self.data.receiver.delivered_bytes();
+        if request
+            .client_goal
+            .take_if(|goal| received >= *goal)
+            .is_some()
+        {
+            return Some(AppEvent::ClientReceived(n, received));
+        }
+        let sender = &self.data.sender;
+        let writable = |limit: &mut u64| sender.unsent_bytes() <= *limit;
+        if request.writable_goal.take_if(writable).is_some() {
+            return Some(AppEvent::Writable(n));
+        }
+        if self.has_failed() {
+            if let Some(request) = &mut self.request {
+                request.silent = true;
+            }
+            return Some(AppEvent::Failed(n));
+        }
+        None
     }
 
+    /// Whether either end has given up.
+    pub(crate) fn has_failed(&self) -> bool {
+        let aborted = |direction: &Direction| direction.sender.state() == State::Aborted;
+        let request = self.request.as_ref();
+        aborted(&self.data) || request.is_some_and(|request| aborted(&request.direction))
+    }
+
+    /// Whether nothing more will be sent.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
-        matches!(self.sender.state(), State::Done | State::Aborted)
+        match (&self.request, self.data.sender.state()) {
+            (None, state) => matches!(state, State::Done | State::Aborted),
+            (Some(_), State::Aborted) => true,
+            (Some(request), state) => match request.direction.sender.state() {
+                State::Aborted => true,
+                State::Done => state == State::Done,
+                _ => false,
+            },
+        }
     }
 
-    pub(crate) fn sample(&mut self, at: Instant) {
-        let delivered = self.receiver.delivered_bytes();
-        self.series.push(FlowSample {
-            at,
-            delivered_bytes: delivered - self.sampled_bytes,
-            cwnd: self.sender.cwnd(),
-            ssthresh: self.sender.ssthresh(),
-            srtt: self.sender.srtt(),
-            in_flight: self.sender.in_flight(),
-        });
-        self.sampled_bytes = delivered;
+    /// The sender of data gives up.
+    pub(crate) fn abort(&mut self) {
+        self.data.sender.abort();
     }
 
-    pub(crate) fn begin_measuring(&mut self) {
-        self.before = self.counters();
+    /// When the timer of a sender is due.
+    pub(crate) fn next_sender_timer(&self) -> Option<Instant> {
+        let request = self.request.as_ref();
+        earlier(
+            request.and_then(|request| request.direction.sender.next_timer()),
+            self.data.sender.next_timer(),
+        )
     }
 
-    fn counters(&self) -> FlowCounters {
-        let sender = self.sender.counters();
+    /// When the timer of a receiver is due.
+    pub(crate) fn next_receiver_timer(&self) -> Option<Instant> {
+        let request = self.request.as_ref();
+        earlier(
+            request.and_then(|request| request.direction.receiver.next_timer()),
+            self.data.receiver.next_timer(),
+        )
+    }
+
+    /// Handles the timer of the sender of that side, if it is due.
+    pub(crate) fn on_sender_timer(
+        &mut self,
+        now: Instant,
+        side: Side,
+        out: &mut Vec<Segment>,
+    ) -> Kind {
+        let (sender, kind) = self.sender(side);
+        if sender.next_timer().is_some_and(|due| due <= now) {
+            sender.on_timer(now, out);
+        }
+        kind
+    }
+
+    /// Handles the timer of the receiver of that side, if it is due.
+    pub(crate) fn on_receiver_timer(
+        &mut self,
+        now: Instant,
+        side: Side,
+        out: &mut Vec<Segment>,
+    ) -> Kind {
+        let (receiver, kind) = match (side, &mut self.request) {
+            (Side::Server, Some(request)) => (&mut request.direction.receiver, Kind::RequestAck),
+            _ => (&mut self.data.receiver, Kind::Ack),
+        };
+        receiver.on_timer(now, out);
+        kind
+    }
+
+    /// Bytes of data delivered since the last call.
+    pub(crate) const fn take_delivered(&mut self) -> u64 {
+        let all = self.data.receiver.delivered_bytes();
+        let new = all - self.taken;
+        self.taken = all;
+        new
+    }
+
+    /// Totals: packets of data, which are the responses of an application; retransmissions and
+    /// timeouts of both directions.
+    pub(crate) fn counters(&self) -> FlowCounters {
+        let data = self.data.sender.counters();
+        let request = self.request.as_ref();
+        let request = request.map(|request| request.direction.sender.counters());
+        let client = request.unwrap_or(data);
+        let (resent, timeouts) = request.map_or((0, 0), |r| (r.resent, u64::from(r.timeouts)));
         FlowCounters {
-            delivered_bytes: self.receiver.delivered_bytes(),
-            sent_packets: sender.sent,
-            received_packets: self.receiver.received_segments(),
-            retransmits: sender.resent,
-            timeouts: u64::from(sender.timeouts),
-            syn_retransmits: u64::from(sender.syn_resent),
-            rtt_samples: sender.rtt_samples,
-            rtt_micros: sender.rtt_micros,
+            delivered_bytes: self.data.receiver.delivered_bytes(),
+            sent_packets: data.sent,
+            received_packets: self.data.receiver.received_segments(),
+            retransmits: data.resent + resent,
+            timeouts: u64::from(data.timeouts) + timeouts,
+            syn_retransmits: u64::from(client.syn_resent),
+            rtt_samples: data.rtt_samples,
+            rtt_micros: data.rtt_micros,
         }
     }
 
-    /// The record so far; the series moves into it, with what was delivered since its last
-    /// sample as an entry of the interval under way, see [`sample_remainder`].
-    pub(crate) fn record(&mut self) -> FlowRecord {
-        let all = self.counters();
-        let mut series = std::mem::take(&mut self.series);
-        let remainder = all.delivered_bytes - self.sampled_bytes;
-        if self.is_over() && remainder > 0 {
-            series.push(FlowSample {
-                at: Instant::MAX,
-                delivered_bytes: remainder,
-                cwnd: self.sender.cwnd(),
-                ssthresh: self.sender.ssthresh(),
-                srtt: self.sender.srtt(),
-                in_flight: 0,
-            });
-        }
-        series.shrink_to_fit();
-        FlowRecord {
-            started: Some(self.started),
-            connected: self.connected,
-            completed: self.completed,
-            aborted: !self.stopped && self.sender.state() == State::Aborted,
-            series,
-            totals: all.since(&self.before),
-            ..blank(FlowKind::Tcp)
+    /// State of the sender of data, with all bytes delivered so far.
+    pub(crate) fn state(&self, at: Instant) -> FlowSample {
+        let sender = &self.data.sender;
+        FlowSample {
+            at,
+            delivered_bytes: self.data.receiver.delivered_bytes(),
+            cwnd: sender.cwnd(),
+            ssthresh: sender.ssthresh(),
+            srtt: sender.srtt(),
+            in_flight: sender.in_flight(),
         }
     }
 }
 
-/// Dates the last entry of a connection that ended within the interval that ends `at`.
-pub(crate) fn sample_remainder(record: &mut FlowRecord, at: Instant) {
-    if let Some(last) = record.series.last_mut()
-        && last.at == Instant::MAX
-    {
-        last.at = at;
+fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
     }
 }
 
-/// Removes it if the run ended first: an interval cut short is no sample of any flow.
-pub(crate) fn drop_remainder(record: &mut FlowRecord) {
-    record.series.pop_if(|last| last.at == Instant::MAX);
+impl Kind {
+    /// Of what kind are the packets that an end sends when one of this kind arrives.
+    pub(crate) const fn answer(self) -> Self {
+        match self {
+            Self::Data => Self::Ack,
+            Self::Ack => Self::Data,
+            Self::Request => Self::RequestAck,
+            Self::RequestAck => Self::Request,
+            Self::Ping => Self::Pong,
+            Self::QuicData => Self::QuicBack,
+            Self::QuicBack => Self::QuicData,
+            Self::Udp | Self::Pong => self,
+        }
+    }
 }

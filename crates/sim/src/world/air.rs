@@ -38,7 +38,7 @@ impl World<'_> {
             return;
         };
         while self.media[m as usize].radios[radio].has_room() {
-            let mut watch = self.seen.watch(id);
+            let mut watch = self.observed.watch(id);
             let Some(pkt) = self.links[n].qdisc.dequeue(self.now, &mut watch) else {
                 break;
             };
@@ -83,7 +83,7 @@ impl World<'_> {
         }
         for (radio, pkt) in sent.lost.drain(..) {
             let link = self.media[m as usize].radios[radio].link;
-            self.seen.watch(link).on_lost(self.now, &pkt);
+            self.observed.watch(link).on_lost(self.now, &pkt);
             self.fill_driver(link);
         }
         self.sent = sent;

@@ -1,4 +1,4 @@
-//! Endpoints: what starts, what is delivered, what is sent, and the timers.
+//! Endpoints: starting and stopping flows, delivering packets, and timers.
 
 use sojourn_apps::AppEvent;
 use sojourn_net::{Ecn, Instant, Packet as View};
@@ -6,7 +6,7 @@ use sojourn_transport::Arrival;
 
 use super::World;
 use crate::agenda::Event;
-use crate::host::{End, Flow, Source};
+use crate::host::{Connection, End, Flow, Source};
 use crate::packet::{Kind, Packet};
 
 impl World<'_> {
@@ -18,62 +18,54 @@ impl World<'_> {
         let config = &self.config.flows[id as usize];
         let rng = self.flow_rng.fork(&config.name);
         let first = flow.start(self.now, config, self.hosts, &rng, &mut self.outbox);
-        if let Some(end) = first {
-            self.send_quic(id, end);
-            self.follow_quic(id, end);
-            return;
-        }
-        let way = flow.forward;
-        match flow.source {
-            Source::Tcp(_) => {
-                self.send(id, Kind::Data, way);
-                self.follow_sender(id);
+        match (first, &flow.source) {
+            (Some(kind), _) => {
+                self.send(id, kind);
+                self.follow_timers(id, kind);
             }
-            Source::App(_) => self.tell(id, AppEvent::Started),
-            _ => self.on_probe(id),
+            (None, Source::App(_)) => self.notify(id, AppEvent::Started),
+            (None, _) => self.on_probe(id),
         }
     }
 
     pub(super) fn on_stop(&mut self, id: u32) {
         self.stop_application(id);
-        self.flows[id as usize].stop();
+        self.flows[id as usize].stop(self.now);
     }
 
     fn on_probe(&mut self, id: u32) {
         let flow = &mut self.flows[id as usize];
-        if let Source::Ping(ping) = &flow.source
-            && let Some(due) = ping.due()
-        {
-            return self.on_transaction(id, due);
+        let Source::Probe(probe) = &mut flow.source else {
+            return;
+        };
+        if let Some(due) = probe.paced_by_replies() {
+            return self.on_paced_request(id, due);
         }
-        if let Some((pkt, next)) = flow.next_probe(self.now) {
-            let pkt = pkt.turned(pkt.kind(), flow.forward).in_class(flow.class);
-            self.agenda.schedule(next, Event::Sender(id));
-            self.forward(&pkt);
-        }
+        let (pkt, next) = probe.next(flow.owner, self.now);
+        let pkt = pkt.turned(pkt.kind(), flow.forward).in_class(flow.class);
+        self.agenda.schedule(next, Event::Sender(id));
+        self.forward(&pkt);
     }
 
-    /// The next request of pings that wait for replies, if it is `due`; else sees to it that an
-    /// event is pending no later.
-    fn on_transaction(&mut self, id: u32, mut due: Instant) {
+    /// Sends the next request of a probe that replies pace, if it is `due`, and schedules an event
+    /// for the one after it.
+    fn on_paced_request(&mut self, id: u32, mut due: Instant) {
         let flow = &mut self.flows[id as usize];
         if flow.stopped {
             return;
         }
-        if flow.sender_due <= self.now {
-            flow.sender_due = Instant::MAX;
-        }
+        flow.sender_event.take(self.now);
         if due <= self.now
-            && let Some((pkt, next)) = flow.next_probe(self.now)
+            && let Source::Probe(probe) = &mut flow.source
         {
+            let (pkt, next) = probe.next(flow.owner, self.now);
             let pkt = pkt.turned(pkt.kind(), flow.forward).in_class(flow.class);
             due = next;
             self.forward(&pkt);
         }
         let flow = &mut self.flows[id as usize];
-        if due < flow.sender_due {
-            flow.sender_due = due;
-            self.agenda.schedule(due, Event::Sender(id));
+        if let Some(at) = flow.sender_event.advance(due, self.now) {
+            self.agenda.schedule(at, Event::Sender(id));
         }
     }
 
@@ -82,84 +74,86 @@ impl World<'_> {
         if flow.stopped {
             return;
         }
-        match flow.source {
-            Source::Udp(_) | Source::Ping(_) | Source::Voip(_) => return self.on_probe(id),
-            Source::Quic(_) | Source::Talk(_) => return self.on_quic_timer(id, End::Near),
-            _ => {}
+        if let Source::Probe(_) = flow.source {
+            return self.on_probe(id);
         }
-        // A later event stands for this one.
-        if flow.sender_due != self.now {
+        if !flow.sender_event.take(self.now) {
             return;
         }
-        flow.sender_due = Instant::MAX;
-        let tcp = match &mut flow.source {
-            Source::Tcp(tcp) => tcp,
-            Source::App(_) => return self.on_application_timer(id),
-            Source::Connection(_) => return self.on_connection_sender(id),
-            _ => return,
-        };
-        if tcp.sender.next_timer().is_some_and(|due| due <= self.now) {
-            tcp.sender.on_timer(self.now, &mut self.outbox.segments);
-            let way = flow.forward;
-            flow.settle();
-            self.send(id, Kind::Data, way);
+        match &mut flow.source {
+            Source::Connection(Connection::Tcp(tcp)) if tcp.is_one_way() => {
+                let sender = &mut tcp.data.sender;
+                if sender.next_timer().is_some_and(|due| due <= self.now) {
+                    sender.on_timer(self.now, &mut self.outbox.segments);
+                    let way = flow.forward;
+                    flow.release(self.now);
+                    self.send_segments(id, Kind::Data, way);
+                }
+                self.follow_sender(id);
+            }
+            Source::Connection(Connection::Tcp(_)) => self.on_tcp_senders(id),
+            Source::Connection(Connection::Quic(_)) => self.on_quic_timer(id, End::Near),
+            Source::App(_) => self.on_application_timer(id),
+            Source::None | Source::Probe(_) | Source::Finished(_) => {}
         }
-        self.follow_sender(id);
     }
 
     pub(super) fn on_receiver(&mut self, id: u32) {
         let flow = &mut self.flows[id as usize];
-        if let Source::Quic(_) | Source::Talk(_) = flow.source {
-            return self.on_quic_timer(id, End::Far);
-        }
-        if flow.receiver_due != self.now {
+        if !flow.receiver_event.take(self.now) {
             return;
         }
-        flow.receiver_due = Instant::MAX;
-        let tcp = match &mut flow.source {
-            Source::Tcp(tcp) => tcp,
-            Source::Connection(_) => return self.on_connection_receiver(id),
-            _ => return,
+        let Source::Connection(connection) = &mut flow.source else {
+            return;
         };
-        if tcp.receiver.next_timer().is_some_and(|due| due <= self.now) {
-            tcp.receiver.on_timer(self.now, &mut self.outbox.segments);
-            let way = flow.reverse;
-            self.send(id, Kind::Ack, way);
+        match connection {
+            Connection::Tcp(tcp) if tcp.is_one_way() => {
+                let receiver = &mut tcp.data.receiver;
+                if receiver.next_timer().is_some_and(|due| due <= self.now) {
+                    receiver.on_timer(self.now, &mut self.outbox.segments);
+                    let way = flow.reverse;
+                    self.send_segments(id, Kind::Ack, way);
+                }
+                self.follow_receiver(id);
+            }
+            Connection::Tcp(_) => self.on_tcp_receivers(id),
+            Connection::Quic(_) => self.on_quic_timer(id, End::Far),
         }
-        self.follow_receiver(id);
     }
 
-    /// Sees to it that an event is pending no later than the sender's timer. A timer that moves
-    /// back is looked at when the event comes.
+    /// Schedules an event for the timer of the sender of one-way TCP, unless one is pending no later.
     #[inline]
     fn follow_sender(&mut self, id: u32) {
         let flow = &mut self.flows[id as usize];
-        let Source::Tcp(tcp) = &flow.source else {
+        let Source::Connection(Connection::Tcp(tcp)) = &flow.source else {
             return;
         };
-        if let Some(due) = tcp.sender.next_timer_before(flow.sender_due) {
-            flow.sender_due = due.max(self.now);
-            self.agenda.schedule(flow.sender_due, Event::Sender(id));
+        let sender = &tcp.data.sender;
+        if let Some(due) = sender.next_timer_before(flow.sender_event.limit())
+            && let Some(at) = flow.sender_event.advance(due, self.now)
+        {
+            self.agenda.schedule(at, Event::Sender(id));
         }
     }
 
-    /// The same for the receiver's.
+    /// The same for its receiver.
     #[inline]
     fn follow_receiver(&mut self, id: u32) {
         let flow = &mut self.flows[id as usize];
-        let Source::Tcp(tcp) = &flow.source else {
+        let Source::Connection(Connection::Tcp(tcp)) = &flow.source else {
             return;
         };
-        if let Some(due) = tcp.receiver.next_timer()
-            && due < flow.receiver_due
+        if let Some(due) = tcp.data.receiver.next_timer()
+            && let Some(at) = flow.receiver_event.advance(due, self.now)
         {
-            flow.receiver_due = due.max(self.now);
-            self.agenda.schedule(flow.receiver_due, Event::Receiver(id));
+            self.agenda.schedule(at, Event::Receiver(id));
         }
     }
 
-    /// Hands a packet to the endpoint it has reached; `follows`: another of its flow comes at the
+    /// Delivers a packet to the endpoint it has reached; `follows`: another of its flow comes at the
     /// same instant.
+    ///
+    /// Packets of one-way TCP, which most are, take a short path: they rarely concern its user.
     #[inline]
     pub(super) fn deliver(&mut self, pkt: &Packet, follows: bool) {
         let id = pkt.owner.flow();
@@ -167,48 +161,68 @@ impl World<'_> {
         if flow.stopped {
             return;
         }
-        match (&mut flow.source, pkt.kind()) {
-            (Source::Tcp(tcp), Kind::Data) => {
-                let arrival = Arrival {
-                    ce: pkt.ecn() == Ecn::Ce,
-                    more: follows,
-                };
-                tcp.on_data(self.now, pkt.segment(), arrival, &mut self.outbox.segments);
-                let way = flow.reverse;
-                self.send(id, Kind::Ack, way);
-                self.follow_receiver(id);
+        let Source::Connection(Connection::Tcp(tcp)) = &mut flow.source else {
+            return self.deliver_elsewhere(pkt, follows);
+        };
+        if !tcp.is_one_way() {
+            return self.deliver_segment(pkt, follows);
+        }
+        if pkt.kind() == Kind::Data {
+            let arrival = Arrival {
+                ce: pkt.ecn() == Ecn::Ce,
+                more: follows,
+            };
+            let out = &mut self.outbox.segments;
+            let receiver = &mut tcp.data.receiver;
+            receiver.on_segment(self.now, pkt.segment(), arrival, out);
+            let (way, event) = (flow.reverse, tcp.has_event(Kind::Data));
+            if event {
+                self.notify_bulk(id);
             }
-            (Source::Tcp(tcp), Kind::Ack) => {
-                let over = tcp.on_ack(self.now, pkt.segment(), &mut self.outbox.segments);
-                let way = flow.forward;
-                if over {
-                    flow.settle();
+            self.send_segments(id, Kind::Ack, way);
+            self.follow_receiver(id);
+        } else {
+            let out = &mut self.outbox.segments;
+            tcp.data.sender.on_segment(self.now, pkt.segment(), out);
+            let (way, event, over) = (flow.forward, tcp.has_event(Kind::Ack), tcp.is_over());
+            if event {
+                self.notify_bulk(id);
+            }
+            if over {
+                self.flows[id as usize].release(self.now);
+            }
+            self.send_segments(id, Kind::Data, way);
+            self.follow_sender(id);
+        }
+    }
+
+    #[inline(never)]
+    fn deliver_elsewhere(&mut self, pkt: &Packet, follows: bool) {
+        let id = pkt.owner.flow();
+        let flow = &mut self.flows[id as usize];
+        match &mut flow.source {
+            Source::Connection(Connection::Quic(_)) => self.deliver_datagram(pkt),
+            Source::Connection(Connection::Tcp(_)) => self.deliver_segment(pkt, follows),
+            Source::Probe(probe) => {
+                let reply = probe.on_arrival(self.now, pkt);
+                let due = probe.paced_by_replies();
+                if reply {
+                    let way = flow.reverse;
+                    self.forward(&pkt.turned(Kind::Pong, way));
+                } else if let Some(due) = due {
+                    self.on_paced_request(id, due);
                 }
-                self.send(id, Kind::Data, way);
-                self.follow_sender(id);
             }
-            (Source::Quic(_), Kind::QuicData) => self.deliver_quic(id, End::Far, pkt),
-            (Source::Quic(_), Kind::QuicBack) => self.deliver_quic(id, End::Near, pkt),
-            (Source::Talk(_), Kind::QuicData) => self.deliver_to_talk(id, End::Far, pkt),
-            (Source::Talk(_), Kind::QuicBack) => self.deliver_to_talk(id, End::Near, pkt),
-            _ if id as usize >= self.config.flows.len() => {
-                self.deliver_to_connection(id, pkt, follows);
-            }
-            _ => {
-                if let Some(reply) = flow.deliver_probe(self.now, pkt) {
-                    self.forward(&reply);
-                } else if let Source::Ping(ping) = &flow.source
-                    && let Some(due) = ping.due()
-                {
-                    self.on_transaction(id, due);
-                }
+            // The connection has ended; this packet was still in flight.
+            Source::None | Source::Finished(_) | Source::App(_) => {
+                self.observed.starts.on_leaving(id);
             }
         }
     }
 
-    /// Puts what an endpoint wants sent on its way.
+    /// Puts the segments that an endpoint sends on their way.
     #[inline]
-    pub(super) fn send(&mut self, id: u32, kind: Kind, way: u16) {
+    pub(super) fn send_segments(&mut self, id: u32, kind: Kind, way: u16) {
         let Flow { class, owner, .. } = self.flows[id as usize];
         for n in 0..self.outbox.segments.len() {
             let pkt = Packet::tcp(owner, kind, way, &self.outbox.segments[n]).in_class(class);

@@ -35,12 +35,12 @@ impl World<'_> {
         let (n, before) = (line.link, line.next());
         match line.push(self.now, pkt.onward(self.now)) {
             Fate::Lost => {
-                self.seen.watch(n).on_lost(self.now, pkt);
+                self.observed.watch(n).on_lost(self.now, pkt);
             }
             Fate::Arrives(copies) => {
                 if copies > 1 {
-                    self.seen.probes[n as usize].on_duplicated();
-                    self.seen.beginnings.on_sending(pkt.owner.flow(), 1);
+                    self.observed.probes[n as usize].on_duplicated();
+                    self.observed.starts.on_sending(pkt.owner.flow(), 1);
                 }
                 // A packet that overtakes moves the event that is pending.
                 let next = self.lines[id as usize].next();

@@ -33,7 +33,7 @@ impl World<'_> {
     #[inline]
     fn enqueue(&mut self, id: u32, pkt: &Packet) -> &mut Link {
         let link = &mut self.links[id as usize];
-        let mut watch = self.seen.watch(id);
+        let mut watch = self.observed.watch(id);
         link.qdisc
             .enqueue(self.now, pkt.onward(self.now), &mut watch);
         link
@@ -58,7 +58,7 @@ impl World<'_> {
         loop {
             let link = &mut self.links[id as usize];
             let mut left = None;
-            let again = link.turn(self.now, &mut self.seen.watch(id), &mut left);
+            let again = link.turn(self.now, &mut self.observed.watch(id), &mut left);
             link.awaited = again.is_some();
             if link.timed {
                 self.follow_queue_timer(id);

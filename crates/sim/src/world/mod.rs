@@ -2,11 +2,10 @@
 
 mod air;
 mod applications;
+mod connections;
 mod endpoints;
 mod lines;
 mod links;
-mod quic;
-mod talks;
 
 use std::collections::VecDeque;
 
@@ -22,7 +21,7 @@ use crate::line::Line;
 use crate::link::{Link, Wire};
 use crate::medium::{Medium, Sent};
 use crate::packet::{Owner, Packet};
-use crate::probe::{LinkProbe, Seen};
+use crate::probe::{LinkProbe, Observations};
 use crate::route::{Routes, Step};
 use sojourn_records::{FlowKind, LinkCounters, Records};
 use sojourn_scenario::plan::{Config, ConfigError};
@@ -61,7 +60,7 @@ struct World<'a> {
     agenda: Agenda,
     routes: Routes,
     links: Vec<Link>,
-    seen: Seen,
+    observed: Observations,
     wires: Vec<Wire>,
     lines: Vec<Line>,
     media: Vec<Medium>,
@@ -99,7 +98,7 @@ impl<'a> World<'a> {
             agenda: Agenda::new(0, 0, 0, 0),
             routes: Routes::default(),
             links: Vec::new(),
-            seen: Seen::new(config),
+            observed: Observations::new(config),
             wires: Vec::new(),
             lines: Vec::new(),
             media: Vec::new(),
@@ -141,7 +140,7 @@ impl<'a> World<'a> {
             let qdisc = link.qdisc.build(&facts, rng.fork(&link.name));
             self.links.push(Link::new(qdisc, link));
             self.add_radio(n);
-            self.seen.probes.push(LinkProbe::new(samples));
+            self.observed.probes.push(LinkProbe::new(samples));
             self.follow_queue_timer(n);
             self.await_change(n, 0);
         }
@@ -251,7 +250,7 @@ impl<'a> World<'a> {
     }
 
     fn on_sample(&mut self) -> Option<Instant> {
-        for (probe, link) in self.seen.probes.iter_mut().zip(&self.links) {
+        for (probe, link) in self.observed.probes.iter_mut().zip(&self.links) {
             probe.sample(self.now, link.qdisc.backlog());
         }
         self.gather_connections(Gather::Interval);
@@ -266,7 +265,7 @@ impl<'a> World<'a> {
     }
 
     fn begin_measuring(&mut self) {
-        for (probe, before) in self.seen.probes.iter_mut().zip(&mut self.before) {
+        for (probe, before) in self.observed.probes.iter_mut().zip(&mut self.before) {
             *before = probe.begin_measuring();
         }
         for link in &mut self.links {
@@ -287,15 +286,15 @@ impl<'a> World<'a> {
         let apps = self.flows.iter();
         let apps = apps.filter_map(|flow| flow.application_record(self.end));
         let apps = apps.collect();
-        let config = self.config;
+        let (config, end) = (self.config, self.end);
         let measured = (Instant::ZERO + config.measure_from, self.end);
         let named = config.links.iter().map(|link| link.name.clone());
         let links = named
             .zip(&self.links)
-            .zip(self.seen.probes)
+            .zip(self.observed.probes)
             .zip(&self.before);
         let flows = self.flows.into_iter().zip(&config.flows);
-        let flows = flows.zip(self.seen.beginnings.finish());
+        let flows = flows.zip(self.observed.starts.finish());
         let media = self.media;
         Records {
             links: links
@@ -306,7 +305,7 @@ impl<'a> World<'a> {
                 .collect(),
             flows: flows
                 .map(|((flow, config), initial_losses)| {
-                    let mut record = flow.finish(config);
+                    let mut record = flow.finish(end, config);
                     if !matches!(record.kind, FlowKind::App(_)) {
                         record.initial_losses = initial_losses;
                     }
@@ -315,7 +314,7 @@ impl<'a> World<'a> {
                 .collect(),
             apps,
             transactions: net.transactions,
-            events: self.seen.events.unwrap_or_default(),
+            events: self.observed.events.unwrap_or_default(),
             validity: Vec::new(),
             agenda_events: self.handled,
         }

@@ -232,6 +232,11 @@ impl Endpoint {
         self.incoming.delivered(id)
     }
 
+    /// Bytes written to stream `id` that have not been sent for the first time.
+    pub fn unsent_of(&self, id: u16) -> u64 {
+        self.outgoing.unsent(id)
+    }
+
     /// Whether stream `id` has arrived completely.
     pub fn is_finished(&self, id: u16) -> bool {
         self.incoming.is_finished(id)

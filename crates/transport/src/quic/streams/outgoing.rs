@@ -108,6 +108,12 @@ impl Outgoing {
         }
     }
 
+    /// Bytes of a stream that have not been sent for the first time.
+    pub(in super::super) fn unsent(&self, id: u16) -> u64 {
+        let stream = self.streams.get(usize::from(id));
+        stream.map_or(0, |stream| stream.written - stream.sent)
+    }
+
     /// A stream has something to send.
     fn queue(&mut self, id: u16) {
         if self.streams[usize::from(id)].is_blocked() {

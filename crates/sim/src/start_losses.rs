@@ -1,4 +1,4 @@
-//! The beginnings of connections, and whose packets are still under way.
+//! Losses at the start of connections, and packets still in flight of each slot.
 
 use sojourn_transport::Flags;
 
@@ -6,10 +6,10 @@ use crate::packet::{Kind, Packet};
 use sojourn_records::InitialLosses;
 use sojourn_scenario::plan::{FlowConfig, Traffic};
 
-/// What queues drop of the beginnings of connections: one entry a flow of the configuration, then
+/// Losses at the start of connections: one entry per flow of the configuration, then
 /// one a slot for connections of applications.
 #[derive(Debug)]
-pub(crate) struct Beginnings {
+pub(crate) struct StartLossTracker {
     /// The initial window of each, in segments or datagrams; 0 for what has none.
     windows: Vec<u32>,
     losses: Vec<InitialLosses>,
@@ -24,7 +24,7 @@ struct Slot {
     under_way: i32,
 }
 
-impl Beginnings {
+impl StartLossTracker {
     pub(crate) fn new(flows: &[FlowConfig]) -> Self {
         let window = |flow: &FlowConfig| match flow.traffic {
             Traffic::Tcp { params, .. } => params.initial_window,

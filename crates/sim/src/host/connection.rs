@@ -1,0 +1,210 @@
+//! One connection over TCP or QUIC: what the event loop does with either.
+
+use sojourn_apps::{AppEvent, AppOutput, Command};
+use sojourn_net::Instant;
+
+use super::Outbox;
+use super::bulk::BulkFlow;
+use super::quic::QuicConnection;
+use super::tcp::TcpConnection;
+use crate::packet::Kind;
+use sojourn_records::{FlowCounters, FlowRecord, FlowSample};
+
+/// A connection, both ends of it.
+#[derive(Debug)]
+pub(crate) enum Connection {
+    Tcp(Box<TcpConnection>),
+    Quic(Box<QuicConnection>),
+}
+
+/// Who uses a connection.
+#[derive(Debug)]
+pub(crate) enum User {
+    /// A TCP or QUIC flow of the configuration, whose only connection it is.
+    Bulk(Box<BulkFlow>),
+    /// An application: its flow, and its number for the connection.
+    App { app: u32, number: u32 },
+}
+
+impl User {
+    /// The number that the user knows the connection by.
+    pub(crate) const fn number(&self) -> u32 {
+        match self {
+            Self::Bulk(_) => 0,
+            Self::App { number, .. } => *number,
+        }
+    }
+}
+
+/// An end of a connection, which decides the path of its packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Sends on the forward path: the sender of data, or the server of an application.
+    Near,
+    /// Sends on the reverse path.
+    Far,
+}
+
+impl Connection {
+    pub(crate) const fn user(&self) -> &User {
+        match self {
+            Self::Tcp(tcp) => &tcp.user,
+            Self::Quic(quic) => &quic.user,
+        }
+    }
+
+    pub(crate) const fn user_mut(&mut self) -> &mut User {
+        match self {
+            Self::Tcp(tcp) => &mut tcp.user,
+            Self::Quic(quic) => &mut quic.user,
+        }
+    }
+
+    /// The application that uses it: its flow, and its number for the connection.
+    pub(crate) const fn app(&self) -> Option<(u32, u32)> {
+        match self.user() {
+            User::App { app, number } => Some((*app, *number)),
+            User::Bulk(_) => None,
+        }
+    }
+
+    /// The kind of the packets of its client, of an application.
+    pub(crate) const fn client_kind(&self) -> Kind {
+        match self {
+            Self::Tcp(_) => Kind::Request,
+            Self::Quic(_) => Kind::QuicBack,
+        }
+    }
+
+    /// Starts the bulk transfer that uses the connection. Returns the kind of the packets to send.
+    pub(crate) fn start_bulk(&mut self, now: Instant, out: &mut Outbox) -> Option<Kind> {
+        self.notify_bulk(now, AppEvent::Started, out)
+    }
+
+    /// Notifies the bulk transfer that uses the connection, and executes its commands. Returns the
+    /// kind of the packets to send, if any.
+    pub(crate) fn notify_bulk(
+        &mut self,
+        now: Instant,
+        event: AppEvent,
+        out: &mut Outbox,
+    ) -> Option<Kind> {
+        let User::Bulk(bulk) = self.user_mut() else {
+            return None;
+        };
+        let mut output = AppOutput::default();
+        bulk.on(now, event, &mut output);
+        let commands = output.commands.into_iter();
+        let kinds = commands.map(|command| self.execute(now, command, out));
+        // All its commands are of one end.
+        kinds.fold(None, Option::or)
+    }
+
+    /// Executes a command of its user. Returns the kind of the packets to send, if any.
+    pub(crate) fn execute(
+        &mut self,
+        now: Instant,
+        command: Command,
+        out: &mut Outbox,
+    ) -> Option<Kind> {
+        match self {
+            Self::Tcp(tcp) => tcp.execute(now, command, &mut out.segments),
+            Self::Quic(quic) => quic.execute(now, command, &mut out.datagrams),
+        }
+    }
+
+    /// Closes a QUIC connection from the end that sends packets of this kind, if that was to do so
+    /// once everything is acknowledged, and it is. Returns whether it did.
+    pub(crate) fn close_if_done(&mut self, now: Instant, kind: Kind, out: &mut Outbox) -> bool {
+        match self {
+            Self::Tcp(_) => false,
+            Self::Quic(quic) => quic.close_if_done(now, kind, &mut out.datagrams),
+        }
+    }
+
+    /// The next event that its user has not been notified of.
+    pub(crate) fn next_event(&mut self) -> Option<AppEvent> {
+        match self {
+            Self::Tcp(tcp) => tcp.next_event(),
+            Self::Quic(quic) => quic.next_event(),
+        }
+    }
+
+    /// Whether an end has given up.
+    pub(crate) fn has_failed(&self) -> bool {
+        match self {
+            Self::Tcp(tcp) => tcp.has_failed(),
+            Self::Quic(quic) => quic.has_failed(),
+        }
+    }
+
+    /// Whether nothing follows: all is acknowledged, or an end has given up.
+    pub(crate) fn is_over(&self) -> bool {
+        match self {
+            Self::Tcp(tcp) => tcp.is_over(),
+            Self::Quic(quic) => quic.is_over(),
+        }
+    }
+
+    /// Totals of the connection.
+    pub(crate) fn counters(&self) -> FlowCounters {
+        match self {
+            Self::Tcp(tcp) => tcp.counters(),
+            Self::Quic(quic) => quic.counters(),
+        }
+    }
+
+    /// Bytes of data delivered since the last call.
+    pub(crate) const fn take_delivered(&mut self) -> u64 {
+        match self {
+            Self::Tcp(tcp) => tcp.take_delivered(),
+            Self::Quic(quic) => quic.take_delivered(),
+        }
+    }
+
+    /// The scenario stops the flow: the sender of data aborts.
+    pub(crate) fn stop(&mut self) {
+        if let User::Bulk(bulk) = self.user_mut() {
+            bulk.stop();
+        }
+        match self {
+            Self::Tcp(tcp) => tcp.abort(),
+            Self::Quic(quic) => quic.abort(),
+        }
+    }
+
+    /// State of the sender of data, with all bytes delivered so far.
+    fn state(&self, at: Instant) -> FlowSample {
+        match self {
+            Self::Tcp(tcp) => tcp.state(at),
+            Self::Quic(quic) => quic.state(at),
+        }
+    }
+
+    /// An interval of the series ends.
+    pub(crate) fn sample(&mut self, at: Instant) {
+        let state = self.state(at);
+        if let User::Bulk(bulk) = self.user_mut() {
+            bulk.sample(state);
+        }
+    }
+
+    /// The warm-up has ended.
+    pub(crate) fn begin_measuring(&mut self) {
+        let counters = self.counters();
+        if let User::Bulk(bulk) = self.user_mut() {
+            bulk.begin_measuring(counters);
+        }
+    }
+
+    /// The record of a flow of the configuration, and whether its last sample ends with the
+    /// interval in progress; the series moves into it. `None`: an application uses the connection.
+    pub(crate) fn record(&mut self, now: Instant) -> Option<(FlowRecord, bool)> {
+        let (state, counters) = (self.state(now), self.counters());
+        let (over, failed) = (self.is_over(), self.has_failed());
+        match self.user_mut() {
+            User::Bulk(bulk) => Some(bulk.record(state, counters, over, failed)),
+            User::App { .. } => None,
+        }
+    }
+}
