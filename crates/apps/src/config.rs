@@ -9,6 +9,7 @@ use crate::dash::DashConfig;
 use crate::requests::RequestsConfig;
 use crate::responsiveness::ResponsivenessConfig;
 use crate::sessions::SessionsConfig;
+use crate::transport::{Transport, quic_params};
 use crate::wait::Wait;
 use crate::web::WebConfig;
 
@@ -87,10 +88,14 @@ impl AppConfig {
 
     /// Parameters of its QUIC connections; `None`: it uses TCP.
     pub fn quic(&self) -> Option<quic::Params> {
-        match self {
-            Self::Web(web) => web.quic(),
-            Self::Sessions(_) | Self::Requests(_) | Self::Dash(_) | Self::Responsiveness(_) => None,
-        }
+        let transport = match self {
+            Self::Web(web) => return web.quic(),
+            Self::Sessions(sessions) => sessions.transport,
+            Self::Requests(requests) => requests.transport,
+            Self::Dash(dash) => dash.transport,
+            Self::Responsiveness(test) => test.transport,
+        };
+        (transport == Transport::Quic).then(|| quic_params(&self.tcp()))
     }
 
     /// The first broken rule: the key and what it must be.

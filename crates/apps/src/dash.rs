@@ -21,6 +21,7 @@ use sojourn_net::{Bytes, Duration, Instant, Rate};
 use sojourn_transport::SenderParams;
 
 use crate::contract::{AppEvent, AppOutput, Command, Side};
+use crate::transport::Transport;
 
 /// The part of the throughput that is used.
 const SHARE: f64 = 0.8;
@@ -30,7 +31,9 @@ const MEMORY: usize = 5;
 /// What is watched, and how.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DashConfig {
-    /// Of the connection, at both ends.
+    /// Transport of the connections.
+    pub transport: Transport,
+    /// Parameters of both ends of each connection; over QUIC, those that QUIC has too.
     pub tcp: SenderParams,
     /// Bit rates to choose from, ascending.
     pub ladder: Vec<Rate>,
@@ -258,6 +261,7 @@ mod tests {
 
     fn player(start_s: u64, buffer_s: u64) -> Dash {
         Dash::new(Arc::new(DashConfig {
+            transport: Transport::Tcp,
             tcp: SenderParams::default(),
             ladder: vec![Rate::mbit(1), Rate::mbit(2), Rate::mbit(4)],
             segment: Duration::from_secs(4),

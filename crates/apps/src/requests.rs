@@ -19,12 +19,15 @@ use sojourn_transport::SenderParams;
 use crate::amount::Amount;
 use crate::contract::{AppEvent, AppOutput, Command, Side};
 use crate::timers::Timers;
+use crate::transport::Transport;
 use crate::wait::Wait;
 
 /// What is asked for, of whom and how often.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestsConfig {
-    /// Of every connection, at both ends.
+    /// Transport of the connections.
+    pub transport: Transport,
+    /// Parameters of both ends of each connection; over QUIC, those that QUIC has too.
     pub tcp: SenderParams,
     /// How many are asked at once.
     pub servers: u32,
@@ -67,6 +70,8 @@ struct Server {
     /// The number of its connection is its place plus so many times the number of servers.
     generation: u32,
     connected: bool,
+    /// There is no connection: it was idle for too long.
+    closed: bool,
     /// A response is due that is not whole.
     owes: bool,
     size: u64,
@@ -158,6 +163,9 @@ impl Requests {
             self.bytes += size;
             self.servers[at].size = size;
             self.servers[at].owes = true;
+            if std::mem::take(&mut self.servers[at].closed) {
+                out.push(Command::Open(self.number(at)));
+            }
             self.ask(at, out);
         }
     }
@@ -200,7 +208,8 @@ impl Requests {
         }
     }
 
-    /// A connection was given up: another is opened, over which what is owed is asked for again.
+    /// A connection has failed: another is opened, over which a missing response is requested again.
+    /// A QUIC connection that ended because it was idle is replaced when the next request is due.
     fn on_failed(&mut self, n: u32, out: &mut AppOutput) {
         let Some(at) = self.place(n) else { return };
         let server = &mut self.servers[at];
@@ -208,8 +217,11 @@ impl Requests {
             generation: server.generation + 1,
             owes: server.owes,
             size: server.size,
+            closed: self.config.transport == Transport::Quic && !server.owes,
             ..Server::default()
         };
-        out.push(Command::Open(self.number(at)));
+        if !server.closed {
+            out.push(Command::Open(self.number(at)));
+        }
     }
 }

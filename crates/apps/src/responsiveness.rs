@@ -31,6 +31,7 @@
 //! | what was measured before the warm-up ended is forgotten | there is no warm-up |
 //! | upload: the client is at the other end, so that responses are the load | requests are |
 //! | a load-generating connection that fails is replaced by the next one | the test is aborted |
+//! | over QUIC, whose handshake contains that of TLS, foreign probes time one handshake less, and self probes have streams of their own | written for TCP |
 //! | without load, an idle connection takes the place of the load-generating one | not provided for |
 //!
 //! A server writes HTTP/2 as that of `web` does, no more than a little ahead of TCP; the response
@@ -47,6 +48,7 @@ use sojourn_net::{Duration, Instant, Rng};
 use crate::contract::{AppEvent, AppOutput, Command, Side};
 use crate::timers::Timers;
 use crate::tls::{FINISHED, FLIGHT, HELLO};
+use crate::transport::Transport;
 pub use config::ResponsivenessConfig;
 use load::{Load, RESPONSE, Stage, greet};
 pub use measures::RoundTrips;
@@ -212,7 +214,16 @@ impl Responsiveness {
                 }
             }
             AppEvent::Failed(n) => self.on_failed(now, n, out),
-            AppEvent::RequestReceived(..) | AppEvent::ResponseReceived(..) => {}
+            AppEvent::RequestReceived(n, stream) => {
+                if let Some(load) = self.loads.iter().find(|load| load.n == n) {
+                    load.on_stream_request(stream, out);
+                }
+            }
+            AppEvent::ResponseReceived(n, stream) => {
+                if let Some(load) = self.loads.iter_mut().find(|load| load.n == n) {
+                    load.on_stream_response(now, stream, &mut self.samples);
+                }
+            }
         }
     }
 
@@ -258,7 +269,11 @@ impl Responsiveness {
         let chosen = self.rng.below(ready as u64);
         let mut candidates = (0..).zip(self.loads.iter_mut().filter(|load| open(load)));
         if let Some((_, load)) = candidates.find(|&(place, _)| place == chosen) {
-            load.ask(self.config.request.0, Some(now), out);
+            let request = self.config.request.0;
+            match self.config.transport {
+                Transport::Tcp => load.ask(request, Some(now), out),
+                Transport::Quic => load.ask_on_stream(now, request, out),
+            }
         }
     }
 
@@ -272,7 +287,7 @@ impl Responsiveness {
         let probe = &mut self.foreign[at];
         let took = now.since(probe.since);
         probe.since = now;
-        if config.tls {
+        if config.has_tls_round_trip() {
             probe.stage = Stage::Greeting;
             greet(n, out);
         } else {
@@ -295,7 +310,7 @@ impl Responsiveness {
             return;
         }
         let Some(at) = self.probe(n) else { return };
-        let (bytes, total) = match (self.foreign[at].stage, self.config.tls) {
+        let (bytes, total) = match (self.foreign[at].stage, self.config.has_tls_round_trip()) {
             (Stage::Greeting, _) => (FLIGHT, FLIGHT),
             (_, true) => (RESPONSE, FLIGHT + RESPONSE),
             (_, false) => (RESPONSE, RESPONSE),
@@ -397,7 +412,7 @@ impl Responsiveness {
             self.saturated = settled(&self.goodputs, WINDOW);
             return;
         }
-        if let Some(times) = self.samples.means(self.config.tls) {
+        if let Some(times) = self.samples.means(self.config.has_tls_round_trip()) {
             self.rpms.push(times.rpm());
             if settled(&self.rpms, WINDOW) {
                 self.conclude(now, Confidence::High);
@@ -418,7 +433,7 @@ impl Responsiveness {
         }
         self.result = self
             .samples
-            .means(self.config.tls)
+            .means(self.config.has_tls_round_trip())
             .map(|times| ResponsivenessRecord {
                 times,
                 at: now,

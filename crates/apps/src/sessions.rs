@@ -18,12 +18,15 @@ use sojourn_transport::SenderParams;
 
 use crate::amount::Amount;
 use crate::contract::{AppEvent, AppOutput, Command, Side};
+use crate::transport::Transport;
 use crate::wait::Wait;
 
 /// What is transferred, and how often.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionsConfig {
-    /// Of every connection, at both ends.
+    /// Transport of the connections.
+    pub transport: Transport,
+    /// Parameters of both ends of each connection; over QUIC, those that QUIC has too.
     pub tcp: SenderParams,
     /// From one connection to the next.
     pub every: Wait,

@@ -120,3 +120,71 @@ fn what_is_wrong_is_told_with_its_place() {
         assert!(error.starts_with(wanted), "{error}\nnot {wanted}");
     }
 }
+
+/// Every application with what it needs.
+const APPLICATIONS: [&str; 6] = [
+    "type = \"web\"\npage = \"small\"",
+    "type = \"sessions\"\nevery = \"1s\"\nbytes = \"1kb\"",
+    "type = \"request\"\nbytes = \"1kb\"",
+    "type = \"incast\"\nservers = 2\nbytes = \"1kb\"",
+    "type = \"dash\"",
+    "type = \"responsiveness\"",
+];
+
+#[test]
+fn every_application_has_a_transport_whose_default_is_not_written() {
+    for traffic in APPLICATIONS {
+        let read =
+            |more: &str| Scenario::from_toml(&scenario(&format!("{traffic}\n{more}"))).unwrap();
+        let usual = read("");
+        assert_eq!(read("transport = \"tcp\""), usual, "{traffic}");
+        assert!(!usual.to_toml().contains("transport"), "{traffic}");
+        let quic = read("transport = \"quic\"");
+        assert_ne!(quic, usual, "{traffic}");
+        let again = Scenario::from_toml(&quic.to_toml()).unwrap();
+        assert_eq!(again.to_toml(), quic.to_toml(), "{traffic}");
+    }
+}
+
+#[test]
+fn settings_that_contradict_the_transport_are_refused() {
+    let fault = |traffic: &str| {
+        let error = Scenario::from_toml(&scenario(traffic)).unwrap_err();
+        error.to_string()
+    };
+    for (more, wanted) in [
+        (
+            "after_idle = \"keep\"",
+            "traffic[0].after_idle: is for TCP only; remove it, or set transport = \"tcp\"",
+        ),
+        (
+            "ecn = \"accurate\"",
+            "traffic[0].ecn: \"accurate\" is for TCP only; over QUIC, expected true or false",
+        ),
+    ] {
+        for traffic in &APPLICATIONS[1..] {
+            let message = fault(&format!("{traffic}\ntransport = \"quic\"\n{more}"));
+            assert!(message.starts_with(wanted), "{message}");
+        }
+    }
+    let message = fault("type = \"responsiveness\"\ntransport = \"quic\"\ntls = false");
+    assert!(
+        message.starts_with("traffic[0].tls: must be true over QUIC"),
+        "{message}"
+    );
+    for (http, given, needed) in [
+        ("3", "tcp", "quic"),
+        ("2", "quic", "tcp"),
+        ("1.1", "quic", "tcp"),
+    ] {
+        let message = fault(&format!(
+            "type = \"web\"\npage = \"small\"\nhttp = \"{http}\"\ntransport = \"{given}\""
+        ));
+        let wanted = format!(
+            "traffic[0].transport: http = \"{http}\" runs over {needed}; expected transport = \"{needed}\""
+        );
+        assert!(message.starts_with(&wanted), "{message}");
+    }
+    let message = fault("type = \"dash\"\ntransport = \"sctp\"");
+    assert!(message.starts_with("traffic[0].transport: "), "{message}");
+}

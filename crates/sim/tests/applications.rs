@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use sojourn_apps::{
-    Amount, AppConfig, DashConfig, JitterBuffer, RequestsConfig, SessionsConfig, Spacing, Wait,
+    Amount, AppConfig, DashConfig, JitterBuffer, RequestsConfig, SessionsConfig, Spacing,
+    Transport, Wait,
 };
 use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
 use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Records, Traffic, run};
@@ -50,6 +51,7 @@ fn durations_ms(records: &Records) -> Vec<f64> {
 
 fn rounds(servers: u32, bytes: u64, rounds: u32) -> RequestsConfig {
     RequestsConfig {
+        transport: Transport::Tcp,
         tcp: SenderParams::default(),
         servers,
         request: Bytes(400),
@@ -100,6 +102,7 @@ fn an_incast_ends_with_its_last_response() {
 #[test]
 fn sessions_come_as_often_as_they_are_to_and_their_slots_are_used_again() {
     let sessions = SessionsConfig {
+        transport: Transport::Tcp,
         tcp: SenderParams::default(),
         every: Wait::Exponential {
             mean: Duration::from_millis(10),
@@ -132,6 +135,7 @@ fn sessions_come_as_often_as_they_are_to_and_their_slots_are_used_again() {
 fn video(mbit: u64, seconds: u64) -> Records {
     let ladder = [1, 2, 4].map(Rate::mbit).to_vec();
     let dash = DashConfig {
+        transport: Transport::Tcp,
         tcp: SenderParams::default(),
         ladder,
         segment: Duration::from_secs(4),
@@ -167,6 +171,7 @@ fn video_takes_the_quality_that_fits_and_pauses_when_its_buffer_is_full() {
 fn a_link_slower_than_the_lowest_quality_stalls_the_video() {
     let ladder = vec![Rate::mbit(2)];
     let dash = DashConfig {
+        transport: Transport::Tcp,
         tcp: SenderParams::default(),
         ladder,
         segment: Duration::from_secs(4),

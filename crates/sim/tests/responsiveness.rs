@@ -4,13 +4,14 @@
 
 use std::sync::Arc;
 
-use sojourn_apps::{AppConfig, Confidence, ResponsivenessConfig, ResponsivenessRecord};
+use sojourn_apps::{AppConfig, Confidence, ResponsivenessConfig, ResponsivenessRecord, Transport};
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Records, Traffic, run};
 use sojourn_transport::SenderParams;
 
 fn usual() -> ResponsivenessConfig {
     ResponsivenessConfig {
+        transport: Transport::Tcp,
         tcp: SenderParams::default(),
         connections: 16,
         load: true,

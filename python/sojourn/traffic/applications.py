@@ -12,6 +12,7 @@ from sojourn.traffic.distributions import SIZES, WAITS, RandomSize, Size, Wait
 from sojourn.traffic.page import Page
 
 Http = Literal["1.1", "2", "3"]
+Transport = Literal["tcp", "quic"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +21,15 @@ class Application(TcpSender):
 
     Responses cross the links of `direction` or `path`, requests those of the way back. The
     parameters of :class:`TcpSender` apply to the connections at both ends.
+
+    Parameters
+    ----------
+    transport
+        Transport of the connections, ``"tcp"`` or ``"quic"``; by default ``"tcp"``, or QUIC for
+        HTTP/3. Over QUIC `on_ce`, `after_idle`, `pacing` and accurate ECN do not apply.
     """
+
+    transport: Transport | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,10 +3,14 @@
 use sojourn_net::Bytes;
 use sojourn_transport::SenderParams;
 
+use crate::transport::Transport;
+
 /// What is tested.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResponsivenessConfig {
-    /// Of every connection, at both ends.
+    /// Transport of the connections.
+    pub transport: Transport,
+    /// Parameters of both ends of each connection; over QUIC, those that QUIC has too.
     pub tcp: SenderParams,
     /// Load-generating connections, at most.
     pub connections: u32,
@@ -16,4 +20,11 @@ pub struct ResponsivenessConfig {
     pub tls: bool,
     /// Bytes of a request.
     pub request: Bytes,
+}
+
+impl ResponsivenessConfig {
+    /// Whether the handshake of TLS takes a round trip of its own: in QUIC's it is contained.
+    pub(super) fn has_tls_round_trip(&self) -> bool {
+        self.tls && self.transport == Transport::Tcp
+    }
 }

@@ -37,6 +37,10 @@ pub(super) struct Load {
     /// request for data without end.
     requests: VecDeque<(u64, Option<Instant>)>,
     responses: VecDeque<(u64, Instant)>,
+    /// Over QUIC, self probes in progress: stream, and when it was asked for. Ascending.
+    streams: VecDeque<(u16, Instant)>,
+    /// The stream of the last self probe; that of the data is 0.
+    last_stream: u16,
     /// The client was asked how much it has got.
     pub(super) polled: bool,
 }
@@ -58,12 +62,14 @@ impl Load {
             delivered: 0,
             requests: VecDeque::new(),
             responses: VecDeque::new(),
+            streams: VecDeque::new(),
+            last_stream: 0,
             polled: false,
         }
     }
 
     pub(super) fn on_connected(&mut self, config: &ResponsivenessConfig, out: &mut AppOutput) {
-        if config.tls {
+        if config.has_tls_round_trip() {
             self.stage = Stage::Greeting;
             self.asked = HELLO;
             greet(self.n, out);
@@ -86,6 +92,31 @@ impl Load {
         out.write(self.n, Side::Client, request);
         if self.requests.len() == 1 {
             out.push(Command::Expect(self.n, Side::Server, self.asked));
+        }
+    }
+
+    /// Sends a self probe over QUIC, on a stream of its own as HTTP/3 does; none if the streams are
+    /// used up.
+    pub(super) fn ask_on_stream(&mut self, now: Instant, request: u64, out: &mut AppOutput) {
+        if let Some(stream) = self.last_stream.checked_add(1) {
+            self.last_stream = stream;
+            self.streams.push_back((stream, now));
+            let command = Command::WriteStream(self.n, Side::Client, stream, request);
+            out.push(command);
+        }
+    }
+
+    /// The request of a self probe has reached the server on its stream.
+    pub(super) fn on_stream_request(&self, stream: u16, out: &mut AppOutput) {
+        let command = Command::WriteStream(self.n, Side::Server, stream, RESPONSE);
+        out.push(command);
+    }
+
+    /// Its response has reached the client.
+    pub(super) fn on_stream_response(&mut self, now: Instant, stream: u16, samples: &mut Samples) {
+        let found = self.streams.binary_search_by_key(&stream, |&(id, _)| id);
+        if let Some((_, since)) = found.ok().and_then(|at| self.streams.remove(at)) {
+            samples.add(now, Time::Own, now.since(since));
         }
     }
 

@@ -73,9 +73,9 @@ impl Samples {
 /// Trimmed means of the times of probes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoundTrips {
-    /// Handshakes of TCP.
+    /// Handshakes of TCP, or of QUIC.
     pub tcp: Duration,
-    /// Handshakes of TLS; `None`: connections are without.
+    /// Handshakes of TLS; `None`: connections have none, or it is part of that of QUIC.
     pub tls: Option<Duration>,
     /// Requests over connections of their own.
     pub http: Duration,

@@ -4,6 +4,7 @@ use sojourn_net::Bytes;
 use sojourn_transport::{SenderParams, quic};
 
 use crate::page::Page;
+use crate::transport::{Transport, quic_params};
 use crate::wait::Wait;
 
 /// Which HTTP.
@@ -56,16 +57,20 @@ pub struct WebConfig {
 }
 
 impl WebConfig {
+    /// Transport of the connections: HTTP/3 runs over QUIC, the others over TCP.
+    pub const fn transport(&self) -> Transport {
+        match self.http {
+            Http::One | Http::Two => Transport::Tcp,
+            Http::Three => Transport::Quic,
+        }
+    }
+
     /// What connections of HTTP/3 are opened with: of TCP's parameters, those that QUIC has too.
     pub(crate) fn quic(&self) -> Option<quic::Params> {
-        (self.http == Http::Three).then(|| quic::Params {
-            cc: self.tcp.cc,
-            slow_start: self.tcp.slow_start,
-            initial_window: self.tcp.initial_window,
+        (self.transport() == Transport::Quic).then(|| quic::Params {
             zero_rtt: self.zero_rtt,
             flow: self.flow,
-            ecn: self.tcp.ecn,
-            ..quic::Params::default()
+            ..quic_params(&self.tcp)
         })
     }
 }

@@ -7,6 +7,7 @@ use sojourn_apps::{AppConfig, DashConfig};
 use sojourn_net::{Bytes, Duration, Rate};
 
 use super::tcp::{read_params, write_params};
+use super::transport;
 use crate::encode::{insert, list, size, time};
 use crate::error::ScenarioError;
 use crate::place::{Fields, Place};
@@ -20,7 +21,14 @@ const LADDER: [u64; 5] = [300_000, 600_000, 1_200_000, 2_400_000, 4_800_000];
 pub(crate) struct Dash(Arc<DashConfig>);
 
 impl Dash {
-    pub(super) const KEYS: [&str; 5] = ["ladder", "segment", "buffer", "begin", "request"];
+    pub(super) const KEYS: [&str; 6] = [
+        "transport",
+        "ladder",
+        "segment",
+        "buffer",
+        "begin",
+        "request",
+    ];
 
     pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
         let segment = fields.or("segment", Duration::from_secs(4), Place::positive_time)?;
@@ -36,8 +44,10 @@ impl Dash {
         {
             return Err(place.fail("playing must begin with no more than the buffer holds"));
         }
+        let tcp = read_params(fields)?;
         Ok(Self(Arc::new(DashConfig {
-            tcp: read_params(fields)?,
+            transport: transport::read(fields, &tcp)?,
+            tcp,
             ladder: fields.or(
                 "ladder",
                 LADDER
@@ -55,6 +65,7 @@ impl Dash {
 
     pub(super) fn write(&self, fields: &mut Table) {
         let config = &self.0;
+        transport::write(config.transport, fields);
         write_params(config.tcp, fields);
         let ladder = list(&config.ladder, |rate| rate.to_string().into());
         insert(fields, "ladder", Some(ladder));

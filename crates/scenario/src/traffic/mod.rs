@@ -8,6 +8,7 @@ mod responsiveness;
 mod rounds;
 mod sessions;
 mod tcp;
+mod transport;
 mod udp;
 mod voip;
 mod way;

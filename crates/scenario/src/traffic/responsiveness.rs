@@ -7,6 +7,7 @@ use sojourn_apps::{AppConfig, ResponsivenessConfig};
 use sojourn_net::Bytes;
 
 use super::tcp::{read_params, write_params};
+use super::transport;
 use crate::encode::{insert, size};
 use crate::error::ScenarioError;
 use crate::place::{Fields, Place};
@@ -21,7 +22,7 @@ const MOST_CONNECTIONS: u32 = 1_000;
 pub(crate) struct Responsiveness(Arc<ResponsivenessConfig>);
 
 impl Responsiveness {
-    pub(super) const KEYS: [&str; 4] = ["connections", "load", "tls", "request"];
+    pub(super) const KEYS: [&str; 5] = ["transport", "connections", "load", "tls", "request"];
 
     pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
         let load = fields.or("load", true, Place::flag)?;
@@ -32,8 +33,10 @@ impl Responsiveness {
                 place.fail("has no place beside load = false: one idle connection is probed")
             );
         }
+        let tcp = read_params(fields)?;
         Ok(Self(Arc::new(ResponsivenessConfig {
-            tcp: read_params(fields)?,
+            transport: transport::read(fields, &tcp)?,
+            tcp,
             connections: fields.or("connections", USUAL_CONNECTIONS, |p| {
                 p.count(1, MOST_CONNECTIONS)
             })?,
@@ -45,6 +48,7 @@ impl Responsiveness {
 
     pub(super) fn write(&self, fields: &mut Table) {
         let config = &self.0;
+        transport::write(config.transport, fields);
         write_params(config.tcp, fields);
         let connections = config.load.then(|| config.connections.into());
         insert(fields, "connections", connections);

@@ -8,6 +8,7 @@ use sojourn_apps::{AppConfig, RequestsConfig, Wait};
 use sojourn_net::{Bytes, Duration};
 
 use super::tcp::{read_params, write_params};
+use super::transport;
 use crate::amount as amounts;
 use crate::encode::{amount, insert, size, time};
 use crate::error::ScenarioError;
@@ -24,7 +25,7 @@ pub(crate) struct Rounds(Arc<RequestsConfig>);
 
 impl Rounds {
     /// Keys of `request`; those of `incast` are these and [`Rounds::SERVERS`].
-    pub(super) const KEYS: [&str; 5] = ["bytes", "request", "work", "think", "rounds"];
+    pub(super) const KEYS: [&str; 6] = ["transport", "bytes", "request", "work", "think", "rounds"];
     pub(super) const SERVERS: &str = "servers";
 
     /// The client of one server.
@@ -39,8 +40,10 @@ impl Rounds {
     }
 
     fn of(fields: &Fields<'_>, servers: u32) -> Result<Self, ScenarioError> {
+        let tcp = read_params(fields)?;
         Ok(Self(Arc::new(RequestsConfig {
-            tcp: read_params(fields)?,
+            transport: transport::read(fields, &tcp)?,
+            tcp,
             servers,
             request: fields.or("request", Bytes(400), |p| p.size(1, 1 << 20))?,
             response: amounts::read(&fields.need("bytes", "\"32kb\"")?)?,
@@ -56,6 +59,7 @@ impl Rounds {
 
     pub(super) fn write(&self, fields: &mut Table) {
         let config = &self.0;
+        transport::write(config.transport, fields);
         write_params(config.tcp, fields);
         let servers = self.is_incast().then(|| config.servers.into());
         insert(fields, Self::SERVERS, servers);

@@ -7,6 +7,7 @@ use sojourn_apps::{AppConfig, SessionsConfig, Wait};
 use sojourn_net::{Bytes, Duration};
 
 use super::tcp::{read_params, write_params};
+use super::transport;
 use crate::amount as amounts;
 use crate::encode::{amount, insert, size};
 use crate::error::ScenarioError;
@@ -22,7 +23,7 @@ const MOST_CONNECTIONS: u64 = 10_000_000;
 pub(crate) struct Sessions(Arc<SessionsConfig>);
 
 impl Sessions {
-    pub(super) const KEYS: [&str; 3] = ["every", "bytes", "request"];
+    pub(super) const KEYS: [&str; 4] = ["transport", "every", "bytes", "request"];
 
     /// Every connection is kept, so their number is bounded.
     pub(super) fn read(
@@ -48,8 +49,10 @@ impl Sessions {
             )));
         }
         let example = "{ distribution = \"pareto\", least = \"4kb\", shape = 1.2 }";
+        let tcp = read_params(fields)?;
         Ok(Self(Arc::new(SessionsConfig {
-            tcp: read_params(fields)?,
+            transport: transport::read(fields, &tcp)?,
+            tcp,
             every,
             request: fields.or("request", Bytes(400), |p| p.size(1, 1 << 20))?,
             response: amounts::read(&fields.need("bytes", example)?)?,
@@ -58,6 +61,7 @@ impl Sessions {
 
     pub(super) fn write(&self, fields: &mut Table) {
         let config = &self.0;
+        transport::write(config.transport, fields);
         write_params(config.tcp, fields);
         insert(fields, "every", Some(wait::write(config.every)));
         insert(fields, "bytes", Some(amount(config.response)));

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use crate::plan::Traffic;
-use sojourn_apps::{AppConfig, Http, Wait, WebConfig};
+use sojourn_apps::{AppConfig, Http, Transport, Wait, WebConfig};
 use sojourn_net::{Bytes, Duration};
 
 use super::quic::{flow_control, write_flow_control};
 use super::tcp::{read_params, write_params};
+use super::transport::{self, OF_TCP};
 use crate::decode::choice;
 use crate::encode::{insert, size};
 use crate::error::ScenarioError;
@@ -15,9 +16,6 @@ use crate::page::{Pages, named};
 use crate::place::{Fields, Place};
 use crate::value::Table;
 use crate::wait;
-
-/// Keys that HTTP/3, which runs over QUIC, has no use for.
-const OF_TCP: [&str; 3] = ["on_ce", "after_idle", "pacing"];
 
 /// Keys that HTTP over TCP has no use for.
 const OF_QUIC: [&str; 3] = ["zero_rtt", "max_data", "max_stream_data"];
@@ -49,7 +47,8 @@ pub(crate) struct Web {
 }
 
 impl Web {
-    pub(super) const KEYS: [&str; 9] = [
+    pub(super) const KEYS: [&str; 10] = [
+        transport::KEY,
         "page",
         "http",
         "tls",
@@ -64,9 +63,14 @@ impl Web {
     pub(super) fn read(fields: &Fields<'_>, pages: &Pages) -> Result<Self, ScenarioError> {
         let (name, page) = named(&fields.need("page", "\"large\"")?, pages)?;
         let versions = Http::ALL.map(Http::name);
+        let over = transport::chosen(fields)?;
+        let usual = match over {
+            Some(Transport::Quic) => Http::Three,
+            Some(Transport::Tcp) | None => Http::Two,
+        };
         let config = WebConfig {
             tcp: read_params(fields)?,
-            http: fields.or("http", Http::Two, |p| {
+            http: fields.or("http", usual, |p| {
                 choice(p, "a version of HTTP", &versions).map(|n| Http::ALL[n])
             })?,
             tls: fields.or("tls", true, Place::flag)?,
@@ -77,6 +81,14 @@ impl Web {
             think: fields.or("think", Wait::Fixed(Duration::from_secs(1)), wait::read)?,
             visits: fields.option("visits", |p| p.count(1, u32::MAX))?,
         };
+        if let Some(place) = fields.get(transport::KEY)
+            && over.is_some_and(|over| over != config.transport())
+        {
+            let (http, needed) = (config.http.name(), config.transport().name());
+            return Err(place.fail(format!(
+                "http = \"{http}\" runs over {needed}; expected transport = \"{needed}\""
+            )));
+        }
         if config.http == Http::Three {
             check_quic(fields, &config)?;
         } else if let Some(place) = OF_QUIC.iter().find_map(|key| fields.get(key)) {

@@ -1,0 +1,54 @@
+//! The transport of applications: `transport = "tcp"` or `"quic"`.
+
+use sojourn_apps::Transport;
+use sojourn_transport::SenderParams;
+
+use crate::decode::choice;
+use crate::encode::insert;
+use crate::error::ScenarioError;
+use crate::place::Fields;
+use crate::value::Table;
+
+/// The key that chooses it.
+pub(super) const KEY: &str = "transport";
+
+/// Keys that QUIC connections do not have.
+pub(super) const OF_TCP: [&str; 3] = ["on_ce", "after_idle", "pacing"];
+
+/// Reads the transport of connections with these parameters. Settings that QUIC does not have are
+/// refused beside it.
+pub(super) fn read(fields: &Fields<'_>, tcp: &SenderParams) -> Result<Transport, ScenarioError> {
+    let transport = chosen(fields)?.unwrap_or_default();
+    if transport == Transport::Quic {
+        if let Some(place) = OF_TCP.iter().find_map(|key| fields.get(key)) {
+            return Err(place.fail("is for TCP only; remove it, or set transport = \"tcp\""));
+        }
+        if let Some(place) = fields.get("ecn")
+            && tcp.accurate_ecn
+        {
+            return Err(
+                place.fail("\"accurate\" is for TCP only; over QUIC, expected true or false")
+            );
+        }
+        if let Some(place) = fields.get("tls")
+            && place.flag() == Ok(false)
+        {
+            return Err(place.fail("must be true over QUIC, whose handshake contains that of TLS"));
+        }
+    }
+    Ok(transport)
+}
+
+/// The transport that is given, if one is.
+pub(super) fn chosen(fields: &Fields<'_>) -> Result<Option<Transport>, ScenarioError> {
+    let names = Transport::ALL.map(Transport::name);
+    fields.option(KEY, |place| {
+        choice(place, "a transport", &names).map(|n| Transport::ALL[n])
+    })
+}
+
+/// Writes it, unless it is the default.
+pub(super) fn write(transport: Transport, fields: &mut Table) {
+    let own = transport != Transport::default();
+    insert(fields, KEY, own.then(|| transport.name().into()));
+}
