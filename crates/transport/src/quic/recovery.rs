@@ -145,7 +145,7 @@ impl Endpoint {
         let newly_lost = self.counters.lost - before.lost;
         let progress = Progress {
             newly_delivered: std::mem::take(&mut rates.newly),
-            sample: rates.finish(self.rtt.min(), self.counters.lost),
+            sample: rates.finish(self.rtt.min().unwrap_or_default(), self.counters.lost),
             delivered: rates.delivered,
             lost: self.counters.lost,
             delivered_at: rates.delivered_at,

@@ -22,11 +22,16 @@ pub(super) const GRANULARITY: Duration = Duration::from_millis(1);
 /// The estimator of one path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RttEstimator {
-    /// The last sample; `None` before the first.
-    latest: Option<Duration>,
-    min: Duration,
+    samples: Option<Samples>,
     smoothed: Duration,
     var: Duration,
+}
+
+/// The samples taken.
+#[derive(Clone, Copy, Debug)]
+struct Samples {
+    latest: Duration,
+    min: Duration,
 }
 
 const fn part(d: Duration, numerator: u64, denominator: u64) -> Duration {
@@ -36,8 +41,7 @@ const fn part(d: Duration, numerator: u64, denominator: u64) -> Duration {
 impl RttEstimator {
     pub(super) const fn new() -> Self {
         Self {
-            latest: None,
-            min: Duration::ZERO,
+            samples: None,
             smoothed: INITIAL,
             var: part(INITIAL, 1, 2),
         }
@@ -45,13 +49,12 @@ impl RttEstimator {
 
     /// Takes a sample; `delay` is the ACK delay that the peer reports, already limited.
     pub(super) fn sample(&mut self, latest: Duration, delay: Duration) {
-        if self.latest.is_none() {
-            self.min = latest;
+        let min = self.min().map_or(latest, |min| min.min(latest));
+        if self.samples.is_none() {
             self.smoothed = latest;
             self.var = part(latest, 1, 2);
         } else {
-            self.min = self.min.min(latest);
-            let adjusted = if latest >= self.min + delay {
+            let adjusted = if latest >= min + delay {
                 latest - delay
             } else {
                 latest
@@ -61,20 +64,20 @@ impl RttEstimator {
             self.var = part(self.var, 3, 4) + part(off, 1, 4);
             self.smoothed = part(self.smoothed, 7, 8) + part(adjusted, 1, 8);
         }
-        self.latest = Some(latest);
+        self.samples = Some(Samples { latest, min });
     }
 
     pub(super) const fn has_sample(&self) -> bool {
-        self.latest.is_some()
+        self.samples.is_some()
     }
 
     pub(super) const fn smoothed(&self) -> Duration {
         self.smoothed
     }
 
-    /// The smallest RTT; zero before the first sample.
-    pub(super) const fn min(&self) -> Duration {
-        self.min
+    /// The smallest RTT; `None` before the first sample.
+    pub(super) fn min(&self) -> Option<Duration> {
+        self.samples.map(|samples| samples.min)
     }
 
     /// The smoothed RTT and four times its variation, without the peer's delay (RFC 9002 §6.2.1).
@@ -84,7 +87,8 @@ impl RttEstimator {
 
     /// How long after a later packet's acknowledgement an earlier one is declared lost (RFC 9002 §6.1.2).
     pub(super) fn loss_delay(&self) -> Duration {
-        let rtt = self.latest.unwrap_or(INITIAL).max(self.smoothed);
+        let latest = self.samples.map_or(INITIAL, |samples| samples.latest);
+        let rtt = latest.max(self.smoothed);
         part(rtt, 9, 8).max(GRANULARITY)
     }
 }

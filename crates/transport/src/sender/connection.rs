@@ -36,31 +36,37 @@ pub enum State {
 
 /// The sending end of a TCP connection.
 ///
-/// What every acknowledgement reads or writes comes first, what only losses, marks and pauses need
-/// after it.
+/// The parts lie in memory in this order: what every acknowledgement reads or writes comes first and
+/// together, what only losses, marks and the handshake need last.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Sender {
     pub(super) board: Scoreboard,
     pub(super) timestamps: Timestamps,
     pub(super) window: Window,
     pub(super) recovery: Recovery,
+    pub(super) ecn: Ecn,
     pub(super) buffer: SendBuffer,
-    pub(super) rtt: RttEstimator,
     pub(super) timer: RetransmitTimer,
+    pub(super) rtt: RttEstimator,
     pub(super) rack: Rack,
-    pub(super) usage: CwndUsage,
     pub(super) pacing: Pacing,
+    pub(super) usage: CwndUsage,
     pub(super) cc: Controller,
     /// HyStart++, until slow start first ends.
     pub(super) hystart: Option<Box<HyStartPlusPlus>>,
-    pub(super) ecn: Ecn,
-    pub(super) probe: Option<TailLossProbe>,
-    pub(super) state: State,
     pub(super) counters: Counters,
-    pub(super) undo: Undo,
     /// When the connection was opened.
     pub(super) opened: Instant,
+    pub(super) probe: Option<TailLossProbe>,
+    pub(super) undo: Undo,
+    pub(super) state: State,
 }
+
+const _: () = assert!(
+    size_of::<Sender>() <= 520,
+    "connections are many: padding between the parts costs memory"
+);
 
 /// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
