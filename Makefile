@@ -19,7 +19,7 @@ DIR ?= results/residential/rrul_10_1
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(EXTENSION) ## Make .venv with everything in it and build the extension.
+setup: $(EXTENSION) ## Create .venv with all development tools and build the extension.
 
 $(PACKAGES): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Sojourn needs Python 3.11 or later") if sys.version_info < (3, 11) else None'
@@ -32,13 +32,13 @@ $(EXTENSION): $(PACKAGES) $(SOURCES)
 	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --extras dev,docs --quiet > /dev/null
 	@touch $@
 
-demo: setup ## Measure a published study again: under a minute on two cores.
+demo: setup ## Reproduce a published study: under a minute on two cores.
 	$(BIN)/sojourn reproduce residential
 
-cocoa: setup ## Measure the Cocoa paper again: 40 s of processor time.
+cocoa: setup ## Reproduce the Cocoa paper: 40 s of processor time.
 	$(BIN)/sojourn reproduce cocoa
 
-test: check ## All tests, after all checks; makes what it needs.
+test: check ## Run all checks, all tests and the build of the documentation.
 	cargo test --workspace --quiet
 	cargo run --release --quiet -p sojourn-parity -- --misses --require 0.95
 	$(BIN)/python -m pytest --quiet -rs
@@ -46,7 +46,7 @@ test: check ## All tests, after all checks; makes what it needs.
 	@echo
 	@echo "make test: every check and every test passed"
 
-test-full: test golden ## All tests, and the whole golden corpus.
+test-full: test golden ## The same, and the whole golden corpus.
 
 golden: setup ## Compare the records of the golden corpus with the recorded ones.
 	$(BIN)/python tests/golden/golden.py
@@ -57,7 +57,7 @@ golden-quick: setup ## The same with a part of the corpus: 8 s of processor time
 golden-update: setup ## Record the golden corpus again, after a deliberate change of results.
 	$(BIN)/python tests/golden/golden.py --update
 
-check: setup ## Formatting, lints and types of Rust and Python, and the language of documents.
+check: setup ## Check generated files, formatting, lints, types, spelling and phrases.
 	$(PYTHON) tools/generate.py --check
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
@@ -70,44 +70,44 @@ check: setup ## Formatting, lints and types of Rust and Python, and the language
 	$(BIN)/codespell $(SPELLED)
 	$(BIN)/python tools/banned_phrases.py $(PLAIN_ENGLISH)
 
-generate: ## Write the files that derive from the catalogues of the Rust crates.
+generate: ## Write the generated files (docs, Python classes, seeds) again.
 	$(PYTHON) tools/generate.py
 
 fmt: setup ## Format Rust and Python.
 	cargo fmt --all
 	$(BIN)/ruff format $(PYTHON_CODE)
 
-bench: ## Cost of the simulator on the scenarios of docs/performance.md.
+bench: ## Measure the cost of the simulator (docs/validation/performance.md).
 	cargo run --release -p sojourn-bench
 
-bench-peers: ## The same scenarios in ns-3 and ns-2, side by side.
+bench-peers: ## Measure ns-3 and ns-2 on the same scenarios.
 	benches/peers/run.sh
 
-parity: ## Agreement with the Linux kernel and, for QUIC, with quinn-proto, scenario by scenario.
+parity: ## Compare with the Linux kernel and, for QUIC, with quinn-proto.
 	cargo run --release -p sojourn-parity
 	cargo run --quiet -p sojourn-quic-parity
 
-formulae: ## Congestion controls against the formulae they are known by.
+formulae: ## Compare congestion controls with their formulae.
 	cargo test --release --quiet -p sojourn-transport --test formulae -- --nocapture --test-threads 1
 
-vectors: ## Record the kernel's queues anew: make vectors UML=path/to/linux
+vectors: ## Record the test vectors of the kernel again: make vectors UML=path/to/linux
 	@test -n "$(UML)" || { echo 'make vectors UML=path: a User-Mode Linux, see tests/vectors/README.md'; exit 2; }
 	$(PYTHON) tests/vectors/tools/record.py --kernel $(UML)
 
-fuzz: ## Feed the queues any bytes, a minute for each target; needs nightly and cargo-fuzz.
+fuzz: ## Fuzz the queues, one minute per target; needs nightly Rust and cargo-fuzz.
 	@cargo +nightly fuzz --version > /dev/null 2>&1 || { echo 'make fuzz: rustup toolchain install nightly && cargo install cargo-fuzz'; exit 2; }
 	mkdir -p crates/qdisc/fuzz/corpus/qdisc
 	cd crates/qdisc && cargo +nightly fuzz run qdisc fuzz/corpus/qdisc fuzz/seeds -- -max_total_time=60
 	cd crates/qdisc && cargo +nightly fuzz run spec -- -max_total_time=60
 
-mutants: ## Break the queues on purpose and see what the tests miss: make mutants FILE=codel.rs; needs cargo-mutants.
+mutants: ## Mutation tests of the queues: make mutants FILE=codel.rs; needs cargo-mutants.
 	@cargo mutants --version > /dev/null 2>&1 || { echo 'make mutants: cargo install cargo-mutants'; exit 2; }
 	cargo mutants --package sojourn-qdisc $(if $(FILE),--file 'crates/qdisc/src/$(FILE)')
 
-report: setup ## HTML report on a saved result: make report DIR=results/…
+report: setup ## Write an HTML report on a saved result: make report DIR=results/…
 	$(BIN)/sojourn report $(DIR)
 
-figures: setup ## Draw the figures of the documentation again.
+figures: setup ## Draw the figures of the documentation.
 	$(BIN)/sojourn reproduce residential --out results/residential
 	mkdir -p docs/figures
 	cp results/residential/rrul_10_1/ellipse.png docs/figures/residential_10_1.png
@@ -124,7 +124,7 @@ docs: setup ## Build the documentation site in target/site.
 user-strings: ## List every text that a user may read, for a review of the language.
 	@$(PYTHON) tools/user_strings.py
 
-clean: ## Remove everything that was built; results stay.
+clean: ## Remove all build products; results are kept.
 	cargo clean
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache docs/reference/generated
 	find python -name '_core*.so' -delete
