@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from generators import queues
+from generators import architecture, queues
 from generators.files import File
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -21,6 +21,7 @@ GENERATORS: list[Callable[[Path], Iterator[File]]] = [
     queues.python_classes,
     queues.documentation,
     queues.fuzz_seeds,
+    architecture.module_map,
 ]
 
 

@@ -1,6 +1,6 @@
 //! What the simulator and its queues cost, beside the peers.
 //!
-//! `sojourn-bench` runs this; `docs/performance.md` says what the numbers mean.
+//! `sojourn-bench` runs this; `docs/validation/performance.md` says what the numbers mean.
 
 pub mod dumbbell;
 pub mod idle;

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 import subprocess
 import textwrap
 from collections.abc import Iterator
@@ -165,7 +166,9 @@ def docstring(queue: Queue) -> list[str]:
     for each in queue["parameters"]:
         lines.append(f"    {each['key']}")
         lines += wrap(f"{each['meaning']}. {allowed(each)}", 8)
-        lines += wrap(f"Source: {each['provenance']}.", 8)
+        # A name that ends in an underscore, as in ns-2, would be a reference in reStructuredText.
+        provenance = re.sub(r"\b(\w+_)(?!\w)", r"``\1``", each["provenance"])
+        lines += wrap(f"Source: {provenance}.", 8)
     return [*lines, '    """']
 
 

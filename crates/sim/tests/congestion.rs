@@ -45,7 +45,7 @@ fn float(n: u64) -> f64 {
     f64::from(u32::try_from(n).unwrap())
 }
 
-/// Holds a number to the one in `docs/tcp.md`.
+/// Holds a number to the one in `docs/validation/tcp.md`.
 #[track_caller]
 fn as_documented(measured: f64, documented: f64) {
     let error = (measured / documented - 1.0).abs();

@@ -1,6 +1,6 @@
 //! Connections against the response functions of their congestion controls.
 //!
-//! `make formulae` prints the numbers of `docs/tcp.md`.
+//! `make formulae` prints the numbers of `docs/validation/tcp.md`.
 
 mod models;
 mod path;

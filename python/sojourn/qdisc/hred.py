@@ -45,7 +45,7 @@ class Hred(Queue):
         Source: reconstruction.
     ecn
         Mark ECN-capable packets instead of dropping them, except forced drops. Default: off.
-        Source: ns-2 tcl/lib/ns-default.tcl: setbit_.
+        Source: ns-2 tcl/lib/ns-default.tcl: ``setbit_``.
     """
 
     kind: ClassVar[str] = "hred"

@@ -20,51 +20,51 @@ class Ns2Red(Queue):
     limit
         Packets that the buffer holds; with bytes, that many average packets. 1 to 100000000.
         Default: 50.
-        Source: ns-2 tcl/lib/ns-default.tcl: Queue limit_.
+        Source: ns-2 tcl/lib/ns-default.tcl: Queue ``limit_``.
     min
         Average queue in packets above which packets are signalled at random. More than 0, at most
         100000000. Default: 5, or half of targetdelay if that is more.
-        Source: ns-2 queue/red.cc: thresh_.
+        Source: ns-2 queue/red.cc: ``thresh_``.
     max
         Average queue in packets at which the probability reaches its maximum. More than 0, at most
         100000000. Default: 3 min.
-        Source: ns-2 queue/red.cc: maxthresh_.
+        Source: ns-2 queue/red.cc: ``maxthresh_``.
     q_weight
         Weight of a sample in the average. More than 0, at most 1. Default: from ten round trips of
         100 ms.
-        Source: ns-2 queue/red.cc: q_weight_.
+        Source: ns-2 queue/red.cc: ``q_weight_``.
     probability
         Probability of a signal at max. More than 0, at most 1. Default: 0.1.
-        Source: ns-2 tcl/lib/ns-default.tcl: 1 / linterm_.
+        Source: ns-2 tcl/lib/ns-default.tcl: 1 / ``linterm_``.
     mean_pktsize
         Average packet size. Bytes, or a size with its unit, 1b to 65536b. Default: 500b.
-        Source: ns-2 tcl/lib/ns-default.tcl: mean_pktsize_.
+        Source: ns-2 tcl/lib/ns-default.tcl: ``mean_pktsize_``.
     bandwidth
         Link rate. A rate with its unit, such as ``"10mbit"``. Default: the link's rate, else
         10mbit.
-        Source: ns-2 queue/red.cc: the bandwidth of link_.
+        Source: ns-2 queue/red.cc: the bandwidth of ``link_``.
     targetdelay
         Delay from which unset min and max are derived. A time with its unit, such as ``"5ms"``, 1ns
         to 1000000s. Default: 5ms.
-        Source: ns-2 tcl/lib/ns-default.tcl: targetdelay_.
+        Source: ns-2 tcl/lib/ns-default.tcl: ``targetdelay_``.
     bytes
         Measure the queue in bytes and drop large packets more often. Default: on.
-        Source: ns-2 tcl/lib/ns-default.tcl: bytes_, queue_in_bytes_.
+        Source: ns-2 tcl/lib/ns-default.tcl: ``bytes_``, ``queue_in_bytes_``.
     wait
         After a signal, wait until the next one is due on average. Default: on.
-        Source: ns-2 tcl/lib/ns-default.tcl: wait_.
+        Source: ns-2 tcl/lib/ns-default.tcl: ``wait_``.
     gentle
         Raise the probability linearly to 1 between max and 2 max. Default: on.
-        Source: Floyd 2000; ns-2 tcl/lib/ns-default.tcl: gentle_.
+        Source: Floyd 2000; ns-2 tcl/lib/ns-default.tcl: ``gentle_``.
     nonlinear
         Raise the probability with the square of the average. Default: off.
         Source: Zhou, Yeung and Li 2006; ns-3 red-queue-disc.cc: NLRED.
     adaptive
         Adapt probability to the load. Default: off.
-        Source: Floyd, Gummadi and Shenker 2001; ns-2 queue/red.cc: adaptive_.
+        Source: Floyd, Gummadi and Shenker 2001; ns-2 queue/red.cc: ``adaptive_``.
     ecn
         Mark ECN-capable packets instead of dropping them, except forced drops. Default: off.
-        Source: ns-2 tcl/lib/ns-default.tcl: setbit_.
+        Source: ns-2 tcl/lib/ns-default.tcl: ``setbit_``.
     """
 
     kind: ClassVar[str] = "red_ns2"
@@ -96,51 +96,51 @@ class Nlred(Ns2Red):
     limit
         Packets that the buffer holds; with bytes, that many average packets. 1 to 100000000.
         Default: 50.
-        Source: ns-2 tcl/lib/ns-default.tcl: Queue limit_.
+        Source: ns-2 tcl/lib/ns-default.tcl: Queue ``limit_``.
     min
         Average queue in packets above which packets are signalled at random. More than 0, at most
         100000000. Default: 5, or half of targetdelay if that is more.
-        Source: ns-2 queue/red.cc: thresh_.
+        Source: ns-2 queue/red.cc: ``thresh_``.
     max
         Average queue in packets at which the probability reaches its maximum. More than 0, at most
         100000000. Default: 3 min.
-        Source: ns-2 queue/red.cc: maxthresh_.
+        Source: ns-2 queue/red.cc: ``maxthresh_``.
     q_weight
         Weight of a sample in the average. More than 0, at most 1. Default: from ten round trips of
         100 ms.
-        Source: ns-2 queue/red.cc: q_weight_.
+        Source: ns-2 queue/red.cc: ``q_weight_``.
     probability
         Probability of a signal at max. More than 0, at most 1. Default: 0.1.
-        Source: ns-2 tcl/lib/ns-default.tcl: 1 / linterm_.
+        Source: ns-2 tcl/lib/ns-default.tcl: 1 / ``linterm_``.
     mean_pktsize
         Average packet size. Bytes, or a size with its unit, 1b to 65536b. Default: 500b.
-        Source: ns-2 tcl/lib/ns-default.tcl: mean_pktsize_.
+        Source: ns-2 tcl/lib/ns-default.tcl: ``mean_pktsize_``.
     bandwidth
         Link rate. A rate with its unit, such as ``"10mbit"``. Default: the link's rate, else
         10mbit.
-        Source: ns-2 queue/red.cc: the bandwidth of link_.
+        Source: ns-2 queue/red.cc: the bandwidth of ``link_``.
     targetdelay
         Delay from which unset min and max are derived. A time with its unit, such as ``"5ms"``, 1ns
         to 1000000s. Default: 5ms.
-        Source: ns-2 tcl/lib/ns-default.tcl: targetdelay_.
+        Source: ns-2 tcl/lib/ns-default.tcl: ``targetdelay_``.
     bytes
         Measure the queue in bytes and drop large packets more often. Default: on.
-        Source: ns-2 tcl/lib/ns-default.tcl: bytes_, queue_in_bytes_.
+        Source: ns-2 tcl/lib/ns-default.tcl: ``bytes_``, ``queue_in_bytes_``.
     wait
         After a signal, wait until the next one is due on average. Default: on.
-        Source: ns-2 tcl/lib/ns-default.tcl: wait_.
+        Source: ns-2 tcl/lib/ns-default.tcl: ``wait_``.
     gentle
         Raise the probability linearly to 1 between max and 2 max. Default: on.
-        Source: Floyd 2000; ns-2 tcl/lib/ns-default.tcl: gentle_.
+        Source: Floyd 2000; ns-2 tcl/lib/ns-default.tcl: ``gentle_``.
     nonlinear
         Raise the probability with the square of the average. Default: on.
         Source: Zhou, Yeung and Li 2006; ns-3 red-queue-disc.cc: NLRED.
     adaptive
         Adapt probability to the load. Default: off.
-        Source: Floyd, Gummadi and Shenker 2001; ns-2 queue/red.cc: adaptive_.
+        Source: Floyd, Gummadi and Shenker 2001; ns-2 queue/red.cc: ``adaptive_``.
     ecn
         Mark ECN-capable packets instead of dropping them, except forced drops. Default: off.
-        Source: ns-2 tcl/lib/ns-default.tcl: setbit_.
+        Source: ns-2 tcl/lib/ns-default.tcl: ``setbit_``.
     """
 
     kind: ClassVar[str] = "nlred"

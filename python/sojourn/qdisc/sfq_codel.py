@@ -19,22 +19,22 @@ class SfqCodel(Queue):
     ----------
     limit
         Packets that all bins hold together. 1 to 100000000. Default: 1000.
-        Source: ns-2 sfqcodel.cc: limit_, set per scenario; the default is that of CoDel.
+        Source: ns-2 sfqcodel.cc: ``limit_``, set per scenario; the default is that of CoDel.
     flows
         Number of bins that flows are hashed to. 1 to 65536. Default: 1024.
-        Source: ns-2 sfqcodel.cc: maxbins_.
+        Source: ns-2 sfqcodel.cc: ``maxbins_``.
     target
         Acceptable standing delay of each bin. A time with its unit, such as ``"5ms"``, 1ns to
         1000000s. Default: 5ms.
-        Source: ns-2 sfqcodel.cc: target_.
+        Source: ns-2 sfqcodel.cc: ``target_``.
     interval
         A little more than the longest common round-trip time. A time with its unit, such as
         ``"5ms"``, 1ns to 1000000s. Default: 100ms.
-        Source: ns-2 sfqcodel.cc: interval_.
+        Source: ns-2 sfqcodel.cc: ``interval_``.
     quantum
         Bytes that a bin sends per turn. Bytes, or a size with its unit, 1b to 1048576b. Default:
         one packet.
-        Source: ns-2 sfqcodel.cc: quantum_.
+        Source: ns-2 sfqcodel.cc: ``quantum_``.
     ecn
         Mark ECN-capable packets instead of dropping them. Default: off.
         Source: addition.

@@ -1,7 +1,7 @@
 //! Does the simulator predict the Linux kernel?
 //!
 //! Runs Sojourn on the scenarios the kernel was measured in (`data/`) and compares goodput, delays,
-//! drops and completion times, cell by cell. `docs/parity.md` says what counts as agreement.
+//! drops and completion times, cell by cell. `docs/validation/parity.md` says what counts as agreement.
 
 #![expect(
     clippy::cast_precision_loss,

@@ -4,7 +4,7 @@
 //!
 //! Cardwell et al., "BBR: Congestion-Based Congestion Control", ACM Queue 14(5), 2016, and
 //! draft-cardwell-iccrg-bbr-congestion-control-00, as Linux 6.1 has it (its behaviour specified from
-//! measurements and facts, see `docs/tcp.md`).
+//! measurements and facts, see `docs/explanation/tcp.md`).
 //!
 //! # Law
 //!

@@ -3,7 +3,7 @@
 //! # Source
 //!
 //! RFC 8312 and RFC 9438, in the arithmetic of Linux 6.1 (its behaviour specified from
-//! measurements and facts, see `docs/tcp.md`); HyStart: Ha and Rhee, `PFLDnet` 2008, as Linux.
+//! measurements and facts, see `docs/explanation/tcp.md`); HyStart: Ha and Rhee, `PFLDnet` 2008, as Linux.
 //!
 //! # Law
 //!

@@ -5,7 +5,7 @@
 //! RFC 9000 (transport), RFC 9002 (loss detection and congestion control), from RFC 9001 the
 //! visible part of TLS: which flight goes in which packets, and when keys become available and are
 //! discarded; acknowledgement frequency after draft-ietf-quic-ack-frequency. Cross-checked with the crate quinn-proto,
-//! see `docs/quic.md`.
+//! see `docs/explanation/quic.md`.
 //!
 //! # Layout
 //!

@@ -2,7 +2,7 @@
 //!
 //! # Source
 //!
-//! Linux 6.1, from measurements and facts (`docs/tcp.md`): RFC 9293 §3.8.6.3 and RFC 5681 §4.2
+//! Linux 6.1, from measurements and facts (`docs/explanation/tcp.md`): RFC 9293 §3.8.6.3 and RFC 5681 §4.2
 //! (delayed ACKs), RFC 2018 and 2883 (SACK, DSACK), RFC 7323 §4.3 (timestamp echo), RFC 3168
 //! §6.1.3 (ECN echo); quick ACKs, ACK compression and window growth as in Linux.
 //!

@@ -2,7 +2,7 @@
 //!
 //! # Source
 //!
-//! Linux 6.1, from measurements and facts (`docs/tcp.md`): RFC 9293 handshake, RFC 6675-style
+//! Linux 6.1, from measurements and facts (`docs/explanation/tcp.md`): RFC 9293 handshake, RFC 6675-style
 //! scoreboard, RFC 8985 (RACK-TLP), RFC 6937 (PRR), RFC 5682 (F-RTO), RFC 3522 and 3708 (Eifel,
 //! DSACK) undo, RFC 3168 and 8511 (ECN), RFC 2861 (idle restart).
 //!
