@@ -14,6 +14,7 @@ mod tables;
 pub use manifest::{Build, Manifest, Provenance, RunFact};
 pub use outcome::Outcome;
 pub use run::{RunOptions, run};
+pub use sojourn_records::{ColumnInfo, ColumnKind};
 pub use sojourn_scenario::{ConfigError, Part, Scenario, ScenarioError, check_part, scenario_keys};
 pub use stats::{Bootstrap, Interval, StatsError};
 pub use store::ResultError;

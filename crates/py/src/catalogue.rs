@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use pyo3::prelude::*;
-use sojourn_lab::Build;
+use serde_json::{Value, json};
+use sojourn_lab::{Build, ColumnInfo, TableKind};
 use sojourn_net::{Bytes, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
 
@@ -47,6 +48,28 @@ pub(crate) fn parse_rate_bits_per_s(text: &str) -> Result<u64, Failure> {
 #[pyfunction]
 pub(crate) fn parse_size_bytes(text: &str) -> Result<u64, Failure> {
     Ok(text.parse::<Bytes>()?.0)
+}
+
+/// Return the tables of a result and their columns as JSON.
+///
+/// [{name, description, columns: [{name, type, nullable, unit, description}]}]
+#[pyfunction]
+pub(crate) fn column_catalogue() -> String {
+    let tables = TableKind::ALL.map(|table| {
+        let columns: Vec<_> = table.columns().iter().map(column).collect();
+        json!({ "name": table.name(), "description": table.description(), "columns": columns })
+    });
+    Value::Array(tables.into()).to_string()
+}
+
+fn column(info: &ColumnInfo) -> Value {
+    json!({
+        "name": info.name,
+        "type": info.kind.name(),
+        "nullable": info.nullable,
+        "unit": info.unit,
+        "description": info.description,
+    })
 }
 
 /// Return the keys of each table of a scenario.

@@ -17,8 +17,8 @@ mod _core {
     use super::backends::backend_names;
     #[pymodule_export]
     use super::catalogue::{
-        change_qdisc, commit, parse_qdisc, parse_rate_bits_per_s, parse_size_bytes, parse_time_s,
-        qdisc_catalogue, scenario_keys, version,
+        change_qdisc, column_catalogue, commit, parse_qdisc, parse_rate_bits_per_s,
+        parse_size_bytes, parse_time_s, qdisc_catalogue, scenario_keys, version,
     };
     #[pymodule_export]
     use super::errors::{ResultError, ScenarioError, SojournError};

@@ -1,5 +1,6 @@
 //! Records: what a run yields, whatever ran it.
 
+mod column;
 mod counters;
 mod histogram;
 mod sink;
@@ -10,6 +11,7 @@ use sojourn_apps::{
 use sojourn_net::{Duration, Instant};
 use sojourn_qdisc::{DropReason, MarkReason, Statistic};
 
+pub use column::{Column, ColumnInfo, ColumnKind, Get};
 pub use counters::{FlowCounters, LinkCounters};
 pub use histogram::Histogram;
 pub use sink::RecordSink;

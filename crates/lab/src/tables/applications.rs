@@ -1,12 +1,13 @@
-//! Applications and what their users waited for.
+//! The tables `transactions` and `applications`.
 
 use arrow_array::RecordBatch;
 use sojourn_apps::{PlayerRecord, Transaction};
 use sojourn_net::Instant;
-use sojourn_records::AppRecord;
+use sojourn_records::{AppRecord, Column, FlowRecord, Get};
 
+use super::batch::batch;
+use super::cell::Cell;
 use super::flow::kind_name;
-use super::rows::Cell;
 use super::voice::Voice;
 use crate::stats::{mean, quantile_of_sorted};
 
@@ -17,22 +18,73 @@ fn duration_s(transaction: &Transaction) -> Option<f64> {
     Some(took.as_secs_f64())
 }
 
-pub(super) fn transactions(cell: Cell<'_>) -> RecordBatch {
-    let rows = &cell.records.transactions;
-    let flow = |t: &Transaction| &cell.records.flows[t.flow as usize];
-    let group = |t: &Transaction| cell.plan.flows[t.flow as usize].group.as_str();
-    cell.columns(rows.len())
-        .text("flow", rows.iter().map(|t| flow(t).name.as_str()))
-        .text("group", rows.iter().map(group))
-        .text("kind", rows.iter().map(|t| kind_name(flow(t).kind)))
-        .real("started_s", rows.iter().map(|t| t.started.as_secs_f64()))
-        .optional_real(
+/// One row of `transactions`.
+pub(super) struct TransactionRow<'a> {
+    transaction: &'a Transaction,
+    flow: &'a FlowRecord,
+    group: &'a str,
+}
+
+pub(super) fn transaction_columns<'a>() -> Vec<Column<TransactionRow<'a>>> {
+    vec![
+        Column::new(
+            "flow",
+            "",
+            "Name of the flow.",
+            Get::Text(|row: &TransactionRow<'_>| &row.flow.name),
+        ),
+        Column::new(
+            "group",
+            "",
+            "Name of its traffic block.",
+            Get::Text(|row| row.group),
+        ),
+        Column::new(
+            "kind",
+            "",
+            "web: a page; sessions: a connection; request: a response; incast: a round; dash: a \
+             segment.",
+            Get::Text(|row| kind_name(row.flow.kind)),
+        ),
+        Column::new(
+            "started_s",
+            "s",
+            "Time at which it began.",
+            Get::Real(|row| row.transaction.started.as_secs_f64()),
+        ),
+        Column::new(
             "completed_s",
-            rows.iter().map(|t| t.completed.map(Instant::as_secs_f64)),
-        )
-        .optional_real("duration_s", rows.iter().map(duration_s))
-        .count("bytes", rows.iter().map(|t| t.bytes))
-        .finish()
+            "s",
+            "Time at which it was complete; null: not within the run.",
+            Get::OptionalReal(|row| row.transaction.completed.map(Instant::as_secs_f64)),
+        ),
+        Column::new(
+            "duration_s",
+            "s",
+            "Time from its beginning to its completion.",
+            Get::OptionalReal(|row| duration_s(row.transaction)),
+        ),
+        Column::new(
+            "bytes",
+            "B",
+            "Bytes of the responses.",
+            Get::Count(|row| row.transaction.bytes),
+        ),
+    ]
+}
+
+pub(super) fn transactions(cell: Cell<'_>) -> RecordBatch {
+    let rows: Vec<_> = cell
+        .records
+        .transactions
+        .iter()
+        .map(|transaction| TransactionRow {
+            transaction,
+            flow: &cell.records.flows[transaction.flow as usize],
+            group: &cell.plan.flows[transaction.flow as usize].group,
+        })
+        .collect();
+    batch(cell, &rows, &transaction_columns())
 }
 
 /// Mean bit rate of the segments fetched.
@@ -43,8 +95,11 @@ fn bitrate(player: &PlayerRecord) -> Option<f64> {
 }
 
 /// One row of `applications`.
-struct Row<'a> {
+pub(super) struct Row<'a> {
     record: &'a AppRecord,
+    flow: &'a FlowRecord,
+    group: &'a str,
+    voice: Option<Voice>,
     /// Of the transactions that began after the warm-up.
     begun: u64,
     whole: u64,
@@ -57,8 +112,12 @@ pub(super) fn applications(cell: Cell<'_>) -> RecordBatch {
     let mut places = vec![None; cell.records.flows.len()];
     for record in &cell.records.apps {
         places[record.flow as usize] = Some(rows.len());
+        let flow = record.flow as usize;
         rows.push(Row {
             record,
+            flow: &cell.records.flows[flow],
+            group: &cell.plan.flows[flow].group,
+            voice: record.call.as_ref().map(Voice::of),
             begun: 0,
             whole: 0,
             durations: Vec::new(),
@@ -77,74 +136,235 @@ pub(super) fn applications(cell: Cell<'_>) -> RecordBatch {
     for row in &mut rows {
         row.durations.sort_by(f64::total_cmp);
     }
-    let flow = |r: &Row<'_>| &cell.records.flows[r.record.flow as usize];
-    let label = |r: &Row<'_>| &cell.plan.flows[r.record.flow as usize];
-    let voices = || rows.iter().map(|r| r.record.call.as_ref().map(Voice::of));
-    let tests = || rows.iter().map(|r| r.record.responsiveness);
-    let players = || rows.iter().map(|r| r.record.player);
-    cell.columns(rows.len())
-        .text("flow", rows.iter().map(|r| flow(r).name.as_str()))
-        .text("group", rows.iter().map(|r| label(r).group.as_str()))
-        .text("kind", rows.iter().map(|r| kind_name(flow(r).kind)))
-        .count("connections", rows.iter().map(|r| r.record.connections))
-        .count("failed", rows.iter().map(|r| r.record.failed))
-        .count("handshake_hit", rows.iter().map(|r| r.record.handshake_hit))
-        .count("initial_hit", rows.iter().map(|r| r.record.initial_hit))
-        .count("transactions", rows.iter().map(|r| r.begun))
-        .count("completed", rows.iter().map(|r| r.whole))
-        .optional_real("duration_s_mean", rows.iter().map(|r| mean(&r.durations)))
-        .optional_real(
+    batch(cell, &rows, &application_columns())
+}
+
+pub(super) fn application_columns<'a>() -> Vec<Column<Row<'a>>> {
+    let mut columns = transfers();
+    columns.extend(video());
+    columns.extend(voice());
+    columns.extend(responsiveness());
+    columns
+}
+
+/// Connections and transactions.
+fn transfers<'a>() -> Vec<Column<Row<'a>>> {
+    vec![
+        Column::new(
+            "flow",
+            "",
+            "Name of the flow.",
+            Get::Text(|row: &Row<'_>| &row.flow.name),
+        ),
+        Column::new(
+            "group",
+            "",
+            "Name of its traffic block.",
+            Get::Text(|row| row.group),
+        ),
+        Column::new(
+            "kind",
+            "",
+            "The application.",
+            Get::Text(|row| kind_name(row.flow.kind)),
+        ),
+        Column::new(
+            "connections",
+            "",
+            "Connections opened, from its start.",
+            Get::Count(|row| row.record.connections),
+        ),
+        Column::new(
+            "failed",
+            "",
+            "Connections that TCP gave up, from its start.",
+            Get::Count(|row| row.record.failed),
+        ),
+        Column::new(
+            "handshake_hit",
+            "",
+            "Connections of which a queue dropped a SYN of either side.",
+            Get::Count(|row| row.record.handshake_hit),
+        ),
+        Column::new(
+            "initial_hit",
+            "",
+            "These, and connections that lost a segment of the server's initial window.",
+            Get::Count(|row| row.record.initial_hit),
+        ),
+        Column::new(
+            "transactions",
+            "",
+            "Transactions that began after the warm-up.",
+            Get::Count(|row| row.begun),
+        ),
+        Column::new(
+            "completed",
+            "",
+            "Those of them that completed within the run.",
+            Get::Count(|row| row.whole),
+        ),
+        Column::new(
+            "duration_s_mean",
+            "s",
+            "Mean duration of these.",
+            Get::OptionalReal(|row| mean(&row.durations)),
+        ),
+        Column::new(
             "duration_s_p50",
-            rows.iter().map(|r| quantile_of_sorted(&r.durations, 0.5)),
-        )
-        .optional_real(
+            "s",
+            "Median duration.",
+            Get::OptionalReal(|row| quantile_of_sorted(&row.durations, 0.5)),
+        ),
+        Column::new(
             "duration_s_p95",
-            rows.iter().map(|r| quantile_of_sorted(&r.durations, 0.95)),
-        )
-        .optional_real(
+            "s",
+            "95th percentile of the duration.",
+            Get::OptionalReal(|row| quantile_of_sorted(&row.durations, 0.95)),
+        ),
+    ]
+}
+
+/// What a video player did.
+fn video<'a>() -> Vec<Column<Row<'a>>> {
+    vec![
+        Column::new(
             "startup_s",
-            players().map(|p| Some(p?.startup?.as_secs_f64())),
-        )
-        .optional_count("stalls", players().map(|p| Some(p?.stalls.into())))
-        .optional_real(
+            "s",
+            "dash: time from the request of the first segment until it played.",
+            Get::OptionalReal(|row: &Row<'_>| Some(row.record.player?.startup?.as_secs_f64())),
+        ),
+        Column::new(
+            "stalls",
+            "",
+            "dash: playback interruptions after that.",
+            Get::OptionalCount(|row| Some(row.record.player?.stalls.into())),
+        ),
+        Column::new(
             "stalled_s",
-            players().map(|p| Some(p?.stalled.as_secs_f64())),
-        )
-        .optional_real("bitrate_mbit_per_s_mean", players().map(|p| bitrate(&p?)))
-        .optional_count("switches", players().map(|p| Some(p?.switches)))
-        .optional_real("mos", voices().map(|v| v?.mos))
-        .optional_real("mouth_to_ear_ms", voices().map(|v| v?.delay_ms))
-        .optional_real("voice_loss_percent", voices().map(|v| v?.loss_percent))
-        .optional_count("loss_runs", voices().map(|v| Some(v?.runs)))
-        .optional_count(
+            "s",
+            "dash: total duration of these.",
+            Get::OptionalReal(|row| Some(row.record.player?.stalled.as_secs_f64())),
+        ),
+        Column::new(
+            "bitrate_mbit_per_s_mean",
+            "Mbit/s",
+            "dash: mean bit rate of the segments fetched.",
+            Get::OptionalReal(|row| bitrate(&row.record.player?)),
+        ),
+        Column::new(
+            "switches",
+            "",
+            "dash: segments of another quality than the one before.",
+            Get::OptionalCount(|row| Some(row.record.player?.switches)),
+        ),
+    ]
+}
+
+/// How a call sounded.
+fn voice<'a>() -> Vec<Column<Row<'a>>> {
+    vec![
+        Column::new(
+            "mos",
+            "",
+            "voip: mean opinion score (E-model), 1 to 4.5.",
+            Get::OptionalReal(|row: &Row<'_>| row.voice?.mos),
+        ),
+        Column::new(
+            "mouth_to_ear_ms",
+            "ms",
+            "voip: mean delay from mouth to ear.",
+            Get::OptionalReal(|row| row.voice?.delay_ms),
+        ),
+        Column::new(
+            "voice_loss_percent",
+            "%",
+            "voip: packets that were lost or late.",
+            Get::OptionalReal(|row| row.voice?.loss_percent),
+        ),
+        Column::new(
+            "loss_runs",
+            "",
+            "voip: runs of packets that were lost or late.",
+            Get::OptionalCount(|row| Some(row.voice?.runs)),
+        ),
+        Column::new(
             "loss_run_packets_max",
-            voices().map(|v| Some(v?.longest_run)),
-        )
-        .optional_real("loss_interval_packets_mean", voices().map(|v| v?.interval))
-        .optional_real("rpm", tests().map(|t| Some(t?.times.rpm())))
-        .optional_real("foreign_rpm", tests().map(|t| Some(t?.times.foreign_rpm())))
-        .optional_real("loaded_rpm", tests().map(|t| Some(t?.times.loaded_rpm())))
-        .optional_text(
+            "packets",
+            "voip: length of the longest run.",
+            Get::OptionalCount(|row| Some(row.voice?.longest_run)),
+        ),
+        Column::new(
+            "loss_interval_packets_mean",
+            "packets",
+            "voip: mean distance between the beginnings of runs.",
+            Get::OptionalReal(|row| row.voice?.interval),
+        ),
+    ]
+}
+
+/// What a test of responsiveness found.
+fn responsiveness<'a>() -> Vec<Column<Row<'a>>> {
+    vec![
+        Column::new(
+            "rpm",
+            "1/min",
+            "responsiveness: mean of `foreign_rpm` and `loaded_rpm`.",
+            Get::OptionalReal(|row: &Row<'_>| Some(row.record.responsiveness?.times.rpm())),
+        ),
+        Column::new(
+            "foreign_rpm",
+            "1/min",
+            "responsiveness: round trips per minute of probes on connections of their own.",
+            Get::OptionalReal(|row| Some(row.record.responsiveness?.times.foreign_rpm())),
+        ),
+        Column::new(
+            "loaded_rpm",
+            "1/min",
+            "responsiveness: round trips per minute on load-generating connections.",
+            Get::OptionalReal(|row| Some(row.record.responsiveness?.times.loaded_rpm())),
+        ),
+        Column::new(
             "rpm_confidence",
-            tests().map(|t| Some(t?.confidence.name())),
-        )
-        .optional_real("rpm_at_s", tests().map(|t| Some(t?.at.as_secs_f64())))
-        .optional_count("rpm_probes", tests().map(|t| Some(t?.probes)))
-        .optional_real(
+            "",
+            "responsiveness: low, medium or high.",
+            Get::OptionalText(|row| Some(row.record.responsiveness?.confidence.name())),
+        ),
+        Column::new(
+            "rpm_at_s",
+            "s",
+            "responsiveness: time of the result.",
+            Get::OptionalReal(|row| Some(row.record.responsiveness?.at.as_secs_f64())),
+        ),
+        Column::new(
+            "rpm_probes",
+            "",
+            "responsiveness: probes behind the result.",
+            Get::OptionalCount(|row| Some(row.record.responsiveness?.probes)),
+        ),
+        Column::new(
             "tcp_handshake_ms",
-            tests().map(|t| Some(t?.times.tcp.as_millis_f64())),
-        )
-        .optional_real(
+            "ms",
+            "responsiveness: trimmed mean of the TCP handshakes.",
+            Get::OptionalReal(|row| Some(row.record.responsiveness?.times.tcp.as_millis_f64())),
+        ),
+        Column::new(
             "tls_handshake_ms",
-            tests().map(|t| Some(t?.times.tls?.as_millis_f64())),
-        )
-        .optional_real(
+            "ms",
+            "responsiveness: trimmed mean of the TLS handshakes.",
+            Get::OptionalReal(|row| Some(row.record.responsiveness?.times.tls?.as_millis_f64())),
+        ),
+        Column::new(
             "http_foreign_ms",
-            tests().map(|t| Some(t?.times.http.as_millis_f64())),
-        )
-        .optional_real(
+            "ms",
+            "responsiveness: trimmed mean of the requests on connections of their own.",
+            Get::OptionalReal(|row| Some(row.record.responsiveness?.times.http.as_millis_f64())),
+        ),
+        Column::new(
             "http_loaded_ms",
-            tests().map(|t| Some(t?.times.own.as_millis_f64())),
-        )
-        .finish()
+            "ms",
+            "responsiveness: trimmed mean of the requests on load-generating connections.",
+            Get::OptionalReal(|row| Some(row.record.responsiveness?.times.own.as_millis_f64())),
+        ),
+    ]
 }

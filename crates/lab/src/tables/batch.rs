@@ -1,93 +1,42 @@
-//! Building a piece of a table column by column; the schema follows from the columns.
+//! A piece of a table from its rows and the declaration of its columns.
 
 use std::sync::Arc;
 
 use arrow_array::{
     ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt32Array, UInt64Array,
 };
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{Field, Schema};
+use sojourn_records::{Column, Get};
 
-/// Columns of equal length.
-#[derive(Debug)]
-pub(crate) struct Columns {
-    fields: Vec<Field>,
-    arrays: Vec<ArrayRef>,
+use super::cell::Cell;
+
+/// The rows that a run adds to a table, after the arm and the replication.
+pub(super) fn batch<R>(cell: Cell<'_>, rows: &[R], columns: &[Column<R>]) -> RecordBatch {
+    let arms = StringArray::from_iter_values(std::iter::repeat_n(cell.arm, rows.len()));
+    let replications = UInt32Array::from_value(cell.replication, rows.len());
+    let mut arrays: Vec<ArrayRef> = vec![Arc::new(arms), Arc::new(replications)];
+    let mut names = vec![("arm", false), ("replication", false)];
+    for column in columns {
+        arrays.push(array(rows, &column.get));
+        names.push((column.info.name, column.info.nullable));
+    }
+    let fields: Vec<_> = names
+        .iter()
+        .zip(&arrays)
+        .map(|(&(name, nullable), array)| Field::new(name, array.data_type().clone(), nullable))
+        .collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
+        .expect("all columns have a value for each row")
 }
 
-impl Columns {
-    /// The columns that every table begins with.
-    pub(crate) fn of(arm: &str, replication: u32, rows: usize) -> Self {
-        let arms = StringArray::from_iter_values(std::iter::repeat_n(arm, rows));
-        let replications = UInt32Array::from_value(replication, rows);
-        Self {
-            fields: Vec::new(),
-            arrays: Vec::new(),
-        }
-        .with("arm", Arc::new(arms), false)
-        .with("replication", Arc::new(replications), false)
-    }
-
-    fn with(mut self, name: &str, array: ArrayRef, nullable: bool) -> Self {
-        let kind: DataType = array.data_type().clone();
-        self.fields.push(Field::new(name, kind, nullable));
-        self.arrays.push(array);
-        self
-    }
-
-    pub(crate) fn text<'a>(self, name: &str, values: impl Iterator<Item = &'a str>) -> Self {
-        let array = StringArray::from_iter_values(values);
-        self.with(name, Arc::new(array), false)
-    }
-
-    pub(crate) fn optional_text<'a>(
-        self,
-        name: &str,
-        values: impl Iterator<Item = Option<&'a str>>,
-    ) -> Self {
-        let array: StringArray = values.collect();
-        self.with(name, Arc::new(array), true)
-    }
-
-    pub(crate) fn count(self, name: &str, values: impl Iterator<Item = u64>) -> Self {
-        let array = UInt64Array::from_iter_values(values);
-        self.with(name, Arc::new(array), false)
-    }
-
-    pub(crate) fn optional_count(
-        self,
-        name: &str,
-        values: impl Iterator<Item = Option<u64>>,
-    ) -> Self {
-        let array: UInt64Array = values.collect();
-        self.with(name, Arc::new(array), true)
-    }
-
-    pub(crate) fn optional_flag(
-        self,
-        name: &str,
-        values: impl Iterator<Item = Option<bool>>,
-    ) -> Self {
-        let array: BooleanArray = values.collect();
-        self.with(name, Arc::new(array), true)
-    }
-
-    pub(crate) fn real(self, name: &str, values: impl Iterator<Item = f64>) -> Self {
-        let array = Float64Array::from_iter_values(values);
-        self.with(name, Arc::new(array), false)
-    }
-
-    pub(crate) fn optional_real(
-        self,
-        name: &str,
-        values: impl Iterator<Item = Option<f64>>,
-    ) -> Self {
-        let array: Float64Array = values.collect();
-        self.with(name, Arc::new(array), true)
-    }
-
-    /// The piece.
-    pub(crate) fn finish(self) -> RecordBatch {
-        let schema = Arc::new(Schema::new(self.fields));
-        RecordBatch::try_new(schema, self.arrays).expect("all columns have a value for each row")
+fn array<R>(rows: &[R], get: &Get<R>) -> ArrayRef {
+    match get {
+        Get::Text(get) => Arc::new(StringArray::from_iter_values(rows.iter().map(get))),
+        Get::OptionalText(get) => Arc::new(rows.iter().map(get).collect::<StringArray>()),
+        Get::Count(get) => Arc::new(UInt64Array::from_iter_values(rows.iter().map(get))),
+        Get::OptionalCount(get) => Arc::new(rows.iter().map(get).collect::<UInt64Array>()),
+        Get::Real(get) => Arc::new(Float64Array::from_iter_values(rows.iter().map(get))),
+        Get::OptionalReal(get) => Arc::new(rows.iter().map(get).collect::<Float64Array>()),
+        Get::OptionalFlag(get) => Arc::new(rows.iter().map(get).collect::<BooleanArray>()),
     }
 }

@@ -1,11 +1,13 @@
-//! What a flow did, in the numbers of the table `flows`.
+//! The table `flows`.
 
+use arrow_array::RecordBatch;
 use sojourn_net::{Duration, Instant};
-use sojourn_records::{FlowCounters, FlowKind, FlowRecord, FlowSample, Histogram};
+use sojourn_records::{Column, FlowCounters, FlowKind, FlowRecord, FlowSample, Get, Histogram};
 use sojourn_scenario::plan::{Config, FlowConfig, Traffic};
 
+use super::batch::batch;
+use super::cell::{Cell, mbit_per_s, ms_of_nanos, ms_of_nanos_f64};
 use super::ping::PingMetrics;
-use super::rows::{mbit_per_s, ms_of_nanos, ms_of_nanos_f64};
 use crate::stats::mean;
 use sojourn_scenario::FlowLabel;
 
@@ -93,6 +95,252 @@ impl<'a> FlowRow<'a> {
         (kind.is_connection() || (matches!(kind, FlowKind::App(_)) && self.cc.is_some()))
             .then_some(n)
     }
+}
+
+pub(super) fn flows(cell: Cell<'_>) -> RecordBatch {
+    let known = cell.config().flows.iter().zip(&cell.plan.flows);
+    let rows: Vec<_> = known
+        .zip(&cell.records.flows)
+        .map(|((flow, label), record)| FlowRow::of(cell.config(), flow, label, record))
+        .collect();
+    batch(cell, &rows, &columns())
+}
+
+pub(super) fn columns<'a>() -> Vec<Column<FlowRow<'a>>> {
+    let mut columns = identity();
+    columns.extend(transfer());
+    columns.extend(connection());
+    columns.extend(probes());
+    columns
+}
+
+/// What the flow is, and when it was at work.
+fn identity<'a>() -> Vec<Column<FlowRow<'a>>> {
+    vec![
+        Column::new(
+            "flow",
+            "",
+            "Name of the flow.",
+            Get::Text(|row: &FlowRow<'_>| &row.record.name),
+        ),
+        Column::new(
+            "group",
+            "",
+            "Name of its traffic block.",
+            Get::Text(|row| &row.label.group),
+        ),
+        Column::new(
+            "kind",
+            "",
+            "tcp, quic, udp, ping, or the application: web, sessions, request, incast, dash, voip, \
+             responsiveness.",
+            Get::Text(|row| kind_name(row.record.kind)),
+        ),
+        Column::new(
+            "direction",
+            "",
+            "up or down; null if the scenario gives paths.",
+            Get::OptionalText(|row| row.label.direction),
+        ),
+        Column::new(
+            "cc",
+            "",
+            "Congestion control; null without a connection.",
+            Get::OptionalText(|row| row.cc),
+        ),
+        Column::new(
+            "rtt_ms",
+            "ms",
+            "Base RTT, without the delay of links.",
+            Get::Real(|row| row.label.rtt.as_millis_f64()),
+        ),
+        Column::new(
+            "started_s",
+            "s",
+            "Time of the first packet.",
+            Get::OptionalReal(|row| row.record.started.map(Instant::as_secs_f64)),
+        ),
+        Column::new(
+            "connected_s",
+            "s",
+            "TCP, QUIC: time at which the connection was established.",
+            Get::OptionalReal(|row| row.record.connected.map(Instant::as_secs_f64)),
+        ),
+        Column::new(
+            "fct_s",
+            "s",
+            "Flow completion time of finite TCP and QUIC transfers, from the first packet.",
+            Get::OptionalReal(|row| row.fct_s),
+        ),
+        Column::new(
+            "aborted",
+            "",
+            "TCP, QUIC: whether an end gave up the connection.",
+            Get::OptionalFlag(|row| {
+                let record = row.record;
+                record.kind.is_connection().then_some(record.aborted)
+            }),
+        ),
+    ]
+}
+
+/// What the flow transferred.
+fn transfer<'a>() -> Vec<Column<FlowRow<'a>>> {
+    vec![
+        Column::new(
+            "bytes",
+            "B",
+            "Bytes to transfer; null: without end.",
+            Get::OptionalCount(|row: &FlowRow<'_>| row.bytes),
+        ),
+        Column::new(
+            "delivered_bytes",
+            "B",
+            "Payload passed to the receiving application after the warm-up; null for ping.",
+            Get::OptionalCount(|row| {
+                let carries = row.record.kind != FlowKind::Ping;
+                carries.then_some(row.record.totals.delivered_bytes)
+            }),
+        ),
+        Column::new(
+            "goodput_mbit_per_s",
+            "Mbit/s",
+            "Delivered payload from max(warm-up, start) to min(end, stop, completion), per time.",
+            Get::OptionalReal(|row| row.goodput_mbit_per_s),
+        ),
+        Column::new(
+            "sent_packets",
+            "",
+            "Data packets sent after the warm-up, retransmissions included.",
+            Get::Count(|row| row.record.totals.sent_packets),
+        ),
+        Column::new(
+            "received_packets",
+            "",
+            "Data packets that arrived, duplicates included; UDP and voice: without duplicates.",
+            Get::Count(|row| row.record.totals.received_packets),
+        ),
+        Column::new(
+            "retransmits",
+            "",
+            "TCP: retransmitted segments; QUIC: packets with data that was sent before.",
+            Get::OptionalCount(|row| row.of_connection(row.record.totals.retransmits)),
+        ),
+        Column::new(
+            "timeouts",
+            "",
+            "TCP: retransmission timeouts; QUIC: probe timeouts of the sender of data.",
+            Get::OptionalCount(|row| row.of_connection(row.record.totals.timeouts)),
+        ),
+        Column::new(
+            "syn_retransmits",
+            "",
+            "TCP: retransmitted SYNs; QUIC: packets with a part of the handshake sent before.",
+            Get::OptionalCount(|row| row.of_connection(row.record.totals.syn_retransmits)),
+        ),
+        Column::new(
+            "handshake_losses",
+            "",
+            "Dropped or lost packets of the handshake, from the start of the flow.",
+            Get::OptionalCount(|row| row.of_connection(row.record.initial_losses.handshake.into())),
+        ),
+        Column::new(
+            "initial_losses",
+            "",
+            "These, and dropped or lost packets of the initial window.",
+            Get::OptionalCount(FlowRow::initial_losses),
+        ),
+    ]
+}
+
+/// The state of the connection.
+fn connection<'a>() -> Vec<Column<FlowRow<'a>>> {
+    vec![
+        Column::new(
+            "srtt_ms_mean",
+            "ms",
+            "Mean of the smoothed RTT over the sample intervals after the warm-up.",
+            Get::OptionalReal(|row: &FlowRow<'_>| row.srtt_ms_mean),
+        ),
+        Column::new(
+            "ack_rtt_ms_mean",
+            "ms",
+            "Mean RTT over the acknowledgements that gave an RTT sample.",
+            Get::OptionalReal(|row| row.ack_rtt_ms_mean),
+        ),
+        Column::new(
+            "cwnd_packets_mean",
+            "packets",
+            "Mean congestion window over the sample intervals after the warm-up.",
+            Get::OptionalReal(|row| row.cwnd_packets_mean),
+        ),
+    ]
+}
+
+/// Delays of datagrams and pings.
+fn probes<'a>() -> Vec<Column<FlowRow<'a>>> {
+    vec![
+        Column::new(
+            "owd_ms_mean",
+            "ms",
+            "UDP: mean one-way delay.",
+            Get::OptionalReal(|row: &FlowRow<'_>| row.owd_ms_mean),
+        ),
+        Column::new(
+            "owd_ms_p95",
+            "ms",
+            "UDP: 95th percentile of the one-way delay.",
+            Get::OptionalReal(|row| row.owd_ms_p95),
+        ),
+        Column::new(
+            "owd_ms_max",
+            "ms",
+            "UDP: longest one-way delay.",
+            Get::OptionalReal(|row| row.owd_ms_max),
+        ),
+        Column::new(
+            "ping_ms_mean",
+            "ms",
+            "Mean RTT of the pings sent after the warm-up.",
+            Get::OptionalReal(|row| row.ping.mean),
+        ),
+        Column::new(
+            "ping_ms_median",
+            "ms",
+            "Median RTT of these pings.",
+            Get::OptionalReal(|row| row.ping.median),
+        ),
+        Column::new(
+            "ping_ms_p95",
+            "ms",
+            "95th percentile of the RTT of these pings.",
+            Get::OptionalReal(|row| row.ping.p95),
+        ),
+        Column::new(
+            "ping_ms_p99",
+            "ms",
+            "99th percentile of the RTT of these pings.",
+            Get::OptionalReal(|row| row.ping.p99),
+        ),
+        Column::new(
+            "ping_ms_max",
+            "ms",
+            "Longest RTT of these pings.",
+            Get::OptionalReal(|row| row.ping.max),
+        ),
+        Column::new(
+            "ping_ms_min",
+            "ms",
+            "Shortest RTT of these pings.",
+            Get::OptionalReal(|row| row.ping.min),
+        ),
+        Column::new(
+            "ping_loss",
+            "",
+            "Share of these pings without a reply.",
+            Get::OptionalReal(|row| row.ping.loss),
+        ),
+    ]
 }
 
 /// Mean round-trip time of the acknowledgements that told one.

@@ -1,11 +1,12 @@
 //! Records as tidy tables.
 //!
-//! Each row begins with the arm and the replication it belongs to; the unit of a column is the
-//! last word of its name; what was not measured is null, never 0.
+//! Each row begins with the arm and the replication it belongs to; what was not measured is null, never 0.
 
 mod applications;
 mod batch;
+mod cell;
 mod flow;
+mod links;
 mod ping;
 mod rows;
 mod voice;
@@ -16,40 +17,59 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use sojourn_net::Duration;
-use sojourn_records::Records;
+use sojourn_records::{Column, ColumnInfo, ColumnKind, Records};
 use sojourn_scenario::plan::Config;
 
 use sojourn_scenario::Plan;
 
-pub(crate) use rows::{Cell, batches};
+pub(crate) use cell::Cell;
+pub(crate) use rows::batches;
 
 /// Which table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TableKind {
-    /// One row a flow.
+    /// One row per flow.
     Flows,
-    /// One row a link.
+    /// One row per link.
     Links,
-    /// One row a flow and interval.
+    /// One row per flow and interval.
     FlowSeries,
-    /// One row a link and interval.
+    /// One row per link and interval.
     LinkSeries,
-    /// One row an echo request.
+    /// One row per ping.
     Pings,
-    /// One row a link and bucket of its histogram of sojourn times.
+    /// One row per link and bucket of its histogram of sojourn times.
     Sojourn,
-    /// One row a number that a queue keeps about itself.
+    /// One row per statistic of a queue.
     QueueStatistics,
-    /// One row a drop or mark, where the scenario keeps them.
+    /// One row per drop or mark, if the scenario keeps events.
     Events,
-    /// One row a thing that the user of an application waited for.
+    /// One row per transaction.
     Transactions,
-    /// One row an application.
+    /// One row per application.
     Applications,
 }
 
 /// How many tables there are.
 pub(crate) const TABLES: usize = TableKind::ALL.len();
+
+/// The columns that every table begins with.
+const RUN: [ColumnInfo; 2] = [
+    ColumnInfo {
+        name: "arm",
+        kind: ColumnKind::Text,
+        nullable: false,
+        unit: "",
+        description: "Name of the arm.",
+    },
+    ColumnInfo {
+        name: "replication",
+        kind: ColumnKind::Count,
+        nullable: false,
+        unit: "",
+        description: "Number of the replication, from 0.",
+    },
+];
 
 impl TableKind {
     /// Every table.
@@ -80,6 +100,42 @@ impl TableKind {
             Self::Transactions => "transactions",
             Self::Applications => "applications",
         }
+    }
+
+    /// What one of its rows is.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::Flows => "One row per flow.",
+            Self::Links => "One row per link.",
+            Self::FlowSeries => "One row per flow and sample interval.",
+            Self::LinkSeries => "One row per link and sample interval.",
+            Self::Pings => "One row per ping.",
+            Self::Sojourn => "One row per link and bucket of its histogram of sojourn times.",
+            Self::QueueStatistics => "One row per statistic of a queue at the end of the run.",
+            Self::Events => "One row per drop, mark or loss, if the scenario keeps events.",
+            Self::Transactions => "One row per transaction of an application.",
+            Self::Applications => "One row per application.",
+        }
+    }
+
+    /// Its columns, in their order.
+    pub fn columns(self) -> Vec<ColumnInfo> {
+        fn infos<R>(columns: Vec<Column<R>>) -> Vec<ColumnInfo> {
+            columns.into_iter().map(|column| column.info).collect()
+        }
+        let own = match self {
+            Self::Flows => infos(flow::columns()),
+            Self::Links => infos(links::link_columns()),
+            Self::FlowSeries => infos(rows::series_columns()),
+            Self::LinkSeries => infos(links::series_columns()),
+            Self::Pings => infos(rows::ping_columns()),
+            Self::Sojourn => infos(links::bucket_columns()),
+            Self::QueueStatistics => infos(links::statistic_columns()),
+            Self::Events => infos(rows::event_columns()),
+            Self::Transactions => infos(applications::transaction_columns()),
+            Self::Applications => infos(applications::application_columns()),
+        };
+        RUN.into_iter().chain(own).collect()
     }
 
     /// The table of that name.

@@ -1,0 +1,377 @@
+//! The tables `links`, `link_series`, `sojourn` and `queue_statistics`.
+
+use arrow_array::RecordBatch;
+use sojourn_net::Duration;
+use sojourn_qdisc::{Number, Statistic};
+use sojourn_records::{Column, Get, Histogram, LinkCounters, LinkRecord, LinkSample};
+use sojourn_scenario::plan::LinkConfig;
+
+use super::batch::batch;
+use super::cell::{Cell, ms_of_nanos, ms_of_nanos_f64, real};
+
+/// One row of `links`.
+pub(super) struct LinkRow<'a> {
+    record: &'a LinkRecord,
+    config: &'a LinkConfig,
+    qdisc: String,
+    /// From the end of the warm-up to the end of the run.
+    window: Duration,
+}
+
+impl LinkRow<'_> {
+    fn sojourn_ms(&self, q: f64) -> Option<f64> {
+        self.record.sojourn.quantile(q).map(ms_of_nanos)
+    }
+
+    fn driver(&self) -> Option<&Histogram> {
+        self.record.driver.as_deref()
+    }
+
+    fn share(&self, time: Duration) -> f64 {
+        time.as_secs_f64() / self.window.as_secs_f64()
+    }
+}
+
+/// The columns of the counters of a link; the getters take them from a row.
+macro_rules! counters {
+    ($of:expr) => {
+        [
+            Column::new(
+                "sent_packets",
+                "",
+                "Packets sent.",
+                Get::Count(|row| $of(row).sent_packets),
+            ),
+            Column::new(
+                "sent_bytes",
+                "B",
+                "Bytes sent, without the overhead of the link.",
+                Get::Count(|row| $of(row).sent_bytes),
+            ),
+            Column::new(
+                "drops_overlimit",
+                "",
+                "Packets dropped because the queue was full.",
+                Get::Count(|row| $of(row).drops_overlimit),
+            ),
+            Column::new(
+                "drops_aqm",
+                "",
+                "Packets dropped by the AQM.",
+                Get::Count(|row| $of(row).drops_aqm),
+            ),
+            Column::new(
+                "marks_aqm",
+                "",
+                "Packets CE-marked by the AQM.",
+                Get::Count(|row| $of(row).marks_aqm),
+            ),
+            Column::new(
+                "marks_ce_threshold",
+                "",
+                "Packets CE-marked at `ce_threshold`.",
+                Get::Count(|row| $of(row).marks_ce_threshold),
+            ),
+            Column::new(
+                "lost_packets",
+                "",
+                "Packets lost on the wire, after they were sent.",
+                Get::Count(|row| $of(row).lost_packets),
+            ),
+            Column::new(
+                "duplicated_packets",
+                "",
+                "Packets that the wire delivered twice.",
+                Get::Count(|row| $of(row).duplicated_packets),
+            ),
+        ]
+    };
+}
+
+const fn totals<'a>(row: &'a LinkRow<'_>) -> &'a LinkCounters {
+    &row.record.totals
+}
+
+pub(super) fn link_columns<'a>() -> Vec<Column<LinkRow<'a>>> {
+    let mut columns = vec![
+        Column::new(
+            "link",
+            "",
+            "Name of the link.",
+            Get::Text(|row: &LinkRow<'_>| &row.record.name),
+        ),
+        Column::new(
+            "rate_mbit_per_s",
+            "Mbit/s",
+            "Rate of the link; of a trace, its mean.",
+            Get::Real(|row| real(row.config.rate.bits_per_sec()) / 1e6),
+        ),
+        Column::new(
+            "qdisc",
+            "",
+            "The queue, in canonical form.",
+            Get::Text(|row| &row.qdisc),
+        ),
+    ];
+    columns.extend(counters!(totals));
+    columns.extend([
+        Column::new(
+            "utilisation",
+            "",
+            "Share of time in which the link was sending.",
+            Get::Real(|row: &LinkRow<'_>| row.share(row.record.sending)),
+        ),
+        Column::new(
+            "sojourn_ms_mean",
+            "ms",
+            "Mean time in the queue of the packets sent.",
+            Get::OptionalReal(|row| row.record.sojourn.mean().map(ms_of_nanos_f64)),
+        ),
+        Column::new(
+            "sojourn_ms_p50",
+            "ms",
+            "Median time in the queue.",
+            Get::OptionalReal(|row| row.sojourn_ms(0.5)),
+        ),
+        Column::new(
+            "sojourn_ms_p95",
+            "ms",
+            "95th percentile of the time in the queue.",
+            Get::OptionalReal(|row| row.sojourn_ms(0.95)),
+        ),
+        Column::new(
+            "sojourn_ms_p99",
+            "ms",
+            "99th percentile of the time in the queue.",
+            Get::OptionalReal(|row| row.sojourn_ms(0.99)),
+        ),
+        Column::new(
+            "sojourn_ms_max",
+            "ms",
+            "Longest time in the queue.",
+            Get::OptionalReal(|row| row.record.sojourn.max().map(ms_of_nanos)),
+        ),
+        // A packet counts when it leaves, so that one may reach in from before the warm-up's end.
+        Column::new(
+            "busy_share",
+            "",
+            "Share of time in which more than one packet was waiting.",
+            Get::Real(|row| row.share(row.record.busy).min(1.0)),
+        ),
+        Column::new(
+            "driver_ms_mean",
+            "ms",
+            "Wireless links: mean time below the queue, with the driver and on the air.",
+            Get::OptionalReal(|row| row.driver().and_then(Histogram::mean).map(ms_of_nanos_f64)),
+        ),
+        Column::new(
+            "driver_ms_p95",
+            "ms",
+            "Wireless links: 95th percentile of that time.",
+            Get::OptionalReal(|row| row.driver()?.quantile(0.95).map(ms_of_nanos)),
+        ),
+    ]);
+    columns
+}
+
+pub(super) fn links(cell: Cell<'_>) -> RecordBatch {
+    let config = cell.config();
+    let window = config.duration.saturating_sub(config.measure_from);
+    let pairs = cell.records.links.iter().zip(&config.links);
+    let rows: Vec<_> = pairs
+        .map(|(record, config)| LinkRow {
+            record,
+            config,
+            qdisc: config.qdisc.to_string(),
+            window,
+        })
+        .collect();
+    batch(cell, &rows, &link_columns())
+}
+
+/// One row of `link_series`.
+pub(super) struct SampleRow<'a> {
+    record: &'a LinkRecord,
+    sample: &'a LinkSample,
+}
+
+const fn counted<'a>(row: &'a SampleRow<'_>) -> &'a LinkCounters {
+    &row.sample.counters
+}
+
+pub(super) fn series_columns<'a>() -> Vec<Column<SampleRow<'a>>> {
+    let mut columns = vec![
+        Column::new(
+            "t_s",
+            "s",
+            "End of the interval.",
+            Get::Real(|row: &SampleRow<'_>| row.sample.at.as_secs_f64()),
+        ),
+        Column::new(
+            "link",
+            "",
+            "Name of the link.",
+            Get::Text(|row| &row.record.name),
+        ),
+        Column::new(
+            "backlog_packets",
+            "",
+            "Packets waiting at the end of the interval.",
+            Get::Count(|row| row.sample.backlog_packets),
+        ),
+        Column::new(
+            "backlog_bytes",
+            "B",
+            "Bytes waiting at the end of the interval.",
+            Get::Count(|row| row.sample.backlog_bytes),
+        ),
+        Column::new(
+            "sojourn_ms_mean",
+            "ms",
+            "Mean time in the queue of the packets sent in the interval.",
+            Get::OptionalReal(|row| row.sample.sojourn_mean.map(Duration::as_millis_f64)),
+        ),
+        Column::new(
+            "sojourn_ms_max",
+            "ms",
+            "Longest time in the queue of a packet sent in the interval.",
+            Get::OptionalReal(|row| row.sample.sojourn_max.map(Duration::as_millis_f64)),
+        ),
+    ];
+    columns.extend(counters!(counted));
+    columns
+}
+
+pub(super) fn link_series(cell: Cell<'_>) -> RecordBatch {
+    let links = cell.records.links.iter();
+    let rows: Vec<_> = links
+        .flat_map(|record| {
+            let samples = record.series.iter();
+            samples.map(move |sample| SampleRow { record, sample })
+        })
+        .collect();
+    batch(cell, &rows, &series_columns())
+}
+
+/// One row of `sojourn`.
+pub(super) struct BucketRow<'a> {
+    link: &'a str,
+    low: u64,
+    high: u64,
+    count: u64,
+}
+
+pub(super) fn bucket_columns<'a>() -> Vec<Column<BucketRow<'a>>> {
+    vec![
+        Column::new(
+            "link",
+            "",
+            "Name of the link.",
+            Get::Text(|row: &BucketRow<'_>| row.link),
+        ),
+        Column::new(
+            "low_ms",
+            "ms",
+            "Lower edge of the bucket.",
+            Get::Real(|row| ms_of_nanos(row.low)),
+        ),
+        Column::new(
+            "high_ms",
+            "ms",
+            "Upper edge of the bucket, excluded.",
+            Get::Real(|row| ms_of_nanos(row.high)),
+        ),
+        Column::new(
+            "count",
+            "",
+            "Packets whose time in the queue lies in the bucket.",
+            Get::Count(|row| row.count),
+        ),
+    ]
+}
+
+pub(super) fn sojourn(cell: Cell<'_>) -> RecordBatch {
+    let links = cell.records.links.iter();
+    let rows: Vec<_> = links
+        .flat_map(|record| {
+            let buckets = record.sojourn.buckets();
+            buckets.map(|(low, high, count)| BucketRow {
+                link: &record.name,
+                low,
+                high,
+                count,
+            })
+        })
+        .collect();
+    batch(cell, &rows, &bucket_columns())
+}
+
+/// One row of `queue_statistics`.
+pub(super) struct StatisticRow<'a> {
+    link: &'a str,
+    statistic: &'a Statistic,
+}
+
+pub(super) fn statistic_columns<'a>() -> Vec<Column<StatisticRow<'a>>> {
+    vec![
+        Column::new(
+            "link",
+            "",
+            "Name of the link.",
+            Get::Text(|row: &StatisticRow<'_>| row.link),
+        ),
+        Column::new(
+            "part",
+            "",
+            "Part of the queue, such as tins; null: the whole queue.",
+            Get::OptionalText(|row| Some(row.statistic.part?.0)),
+        ),
+        Column::new(
+            "part_number",
+            "",
+            "Number of the part, from 0.",
+            Get::OptionalCount(|row| Some(row.statistic.part?.1 as u64)),
+        ),
+        Column::new(
+            "name",
+            "",
+            "Name of the statistic, as in `tc -j -s`.",
+            Get::Text(|row| row.statistic.name),
+        ),
+        Column::new(
+            "type",
+            "",
+            "count, real or flag.",
+            Get::Text(|row| number(row.statistic.value).0),
+        ),
+        Column::new(
+            "value",
+            "",
+            "Its value when the run ended.",
+            Get::Real(|row| number(row.statistic.value).1),
+        ),
+    ]
+}
+
+pub(super) fn queue_statistics(cell: Cell<'_>) -> RecordBatch {
+    let links = cell.records.links.iter();
+    let rows: Vec<_> = links
+        .flat_map(|record| {
+            let statistics = record.statistics.iter();
+            statistics.map(|statistic| StatisticRow {
+                link: &record.name,
+                statistic,
+            })
+        })
+        .collect();
+    batch(cell, &rows, &statistic_columns())
+}
+
+/// The type of a number, and its value.
+fn number(value: Number) -> (&'static str, f64) {
+    match value {
+        Number::Count(n) => ("count", real(n)),
+        Number::Real(x) => ("real", x),
+        Number::Flag(flag) => ("flag", f64::from(u8::from(flag))),
+    }
+}
