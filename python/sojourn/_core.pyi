@@ -188,6 +188,12 @@ def check_part(kind: Literal["link", "traffic", "page"], text: str) -> None:
     message of a :class:`ScenarioError` is relative to the part.
     """
 
+def column_catalogue() -> str:
+    """Return the tables of a result and their columns as JSON.
+
+    [{name, description, columns: [{name, type, nullable, unit, description}]}]
+    """
+
 def scenario_keys() -> dict[str, list[str]]:
     """Return the keys of each table of a scenario.
 
