@@ -45,7 +45,8 @@ test: check ## Run all checks, all tests and the build of the documentation.
 	@echo
 	@echo "make test: every check and every test passed"
 
-test-full: test golden ## The same, and the whole golden corpus.
+test-full: test golden ## The same, the whole golden corpus and a queue made by make new-queue.
+	$(PYTHON) tools/check_new_queue.py
 
 golden: setup ## Compare the records of the golden corpus with the recorded ones.
 	$(BIN)/python tests/golden/golden.py
@@ -71,6 +72,10 @@ check: setup ## Check generated files, formatting, lints, types, spelling and ph
 
 generate: ## Write the generated files (docs, Python classes, seeds) again.
 	$(PYTHON) tools/generate.py
+
+new-queue: ## Create the skeleton of a queue discipline: make new-queue NAME=foo
+	@test -n "$(NAME)" || { echo 'make new-queue NAME=foo: a name in lower case'; exit 2; }
+	$(PYTHON) tools/new_queue.py $(NAME)
 
 fmt: setup ## Format Rust and Python.
 	cargo fmt --all

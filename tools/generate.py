@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 GENERATORS: list[Callable[[Path], Iterator[File]]] = [
     queues.rust_modules,
     queues.python_classes,
+    queues.python_exports,
     queues.documentation,
     queues.fuzz_seeds,
     architecture.module_map,
