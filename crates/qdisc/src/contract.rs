@@ -2,7 +2,7 @@
 
 use sojourn_net::{Bytes, Instant, Packet};
 
-/// A queueing discipline: packets go in, packets come out, time is told to it.
+/// A queueing discipline: packets go in, packets come out, and time is an argument.
 ///
 /// A `Qdisc` is *sans-IO*: it owns no clock, timer, socket or thread. The environment calls it
 /// with a `now` that never decreases.

@@ -1,4 +1,4 @@
-//! The list of disciplines: a line here, a row in the catalogue, and a discipline is there.
+//! The list of disciplines: one line registers a discipline.
 
 use sojourn_net::{Instant, Packet, Rng};
 
@@ -39,7 +39,7 @@ macro_rules! disciplines {
             $($(#[doc = $doc])* $name($params),)*
         }
 
-        // With so many arms, and queues inside queues, the compiler would not inline the choice, and
+        // With this many arms, and queues inside queues, the compiler would not inline the choice, and
         // a packet would be copied twice.
         impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
             const TIMED: bool = true;

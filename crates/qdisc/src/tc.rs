@@ -9,7 +9,7 @@
 //! let wrong = QdiscSpec::parse("codel tarqet 5ms").unwrap_err();
 //! assert_eq!(
 //!     wrong.to_string(),
-//!     "codel has no parameter \"tarqet\": did you mean target?"
+//!     "codel: unknown parameter \"tarqet\"; did you mean target?"
 //! );
 //! ```
 
@@ -50,7 +50,7 @@ impl QdiscSpec {
             } else if !parameter.is_flag() {
                 draft.set(parameter, words.next().unwrap_or_default())?;
             } else if let Some(value) = words.next_if(|word| is_switch(word)) {
-                let flaw = format!("stands alone, without {value}");
+                let flaw = format!("is a flag and takes no value, found {value}");
                 return Err(draft.flaw(parameter, flaw));
             } else if negated {
                 draft.set(parameter, "off")?;
@@ -81,7 +81,10 @@ impl QdiscSpec {
             }
             let (parameter, negated) = draft.parameter(&key)?;
             if negated {
-                return Err(draft.flaw(parameter, format!("is written {} false", parameter.key)));
+                return Err(draft.flaw(
+                    parameter,
+                    format!("is switched off by {} = false", parameter.key),
+                ));
             }
             draft.set(parameter, &value)?;
         }
@@ -264,7 +267,7 @@ impl Draft {
         for (key, value) in *meaning {
             let (parameter, _) = self.parameter(key)?;
             if self.preset.contains(key) || self.given.contains(key) {
-                return Err(self.flaw(parameter, format!("is given twice, again by {word}")));
+                return Err(self.flaw(parameter, format!("is given twice, also by {word}")));
             }
             if !value.is_empty() {
                 self.assign(parameter, value)?;
@@ -301,10 +304,7 @@ impl Draft {
             .map(|(name, _)| *name);
         let instead = match parameters.first() {
             Some(first) if !starts_name(word) => {
-                format!(
-                    "a value stands behind its parameter, as in {} {word}",
-                    first.key
-                )
+                format!("a value follows its parameter, as in {} {word}", first.key)
             }
             _ => instead_of(word, all.chain(shorthands)),
         };

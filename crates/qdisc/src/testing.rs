@@ -116,10 +116,10 @@ pub enum Op {
     Enqueue(u32, u64, Ecn),
     /// The link asks for a packet.
     Dequeue,
-    /// Time passes; timers that fall due are told so in time.
+    /// Time passes; due timers fire in time.
     Wait(Duration),
-    /// Time passes; timers that fell due are told so at its end.
-    WaitUntold(Duration),
+    /// Time passes; due timers fire at its end.
+    WaitLate(Duration),
 }
 
 /// Drives the queue that `build` makes through `ops`; returns what it did.
@@ -242,7 +242,7 @@ impl<Q: Qdisc<TestPacket>> Trial<Q> {
                 delivered = self.queue.dequeue(self.now, &mut self.history.recorder);
             }
             Op::Wait(time) => self.wait(time),
-            Op::WaitUntold(time) => {
+            Op::WaitLate(time) => {
                 self.now += time;
                 self.tell();
             }
@@ -274,7 +274,7 @@ impl<Q: Qdisc<TestPacket>> Trial<Q> {
         }
     }
 
-    /// Compares what the queue did after so many drops and marks with what it may do.
+    /// Checks the drops and marks that were added since the last call.
     fn audit(&mut self, (drops, marks): (usize, usize), delivered: Option<TestPacket>) {
         let marks = &self.history.recorder.marks[marks..];
         for (at, pkt, _) in marks {

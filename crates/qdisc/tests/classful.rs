@@ -57,35 +57,35 @@ fn what_is_displayed_is_read_back() {
 fn a_refusal_says_what_would_be_right() {
     assert_eq!(
         refusal("prio bands 2"),
-        "prio: priomap names band 2, but bands is 2: they count from 0"
+        "prio: priomap contains band 2, but bands is 2 and they count from 0"
     );
     assert_eq!(
         refusal("prio priomap 1 2 0 leaf codel"),
-        "prio: priomap needs 16 numbers, not 3; allowed: numbers from 0 to 15"
+        "prio: priomap needs 16 numbers, not 3; expected numbers from 0 to 15"
     );
     assert_eq!(
         refusal("prio priomap leaf codel"),
-        "prio: priomap needs a value; allowed: numbers from 0 to 15"
+        "prio: priomap needs a value; expected numbers from 0 to 15"
     );
     assert_eq!(
         refusal("drr classes 1 leaf codel / codel"),
-        "drr: leaf gives 2 queues, but classes is 1"
+        "drr: leaf has 2 queues, but classes is 1"
     );
     assert_eq!(
         refusal("drr quantum 255"),
-        "drr: quantum 255 is out of range; allowed: 256b to 1048576b"
+        "drr: quantum 255 is out of range; expected 256b to 1048576b"
     );
     assert_eq!(
         refusal("drr leaf drr leaf pfifo"),
-        "drr: leaf makes 1049600 queues, at most are 65536"
+        "drr: leaf creates 1049600 queues, the maximum is 65536"
     );
     assert_eq!(
         refusal("prio leaf codel / codel / codel / codel"),
-        "prio: leaf gives 4 queues, but bands is 3"
+        "prio: leaf has 4 queues, but bands is 3"
     );
     assert_eq!(
         refusal("prio leaf codel tarqet 5ms"),
-        "prio: leaf 1: codel has no parameter \"tarqet\": did you mean target?"
+        "prio: leaf 1: codel: unknown parameter \"tarqet\"; did you mean target?"
     );
 }
 
@@ -93,10 +93,10 @@ fn a_refusal_says_what_would_be_right() {
 fn queues_do_not_stand_too_deep_in_each_other() {
     let deep = |depth: usize| "prio leaf ".repeat(depth - 1) + "pfifo";
     assert!(QdiscSpec::parse(&deep(8)).is_ok());
-    assert!(refusal(&deep(9)).contains("more than 8 deep"));
+    assert!(refusal(&deep(9)).contains("more than 8 levels deep"));
     assert!(refusal(&deep(100_000)).contains("more than 64 leaves"));
     let wide = "prio bands 16 leaf ".repeat(4) + "pfifo";
-    assert!(refusal(&wide).ends_with("leaf makes 69904 queues, at most are 65536"));
+    assert!(refusal(&wide).ends_with("leaf creates 69904 queues, the maximum is 65536"));
 }
 
 #[test]
@@ -107,12 +107,12 @@ fn what_is_reconstructed_of_a_leaf_is_of_the_whole() {
         "drr leaf",
         "prio leaf",
     ] {
-        let told = |leaf: &str| {
+        let reconstructions = |leaf: &str| {
             let spec = QdiscSpec::parse(&format!("{text} {leaf}")).unwrap();
             spec.reconstructions()
         };
-        assert!(told("pfifo").is_empty(), "{text}");
-        let of_leaf = told("floq");
+        assert!(reconstructions("pfifo").is_empty(), "{text}");
+        let of_leaf = reconstructions("floq");
         assert_eq!(of_leaf.len(), 1, "{text}");
         assert!(of_leaf[0].starts_with("floq: "), "{of_leaf:?}");
     }
@@ -139,7 +139,7 @@ fn a_queue_with_a_leaf_counts_as_two() {
     }
     assert_eq!(
         refusal("sfb leaf codel / pfifo"),
-        "sfb: leaf has 2 queues, at most 1 find a place; allowed: queues, / between them"
+        "sfb: leaf has 2 queues, the maximum is 1; expected queues separated by /"
     );
 }
 

@@ -219,7 +219,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         8 => Just(Op::Dequeue),
         6 => (0..20_u64).prop_map(move |n| Op::Wait(grid(n))),
         1 => (0..4_000_u64).prop_map(move |n| Op::Wait(grid(n))),
-        1 => (0..4_000_u64).prop_map(move |n| Op::WaitUntold(grid(n))),
+        1 => (0..4_000_u64).prop_map(move |n| Op::WaitLate(grid(n))),
     ];
     vec(op, 0..400)
 }

@@ -159,12 +159,9 @@ fn every_queue_says_what_it_estimates() {
                   min_adj_size max_adj_size",
         ),
     ] {
-        let told = numbers(kind);
+        let found = numbers(kind);
         for name in names.split_whitespace() {
-            assert!(
-                told.contains_key(name),
-                "{kind} does not tell {name}: {told:?}"
-            );
+            assert!(found.contains_key(name), "{kind} lacks {name}: {found:?}");
         }
     }
 }

@@ -22,7 +22,7 @@
 //!
 //! | here | Linux | effect |
 //! |---|---|---|
-//! | flows told apart by their five-tuple | by a digest of what was dissected | none |
+//! | flows distinguished by their five-tuple | by a digest of what was dissected | none |
 //! | gaps of dropped packets are closed when they outnumber the packets that fit | never but at the ends | a draw meets a gap less often, then |
 //! | the link's rate paces the idle decay unless `bandwidth` is given | 10 Mbit/s | decay after idling |
 //! | `limit` has a default | is mandatory | none |
@@ -237,7 +237,7 @@ impl<P: Packet> Choke<P> {
     }
 }
 
-/// A place in a queue of so many.
+/// A position in a queue of this length.
 fn below(rng: &mut Rng, slots: usize) -> usize {
     usize::try_from(rng.below(slots as u64)).unwrap_or(0)
 }

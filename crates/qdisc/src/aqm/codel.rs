@@ -131,8 +131,8 @@ impl<P: Packet> Qdisc<P> for Codel<P> {
     #[inline]
     fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
         let pkt = self.control.dequeue(&self.law, &mut self.fifo, now, obs)?;
-        let arrived = self.law.told(self.fifo.last_arrival);
-        self.ldelay = self.law.told(now).since(arrived);
+        let arrived = self.law.clock(self.fifo.last_arrival);
+        self.ldelay = self.law.clock(now).since(arrived);
         Some(pkt)
     }
 

@@ -184,7 +184,7 @@ impl Params for DualPi2Params {
     /// What the profile knows nothing of, or what excludes each other.
     fn conflict(&self) -> Option<String> {
         if self.tshift.is_some() && self.classic_protection.is_some() {
-            return Some("tshift is of a scheduler without classic_protection".into());
+            return Some("tshift and classic_protection exclude each other".into());
         }
         if self.profile == Profile::Rfc {
             return None;
@@ -196,7 +196,7 @@ impl Params for DualPi2Params {
             ("tshift", self.tshift.is_some()),
         ];
         let (key, _) = foreign.into_iter().find(|&(_, given)| given)?;
-        Some(format!("{key} belongs to the profile rfc"))
+        Some(format!("{key} requires profile rfc"))
     }
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> DualPi2<P> {
@@ -249,7 +249,7 @@ struct Leaving {
 
 /// What becomes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum Verdict {
     Pass,
     Mark(MarkReason),
     Drop,
@@ -294,7 +294,7 @@ impl<P: Packet> DualPi2<P> {
     #[inline]
     fn has_room(&self, size: Bytes) -> bool {
         let Backlog { packets, bytes } = self.backlog();
-        // The RFC keeps room for the largest packet, lest large ones be dropped more often.
+        // The RFC keeps room for the largest packet, so that large ones are not dropped more often.
         let size = match self.law {
             Law::Rfc(_) => self.mtu,
             Law::Linux(_) => size,
@@ -367,19 +367,19 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
                 held,
                 left: self.backlog().bytes,
             };
-            let fate = match &mut self.law {
+            let verdict = match &mut self.law {
                 Law::Rfc(law) => law.judge(&leaving),
                 Law::Linux(law) => law.judge(&leaving, &mut self.rng),
             };
-            match fate {
-                Fate::Pass => {}
-                Fate::Mark(reason) => {
+            match verdict {
+                Verdict::Pass => {}
+                Verdict::Mark(reason) => {
                     pkt.mark_ce();
                     obs.on_mark(now, &pkt, reason);
                     self.counters.marks += 1;
                     self.counters.step_marks += u64::from(reason == MarkReason::CeThreshold);
                 }
-                Fate::Drop => {
+                Verdict::Drop => {
                     obs.on_drop(now, pkt, DropReason::Aqm);
                     continue;
                 }

@@ -133,11 +133,11 @@ impl Params for PieParams {
     fn conflict(&self) -> Option<String> {
         let rfc = self.profile == Profile::Rfc;
         let foreign = if rfc && self.bytemode {
-            "bytemode belongs to the profiles linux and linux-3.14"
+            "bytemode requires profile linux or linux-3.14"
         } else if self.profile != Profile::Linux && self.dq_rate_estimator {
-            "dq_rate_estimator belongs to the profile linux"
+            "dq_rate_estimator requires profile linux"
         } else if !rfc && (!self.cap || !self.derandomise) {
-            "nocap and noderandomise belong to the profile rfc"
+            "nocap and noderandomise require profile rfc"
         } else {
             return None;
         };

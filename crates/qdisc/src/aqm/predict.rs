@@ -28,7 +28,7 @@
 //! like growth at a short one, so a candidate counts if no active one is longer than `dominance` times
 //! it. Of those that count, the one with the steadiest growth foretells `g L`, with `g` the mean growth
 //! but at most 2. At `full R` the departures of one stretched round trip are marked, so that every
-//! flow is told once, and no other signal follows for two.
+//! flow is signalled once, and no other signal follows for two.
 //!
 //! It has no law for congestion avoidance, an open problem of its authors; `fallback` adds CoDel for
 //! all times at which no growth is followed or was just signalled.
@@ -41,7 +41,7 @@
 //! |---|---|---|
 //! | busy time from the sizes of departures and the link's rate | a counter of the link | the queue sees no more |
 //! | candidates that have not yet grown for `persistence R` are not chosen | "heuristics" | one slot proves nothing |
-//! | what cannot be marked is dropped once a flow and signal, or let be (`nodrop`) | ECN alone | other traffic must be told too |
+//! | what cannot be marked is dropped once a flow and signal, or let be (`nodrop`) | ECN alone | other traffic needs a signal too |
 //! | `compact`: one sum a slot instead of a rolling sum for each candidate | the two-dimensional history | the same numbers from a 53rd of the sums |
 
 mod forecast;
@@ -207,12 +207,12 @@ struct Past {
     forecaster: Forecaster,
     /// The last slot in which anything was sent or waited, as far as it is remembered.
     last_used: Option<u64>,
-    /// A link unused for so many slots has no past that matters.
+    /// Number of unused slots after which the history does not matter.
     memory: u64,
     signals: u64,
     last_signal: Option<Signal>,
     /// Whom it has reached by a drop.
-    told: Told,
+    signalled: Signalled,
 }
 
 /// The rate of a link that says none.
@@ -272,7 +272,7 @@ impl<P: Packet> Predict<P> {
                 memory,
                 signals: 0,
                 last_signal: None,
-                told: Told::default(),
+                signalled: Signalled::default(),
             }),
             fallback: params
                 .fallback
@@ -326,7 +326,7 @@ impl<P: Packet> Predict<P> {
             self.mark_until = later(end, time);
             past.signals += 1;
             past.last_signal = Some(signal);
-            past.told = Told::default();
+            past.signalled = Signalled::default();
         }
     }
 
@@ -350,7 +350,7 @@ impl<P: Packet> Predict<P> {
         self.past.last_used = None;
     }
 
-    /// The next packet, told of the growth if a signal is due.
+    /// The next packet, marked if a signal is due.
     fn tell_next(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
         // Each turn removes a packet, so the loop ends with the queue.
         loop {
@@ -362,7 +362,7 @@ impl<P: Packet> Predict<P> {
                 obs.on_mark(now, &pkt, MarkReason::Aqm);
                 return Some(pkt);
             }
-            if self.nodrop || !self.past.told.is_news_to(pkt.flow().digest(0)) {
+            if self.nodrop || !self.past.signalled.insert(pkt.flow().digest(0)) {
                 return Some(pkt);
             }
             obs.on_drop(now, pkt, DropReason::Aqm);
@@ -442,11 +442,11 @@ impl<P: Packet> codel::Source<P> for Buffer<P> {
 
 /// The flows that a signal has reached by a drop. Two in one place pass for one.
 #[derive(Clone, Debug, Default)]
-struct Told([u64; 16]);
+struct Signalled([u64; 16]);
 
-impl Told {
-    /// Whether the flow had not been told; now it has.
-    fn is_news_to(&mut self, hash: u32) -> bool {
+impl Signalled {
+    /// Whether the flow had not been signalled; now it has.
+    fn insert(&mut self, hash: u32) -> bool {
         let (word, bit) = (hash as usize / 64 % self.0.len(), 1_u64 << (hash % 64));
         let news = self.0[word] & bit == 0;
         self.0[word] |= bit;

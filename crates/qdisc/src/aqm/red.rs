@@ -8,7 +8,7 @@
 //!
 //! # Law
 //!
-//! An arrival updates the average backlog, then meets one of three fates:
+//! An arrival updates the average backlog, then has one of three outcomes:
 //!
 //! ```text
 //! avg += (backlog - avg) / 2^Wlog
@@ -201,11 +201,17 @@ impl<P: Packet, Q: Qdisc<P>> Red<P, Q> {
     }
 
     /// Whether `pkt` may join; it may have been marked.
-    fn passes(&mut self, fate: Fate, now: Instant, pkt: &mut P, obs: &mut dyn Observer<P>) -> bool {
-        let markable = match fate {
-            Fate::Pass => return true,
-            Fate::Signal => self.ecn,
-            Fate::HardSignal => self.ecn && !self.harddrop,
+    fn passes(
+        &mut self,
+        verdict: Verdict,
+        now: Instant,
+        pkt: &mut P,
+        obs: &mut dyn Observer<P>,
+    ) -> bool {
+        let markable = match verdict {
+            Verdict::Pass => return true,
+            Verdict::Signal => self.ecn,
+            Verdict::HardSignal => self.ecn && !self.harddrop,
         };
         if markable && pkt.mark_ce() {
             obs.on_mark(now, pkt, MarkReason::Aqm);
@@ -221,8 +227,8 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Red<P, Q> {
     #[inline]
     fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
         let backlog = self.backlog().bytes;
-        let fate = self.law.on_arrival(now, backlog, &mut self.rng);
-        if !self.passes(fate, now, &mut pkt, obs) {
+        let verdict = self.law.on_arrival(now, backlog, &mut self.rng);
+        if !self.passes(verdict, now, &mut pkt, obs) {
             return obs.on_drop(now, pkt, DropReason::Aqm);
         }
         match &mut self.buffer {
@@ -290,7 +296,7 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Red<P, Q> {
 
 /// What becomes of an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum Verdict {
     Pass,
     Signal,
     HardSignal,
@@ -349,23 +355,23 @@ impl Law {
     }
 
     #[inline]
-    fn on_arrival(&mut self, now: Instant, backlog: Bytes, rng: &mut Rng) -> Fate {
+    fn on_arrival(&mut self, now: Instant, backlog: Bytes, rng: &mut Rng) -> Verdict {
         self.sample(now, backlog.0);
         if self.qavg < self.qth_min {
             self.forget();
-            return Fate::Pass;
+            return Verdict::Pass;
         }
         if self.qavg >= self.qth_max {
             if self.gentle && self.qavg < 2 * self.qth_max {
-                return self.gentle_fate(rng);
+                return self.gentle_verdict(rng);
             }
             self.forget();
-            return Fate::HardSignal;
+            return Verdict::HardSignal;
         }
         if self.draws_signal(rng) {
-            Fate::Signal
+            Verdict::Signal
         } else {
-            Fate::Pass
+            Verdict::Pass
         }
     }
 
@@ -427,7 +433,7 @@ impl Law {
 
     /// From `max` to `2 max` the probability rises from `max_p` to 1; the gaps stay uniform.
     #[expect(clippy::cast_precision_loss, reason = "a probability; 53 bits suffice")]
-    fn gentle_fate(&mut self, rng: &mut Rng) -> Fate {
+    fn gentle_verdict(&mut self, rng: &mut Rng) -> Verdict {
         let qcount = self.qcount.map_or(0, |n| n + 1);
         let max_p = f64::from(self.max_p) / 4_294_967_296.0;
         let above = (self.qavg - self.qth_max) as f64 / self.qth_max as f64;
@@ -435,10 +441,10 @@ impl Law {
         let left = 1.0 - qcount as f64 * p_b;
         if left <= p_b || rng.uniform() * left < p_b {
             self.qcount = Some(0);
-            Fate::Signal
+            Verdict::Signal
         } else {
             self.qcount = Some(qcount);
-            Fate::Pass
+            Verdict::Pass
         }
     }
 

@@ -104,7 +104,7 @@ impl Ns2RedParams {
         }
     }
 
-    /// Thresholds in packets on a link of so many average packets a second.
+    /// Thresholds in packets on a link that carries `per_sec` average packets per second.
     fn thresholds(&self, per_sec: f64) -> (f64, f64) {
         let half = self.targetdelay.as_secs_f64() * per_sec / 2.0;
         let derived = half.max(5.0);
@@ -190,24 +190,24 @@ impl<P: Packet> Qdisc<P> for Ns2Red<P> {
     #[inline]
     fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
         let queue = self.law.measured(self.fifo.backlog());
-        let fate = self.law.on_arrival(now, queue, pkt.size(), &mut self.rng);
+        let verdict = self.law.on_arrival(now, queue, pkt.size(), &mut self.rng);
         // As in ns-2 a full buffer comes last, and what it costs is no longer a random drop.
         if queue >= self.limit {
             self.law.restart();
             self.pdrop += 1;
             return obs.on_drop(now, pkt, DropReason::Overlimit);
         }
-        match fate {
-            Fate::Pass => {}
-            Fate::Early if self.ecn && pkt.mark_ce() => {
+        match verdict {
+            Verdict::Pass => {}
+            Verdict::Early if self.ecn && pkt.mark_ce() => {
                 self.marked += 1;
                 obs.on_mark(now, &pkt, MarkReason::Aqm);
             }
-            Fate::Early => {
+            Verdict::Early => {
                 self.early += 1;
                 return obs.on_drop(now, pkt, DropReason::Aqm);
             }
-            Fate::Forced => {
+            Verdict::Forced => {
                 self.forced += 1;
                 return obs.on_drop(now, pkt, DropReason::Aqm);
             }
@@ -243,7 +243,7 @@ impl<P: Packet> Qdisc<P> for Ns2Red<P> {
 
 /// What becomes of an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum Verdict {
     Pass,
     /// Signalled by chance.
     Early,
@@ -338,7 +338,7 @@ impl Law {
     }
 
     #[inline]
-    fn on_arrival(&mut self, now: Instant, queue: f64, size: Bytes, rng: &mut Rng) -> Fate {
+    fn on_arrival(&mut self, now: Instant, queue: f64, size: Bytes, rng: &mut Rng) -> Verdict {
         if let Some(since) = self.idle_since.take() {
             let idle = now.since(since).as_secs_f64();
             self.average *= power(1.0 - self.weight, whole(self.per_sec * idle));
@@ -351,7 +351,7 @@ impl Law {
         self.count_bytes = self.count_bytes.saturating_add(size.0);
         if self.average < self.min || queue <= 1.0 {
             self.above = false;
-            return Fate::Pass;
+            return Verdict::Pass;
         }
         let most = if self.gentle {
             2.0 * self.max
@@ -360,17 +360,17 @@ impl Law {
         };
         if self.average >= most {
             self.restart();
-            return Fate::Forced;
+            return Verdict::Forced;
         }
         if !self.above {
             (self.above, self.count, self.count_bytes) = (true, 1, size.0);
-            return Fate::Pass;
+            return Verdict::Pass;
         }
         if rng.uniform() > self.probability(size) {
-            return Fate::Pass;
+            return Verdict::Pass;
         }
         self.restart();
-        Fate::Early
+        Verdict::Early
     }
 
     /// `p_b`: how often a packet is to be signalled on average.

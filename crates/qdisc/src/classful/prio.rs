@@ -29,7 +29,7 @@ use crate::parameters::{Kind, LINUX, Leaf, LeafList, Params, Profile, parameters
 use crate::parts::classes::Classes;
 use crate::parts::leaf;
 
-/// The band of each priority in `pfifo_fast`, and in `prio` unless told otherwise.
+/// The band of each priority in `pfifo_fast`, and by default in `prio`.
 const PRIOMAP: [u8; 16] = [1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1];
 
 parameters! {
@@ -79,7 +79,7 @@ impl<L: Leaf> Params for PrioParams<L> {
         let bands = self.bands;
         if let Some(band) = self.priomap.iter().find(|&&band| u32::from(band) >= bands) {
             return Some(format!(
-                "priomap names band {band}, but bands is {bands}: they count from 0"
+                "priomap contains band {band}, but bands is {bands} and they count from 0"
             ));
         }
         leaf::conflict(&self.leaf, bands, "bands")

@@ -42,7 +42,7 @@ mod flows;
 mod longest;
 mod options;
 mod pace;
-mod rota;
+mod schedule;
 mod statistics;
 mod tin;
 
@@ -54,7 +54,7 @@ use diffserv::Classes;
 use longest::Longest;
 pub use options::{AckFilter, CakeParams, Diffserv, FlowMode};
 use pace::{Count, Shaper};
-use rota::FLOWS;
+use schedule::FLOWS;
 use tin::{Tin, Tuning};
 
 /// Packets of the MTU that the buffer holds at most, unless more was asked for.
@@ -179,7 +179,7 @@ impl<P: Packet> Cake<P> {
         obs.on_drop(now, ack, DropReason::Aqm);
     }
 
-    /// Counts a packet of so many bytes against the shaper and its tin's share.
+    /// Counts a packet of `counted` bytes against the shaper and its tin's share.
     #[inline]
     fn charge(&mut self, tin: usize, counted: u64, now: Instant, sent: bool) {
         self.tins[tin].charge(counted, now);

@@ -231,7 +231,7 @@ struct Law {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Keep,
-    /// It is dropped, and so many of the newest of its flow with it.
+    /// It is dropped, together with this number of the newest packets of its flow.
     Drop {
         newest: u32,
     },

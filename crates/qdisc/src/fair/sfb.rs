@@ -36,7 +36,7 @@
 //! |---|---|---|
 //! | flows hashed with `SplitMix64` | siphash | which flows collide |
 //! | time in nanoseconds | in ticks, 1 ms at HZ=1000 | a token or a change of the hash 1 ms sooner or later |
-//! | no filters | flows may be told apart by them | none without them |
+//! | no filters | filters may classify flows | none without them |
 //! | what a leaf drops leaves its bins | what it drops later stays counted | bins do not fill up |
 //! | a bin counts to 2^32 | to 65535 | none at its limits |
 

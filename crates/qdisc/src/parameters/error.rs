@@ -62,19 +62,19 @@ impl fmt::Display for ParameterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownKind { given, instead } => {
-                write!(f, "there is no queue discipline \"{given}\": {instead}")
+                write!(f, "unknown queue \"{given}\"; {instead}")
             }
             Self::UnknownKey {
                 kind,
                 given,
                 instead,
-            } => write!(f, "{kind} has no parameter \"{given}\": {instead}"),
+            } => write!(f, "{kind}: unknown parameter \"{given}\"; {instead}"),
             Self::Value {
                 kind,
                 key,
                 flaw,
                 range,
-            } => write!(f, "{kind}: {key} {flaw}; allowed: {range}"),
+            } => write!(f, "{kind}: {key} {flaw}; expected {range}"),
             Self::Leaf {
                 kind,
                 number,

@@ -99,17 +99,17 @@ impl<L: Leaf> LeafList for Vec<L> {
 
 fn parse<L: Leaf>(text: &str, max: u64) -> Result<Vec<L>, Flaw> {
     if text.matches("leaf").count() > MAX_CLASSFUL {
-        return Err(format!("has more than {MAX_CLASSFUL} leaves with leaves").into());
+        return Err(format!("nests more than {MAX_CLASSFUL} leaves").into());
     }
     let parts = split(text)?;
     if parts.len() as u64 > max {
         let given = parts.len();
-        return Err(format!("has {given} queues, at most {max} find a place").into());
+        return Err(format!("has {given} queues, the maximum is {max}").into());
     }
     let mut leaves = Vec::with_capacity(parts.len());
     for (number, part) in (1..).zip(&parts) {
         if part.is_empty() {
-            return Err(format!("has no queue in place {number} of {}", parts.len()).into());
+            return Err(format!("is empty at position {number} of {}", parts.len()).into());
         }
         let leaf = L::parse(part).map_err(|e| Flaw::Leaf(number, Box::new(e)))?;
         leaves.push(leaf);
@@ -127,7 +127,7 @@ fn split(text: &str) -> Result<Vec<&str>, Flaw> {
             ')' => {
                 depth = depth
                     .checked_sub(1)
-                    .ok_or_else(|| "has a ) without its (".to_owned())?;
+                    .ok_or_else(|| "has an unmatched )".to_owned())?;
             }
             '/' if depth == 0 => {
                 parts.push(&text[from..at]);
@@ -137,7 +137,7 @@ fn split(text: &str) -> Result<Vec<&str>, Flaw> {
         }
     }
     if depth > 0 {
-        return Err("has a ( without its )".to_owned().into());
+        return Err("has an unmatched (".to_owned().into());
     }
     parts.push(&text[from..]);
     Ok(parts.into_iter().map(bare).collect())
@@ -169,10 +169,10 @@ mod tests {
     #[test]
     fn what_is_not_a_list_of_queues_is_refused() {
         for (wrong, why) in [
-            ("codel / ", "no queue in place 2 of 2"),
-            ("codel) / pfifo", "without its ("),
-            ("(codel / pfifo", "without its )"),
-            ("codel / pfifo / sfq", "has 3 queues, at most 2"),
+            ("codel / ", "empty at position 2 of 2"),
+            ("codel) / pfifo", "unmatched )"),
+            ("(codel / pfifo", "unmatched ("),
+            ("codel / pfifo / sfq", "has 3 queues, the maximum is 2"),
             ("codel target 0s", "target"),
         ] {
             let flaw = match parse::<QdiscSpec>(wrong, 2) {

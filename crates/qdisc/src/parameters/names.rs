@@ -4,7 +4,7 @@
 pub(crate) fn instead_of<'a>(given: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
     match nearest(given, names.clone()) {
         Some(name) => format!("did you mean {name}?"),
-        None => format!("known are {}", names.collect::<Vec<_>>().join(", ")),
+        None => format!("expected one of {}", names.collect::<Vec<_>>().join(", ")),
     }
 }
 

@@ -113,7 +113,7 @@ impl Parameter {
                 names.join(", ")
             }
             Unit::Choice(words) => words.join(", "),
-            Unit::Leaves => "queues, / between them".into(),
+            Unit::Leaves => "queues separated by /".into(),
         }
     }
 
@@ -223,7 +223,7 @@ fn flag(text: &str) -> Result<bool, String> {
     match text {
         "on" | "true" | "yes" => Ok(true),
         "off" | "false" | "no" => Ok(false),
-        _ => Err(format!("\"{text}\" is neither on nor off")),
+        _ => Err(format!("\"{text}\" is not on or off")),
     }
 }
 

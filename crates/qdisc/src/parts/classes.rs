@@ -4,7 +4,7 @@ use sojourn_net::{Bytes, Instant, Packet};
 
 use crate::contract::{Backlog, Observer, Qdisc, Statistic};
 
-/// A queue for each class, what waits in all of them and when the first wants to be told the time.
+/// A queue for each class, the total backlog and the earliest timer.
 ///
 /// Both are kept, not summed at each question: a link asks after every packet.
 #[derive(Clone, Debug)]

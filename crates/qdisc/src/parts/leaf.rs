@@ -15,15 +15,14 @@ const MAX_QUEUES: u64 = 65_536;
 pub(crate) fn conflict<L: Leaf>(leaves: &Vec<L>, classes: u32, name: &str) -> Option<String> {
     let given = leaves.len();
     if given as u64 > u64::from(classes) {
-        return Some(format!(
-            "leaf gives {given} queues, but {name} is {classes}"
-        ));
+        return Some(format!("leaf has {given} queues, but {name} is {classes}"));
     }
     if leaves.depth() >= MAX_DEPTH {
-        return Some(format!("leaf stands more than {MAX_DEPTH} deep"));
+        return Some(format!("leaf is nested more than {MAX_DEPTH} levels deep"));
     }
     let queues = leaves.queues(classes);
-    (queues > MAX_QUEUES).then(|| format!("leaf makes {queues} queues, at most are {MAX_QUEUES}"))
+    (queues > MAX_QUEUES)
+        .then(|| format!("leaf creates {queues} queues, the maximum is {MAX_QUEUES}"))
 }
 
 /// The queues of the classes.

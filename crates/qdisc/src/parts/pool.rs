@@ -103,7 +103,7 @@ impl<P: Packet> Pool<P> {
         taken
     }
 
-    /// Removes the packet at `at` of `list`, a place that [`Pool::iter`] told.
+    /// Removes the packet at `at` of `list`, a position from [`Pool::iter`].
     pub(crate) fn remove(&mut self, list: &mut List, at: u32) -> Option<(P, Instant)> {
         let prev = self.before(list, at)?;
         let next = self.nodes[index(at)].next;

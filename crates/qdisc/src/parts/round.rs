@@ -150,7 +150,7 @@ impl SparseFirst {
         self.credits[flow.index()] -= signed(size);
     }
 
-    /// `flow`, whose turn it is, had nothing to send. It is away then, unless it is new: lest it come
+    /// `flow`, whose turn it is, had nothing to send. It is away then, unless it is new: so that it does not come
     /// back as new before the old have had their turn, it waits among them if there are any, or
     /// `always`.
     #[inline]

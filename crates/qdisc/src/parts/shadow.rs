@@ -19,7 +19,7 @@ pub(crate) struct Shadow {
     counts: Box<[u32]>,
     /// Bins that have entries.
     flows: u32,
-    /// One arrival in so many is sampled.
+    /// Sampling period in arrivals.
     sample: u32,
     /// Arrivals since the last whose turn it was.
     arrivals: u32,

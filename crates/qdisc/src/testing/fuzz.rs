@@ -18,8 +18,8 @@ const MAX_OPS: usize = 600;
 /// Each class is a queue of its own: thousands would only take longer.
 const MAX_CLASSES: u64 = 64;
 
-/// A told wait is at most so often the shortest time that is set: each timer costs a call.
-const TIMERS_A_WAIT: u64 = 1_000;
+/// Limits a wait in multiples of the shortest time that is set: each timer costs a call.
+const TIMERS_PER_WAIT: u64 = 1_000;
 
 /// Four pairs of hosts; the last shares its ports with none.
 const FLOWS: [u32; 8] = [0, 1, 2, 3, 1 << 24 | 3, 1 << 16 | 4, 33_751_045, u32::MAX];
@@ -116,7 +116,7 @@ fn spec(bytes: &mut Reader<'_>) -> QdiscSpec {
         match parameter.unit {
             // All that follows would be theirs.
             Unit::Leaves => leaf = Some(word),
-            // It alters packets, as told; the suite knows of no alteration.
+            // It alters packets on purpose, which the suite does not expect.
             Unit::Flag if parameter.key == "wash" => {}
             _ => add(&word),
         }
@@ -194,7 +194,7 @@ fn link(bytes: &mut Reader<'_>) -> LinkFacts {
 fn ops(bytes: &mut Reader<'_>, spec: &QdiscSpec) -> Vec<Op> {
     // It orders by ECN field as others do by flow.
     let by_ecn = spec.kind() == "dualpi2";
-    let most_told = most_told(spec);
+    let max_wait = max_wait(spec);
     let mut ops = Vec::new();
     while !bytes.0.is_empty() && ops.len() < MAX_OPS {
         let (what, of) = (bytes.next(), bytes.next());
@@ -214,14 +214,14 @@ fn ops(bytes: &mut Reader<'_>, spec: &QdiscSpec) -> Vec<Op> {
                 ops.extend(std::iter::repeat_n(op, burst));
             }
             4..=5 => ops.extend(std::iter::repeat_n(Op::Dequeue, burst)),
-            told => {
+            kind => {
                 // Up to 26 days.
                 let whole = 1_u64 << (of % 51);
                 let time = whole + (whole >> 5) * u64::from(times);
-                ops.push(if told == 6 {
-                    Op::Wait(Duration::from_nanos(time.min(most_told)))
+                ops.push(if kind == 6 {
+                    Op::Wait(Duration::from_nanos(time.min(max_wait)))
                 } else {
-                    Op::WaitUntold(Duration::from_nanos(time))
+                    Op::WaitLate(Duration::from_nanos(time))
                 });
             }
         }
@@ -229,8 +229,8 @@ fn ops(bytes: &mut Reader<'_>, spec: &QdiscSpec) -> Vec<Op> {
     ops
 }
 
-/// How long a wait may be whose timers are told, in nanoseconds.
-fn most_told(spec: &QdiscSpec) -> u64 {
+/// Longest wait with timers, in nanoseconds.
+fn max_wait(spec: &QdiscSpec) -> u64 {
     let shortest = spec.pairs().into_iter().filter_map(|(key, text)| {
         let (kind, _) = spec.entry()?;
         let of_time = |p: &&Parameter| p.key == key && p.unit == Unit::Time;
@@ -238,5 +238,5 @@ fn most_told(spec: &QdiscSpec) -> u64 {
         Some(text.parse::<Duration>().ok()?.as_nanos().max(1))
     });
     let shortest = shortest.min().unwrap_or(1_000_000);
-    shortest.saturating_mul(TIMERS_A_WAIT).min(1_000_000_000)
+    shortest.saturating_mul(TIMERS_PER_WAIT).min(1_000_000_000)
 }

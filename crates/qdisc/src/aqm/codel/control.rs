@@ -15,7 +15,7 @@ pub(crate) trait Source<P> {
     fn is_small(&self) -> bool;
 }
 
-/// What a [`Control`] goes by, in the units of its profile.
+/// The parameters of a [`Control`], in the units of its profile.
 #[derive(Clone, Debug)]
 pub(crate) struct Law {
     target: Duration,
@@ -28,7 +28,7 @@ pub(crate) struct Law {
 impl Law {
     pub(crate) fn new(params: &CodelParams) -> Self {
         let fixed_point = params.profile != Profile::Rfc;
-        let told = |time: Duration| {
+        let rounded = |time: Duration| {
             if fixed_point {
                 Duration::from_nanos(whole_ticks(time.as_nanos()))
             } else {
@@ -36,17 +36,17 @@ impl Law {
             }
         };
         Self {
-            target: told(params.target),
-            interval: told(params.interval),
-            ce_threshold: params.ce_threshold.map(told),
+            target: rounded(params.target),
+            interval: rounded(params.interval),
+            ce_threshold: params.ce_threshold.map(rounded),
             ecn: params.ecn,
             fixed_point,
         }
     }
 
-    /// `time` as the clock of this profile tells it.
+    /// `time` in the resolution of the clock of this profile.
     #[inline]
-    pub(super) fn told(&self, time: Instant) -> Instant {
+    pub(super) fn clock(&self, time: Instant) -> Instant {
         if self.fixed_point {
             Instant::from_nanos(whole_ticks(time.as_nanos()))
         } else {
@@ -66,7 +66,7 @@ impl Law {
         let Some(most) = self.ce_threshold else {
             return;
         };
-        if self.told(now).since(self.told(arrived)) > most && pkt.mark_ce() {
+        if self.clock(now).since(self.clock(arrived)) > most && pkt.mark_ce() {
             obs.on_mark(now, pkt, MarkReason::CeThreshold);
         }
     }
@@ -152,8 +152,8 @@ fn is_standing<P>(
     arrived: Instant,
     now: Instant,
 ) -> bool {
-    let now = law.told(now);
-    if now.since(law.told(arrived)) < law.target || source.is_small() {
+    let now = law.clock(now);
+    if now.since(law.clock(arrived)) < law.target || source.is_small() {
         *first_above_time = None;
         return false;
     }
@@ -222,7 +222,7 @@ impl Signals {
                 };
                 (pkt, arrived, _) = next;
             }
-        } else if self.drop_next <= law.told(now) {
+        } else if self.drop_next <= law.clock(now) {
             (pkt, arrived) = self.signal(law, dodequeue, (pkt, arrived), now, obs)?;
         }
         law.mark_late(&mut pkt, arrived, now, obs);
@@ -240,7 +240,7 @@ impl Signals {
     ) -> Option<(P, Instant)> {
         // The backlog may be so large that several signals are due at once. Each turn
         // removes a packet, so the loop ends with the queue.
-        while self.dropping && self.drop_next <= law.told(now) {
+        while self.dropping && self.drop_next <= law.clock(now) {
             self.step(law, self.count.wrapping_add(1));
             if law.marks(&mut pkt, now, obs) {
                 self.drop_next += self.gap(law);
@@ -272,7 +272,7 @@ impl Signals {
 
     /// Begins signalling at the rate that last held the queue, if that was recent.
     fn start(&mut self, law: &Law, now: Instant) {
-        let now = law.told(now);
+        let now = law.clock(now);
         let delta = self.count.wrapping_sub(self.lastcount);
         // Overload may have counted before the first signal; then `drop_next` means nothing yet.
         let recent = self.lastcount > 0 && now < self.drop_next + law.interval.times(16);
@@ -306,7 +306,7 @@ impl Signals {
     }
 }
 
-/// Linux tells time in units of 2^10 ns, which a shift makes from nanoseconds.
+/// Linux keeps time in units of 2^10 ns, a shift of nanoseconds.
 const TICK_SHIFT: u32 = 10;
 
 #[inline]

@@ -1,14 +1,14 @@
 //! The controller and the signals of Linux 6.18, in its fixed point.
 //!
-//! A probability of 1 is 2^32 - 1; gains are told in 1/256 Hz and kept per 64 ns.
+//! A probability of 1 is 2^32 - 1; gains are passed in 1/256 Hz and kept per 64 ns.
 
 use sojourn_net::{Bytes, Duration, Rng};
 
-use super::{Band, DualPi2Params, Fate, Leaving};
+use super::{Band, DualPi2Params, Leaving, Verdict};
 use crate::contract::MarkReason;
 
 const MAX_PROB: u32 = u32::MAX;
-/// Gains are told in 2^-8 Hz.
+/// Gains are passed in 2^-8 Hz.
 const GAIN_SHIFT: u32 = 8;
 /// Delays are multiplied with gains in nanoseconds, and gains are per 2^6 ns.
 const GRANULARITY: u32 = 6;
@@ -35,8 +35,8 @@ impl Linux {
     pub(super) fn new(params: &DualPi2Params, mtu: Bytes) -> Self {
         Self {
             target: params.target.as_nanos(),
-            alpha: scaled(params.alpha.map_or(ALPHA, told)),
-            beta: scaled(params.beta.map_or(BETA, told)),
+            alpha: scaled(params.alpha.map_or(ALPHA, granular)),
+            beta: scaled(params.beta.map_or(BETA, granular)),
             coupling_factor: params.coupling_factor,
             step_thresh: params.step_thresh.unwrap_or(Duration::from_millis(1)),
             drop_on_overload: params.drop_on_overload,
@@ -48,9 +48,9 @@ impl Linux {
 
     /// What becomes of a packet that is about to leave.
     #[inline]
-    pub(super) fn judge(&self, pkt: &Leaving, rng: &mut Rng) -> Fate {
-        let fate = if pkt.left.0 < self.two_mtu {
-            Fate::Pass
+    pub(super) fn judge(&self, pkt: &Leaving, rng: &mut Rng) -> Verdict {
+        let verdict = if pkt.left.0 < self.two_mtu {
+            Verdict::Pass
         } else {
             let coupled = u64::from(self.prob) * u64::from(self.coupling_factor);
             let overload = coupled > u64::from(MAX_PROB);
@@ -61,35 +61,35 @@ impl Linux {
             }
         };
         let above = pkt.band == Band::L4s && pkt.waited > self.step_thresh;
-        match fate {
-            Fate::Pass if above => Fate::Mark(MarkReason::CeThreshold),
+        match verdict {
+            Verdict::Pass if above => Verdict::Mark(MarkReason::CeThreshold),
             decided => decided,
         }
     }
 
-    fn classic(&self, markable: bool, overload: bool, rng: &mut Rng) -> Fate {
+    fn classic(&self, markable: bool, overload: bool, rng: &mut Rng) -> Verdict {
         if !(roll(self.prob, rng) && roll(self.prob, rng)) {
-            Fate::Pass
+            Verdict::Pass
         } else if markable && !overload {
-            Fate::Mark(MarkReason::Aqm)
+            Verdict::Mark(MarkReason::Aqm)
         } else {
-            Fate::Drop
+            Verdict::Drop
         }
     }
 
-    fn l4s(coupled: u32, rng: &mut Rng) -> Fate {
+    fn l4s(coupled: u32, rng: &mut Rng) -> Verdict {
         if roll(coupled, rng) {
-            Fate::Mark(MarkReason::Aqm)
+            Verdict::Mark(MarkReason::Aqm)
         } else {
-            Fate::Pass
+            Verdict::Pass
         }
     }
 
-    fn l4s_overload(&self, rng: &mut Rng) -> Fate {
+    fn l4s_overload(&self, rng: &mut Rng) -> Verdict {
         if self.drop_on_overload && roll(self.prob, rng) && roll(self.prob, rng) {
-            Fate::Drop
+            Verdict::Drop
         } else {
-            Fate::Mark(MarkReason::Aqm)
+            Verdict::Mark(MarkReason::Aqm)
         }
     }
 
@@ -152,13 +152,13 @@ fn roll(prob: u32, rng: &mut Rng) -> bool {
     clippy::cast_sign_loss,
     reason = "a float saturates; a gain is positive"
 )]
-fn told(hertz: f64) -> u32 {
+fn granular(hertz: f64) -> u32 {
     ((hertz * f64::from(1_u32 << GAIN_SHIFT)) as u32).max(1)
 }
 
 /// A gain as the kernel keeps it.
-fn scaled(told: u32) -> u32 {
-    let product = (u64::from(told) * u64::from(MAX_PROB)) >> (GAIN_SHIFT - GRANULARITY);
+fn scaled(gain: u32) -> u32 {
+    let product = (u64::from(gain) * u64::from(MAX_PROB)) >> (GAIN_SHIFT - GRANULARITY);
     u32::try_from(product / 1_000_000_000).unwrap_or(u32::MAX)
 }
 

@@ -2,7 +2,7 @@
 
 use sojourn_net::Duration;
 
-use super::{Band, DualPi2Params, Fate, Leaving};
+use super::{Band, DualPi2Params, Leaving, Verdict};
 use crate::contract::MarkReason;
 
 #[derive(Clone, Debug)]
@@ -67,20 +67,20 @@ impl Rfc {
 
     /// Figure 7: what becomes of a packet that is about to leave.
     #[inline]
-    pub(super) fn judge(&mut self, pkt: &Leaving) -> Fate {
+    pub(super) fn judge(&mut self, pkt: &Leaving) -> Verdict {
         if pkt.band == Band::Classic {
             if !recur(&mut self.c_count, self.p_c) {
-                return Fate::Pass;
+                return Verdict::Pass;
             }
             return if pkt.markable && self.p_c < self.p_cmax {
-                Fate::Mark(MarkReason::Aqm)
+                Verdict::Mark(MarkReason::Aqm)
             } else {
-                Fate::Drop
+                Verdict::Drop
             };
         }
         let native = if self.p_cl >= 1.0 {
             if self.drop_on_overload && recur(&mut self.l_count, self.p_c) {
-                return Fate::Drop;
+                return Verdict::Drop;
             }
             0.0
         } else if pkt.held > self.th_len as usize {
@@ -89,11 +89,11 @@ impl Rfc {
             0.0
         };
         if !recur(&mut self.l_count, native.max(self.p_cl)) {
-            Fate::Pass
+            Verdict::Pass
         } else if native > self.p_cl {
-            Fate::Mark(MarkReason::CeThreshold)
+            Verdict::Mark(MarkReason::CeThreshold)
         } else {
-            Fate::Mark(MarkReason::Aqm)
+            Verdict::Mark(MarkReason::Aqm)
         }
     }
 

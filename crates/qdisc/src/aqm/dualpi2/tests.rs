@@ -75,13 +75,13 @@ fn the_defaults_are_those_of_the_rfc_and_of_the_kernel() {
     let linux = params(Profile::Linux);
     assert_eq!(linux.tupdate(), Duration::from_millis(16));
     assert_eq!(Linux::new(&linux, MTU).gains(), (44, 879));
-    // tc rounds down: 0.16 Hz is told as 40/256, not as the default of 41.
-    let told = DualPi2Params {
+    // tc rounds down: 0.16 Hz is passed as 40/256, not as the default of 41.
+    let rounded = DualPi2Params {
         alpha: Some(0.16),
         beta: Some(3.2),
         ..linux
     };
-    assert_eq!(Linux::new(&told, MTU).gains(), (42, 879));
+    assert_eq!(Linux::new(&rounded, MTU).gains(), (42, 879));
 }
 
 /// `max_rtt` of 30 ms: updates three times in it, gains from Figure 2.
@@ -282,7 +282,7 @@ fn what_the_kernel_does_not_know_is_refused_in_its_profile() {
     for foreign in ["max_rtt 50ms", "range 1ms", "th_len 2", "tshift 50ms"] {
         let text = format!("dualpi2 {foreign} profile linux");
         let flaw = crate::QdiscSpec::parse(&text).expect_err(foreign);
-        assert!(flaw.to_string().contains("belongs to the profile rfc"));
+        assert!(flaw.to_string().contains("requires profile rfc"));
     }
     let both = crate::QdiscSpec::parse("dualpi2 tshift 50ms classic_protection 10");
     assert!(both.is_err());

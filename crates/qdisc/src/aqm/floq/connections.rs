@@ -3,7 +3,7 @@
 //! ```text
 //! TCP               responsive; set-up from the SYN on
 //! QUIC              responsive; set-up from the first long header on
-//! SCTP, DCCP        responsive; their set-up is not told apart
+//! SCTP, DCCP        responsive; their set-up is not recognised
 //! the rest          unresponsive
 //! ```
 //!

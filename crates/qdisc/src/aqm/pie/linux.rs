@@ -24,7 +24,7 @@ const RATE_SHIFT: u32 = 8;
 struct Kernel {
     max_prob: u64,
     burst: Duration,
-    /// A rate is measured over so many bytes.
+    /// Number of bytes over which a rate is measured.
     dq_threshold: u64,
     derandomise: bool,
     /// `k(p)` reaches down to 1/2048 rather than to 1/8.

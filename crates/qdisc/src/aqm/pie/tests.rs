@@ -16,7 +16,7 @@ fn at_ms(ms: u64) -> Instant {
     Instant::from_millis(ms)
 }
 
-/// Offers `load` packets and serves one every millisecond until `last_ms`, timers told in time.
+/// Offers `load` packets and serves one every millisecond until `last_ms`, with timers in time.
 fn run(params: &PieParams, load: u64, ecn: Ecn, last_ms: u64) -> (Pie<TestPacket>, Recorder) {
     let mut pie = Pie::new(params, MTU, Rng::new(1));
     let mut seen = Recorder::default();

@@ -7,7 +7,7 @@ use super::history::History;
 /// Most rounds that a growth is judged by.
 pub(super) const MOST_ROUNDS: usize = 4;
 
-/// Packets of a load that growth is told from.
+/// Minimum packets in a load for which growth is estimated.
 const LEAST: f64 = 2.0;
 
 /// What a growth of the load must look like; times in ns.
@@ -32,7 +32,7 @@ struct Candidate {
     rtt: Duration,
     /// Slots with growth, less two for each without.
     pass: u32,
-    /// From so many on the growth is believed.
+    /// Number of samples from which the growth is used.
     enough: u32,
     active_until: Instant,
 }

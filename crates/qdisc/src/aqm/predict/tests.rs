@@ -53,8 +53,8 @@ fn law() -> Law {
 }
 
 /// Offers an ECN-capable packet of `size` at each of `arrivals`, in ns, to a link that sends what
-/// the queue gives it; timers are told in time if `told`. Returns what the queue did.
-fn drive(queue: &mut impl Qdisc<TestPacket>, arrivals: &[(u64, u64)], told: bool) -> Recorder {
+/// the queue gives it; timers fire in time if `timed`. Returns what the queue did.
+fn drive(queue: &mut impl Qdisc<TestPacket>, arrivals: &[(u64, u64)], timed: bool) -> Recorder {
     let mut seen = Recorder::default();
     let mut free = Instant::ZERO;
     let mut arrivals = arrivals.iter().enumerate().peekable();
@@ -68,7 +68,7 @@ fn drive(queue: &mut impl Qdisc<TestPacket>, arrivals: &[(u64, u64)], told: bool
             return seen;
         };
         now = next;
-        while let Some(due) = queue.next_timer().filter(|&due| told && due <= now) {
+        while let Some(due) = queue.next_timer().filter(|&due| timed && due <= now) {
             queue.on_timer(due);
         }
         if arrival == Some(now)
@@ -292,12 +292,12 @@ fn timers_end_when_the_past_no_longer_matters_and_begin_again() {
     q.enqueue(ms(10), TestPacket::mtu(0), &mut seen);
     assert_eq!(q.next_timer(), Some(ms(11)));
     q.dequeue(ms(10), &mut seen);
-    let mut told = 0;
+    let mut marked = 0;
     while let Some(due) = q.next_timer() {
         q.on_timer(due);
-        told += 1;
+        marked += 1;
     }
-    assert!((1_300..1_400).contains(&told), "{told}");
+    assert!((1_300..1_400).contains(&marked), "{marked}");
     q.enqueue(ms(5_000), TestPacket::mtu(1), &mut seen);
     assert_eq!(q.next_timer(), Some(ms(5_001)));
 }

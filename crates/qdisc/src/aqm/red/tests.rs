@@ -27,7 +27,7 @@ fn gaps(law: &mut Law, signals: usize) -> Vec<u64> {
     let (mut seen, mut gap) = (Vec::new(), 0);
     while seen.len() < signals {
         gap += 1;
-        if law.on_arrival(Instant::ZERO, average, &mut rng) != Fate::Pass {
+        if law.on_arrival(Instant::ZERO, average, &mut rng) != Verdict::Pass {
             seen.push(gap);
             gap = 0;
         }
@@ -71,12 +71,12 @@ fn below_min_none_and_above_max_all_are_signalled() {
     law.qavg = 29_999 << law.wlog;
     assert_eq!(
         law.on_arrival(Instant::ZERO, Bytes(29_999), &mut rng),
-        Fate::Pass
+        Verdict::Pass
     );
     law.qavg = 90_000 << law.wlog;
     assert_eq!(
         law.on_arrival(Instant::ZERO, Bytes(90_000), &mut rng),
-        Fate::HardSignal
+        Verdict::HardSignal
     );
     assert_eq!(law.qcount, None);
 }
@@ -85,12 +85,12 @@ fn below_min_none_and_above_max_all_are_signalled() {
 fn the_first_arrival_above_min_draws_a_lot_and_does_not_count() {
     let mut law = law(&params());
     law.qavg = 60_000 << law.wlog;
-    let fate = |law: &mut Law| law.on_arrival(Instant::ZERO, Bytes(60_000), &mut Rng::new(1));
-    assert_eq!(fate(&mut law), Fate::Pass);
+    let verdict = |law: &mut Law| law.on_arrival(Instant::ZERO, Bytes(60_000), &mut Rng::new(1));
+    assert_eq!(verdict(&mut law), Verdict::Pass);
     // 30,000 bytes above min: one packet does not reach this lot, two do.
     law.qr = 60_000;
-    assert_eq!(fate(&mut law), Fate::Pass);
-    assert_eq!(fate(&mut law), Fate::Signal);
+    assert_eq!(verdict(&mut law), Verdict::Pass);
+    assert_eq!(verdict(&mut law), Verdict::Signal);
 }
 
 #[test]
@@ -118,8 +118,8 @@ fn gentle_raises_the_probability_from_max_p_to_1() {
         }
     }
     law.qavg = 180_000 << law.wlog;
-    let fate = law.on_arrival(Instant::ZERO, Bytes(180_000), &mut Rng::new(1));
-    assert_eq!(fate, Fate::HardSignal);
+    let verdict = law.on_arrival(Instant::ZERO, Bytes(180_000), &mut Rng::new(1));
+    assert_eq!(verdict, Verdict::HardSignal);
 }
 
 #[test]
@@ -220,8 +220,8 @@ fn what_is_signalled_is_marked_dropped_or_queued_as_asked() {
         nodrop: true,
         ..ecn.clone()
     };
-    let (ect, not, hard, soft) = (Ecn::Ect0, Ecn::NotEct, Fate::HardSignal, Fate::Signal);
-    for (params, ecn, fate, passes, marked) in [
+    let (ect, not, hard, soft) = (Ecn::Ect0, Ecn::NotEct, Verdict::HardSignal, Verdict::Signal);
+    for (params, ecn, verdict, passes, marked) in [
         (params(), ect, soft, false, false),
         (ecn.clone(), ect, soft, true, true),
         (ecn.clone(), not, soft, false, false),
@@ -237,7 +237,7 @@ fn what_is_signalled_is_marked_dropped_or_queued_as_asked() {
             ecn,
             ..TestPacket::mtu(0)
         };
-        let passed = red.passes(fate, Instant::ZERO, &mut pkt, &mut seen);
+        let passed = red.passes(verdict, Instant::ZERO, &mut pkt, &mut seen);
         assert_eq!((passed, !seen.marks.is_empty()), (passes, marked));
     }
 }

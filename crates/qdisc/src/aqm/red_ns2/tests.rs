@@ -38,7 +38,7 @@ fn gaps(params: &Ns2RedParams, average: f64) -> Vec<u64> {
     let (mut seen, mut gap) = (Vec::new(), 0);
     while seen.len() < 20_000 {
         gap += 1;
-        if law.on_arrival(Instant::ZERO, average, SIZE, &mut rng) == Fate::Early {
+        if law.on_arrival(Instant::ZERO, average, SIZE, &mut rng) == Verdict::Early {
             seen.push(gap);
             gap = 0;
         }
@@ -101,14 +101,14 @@ fn above_max_the_probability_rises_slowly_if_gentle_and_at_once_if_not() {
         gentle.average = average;
         assert_near(gentle.base(), want);
     }
-    let fate = |gentle, average| {
+    let verdict = |gentle, average| {
         let mut law = law(&Ns2RedParams { gentle, ..params() });
         (law.idle_since, law.average) = (None, average);
         law.on_arrival(Instant::ZERO, average, SIZE, &mut Rng::new(1))
     };
-    assert_eq!(fate(false, 90.0), Fate::Forced);
-    assert_eq!(fate(true, 179.0), Fate::Pass, "the first above min");
-    assert_eq!(fate(true, 180.0), Fate::Forced);
+    assert_eq!(verdict(false, 90.0), Verdict::Forced);
+    assert_eq!(verdict(true, 179.0), Verdict::Pass, "the first above min");
+    assert_eq!(verdict(true, 180.0), Verdict::Forced);
 }
 
 #[test]
@@ -131,12 +131,12 @@ fn nothing_is_dropped_while_at_most_one_packet_waits() {
         law.average = 1e9;
         assert_eq!(
             law.on_arrival(Instant::ZERO, queue, SIZE, &mut Rng::new(1)),
-            Fate::Pass
+            Verdict::Pass
         );
     }
     assert_eq!(
         law.on_arrival(Instant::ZERO, 2.0, SIZE, &mut Rng::new(1)),
-        Fate::Forced
+        Verdict::Forced
     );
 }
 

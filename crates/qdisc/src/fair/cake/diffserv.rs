@@ -17,7 +17,7 @@ pub(super) struct Classes {
 }
 
 impl Classes {
-    /// Those of `mode` at so many bytes a second; 0 is unlimited.
+    /// Those of `mode` at a rate in bytes per second; 0 is unlimited.
     pub(super) fn of(mode: Diffserv, rate: u64) -> Self {
         let shifted = |shifts: &[(u32, u32)]| -> Vec<(u64, i64)> {
             let share =

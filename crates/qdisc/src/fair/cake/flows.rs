@@ -6,7 +6,7 @@ use std::ops::{Index, IndexMut};
 use sojourn_net::{FlowKey, Rng};
 
 use super::options::FlowMode;
-use super::rota::{FLOWS, Rota, Round};
+use super::schedule::{DrrSchedule, FLOWS, Round};
 use crate::aqm::cobalt::Control;
 use crate::parts::pool::List;
 
@@ -77,7 +77,7 @@ pub(super) struct Flows {
     all: Vec<Flow>,
     sources: Hosts,
     destinations: Hosts,
-    pub(super) rota: Rota,
+    pub(super) schedule: DrrSchedule,
     pub(super) ways: Ways,
     pub(super) census: Census,
     /// Bytes a flow may send in a turn if its hosts have no other.
@@ -121,7 +121,7 @@ impl Flows {
             all: vec![flow; FLOWS],
             sources: hosts.clone(),
             destinations: hosts,
-            rota: Rota::new(),
+            schedule: DrrSchedule::new(),
             ways: Ways::default(),
             census: Census::default(),
             quantum,
@@ -226,7 +226,7 @@ impl Flows {
     pub(super) fn wake(&mut self, at: usize, rng: &mut Rng) {
         match self.all[at].set {
             Set::None | Set::Decaying => {
-                self.rota.append(Round::New, at);
+                self.schedule.append(Round::New, at);
                 self.advance(at, Set::Sparse);
                 self.all[at].deficit = self.turn(at, rng);
             }
@@ -243,17 +243,17 @@ impl Flows {
             self.advance(at, if waits { Set::Bulk } else { Set::SparseWait });
         }
         self.all[at].deficit += self.turn(at, rng);
-        self.rota.append(Round::Old, at);
+        self.schedule.append(Round::Old, at);
     }
 
     /// The flow was found empty: it leaves, at once or when its law has calmed down.
     #[inline]
     pub(super) fn retire(&mut self, at: usize, calm: bool) {
         if calm {
-            self.rota.remove(at);
+            self.schedule.remove(at);
             self.advance(at, Set::None);
         } else {
-            self.rota.append(Round::Decaying, at);
+            self.schedule.append(Round::Decaying, at);
             self.advance(at, Set::Decaying);
         }
     }
@@ -261,8 +261,12 @@ impl Flows {
     /// The flow whose turn it is; each call of the queue looks at one that decays first.
     #[inline]
     pub(super) fn first(&self, look_at_decaying: bool) -> Option<usize> {
-        let decaying = || self.rota.first(Round::Decaying);
-        let rest = || self.rota.first(Round::New).or(self.rota.first(Round::Old));
+        let decaying = || self.schedule.first(Round::Decaying);
+        let rest = || {
+            self.schedule
+                .first(Round::New)
+                .or(self.schedule.first(Round::Old))
+        };
         if look_at_decaying {
             decaying().or_else(rest)
         } else {

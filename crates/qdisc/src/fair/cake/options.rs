@@ -10,7 +10,7 @@ use crate::parts::framing::{Framing, LINK_LAYERS};
 use sojourn_net::Packet;
 
 choice! {
-    /// How packets are told apart by class: into how many tins, and which.
+    /// How packets are classified by DSCP: the number of tins and their meaning.
     Diffserv {
         /// Bulk, best effort and voice.
         Diffserv3 = "diffserv3",

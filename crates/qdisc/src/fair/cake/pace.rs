@@ -13,7 +13,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// The pace of so many bytes a second; below 64 it is that of 64.
+    /// The pace of a rate in bytes per second; below 64 it is that of 64.
     pub(super) const fn of(bytes_per_sec: u64) -> Self {
         let rate = if bytes_per_sec < 64 {
             64
@@ -112,7 +112,7 @@ impl Shaper {
         }
     }
 
-    /// A packet of so many bytes was sent, or dropped in the place of one.
+    /// A packet was sent, or dropped in the place of one.
     #[inline]
     pub(super) fn charge(&mut self, counted: u64, sent: bool) {
         if let Some(pace) = self.pace {

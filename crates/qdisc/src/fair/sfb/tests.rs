@@ -247,14 +247,17 @@ fn what_it_tells_of_its_bins_is_of_the_set_that_decides() {
         bin.p = CERTAIN;
     }
     q.enqueue(ms(0), packet(0, 1), &mut seen);
-    let told = |name| {
+    let statistic = |name| {
         let all = q.statistics();
         let found = all.iter().find(|s| s.name == name);
         found.map(|s| s.value)
     };
-    assert_eq!(told("maxqlen"), Some(crate::contract::Number::Count(1)));
     assert_eq!(
-        told("maxprob"),
+        statistic("maxqlen"),
+        Some(crate::contract::Number::Count(1))
+    );
+    assert_eq!(
+        statistic("maxprob"),
         Some(crate::contract::Number::Real(
             f64::from(CERTAIN / 4) / f64::from(CERTAIN)
         ))

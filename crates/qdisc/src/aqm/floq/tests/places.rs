@@ -1,4 +1,4 @@
-//! Where connections are remembered and how they are told apart.
+//! Where connections are stored and how they are distinguished.
 
 use super::*;
 

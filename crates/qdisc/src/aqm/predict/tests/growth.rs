@@ -110,10 +110,10 @@ fn signals_are_counted_and_the_last_is_told() {
         panic!("{all:?}");
     };
     assert!((1..5).contains(&signals), "{signals}");
-    let Number::Count(told) = all[1].value else {
+    let Number::Count(micros) = all[1].value else {
         panic!("{all:?}");
     };
-    assert!((80_000..125_000).contains(&told), "{told} us");
+    assert!((80_000..125_000).contains(&micros), "{micros} us");
 }
 
 #[test]
@@ -187,11 +187,11 @@ fn what_was_sent_before_a_pause_is_forgotten() {
 
 #[test]
 fn flows_are_told_apart_by_the_whole_of_their_place() {
-    let mut told = Told::default();
+    let mut signalled = Signalled::default();
     for hash in [0, 1, 63, 64, 5 * 64, 15 * 64] {
-        assert!(told.is_news_to(hash), "{hash}");
+        assert!(signalled.insert(hash), "{hash}");
     }
-    assert!(!told.is_news_to(64) && !told.is_news_to(16 * 64));
+    assert!(!signalled.insert(64) && !signalled.insert(16 * 64));
 }
 
 #[test]

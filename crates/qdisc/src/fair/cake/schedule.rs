@@ -24,12 +24,12 @@ impl Round {
 
 /// Three rings through one table: a flow is in one of them or alone.
 #[derive(Clone, Debug)]
-pub(super) struct Rota {
+pub(super) struct DrrSchedule {
     /// Next and previous; who is alone points to itself.
     links: Vec<(u16, u16)>,
 }
 
-impl Rota {
+impl DrrSchedule {
     pub(super) fn new() -> Self {
         Self {
             links: (0..).take(FLOWS + 3).map(|at| (at, at)).collect(),
