@@ -213,7 +213,9 @@ impl Sender {
         if push == Push::EndOfBurst {
             flags |= Flags::PSH;
         }
-        flags |= self.ecn.new_segment_flags(len > 0);
+        if self.ecn.is_on() {
+            flags |= self.ecn.new_segment_flags(len > 0);
+        }
         out.push(Segment {
             len,
             flags,

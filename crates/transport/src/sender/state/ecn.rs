@@ -77,6 +77,8 @@ pub(crate) struct Ecn {
     answered: u32,
     /// The IP ECN field of ECN-capable segments.
     ect: Flags,
+    /// The counter in every segment, with AccECN.
+    own_count: Flags,
     /// AccECN is offered.
     offers_accurate: bool,
     /// Every segment is ECN-capable, not only new data.
@@ -96,6 +98,7 @@ impl Ecn {
             },
             answered: 0,
             ect: params.ect(),
+            own_count: Flags::NONE,
             offers_accurate: params.wants_accurate_ecn(),
             ect_always: params.cc.needs_ecn(),
             on_ce: params.on_ce,
@@ -156,6 +159,7 @@ impl Ecn {
         } else {
             Mode::Off
         };
+        self.begin_counting();
     }
 
     /// The other half of a two-way connection has negotiated with the same peer.
@@ -165,6 +169,13 @@ impl Ecn {
             (true, false) => Mode::Classic,
             (true, true) => Mode::Accurate(PeerCounts::START),
         };
+        self.begin_counting();
+    }
+
+    const fn begin_counting(&mut self) {
+        if self.is_accurate() {
+            self.own_count = Flags::of_ace(PeerCounts::START.cep);
+        }
     }
 
     /// ECT for segments other than new data.
@@ -181,17 +192,13 @@ impl Ecn {
     /// start: marks on acknowledgements are not counted, since no one would respond to them.
     #[inline]
     pub(crate) const fn own_count(&self) -> Flags {
-        if self.is_accurate() {
-            Flags::of_ace(5)
-        } else {
-            Flags::NONE
-        }
+        self.own_count
     }
 
-    /// ECT, and CWR if it is due, for a new segment with or without data.
+    /// With ECN: ECT, and CWR if it is due, for a new segment with or without data.
     #[inline]
     pub(crate) fn new_segment_flags(&mut self, has_data: bool) -> Flags {
-        if !self.is_on() || !(has_data || self.ect_always) {
+        if !(has_data || self.ect_always) {
             return Flags::NONE;
         }
         if self.cwr_pending && !self.is_accurate() {

@@ -175,12 +175,14 @@ impl Scoreboard {
     pub(crate) fn pop_first(&mut self) -> Option<Sent> {
         let sent = self.segments.pop_front()?;
         self.una += 1;
+        self.delivered += 1;
         if sent.is(SACKED | LOST | RESENT) {
             self.resent -= u32::from(sent.is(RESENT));
             self.sacked -= u32::from(sent.is(SACKED));
             self.lost -= u32::from(sent.is(LOST));
+            // What is sacked was counted before.
+            self.delivered -= u64::from(sent.is(SACKED));
         }
-        self.delivered += u64::from(!sent.is(SACKED));
         Some(sent)
     }
 
