@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use sojourn_qdisc::{Bytes, CodelParams, Duration, Profile, QdiscSpec, RedParams, Unit, catalogue};
+use sojourn_qdisc::{CodelParams, Duration, Profile, QdiscSpec, Unit, catalogue};
 
 /// Bands of the 16 priorities.
 const EVEN_AND_ODD: &str = "0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1";
@@ -482,29 +482,4 @@ fn the_catalogue_explains_every_parameter() {
             assert!(!p.provenance.is_empty(), "{name} {key} has no provenance");
         }
     }
-}
-
-/// The table of the residential study: limit 1514000, avpkt 1514, adaptive, harddrop.
-#[test]
-fn red_derives_what_iproute2_does() {
-    for (min, max, burst, wlog, band) in [
-        (1_514, 3_028, 1, 1, (2_118, 2_420)),
-        (12_500, 37_500, 13, 3, (22_500, 27_500)),
-        (125_000, 375_000, 137, 6, (225_000, 275_000)),
-    ] {
-        let params = RedParams {
-            limit: Bytes(1_514_000),
-            min: Some(Bytes(min)),
-            max: (min == 1_514).then_some(Bytes(max)),
-            avpkt: Bytes(1_514),
-            ..RedParams::default()
-        };
-        let derived = params.derive().unwrap();
-        assert_eq!((derived.min, derived.max), (Bytes(min), Bytes(max)));
-        assert_eq!((derived.burst, derived.wlog), (burst, wlog));
-        assert_eq!((derived.target_min.0, derived.target_max.0), band);
-    }
-    let from_limit = RedParams::default().derive().unwrap();
-    assert_eq!(from_limit.max, Bytes(378_500));
-    assert_eq!(from_limit.min, Bytes(126_166));
 }
