@@ -13,7 +13,7 @@ PLAIN_ENGLISH := Makefile '*.md' papers python tools
 DIR ?= results/residential/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help generate new-queue setup demo cocoa test test-full golden golden-quick golden-update check fmt bench bench-peers parity formulae vectors fuzz report docs figures user-strings clean
+.PHONY: help generate new-queue setup demo cocoa test test-full golden golden-quick golden-update schema check fmt bench bench-peers parity formulae vectors fuzz report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,11 @@ check: setup ## Check generated files, formatting, lints, types, spelling and ph
 	$(BIN)/python tools/metrics_doc.py --check
 	$(BIN)/codespell $(SPELLED)
 	$(BIN)/python tools/banned_phrases.py $(PLAIN_ENGLISH)
+	@$(BIN)/sojourn schema | cmp --quiet - docs/schema/scenario.schema.json \
+		|| { echo 'docs/schema/scenario.schema.json is stale: run make schema'; exit 1; }
+
+schema: setup ## Write the JSON Schema of scenario files, docs/schema/scenario.schema.json.
+	$(BIN)/sojourn schema > docs/schema/scenario.schema.json
 
 generate: ## Write the generated files (docs, Python classes, seeds) again.
 	$(PYTHON) tools/generate.py

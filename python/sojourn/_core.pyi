@@ -30,6 +30,7 @@ __all__ = [
     "qdisc_catalogue",
     "run",
     "scenario_keys",
+    "scenario_schema",
     "version",
 ]
 
@@ -167,8 +168,8 @@ def backend_names() -> list[str]:
 def qdisc_catalogue() -> str:
     """Every queue as JSON.
 
-    ``[{name, page, class, summary, source, reconstruction, profiles, parameters: [{key, unit, default,
-    derived, min, max, range, choices, meaning, provenance}]}]``
+    ``[{name, page, class, summary, source, reconstruction, profiles, parameters: [{key, unit,
+    default, derived, min, max, range, choices, meaning, provenance}]}]``
     """
 
 def change_qdisc(text: str, key: str, value: str) -> str:
@@ -199,6 +200,9 @@ def scenario_keys() -> dict[str, list[str]]:
 
     By what it describes: ``"scenario"``, ``"link"``, ``"page object"`` and each type of traffic.
     """
+
+def scenario_schema() -> str:
+    """Return the JSON Schema (draft 2020-12) of scenario files."""
 
 def parse_time_s(text: str) -> float:
     """Return the seconds in a time such as ``5ms``."""

@@ -15,7 +15,9 @@ pub use manifest::{Build, Manifest, Provenance, RunFact};
 pub use outcome::Outcome;
 pub use run::{RunOptions, run};
 pub use sojourn_records::{ColumnInfo, ColumnKind};
-pub use sojourn_scenario::{ConfigError, Part, Scenario, ScenarioError, check_part, scenario_keys};
+pub use sojourn_scenario::{
+    ConfigError, Part, Scenario, ScenarioError, check_part, json_schema, scenario_keys,
+};
 pub use stats::{Bootstrap, Interval, StatsError};
 pub use store::ResultError;
 pub use tables::{Table, TableKind};

@@ -78,6 +78,12 @@ pub(crate) fn scenario_keys() -> BTreeMap<&'static str, Vec<&'static str>> {
     sojourn_lab::scenario_keys()
 }
 
+/// Return the JSON Schema of scenario files.
+#[pyfunction]
+pub(crate) fn scenario_schema() -> String {
+    sojourn_lab::json_schema()
+}
+
 /// Return the version of Sojourn.
 #[pyfunction]
 pub(crate) fn version() -> String {

@@ -18,7 +18,7 @@ mod _core {
     #[pymodule_export]
     use super::catalogue::{
         change_qdisc, column_catalogue, commit, parse_qdisc, parse_rate_bits_per_s,
-        parse_size_bytes, parse_time_s, qdisc_catalogue, scenario_keys, version,
+        parse_size_bytes, parse_time_s, qdisc_catalogue, scenario_keys, scenario_schema, version,
     };
     #[pymodule_export]
     use super::errors::{ResultError, ScenarioError, SojournError};

@@ -10,7 +10,7 @@ use crate::place::Place;
 use crate::value::{Node, Value};
 
 /// What all arms share, lest they cannot be compared.
-const SHARED: [&str; 4] = ["name", "replications", "seed", "arms"];
+pub(crate) const SHARED: [&str; 4] = ["name", "replications", "seed", "arms"];
 
 /// One step from a value to a value within it.
 #[derive(Clone, Debug, PartialEq, Eq)]

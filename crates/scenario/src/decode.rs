@@ -6,6 +6,7 @@ use sojourn_net::Duration;
 use sojourn_qdisc::QdiscSpec;
 
 use crate::error::{ScenarioError, instead_of};
+use crate::key::{Form, Key};
 use crate::link;
 use crate::model::{Arm, Spec};
 use crate::page;
@@ -13,19 +14,74 @@ use crate::place::{Fields, Place};
 use crate::traffic;
 use crate::value::{Node, Table, Value};
 
-pub(super) const KEYS: [&str; 12] = [
-    "name",
-    "duration",
-    "warmup",
-    "replications",
-    "seed",
-    "sample",
-    "rtt",
-    "keep_events",
-    "links",
-    "pages",
-    "traffic",
-    "arms",
+pub(crate) const KEYS: &[Key] = &[
+    Key::optional("name", Form::NAME, "What reports call the scenario.").or("scenario"),
+    Key::required(
+        "duration",
+        Form::POSITIVE_TIME,
+        "Length of a run, in simulated time.",
+    ),
+    Key::optional(
+        "warmup",
+        Form::TIME,
+        "Totals count what comes after this time; series cover the whole run.",
+    )
+    .or("0s"),
+    Key::optional(
+        "replications",
+        Form::Integer(1, 100_000),
+        "Runs per arm; replication k of every arm draws the same random numbers.",
+    )
+    .or("1"),
+    Key::optional(
+        "seed",
+        Form::Integer(0, i64::MAX),
+        "Seed of all random numbers.",
+    )
+    .or("1"),
+    Key::optional(
+        "sample",
+        Form::POSITIVE_TIME,
+        "Length of an interval of the series.",
+    )
+    .or("100ms"),
+    Key::optional(
+        "rtt",
+        Form::TIME,
+        "Base round-trip time of traffic that gives none.",
+    )
+    .or("0s"),
+    Key::optional(
+        "keep_events",
+        Form::Flag,
+        "Keep every drop and mark as an event.",
+    )
+    .or("false"),
+    Key::required("links", Form::ByName(&Form::Def("link")), "Links by name."),
+    Key::optional(
+        "pages",
+        Form::ByName(&Form::Def("page")),
+        "Web pages by name.",
+    ),
+    Key::required(
+        "traffic",
+        Form::List(1, &Form::Def("traffic")),
+        "What crosses the links.",
+    ),
+    Key::optional(
+        "arms",
+        Form::List(0, &Form::Table(ARM_KEYS)),
+        "Variants to compare.",
+    ),
+];
+
+const ARM_KEYS: &[Key] = &[
+    Key::required("name", Form::NAME, "What reports call the arm."),
+    Key::optional(
+        "set",
+        Form::Def("set"),
+        "Values that this arm changes, by their path.",
+    ),
 ];
 
 /// Rows of series a run may keep: some 6 GB.
@@ -34,7 +90,7 @@ const MOST_ROWS: u64 = 100_000_000;
 /// Reads the whole tree.
 pub(crate) fn spec(root: &Node) -> Result<Spec, ScenarioError> {
     let place = Place::root(root);
-    let top = place.fields(&KEYS)?;
+    let top = place.fields(KEYS)?;
     let duration = top.need("duration", "\"60s\"")?.positive_time()?;
     let warmup = top.or("warmup", Duration::ZERO, Place::time)?;
     if let Some(place) = top.get("warmup")
@@ -137,7 +193,7 @@ fn arms(top: &Fields<'_>) -> Result<Vec<Arm>, ScenarioError> {
     let mut names = BTreeSet::new();
     let mut arms = Vec::new();
     for place in place.list()? {
-        let fields = place.fields(&["name", "set"])?;
+        let fields = place.fields(ARM_KEYS)?;
         let name_place = fields.need("name", "\"codel\"")?;
         let name = name_place.name()?;
         if !names.insert(name.clone()) {

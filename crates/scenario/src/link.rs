@@ -6,9 +6,10 @@ mod line;
 mod medium;
 mod trace;
 
+use crate::key::{Form, Key};
 use crate::plan::{Change, LinkConfig, RadioConfig, Shaper};
 use sojourn_net::{Bytes, Duration, Rate};
-use sojourn_qdisc::QdiscSpec;
+use sojourn_qdisc::{Framing, QdiscSpec};
 
 use crate::decode::qdisc;
 use crate::encode::{insert, size, table, time};
@@ -20,21 +21,74 @@ use line::Line;
 use trace::Traced;
 pub(crate) use trace::embed;
 
-pub(super) const KEYS: [&str; 13] = [
-    "rate",
-    "trace",
-    "qdisc",
-    "delay",
-    "overhead",
-    "mpu",
-    "framing",
-    "burst",
-    "loss",
-    "duplicate",
-    "jitter",
-    "changes",
-    "medium",
+pub(crate) const KEYS: &[Key] = &[
+    Key::optional(
+        "rate",
+        Form::RATE,
+        "Bit rate of Ethernet frames (14 B header, no FCS) as the link layer packs them.",
+    ),
+    Key::optional(
+        "trace",
+        Form::Either(&[Form::Def("text"), Form::Table(trace::KEYS)]),
+        "Instead of a rate: file of a Mahimahi capacity trace, relative to the scenario file.",
+    ),
+    Key::required("qdisc", Form::QDISC, "Queue of the link."),
+    Key::optional(
+        "delay",
+        Form::TIME,
+        "Propagation delay behind the transmitter.",
+    )
+    .or("0s"),
+    Key::optional(
+        "overhead",
+        Form::Def("overhead"),
+        "Bytes added to each frame before it is charged, or a link layer by its name in tc.",
+    ),
+    Key::optional(
+        "mpu",
+        Form::SIZE,
+        "Least that a frame counts, overhead included.",
+    ),
+    Key::optional(
+        "framing",
+        Form::Choice(|| Framing::NAMES.to_vec()),
+        "How the link layer packs bytes.",
+    ),
+    Key::optional(
+        "burst",
+        Form::Either(&[Form::Choice(|| vec![HTB]), Form::SIZE]),
+        "Enforce the rate by a token bucket of this size; htb: 1 ms of the rate and 1600 B.",
+    ),
+    Key::optional(
+        "loss",
+        Form::Either(&[Form::PERCENT, Form::Table(line::CHAIN_KEYS)]),
+        "Share of packets lost on the wire, or a Gilbert-Elliott chain.",
+    ),
+    Key::optional(
+        "duplicate",
+        Form::PERCENT,
+        "Share of packets that arrive twice.",
+    )
+    .or("0%"),
+    Key::optional(
+        "jitter",
+        Form::Either(&[Form::POSITIVE_TIME, Form::Table(line::JITTER_KEYS)]),
+        "How the delay of the wire varies.",
+    ),
+    Key::optional(
+        "changes",
+        Form::List(1, &Form::Table(changes::KEYS)),
+        "Rates and delays that the link takes later.",
+    ),
+    Key::optional(
+        "medium",
+        Form::Table(medium::KEYS),
+        "Makes the link a radio; links whose medium has the same name share the air.",
+    ),
 ];
+
+/// The bucket of an `htb` class.
+const HTB: &str = "htb";
 
 /// An idle link may gather this much credit; beyond, a bucket is no shaper.
 const LARGEST_BURST: u64 = 1 << 30;
@@ -100,7 +154,7 @@ impl Link {
             let rule = "the name of a link is 1 to 64 of the characters a-z, A-Z, 0-9, _ and -";
             return Err(place.fail(rule));
         }
-        let fields = place.fields(&KEYS)?;
+        let fields = place.fields(KEYS)?;
         let speed = Pace::read(&fields)?;
         Ok(Self {
             name: name.to_owned(),
@@ -109,7 +163,7 @@ impl Link {
             layer: Layer::read(&fields, matches!(speed, Pace::Trace(_)))?,
             pace: speed,
             burst: fields.option("burst", |p| match &p.node.value {
-                Value::Text(text) if text == "htb" => Ok(Burst::Htb),
+                Value::Text(text) if text == HTB => Ok(Burst::Htb),
                 _ => p.size(1, LARGEST_BURST).map(Burst::Bytes),
             })?,
             line: Line::read(&fields)?,
@@ -127,7 +181,7 @@ impl Link {
         ]);
         self.layer.write(&mut fields);
         let burst = self.burst.map(|burst| match burst {
-            Burst::Htb => "htb".into(),
+            Burst::Htb => HTB.into(),
             Burst::Bytes(bytes) => size(bytes),
         });
         insert(&mut fields, "burst", burst);

@@ -8,6 +8,7 @@ use sojourn_net::Duration;
 use crate::amount as amounts;
 use crate::encode::{amount, insert, time};
 use crate::error::{ScenarioError, instead_of};
+use crate::key::{Form, Key};
 use crate::place::{Fields, Place};
 use crate::value::{Node, Table, Value};
 
@@ -86,7 +87,7 @@ struct Entry<'a> {
 }
 
 fn page(place: &Place<'_>) -> Result<PageModel, ScenarioError> {
-    let fields = place.fields(&["objects"])?;
+    let fields = place.fields(KEYS)?;
     let list = fields.need("objects", "[{ name = \"document\", bytes = \"15kb\" }]")?;
     let mut origins: Vec<String> = vec![String::new()];
     let mut entries: Vec<Entry<'_>> = Vec::new();
@@ -115,12 +116,51 @@ fn page(place: &Place<'_>) -> Result<PageModel, ScenarioError> {
     })
 }
 
-pub(super) const OBJECT_KEYS: [&str; 7] = [
-    "name", "bytes", "count", "after", "delay", "think", "origin",
+pub(crate) const OBJECT_KEYS: &[Key] = &[
+    Key::required("name", Form::NAME, "Name of the object."),
+    Key::required("bytes", Form::AMOUNT, "Size of the object."),
+    Key::optional(
+        "count",
+        Form::Integer(1, MOST_OBJECTS as i64),
+        "Number of such objects.",
+    )
+    .or("1"),
+    Key::optional(
+        "after",
+        Form::List(0, &Form::NAME),
+        "Objects that must be complete before this one is requested.",
+    ),
+    Key::optional(
+        "delay",
+        Form::TIME,
+        "Time that the client works on those first.",
+    )
+    .or("0s"),
+    Key::optional(
+        "think",
+        Form::TIME,
+        "Time that the server works on the request.",
+    )
+    .or("0s"),
+    Key::optional("origin", Form::NAME, "Server, with connections of its own."),
 ];
 
+const KEYS: &[Key] = &[Key::required(
+    "objects",
+    Form::List(1, &Form::Table(OBJECT_KEYS)),
+    "Objects of the page.",
+)];
+
+/// A page.
+pub(crate) const FORM: Form = Form::Table(KEYS);
+
+/// The names of the pages that come with Sojourn.
+pub(crate) fn built_in_names() -> Vec<&'static str> {
+    BUILT_IN.map(|(name, _)| name).to_vec()
+}
+
 fn entry<'a>(place: Place<'a>, origins: &mut Vec<String>) -> Result<Entry<'a>, ScenarioError> {
-    let fields = place.fields(&OBJECT_KEYS)?;
+    let fields = place.fields(OBJECT_KEYS)?;
     let name = fields.need("name", "\"document\"")?.name()?;
     let bytes = amounts::read(&fields.need("bytes", "\"15kb\"")?)?;
     let count = fields.or("count", 1, |p| p.count(1, MOST_OBJECTS))?;

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use sojourn_net::{Bytes, Duration, Rate};
 
 use crate::error::{ScenarioError, instead_of};
+use crate::key::{Key, names};
 use crate::value::{Node, Table, Value, joined};
 
 /// Ten years: far beyond any run, and far from where sums of times would overflow.
@@ -48,12 +49,13 @@ impl<'a> Place<'a> {
     }
 
     /// The table here, none of whose keys is missing from `known`.
-    pub(crate) fn fields(&self, known: &[&str]) -> Result<Fields<'a>, ScenarioError> {
+    pub(crate) fn fields(&self, known: &[Key]) -> Result<Fields<'a>, ScenarioError> {
         let fields = self.open_table()?;
+        let known = names(known);
         for (key, node) in fields.table {
             if !known.contains(&key.as_str()) {
                 let place = fields.at(key, node);
-                return Err(place.fail(format!("unknown key; {}", instead_of(key, known))));
+                return Err(place.fail(format!("unknown key; {}", instead_of(key, &known))));
             }
         }
         Ok(fields)

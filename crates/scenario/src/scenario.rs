@@ -12,6 +12,7 @@ use sojourn_net::Duration;
 
 use crate::digest::sha256_hex;
 use crate::error::ScenarioError;
+use crate::key::names;
 use crate::model::Spec;
 use crate::value::{Node, Value};
 use crate::{arms, compile, decode, encode, link, page, text, traffic};
@@ -24,7 +25,8 @@ pub fn scenario_keys() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("link", link::KEYS.to_vec()),
         ("page object", page::OBJECT_KEYS.to_vec()),
     ];
-    tables.into_iter().chain(traffic::keys()).collect()
+    let tables = tables.into_iter().chain(traffic::keys());
+    tables.map(|(table, keys)| (table, names(&keys))).collect()
 }
 
 /// The only arm of a scenario that names none.
@@ -131,6 +133,16 @@ impl Scenario {
     /// SHA-256 of the canonical JSON, in hexadecimal.
     pub fn hash(&self) -> &str {
         &self.hash
+    }
+
+    /// SHA-256 of the JSON of a scenario as it stands, in canonical form but without the keys that
+    /// later versions added.
+    ///
+    /// # Errors
+    /// If `text` is not JSON.
+    pub fn hash_as_written(text: &str) -> Result<String, ScenarioError> {
+        let tree = Node::from_json(text)?;
+        Ok(sha256_hex(text::json(&tree).as_bytes()))
     }
 
     /// What it is called.

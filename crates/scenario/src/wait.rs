@@ -3,9 +3,22 @@
 use crate::decode::choice;
 use crate::encode::{insert, time};
 use crate::error::ScenarioError;
+use crate::key::{Form, Key};
 use crate::place::Place;
 use crate::value::{Node, Table, Value};
 use sojourn_apps::Wait;
+
+const EXPONENTIAL: &[Key] = &[
+    Key::required(
+        "distribution",
+        Form::Choice(|| vec!["exponential"]),
+        "Exponential distribution.",
+    ),
+    Key::required("mean", Form::POSITIVE_TIME, "Mean."),
+];
+
+/// A time or a distribution of times.
+pub(crate) const FORM: Form = Form::Either(&[Form::TIME, Form::Table(EXPONENTIAL)]);
 
 /// A time, or a table that names a distribution.
 pub(crate) fn read(place: &Place<'_>) -> Result<Wait, ScenarioError> {
@@ -16,7 +29,7 @@ pub(crate) fn read(place: &Place<'_>) -> Result<Wait, ScenarioError> {
         .open_table()?
         .need("distribution", "\"exponential\"")?;
     choice(&named, "a distribution of times", &["exponential"])?;
-    let fields = place.fields(&["distribution", "mean"])?;
+    let fields = place.fields(EXPONENTIAL)?;
     let mean = fields.need("mean", "\"5s\"")?.positive_time()?;
     Ok(Wait::Exponential { mean })
 }

@@ -10,6 +10,7 @@ from sojourn.cli.qdiscs import qdiscs
 from sojourn.cli.report import report
 from sojourn.cli.reproduce import reproduce
 from sojourn.cli.run import run
+from sojourn.cli.schema import schema
 from sojourn.cli.stats import stats
 
 app = typer.Typer(
@@ -18,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Compare queue disciplines in simulated networks.",
 )
-for command in (run, compare, qdiscs, report, stats, reproduce):
+for command in (run, compare, qdiscs, schema, report, stats, reproduce):
     app.command()(command)
 
 

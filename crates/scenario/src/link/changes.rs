@@ -1,5 +1,6 @@
 //! What becomes of a link later: `changes`.
 
+use crate::key::{Form, Key};
 use crate::plan::Change;
 use sojourn_net::Duration;
 
@@ -8,7 +9,11 @@ use crate::error::ScenarioError;
 use crate::place::Place;
 use crate::value::{Node, Value};
 
-const KEYS: [&str; 3] = ["at", "rate", "delay"];
+pub(super) const KEYS: &[Key] = &[
+    Key::required("at", Form::POSITIVE_TIME, "When the link changes."),
+    Key::optional("rate", Form::RATE, "The rate from then on."),
+    Key::optional("delay", Form::TIME, "The delay from then on."),
+];
 
 /// Reads the list, in which each comes after the one before.
 pub(super) fn read(place: &Place<'_>) -> Result<Vec<Change>, ScenarioError> {
@@ -19,7 +24,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Change>, ScenarioError> {
         return Err(place.fail("at least one change is needed, or none of this"));
     }
     for place in places {
-        let fields = place.fields(&KEYS)?;
+        let fields = place.fields(KEYS)?;
         let at_place = fields.need("at", "\"10s\"")?;
         let at = at_place.positive_time()?;
         if at <= before {

@@ -3,13 +3,52 @@
 use crate::decode::choice;
 use crate::encode::{insert, table, time};
 use crate::error::ScenarioError;
+use crate::key::{Form, Key};
 use crate::place::{Fields, Place};
 use crate::plan::{Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order};
 use crate::value::{Node, Table, Value};
 
 const CHAIN: &str = "gilbert-elliott";
-const CHAIN_KEYS: [&str; 5] = ["model", "to_bad", "to_good", "in_bad", "in_good"];
-const JITTER_KEYS: [&str; 3] = ["spread", "distribution", "order"];
+pub(super) const CHAIN_KEYS: &[Key] = &[
+    Key::required("model", Form::Choice(|| vec![CHAIN]), "Model of loss."),
+    Key::required(
+        "to_bad",
+        Form::PERCENT,
+        "Probability that a packet ends the good state.",
+    ),
+    Key::required(
+        "to_good",
+        Form::PERCENT,
+        "Probability that a packet ends the bad state.",
+    ),
+    Key::optional(
+        "in_bad",
+        Form::PERCENT,
+        "Probability of loss in the bad state.",
+    )
+    .or("100%"),
+    Key::optional(
+        "in_good",
+        Form::PERCENT,
+        "Probability of loss in the good state.",
+    )
+    .or("0%"),
+];
+pub(super) const JITTER_KEYS: &[Key] = &[
+    Key::required("spread", Form::POSITIVE_TIME, "Unit of the deviation."),
+    Key::optional(
+        "distribution",
+        Form::Choice(|| Distribution::ALL.map(Distribution::name).to_vec()),
+        "Distribution of the deviation.",
+    )
+    .or("uniform"),
+    Key::optional(
+        "order",
+        Form::Choice(|| Order::ALL.map(Order::name).to_vec()),
+        "Whether packets may overtake each other.",
+    )
+    .or("kept"),
+];
 
 /// The wire behind a link; shares are percentages, as they were written.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +122,7 @@ fn read_loss(place: &Place<'_>) -> Result<Loss, ScenarioError> {
             _ => Loss::None,
         });
     }
-    let fields = place.fields(&CHAIN_KEYS)?;
+    let fields = place.fields(CHAIN_KEYS)?;
     let model = fields.need("model", "\"gilbert-elliott\"")?;
     choice(&model, "a model of loss", &[CHAIN])?;
     Ok(Loss::GilbertElliott(GilbertElliott {
@@ -104,7 +143,7 @@ fn read_jitter(place: &Place<'_>) -> Result<Jitter, ScenarioError> {
     if !matches!(place.node.value, Value::Table(_)) {
         return place.positive_time().map(plain);
     }
-    let fields = place.fields(&JITTER_KEYS)?;
+    let fields = place.fields(JITTER_KEYS)?;
     let distributions = Distribution::ALL.map(Distribution::name);
     let orders = Order::ALL.map(Order::name);
     let jitter = plain(fields.need("spread", "\"5ms\"")?.positive_time()?);

@@ -1,5 +1,6 @@
 //! Wireless links: `medium`.
 
+use crate::key::{Form, Key};
 use crate::plan::{Client, DriverLimit, RadioConfig, Sharing, Standard};
 use sojourn_net::Rate;
 
@@ -9,8 +10,50 @@ use crate::error::ScenarioError;
 use crate::place::Place;
 use crate::value::{Node, Value};
 
-const KEYS: [&str; 6] = ["type", "name", "standard", "driver", "stations", "sharing"];
-const STATION_KEYS: [&str; 2] = ["host", "rate"];
+pub(super) const KEYS: &[Key] = &[
+    Key::required(
+        "type",
+        Form::Choice(|| TYPES.to_vec()),
+        "Type of the medium.",
+    ),
+    Key::optional(
+        "name",
+        Form::NAME,
+        "Links whose medium has the same name share it.",
+    )
+    .or("air"),
+    Key::optional(
+        "standard",
+        Form::Choice(|| Standard::ALL.map(Standard::name).to_vec()),
+        "Largest aggregates and preamble.",
+    )
+    .or("802.11n"),
+    Key::optional(
+        "driver",
+        Form::Either(&[Form::Def("packets"), Form::POSITIVE_TIME]),
+        "What the driver takes out of the queue ahead of time: packets, or time on the air.",
+    )
+    .or("1000p"),
+    Key::optional(
+        "stations",
+        Form::List(0, &Form::Table(STATION_KEYS)),
+        "Hosts that are reached at another rate.",
+    ),
+    Key::optional(
+        "sharing",
+        Form::Choice(|| Sharing::ALL.map(Sharing::name).to_vec()),
+        "What hosts of the radio share equally: turns, or time on the air.",
+    )
+    .or("turns"),
+];
+const STATION_KEYS: &[Key] = &[
+    Key::required(
+        "host",
+        Form::Integer(0, Client::MOST as i64),
+        "The host of the traffic.",
+    ),
+    Key::required("rate", Form::RATE, "Rate of the symbols to this host."),
+];
 const TYPES: [&str; 1] = ["wifi"];
 
 /// Packets that drivers held before their queues were limited.
@@ -19,7 +62,7 @@ const MOST_PACKETS: u32 = 1_000_000;
 
 /// Reads the table.
 pub(super) fn read(place: &Place<'_>) -> Result<RadioConfig, ScenarioError> {
-    let fields = place.fields(&KEYS)?;
+    let fields = place.fields(KEYS)?;
     let kind = fields.need("type", "\"wifi\"")?;
     choice(&kind, "a medium", &TYPES)?;
     let standards = Standard::ALL.map(Standard::name);
@@ -56,7 +99,7 @@ fn driver(place: &Place<'_>) -> Result<DriverLimit, ScenarioError> {
 fn stations(place: &Place<'_>) -> Result<Vec<(u8, Rate)>, ScenarioError> {
     let mut stations: Vec<(u8, Rate)> = Vec::new();
     for place in place.list()? {
-        let fields = place.fields(&STATION_KEYS)?;
+        let fields = place.fields(STATION_KEYS)?;
         let host = fields.need("host", "1")?;
         let number = host.count(0, Client::MOST.into())?;
         let number = u8::try_from(number).map_err(|_| host.fail("is out of range"))?;

@@ -8,13 +8,25 @@ use std::path::Path;
 
 use crate::encode::table;
 use crate::error::ScenarioError;
+use crate::key::{Form, Key};
 use crate::place::Place;
 use crate::plan::Trace;
 use crate::value::{Node, Table, Value};
 
 /// Opportunities a trace may have: days of the fastest cellular link.
 const MOST: usize = 10_000_000;
-const KEYS: [&str; 2] = ["file", "gaps_ms"];
+pub(super) const KEYS: &[Key] = &[
+    Key::optional(
+        "file",
+        Form::Def("text"),
+        "The file that the trace was read from.",
+    ),
+    Key::required(
+        "gaps_ms",
+        Form::Def("text"),
+        "Milliseconds between opportunities to send 1504 B, such as \"1 2x10\".",
+    ),
+];
 
 /// A trace and where it came from.
 #[derive(Clone, Debug)]
@@ -96,7 +108,7 @@ fn read_file(file: &str, folder: &Path) -> Result<Traced, String> {
 impl Traced {
     /// Reads what [`embed`] has put there.
     pub(super) fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
-        let fields = place.fields(&KEYS)?;
+        let fields = place.fields(KEYS)?;
         let gaps = fields.need("gaps_ms", "\"1 2x10\"")?;
         let mut times: Vec<u32> = Vec::new();
         for word in gaps.text()?.split_whitespace() {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::key::{Form, Key};
 use crate::plan::Traffic;
 use sojourn_apps::{AppConfig, DashConfig};
 use sojourn_net::{Bytes, Duration, Rate};
@@ -21,13 +22,26 @@ const LADDER: [u64; 5] = [300_000, 600_000, 1_200_000, 2_400_000, 4_800_000];
 pub(crate) struct Dash(Arc<DashConfig>);
 
 impl Dash {
-    pub(super) const KEYS: [&str; 6] = [
-        "transport",
-        "ladder",
-        "segment",
-        "buffer",
-        "begin",
-        "request",
+    pub(super) const KEYS: &[Key] = &[
+        transport::KEY,
+        Key::optional(
+            "ladder",
+            Form::List(1, &Form::RATE),
+            "Rates to choose from, ascending.",
+        ),
+        Key::optional("segment", Form::POSITIVE_TIME, "Playing time of a segment.").or("4s"),
+        Key::optional(
+            "buffer",
+            Form::POSITIVE_TIME,
+            "Playing time the buffer holds.",
+        )
+        .or("30s"),
+        Key::optional(
+            "begin",
+            Form::POSITIVE_TIME,
+            "What the buffer must hold before playing begins; by default a segment.",
+        ),
+        Key::optional("request", Form::SIZE, "Size of a request.").or("400b"),
     ];
 
     pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {

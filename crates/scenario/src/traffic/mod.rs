@@ -14,13 +14,14 @@ mod voip;
 mod way;
 mod web;
 
+use crate::key::{Form, Key};
 use crate::plan::{Client, Traffic};
 use sojourn_net::{Dscp, DscpError, Duration, Rng};
 
 use crate::decode::choice;
 use crate::error::ScenarioError;
 use crate::link::Link;
-use crate::model::{Block, Rtt};
+use crate::model::{Block, Direction, Rtt};
 use crate::page::Pages;
 use crate::place::{Fields, Place};
 use crate::value::{Table, Value};
@@ -37,20 +38,58 @@ use voip::Voip;
 use way::way;
 use web::Web;
 
-/// Keys that any traffic has.
-const COMMON: [&str; 12] = [
-    "type",
-    "name",
-    "direction",
-    "path",
-    "return",
-    "count",
-    "start",
-    "start_jitter",
-    "stop",
-    "rtt",
-    "dscp",
-    "host",
+const COMMON: &[Key] = &[
+    Key::required("type", Form::Def("text"), "Type of the traffic."),
+    Key::optional(
+        "name",
+        Form::NAME,
+        "Name of the group; its flows are numbered.",
+    ),
+    Key::optional(
+        "direction",
+        Form::Choice(|| Direction::NAMES.to_vec()),
+        "up: data crosses the link called up, answers the one called down; down: the reverse.",
+    ),
+    Key::optional(
+        "path",
+        Form::List(0, &Form::Def("text")),
+        "Links that data crosses, in order; instead of a direction.",
+    ),
+    Key::optional(
+        "return",
+        Form::List(0, &Form::Def("text")),
+        "Links that answers cross, in order; with path.",
+    ),
+    Key::optional(
+        "count",
+        Form::Integer(1, MOST_FLOWS as i64),
+        "Number of flows.",
+    )
+    .or("1"),
+    Key::optional("start", Form::TIME, "When the flows start.").or("0s"),
+    Key::optional(
+        "start_jitter",
+        Form::TIME,
+        "Each start is moved by a random part of this.",
+    )
+    .or("0s"),
+    Key::optional("stop", Form::POSITIVE_TIME, "When the flows are aborted."),
+    Key::optional(
+        "rtt",
+        Form::Either(&[Form::TIME, Form::List(1, &Form::TIME)]),
+        "Base round-trip time, or one for each flow; by default the scenario's.",
+    ),
+    Key::optional(
+        "dscp",
+        Form::Def("dscp"),
+        "Class of all packets, both directions.",
+    )
+    .or("CS0"),
+    Key::optional(
+        "host",
+        Form::Integer(0, Client::MOST as i64),
+        "Client that the flows belong to, for queues that share among hosts.",
+    ),
 ];
 
 /// Flows are numbered with 32 bits; this many are far beyond any memory.
@@ -103,19 +142,19 @@ impl Kind {
     }
 
     /// The keys of the kind that [`Kind::NAMES`] has at `chosen`.
-    fn keys(chosen: usize) -> Vec<&'static str> {
+    fn keys(chosen: usize) -> Vec<Key> {
         match chosen {
-            0 => [&Tcp::KEYS[..], &PARAMS].concat(),
+            0 => [Tcp::KEYS, PARAMS].concat(),
             1 => Udp::KEYS.to_vec(),
             2 => Ping::KEYS.to_vec(),
             3 => Quic::KEYS.to_vec(),
-            4 => [&Web::KEYS[..], &PARAMS].concat(),
-            5 => [&Sessions::KEYS[..], &PARAMS].concat(),
-            6 => [&Rounds::KEYS[..], &PARAMS].concat(),
-            7 => [&Rounds::KEYS[..], &PARAMS, &[Rounds::SERVERS]].concat(),
-            8 => [&Dash::KEYS[..], &PARAMS].concat(),
+            4 => [Web::KEYS, PARAMS].concat(),
+            5 => [Sessions::KEYS, PARAMS].concat(),
+            6 => [Rounds::KEYS, PARAMS].concat(),
+            7 => [Rounds::KEYS, PARAMS, &[Rounds::SERVERS]].concat(),
+            8 => [Dash::KEYS, PARAMS].concat(),
             9 => Voip::KEYS.to_vec(),
-            _ => [&Responsiveness::KEYS[..], &PARAMS].concat(),
+            _ => [Responsiveness::KEYS, PARAMS].concat(),
         }
     }
 
@@ -153,13 +192,13 @@ impl Kind {
 }
 
 /// The keys of each type of traffic.
-pub(crate) fn keys() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
+pub(crate) fn keys() -> impl Iterator<Item = (&'static str, Vec<Key>)> {
     let kinds = Kind::NAMES.into_iter().enumerate();
     kinds.map(|(chosen, name)| (name, known(chosen)))
 }
 
-fn known(chosen: usize) -> Vec<&'static str> {
-    [&COMMON[..], &Kind::keys(chosen)].concat()
+fn known(chosen: usize) -> Vec<Key> {
+    [COMMON, &Kind::keys(chosen)].concat()
 }
 
 /// Reads all blocks and gives those a name that have none.

@@ -1,5 +1,6 @@
 //! Requests that are answered at once: `type = "ping"`.
 
+use crate::key::{Form, Key};
 use crate::plan::Traffic;
 use sojourn_apps::PingPace;
 use sojourn_net::{Bytes, Duration};
@@ -27,7 +28,25 @@ pub(crate) struct Ping {
 }
 
 impl Ping {
-    pub(super) const KEYS: [&str; 4] = ["interval", "protocol", "payload", "timeout"];
+    pub(super) const KEYS: &[Key] = &[
+        Key::optional(
+            "interval",
+            Form::Either(&[Form::POSITIVE_TIME, Form::Choice(|| vec![BACK_TO_BACK])]),
+            "Time between requests; back-to-back: each follows the reply to the one before.",
+        )
+        .or("100ms"),
+        Key::optional("protocol", Form::Choice(|| PROTOCOLS.to_vec()), "Protocol.").or("icmp"),
+        Key::optional(
+            "payload",
+            Form::SIZE,
+            "Payload of a request and its reply, over UDP.",
+        ),
+        Key::optional(
+            "timeout",
+            Form::POSITIVE_TIME,
+            "A back-to-back request without reply for so long is given up.",
+        ),
+    ];
 
     /// Every request is kept, so their number is bounded.
     pub(super) fn read(

@@ -1,5 +1,6 @@
 //! QUIC connections: `type = "quic"`.
 
+use crate::key::{Form, Key};
 use crate::plan::Traffic;
 use sojourn_apps::Amount;
 use sojourn_net::{Bytes, Rng};
@@ -8,7 +9,7 @@ use sojourn_transport::quic::{
     SMALLEST_DATAGRAM,
 };
 
-use super::tcp::{controller, slow_start};
+use super::tcp::{BYTES, SLOW_START, WINDOW, controller, slow_start};
 use crate::amount as amounts;
 use crate::decode::choice;
 use crate::encode::{amount, insert, size, time};
@@ -28,6 +29,25 @@ const LARGEST_LIMIT: u64 = 1 << 40;
 /// Acknowledging more seldom than this is no acknowledging.
 const MOST_PER_ACK: u32 = 100_000;
 
+pub(super) const ZERO_RTT: Key = Key::optional(
+    "zero_rtt",
+    Form::Flag,
+    "Resume a session: requests and data follow the hello at once.",
+)
+.or("false");
+pub(super) const MAX_DATA: Key = Key::optional(
+    "max_data",
+    Form::SIZE,
+    "How much may be sent before it is read, on all streams together.",
+)
+.or("24mb");
+pub(super) const MAX_STREAM_DATA: Key = Key::optional(
+    "max_stream_data",
+    Form::SIZE,
+    "How much may be sent before it is read, on each stream.",
+)
+.or("16mb");
+
 /// What connections do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quic {
@@ -39,23 +59,58 @@ pub(crate) struct Quic {
 }
 
 impl Quic {
-    pub(super) const KEYS: [&str; 16] = [
-        "cc",
-        "slow_start",
-        "bytes",
-        "ecn",
-        "initial_window",
-        "client",
-        "request",
-        "zero_rtt",
-        "certificate",
-        "max_datagram",
-        "max_data",
-        "max_stream_data",
-        "pacing",
-        "ack_every",
-        "max_ack_delay",
-        "idle_timeout",
+    pub(super) const KEYS: &[Key] = &[
+        Key::optional("cc", Form::CONTROL, "Congestion control.").or("cubic"),
+        SLOW_START,
+        BYTES,
+        Key::optional("ecn", Form::Flag, "Packets are ECN-capable.").or("false"),
+        Key::optional("initial_window", WINDOW, "Initial window in datagrams.").or("10"),
+        Key::optional(
+            "client",
+            Form::Choice(|| CLIENTS.to_vec()),
+            "The end of the data that opens the connection.",
+        )
+        .or("receiver"),
+        Key::optional("request", Form::SIZE, "Size of the receiver's request.").or("400b"),
+        ZERO_RTT,
+        Key::optional(
+            "certificate",
+            Form::SIZE,
+            "Size of what the server sends in Handshake packets.",
+        )
+        .or("3000b"),
+        Key::optional(
+            "max_datagram",
+            Form::SIZE,
+            "UDP payload of a full datagram once the handshake is confirmed.",
+        )
+        .or("1452b"),
+        MAX_DATA,
+        MAX_STREAM_DATA,
+        Key::optional(
+            "pacing",
+            Form::Flag,
+            "Spread datagrams over the round trip.",
+        )
+        .or("true"),
+        Key::optional(
+            "ack_every",
+            Form::Integer(1, MOST_PER_ACK as i64),
+            "Number of packets acknowledged together.",
+        )
+        .or("2"),
+        Key::optional(
+            "max_ack_delay",
+            Form::TIME,
+            "How long fewer packets wait to be acknowledged.",
+        )
+        .or("25ms"),
+        Key::optional(
+            "idle_timeout",
+            Form::POSITIVE_TIME,
+            "Silence of this length ends the connection.",
+        )
+        .or("30s"),
     ];
 
     pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {

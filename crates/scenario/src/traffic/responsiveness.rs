@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::key::{Form, Key};
 use crate::plan::Traffic;
 use sojourn_apps::{AppConfig, ResponsivenessConfig};
 use sojourn_net::Bytes;
@@ -22,7 +23,28 @@ const MOST_CONNECTIONS: u32 = 1_000;
 pub(crate) struct Responsiveness(Arc<ResponsivenessConfig>);
 
 impl Responsiveness {
-    pub(super) const KEYS: [&str; 5] = ["transport", "connections", "load", "tls", "request"];
+    pub(super) const KEYS: &[Key] = &[
+        transport::KEY,
+        Key::optional(
+            "connections",
+            Form::Integer(1, MOST_CONNECTIONS as i64),
+            "Largest number of load-generating connections.",
+        )
+        .or("16"),
+        Key::optional(
+            "load",
+            Form::Flag,
+            "Generate load; without, one idle connection is probed.",
+        )
+        .or("true"),
+        Key::optional(
+            "tls",
+            Form::Flag,
+            "Connections begin with the TLS 1.3 handshake.",
+        )
+        .or("true"),
+        Key::optional("request", Form::SIZE, "Size of a request.").or("400b"),
+    ];
 
     pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
         let load = fields.or("load", true, Place::flag)?;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::key::{Form, Key};
 use crate::plan::Traffic;
 use sojourn_apps::{AppConfig, RequestsConfig, Wait};
 use sojourn_net::{Bytes, Duration};
@@ -25,8 +26,23 @@ pub(crate) struct Rounds(Arc<RequestsConfig>);
 
 impl Rounds {
     /// Keys of `request`; those of `incast` are these and [`Rounds::SERVERS`].
-    pub(super) const KEYS: [&str; 6] = ["transport", "bytes", "request", "work", "think", "rounds"];
-    pub(super) const SERVERS: &str = "servers";
+    pub(super) const KEYS: &[Key] = &[
+        transport::KEY,
+        Key::required("bytes", Form::AMOUNT, "Size of a response."),
+        Key::optional("request", Form::SIZE, "Size of a request.").or("400b"),
+        Key::optional("work", Form::TIME, "How long a server works on a request.").or("0s"),
+        Key::optional("think", Form::WAIT, "Time until the next round.").or("0s"),
+        Key::optional(
+            "rounds",
+            Form::Integer(1, u32::MAX as i64),
+            "Number of rounds.",
+        ),
+    ];
+    pub(super) const SERVERS: Key = Key::required(
+        "servers",
+        Form::Integer(2, MOST_SERVERS as i64),
+        "Number of servers that are asked at once.",
+    );
 
     /// The client of one server.
     pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
@@ -35,7 +51,7 @@ impl Rounds {
 
     /// The client of many.
     pub(super) fn read_incast(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
-        let servers = fields.need(Self::SERVERS, "32")?;
+        let servers = fields.need(Self::SERVERS.name, "32")?;
         Self::of(fields, servers.count(2, MOST_SERVERS)?)
     }
 
@@ -62,7 +78,7 @@ impl Rounds {
         transport::write(config.transport, fields);
         write_params(config.tcp, fields);
         let servers = self.is_incast().then(|| config.servers.into());
-        insert(fields, Self::SERVERS, servers);
+        insert(fields, Self::SERVERS.name, servers);
         insert(fields, "bytes", Some(amount(config.response)));
         insert(fields, "request", Some(size(config.request)));
         insert(fields, "work", Some(time(config.work)));

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::key::{Form, Key};
 use crate::plan::Traffic;
 use sojourn_apps::{AppConfig, SessionsConfig, Wait};
 use sojourn_net::{Bytes, Duration};
@@ -23,7 +24,12 @@ const MOST_CONNECTIONS: u64 = 10_000_000;
 pub(crate) struct Sessions(Arc<SessionsConfig>);
 
 impl Sessions {
-    pub(super) const KEYS: [&str; 4] = ["transport", "every", "bytes", "request"];
+    pub(super) const KEYS: &[Key] = &[
+        transport::KEY,
+        Key::required("every", Form::WAIT, "Time from one connection to the next."),
+        Key::required("bytes", Form::AMOUNT, "Size of a response."),
+        Key::optional("request", Form::SIZE, "Size of a request.").or("400b"),
+    ];
 
     /// Every connection is kept, so their number is bounded.
     pub(super) fn read(

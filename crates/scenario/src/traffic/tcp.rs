@@ -1,5 +1,6 @@
 //! TCP connections: `type = "tcp"`.
 
+use crate::key::{Form, Key};
 use crate::plan::Traffic;
 use sojourn_apps::Amount;
 use sojourn_net::Rng;
@@ -32,6 +33,13 @@ pub(super) fn controller(place: &Place<'_>) -> Result<CcKind, ScenarioError> {
     let names = CcKind::ALL.map(CcKind::name);
     choice(place, "a congestion control", &names).map(|n| CcKind::ALL[n])
 }
+
+/// What a connection transfers.
+pub(super) const BYTES: Key = Key::optional(
+    "bytes",
+    Form::AMOUNT,
+    "How much to transfer; without it, there is no end.",
+);
 
 /// What connections do.
 #[derive(Clone, Copy, Debug)]
@@ -66,15 +74,39 @@ fn marks(place: &Place<'_>) -> Result<Marks, ScenarioError> {
 }
 
 /// Keys of whatever uses TCP.
-pub(super) const PARAMS: [&str; 7] = [
-    "cc",
-    "slow_start",
-    "ecn",
-    "on_ce",
-    "initial_window",
-    "after_idle",
-    "pacing",
+pub(super) const PARAMS: &[Key] = &[
+    Key::optional("cc", Form::CONTROL, "Congestion control.").or("cubic"),
+    SLOW_START,
+    Key::optional(
+        "ecn",
+        Form::Either(&[Form::Flag, Form::Choice(|| vec![COUNTED])]),
+        "Negotiate ECN (RFC 3168), or Accurate ECN (RFC 9768).",
+    )
+    .or("false"),
+    Key::optional(
+        "on_ce",
+        Form::Choice(|| OnCe::ALL.map(OnCe::name).to_vec()),
+        "Response to an echo of CE.",
+    )
+    .or("reduce"),
+    Key::optional("initial_window", WINDOW, "Initial window in segments.").or("10"),
+    Key::optional(
+        "after_idle",
+        Form::Choice(|| AfterIdle::ALL.map(AfterIdle::name).to_vec()),
+        "What a pause does to the congestion window.",
+    )
+    .or("decay"),
+    Key::optional("pacing", Form::Flag, "Spread segments over the round trip.").or("false"),
 ];
+
+/// An initial window.
+pub(super) const WINDOW: Form = Form::Integer(1, 100_000);
+
+pub(super) const SLOW_START: Key = Key::optional(
+    "slow_start",
+    Form::Choice(|| SlowStart::ALL.map(SlowStart::name).to_vec()),
+    "Slow-start exit heuristic; by default the one of the congestion control.",
+);
 
 /// What senders are opened with.
 pub(super) fn read_params(fields: &Fields<'_>) -> Result<SenderParams, ScenarioError> {
@@ -123,7 +155,7 @@ pub(super) fn write_params(params: SenderParams, fields: &mut Table) {
 }
 
 impl Tcp {
-    pub(super) const KEYS: [&str; 1] = ["bytes"];
+    pub(super) const KEYS: &[Key] = &[BYTES];
 
     pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
         let params = read_params(fields)?;

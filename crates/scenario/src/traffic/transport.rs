@@ -6,11 +6,16 @@ use sojourn_transport::SenderParams;
 use crate::decode::choice;
 use crate::encode::insert;
 use crate::error::ScenarioError;
+use crate::key::{Form, Key};
 use crate::place::Fields;
 use crate::value::Table;
 
 /// The key that chooses it.
-pub(super) const KEY: &str = "transport";
+pub(super) const KEY: Key = Key::optional(
+    "transport",
+    Form::Choice(|| Transport::ALL.map(Transport::name).to_vec()),
+    "Transport of the connections.",
+);
 
 /// Keys that QUIC connections do not have.
 pub(super) const OF_TCP: [&str; 3] = ["on_ce", "after_idle", "pacing"];
@@ -42,7 +47,7 @@ pub(super) fn read(fields: &Fields<'_>, tcp: &SenderParams) -> Result<Transport,
 /// The transport that is given, if one is.
 pub(super) fn chosen(fields: &Fields<'_>) -> Result<Option<Transport>, ScenarioError> {
     let names = Transport::ALL.map(Transport::name);
-    fields.option(KEY, |place| {
+    fields.option(KEY.name, |place| {
         choice(place, "a transport", &names).map(|n| Transport::ALL[n])
     })
 }
@@ -50,5 +55,5 @@ pub(super) fn chosen(fields: &Fields<'_>) -> Result<Option<Transport>, ScenarioE
 /// Writes it, unless it is the default.
 pub(super) fn write(transport: Transport, fields: &mut Table) {
     let own = transport != Transport::default();
-    insert(fields, KEY, own.then(|| transport.name().into()));
+    insert(fields, KEY.name, own.then(|| transport.name().into()));
 }

@@ -1,5 +1,6 @@
 //! Datagrams at a constant mean bit rate: `type = "udp"`.
 
+use crate::key::{Form, Key};
 use crate::plan::Traffic;
 use sojourn_apps::Spacing;
 use sojourn_net::{Bytes, Rate};
@@ -37,7 +38,22 @@ pub(crate) struct Udp {
 }
 
 impl Udp {
-    pub(super) const KEYS: [&str; 4] = ["rate", "payload", "spread", "spacing"];
+    pub(super) const KEYS: &[Key] = &[
+        Key::required("rate", Form::RATE, "Rate of the payload."),
+        Key::optional("payload", Form::SIZE, "Payload of a datagram.").or("1448b"),
+        Key::optional(
+            "spread",
+            Form::Number(0.0, 1.0),
+            "Each gap is scaled by a random factor within 1 plus or minus this.",
+        )
+        .or("0"),
+        Key::optional(
+            "spacing",
+            Form::Choice(|| SPACINGS.to_vec()),
+            "Gaps between datagrams: even, or exponential (poisson).",
+        )
+        .or("even"),
+    ];
 
     pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
         Ok(Self {

@@ -2,6 +2,7 @@
 
 use crate::encode::{insert, time};
 use crate::error::ScenarioError;
+use crate::key::{Form, Key};
 use crate::place::Fields;
 use crate::plan::Traffic;
 use crate::value::{Table, Value};
@@ -16,7 +17,12 @@ pub(crate) struct Voip {
 }
 
 impl Voip {
-    pub(super) const KEYS: [&str; 1] = ["jitter_buffer"];
+    pub(super) const KEYS: &[Key] = &[Key::optional(
+        "jitter_buffer",
+        Form::Either(&[Form::Choice(|| vec![ADAPTIVE]), Form::TIME]),
+        "How long the listener waits for a packet beyond the shortest delay.",
+    )
+    .or(ADAPTIVE)];
 
     pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
         Ok(Self {

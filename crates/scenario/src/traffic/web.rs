@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
+use crate::key::{Form, Key};
 use crate::plan::Traffic;
 use sojourn_apps::{AppConfig, Http, Transport, Wait, WebConfig};
 use sojourn_net::{Bytes, Duration};
 
-use super::quic::{flow_control, write_flow_control};
+use super::quic::{MAX_DATA, MAX_STREAM_DATA, ZERO_RTT, flow_control, write_flow_control};
 use super::tcp::{read_params, write_params};
 use super::transport::{self, OF_TCP};
 use crate::decode::choice;
 use crate::encode::{insert, size};
 use crate::error::ScenarioError;
-use crate::page::{Pages, named};
+use crate::page::{Pages, built_in_names, named};
 use crate::place::{Fields, Place};
 use crate::value::Table;
 use crate::wait;
@@ -47,17 +48,35 @@ pub(crate) struct Web {
 }
 
 impl Web {
-    pub(super) const KEYS: [&str; 10] = [
+    pub(super) const KEYS: &[Key] = &[
         transport::KEY,
-        "page",
-        "http",
-        "tls",
-        "zero_rtt",
-        "max_data",
-        "max_stream_data",
-        "request",
-        "think",
-        "visits",
+        Key::required(
+            "page",
+            Form::Either(&[Form::Choice(built_in_names), Form::Def("text")]),
+            "Page: one that comes with Sojourn, or one of the scenario's pages.",
+        ),
+        Key::optional(
+            "http",
+            Form::Choice(|| Http::ALL.map(Http::name).to_vec()),
+            "Version of HTTP.",
+        )
+        .or("2"),
+        Key::optional(
+            "tls",
+            Form::Flag,
+            "Connections begin with the TLS 1.3 handshake.",
+        )
+        .or("true"),
+        ZERO_RTT,
+        MAX_DATA,
+        MAX_STREAM_DATA,
+        Key::optional("request", Form::SIZE, "Size of a request.").or("400b"),
+        Key::optional("think", Form::WAIT, "From a loaded page to the next visit.").or("1s"),
+        Key::optional(
+            "visits",
+            Form::Integer(1, u32::MAX as i64),
+            "Number of visits.",
+        ),
     ];
 
     pub(super) fn read(fields: &Fields<'_>, pages: &Pages) -> Result<Self, ScenarioError> {
@@ -81,7 +100,7 @@ impl Web {
             think: fields.or("think", Wait::Fixed(Duration::from_secs(1)), wait::read)?,
             visits: fields.option("visits", |p| p.count(1, u32::MAX))?,
         };
-        if let Some(place) = fields.get(transport::KEY)
+        if let Some(place) = fields.get(transport::KEY.name)
             && over.is_some_and(|over| over != config.transport())
         {
             let (http, needed) = (config.http.name(), config.transport().name());

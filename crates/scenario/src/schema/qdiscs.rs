@@ -1,0 +1,108 @@
+//! Queues, from the catalogue: as text, and as a table with a key for each parameter.
+
+use serde_json::{Map, Value, json};
+use sojourn_qdisc::{ParameterInfo, QdiscInfo, Unit, catalogue};
+
+use super::json::{any_of, reference};
+
+/// What a flag may be in a table.
+const SWITCHES: [&str; 6] = ["on", "off", "true", "false", "yes", "no"];
+
+pub(super) fn definitions() -> Map<String, Value> {
+    let queues = catalogue();
+    let names: Vec<_> = queues.iter().map(|queue| queue.name).collect();
+    let pattern = format!(r"^\s*({})(\s.*)?$", names.join("|"));
+    let tables: Vec<_> = names
+        .iter()
+        .map(|name| reference(&table_name(name)))
+        .collect();
+    let qdisc = json!({
+        "description": "A queue: text as tc writes it, or a table of its kind and parameters.",
+        "anyOf": [
+            { "enum": names },
+            { "type": "string", "pattern": pattern, "examples": ["fq_codel target 5ms"] },
+            { "oneOf": tables },
+        ],
+    });
+    let tables = queues
+        .iter()
+        .map(|queue| (table_name(queue.name), table(queue)));
+    std::iter::once(("qdisc".to_owned(), qdisc))
+        .chain(tables)
+        .collect()
+}
+
+fn table_name(queue: &str) -> String {
+    format!("qdisc_{queue}")
+}
+
+fn table(queue: &QdiscInfo) -> Value {
+    let mut properties = Map::new();
+    properties.insert("kind".to_owned(), json!({ "const": queue.name }));
+    for parameter in &queue.parameters {
+        if let Unit::Choice(words) = parameter.unit {
+            for word in words {
+                properties.insert((*word).to_owned(), json!({ "enum": [true, "on"] }));
+            }
+        }
+        let mut value = value(parameter, queue);
+        value["description"] = description(parameter).into();
+        properties.insert(parameter.key.to_owned(), value);
+    }
+    json!({
+        "type": "object",
+        "description": queue.summary,
+        "properties": properties,
+        "required": ["kind"],
+        "additionalProperties": false,
+    })
+}
+
+fn description(parameter: &ParameterInfo) -> String {
+    let ParameterInfo {
+        meaning,
+        range,
+        default,
+        ..
+    } = parameter;
+    format!("{meaning} (allowed: {range}; default: {default})")
+}
+
+fn value(parameter: &ParameterInfo, queue: &QdiscInfo) -> Value {
+    let or_text = |kind: &str, pattern: &str| {
+        any_of(vec![
+            json!({ "type": kind }),
+            json!({ "type": "string", "pattern": pattern }),
+        ])
+    };
+    match parameter.unit {
+        Unit::Time => reference("time"),
+        Unit::Rate => reference("rate"),
+        Unit::Size => any_of(vec![
+            reference("size"),
+            json!({ "type": "integer", "minimum": 0 }),
+        ]),
+        Unit::Packets => or_text("integer", r"^\d+[pP]?$"),
+        Unit::Count => or_text("integer", r"^\d+$"),
+        Unit::Fraction | Unit::Weight => or_text("number", r"^[-+.\d]"),
+        Unit::Percent => or_text("number", r"^[-+.\d].*%?$"),
+        Unit::Numbers => any_of(vec![
+            json!({ "type": "array", "items": { "type": "integer" } }),
+            json!({ "type": "string", "pattern": r"^[\d ,]+$" }),
+        ]),
+        Unit::Flag => any_of(vec![
+            json!({ "type": "boolean" }),
+            json!({ "enum": SWITCHES }),
+        ]),
+        Unit::Profile => {
+            let profiles: Vec<_> = queue.profiles.iter().map(ToString::to_string).collect();
+            json!({ "enum": profiles })
+        }
+        Unit::Choice(words) => json!({ "enum": words }),
+        Unit::Leaves => any_of(vec![
+            reference("qdisc"),
+            json!({ "type": "array", "items": reference("qdisc"), "minItems": 1 }),
+            json!({ "type": "string" }),
+        ]),
+    }
+}

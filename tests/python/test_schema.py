@@ -1,0 +1,242 @@
+"""The JSON Schema of scenario files says what the reader says."""
+
+import json
+import tomllib
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import sojourn as sj
+from corpus import corpus
+from sojourn import _core
+
+ROOT = Path(__file__).parents[2]
+COMMITTED = ROOT / "docs/schema/scenario.schema.json"
+SCHEMA: dict[str, Any] = json.loads(_core.scenario_schema())
+VALIDATOR = Draft202012Validator(SCHEMA)
+
+Document = dict[str, Any]
+
+# What each type of traffic cannot be without.
+NEEDED: dict[str, Document] = {
+    "tcp": {},
+    "quic": {},
+    "udp": {"rate": "1mbit"},
+    "ping": {},
+    "web": {"page": "small"},
+    "sessions": {"every": "1s", "bytes": "1kb"},
+    "request": {"bytes": "1kb"},
+    "incast": {"bytes": "1kb", "servers": 2},
+    "dash": {},
+    "voip": {},
+    "responsiveness": {},
+}
+# Values of every form, right in one place and wrong in most.
+VALUES: list[Any] = [
+    *(True, False, 0, 1, 2, 63, 64, 127, -1, 1_000_000_000, 0.5, -0.5, 6.0),
+    *("", " ", "x", "5ms", " 5 MSEC ", "0s", "0.0s", "5", "-5ms", "10mbit", "10 Mbit/s", "0mbit"),
+    *("400b", "4k", "1kbit", "1514", "-14b", "1%", "100%", "101%", "1 %", "10p", "0p", "htb"),
+    *("EF", "af42", "64", "up", "down", "cubic", "hystart", "accurate", "2", "large", "adaptive"),
+    *("codel", "codel target 5ms", "kodel", "pppoe-ptm", "ethernet ether-vlan", "back-to-back"),
+    *([], ["up"], ["x"], ["5ms"], ["1mbit", "2mbit"], [1], {}, {"x": 1}),
+    {"distribution": "exponential", "mean": "5ms"},
+    {"distribution": "exponential", "mean": "5kb"},
+    {"distribution": "pareto", "least": "5kb", "shape": 1.5},
+    {"distribution": "pareto", "least": "5kb"},
+    {"model": "gilbert-elliott", "to_bad": "1%", "to_good": "25%"},
+    {"model": "gilbert", "to_bad": "1%", "to_good": "25%"},
+    {"spread": "5ms", "distribution": "normal", "order": "free"},
+    {"type": "wifi", "driver": "12ms", "stations": [{"host": 1, "rate": "6mbit"}]},
+    {"type": "wifi", "driver": "0p"},
+    {"file": "", "gaps_ms": "1 2x10"},
+    {"kind": "codel", "target": "5ms", "ecn": True, "limit": 100},
+    {"kind": "codel", "tarqet": "5ms"},
+    {"kind": "cake", "diffserv4": True},
+    {"kind": "prio", "bands": 3, "leaf": ["pfifo", "codel", {"kind": "sfq", "limit": 60}]},
+    [{"at": "1s", "rate": "5mbit"}],
+    [{"at": "1s", "speed": "5mbit"}],
+]
+
+
+def scenario(kind: str = "tcp", **traffic: Any) -> Document:
+    """Compose a small scenario of one block of traffic."""
+    link = {"rate": "10mbit", "qdisc": "pfifo"}
+    block = {"type": kind, "direction": "up"} | NEEDED[kind] | traffic
+    links = {"up": dict(link), "down": dict(link)}
+    return {"duration": "10s", "rtt": "10ms", "links": links, "traffic": [block]}
+
+
+def is_read(document: Document) -> bool:
+    try:
+        sj.Scenario.from_json(json.dumps(document))
+    except sj.ScenarioError:
+        return False
+    return True
+
+
+def variants() -> Iterator[tuple[str, Document]]:
+    """Every key of every table, with every value."""
+    for kind in NEEDED:
+        for key in SCHEMA["$defs"][f"traffic_{kind}"]["properties"].keys() - {"type"}:
+            for value in VALUES:
+                document = scenario(kind)
+                if key in {"path", "return"}:
+                    del document["traffic"][0]["direction"]
+                    document["traffic"][0]["path"] = ["up"]
+                document["traffic"][0][key] = value
+                yield f"{kind}.{key} = {value!r}", document
+    for key in SCHEMA["$defs"]["link"]["properties"]:
+        for value in VALUES:
+            document = scenario()
+            if key == "trace":
+                del document["links"]["up"]["rate"]
+            document["links"]["up"][key] = value
+            yield f"link.{key} = {value!r}", document
+    for key in SCHEMA["properties"]:
+        for value in VALUES:
+            yield f"{key} = {value!r}", scenario() | {key: value}
+
+
+def scenario_files() -> list[Path]:
+    folders = ("papers", "tests/golden/scenarios", "crates")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.toml")]
+    return [path for path in files if "links" in tomllib.loads(path.read_text(encoding="utf-8"))]
+
+
+def test_the_committed_schema_is_the_one_that_the_command_prints() -> None:
+    assert COMMITTED.read_text(encoding="utf-8") == _core.scenario_schema(), (
+        "docs/schema/scenario.schema.json is stale: make schema"
+    )
+    Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_every_key_of_the_reader_has_a_description() -> None:
+    tables = {"scenario": SCHEMA, "link": SCHEMA["$defs"]["link"]}
+    tables["page object"] = SCHEMA["$defs"]["page"]["properties"]["objects"]["items"]
+    tables |= {kind: SCHEMA["$defs"][f"traffic_{kind}"] for kind in NEEDED}
+    assert set(tables) == set(_core.scenario_keys())
+    for name, keys in _core.scenario_keys().items():
+        properties = tables[name]["properties"]
+        assert set(properties) == set(keys), name
+        assert all(properties[key]["description"] for key in keys), name
+
+
+def test_every_scenario_of_the_repository_is_valid() -> None:
+    files = scenario_files()
+    assert len(files) > 30
+    documents = {str(path): tomllib.loads(path.read_text(encoding="utf-8")) for path in files}
+    for name, document in (documents | corpus()).items():
+        assert list(VALIDATOR.iter_errors(document)) == [], name
+
+
+def test_the_schema_refuses_nothing_that_the_reader_accepts() -> None:
+    accepted = refused = 0
+    for name, document in variants():
+        read, valid = is_read(document), VALIDATOR.is_valid(document)
+        assert valid or not read, f"the reader accepts and the schema refuses {name}"
+        accepted += read
+        refused += not valid
+    assert accepted > 800
+    assert refused > 8000
+
+
+def test_defaults_are_those_of_the_reader() -> None:
+    checked = 0
+    for kind in NEEDED:
+        for key, value in SCHEMA["$defs"][f"traffic_{kind}"]["properties"].items():
+            # The others go with HTTP/3 alone.
+            if "default" in value and key not in {"zero_rtt", "max_data", "max_stream_data"}:
+                given = scenario(kind, **{key: value["default"]})
+                assert read(given) == read(scenario(kind)), f"{kind}.{key}"
+                checked += 1
+    for key, value in SCHEMA["$defs"]["link"]["properties"].items():
+        if "default" in value:
+            given = scenario()
+            given["links"]["up"][key] = value["default"]
+            assert read(given) == read(scenario()), key
+    for key, value in SCHEMA["properties"].items():
+        if "default" in value and key != "rtt":
+            assert read(scenario() | {key: value["default"]}) == read(scenario()), key
+    assert checked > 80
+
+
+def read(document: Document) -> sj.Scenario:
+    return sj.Scenario.from_json(json.dumps(document))
+
+
+def without(table: Document, key: str) -> Document:
+    return {name: value for name, value in table.items() if name != key}
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("a key that is unknown", {"durration": "5s"}),
+        ("a time without unit", {"duration": "10"}),
+        ("a time that is a number", {"duration": 10}),
+        ("a duration of zero", {"duration": "0s"}),
+        ("replications below 1", {"replications": 0}),
+        ("a flag that is text", {"keep_events": "yes"}),
+        ("no traffic", {"traffic": []}),
+        ("no links", {"links": {}}),
+        ("an unknown type", {"traffic": [{"type": "ftp", "direction": "up"}]}),
+        ("traffic without a way", {"traffic": [{"type": "tcp"}]}),
+        ("both ways", {"traffic": [{"type": "tcp", "direction": "up", "path": ["up"]}]}),
+        ("a direction that is none", {"traffic": [{"type": "tcp", "direction": "left"}]}),
+        ("a key of another type", {"traffic": [{"type": "ping", "direction": "up", "cc": "bbr"}]}),
+        ("an unknown control", {"traffic": [{"type": "tcp", "direction": "up", "cc": "cubci"}]}),
+        ("UDP without a rate", {"traffic": [{"type": "udp", "direction": "up"}]}),
+        ("a class that is none", {"traffic": [{"type": "tcp", "direction": "up", "dscp": "XY"}]}),
+        ("an arm without a name", {"arms": [{"set": {}}]}),
+        ("an arm with its own seed", {"arms": [{"name": "a", "set": {"seed": 2}}]}),
+        ("an arm with a rate of 0", {"arms": [{"name": "a", "set": {"links.up.rate": "0mbit"}}]}),
+        ("an arm without a queue", {"arms": [{"name": "a", "set": {"links.up.qdisc": "kodel"}}]}),
+        ("an arm with no control", {"arms": [{"name": "a", "set": {"traffic[*].cc": "x"}}]}),
+    ],
+)
+def test_both_refuse(name: str, change: Document) -> None:
+    document = scenario() | change
+    assert not VALIDATOR.is_valid(document), name
+    assert not is_read(document), name
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("a queue that is unknown", {"qdisc": "kodel"}),
+        ("a parameter that is unknown", {"qdisc": {"kind": "codel", "tarqet": "5ms"}}),
+        ("a queue without a kind", {"qdisc": {"target": "5ms"}}),
+        ("a rate that is a number", {"rate": 10}),
+        ("a share without %", {"loss": "0.1"}),
+        ("a chain that is incomplete", {"loss": {"model": "gilbert-elliott", "to_bad": "1%"}}),
+        ("a framing that is none", {"framing": "tcp"}),
+        ("a link layer that is none", {"overhead": "pppoe"}),
+        ("a medium that is none", {"medium": {"type": "lte"}}),
+        ("no changes", {"changes": []}),
+    ],
+)
+def test_both_refuse_of_a_link(name: str, change: Document) -> None:
+    document = scenario()
+    document["links"]["up"] |= change
+    assert not VALIDATOR.is_valid(document), name
+    assert not is_read(document), name
+
+
+def test_both_refuse_what_is_incomplete() -> None:
+    whole = scenario("incast")
+    documents = [without(whole, key) for key in ("duration", "links", "traffic")]
+    for key in ("type", "direction", "servers", "bytes"):
+        document = deepcopy(whole)
+        document["traffic"][0] = without(document["traffic"][0], key)
+        documents.append(document)
+    for key in ("rate", "qdisc"):
+        document = deepcopy(whole)
+        document["links"]["up"] = without(document["links"]["up"], key)
+        documents.append(document)
+    for document in documents:
+        assert not VALIDATOR.is_valid(document)
+        assert not is_read(document)
