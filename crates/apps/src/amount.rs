@@ -1,14 +1,14 @@
-//! How much is transferred: always the same, or drawn.
+//! Sizes of transfers: fixed, or drawn from a distribution.
 
 use sojourn_net::{Bytes, Rng};
 
-/// The largest that is drawn: whatever the distribution, a run can number its segments.
+/// The largest size that is drawn: a run can number the segments of any distribution.
 const MOST_DRAWN: f64 = 1_099_511_627_776.0;
 
 /// A number of bytes, or the distribution that it is drawn from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
-    /// This much.
+    /// Always this size.
     Fixed(Bytes),
     /// Half of the draws are smaller than `median`.
     Lognormal {

@@ -2,7 +2,7 @@
 //!
 //! # Source
 //!
-//! ISO/IEC 23009-1 (DASH) leaves the choice of quality to the player. This one goes by throughput,
+//! ISO/IEC 23009-1 (DASH) leaves the choice of quality to the player. This one uses the throughput,
 //! as Liu, Bouazizi and Gabbouj, "Rate Adaptation for Adaptive HTTP Streaming" (ACM Multimedia Systems 2011), and
 //! Jiang et al., FESTIVE (ACM `CoNEXT` 2012) do: the harmonic mean of the last segments' throughputs, of
 //! which a part is used. The parts and numbers are ours.
@@ -28,20 +28,20 @@ const SHARE: f64 = 0.8;
 /// Segments whose throughput is remembered.
 const MEMORY: usize = 5;
 
-/// What is watched, and how.
+/// Configuration of a video player.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DashConfig {
     /// Transport of the connections.
     pub transport: Transport,
     /// Parameters of both ends of each connection; over QUIC, those that QUIC has too.
     pub tcp: SenderParams,
-    /// Bit rates to choose from, ascending.
+    /// Bit rates to choose from, in ascending order.
     pub ladder: Vec<Rate>,
-    /// How long a segment plays.
+    /// Duration of a segment.
     pub segment: Duration,
-    /// How much the buffer holds.
+    /// Capacity of the buffer.
     pub buffer: Duration,
-    /// What must be in it before playing begins.
+    /// Buffer level at which playback starts.
     pub start: Duration,
     /// Bytes of a request.
     pub request: Bytes,
@@ -51,15 +51,15 @@ impl DashConfig {
     /// The first rule that is broken, and of which key.
     pub(crate) fn check(&self) -> Option<(&'static str, &'static str)> {
         if self.ladder.is_empty() || self.ladder.windows(2).any(|w| w[0] >= w[1]) {
-            return Some(("ladder", "must be one or more rates that grow"));
+            return Some(("ladder", "must be one or more rates in ascending order"));
         }
         if self.segment == Duration::ZERO {
-            return Some(("segment", "must be longer than nothing"));
+            return Some(("segment", "must be > 0"));
         }
         if self.start == Duration::ZERO || self.start > self.buffer {
-            return Some(("begin", "must be more than nothing and fit the buffer"));
+            return Some(("begin", "must be > 0 and at most the buffer"));
         }
-        (self.buffer < self.segment).then_some(("buffer", "must hold a segment"))
+        (self.buffer < self.segment).then_some(("buffer", "must hold at least one segment"))
     }
 }
 
@@ -84,21 +84,21 @@ pub struct PlayerRecord {
 #[derive(Debug)]
 pub struct Dash {
     config: Arc<DashConfig>,
-    /// The number of the connection, the newest of those there were.
+    /// Number of the newest connection.
     connection: u32,
-    asked: u64,
-    answered: u64,
+    requested: u64,
+    responded: u64,
     began: Instant,
-    /// The segment under way: since when, and at which place of the ladder.
-    under_way: Option<(Instant, usize)>,
+    /// The segment in progress: when it was requested, and its place in the ladder.
+    in_progress: Option<(Instant, usize)>,
     quality: usize,
     /// Throughputs in bit/s, the oldest first.
-    seen: VecDeque<f64>,
-    /// What is in the buffer, as it stood at `at`.
+    throughputs: VecDeque<f64>,
+    /// Content of the buffer at time `at`.
     buffered: Duration,
     at: Instant,
     playing: bool,
-    /// Since when it has been waiting for data after it had begun to play.
+    /// Start of the current stall.
     stalled_since: Option<Instant>,
     next: Option<Instant>,
     record: PlayerRecord,
@@ -109,12 +109,12 @@ impl Dash {
         Self {
             config,
             connection: 0,
-            asked: 0,
-            answered: 0,
+            requested: 0,
+            responded: 0,
             began: Instant::ZERO,
-            under_way: None,
+            in_progress: None,
             quality: 0,
-            seen: VecDeque::new(),
+            throughputs: VecDeque::new(),
             buffered: Duration::ZERO,
             at: Instant::ZERO,
             playing: false,
@@ -139,7 +139,7 @@ impl Dash {
         }
         self.playing = false;
         self.next = None;
-        if let Some((since, quality)) = self.under_way.take() {
+        if let Some((since, quality)) = self.in_progress.take() {
             out.record(since, None, self.bytes(quality));
         }
     }
@@ -149,27 +149,27 @@ impl Dash {
             AppEvent::Started => {
                 self.began = now;
                 self.at = now;
-                self.under_way = Some((now, 0));
+                self.in_progress = Some((now, 0));
                 out.push(Command::Open(self.connection));
             }
             AppEvent::Timer => {
                 self.next = None;
-                self.under_way = Some((now, self.choose()));
-                self.ask(out);
+                self.in_progress = Some((now, self.choose()));
+                self.request(out);
             }
-            AppEvent::Connected(_) => self.ask(out),
+            AppEvent::Connected(_) => self.request(out),
             AppEvent::ServerReceived(n, _) => {
-                if let Some((_, quality)) = self.under_way {
+                if let Some((_, quality)) = self.in_progress {
                     let bytes = self.bytes(quality);
-                    self.answered += bytes;
+                    self.responded += bytes;
                     out.write(n, Side::Server, bytes);
-                    out.push(Command::Expect(n, Side::Client, self.answered));
+                    out.push(Command::Expect(n, Side::Client, self.responded));
                 }
             }
             AppEvent::ClientReceived(..) => self.on_segment(now, out),
             AppEvent::Failed(_) => {
                 self.connection += 1;
-                (self.asked, self.answered) = (0, 0);
+                (self.requested, self.responded) = (0, 0);
                 out.push(Command::Open(self.connection));
             }
             AppEvent::Writable(_)
@@ -186,15 +186,19 @@ impl Dash {
             .max(1)
     }
 
-    fn ask(&mut self, out: &mut AppOutput) {
-        if self.under_way.is_some() {
-            self.asked += self.config.request.0;
+    fn request(&mut self, out: &mut AppOutput) {
+        if self.in_progress.is_some() {
+            self.requested += self.config.request.0;
             out.write(self.connection, Side::Client, self.config.request.0);
-            out.push(Command::Expect(self.connection, Side::Server, self.asked));
+            out.push(Command::Expect(
+                self.connection,
+                Side::Server,
+                self.requested,
+            ));
         }
     }
 
-    /// Brings the buffer to `now`.
+    /// Advances playback to `now`.
     fn play(&mut self, now: Instant) {
         let passed = now.since(self.at);
         if self.playing {
@@ -211,7 +215,7 @@ impl Dash {
     }
 
     fn on_segment(&mut self, now: Instant, out: &mut AppOutput) {
-        let Some((since, quality)) = self.under_way.take() else {
+        let Some((since, quality)) = self.in_progress.take() else {
             return;
         };
         let bytes = self.bytes(quality);
@@ -238,18 +242,18 @@ impl Dash {
 
     #[expect(clippy::cast_precision_loss, reason = "a segment is below 2^53 bits")]
     fn remember(&mut self, bytes: u64, took: Duration) {
-        if self.seen.len() == MEMORY {
-            self.seen.pop_front();
+        if self.throughputs.len() == MEMORY {
+            self.throughputs.pop_front();
         }
         let seconds = took.as_secs_f64().max(1e-9);
-        self.seen.push_back(8.0 * bytes as f64 / seconds);
+        self.throughputs.push_back(8.0 * bytes as f64 / seconds);
     }
 
-    /// The quality that the throughput of late carries.
+    /// The highest quality that the recent throughput carries.
     #[expect(clippy::cast_precision_loss, reason = "rates are below 2^53 bit/s")]
     fn choose(&self) -> usize {
-        let inverse: f64 = self.seen.iter().map(|rate| 1.0 / rate).sum();
-        let mean = self.seen.len() as f64 / inverse;
+        let inverse: f64 = self.throughputs.iter().map(|rate| 1.0 / rate).sum();
+        let mean = self.throughputs.len() as f64 / inverse;
         let carried = |rate: &Rate| rate.bits_per_sec() as f64 <= SHARE * mean;
         self.config.ladder.iter().rposition(carried).unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! Web pages: objects, and which must be there before another is asked for.
+//! Web pages: objects and their dependencies.
 
 use sojourn_net::{Bytes, Duration};
 

@@ -1,4 +1,4 @@
-//! Requests over connections that stay: one server, or many who answer at once.
+//! Requests over persistent connections: to one server, or to many that respond at once.
 //!
 //! # Source
 //!
@@ -22,24 +22,24 @@ use crate::timers::Timers;
 use crate::transport::Transport;
 use crate::wait::Wait;
 
-/// What is asked for, of whom and how often.
+/// Configuration of requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestsConfig {
     /// Transport of the connections.
     pub transport: Transport,
     /// Parameters of both ends of each connection; over QUIC, those that QUIC has too.
     pub tcp: SenderParams,
-    /// How many are asked at once.
+    /// Number of servers that a round asks.
     pub servers: u32,
     /// Bytes of a request.
     pub request: Bytes,
     /// Bytes of a response; drawn for each.
     pub response: Amount,
-    /// How long a server works on it.
+    /// Processing time of a server per response.
     pub work: Duration,
-    /// From one round to the next.
+    /// Time from one round to the next.
     pub think: Wait,
-    /// How many rounds; `None`: as many as the run lasts.
+    /// Number of rounds; `None`: until the run ends.
     pub rounds: Option<u32>,
 }
 
@@ -50,7 +50,7 @@ enum Due {
     Respond(u32),
 }
 
-/// A client and its servers at work.
+/// A running client and its servers.
 #[derive(Debug)]
 pub struct Requests {
     config: Arc<RequestsConfig>,
@@ -58,7 +58,7 @@ pub struct Requests {
     timers: Timers<Due>,
     begun: u32,
     since: Option<Instant>,
-    /// Bytes of this round, and responses that are not whole.
+    /// Bytes of this round, and number of incomplete responses.
     bytes: u64,
     missing: u32,
     servers: Vec<Server>,
@@ -67,17 +67,17 @@ pub struct Requests {
 /// A server and the connection to it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Server {
-    /// The number of its connection is its place plus so many times the number of servers.
+    /// The number of its connection is its index plus `generation` times the number of servers.
     generation: u32,
     connected: bool,
     /// There is no connection: it was idle for too long.
     closed: bool,
-    /// A response is due that is not whole.
+    /// It owes a response.
     owes: bool,
     size: u64,
-    /// Bytes written over the connection, there and back.
-    asked: u64,
-    answered: u64,
+    /// Bytes written over the connection, of requests and of responses.
+    requested: u64,
+    responded: u64,
 }
 
 impl Requests {
@@ -123,7 +123,7 @@ impl Requests {
             AppEvent::Connected(n) => {
                 if let Some(at) = self.place(n) {
                     self.servers[at].connected = true;
-                    self.ask(at, out);
+                    self.request(at, out);
                 }
             }
             AppEvent::ServerReceived(n, _) => {
@@ -134,7 +134,7 @@ impl Requests {
                     self.timers.add(now + work, Due::Respond(n));
                 }
             }
-            AppEvent::ClientReceived(n, _) => self.on_answered(now, n, out),
+            AppEvent::ClientReceived(n, _) => self.on_response(now, n, out),
             AppEvent::Failed(n) => self.on_failed(n, out),
             AppEvent::Writable(_)
             | AppEvent::RequestReceived(..)
@@ -142,7 +142,7 @@ impl Requests {
         }
     }
 
-    /// The server that the connection now leads to.
+    /// The index of the server whose current connection this is.
     fn place(&self, n: u32) -> Option<usize> {
         let at = (n % self.config.servers) as usize;
         (self.servers[at].generation == n / self.config.servers).then_some(at)
@@ -166,29 +166,29 @@ impl Requests {
             if std::mem::take(&mut self.servers[at].closed) {
                 out.push(Command::Open(self.number(at)));
             }
-            self.ask(at, out);
+            self.request(at, out);
         }
     }
 
-    fn ask(&mut self, at: usize, out: &mut AppOutput) {
+    fn request(&mut self, at: usize, out: &mut AppOutput) {
         let (n, request) = (self.number(at), self.config.request.0);
         let server = &mut self.servers[at];
         if server.connected && server.owes {
-            server.asked += request;
+            server.requested += request;
             out.write(n, Side::Client, request);
-            out.push(Command::Expect(n, Side::Server, server.asked));
+            out.push(Command::Expect(n, Side::Server, server.requested));
         }
     }
 
     fn respond(&mut self, n: u32, out: &mut AppOutput) {
         let Some(at) = self.place(n) else { return };
         let server = &mut self.servers[at];
-        server.answered += server.size;
+        server.responded += server.size;
         out.write(n, Side::Server, server.size);
-        out.push(Command::Expect(n, Side::Client, server.answered));
+        out.push(Command::Expect(n, Side::Client, server.responded));
     }
 
-    fn on_answered(&mut self, now: Instant, n: u32, out: &mut AppOutput) {
+    fn on_response(&mut self, now: Instant, n: u32, out: &mut AppOutput) {
         let Some(at) = self.place(n) else { return };
         self.servers[at].owes = false;
         self.missing -= 1;

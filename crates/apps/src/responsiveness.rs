@@ -65,7 +65,7 @@ const SHARE_PERCENT: u64 = 5;
 /// What a foreign and a self probe are taken to exchange.
 const PAIR_BYTES: u64 = 5_000 + 1_000;
 
-/// How far the result can be trusted.
+/// Confidence in the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confidence {
     /// There were fewer than four intervals to look at.
@@ -87,7 +87,7 @@ impl Confidence {
     }
 }
 
-/// What a test found.
+/// Result of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponsivenessRecord {
     /// The means that the result is computed from.
@@ -118,7 +118,7 @@ struct Foreign {
     since: Instant,
 }
 
-/// A test at work.
+/// A running test.
 #[derive(Debug)]
 pub struct Responsiveness {
     config: Arc<ResponsivenessConfig>,
@@ -206,8 +206,8 @@ impl Responsiveness {
                 }
             }
             AppEvent::Connected(n) => self.on_connected(now, n, out),
-            AppEvent::ServerReceived(n, bytes) => self.on_asked(n, bytes, out),
-            AppEvent::ClientReceived(n, bytes) => self.on_answered(now, n, bytes, out),
+            AppEvent::ServerReceived(n, bytes) => self.on_server_received(n, bytes, out),
+            AppEvent::ClientReceived(n, bytes) => self.on_client_received(now, n, bytes, out),
             AppEvent::Writable(n) => {
                 if let Some(load) = self.loads.iter_mut().find(|load| load.n == n) {
                     load.serve(out);
@@ -304,9 +304,9 @@ impl Responsiveness {
     }
 
     /// Requests have reached the server.
-    fn on_asked(&mut self, n: u32, bytes: u64, out: &mut AppOutput) {
+    fn on_server_received(&mut self, n: u32, bytes: u64, out: &mut AppOutput) {
         if let Some(load) = self.loads.iter_mut().find(|load| load.n == n) {
-            load.on_asked(bytes, out);
+            load.on_server_received(bytes, out);
             return;
         }
         let Some(at) = self.probe(n) else { return };
@@ -320,10 +320,10 @@ impl Responsiveness {
     }
 
     /// Responses have reached the client.
-    fn on_answered(&mut self, now: Instant, n: u32, bytes: u64, out: &mut AppOutput) {
+    fn on_client_received(&mut self, now: Instant, n: u32, bytes: u64, out: &mut AppOutput) {
         let config = Arc::clone(&self.config);
         if let Some(load) = self.loads.iter_mut().find(|load| load.n == n) {
-            load.on_answered(now, bytes, &config, &mut self.samples, out);
+            load.on_client_received(now, bytes, &config, &mut self.samples, out);
             if load.polled {
                 load.polled = false;
                 self.read(now, out);

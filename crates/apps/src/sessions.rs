@@ -1,4 +1,4 @@
-//! Connections that come at random times and bring one thing each.
+//! Connections that arrive at random times, one request and response each.
 //!
 //! # Source
 //!
@@ -21,14 +21,14 @@ use crate::contract::{AppEvent, AppOutput, Command, Side};
 use crate::transport::Transport;
 use crate::wait::Wait;
 
-/// What is transferred, and how often.
+/// Configuration of sessions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionsConfig {
     /// Transport of the connections.
     pub transport: Transport,
     /// Parameters of both ends of each connection; over QUIC, those that QUIC has too.
     pub tcp: SenderParams,
-    /// From one connection to the next.
+    /// Time from one connection to the next.
     pub every: Wait,
     /// Bytes of a request.
     pub request: Bytes,
@@ -36,14 +36,14 @@ pub struct SessionsConfig {
     pub response: Amount,
 }
 
-/// Sessions at work.
+/// Running sessions.
 #[derive(Debug)]
 pub struct Sessions {
     config: Arc<SessionsConfig>,
     rng: Rng,
     opened: u32,
     next: Option<Instant>,
-    /// Under way: number, beginning and size; ascending.
+    /// Connections in progress: number, start and size; in ascending order.
     live: Vec<(u32, Instant, u64)>,
 }
 
@@ -71,7 +71,7 @@ impl Sessions {
 
     pub(crate) fn on(&mut self, now: Instant, event: AppEvent, out: &mut AppOutput) {
         match event {
-            // The first comes as the others do: nothing is special about the start.
+            // The first arrives as the others do: nothing is special about the start.
             AppEvent::Started => self.wait(now),
             AppEvent::Timer => {
                 let bytes = self.config.response.draw(&mut self.rng);

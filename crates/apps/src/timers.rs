@@ -1,4 +1,4 @@
-//! What an application will do, and when.
+//! Timers of an application.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

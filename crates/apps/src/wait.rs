@@ -1,14 +1,14 @@
-//! How long somebody waits: always the same, or drawn.
+//! Waiting times: fixed, or drawn from a distribution.
 
 use sojourn_net::{Duration, Rng};
 
-/// The longest that is drawn, in seconds: a year.
+/// The longest time that is drawn, in seconds: a year.
 const LONGEST_S: f64 = 366.0 * 86_400.0;
 
 /// A time, or the distribution that it is drawn from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// This long.
+    /// Always this long.
     Fixed(Duration),
     /// Exponential: what happens after it, again and again, is a Poisson process.
     Exponential {

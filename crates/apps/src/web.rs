@@ -1,4 +1,4 @@
-//! A user who looks at web pages, one after another.
+//! A web user, who loads one page after another.
 //!
 //! # Source
 //!
@@ -39,7 +39,7 @@ use server::Serving;
 /// Connections to a server that browsers open for HTTP/1.1.
 const PARALLEL: usize = 6;
 
-/// What a user waits for.
+/// Timers of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     /// The next visit.
@@ -50,14 +50,14 @@ enum Due {
     Respond(u32, u32),
 }
 
-/// A user at work.
+/// A running web user.
 #[derive(Debug)]
 pub struct Web {
     config: Arc<WebConfig>,
     rng: Rng,
     timers: Timers<Due>,
     visits: u32,
-    /// When the visit under way began.
+    /// When the current visit began.
     since: Option<Instant>,
     /// Of each object: its size in this visit, and how many it still waits for.
     sizes: Vec<u64>,
@@ -140,8 +140,8 @@ impl Web {
                 }
             }
             AppEvent::Connected(n) => self.on_connected(n, out),
-            AppEvent::ServerReceived(n, bytes) => self.on_asked(now, n, bytes, out),
-            AppEvent::ClientReceived(n, bytes) => self.on_answered(now, n, bytes, out),
+            AppEvent::ServerReceived(n, bytes) => self.on_server_received(now, n, bytes, out),
+            AppEvent::ClientReceived(n, bytes) => self.on_client_received(now, n, bytes, out),
             AppEvent::Writable(n) => {
                 if let Some(conn) = self.conn(n) {
                     conn.serving.on_room();
@@ -153,7 +153,7 @@ impl Web {
                     self.think(now, n, object, out);
                 }
             }
-            AppEvent::ResponseReceived(n, stream) => self.on_responded(now, n, stream, out),
+            AppEvent::ResponseReceived(n, stream) => self.on_response(now, n, stream, out),
             AppEvent::Failed(n) => self.on_failed(n, out),
         }
     }
@@ -250,7 +250,7 @@ impl Web {
     }
 
     /// Requests have reached the server.
-    fn on_asked(&mut self, now: Instant, n: u32, bytes: u64, out: &mut AppOutput) {
+    fn on_server_received(&mut self, now: Instant, n: u32, bytes: u64, out: &mut AppOutput) {
         let Some(conn) = self.conn(n) else { return };
         if conn.stage == Stage::Greeting {
             conn.serving.greet(n, FLIGHT, out);
@@ -289,17 +289,17 @@ impl Web {
     }
 
     /// A response on a stream of its own has reached the client.
-    fn on_responded(&mut self, now: Instant, n: u32, stream: u16, out: &mut AppOutput) {
+    fn on_response(&mut self, now: Instant, n: u32, stream: u16, out: &mut AppOutput) {
         let Some(conn) = self.conn(n) else { return };
         let Some(object) = conn.object_of(stream) else {
             return;
         };
         conn.open.retain(|&open| open != object);
-        self.on_whole(now, object, out);
+        self.on_object(now, object, out);
     }
 
     /// Responses have reached the client.
-    fn on_answered(&mut self, now: Instant, n: u32, bytes: u64, out: &mut AppOutput) {
+    fn on_client_received(&mut self, now: Instant, n: u32, bytes: u64, out: &mut AppOutput) {
         let Some(conn) = self.conn(n) else { return };
         if conn.stage == Stage::Greeting {
             conn.stage = Stage::Open;
@@ -310,7 +310,7 @@ impl Web {
             if let Some(conn) = self.conn(n) {
                 conn.open.retain(|&open| open != object);
             }
-            self.on_whole(now, object, out);
+            self.on_object(now, object, out);
         }
         if let Some(conn) = self.conn(n) {
             let origin = conn.origin;
@@ -319,8 +319,8 @@ impl Web {
         }
     }
 
-    /// An object is whole.
-    fn on_whole(&mut self, now: Instant, object: u32, out: &mut AppOutput) {
+    /// An object is complete.
+    fn on_object(&mut self, now: Instant, object: u32, out: &mut AppOutput) {
         self.missing -= 1;
         if self.missing == 0 {
             self.end(now, out);
@@ -336,7 +336,7 @@ impl Web {
         }
     }
 
-    /// The page is there.
+    /// The page is loaded.
     fn end(&mut self, now: Instant, out: &mut AppOutput) {
         if let Some(since) = self.since.take() {
             out.record(since, Some(now), self.sizes.iter().sum());
@@ -358,7 +358,7 @@ impl Web {
         }
     }
 
-    /// A connection was given up: what it was to bring is asked for again.
+    /// A connection has failed: its missing objects are requested again.
     fn on_failed(&mut self, n: u32, out: &mut AppOutput) {
         let Some(conn) = self.conn(n) else { return };
         conn.stage = Stage::Dead;

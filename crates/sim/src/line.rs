@@ -65,7 +65,7 @@ struct Due {
 
 /// What a wire did with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Verdict {
     Lost,
     /// It arrives so many times.
     Arrives(u32),
@@ -101,9 +101,9 @@ impl Line {
     }
 
     /// Puts a packet on the wire. Afterwards [`Line::next`] may be earlier than before.
-    pub(crate) fn push(&mut self, now: Instant, pkt: Packet) -> Fate {
+    pub(crate) fn push(&mut self, now: Instant, pkt: Packet) -> Verdict {
         if self.losses.strike(&mut self.loss_rng) {
-            return Fate::Lost;
+            return Verdict::Lost;
         }
         let twice = self.duplicate > 0.0 && self.duplicate_rng.uniform() < self.duplicate;
         let copies = 1 + u32::from(twice);
@@ -124,7 +124,7 @@ impl Line {
                 }
             }
         }
-        Fate::Arrives(copies)
+        Verdict::Arrives(copies)
     }
 
     fn arrival(&mut self, now: Instant) -> Instant {

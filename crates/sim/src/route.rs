@@ -25,12 +25,12 @@ pub(crate) enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Passage {
     pub(crate) wireless: bool,
-    pub(crate) behind: Behind,
+    pub(crate) behind: NextHop,
 }
 
 /// What is behind a link's transmitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Behind {
+pub(crate) enum NextHop {
     /// Nothing but a delay.
     Wire(Duration),
     /// The imperfect wire of this number.
@@ -61,8 +61,8 @@ impl Routes {
                     };
                     steps.push(link);
                     match links[n].behind {
-                        Behind::Wire(delay) => self.push_delay(&mut steps, delay),
-                        Behind::Line(uneven) => steps.push(Step::Line(uneven)),
+                        NextHop::Wire(delay) => self.push_delay(&mut steps, delay),
+                        NextHop::Line(uneven) => steps.push(Step::Line(uneven)),
                     }
                 }
                 Hop::Delay(delay) => self.push_delay(&mut steps, delay),

@@ -7,7 +7,7 @@ use sojourn_records::InitialLosses;
 use sojourn_scenario::plan::{FlowConfig, Traffic};
 
 /// Losses at the start of connections: one entry per flow of the configuration, then
-/// one a slot for connections of applications.
+/// one per slot for connections of applications.
 #[derive(Debug)]
 pub(crate) struct StartLossTracker {
     /// The initial window of each, in segments or datagrams; 0 for what has none.
@@ -72,7 +72,7 @@ impl StartLossTracker {
         self.slots.get_mut(n)
     }
 
-    /// There is a slot more.
+    /// Adds a slot.
     pub(crate) fn add_slot(&mut self) {
         self.windows.push(0);
         self.losses.push(InitialLosses::default());
@@ -96,7 +96,7 @@ impl StartLossTracker {
         self.slot(id).is_some_and(|slot| slot.under_way == 0)
     }
 
-    /// The connection in the slot sends so many packets.
+    /// The connection in the slot sends this many packets.
     pub(crate) fn on_sending(&mut self, id: u32, packets: usize) {
         if let Some(slot) = self.slot(id) {
             slot.under_way += i32::try_from(packets).unwrap_or(i32::MAX);

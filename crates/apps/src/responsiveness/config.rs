@@ -5,7 +5,7 @@ use sojourn_transport::SenderParams;
 
 use crate::transport::Transport;
 
-/// What is tested.
+/// Configuration of a responsiveness test.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResponsivenessConfig {
     /// Transport of the connections.

@@ -120,7 +120,7 @@ impl Load {
         }
     }
 
-    pub(super) fn on_asked(&mut self, bytes: u64, out: &mut AppOutput) {
+    pub(super) fn on_server_received(&mut self, bytes: u64, out: &mut AppOutput) {
         if self.stage == Stage::Greeting {
             self.answered = FLIGHT;
             out.write(self.n, Side::Server, FLIGHT);
@@ -160,7 +160,7 @@ impl Load {
         }
     }
 
-    pub(super) fn on_answered(
+    pub(super) fn on_client_received(
         &mut self,
         now: Instant,
         bytes: u64,

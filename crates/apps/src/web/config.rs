@@ -7,7 +7,7 @@ use crate::page::Page;
 use crate::transport::{Transport, quic_params};
 use crate::wait::Wait;
 
-/// Which HTTP.
+/// Version of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Http {
     /// HTTP/1.1 over up to six connections to a server.
@@ -32,12 +32,12 @@ impl Http {
     }
 }
 
-/// What a user does.
+/// Configuration of web users.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WebConfig {
-    /// Of every connection, at both ends.
+    /// Parameters of both ends of each connection; over QUIC, those that QUIC has too.
     pub tcp: SenderParams,
-    /// Which HTTP.
+    /// Version of HTTP.
     pub http: Http,
     /// Connections begin with the handshake of TLS 1.3.
     pub tls: bool,
@@ -48,11 +48,11 @@ pub struct WebConfig {
     pub flow: quic::FlowControl,
     /// Bytes of a request.
     pub request: Bytes,
-    /// What is looked at.
+    /// The page.
     pub page: Page,
-    /// From one page to the next.
+    /// Time from one page to the next.
     pub think: Wait,
-    /// How many pages are looked at; `None`: as many as the run lasts.
+    /// Number of pages; `None`: until the run ends.
     pub visits: Option<u32>,
 }
 

@@ -4,9 +4,9 @@ use sojourn_net::{Instant, Rng};
 
 use super::World;
 use crate::agenda::Event;
-use crate::line::{Fate, Line};
+use crate::line::{Line, Verdict};
 use crate::packet::Packet;
-use crate::route::{Behind, Passage, Step};
+use crate::route::{NextHop, Passage, Step};
 
 impl World<'_> {
     /// What the links are to the ways through them.
@@ -18,9 +18,9 @@ impl World<'_> {
                 let id = u32::try_from(self.lines.len()).unwrap_or(u32::MAX);
                 let rng = root.fork(&link.name);
                 self.lines.push(Line::new(n, link.delay, &link.line, &rng));
-                Behind::Line(id)
+                NextHop::Line(id)
             } else {
-                Behind::Wire(link.delay)
+                NextHop::Wire(link.delay)
             };
             passages.push(Passage {
                 wireless: link.radio.is_some(),
@@ -34,10 +34,10 @@ impl World<'_> {
         let line = &mut self.lines[id as usize];
         let (n, before) = (line.link, line.next());
         match line.push(self.now, pkt.onward(self.now)) {
-            Fate::Lost => {
+            Verdict::Lost => {
                 self.observed.watch(n).on_lost(self.now, pkt);
             }
-            Fate::Arrives(copies) => {
+            Verdict::Arrives(copies) => {
                 if copies > 1 {
                     self.observed.probes[n as usize].on_duplicated();
                     self.observed.starts.on_sending(pkt.owner.flow(), 1);
