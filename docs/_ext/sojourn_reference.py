@@ -14,6 +14,7 @@ import shutil
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import typer
@@ -36,6 +37,7 @@ GROUPS = {
     "controls": ("Congestion controls", "The congestion controls and their parameters."),
     "result": ("Results", "Running a scenario, and what a run yields."),
     "figures": ("Figures", "Figures of a result, drawn with matplotlib."),
+    "testing": ("Testing", "Checks for queues of your own."),
     "units": ("Units", "Numbers with a unit, for parameters that need one."),
     "errors": ("Errors", "What is raised when an input is wrong."),
 }
@@ -44,12 +46,15 @@ GROUPS = {
 def _group(name: str) -> str:
     """Return the group that a public name belongs to."""
     thing = getattr(sojourn, name)
+    if isinstance(thing, ModuleType):
+        return name if name in GROUPS else "scenario"
     module = str(getattr(thing, "__module__", ""))
     if isinstance(thing, type) and issubclass(thing, Exception):
         return "errors"
     if name == "qdisc" or (isinstance(thing, type) and issubclass(thing, sojourn.Queue)):
         return "queues"
     for words, group in (
+        (("qdisc",), "queues"),
         (("control", "congestion", "cc"), "controls"),
         (("traffic", "application", "distribution"), "traffic"),
         (("result", "validity", "run"), "result"),
@@ -64,6 +69,8 @@ def _group(name: str) -> str:
 def _directive(name: str) -> str:
     """Return the autodoc directive for a public name."""
     thing = getattr(sojourn, name)
+    if isinstance(thing, ModuleType):
+        return f".. automodule:: sojourn.{name}\n   :members:\n"
     if isinstance(thing, type):
         kind = "autoexception" if issubclass(thing, Exception) else "autoclass"
         return f".. {kind}:: {name}\n   :members:\n   :show-inheritance:\n"
