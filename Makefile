@@ -86,8 +86,9 @@ fmt: setup ## Format Rust and Python.
 	cargo fmt --all
 	$(BIN)/ruff format $(PYTHON_CODE)
 
-bench: ## Measure the cost of the simulator (docs/validation/performance.md).
+bench: setup ## Measure the cost of the simulator (docs/validation/performance.md).
 	cargo run --release -p sojourn-bench
+	$(BIN)/python benches/python_queue.py
 
 bench-peers: ## Measure ns-3 and ns-2 on the same scenarios.
 	benches/peers/run.sh

@@ -28,8 +28,8 @@ Examples
 
 from typing import TYPE_CHECKING, Any
 
-from sojourn import _core
-from sojourn._core import ResultError, ScenarioError, SojournError
+from sojourn import _core, testing
+from sojourn._core import Packet, QueueError, ResultError, ScenarioError, SojournError
 from sojourn.qdisc import (
     Afcd,
     AfcdKernel2012,
@@ -69,6 +69,7 @@ from sojourn.qdisc import (
     SfqCodel,
     qdisc,
 )
+from sojourn.qdisc.python_queue import PythonQueue
 from sojourn.result import Result, run
 from sojourn.result.validity import Finding, Severity, Validity
 from sojourn.scenario import (
@@ -161,6 +162,7 @@ __all__ = [
     "Lognormal",
     "Nlred",
     "Ns2Red",
+    "Packet",
     "Page",
     "PageObject",
     "Pareto",
@@ -171,7 +173,9 @@ __all__ = [
     "Ping",
     "Predict",
     "Prio",
+    "PythonQueue",
     "Queue",
+    "QueueError",
     "Quic",
     "Red",
     "Request",
@@ -207,5 +211,6 @@ __all__ = [
     "qdisc",
     "run",
     "s",
+    "testing",
     "us",
 ]

@@ -7,12 +7,14 @@ The tables of an :class:`Outcome` and their columns are described by the propert
 :class:`sojourn.Result` with the same names.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
-from typing import Literal, final
+from typing import Any, Literal, final
 
 __all__ = [
     "Outcome",
+    "Packet",
+    "QueueError",
     "ResultError",
     "Scenario",
     "ScenarioError",
@@ -22,12 +24,15 @@ __all__ = [
     "bootstrap_mean",
     "change_qdisc",
     "check_part",
+    "check_qdisc",
     "commit",
     "parse_qdisc",
     "parse_rate_bits_per_s",
     "parse_size_bytes",
     "parse_time_s",
+    "python_prefix",
     "qdisc_catalogue",
+    "register_python_queue",
     "run",
     "scenario_keys",
     "scenario_schema",
@@ -42,6 +47,45 @@ class ScenarioError(SojournError):
 
 class ResultError(SojournError):
     """A result folder cannot be written or read."""
+
+class QueueError(SojournError):
+    """A queue written in Python failed; the cause is the exception that it raised."""
+
+@final
+class Packet:
+    """A packet in a queue.
+
+    A queue keeps it, returns it from `dequeue` or drops it.
+    """
+
+    @property
+    def size(self) -> int:
+        """Length on the wire in bytes, Ethernet header included."""
+
+    @property
+    def flow_hash(self) -> int:
+        """A 32-bit hash of addresses, ports and protocol: equal for the packets of one flow."""
+
+    @property
+    def ecn(self) -> Literal["not-ect", "ect0", "ect1", "ce"]:
+        """The ECN field: ``"not-ect"``, ``"ect0"``, ``"ect1"`` or ``"ce"``."""
+
+    @property
+    def dscp(self) -> int:
+        """The Differentiated Services code point, 0 to 63."""
+
+    @property
+    def arrival(self) -> float:
+        """When the packet entered the queue, in seconds of simulated time."""
+
+    def mark(self) -> bool:
+        """Set Congestion Experienced; False, and no mark, if the packet is not ECN-capable."""
+
+    def drop(self, reason: Literal["aqm", "overlimit"] = "aqm") -> None:
+        """Discard the packet; `reason` is a congestion signal or want of room."""
+
+    def __deepcopy__(self, memo: dict[Any, Any]) -> Packet:
+        """Copy the packet into a copy of its queue."""
 
 @final
 class Scenario:
@@ -146,14 +190,24 @@ class Outcome:
     def load(folder: str | PathLike[str]) -> Outcome:
         """Read a result that :meth:`save` wrote."""
 
+    def to_bytes(self) -> bytes:
+        """Write the outcome as bytes, for :meth:`assemble` in another process of the same build."""
+
+    @staticmethod
+    def assemble(scenario: Scenario, parts: Sequence[bytes]) -> Outcome:
+        """Put parts with different runs of a scenario together, in the order of their runs."""
+
 def run(
     scenario: Scenario,
     *,
     jobs: int | None = None,
     progress: Callable[[int, int], object] | None = None,
     backend: str | None = None,
+    only: Sequence[int] | None = None,
 ) -> Outcome:
     """Run every arm and replication on `jobs` threads (default: one per processor).
+
+    `only` lists the runs to do, counted arm by arm from 0 (default: all).
 
     `backend` is one of ``backend_names()``, by default the first.
 
@@ -180,6 +234,15 @@ def change_qdisc(text: str, key: str, value: str) -> str:
 
 def parse_qdisc(text: str) -> str:
     """Return the canonical form of a queue in the syntax of ``tc``."""
+
+def python_prefix() -> str:
+    """Return the prefix of the names of queues written in Python."""
+
+def register_python_queue(name: str, queue: type, source: str) -> None:
+    """Make a class usable as a queue under `name`; a class of the same name is replaced."""
+
+def check_qdisc(text: str, cases: int, seed: int) -> None:
+    """Drive a queue with `cases` random sequences of calls; AssertionError names the rule."""
 
 def check_part(kind: Literal["link", "traffic", "page"], text: str) -> None:
     """Check one link, traffic block or page, given as JSON, by the rules of scenario files.

@@ -179,7 +179,8 @@ def plain(place: str, value: object) -> Any:
     """
     if isinstance(value, Table):
         return value.document(place)
-    if isinstance(value, Specified) and not isinstance(value, type):
+    # The class CoDel has a spec, too: a property, not text. A PythonQueue class has text.
+    if isinstance(value, Specified) and isinstance(value.spec, str):
         return value.spec
     if isinstance(value, PurePath):
         return str(value)

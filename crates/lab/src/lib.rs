@@ -10,8 +10,9 @@ mod run;
 mod stats;
 mod store;
 mod tables;
+mod transfer;
 
-pub use manifest::{Build, Manifest, Provenance, RunFact};
+pub use manifest::{Build, ExternalQueue, Manifest, Provenance, RunFact};
 pub use outcome::Outcome;
 pub use run::{RunOptions, run};
 pub use sojourn_records::{ColumnInfo, ColumnKind};

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use sojourn_backend::Fingerprint;
 use sojourn_scenario::Scenario;
+use sojourn_scenario::digest::sha256_hex;
 
 /// What marks a folder as a result.
 const FORMAT: &str = "sojourn-result";
@@ -99,6 +100,17 @@ pub struct Manifest {
     pub metric_definitions: u64,
     /// What a reader must know before trusting the numbers.
     pub notices: Vec<String>,
+    /// The program texts of queues that are not part of Sojourn; read, never executed.
+    pub external_queues: Vec<ExternalQueue>,
+}
+
+/// A queue from outside Sojourn that keeps its program text, such as a class of Python.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExternalQueue {
+    /// Its name in the scenario.
+    pub name: String,
+    /// Its program text.
+    pub source: String,
 }
 
 impl Manifest {
@@ -109,7 +121,11 @@ impl Manifest {
         total: usize,
     ) -> Self {
         let notices = scenario.reconstructions();
+        let external_queues = scenario.external_queues().into_iter();
         Self {
+            external_queues: external_queues
+                .map(|(name, source)| ExternalQueue { name, source })
+                .collect(),
             scenario,
             build: Build::current(),
             provenance: Some(provenance),
@@ -168,6 +184,10 @@ impl Manifest {
             let facts = self.validity.iter().map(RunFact::to_value).collect();
             fields.insert("validity".to_owned(), Value::Array(facts));
         }
+        if !self.external_queues.is_empty() {
+            let queues = self.external_queues.iter().map(ExternalQueue::to_value);
+            fields.insert("external_queues".to_owned(), queues.collect());
+        }
         fields
     }
 
@@ -203,6 +223,7 @@ impl Manifest {
                 },
                 provenance: optional(&fields["backend"], Provenance::read)?,
                 validity: list_of(&fields["validity"], RunFact::read)?,
+                external_queues: list_of(&fields["external_queues"], ExternalQueue::read)?,
                 finished: count("finished")?,
                 total: count("total")?,
                 metric_definitions: fields["metric_definitions"].as_u64()?,
@@ -236,6 +257,23 @@ impl Provenance {
                 commit: text_of(&value["commit"]),
                 kernel: text_of(&value["kernel"]),
             },
+        })
+    }
+}
+
+impl ExternalQueue {
+    fn to_value(&self) -> Value {
+        json!({
+            "name": self.name,
+            "sha256": sha256_hex(self.source.as_bytes()),
+            "source": self.source,
+        })
+    }
+
+    fn read(value: &Value) -> Option<Self> {
+        Some(Self {
+            name: text_of(&value["name"])?,
+            source: text_of(&value["source"])?,
         })
     }
 }

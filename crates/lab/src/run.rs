@@ -25,6 +25,25 @@ pub struct RunOptions<'a> {
     pub cancel: &'a AtomicBool,
     /// Called from any thread with how many runs have finished and how many there are.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
+    /// The numbers of the runs to do, counted arm by arm; `None`: all.
+    pub only: Option<&'a [usize]>,
+    /// Calls what it is given, once, on each thread that runs anything; it may prepare the thread
+    /// before and clean up after.
+    pub on_thread: &'a (dyn Fn(&(dyn Fn() + Sync)) + Sync),
+}
+
+impl Default for RunOptions<'_> {
+    /// All runs on all processors, without a way to stop them.
+    fn default() -> Self {
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        Self {
+            jobs: None,
+            cancel: &NEVER,
+            progress: &|_, _| {},
+            only: None,
+            on_thread: &|work| work(),
+        }
+    }
 }
 
 impl fmt::Debug for RunOptions<'_> {
@@ -43,6 +62,9 @@ impl fmt::Debug for RunOptions<'_> {
 ///
 /// # Errors
 /// If the backend does not support an arm (before anything runs), or a run fails.
+///
+/// # Panics
+/// If [`RunOptions::only`] has a number that no run has.
 pub fn run(
     backend: &dyn Backend,
     scenario: &Scenario,
@@ -52,9 +74,13 @@ pub fn run(
     for arm in 0..arms.len() {
         backend.check(&scenario.plan(arm, 0))?;
     }
-    let jobs: Vec<(usize, u32)> = (0..arms.len())
+    let all: Vec<(usize, u32)> = (0..arms.len())
         .flat_map(|arm| (0..scenario.replications()).map(move |k| (arm, k)))
         .collect();
+    let jobs: Vec<(usize, u32)> = match options.only {
+        None => all.clone(),
+        Some(numbers) => numbers.iter().map(|&number| all[number]).collect(),
+    };
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let ended = || options.cancel.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
     let (pieces, failure) = (Mutex::new(BTreeMap::new()), Mutex::new(None));
@@ -93,7 +119,9 @@ pub fn run(
     let properties = backend.properties();
     let threads = threads(options.jobs, properties.max_concurrency).min(jobs.len());
     thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..threads)
+            .map(|_| scope.spawn(|| (options.on_thread)(&work)))
+            .collect();
         for worker in workers {
             if let Err(panic) = worker.join() {
                 resume_unwind(panic);
@@ -113,7 +141,7 @@ pub fn run(
         scenario.clone(),
         provenance,
         finished.into_values().collect(),
-        jobs.len(),
+        all.len(),
     ))
 }
 

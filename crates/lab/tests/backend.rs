@@ -111,6 +111,7 @@ fn run_on(backend: &dyn Backend, text: &str, cancel: &AtomicBool) -> Result<Outc
             jobs: NonZeroUsize::new(4),
             cancel,
             progress: &|_, _| {},
+            ..RunOptions::default()
         },
     )
 }

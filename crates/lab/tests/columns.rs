@@ -24,6 +24,7 @@ fn the_tables_have_the_declared_columns() {
         jobs: None,
         cancel: &AtomicBool::new(true),
         progress: &|_, _| {},
+        ..RunOptions::default()
     };
     let scenario = Scenario::from_toml(text).unwrap();
     let outcome = run(&Simulator::default(), &scenario, options).unwrap();

@@ -47,6 +47,7 @@ fn run_with(scenario: &str, jobs: usize, cancel: &AtomicBool, until: usize) -> O
                 cancel.store(true, Ordering::Relaxed);
             }
         },
+        ..RunOptions::default()
     };
     let outcome = run(
         &Simulator::default(),

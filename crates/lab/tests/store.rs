@@ -21,6 +21,7 @@ fn outcome() -> Outcome {
         jobs: None,
         cancel: &AtomicBool::new(true),
         progress: &|_, _| {},
+        ..RunOptions::default()
     };
     run(
         &Simulator::default(),

@@ -73,6 +73,7 @@ fn visits_are_transactions_of_their_user() {
         jobs: None,
         cancel: &AtomicBool::new(false),
         progress: &|_, _| {},
+        ..RunOptions::default()
     };
     let outcome = run(&Simulator::default(), &scenario, options).unwrap();
     let transactions = outcome.table(TableKind::Transactions);

@@ -26,6 +26,12 @@ create_exception!(
     SojournError,
     "A result folder cannot be written or read."
 );
+create_exception!(
+    sojourn._core,
+    QueueError,
+    SojournError,
+    "A queue written in Python failed; the cause is the exception that it raised."
+);
 
 /// The failures of functions called from Python.
 #[derive(Debug)]
@@ -34,6 +40,8 @@ pub(crate) enum Failure {
     Scenario(String),
     /// A result folder cannot be read or written.
     Result(String),
+    /// A queue that is not part of Sojourn failed.
+    Queue(String),
     /// Any other failure.
     Other(String),
     /// A Python exception.
@@ -45,6 +53,7 @@ impl From<Failure> for PyErr {
         match failure {
             Failure::Scenario(message) => ScenarioError::new_err(message),
             Failure::Result(message) => ResultError::new_err(message),
+            Failure::Queue(message) => QueueError::new_err(message),
             Failure::Other(message) => SojournError::new_err(message),
             Failure::Python(error) => error,
         }

@@ -6,6 +6,7 @@ mod backends;
 mod catalogue;
 mod errors;
 mod outcome;
+mod python_queue;
 mod run;
 mod scenario;
 mod statistics;
@@ -21,9 +22,11 @@ mod _core {
         parse_size_bytes, parse_time_s, qdisc_catalogue, scenario_keys, scenario_schema, version,
     };
     #[pymodule_export]
-    use super::errors::{ResultError, ScenarioError, SojournError};
+    use super::errors::{QueueError, ResultError, ScenarioError, SojournError};
     #[pymodule_export]
     use super::outcome::{PyOutcome, PyTable};
+    #[pymodule_export]
+    use super::python_queue::{PyPacket, check_qdisc, python_prefix, register_python_queue};
     #[pymodule_export]
     use super::run::run;
     #[pymodule_export]

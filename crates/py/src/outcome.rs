@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatchIterator, RecordBatchReader};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyBytes, PyCapsule};
 use sojourn_lab::{Outcome, Table, TableKind};
 
 use crate::errors::Failure;
+use crate::scenario::PyScenario;
 
 /// A table of an outcome; polars, pyarrow and `DuckDB` read it without a copy.
 #[pyclass(name = "Table", module = "sojourn._core", frozen)]
@@ -117,6 +118,25 @@ impl PyOutcome {
     #[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
     fn load(py: Python<'_>, folder: PathBuf) -> Result<Self, Failure> {
         Ok(Self(py.detach(|| Outcome::load(&folder))?))
+    }
+
+    /// The outcome as bytes, for `assemble` in another process of the same build.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, Failure> {
+        let bytes = py.detach(|| self.0.to_bytes());
+        let bytes = bytes.map_err(|e| Failure::Other(e.to_string()))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// Put parts with different runs of a scenario together, given in the order of their runs.
+    #[staticmethod]
+    #[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
+    fn assemble(
+        scenario: &Bound<'_, PyScenario>,
+        parts: Vec<Bound<'_, PyBytes>>,
+    ) -> Result<Self, Failure> {
+        let parts = parts.iter().map(PyBytesMethods::as_bytes);
+        let whole = Outcome::assemble(&scenario.get().0, parts);
+        Ok(Self(whole.map_err(|e| Failure::Other(e.to_string()))?))
     }
 
     fn __repr__(&self) -> String {

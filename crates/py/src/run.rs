@@ -1,5 +1,6 @@
 //! Running a scenario with Python's signal handling and progress callback.
 
+use std::any::Any;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,10 +11,12 @@ use std::time::Duration;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use sojourn_lab::RunOptions;
+use sojourn_qdisc::QueueFailure;
 
 use crate::backends::registry;
 use crate::errors::Failure;
 use crate::outcome::PyOutcome;
+use crate::python_queue::Raised;
 use crate::scenario::PyScenario;
 
 /// Interval between checks for Ctrl-C: imperceptible to users, at negligible cost.
@@ -21,19 +24,22 @@ const ATTENTION: Duration = Duration::from_millis(50);
 
 /// Run every arm and replication on `jobs` threads (default: one per processor).
 ///
+/// `only` lists the runs to do, counted arm by arm from 0 (default: all).
+///
 /// `backend` is one of `backend_names()`, by default the first.
 ///
 /// `progress` is called with (finished, total) in the calling thread, at most every 50 ms.
 /// Ctrl-C ends the run and returns the finished runs, with `complete` false; a second Ctrl-C
 /// raises `KeyboardInterrupt`. An exception from `progress` ends the run and is raised.
 #[pyfunction]
-#[pyo3(signature = (scenario, *, jobs=None, progress=None, backend=None))]
+#[pyo3(signature = (scenario, *, jobs=None, progress=None, backend=None, only=None))]
 pub(crate) fn run(
     py: Python<'_>,
     scenario: &Bound<'_, PyScenario>,
     jobs: Option<i64>,
     progress: Option<Py<PyAny>>,
     backend: Option<&str>,
+    only: Option<Vec<usize>>,
 ) -> Result<PyOutcome, Failure> {
     let jobs = jobs.map(threads).transpose()?;
     let scenario = &scenario.get().0;
@@ -46,6 +52,13 @@ pub(crate) fn run(
     };
     let (cancel, finished) = (AtomicBool::new(false), AtomicUsize::new(0));
     let total = scenario.arms().len() * scenario.replications() as usize;
+    if let Some(number) = only.iter().flatten().find(|&&number| number >= total) {
+        let message = format!(
+            "only: there is no run {number}; expected 0 to {}",
+            total - 1
+        );
+        return Err(Failure::Scenario(message));
+    }
     let outcome = py.detach(|| {
         let (done, waiting) = channel::<()>();
         thread::scope(|scope| {
@@ -57,8 +70,10 @@ pub(crate) fn run(
                     jobs,
                     cancel,
                     progress: &|n, _| finished.store(n, Ordering::Relaxed),
+                    only: only.as_deref(),
+                    on_thread: &attached,
                 };
-                sojourn_lab::run(backend, scenario, options)
+                sojourn_lab::run(backend, scenario, options).map_err(Failure::from)
             });
             // Terminates: the runs finish or are cancelled.
             while waiting.recv_timeout(ATTENTION) == Err(RecvTimeoutError::Timeout) {
@@ -66,13 +81,34 @@ pub(crate) fn run(
                     cancel.store(true, Ordering::Relaxed);
                 }
             }
-            runs.join().unwrap_or_else(|panic| resume_unwind(panic))
+            runs.join()
         })
-    })?;
+    });
+    let outcome = outcome.unwrap_or_else(|panic| Err(queue_failure(py, panic)))?;
     watch.is_interrupted(outcome.finished(), total);
     match watch.interruption {
         Some(error) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error.into()),
         _ => Ok(PyOutcome(outcome)),
+    }
+}
+
+/// Does `work` on a thread that the interpreter knows meanwhile, without holding its lock: a queue
+/// written in Python attaches twice per packet, which costs microseconds on an unknown thread.
+fn attached(work: &(dyn Fn() + Sync)) {
+    Python::attach(|py| py.detach(work));
+}
+
+/// What a queue ended the runs with; any other panic goes on.
+pub(crate) fn queue_failure(py: Python<'_>, panic: Box<dyn Any + Send>) -> Failure {
+    let failure = panic
+        .downcast::<QueueFailure>()
+        .unwrap_or_else(|panic| resume_unwind(panic));
+    match failure.0.downcast::<Raised>() {
+        Ok(raised) => Failure::Python(raised.into_exception(py)),
+        Err(cause) => {
+            let message = cause.downcast_ref::<String>();
+            Failure::Queue(message.map_or("a queue failed", String::as_str).to_owned())
+        }
     }
 }
 

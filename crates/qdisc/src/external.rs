@@ -36,6 +36,11 @@ pub trait ExternalKind: fmt::Debug + Send + Sync + RefUnwindSafe {
     /// The name in a specification: letters, digits, `_`, `:` and `.`.
     fn name(&self) -> &str;
 
+    /// The program text of the discipline, if results are to keep it; it is never executed.
+    fn source(&self) -> Option<&str> {
+        None
+    }
+
     /// Reads the parameters, pairs of key and value in the order given.
     ///
     /// # Errors
@@ -146,6 +151,12 @@ pub fn register(kind: Arc<dyn ExternalKind>) -> Result<(), RegisterError> {
     let mut kinds = KINDS.write().unwrap_or_else(PoisonError::into_inner);
     kinds.insert(name, kind);
     Ok(())
+}
+
+/// The program text of a registered discipline, if it keeps one.
+pub fn source_of(name: &str) -> Option<String> {
+    let kinds = KINDS.read().unwrap_or_else(PoisonError::into_inner);
+    kinds.get(name)?.source().map(str::to_owned)
 }
 
 /// The registered names, sorted.

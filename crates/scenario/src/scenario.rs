@@ -9,6 +9,7 @@ use std::path::Path;
 
 use crate::plan::{Config, Plan};
 use sojourn_net::Duration;
+use sojourn_qdisc::source_of;
 
 use crate::digest::sha256_hex;
 use crate::error::ScenarioError;
@@ -160,6 +161,21 @@ impl Scenario {
         let links = self.variants.iter().flat_map(|(_, spec)| &spec.links);
         let all: BTreeSet<_> = links.flat_map(|l| l.qdisc.reconstructions()).collect();
         all.into_iter().collect()
+    }
+
+    /// Names and program texts of the queues from outside Sojourn that keep theirs, sorted by name.
+    pub fn external_queues(&self) -> Vec<(String, String)> {
+        let links = self.variants.iter().flat_map(|(_, spec)| &spec.links);
+        let texts: Vec<_> = links.map(|link| link.qdisc.to_string()).collect();
+        // A leaf of a classful queue may be one, in parentheses even.
+        let words = texts
+            .iter()
+            .flat_map(|text| text.split(|c: char| c.is_whitespace() || "()".contains(c)));
+        let names: BTreeSet<_> = words.collect();
+        names
+            .into_iter()
+            .filter_map(|name| Some((name.to_owned(), source_of(name)?)))
+            .collect()
     }
 
     /// How many runs each arm gets.

@@ -10,7 +10,7 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.document import needs
-from sojourn.result import app_metrics, flow_groups, metrics, validity
+from sojourn.result import app_metrics, flow_groups, metrics, processes, validity
 from sojourn.scenario import Scenario
 
 
@@ -441,6 +441,8 @@ def run(
 
     A run depends only on the scenario, its seed and the version of Sojourn; `jobs` affects only
     the duration of the computation. The GIL is released meanwhile.
+    Scenarios with queues written in Python run on processes instead of threads if there is more
+    than one run.
 
     Parameters
     ----------
@@ -476,4 +478,7 @@ def run(
     """
     needs("run", scenario, Scenario, "a Scenario")
     chosen = scenario if seed is None else scenario.replace(seed=seed)
-    return Result(_core.run(chosen.checked, jobs=jobs, progress=progress))
+    checked = chosen.checked
+    if jobs != 1 and checked.replications * len(checked.arms) > 1 and processes.needed(checked):
+        return Result(processes.run(checked, jobs=jobs, progress=progress))
+    return Result(_core.run(checked, jobs=jobs, progress=progress))

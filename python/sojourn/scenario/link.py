@@ -8,6 +8,7 @@ from typing import Any, Literal
 from sojourn import _core
 from sojourn.document import Table, check, check_within, convert
 from sojourn.qdisc import Queue
+from sojourn.qdisc.python_queue import PythonQueue
 
 JitterDistribution = Literal["uniform", "normal", "pareto", "paretonormal"]
 PacketOrder = Literal["kept", "free"]
@@ -201,7 +202,8 @@ class Link(Table):
     rate
         Bits per second of Ethernet frames (14 B header, no FCS) plus `overhead`, with its unit.
     qdisc
-        The queue: an object such as ``CoDel()`` or text such as ``"codel target 5ms"``.
+        The queue: an object such as ``CoDel()``, text such as ``"codel target 5ms"``, or a
+        subclass of :class:`PythonQueue`.
     delay
         Propagation delay of the wire, with its unit.
     overhead
@@ -244,7 +246,7 @@ class Link(Table):
 
     rate: str | None = None
     trace: str | Path | Mapping[str, str] | None = None
-    qdisc: Queue | str
+    qdisc: Queue | type[PythonQueue] | str
     delay: str | None = None
     overhead: str | int | None = None
     mpu: str | None = None

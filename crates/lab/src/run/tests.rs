@@ -188,6 +188,7 @@ fn outcome(jobs: usize) -> Outcome {
         jobs: NonZeroUsize::new(jobs),
         cancel: &AtomicBool::new(false),
         progress: &|_, _| {},
+        ..RunOptions::default()
     };
     let backend = Scripted(|config: &Config, _: &dyn Fn() -> bool| Ok(Some(invented(config))));
     run(&backend, &scenario, options).unwrap()
@@ -294,6 +295,7 @@ fn cancelling_keeps_what_has_finished() {
             assert_eq!(total, 8);
             cancel.store(done == 3, Ordering::Relaxed);
         },
+        ..RunOptions::default()
     };
     let backend = Scripted(|config: &Config, keep_going: &dyn Fn() -> bool| {
         Ok(keep_going().then(|| invented(config)))
@@ -313,6 +315,7 @@ fn a_run_under_way_is_asked_to_end() {
         jobs: NonZeroUsize::new(2),
         cancel: &cancel,
         progress: &|_, _| panic!("nothing finishes"),
+        ..RunOptions::default()
     };
     let backend = Scripted(|_: &Config, keep_going: &dyn Fn() -> bool| {
         assert!(keep_going() || cancel.load(Ordering::Relaxed));
@@ -343,6 +346,7 @@ fn a_refused_configuration_ends_the_run() {
         jobs: None,
         cancel: &AtomicBool::new(false),
         progress: &|_, _| {},
+        ..RunOptions::default()
     };
     let error = ConfigError {
         place: "flows".to_owned(),

@@ -1,0 +1,97 @@
+//! The contract suite that guards the queues of Sojourn, for any queue.
+
+use std::cell::Cell;
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+
+use pyo3::exceptions::PyAssertionError;
+use pyo3::prelude::*;
+use sojourn_qdisc::testing::{self, Op, TestPacket};
+use sojourn_qdisc::{Duration, Ecn, LinkFacts, QdiscSpec, QueueFailure, Rate, Rng};
+
+use crate::errors::Failure;
+use crate::run::queue_failure;
+
+/// Calls of the queue in one case, at most.
+const CALLS: u64 = 400;
+
+/// Drive a queue with `cases` random sequences of calls; an `AssertionError` names the broken rule.
+#[pyfunction]
+pub(crate) fn check_qdisc(
+    py: Python<'_>,
+    text: &str,
+    cases: u64,
+    seed: u64,
+) -> Result<(), Failure> {
+    let spec: QdiscSpec = text.parse()?;
+    let link = LinkFacts {
+        rate: Some(Rate::mbit(10)),
+        ..LinkFacts::default()
+    };
+    for case in 0..cases {
+        let rng = Rng::new(seed).fork(&format!("case/{case}"));
+        let ops = operations(rng.fork("operations"));
+        let build = || spec.build::<TestPacket>(&link, rng.fork("queue"));
+        let checked =
+            quietly(|| catch_unwind(AssertUnwindSafe(|| testing::check_qdisc(build, &ops))));
+        let Err(panic) = checked else {
+            continue;
+        };
+        if panic.is::<QueueFailure>() {
+            return Err(queue_failure(py, panic));
+        }
+        let rule = panic.downcast_ref::<String>().cloned();
+        let rule = rule.or_else(|| panic.downcast_ref::<&str>().map(|&rule| rule.to_owned()));
+        let rule = rule.unwrap_or_else(|| "a rule".to_owned());
+        let message = format!("{text} breaks the contract of a queue in case {case}: {rule}");
+        return Err(Failure::Python(PyAssertionError::new_err(message)));
+    }
+    Ok(())
+}
+
+/// Arrivals of a few flows, departures and time that passes, in random order.
+fn operations(mut rng: Rng) -> Vec<Op> {
+    const FLOWS: [u32; 6] = [0, 1, 2, 1 << 24 | 3, 1 << 16 | 4, 2 << 24 | 3 << 16 | 5];
+    const SIZES: [u64; 4] = [64, 700, 1_514, 9_000];
+    const FIELDS: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce];
+    let calls = rng.below(CALLS);
+    (0..calls)
+        .map(|_| match rng.below(28) {
+            0..12 => Op::Enqueue(
+                one_of(&FLOWS, &mut rng),
+                one_of(&SIZES, &mut rng),
+                one_of(&FIELDS, &mut rng),
+            ),
+            12..20 => Op::Dequeue,
+            20..26 => Op::Wait(Duration::from_micros(500 * rng.below(20))),
+            26 => Op::Wait(Duration::from_micros(500 * rng.below(4_000))),
+            _ => Op::WaitLate(Duration::from_micros(500 * rng.below(4_000))),
+        })
+        .collect()
+}
+
+fn one_of<T: Copy>(values: &[T], rng: &mut Rng) -> T {
+    let place = rng.below(values.len() as u64);
+    values[usize::try_from(place).unwrap_or_default()]
+}
+
+thread_local! {
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work` without the message that a panic prints: a broken rule is an exception here.
+fn quietly<T>(work: impl FnOnce() -> T) -> T {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !QUIET.get() {
+                before(info);
+            }
+        }));
+    });
+    QUIET.set(true);
+    let done = work();
+    QUIET.set(false);
+    done
+}

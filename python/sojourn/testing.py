@@ -1,0 +1,40 @@
+"""Checks for queues of your own."""
+
+from sojourn import _core
+from sojourn.qdisc import Queue
+from sojourn.qdisc.python_queue import PythonQueue
+
+__all__ = ["check_qdisc"]
+
+
+def check_qdisc(queue: type[PythonQueue] | Queue | str, *, cases: int = 100, seed: int = 1) -> None:
+    """Check that a queue keeps the contract that the queues of Sojourn keep.
+
+    Random sequences of arrivals, departures and passing time are fed to the queue. After every
+    call: no packet is lost, invented, altered or reordered within its flow, no packet that is
+    not ECN-capable is marked, the backlog is what waits, and a packet is given while some wait
+    unless a timer is set. The same seed gives the same history, and a copy of the queue behaves
+    as the original.
+
+    Parameters
+    ----------
+    queue
+        A class of Python, a queue object, or text such as ``"fq_codel target 5ms"``.
+    cases
+        Number of sequences of up to 400 calls.
+    seed
+        Seed of the sequences.
+
+    Raises
+    ------
+    AssertionError
+        The queue breaks a rule; the message names it.
+    QueueError
+        A method of the queue raised.
+
+    Examples
+    --------
+    >>> check_qdisc("fq_codel limit 20", cases=5)
+    """
+    text = queue if isinstance(queue, str) else queue.spec
+    _core.check_qdisc(text, cases, seed)

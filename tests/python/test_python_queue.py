@@ -1,0 +1,275 @@
+"""Queues written in Python."""
+# ruff: noqa: ARG002 - the time is part of the interface
+
+import subprocess
+import sys
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sojourn as sj
+
+
+class TailDrop(sj.PythonQueue):
+    limit = 50
+
+    def __init__(self) -> None:
+        self.packets: deque[sj.Packet] = deque()
+
+    def enqueue(self, now: float, packet: sj.Packet) -> None:
+        if len(self.packets) < self.limit:
+            self.packets.append(packet)
+        else:
+            packet.drop("overlimit")
+
+    def dequeue(self, now: float) -> sj.Packet | None:
+        return self.packets.popleft() if self.packets else None
+
+
+class MarkLate(TailDrop):
+    """Marks, or else drops, every packet that waited longer than 10 ms; draws and counts."""
+
+    limit = 1000
+
+    def dequeue(self, now: float) -> sj.Packet | None:
+        while self.packets:
+            packet = self.packets.popleft()
+            late = now - packet.arrival > 0.010 and self.random.random() < 0.05
+            if not late or packet.mark() or not self.packets:
+                return packet
+            packet.drop()
+        return None
+
+
+class Paced(TailDrop):
+    """Sends one packet per 5 ms."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.next_at = 0.0
+        self.wake_at: float | None = None
+
+    def dequeue(self, now: float) -> sj.Packet | None:
+        if now < self.next_at:
+            self.wake_at = self.next_at
+            return None
+        self.next_at = now + 0.005
+        return super().dequeue(now)
+
+    def next_timer(self) -> float | None:
+        return self.wake_at
+
+    def on_timer(self, now: float) -> None:
+        self.wake_at = None
+
+
+def scenario(qdisc: str | type[sj.PythonQueue], **fields: Any) -> sj.Scenario:
+    base: dict[str, Any] = {
+        "links": {
+            "up": sj.Link(rate="10mbit", qdisc=qdisc),
+            "down": sj.Link(rate="10mbit", qdisc="pfifo"),
+        },
+        "traffic": [
+            sj.Tcp(direction="up", count=2, ecn=True),
+            sj.Ping(direction="up", interval="100ms"),
+        ],
+        "rtt": "20ms",
+        "duration": "4s",
+        "warmup": "1s",
+    }
+    return sj.Scenario(**base | fields)
+
+
+TABLES = ["flows", "links", "flow_series", "link_series", "pings", "sojourn"]
+
+
+def test_a_fifo_in_python_leaves_the_records_of_pfifo() -> None:
+    ours = sj.run(scenario(TailDrop))
+    theirs = sj.run(scenario("pfifo limit 50"))
+    assert ours.links.filter(link="up")["drops_overlimit"].sum() > 0
+    for table in TABLES:
+        mine, other = getattr(ours, table), getattr(theirs, table)
+        unnamed = [name for name in mine.columns if name != "qdisc"]
+        assert mine.select(unnamed).equals(other.select(unnamed)), table
+
+
+def test_marks_drops_and_random_numbers_are_those_of_the_seed() -> None:
+    first, again = sj.run(scenario(MarkLate), seed=3), sj.run(scenario(MarkLate), seed=3)
+    other = sj.run(scenario(MarkLate), seed=4)
+    up = first.links.filter(link="up")
+    assert up["marks_aqm"].sum() > 0
+    assert first.flow_series.equals(again.flow_series)
+    assert not first.flow_series.equals(other.flow_series)
+
+
+def test_processes_leave_the_records_of_one_process() -> None:
+    arms = [
+        sj.Arm(name="fq_codel", set={"links.up.qdisc": "fq_codel"}),
+        sj.Arm(name="mine", set={"links.up.qdisc": MarkLate}),
+    ]
+    compared = scenario("pfifo", arms=arms, replications=2)
+    told = []
+    alone = sj.run(compared, jobs=1)
+    together = sj.run(compared, jobs=2, progress=lambda done, total: told.append((done, total)))
+    assert told[-1] == (4, 4)
+    assert together.complete
+    for table in TABLES:
+        assert getattr(alone, table).equals(getattr(together, table)), table
+
+
+def test_a_timer_lets_a_queue_hold_packets_back() -> None:
+    result = sj.run(scenario(Paced))
+    sent = result.links.filter(link="up")["sent_packets"].sum()
+    assert 550 <= sent <= 601  # 3 s at one per 5 ms
+
+
+def test_the_queue_knows_its_link() -> None:
+    class Link(TailDrop):
+        def enqueue(self, now: float, packet: sj.Packet) -> None:
+            assert (self.rate, self.mtu) == (10_000_000, 1514)
+            assert packet.ecn in {"not-ect", "ect0", "ce"}
+            assert 0 < packet.size <= self.mtu
+            assert packet.dscp == 0
+            assert packet.arrival == now
+            super().enqueue(now, packet)
+
+    sj.run(scenario(Link))
+
+
+def test_an_exception_ends_the_run_with_the_traceback_of_the_queue() -> None:
+    class Divides(TailDrop):
+        def dequeue(self, now: float) -> sj.Packet | None:
+            if now > 1:
+                return 1 / 0
+            return super().dequeue(now)
+
+    with pytest.raises(sj.QueueError, match=r"Divides\.dequeue failed at 1\.\d+ s") as caught:
+        sj.run(scenario(Divides))
+    cause = caught.value.__cause__
+    assert isinstance(cause, ZeroDivisionError)
+    assert cause.__traceback__.tb_frame.f_code.co_name == "dequeue"
+
+
+def test_an_exception_in_a_process_has_its_traceback_as_a_note() -> None:
+    class Refuses(TailDrop):
+        def enqueue(self, now: float, packet: sj.Packet) -> None:
+            message = f"no packet of {packet.size} B"
+            raise RuntimeError(message)
+
+    with pytest.raises(sj.QueueError, match=r"Refuses\.enqueue failed") as caught:
+        sj.run(scenario(Refuses, replications=2), jobs=2)
+    assert "RuntimeError: no packet of" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        ("def enqueue(self, now, packet): pass", "neither kept, returned nor dropped"),
+        ("def dequeue(self, now): return 7", "expected a packet or None, not 7"),
+        (
+            "def enqueue(self, now, packet): packet.drop(); packet.drop()",
+            "the packet has left the queue",
+        ),
+        (
+            "def enqueue(self, now, packet): packet.drop('bored')",
+            'unknown drop reason "bored"; expected aqm or overlimit',
+        ),
+        ("def __init__(self): self.missing", "has no attribute 'missing'"),
+        (
+            "next_timer = lambda self: 0.1\n    on_timer = lambda self, now: None",
+            "next_timer still returns a time that has come",
+        ),
+    ],
+)
+def test_misuse_is_named(
+    tmp_path: Path, method: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"misuse_{abs(hash(method))}"
+    (tmp_path / f"{name}.py").write_text(
+        f"from test_python_queue import TailDrop\n\n\nclass Wrong(TailDrop):\n    {method}\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    wrong = __import__(name).Wrong
+    with pytest.raises(sj.QueueError, match=message):
+        sj.run(scenario(wrong))
+
+
+def test_a_class_without_a_method_is_refused_at_once() -> None:
+    class Empty(sj.PythonQueue):
+        pass
+
+    with pytest.raises(sj.ScenarioError, match="Empty: a Python queue needs a method enqueue"):
+        sj.Link(rate="1mbit", qdisc=Empty)
+
+
+def test_the_contract_suite_accepts_queues_and_names_what_is_broken() -> None:
+    class LastFirst(TailDrop):
+        def dequeue(self, now: float) -> sj.Packet | None:
+            return self.packets.pop()
+
+    class Sleeps(TailDrop):
+        def dequeue(self, now: float) -> sj.Packet | None:
+            return None
+
+    for queue in (TailDrop, MarkLate, Paced, sj.CoDel(), "fq_codel limit 20"):
+        sj.testing.check_qdisc(queue, cases=20)
+    with pytest.raises(AssertionError, match="a flow was reordered"):
+        sj.testing.check_qdisc(LastFirst)
+    with pytest.raises(AssertionError, match="packets wait, none was given"):
+        sj.testing.check_qdisc(Sleeps)
+
+
+def test_an_edited_class_is_another_queue_and_a_result_keeps_the_source(tmp_path: Path) -> None:
+    class Shorter(TailDrop):
+        limit = 10
+
+    assert Shorter.spec != TailDrop.spec
+    result = sj.run(scenario(Shorter))
+    result.save(tmp_path / "result")
+    kept = sj.Result.load(tmp_path / "result").provenance["external_queues"]
+    assert [queue["name"] for queue in kept] == [Shorter.spec]
+    assert "limit = 10" in kept[0]["source"]
+    assert "class TailDrop" in kept[0]["source"]
+
+
+def test_embedded_source_is_never_executed(tmp_path: Path) -> None:
+    script = tmp_path / "write.py"
+    script.write_text(
+        "import sojourn as sj\n"
+        "from collections import deque\n"
+        "class Loud(sj.PythonQueue):\n"
+        "    print('executed')\n"
+        "    def __init__(self): self.packets = deque()\n"
+        "    def enqueue(self, now, packet): self.packets.append(packet)\n"
+        "    def dequeue(self, now): return self.packets.popleft()\n"
+        "link = sj.Link(rate='10mbit', qdisc=Loud)\n"
+        "scenario = sj.Scenario(links={'up': link,\n"
+        "    'down': sj.Link(rate='10mbit', qdisc='pfifo')},\n"
+        "    traffic=[sj.Ping(direction='up', interval='100ms')], rtt='10ms', duration='1s',\n"
+        "    warmup='100ms')\n"
+        "sj.run(scenario).save('result')\n"
+    )
+    written = _python(script, tmp_path)
+    assert written.stdout == "executed\n"
+    read = tmp_path / "read.py"
+    read.write_text(
+        "import sojourn as sj\n"
+        "result = sj.Result.load('result')\n"
+        "print(result.flows.height)\n"
+        "try:\n"
+        "    sj.run(result.scenario)\n"
+        "except sj.SojournError as error:\n"
+        "    print(error)\n"
+    )
+    lines = _python(read, tmp_path).stdout.splitlines()
+    assert lines[0] == "1"
+    assert "Loud" in lines[1]
+    assert "is not loaded" in lines[1]
+
+
+def _python(script: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, script], cwd=folder, capture_output=True, text=True, check=True
+    )
