@@ -13,7 +13,7 @@ PLAIN_ENGLISH := Makefile '*.md' papers python tools
 DIR ?= results/residential/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help generate new-queue setup demo cocoa test test-full golden golden-quick golden-update schema check fmt bench bench-peers parity formulae vectors fuzz report docs figures user-strings clean
+.PHONY: help generate new-queue new-cc setup demo cocoa test test-full golden golden-quick golden-update schema check fmt bench bench-peers parity formulae vectors fuzz report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +81,10 @@ generate: ## Write the generated files (docs, Python classes, seeds) again.
 new-queue: ## Create the skeleton of a queue discipline: make new-queue NAME=foo
 	@test -n "$(NAME)" || { echo 'make new-queue NAME=foo: a name in lower case'; exit 2; }
 	$(PYTHON) tools/new_queue.py $(NAME)
+
+new-cc: ## Skeleton of a congestion control with its page: make new-cc NAME=foo.
+	$(PYTHON) tools/new_cc.py $(NAME)
+	cargo fmt --package sojourn-transport
 
 fmt: setup ## Format Rust and Python.
 	cargo fmt --all

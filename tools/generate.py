@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from generators import architecture, queues
+from generators import architecture, controls, queues
 from generators.files import File
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,6 +22,8 @@ GENERATORS: list[Callable[[Path], Iterator[File]]] = [
     queues.python_exports,
     queues.documentation,
     queues.fuzz_seeds,
+    controls.python_classes,
+    controls.documentation,
     architecture.module_map,
 ]
 

@@ -22,10 +22,12 @@ __all__ = [
     "Table",
     "bootstrap_difference",
     "bootstrap_mean",
+    "cc_catalogue",
     "change_qdisc",
     "check_part",
     "check_qdisc",
     "commit",
+    "parse_cc",
     "parse_qdisc",
     "parse_rate_bits_per_s",
     "parse_size_bytes",
@@ -243,6 +245,17 @@ def register_python_queue(name: str, queue: type, source: str) -> None:
 
 def check_qdisc(text: str, cases: int, seed: int) -> None:
     """Drive a queue with `cases` random sequences of calls; AssertionError names the rule."""
+
+def cc_catalogue() -> str:
+    """Return every congestion control as JSON.
+
+    ``[{name, class, summary, source, slow_starts, parameters: [{key, unit, of, default, range,
+    meaning, provenance}]}]``, where ``of`` says what a count counts or in which parts a ratio is
+    kept.
+    """
+
+def parse_cc(text: str) -> str:
+    """Return the canonical form of a congestion control such as ``cubic beta 0.8``."""
 
 def check_part(kind: Literal["link", "traffic", "page"], text: str) -> None:
     """Check one link, traffic block or page, given as JSON, by the rules of scenario files.

@@ -8,6 +8,8 @@ use sojourn_lab::{Build, ColumnInfo, TableKind};
 use sojourn_net::{Bytes, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
 
+use sojourn_transport::CcSpec;
+
 use crate::errors::Failure;
 
 /// Return every queue as JSON.
@@ -30,6 +32,21 @@ pub(crate) fn parse_qdisc(text: &str) -> Result<String, Failure> {
 pub(crate) fn change_qdisc(text: &str, key: &str, value: &str) -> Result<String, Failure> {
     let queue = text.parse::<QdiscSpec>()?;
     Ok(queue.with(key, value)?.to_string())
+}
+
+/// Return every congestion control as JSON.
+///
+/// [{name, class, summary, source, slow_starts, parameters: [{key, unit, of, default, range, meaning,
+/// provenance}]}]
+#[pyfunction]
+pub(crate) fn cc_catalogue() -> String {
+    sojourn_transport::cc::catalogue_json()
+}
+
+/// Return the canonical form of a congestion control such as cubic beta 0.8.
+#[pyfunction]
+pub(crate) fn parse_cc(text: &str) -> Result<String, Failure> {
+    Ok(text.parse::<CcSpec>()?.to_string())
 }
 
 /// Return the seconds in a time such as 5ms.

@@ -7,6 +7,7 @@ use sojourn_backend::{BackendError, UnknownBackend};
 use sojourn_lab::{ResultError as FolderError, ScenarioError as InvalidScenario, StatsError};
 use sojourn_net::UnitError;
 use sojourn_qdisc::ParameterError;
+use sojourn_transport::CcError;
 
 create_exception!(
     sojourn._core,
@@ -91,6 +92,12 @@ impl From<UnknownBackend> for Failure {
 
 impl From<ParameterError> for Failure {
     fn from(error: ParameterError) -> Self {
+        Self::Scenario(error.to_string())
+    }
+}
+
+impl From<CcError> for Failure {
+    fn from(error: CcError) -> Self {
         Self::Scenario(error.to_string())
     }
 }

@@ -18,8 +18,9 @@ mod _core {
     use super::backends::backend_names;
     #[pymodule_export]
     use super::catalogue::{
-        change_qdisc, column_catalogue, commit, parse_qdisc, parse_rate_bits_per_s,
-        parse_size_bytes, parse_time_s, qdisc_catalogue, scenario_keys, scenario_schema, version,
+        cc_catalogue, change_qdisc, column_catalogue, commit, parse_cc, parse_qdisc,
+        parse_rate_bits_per_s, parse_size_bytes, parse_time_s, qdisc_catalogue, scenario_keys,
+        scenario_schema, version,
     };
     #[pymodule_export]
     use super::errors::{QueueError, ResultError, ScenarioError, SojournError};

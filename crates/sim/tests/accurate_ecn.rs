@@ -41,7 +41,7 @@ fn alone(cc: CcKind, accurate_ecn: bool, queue: &str) -> (f64, f64, u64, f64) {
             traffic: Traffic::Tcp {
                 bytes: None,
                 params: SenderParams {
-                    cc,
+                    cc: cc.into(),
                     ecn: true,
                     accurate_ecn,
                     ..SenderParams::default()

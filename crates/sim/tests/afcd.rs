@@ -21,7 +21,7 @@ fn flow(n: u32, cc: CcKind) -> FlowConfig {
         traffic: Traffic::Tcp {
             bytes: None,
             params: SenderParams {
-                cc,
+                cc: cc.into(),
                 ..SenderParams::default()
             },
         },

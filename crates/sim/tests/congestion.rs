@@ -28,7 +28,7 @@ const fn tcp(params: SenderParams) -> Traffic {
 
 fn plain(cc: CcKind) -> Traffic {
     tcp(SenderParams {
-        cc,
+        cc: cc.into(),
         ..SenderParams::default()
     })
 }
@@ -161,7 +161,7 @@ fn an_early_way_out_of_slow_start_costs_fewer_packets() {
             seconds: 5,
             warm_up: 0,
             flows: vec![tcp(SenderParams {
-                cc,
+                cc: cc.into(),
                 slow_start: Some(slow_start),
                 ..SenderParams::default()
             })],
@@ -246,9 +246,9 @@ fn beside_cubic(transport: &str, qdisc: &'static str, with: &dyn Fn(CcKind) -> T
 #[test]
 fn marks_make_bbr_version_3_give_way_as_losses_do() {
     let over_tcp = |ecn, accurate_ecn| {
-        move |cc| {
+        move |cc: CcKind| {
             tcp(SenderParams {
-                cc,
+                cc: cc.into(),
                 ecn,
                 accurate_ecn,
                 ..SenderParams::default()
@@ -269,11 +269,11 @@ fn marks_make_bbr_version_3_give_way_as_losses_do() {
 #[test]
 fn marks_make_bbr_version_3_give_way_over_quic() {
     let over_quic = |ecn| {
-        move |cc| Traffic::Quic {
+        move |cc: CcKind| Traffic::Quic {
             bytes: None,
             request: Some(400),
             params: Params {
-                cc,
+                cc: cc.into(),
                 ecn,
                 ..Params::default()
             },

@@ -31,7 +31,7 @@ fn config(qdisc: &str, cc: CcKind, flows: u64, seed: u64) -> Config {
         traffic: Traffic::Tcp {
             bytes: Some(3_000_000 / flows),
             params: SenderParams {
-                cc,
+                cc: cc.into(),
                 initial_window: 3,
                 ..SenderParams::default()
             },

@@ -55,7 +55,7 @@ impl Shared {
             traffic: Traffic::Tcp {
                 bytes: None,
                 params: SenderParams {
-                    cc,
+                    cc: cc.into(),
                     ecn: self.ecn && cc != CcKind::Prague,
                     ..SenderParams::default()
                 },

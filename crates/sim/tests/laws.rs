@@ -34,7 +34,7 @@ fn flow(name: &str, traffic: Traffic) -> FlowConfig {
 
 fn bulk(cc: CcKind, bytes: Option<u64>, ecn: bool) -> Traffic {
     let params = SenderParams {
-        cc,
+        cc: cc.into(),
         ecn,
         ..SenderParams::default()
     };

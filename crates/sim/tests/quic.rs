@@ -100,7 +100,7 @@ fn a_fetch_takes_two_round_trips_with_a_handshake_and_one_without() {
 fn a_long_transfer_fills_the_link_and_its_record_agrees_with_the_links() {
     for cc in [CcKind::Reno, CcKind::Cubic] {
         let params = Params {
-            cc,
+            cc: cc.into(),
             ..Params::default()
         };
         let records = records(&config(

@@ -19,7 +19,7 @@ fn quic(cc: CcKind) -> Traffic {
         bytes: None,
         request: Some(400),
         params: Params {
-            cc,
+            cc: cc.into(),
             ..Params::default()
         },
     }
@@ -29,7 +29,7 @@ fn tcp(cc: CcKind) -> Traffic {
     Traffic::Tcp {
         bytes: None,
         params: SenderParams {
-            cc,
+            cc: cc.into(),
             ecn: true,
             ..SenderParams::default()
         },
@@ -123,7 +123,7 @@ fn dctcp_holds_the_queue_at_the_step_that_marks() {
         bytes: None,
         request: Some(400),
         params: Params {
-            cc: CcKind::Reno,
+            cc: CcKind::Reno.into(),
             ecn: true,
             ..Params::default()
         },

@@ -29,7 +29,7 @@ mod rtt;
 mod segment;
 mod sender;
 
-pub use cc::{CcKind, SlowStart};
+pub use cc::{CcError, CcKind, CcSpec, SlowStart};
 pub use clock::Ticks;
 pub use handshake::Handshake;
 pub use receiver::{Arrival, Receiver};

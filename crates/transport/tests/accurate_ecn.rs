@@ -16,7 +16,7 @@ fn prague() -> SenderParams {
 
 fn params(cc: CcKind) -> SenderParams {
     SenderParams {
-        cc,
+        cc: cc.into(),
         ..SenderParams::default()
     }
 }

@@ -50,7 +50,7 @@ fn drawn(seed: u64, most: u64) -> Transfer {
         seed,
         network,
         params: SenderParams {
-            cc,
+            cc: cc.into(),
             slow_start: cc
                 .slow_starts()
                 .get(usize::try_from(pick(&[0, 1, 2])).unwrap())
@@ -132,7 +132,7 @@ fn cost(data_loss: u64) -> (Duration, u64) {
         let mut transfer = drawn(seed, 0);
         let kernel = [CcKind::Reno, CcKind::Cubic, CcKind::HighSpeed];
         transfer.params = SenderParams {
-            cc: kernel[usize::try_from(seed % 3).unwrap()],
+            cc: kernel[usize::try_from(seed % 3).unwrap()].into(),
             ..SenderParams::default()
         };
         transfer.network = Network {

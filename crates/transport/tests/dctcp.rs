@@ -7,7 +7,7 @@ use sojourn_transport::{
 
 fn params() -> SenderParams {
     SenderParams {
-        cc: CcKind::Dctcp,
+        cc: CcKind::Dctcp.into(),
         ..SenderParams::default()
     }
 }

@@ -7,7 +7,7 @@ use sojourn_transport::{CcKind, Flags, Handshake, Segment, Sender, SenderParams,
 fn every_control_begins_with_the_initial_window() {
     for cc in CcKind::ALL {
         let params = SenderParams {
-            cc,
+            cc: cc.into(),
             ..SenderParams::default()
         };
         let mut sender = Sender::new(&params, Ticks::default());

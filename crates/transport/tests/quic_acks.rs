@@ -26,7 +26,7 @@ struct Pair {
 impl Pair {
     fn of(cc: CcKind) -> Self {
         let params = Params {
-            cc,
+            cc: cc.into(),
             ecn: true,
             pacing: false,
             ..Params::default()

@@ -64,7 +64,7 @@ fn every_byte_arrives_once_whatever_the_network_does() {
         let cc = all[usize::try_from(draw(all.len() as u64)).unwrap()];
         let ways = cc.slow_starts();
         let params = Params {
-            cc,
+            cc: cc.into(),
             slow_start: ways.get(usize::try_from(draw(4)).unwrap()).copied(),
             zero_rtt: draw(2) == 0,
             ecn: draw(2) == 0,
@@ -128,7 +128,7 @@ fn a_queue_for_one_packet_carries_a_transfer() {
     way.limit = 1;
     for cc in [CcKind::Reno, CcKind::Cubic] {
         let params = Params {
-            cc,
+            cc: cc.into(),
             ..Params::default()
         };
         let connection = run(&params, FETCH, (Way::of_delay(MS(10)), way.clone()), 1);
@@ -158,9 +158,9 @@ fn bbr_fills_a_link_and_not_its_queue() {
         let mean_ms = counters.rtt_micros / counters.rtt_samples / 1_000;
         (connection.completed.unwrap(), mean_ms)
     };
-    let (_, queued) = end_and_delay(CcKind::Reno);
+    let (_, queued) = end_and_delay(CcKind::Reno.into());
     for cc in [CcKind::Bbr, CcKind::Bbr3] {
-        let (end, delay) = end_and_delay(cc);
+        let (end, delay) = end_and_delay(cc.into());
         // 10 MB and headers take 8.3 s.
         assert!(end < Instant::from_millis(9_000), "{cc}: {end:?}");
         assert!(delay < 70, "{cc}: {delay} ms");
@@ -215,7 +215,7 @@ fn an_outage_of_seconds_is_persistent_congestion() {
     };
     for cc in CcKind::ALL {
         let params = Params {
-            cc,
+            cc: cc.into(),
             ..Params::default()
         };
         let ways = (Way::of_delay(MS(20)), way.clone());
@@ -242,7 +242,7 @@ fn bbr_keeps_its_window_down_until_a_loss_is_repaired_though_packets_overtake() 
     way.jitter = MS(2);
     way.drop.push(300..315);
     let params = Params {
-        cc: CcKind::Bbr,
+        cc: CcKind::Bbr.into(),
         ..Params::default()
     };
     let transfer = Transfer {

@@ -90,7 +90,7 @@ fn early_data_is_no_loss_with_any_control_though_no_round_trip_was_measured() {
     for cc in CcKind::ALL {
         let end = |zero_rtt, response| {
             let params = Params {
-                cc,
+                cc: cc.into(),
                 zero_rtt,
                 ..Params::default()
             };
@@ -256,7 +256,7 @@ fn a_lone_packet_waits_for_the_acknowledgement_delay() {
         let params = Params {
             ack,
             pacing: false,
-            cc: CcKind::Reno,
+            cc: CcKind::Reno.into(),
             initial_window: 200,
             ..Params::default()
         };

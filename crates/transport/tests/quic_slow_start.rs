@@ -31,7 +31,7 @@ fn fetch(params: Params, rtt_ms: u64, link: Option<(u64, usize)>) -> Connection 
 
 fn params(cc: CcKind, slow_start: Option<SlowStart>) -> Params {
     Params {
-        cc,
+        cc: cc.into(),
         slow_start,
         ..Params::default()
     }

@@ -34,7 +34,7 @@ fn params() -> impl Iterator<Item = (u64, Params)> {
     runs.map(|(cc, seed)| {
         let ways = cc.slow_starts();
         let params = Params {
-            cc,
+            cc: cc.into(),
             slow_start: ways.get(usize::try_from(seed % 4).unwrap()).copied(),
             pacing: seed % 2 == 1,
             ecn: seed % 4 > 1,

@@ -34,7 +34,7 @@ fn transfers(network: Network, segments: u64) -> impl Iterator<Item = (Transfer,
     runs.map(move |(cc, seed)| {
         let ways = cc.slow_starts();
         let params = SenderParams {
-            cc,
+            cc: cc.into(),
             slow_start: ways.get(usize::try_from(seed % 4).unwrap()).copied(),
             pacing: seed % 2 == 1,
             ecn: seed % 4 > 1,

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
+from sojourn.cli.ccs import ccs
 from sojourn.cli.compare import compare
 from sojourn.cli.qdiscs import qdiscs
 from sojourn.cli.report import report
@@ -19,7 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Compare queue disciplines in simulated networks.",
 )
-for command in (run, compare, qdiscs, schema, report, stats, reproduce):
+for command in (run, compare, qdiscs, ccs, schema, report, stats, reproduce):
     app.command()(command)
 
 

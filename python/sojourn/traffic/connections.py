@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from sojourn.cc import CongestionControl
 from sojourn.document import check, convert
 from sojourn.traffic.block import TrafficBlock
 from sojourn.traffic.distributions import SIZES, RandomSize, Size
@@ -24,7 +25,8 @@ class TcpSender(TrafficBlock):
     ----------
     cc
         Congestion control: ``"cubic"``, ``"reno"``, ``"highspeed"``, ``"dctcp"``,
-        ``"prague"``, ``"bbr"``, ``"bbr3"``, ``"vegas"`` or ``"ledbat"``.
+        ``"prague"``, ``"bbr"``, ``"bbr3"``, ``"vegas"`` or ``"ledbat"``, with parameters as in
+        ``"cubic beta 0.8"`` or ``Cubic(beta=0.8)``; ``sojourn ccs`` lists them.
     slow_start
         Slow-start exit heuristic: ``"standard"`` (none), ``"hystart"`` (with ``"cubic"``) or
         ``"hystart++"`` (RFC 9406). The default is that of Linux.
@@ -44,7 +46,7 @@ class TcpSender(TrafficBlock):
         trip in slow start, later at 1.2. ``"bbr"`` and ``"bbr3"`` always pace.
     """
 
-    cc: str | None = None
+    cc: CongestionControl | str | None = None
     slow_start: SlowStart | None = None
     ecn: Ecn | None = None
     on_ce: OnCe | None = None
@@ -91,7 +93,8 @@ class Quic(TrafficBlock):
     ----------
     cc
         Congestion control: ``"cubic"``, ``"reno"`` (the NewReno of RFC 9002), ``"highspeed"``,
-        ``"dctcp"``, ``"prague"``, ``"bbr"``, ``"bbr3"``, ``"vegas"`` or ``"ledbat"``.
+        ``"dctcp"``, ``"prague"``, ``"bbr"``, ``"bbr3"``, ``"vegas"`` or ``"ledbat"``, with
+        parameters as for :class:`Tcp`.
     slow_start
         Slow-start exit heuristic, as for :class:`Tcp`; by default ``"hystart++"`` with
         ``"cubic"``.
@@ -135,7 +138,7 @@ class Quic(TrafficBlock):
 
     kind: ClassVar[str] = "quic"
 
-    cc: str | None = None
+    cc: CongestionControl | str | None = None
     slow_start: SlowStart | None = None
     bytes: RandomSize | None = None
     ecn: bool | None = None

@@ -190,7 +190,7 @@ fn tcp(scenario: &Scenario, flow: &Flow) -> Result<Traffic, String> {
     Ok(Traffic::Tcp {
         bytes: flow.bytes,
         params: SenderParams {
-            cc,
+            cc: cc.into(),
             ecn: scenario.ecn,
             ..SenderParams::default()
         },

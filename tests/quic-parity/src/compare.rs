@@ -78,7 +78,7 @@ fn ours(params: &Params, scenario: &Scenario, path: Path) -> Outcome {
 /// The runs of both.
 fn run(scenario: &Scenario) -> (Vec<Outcome>, Vec<Outcome>) {
     let params = Params {
-        cc: scenario.cc,
+        cc: scenario.cc.into(),
         // As quinn-proto's, which nothing but congestion ends.
         slow_start: Some(SlowStart::Standard),
         max_datagram: 1_200,

@@ -92,7 +92,7 @@ const fn peer(end: To) -> To {
 
 fn transport(params: &Params) -> Arc<TransportConfig> {
     let FlowControl { data, stream_data } = params.flow;
-    let control: Arc<dyn ControllerFactory + Send + Sync> = match params.cc {
+    let control: Arc<dyn ControllerFactory + Send + Sync> = match params.cc.kind() {
         CcKind::Cubic => Arc::new(CubicConfig::default()),
         _ => Arc::new(NewRenoConfig::default()),
     };

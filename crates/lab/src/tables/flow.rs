@@ -49,9 +49,9 @@ impl<'a> FlowRow<'a> {
             .filter_map(|s| s.srtt.map(Duration::as_millis_f64))
             .collect();
         let (cc, bytes) = match flow.traffic {
-            Traffic::Tcp { params, bytes } => (Some(params.cc.name()), bytes),
-            Traffic::Quic { params, bytes, .. } => (Some(params.cc.name()), bytes),
-            Traffic::App(ref app) => (Some(app.tcp().cc.name()), None),
+            Traffic::Tcp { params, bytes } => (Some(params.cc.kind().name()), bytes),
+            Traffic::Quic { params, bytes, .. } => (Some(params.cc.kind().name()), bytes),
+            Traffic::App(ref app) => (Some(app.tcp().cc.kind().name()), None),
             Traffic::Udp { .. }
             | Traffic::Ping { .. }
             | Traffic::UdpPing { .. }

@@ -153,7 +153,7 @@ impl Quic {
 
     pub(super) fn write(self, fields: &mut Table) {
         let params = self.params;
-        insert(fields, "cc", Some(params.cc.name().into()));
+        insert(fields, "cc", Some(params.cc.to_string().into()));
         insert(
             fields,
             "slow_start",

@@ -4,7 +4,7 @@ use crate::key::{Form, Key};
 use crate::plan::Traffic;
 use sojourn_apps::Amount;
 use sojourn_net::Rng;
-use sojourn_transport::{AfterIdle, CcKind, OnCe, SenderParams, SlowStart};
+use sojourn_transport::{AfterIdle, CcError, CcSpec, OnCe, SenderParams, SlowStart};
 
 use crate::amount as amounts;
 use crate::decode::choice;
@@ -13,10 +13,11 @@ use crate::error::ScenarioError;
 use crate::place::{Fields, Place};
 use crate::value::{Table, Value};
 
-/// A way out of slow start that `cc` knows.
-pub(super) fn slow_start(place: &Place<'_>, cc: CcKind) -> Result<SlowStart, ScenarioError> {
+/// A slow-start exit heuristic that `cc` offers.
+pub(super) fn slow_start(place: &Place<'_>, cc: CcSpec) -> Result<SlowStart, ScenarioError> {
     let names = SlowStart::ALL.map(SlowStart::name);
     let chosen = SlowStart::ALL[choice(place, "a way out of slow start", &names)?];
+    let cc = cc.kind();
     let known = cc.slow_starts();
     if known.contains(&chosen) {
         return Ok(chosen);
@@ -29,9 +30,10 @@ pub(super) fn slow_start(place: &Place<'_>, cc: CcKind) -> Result<SlowStart, Sce
     }))
 }
 
-pub(super) fn controller(place: &Place<'_>) -> Result<CcKind, ScenarioError> {
-    let names = CcKind::ALL.map(CcKind::name);
-    choice(place, "a congestion control", &names).map(|n| CcKind::ALL[n])
+/// A congestion control with its parameters.
+pub(super) fn controller(place: &Place<'_>) -> Result<CcSpec, ScenarioError> {
+    let spec = place.text()?.parse();
+    spec.map_err(|error: CcError| place.fail(error.to_string()))
 }
 
 /// What a connection transfers.
@@ -112,7 +114,7 @@ pub(super) const SLOW_START: Key = Key::optional(
 pub(super) fn read_params(fields: &Fields<'_>) -> Result<SenderParams, ScenarioError> {
     let fates = AfterIdle::ALL.map(AfterIdle::name);
     let answers = OnCe::ALL.map(OnCe::name);
-    let cc = fields.or("cc", CcKind::Cubic, controller)?;
+    let cc = fields.or("cc", CcSpec::default(), controller)?;
     let ecn = fields.or("ecn", Marks::Unheard, marks)?;
     Ok(SenderParams {
         cc,
@@ -133,7 +135,7 @@ pub(super) fn read_params(fields: &Fields<'_>) -> Result<SenderParams, ScenarioE
 
 /// Writes the keys of whatever uses TCP.
 pub(super) fn write_params(params: SenderParams, fields: &mut Table) {
-    insert(fields, "cc", Some(params.cc.name().into()));
+    insert(fields, "cc", Some(params.cc.to_string().into()));
     insert(
         fields,
         "slow_start",

@@ -71,7 +71,7 @@ impl Transient {
                 traffic: Traffic::Tcp {
                     bytes: Some(self.bytes / rtts.len() as u64),
                     params: SenderParams {
-                        cc: CcKind::Reno,
+                        cc: CcKind::Reno.into(),
                         ecn: self.qdisc.starts_with("predict"),
                         on_ce: self.on_ce,
                         initial_window: self.initial_window,

@@ -25,6 +25,7 @@
 
 mod ack_aggregation;
 mod lt_bw;
+mod params;
 
 use sojourn_net::{Instant, Rng};
 
@@ -32,34 +33,12 @@ use super::bbr_common::{self, BBR_UNIT, BW_SCALE, MaxFilter, PriorCwnd};
 use super::{
     Ack, BurstSize, Episode, ModelBased, Progress, Reduction, Resume, Start, Threshold, Window,
 };
-use ack_aggregation::AckAggregation;
+use ack_aggregation::{AckAggregation, Acked};
 use lt_bw::LongTermBandwidth;
+pub use params::BbrParams;
 
-/// 2 / ln 2: the smallest gain that doubles the rate each round.
-const HIGH_GAIN: u64 = 739;
-const DRAIN_GAIN: u64 = 88;
-const CWND_GAIN: u64 = 512;
-/// The gains of `PROBE_BW`.
-const PACING_GAIN: [u64; 8] = [320, 192, 256, 256, 256, 256, 256, 256];
-/// Length of the window of the maximum bandwidth, in rounds.
-const BW_RTTS: u32 = 10;
-/// Growth of bandwidth that keeps STARTUP going.
-const FULL_BW_THRESH: u64 = 320;
-/// Rounds without it until the pipe is full.
-const FULL_BW_CNT: u8 = 3;
-/// How long a minimum RTT is valid, and how long `PROBE_RTT` lasts at least, in ms.
-const MIN_RTT_WIN_MS: u64 = 10_000;
-const PROBE_RTT_MODE_MS: u64 = 200;
-/// The least window.
-const CWND_MIN_TARGET: u32 = 4;
-/// Most that aggregation adds to the window, as time at the bandwidth, in µs.
-const EXTRA_ACKED_MAX_US: u64 = 100_000;
 /// Most segments in one burst.
 const MAX_TSO_SEGS: u64 = 127;
-/// From this pacing rate on (1.2 Mbit/s) a burst has two segments at least.
-const MIN_TSO_RATE: u64 = 150_000;
-/// How far the pacing rate stays below the bandwidth.
-const PACING_MARGIN_PERCENT: u8 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
@@ -73,6 +52,7 @@ enum Mode {
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct Bbr {
+    params: BbrParams,
     rng: Rng,
     mode: Mode,
     bw: MaxFilter,
@@ -110,11 +90,12 @@ pub struct Bbr {
 
 impl Bbr {
     /// The controller of a connection whose choices of phase come from `seed`.
-    pub fn new(seed: u64) -> Self {
+    pub fn new(params: BbrParams, seed: u64) -> Self {
         Self {
+            params,
             rng: Rng::new(seed).fork("bbr"),
             mode: Mode::Startup,
-            bw: MaxFilter::new(BW_RTTS),
+            bw: MaxFilter::new(params.bw_rtts.into()),
             min_rtt: u32::MAX,
             min_rtt_stamp: 0,
             rtt_cnt: 0,
@@ -125,8 +106,8 @@ impl Bbr {
             full_bw_reached: false,
             cycle_idx: 0,
             cycle_mstamp: Instant::ZERO,
-            pacing_gain: HIGH_GAIN,
-            cwnd_gain: HIGH_GAIN,
+            pacing_gain: params.high_gain.into(),
+            cwnd_gain: params.high_gain.into(),
             pacing_rate: 0,
             prior_cwnd: PriorCwnd::default(),
             ssthresh: Threshold::UNSET,
@@ -147,15 +128,16 @@ impl Bbr {
     }
 
     fn set_pacing_rate(&mut self, bw: u64, gain: u64) {
-        let rate = bbr_common::pacing_rate(bw, gain, PACING_MARGIN_PERCENT);
+        let rate = bbr_common::pacing_rate(bw, gain, self.params.pacing_margin_percent);
         if self.full_bw_reached || rate > self.pacing_rate {
             self.pacing_rate = rate;
         }
     }
 
     /// Least number of segments in a burst.
-    const fn min_tso_segs(&self) -> u32 {
-        if self.pacing_rate < MIN_TSO_RATE {
+    fn min_tso_segs(&self) -> u32 {
+        let bytes_per_sec = u64::from(self.params.min_tso_rate) / 8;
+        if self.pacing_rate < bytes_per_sec {
             1
         } else {
             2
@@ -209,7 +191,7 @@ impl Bbr {
         self.mode = Mode::ProbeBw;
         // Any phase but the draining one.
         let drawn = usize::try_from(self.rng.below(7)).expect("below 7");
-        self.cycle_idx = (PACING_GAIN.len() - drawn) % PACING_GAIN.len();
+        self.cycle_idx = (self.params.pacing_gain.len() - drawn) % self.params.pacing_gain.len();
         self.cycle_mstamp = delivered_at;
     }
 
@@ -231,7 +213,10 @@ impl Bbr {
 
     fn sample_lt_bw(&mut self, p: &Progress, lost: bool) {
         let probing = self.mode == Mode::ProbeBw;
-        if self.lt_bw.update(p, lost, self.round_start, probing) {
+        if self
+            .lt_bw
+            .update(&self.params, p, lost, self.round_start, probing)
+        {
             self.enter_probe_bw(p.delivered_at);
         }
     }
@@ -252,7 +237,7 @@ impl Bbr {
             }
         };
         if over {
-            self.cycle_idx = (self.cycle_idx + 1) % PACING_GAIN.len();
+            self.cycle_idx = (self.cycle_idx + 1) % self.params.pacing_gain.len();
             self.cycle_mstamp = p.delivered_at;
         }
     }
@@ -263,13 +248,13 @@ impl Bbr {
             return;
         }
         let bw = self.bw.get();
-        if bw >= self.full_bw * FULL_BW_THRESH / BBR_UNIT {
+        if bw >= self.full_bw * u64::from(self.params.full_bw_thresh) / BBR_UNIT {
             self.full_bw = bw;
             self.full_bw_cnt = 0;
             return;
         }
         self.full_bw_cnt += 1;
-        self.full_bw_reached = self.full_bw_cnt >= FULL_BW_CNT;
+        self.full_bw_reached = self.full_bw_cnt >= self.params.full_bw_cnt;
     }
 
     fn check_drain(&mut self, now: Instant, p: &Progress) {
@@ -287,7 +272,8 @@ impl Bbr {
 
     /// Returns whether sending is held down on purpose, for `PROBE_RTT`.
     fn update_min_rtt(&mut self, window: &mut Window, ack: &Ack, p: &Progress) -> bool {
-        let expired = ack.tick > self.min_rtt_stamp + MIN_RTT_WIN_MS;
+        let valid_ms = 1_000 * u64::from(self.params.min_rtt_win_sec);
+        let expired = ack.tick > self.min_rtt_stamp + valid_ms;
         if let Some(rtt) = ack.rtt_micros
             && (rtt < self.min_rtt || (expired && !p.ack_delayed))
         {
@@ -302,8 +288,9 @@ impl Bbr {
         let probing = self.mode == Mode::ProbeRtt;
         if probing {
             if self.probe_rtt_done_stamp.is_none() {
-                if p.in_flight <= CWND_MIN_TARGET {
-                    self.probe_rtt_done_stamp = Some(ack.tick + PROBE_RTT_MODE_MS);
+                if p.in_flight <= self.cwnd_min_target() {
+                    self.probe_rtt_done_stamp =
+                        Some(ack.tick + u64::from(self.params.probe_rtt_mode_ms));
                     self.probe_rtt_round_done = false;
                     self.next_rtt_delivered = p.delivered;
                 }
@@ -334,13 +321,18 @@ impl Bbr {
     }
 
     fn update_gains(&mut self) {
+        let p = &self.params;
         (self.pacing_gain, self.cwnd_gain) = match self.mode {
-            Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
-            Mode::Drain => (DRAIN_GAIN, HIGH_GAIN),
-            Mode::ProbeBw if self.lt_bw.bw().is_some() => (BBR_UNIT, CWND_GAIN),
-            Mode::ProbeBw => (PACING_GAIN[self.cycle_idx], CWND_GAIN),
+            Mode::Startup => (p.high_gain.into(), p.high_gain.into()),
+            Mode::Drain => (p.drain_gain.into(), p.high_gain.into()),
+            Mode::ProbeBw if self.lt_bw.bw().is_some() => (BBR_UNIT, p.cwnd_gain.into()),
+            Mode::ProbeBw => (p.pacing_gain[self.cycle_idx].into(), p.cwnd_gain.into()),
             Mode::ProbeRtt => (BBR_UNIT, BBR_UNIT),
         };
+    }
+
+    fn cwnd_min_target(&self) -> u32 {
+        self.params.cwnd_min_target.into()
     }
 
     fn set_cwnd(&mut self, window: &mut Window, p: &Progress) {
@@ -348,7 +340,7 @@ impl Bbr {
             window.cwnd = self.next_cwnd(window.cwnd, p);
         }
         if self.mode == Mode::ProbeRtt {
-            window.cwnd = window.cwnd.min(CWND_MIN_TARGET);
+            window.cwnd = window.cwnd.min(self.cwnd_min_target());
         }
     }
 
@@ -368,13 +360,15 @@ impl Bbr {
             self.packet_conservation = false;
         }
         if self.packet_conservation {
-            return cwnd.max(delivered).max(CWND_MIN_TARGET);
+            return cwnd.max(delivered).max(self.cwnd_min_target());
         }
         let bw = self.bandwidth();
         let mut target = self.bdp(bw, self.cwnd_gain);
         if self.full_bw_reached {
-            let max = (bw * EXTRA_ACKED_MAX_US) >> BW_SCALE;
-            target += u64::from(self.extra_acked.get()).min(max);
+            let max = (bw * u64::from(self.params.extra_acked_max_us)) >> BW_SCALE;
+            let gain = u64::from(self.params.extra_acked_gain);
+            let extra = u64::from(self.extra_acked.get()) * gain / BBR_UNIT;
+            target += extra.min(max);
         }
         let target = threshold(self.quantization_budget(target)).limit();
         if self.full_bw_reached {
@@ -382,7 +376,7 @@ impl Bbr {
         } else if cwnd < target || p.delivered < 10 {
             cwnd += p.newly_delivered;
         }
-        cwnd.max(CWND_MIN_TARGET)
+        cwnd.max(self.cwnd_min_target())
     }
 }
 
@@ -398,7 +392,11 @@ impl ModelBased for Bbr {
         self.next_rtt_delivered = start.delivered;
         self.extra_acked.begin(start.now);
         let bw = bbr_common::initial_bandwidth(window, start);
-        self.pacing_rate = bbr_common::pacing_rate(bw, HIGH_GAIN, PACING_MARGIN_PERCENT);
+        self.pacing_rate = bbr_common::pacing_rate(
+            bw,
+            self.params.high_gain.into(),
+            self.params.pacing_margin_percent,
+        );
     }
 
     fn update(&mut self, window: &mut Window, ack: &Ack, p: &Progress) -> bool {
@@ -413,8 +411,15 @@ impl ModelBased for Bbr {
         if p.sample.is_some() && p.newly_delivered > 0 {
             let bw = self.bandwidth();
             let round = self.round_start;
-            self.extra_acked
-                .update(p.delivered_at, p.newly_delivered, bw, round, window.cwnd);
+            let acked = Acked {
+                now: p.delivered_at,
+                newly: p.newly_delivered,
+                bw,
+                round,
+                cwnd: window.cwnd,
+            };
+            let rounds = self.params.extra_acked_win_rtts.into();
+            self.extra_acked.update(rounds, &acked);
         }
         self.update_cycle_phase(ack.now, p);
         self.check_full_bw_reached(p);

@@ -39,6 +39,7 @@
 
 mod bounds;
 mod cycle;
+mod params;
 mod probe_rtt;
 mod startup;
 
@@ -50,21 +51,10 @@ use super::{
 };
 use bounds::Bounds;
 use cycle::{CwndLimited, Cycle};
+pub use params::Bbr3Params;
 use probe_rtt::MinRtt;
 use startup::{FullBw, StartupSignals};
 
-const STARTUP_PACING_GAIN: u64 = 710;
-const DRAIN_PACING_GAIN: u64 = 128;
-const PROBE_BW_DOWN_PACING_GAIN: u64 = 230;
-const PROBE_BW_UP_PACING_GAIN: u64 = 320;
-const DEFAULT_CWND_GAIN: u64 = 512;
-const PROBE_BW_UP_CWND_GAIN: u64 = 576;
-const PROBE_RTT_CWND_GAIN: u64 = 128;
-/// Length of the window of the maximum of `extra_acked`, in rounds.
-const EXTRA_ACKED_FILTER_LEN: u32 = 10;
-const MIN_PIPE_CWND: u32 = 4;
-/// How far the pacing rate stays below the bandwidth.
-const PACING_MARGIN_PERCENT: u8 = 1;
 /// The largest window.
 const MAX_CWND: u32 = Threshold::UNSET.limit();
 /// No bound.
@@ -89,24 +79,13 @@ impl State {
     const fn accelerates(self) -> bool {
         matches!(self, Self::Startup | Self::Refill | Self::Up)
     }
-
-    /// Of rate and window.
-    const fn gains(self) -> (u64, u64) {
-        match self {
-            Self::Startup => (STARTUP_PACING_GAIN, DEFAULT_CWND_GAIN),
-            Self::Drain => (DRAIN_PACING_GAIN, DEFAULT_CWND_GAIN),
-            Self::Down => (PROBE_BW_DOWN_PACING_GAIN, DEFAULT_CWND_GAIN),
-            Self::Cruise | Self::Refill => (BBR_UNIT, DEFAULT_CWND_GAIN),
-            Self::Up => (PROBE_BW_UP_PACING_GAIN, PROBE_BW_UP_CWND_GAIN),
-            Self::ProbeRtt => (BBR_UNIT, PROBE_RTT_CWND_GAIN),
-        }
-    }
 }
 
 /// The BBR congestion controller, version 3.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct Bbr3 {
+    params: Bbr3Params,
     rng: Rng,
     state: State,
     /// Largest rates of the previous and of this probing cycle.
@@ -146,8 +125,9 @@ pub struct Bbr3 {
 
 impl Bbr3 {
     /// The controller of a connection whose waits come from `seed`.
-    pub fn new(seed: u64) -> Self {
+    pub fn new(params: Bbr3Params, seed: u64) -> Self {
         Self {
+            params,
             rng: Rng::new(seed).fork("bbr3"),
             state: State::Startup,
             max_bw_filter: [0; 2],
@@ -161,7 +141,7 @@ impl Bbr3 {
             drain_start_round: 0,
             cycle: Cycle::default(),
             bounds: Bounds::default(),
-            extra_acked_filter: MaxFilter::new(EXTRA_ACKED_FILTER_LEN),
+            extra_acked_filter: MaxFilter::new(params.extra_acked_filter_len.into()),
             extra_acked_interval_start: Instant::ZERO,
             extra_acked_delivered: 0,
             pacing_rate: 0,
@@ -180,6 +160,10 @@ impl Bbr3 {
         }
     }
 
+    fn min_pipe_cwnd(&self) -> u32 {
+        self.params.min_pipe_cwnd.into()
+    }
+
     fn max_bw(&self) -> u64 {
         self.max_bw_filter[0].max(self.max_bw_filter[1])
     }
@@ -189,7 +173,7 @@ impl Bbr3 {
     }
 
     fn set_pacing_rate(&mut self, gain: u64) {
-        let rate = bbr_common::pacing_rate(self.bw(), gain, PACING_MARGIN_PERCENT);
+        let rate = bbr_common::pacing_rate(self.bw(), gain, self.params.pacing_margin_percent);
         if self.full_bw_reached || rate > self.pacing_rate {
             self.pacing_rate = rate;
         }
@@ -207,7 +191,7 @@ impl Bbr3 {
         let burst = bbr_common::burst_segments(self.pacing_rate / 1_000);
         let burst = u32::try_from(burst.max(2)).unwrap_or(2);
         let probing = if self.state == State::Up { 2 } else { 0 };
-        segments.max(3 * burst).max(MIN_PIPE_CWND) + probing
+        segments.max(3 * burst).max(self.min_pipe_cwnd()) + probing
     }
 
     fn inflight(&self, bw: u64) -> u32 {
@@ -268,7 +252,7 @@ impl Bbr3 {
             .min(u64::from(cwnd));
         if !self.full_bw_reached && self.round_start {
             // In STARTUP the window is one round.
-            self.extra_acked_filter = MaxFilter::new(EXTRA_ACKED_FILTER_LEN);
+            self.extra_acked_filter = MaxFilter::new(self.params.extra_acked_filter_len.into());
         }
         self.extra_acked_filter.update(self.round_count, extra);
     }
@@ -287,7 +271,7 @@ impl Bbr3 {
             return;
         }
         let extra_acked = u32::try_from(self.extra_acked_filter.get()).unwrap_or(MAX_CWND);
-        let (_, gain) = self.state.gains();
+        let (_, gain) = self.params.gains(self.state);
         let most = self.quantization_budget(self.bdp(self.bw(), gain).saturating_add(extra_acked));
         let grown = window.cwnd.saturating_add(p.newly_delivered);
         if self.full_bw_reached {
@@ -295,16 +279,18 @@ impl Bbr3 {
         } else if window.cwnd < most || p.delivered < self.initial_cwnd.into() {
             window.cwnd = grown;
         }
-        window.cwnd = window.cwnd.max(MIN_PIPE_CWND);
+        window.cwnd = window.cwnd.max(self.min_pipe_cwnd());
         if self.state == State::ProbeRtt {
             window.cwnd = window.cwnd.min(self.probe_rtt_cwnd());
         }
         let cap = match self.state {
             State::Down | State::Refill | State::Up => self.bounds.inflight_longterm,
-            State::Cruise | State::ProbeRtt => self.bounds.inflight_with_headroom(),
+            State::Cruise | State::ProbeRtt => self.bounds.inflight_with_headroom(&self.params),
             State::Startup | State::Drain => INFINITE,
         };
-        let cap = cap.min(self.bounds.inflight_shortterm).max(MIN_PIPE_CWND);
+        let cap = cap
+            .min(self.bounds.inflight_shortterm)
+            .max(self.min_pipe_cwnd());
         window.cwnd = window.cwnd.min(cap);
     }
 
@@ -342,7 +328,11 @@ impl ModelBased for Bbr3 {
         self.next_round_delivered = start.delivered;
         self.extra_acked_interval_start = start.now;
         let bw = bbr_common::initial_bandwidth(window, start);
-        self.pacing_rate = bbr_common::pacing_rate(bw, STARTUP_PACING_GAIN, PACING_MARGIN_PERCENT);
+        self.pacing_rate = bbr_common::pacing_rate(
+            bw,
+            self.params.startup_pacing_gain.into(),
+            self.params.pacing_margin_percent,
+        );
     }
 
     fn update(&mut self, window: &mut Window, ack: &Ack, p: &Progress) -> bool {
@@ -368,7 +358,8 @@ impl ModelBased for Bbr3 {
             if self.bounds.loss_round_start {
                 let probing = self.state.accelerates();
                 let (max_bw, cwnd) = (self.max_bw(), window.cwnd);
-                self.bounds.adapt_lower_bounds(probing, max_bw, cwnd);
+                self.bounds
+                    .adapt_lower_bounds(&self.params, probing, max_bw, cwnd);
             }
             self.update_ack_aggregation(p, window.cwnd);
             self.check_full_bw_reached(bw, sample);
@@ -381,7 +372,7 @@ impl ModelBased for Bbr3 {
         let expired = self.update_min_rtt(ack);
         let held_down = self.check_probe_rtt(window, ack, p, expired);
         self.bounds.advance_latest_delivery_signals(p, bw);
-        let (gain, _) = self.state.gains();
+        let (gain, _) = self.params.gains(self.state);
         self.set_pacing_rate(gain);
         self.set_cwnd(window, p);
         held_down
@@ -420,9 +411,9 @@ impl ModelBased for Bbr3 {
     }
 }
 
-/// A wait of 2 to 3 s.
-fn probe_wait(rng: &mut Rng) -> Duration {
-    Duration::from_micros(2_000_000 + rng.below(1_000_000))
+/// The wait between two probes for bandwidth: up to 1 s more than `base_ms`.
+fn probe_wait(base_ms: u32, rng: &mut Rng) -> Duration {
+    Duration::from_micros(1_000 * u64::from(base_ms) + rng.below(1_000_000))
 }
 
 #[cfg(test)]

@@ -27,31 +27,89 @@
 //! | before the first loss at least 5 % a round | – | faster after a HyStart exit |
 //! | HyStart; HyStart++ is an option ([`SlowStart`](super::SlowStart)) | HyStart++ (RFC 9406) SHOULD | an ACK train ends slow start early on fast paths |
 
+use std::num::NonZeroU64;
+
 use libm::cbrt;
 use sojourn_net::{Duration, Instant};
 
-use super::{Ack, Resume, Timeout, Window, WindowBased};
+use super::parameter::{Unit, parameters};
+use super::spec::{Control, Declaration, EcnNeed, Setup};
+use super::{Ack, Resume, SlowStart, Timeout, Window, WindowBased};
 
-/// Multiplicative decrease, in 1024ths.
-const BETA: u32 = 717;
-/// HyStart is silent below this window.
-const HYSTART_LOW_WINDOW: u32 = 16;
-/// ACKs at most this far apart belong to one train.
-const TRAIN_GAP: Duration = Duration::from_micros(2_000);
+parameters! {
+    /// Parameters of [`Cubic`]: those of the module `tcp_cubic`.
+    pub struct CubicParams {
+        beta: u16 = 717, Unit::Ratio(1_024), (1, 1_023),
+            "part of the window left after a reduction",
+            "Linux tcp_cubic, beta; RFC 9438 section 4.6: 0.7";
+        bic_scale: u16 = 41, Unit::Count(""), (1, 10_000),
+            "the constant C of the curve, in 10/1024ths",
+            "Linux tcp_cubic, bic_scale; RFC 9438 section 5: 0.4";
+        fast_convergence: bool = true, Unit::Flag, (0, 1),
+            "give up more when the window is below the last maximum",
+            "Linux tcp_cubic, fast_convergence; RFC 9438 section 4.7";
+        tcp_friendliness: bool = true, Unit::Flag, (0, 1),
+            "never grow slower than Reno with the same average",
+            "Linux tcp_cubic, tcp_friendliness; RFC 9438 section 4.3";
+        hystart: bool = true, Unit::Flag, (0, 1),
+            "end slow start by HyStart, unless slow_start says otherwise",
+            "Linux tcp_cubic, hystart";
+        hystart_detect: u8 = 3, Unit::Count(""), (1, 3),
+            "what HyStart looks at: 1 ACK trains, 2 delays, 3 both",
+            "Linux tcp_cubic, hystart_detect";
+        hystart_low_window: u16 = 16, Unit::Count("segments"), (0, 65_535),
+            "HyStart is inactive below this window",
+            "Linux tcp_cubic, hystart_low_window";
+        hystart_ack_delta_us: u16 = 2_000, Unit::Count("microseconds"), (0, 65_535),
+            "ACKs at most this far apart belong to one train",
+            "Linux tcp_cubic, hystart_ack_delta_us";
+    }
+}
+
+impl Control for CubicParams {
+    type Controller = Cubic;
+
+    const DECLARATION: Declaration = Declaration {
+        name: "cubic",
+        summary: "Window as a cubic function of the time since the last reduction; Linux's default",
+        source: "RFC 9438; Linux 6.1 tcp_cubic",
+        slow_starts: &[
+            SlowStart::HyStart,
+            SlowStart::Standard,
+            SlowStart::HyStartPlusPlus,
+        ],
+        // RFC 9438 §4.10; pacing determines the length of the ACK trains that HyStart looks at.
+        quic_slow_start: Some(SlowStart::HyStartPlusPlus),
+        ecn: EcnNeed::Optional,
+    };
+
+    fn build(&self, setup: &Setup) -> Cubic {
+        let mut params = *self;
+        if let Some(chosen) = setup.slow_start {
+            params.hystart = chosen == SlowStart::HyStart;
+        }
+        Cubic::new(params, setup.paced)
+    }
+}
+
 /// How many RTT samples of a round make its minimum.
-const ROUND_SAMPLES: u32 = 8;
+const ROUND_SAMPLES: u8 = 8;
+/// Bits of `hystart_detect`.
+const DETECT_TRAIN: u8 = 1;
+const DETECT_DELAY: u8 = 2;
 
 /// The CUBIC congestion controller.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Cubic {
-    /// Tick at which the present curve began.
-    epoch_start: Option<u64>,
+    params: CubicParams,
+    /// Tick at which the present curve began, plus 1: connections are many, and this takes 8 bytes.
+    epoch: Option<NonZeroU64>,
     /// Window before the last reduction.
     w_max: u32,
     /// The plateau of the present curve.
     origin: u32,
     /// Time from the start of the curve to its plateau, in 1/1024 s.
-    k: u64,
+    k: u32,
     /// Smallest RTT seen, in µs; 0 before the first.
     delay_min: u32,
     last_cwnd: u32,
@@ -67,7 +125,6 @@ pub struct Cubic {
 
 #[derive(Clone, Debug)]
 struct HyStart {
-    enabled: bool,
     found: bool,
     /// Transmissions are spread, and so are their acknowledgements, over half a round trip.
     paced: bool,
@@ -77,15 +134,14 @@ struct HyStart {
     last_ack: Instant,
     /// Smallest RTT of this round, in µs.
     curr_rtt: u32,
-    samples: u32,
+    samples: u8,
 }
 
-impl Default for HyStart {
-    fn default() -> Self {
+impl HyStart {
+    const fn new(paced: bool) -> Self {
         Self {
-            enabled: true,
             found: false,
-            paced: false,
+            paced,
             end_seq: 0,
             round_start: Instant::ZERO,
             last_ack: Instant::ZERO,
@@ -100,7 +156,7 @@ impl WindowBased for Cubic {
         let Some(rtt) = ack.rtt_micros else { return };
         // Samples of the first second of an epoch may carry the queue of the recovery.
         if self
-            .epoch_start
+            .epoch_start()
             .is_some_and(|start| ack.tick < start + 1_000)
         {
             return;
@@ -109,8 +165,10 @@ impl WindowBased for Cubic {
         if self.delay_min == 0 || rtt < self.delay_min {
             self.delay_min = rtt;
         }
-        if self.hystart.enabled && !self.hystart.found && window.in_slow_start() {
-            self.hystart.on_acked(window, ack, rtt, self.delay_min);
+        if self.params.hystart && !self.hystart.found && window.in_slow_start() {
+            let params = self.params;
+            self.hystart
+                .on_ack(&params, window, ack, rtt, self.delay_min);
         }
     }
 
@@ -129,61 +187,69 @@ impl WindowBased for Cubic {
     }
 
     fn ssthresh(&mut self, window: &Window) -> u64 {
-        let cwnd = window.cwnd;
-        self.epoch_start = None;
-        self.w_max = if cwnd < self.w_max {
-            cwnd * (1_024 + BETA) / 2_048
+        let (cwnd, beta) = (window.cwnd, u32::from(self.params.beta));
+        self.epoch = None;
+        self.w_max = if cwnd < self.w_max && self.params.fast_convergence {
+            cwnd * (1_024 + beta) / 2_048
         } else {
             cwnd
         };
-        window.bytes_of((cwnd * BETA / 1_024).max(2))
+        window.bytes_of((cwnd * beta / 1_024).max(2))
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) {
-        let HyStart { enabled, paced, .. } = self.hystart;
-        *self = Self::default();
-        self.hystart.enabled = enabled;
-        self.hystart.paced = paced;
+        *self = Self::new(self.params, self.hystart.paced);
         self.hystart.begin_round(timeout.now, timeout.snd_nxt);
     }
 
     fn on_resume(&mut self, resume: &Resume) {
-        if let Some(start) = &mut self.epoch_start {
+        if let Some(start) = self.epoch_start() {
             let pause = resume.tick.saturating_sub(resume.last_sent_tick);
-            *start = (*start + pause).min(resume.tick);
+            self.start_epoch((start + pause).min(resume.tick));
         }
     }
 }
 
 impl Cubic {
-    /// Transmissions are paced: a train counts as long from the whole of the threshold on.
-    pub(crate) const fn expect_pacing(&mut self) {
-        self.hystart.paced = true;
+    /// A controller that has met no congestion. With pacing a train is long from the whole of the
+    /// threshold on.
+    const fn new(params: CubicParams, paced: bool) -> Self {
+        Self {
+            params,
+            epoch: None,
+            w_max: 0,
+            origin: 0,
+            k: 0,
+            delay_min: 0,
+            last_cwnd: 0,
+            last_tick: 0,
+            ack_cnt: 0,
+            tcp_cwnd: 0,
+            cnt: 0,
+            hystart: HyStart::new(paced),
+        }
     }
 
-    /// Whether slow start may end by HyStart.
-    pub(crate) const fn use_hystart(&mut self, enabled: bool) {
-        self.hystart.enabled = enabled;
-    }
-
-    /// Finds `cnt`, how many acknowledged segments earn one.
+    /// Computes `cnt`, the number of acknowledged segments per segment of growth.
     fn update(&mut self, cwnd: u32, tick: u64, acked: u32) {
-        self.ack_cnt += acked;
+        self.ack_cnt = self.ack_cnt.wrapping_add(acked);
         if cwnd == self.last_cwnd && tick - self.last_tick <= 31 {
             return;
         }
-        // The curve is a function of the tick: one look a tick is enough.
-        if self.epoch_start.is_none() || tick != self.last_tick {
+        // The curve is a function of the tick: once per tick is enough.
+        if self.epoch.is_none() || tick != self.last_tick {
             self.last_cwnd = cwnd;
             self.last_tick = tick;
             self.follow_the_curve(cwnd, tick, acked);
         }
-        self.not_below_reno(cwnd);
+        if self.params.tcp_friendliness {
+            self.not_below_reno(cwnd);
+        }
         self.cnt = self.cnt.max(2);
     }
 
     fn follow_the_curve(&mut self, cwnd: u32, tick: u64, acked: u32) {
-        let start = match self.epoch_start {
+        let start = match self.epoch_start() {
             Some(start) => start,
             None => self.begin_epoch(cwnd, tick, acked),
         };
@@ -201,17 +267,32 @@ impl Cubic {
     }
 
     fn begin_epoch(&mut self, cwnd: u32, tick: u64, acked: u32) -> u64 {
-        self.epoch_start = Some(tick);
+        self.start_epoch(tick);
         self.ack_cnt = acked;
         self.tcp_cwnd = cwnd;
         if self.w_max <= cwnd {
             self.k = 0;
             self.origin = cwnd;
         } else {
-            self.k = time_to_plateau(self.w_max - cwnd);
+            self.k = time_to_plateau(self.w_max - cwnd, self.c());
             self.origin = self.w_max;
         }
         tick
+    }
+
+    const fn start_epoch(&mut self, tick: u64) {
+        self.epoch = NonZeroU64::new(tick + 1);
+    }
+
+    /// Tick at which the present curve began.
+    #[inline]
+    fn epoch_start(&self) -> Option<u64> {
+        self.epoch.map(|tick| tick.get() - 1)
+    }
+
+    /// C, in 1024ths.
+    fn c(&self) -> u64 {
+        10 * u64::from(self.params.bic_scale)
     }
 
     /// W at `t`, in 1/1024 s since the epoch began.
@@ -220,10 +301,11 @@ impl Cubic {
         reason = "saturated to 32 bits first"
     )]
     fn target(&self, t: u64) -> u32 {
-        let away = u128::from(t.abs_diff(self.k));
-        // 410 / 1024 of a cube in (1/1024 s)^3.
-        let delta = ((410 * away * away * away) >> 40).min(u128::from(u32::MAX / 2)) as u32;
-        if t < self.k {
+        let away = u128::from(t.abs_diff(self.k.into()));
+        // C of a cube in (1/1024 s)^3.
+        let delta = ((u128::from(self.c()) * away * away * away) >> 40)
+            .min(u128::from(u32::MAX / 2)) as u32;
+        if t < u64::from(self.k) {
             self.origin.saturating_sub(delta)
         } else {
             self.origin.saturating_add(delta)
@@ -232,7 +314,11 @@ impl Cubic {
 
     /// Raises growth to that of Reno with CUBIC's decrease (RFC 9438 §4.3).
     fn not_below_reno(&mut self, cwnd: u32) {
-        let per = ((cwnd * 15) >> 3).max(1);
+        let beta = u32::from(self.params.beta);
+        // Segments acknowledged per segment of Reno's growth, in eighths of the window.
+        let scale = 8 * (1_024 + beta) / 3 / (1_024 - beta);
+        let per = (u64::from(cwnd) * u64::from(scale)) >> 3;
+        let per = u32::try_from(per).unwrap_or(u32::MAX).max(1);
         if self.ack_cnt > per {
             let steps = (self.ack_cnt - 1) / per;
             self.ack_cnt -= steps * per;
@@ -244,17 +330,17 @@ impl Cubic {
     }
 }
 
-/// K for a plateau `segments` above the window, in 1/1024 s.
+/// K for a plateau `segments` above the window, in 1/1024 s; `c` in 1024ths.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     clippy::cast_precision_loss,
     reason = "the cube root of a 63-bit number is a 21-bit number"
 )]
-fn time_to_plateau(segments: u32) -> u64 {
-    /// 2^40 / 410: the inverse of C in the units of K cubed.
-    const PER_SEGMENT: u64 = 2_681_735_677;
-    let cube = PER_SEGMENT * u64::from(segments);
+fn time_to_plateau(segments: u32, c: u64) -> u32 {
+    // The inverse of C in the units of K cubed.
+    let per_segment = (1_u64 << 40) / c;
+    let cube = u64::saturating_mul(per_segment, segments.into()).min(1 << 62);
     let mut root = cbrt(cube as f64) as u64;
     // The root of the rounded cube may be one off the integer root.
     while root.pow(3) > cube {
@@ -263,7 +349,7 @@ fn time_to_plateau(segments: u32) -> u64 {
     while (root + 1).pow(3) <= cube {
         root += 1;
     }
-    root
+    u32::try_from(root).expect("a 21-bit number")
 }
 
 impl HyStart {
@@ -275,21 +361,32 @@ impl HyStart {
         self.samples = 0;
     }
 
-    fn on_acked(&mut self, window: &mut Window, ack: &Ack, rtt: u32, delay_min: u32) {
+    fn on_ack(
+        &mut self,
+        params: &CubicParams,
+        window: &mut Window,
+        ack: &Ack,
+        rtt: u32,
+        delay_min: u32,
+    ) {
         if ack.snd_una > self.end_seq {
             self.begin_round(ack.now, ack.snd_nxt);
         }
-        if window.cwnd < HYSTART_LOW_WINDOW {
+        if window.cwnd < params.hystart_low_window.into() {
             return;
         }
-        if self.train_is_long(ack, delay_min) || self.delay_has_grown(rtt, delay_min) {
+        let detect = |bit| params.hystart_detect & bit != 0;
+        let gap = Duration::from_micros(params.hystart_ack_delta_us.into());
+        if (detect(DETECT_TRAIN) && self.train_is_long(ack, delay_min, gap))
+            || (detect(DETECT_DELAY) && self.delay_has_grown(rtt, delay_min))
+        {
             self.found = true;
             window.end_slow_start();
         }
     }
 
-    fn train_is_long(&mut self, ack: &Ack, delay_min: u32) -> bool {
-        if ack.now.since(self.last_ack) > TRAIN_GAP {
+    fn train_is_long(&mut self, ack: &Ack, delay_min: u32, gap: Duration) -> bool {
+        if ack.now.since(self.last_ack) > gap {
             return false;
         }
         self.last_ack = ack.now;
@@ -313,59 +410,4 @@ impl HyStart {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn k_is_the_cube_root_of_the_gap_over_c() {
-        // cbrt((W - floor(0.7 W)) / 0.4); the windows are whole segments.
-        for (w, seconds) in [(870_u32, 8.67), (77, 3.91), (14, 2.32)] {
-            let k = time_to_plateau(w - w * BETA / 1_024);
-            let k = f64::from(u32::try_from(k).unwrap()) / 1_024.0;
-            assert!((k - seconds).abs() < 0.02, "W {w}: K {k}");
-        }
-        assert_eq!(time_to_plateau(0), 0);
-    }
-
-    #[test]
-    fn the_window_follows_the_cubic_curve() {
-        let mut cubic = Cubic {
-            delay_min: 100_000,
-            ..Cubic::default()
-        };
-        let mut w = Window::new(1_000, 1);
-        w.cwnd = w.segments_of(cubic.ssthresh(&w));
-        w.end_slow_start();
-        // 100 ACKs of 1 % of the window each, every round trip of 100 ms.
-        for tick in 0..20_000_u64 {
-            let ack = Ack {
-                now: Instant::from_millis(tick),
-                tick: 50_000 + tick,
-                rtt_micros: Some(100_000),
-                one_way_ms: None,
-                snd_una: 0,
-                snd_nxt: 0,
-                pacing_rate: 1_000_000,
-            };
-            let acked = w.cwnd / 100;
-            cubic.grow(&mut w, &ack, acked.into());
-            // W(t + RTT): the curve of RFC 9438 one round trip ahead, checked where it moves.
-            let t = f64::from(u32::try_from(tick).unwrap()) / 1_000.0;
-            let k = (300.0_f64 / 0.4).cbrt();
-            let curve = 1_000.0 + 0.4 * (t - k).powi(3);
-            if tick > 500 {
-                let error = f64::from(w.cwnd) - curve;
-                assert!(error.abs() < 0.02 * curve, "t {t}: {} for {curve}", w.cwnd);
-            }
-        }
-    }
-
-    #[test]
-    fn fast_convergence_gives_way_to_newcomers() {
-        let mut cubic = Cubic::default();
-        assert_eq!(cubic.ssthresh(&Window::new(279, 1)), 195);
-        assert_eq!(cubic.w_max, 279);
-        assert_eq!(cubic.ssthresh(&Window::new(268, 1)), 187);
-        assert_eq!(cubic.w_max, 227); // as measured on the kernel
-    }
-}
+mod tests;

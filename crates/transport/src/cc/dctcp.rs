@@ -13,11 +13,10 @@
 //! growth          as Reno
 //! ```
 //!
-//! alpha is in 1024ths and starts at 1, so that the first mark halves the window. How the window
-//! comes down to the threshold is the sender's business, as for every controller.
+//! alpha is in 1024ths and starts at 1, so that the first mark halves the window.
 //!
 //! Packets of both ends are ECN-capable, retransmissions and acknowledgements too, and the peer
-//! echoes CE packet by packet instead of until it hears CWR (RFC 8257 §3.2).
+//! echoes CE packet by packet instead of until CWR arrives (RFC 8257 §3.2).
 //!
 //! # Differences from RFC 8257
 //!
@@ -28,13 +27,48 @@
 //! | the window falls over a round trip (PRR) | at once | smoother |
 //! | a loss after an ECN reduction of the same window halves what is left | once a window | rare |
 
-use super::reno::half;
-use super::{Ack, EcnFeedback, Window, WindowBased};
+use super::parameter::{Unit, parameters};
+use super::spec::{Control, Declaration, EcnNeed, Setup};
+use super::window::half;
+use super::{Ack, EcnFeedback, SlowStart, Window, WindowBased};
 
 /// 1, as alpha counts.
 const ONE: u32 = 1_024;
-/// g = 2^-4.
-const G_SHIFT: u32 = 4;
+
+parameters! {
+    /// Parameters of [`Dctcp`].
+    pub struct DctcpParams {
+        shift_g: u8 = 4, Unit::Count(""), (0, 10),
+            "the gain g of alpha is 2 to the power of minus this",
+            "Linux tcp_dctcp, dctcp_shift_g; RFC 8257 section 4.2";
+        alpha_on_init: u16 = 1_024, Unit::Ratio(1_024), (0, 1_024),
+            "alpha at the start of a connection",
+            "Linux tcp_dctcp, dctcp_alpha_on_init";
+    }
+}
+
+impl Control for DctcpParams {
+    type Controller = Dctcp;
+
+    const DECLARATION: Declaration = Declaration {
+        name: "dctcp",
+        summary: "Reduces the window in proportion to the fraction of marked segments",
+        source: "RFC 8257; Linux 6.1 tcp_dctcp",
+        slow_starts: &[SlowStart::Standard, SlowStart::HyStartPlusPlus],
+        quic_slow_start: None,
+        ecn: EcnNeed::Required,
+    };
+
+    fn build(&self, _setup: &Setup) -> Dctcp {
+        Dctcp {
+            alpha: self.alpha_on_init.into(),
+            delivered: 0,
+            marked: 0,
+            end: 0,
+            shift_g: self.shift_g.into(),
+        }
+    }
+}
 
 /// The DCTCP congestion controller.
 #[derive(Clone, Debug)]
@@ -45,26 +79,22 @@ pub struct Dctcp {
     marked: u32,
     /// The window of observation ends when this is acknowledged.
     end: u32,
+    shift_g: u32,
 }
 
 impl Default for Dctcp {
     fn default() -> Self {
-        Self {
-            alpha: ONE,
-            delivered: 0,
-            marked: 0,
-            end: 0,
-        }
+        DctcpParams::default().build(&Setup::default())
     }
 }
 
 impl Dctcp {
     fn end_window(&mut self) {
-        let decay = match self.alpha >> G_SHIFT {
+        let decay = match self.alpha >> self.shift_g {
             0 => self.alpha,
             part => part,
         };
-        let marked = u64::from(self.marked) * u64::from(ONE >> G_SHIFT);
+        let marked = u64::from(self.marked) * u64::from(ONE >> self.shift_g);
         let gain = marked / u64::from(self.delivered.max(1));
         let gain = u32::try_from(gain).unwrap_or(ONE);
         self.alpha = (self.alpha - decay + gain).min(ONE);
@@ -177,5 +207,21 @@ mod tests {
         assert_eq!(cc.ssthresh(&window(49)), 31);
         assert_eq!(cc.ssthresh_after_loss(&window(49)), Some(24));
         assert_eq!(cc.ssthresh(&window(2)), 2);
+    }
+
+    #[test]
+    fn shift_g_is_the_gain_and_alpha_on_init_the_start() {
+        let alpha = |shift_g, alpha_on_init| {
+            let params = DctcpParams {
+                shift_g,
+                alpha_on_init,
+            };
+            let mut cc = params.build(&Setup::default());
+            cc.on_ecn_feedback(&feedback(0, 100, 100, 0));
+            cc.alpha
+        };
+        assert_eq!(alpha(4, 1_024), 960);
+        assert_eq!(alpha(1, 1_024), 512);
+        assert_eq!(alpha(4, 512), 480);
     }
 }

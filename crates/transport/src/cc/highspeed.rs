@@ -16,7 +16,8 @@
 //! congestion        ssthresh = max(cwnd (1 - b), 2)
 //! ```
 //!
-//! They come from a table of the windows at which `a` has grown by one; `b` is in 256ths.
+//! They come from the module's table of the windows at which `a` has grown by one; `b` is in 256ths. With
+//! other parameters than the defaults they come from the formula of RFC 3649 §5, `a` rounded down.
 //!
 //! # Differences of Linux from the RFC
 //!
@@ -27,13 +28,102 @@
 //! | at most 72 | the table goes on to 73 | above 89053 segments |
 //! | the row of the last increase decides the decrease | the window's | none unless the window fell since |
 
-use super::{Ack, Window, WindowBased};
+use libm::{log, pow};
+
+use super::parameter::{Unit, parameters};
+use super::spec::{Control, Declaration, EcnNeed, Setup};
+use super::{Ack, SlowStart, Window, WindowBased};
+
+parameters! {
+    /// Parameters of [`HighSpeed`].
+    pub struct HighSpeedParams {
+        low_window: u32 = 38, Unit::Count("segments"), (2, 1_000_000),
+            "up to this window the control behaves as Reno",
+            "RFC 3649 section 5, Low_Window";
+        high_window: u32 = 83_000, Unit::Count("segments"), (3, 10_000_000),
+            "the window at the loss rate high_p",
+            "RFC 3649 section 5, High_Window";
+        high_p: u32 = 100, Unit::Decimal(9), (1, 1_000_000),
+            "the loss rate at which the window is high_window",
+            "RFC 3649 section 5, High_P";
+        high_decrease: u16 = 100, Unit::Decimal(3), (1, 500),
+            "part of the window given up at high_window",
+            "RFC 3649 section 5, High_Decrease";
+    }
+}
+
+impl Control for HighSpeedParams {
+    type Controller = HighSpeed;
+
+    const DECLARATION: Declaration = Declaration {
+        name: "highspeed",
+        summary: "Reno that grows faster and yields less the larger its window is",
+        source: "RFC 3649; Linux 6.1 tcp_highspeed",
+        slow_starts: &[SlowStart::Standard, SlowStart::HyStartPlusPlus],
+        quic_slow_start: None,
+        ecn: EcnNeed::Optional,
+    };
+
+    fn build(&self, _setup: &Setup) -> HighSpeed {
+        let params = (*self != Self::default()).then(|| Box::new(*self));
+        HighSpeed { row: 0, params }
+    }
+
+    fn conflict(&self) -> Option<String> {
+        let (low, high) = (self.low_window, self.high_window);
+        if low >= high {
+            return Some(format!(
+                "low_window {low} is not below high_window {high}; expected low_window < high_window"
+            ));
+        }
+        let low_p = self.low_p();
+        (self.high_p() >= low_p).then(|| {
+            format!(
+                "high_p {} is not below {low_p}, the loss rate at low_window",
+                self.high_p()
+            )
+        })
+    }
+}
+
+impl HighSpeedParams {
+    fn high_p(&self) -> f64 {
+        f64::from(self.high_p) / 1e9
+    }
+
+    /// The loss rate at which Reno's window is `low_window`.
+    fn low_p(&self) -> f64 {
+        1.5 / f64::from(self.low_window).powi(2)
+    }
+
+    /// How far `window` lies between `low_window` (0) and `high_window` (1), in logarithms.
+    fn place(&self, window: f64) -> f64 {
+        let low = log(f64::from(self.low_window));
+        (log(window) - low) / (log(f64::from(self.high_window)) - low)
+    }
+
+    /// RFC 3649 section 5: increase per round trip and part given up, of a window of `segments`.
+    fn response(&self, segments: u32) -> (f64, f64) {
+        if segments <= self.low_window {
+            return (1.0, 0.5);
+        }
+        let window = f64::from(segments);
+        let place = self.place(window);
+        let decrease = f64::from(self.high_decrease) / 1e3;
+        let decrease = ((decrease - 0.5) * place + 0.5).max(0.01);
+        let loss_rate = self.low_p() * pow(self.high_p() / self.low_p(), place);
+        let increase = window * window * loss_rate * 2.0 * decrease / (2.0 - decrease);
+        (increase.max(1.0), decrease)
+    }
+}
 
 /// The `HighSpeed` congestion controller.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct HighSpeed {
-    /// The row of the last increase.
+    /// The row of the last increase, or with parameters the window.
     row: usize,
+    /// Parameters that are not the defaults: the formula takes the place of the module's table.
+    params: Option<Box<HighSpeedParams>>,
 }
 
 impl WindowBased for HighSpeed {
@@ -42,9 +132,7 @@ impl WindowBased for HighSpeed {
             window.slow_start(window.segments_of(acked));
             return;
         }
-        let above = ROWS.partition_point(|&(cwnd, _)| cwnd < window.cwnd);
-        self.row = above.min(ROWS.len() - 1);
-        window.cnt += u32::try_from(self.row + 1).expect("72 rows");
+        window.cnt += self.increase(window.cwnd);
         if window.cnt >= window.cwnd {
             window.cnt -= window.cwnd;
             window.cwnd += 1;
@@ -52,10 +140,44 @@ impl WindowBased for HighSpeed {
     }
 
     fn ssthresh(&mut self, window: &Window) -> u64 {
-        let given = u64::from(window.cwnd) * u64::from(ROWS[self.row].1) / 256;
+        let given = u64::from(window.cwnd) * u64::from(self.decrease()) / 256;
         let left = u64::from(window.cwnd) - given;
         window.bytes_of(u32::try_from(left).expect("less than cwnd").max(2))
     }
+}
+
+impl HighSpeed {
+    /// Segments per round trip that a window of `cwnd` grows by.
+    fn increase(&mut self, cwnd: u32) -> u32 {
+        if let Some(params) = &self.params {
+            self.row = cwnd as usize;
+            return whole(params.response(cwnd).0);
+        }
+        let above = ROWS.partition_point(|&(window, _)| window < cwnd);
+        self.row = above.min(ROWS.len() - 1);
+        u32::try_from(self.row + 1).expect("72 rows")
+    }
+
+    /// The part given up, in 256ths, at the window of the last increase.
+    fn decrease(&self) -> u32 {
+        match &self.params {
+            Some(params) => {
+                let cwnd = u32::try_from(self.row).unwrap_or(u32::MAX);
+                whole(256.0 * params.response(cwnd).1)
+            }
+            None => ROWS[self.row].1,
+        }
+    }
+}
+
+/// The whole part of a small positive number.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "positive, and below the window"
+)]
+const fn whole(number: f64) -> u32 {
+    number as u32
 }
 
 /// Up to which window a row holds, and how many 256ths of it are given up. The n-th row's increase
@@ -256,5 +378,63 @@ mod tests {
             }
         }
         assert_eq!(w.cwnd, 4_360);
+    }
+
+    #[test]
+    fn parameters_change_the_response() {
+        let build = |params: HighSpeedParams| params.build(&Setup::default());
+        let response = |params: HighSpeedParams, cwnd| {
+            let (mut cc, mut w) = (build(params), in_avoidance(cwnd));
+            cc.grow(&mut w, &ACK, 2);
+            (w.cnt, cc.ssthresh(&Window::new(cwnd, 1)))
+        };
+        let default = HighSpeedParams::default();
+        let low = HighSpeedParams {
+            low_window: 200,
+            ..default
+        };
+        assert_eq!(response(default, 150), (3, 90));
+        assert_eq!(response(low, 150), (1, 75));
+        let high = HighSpeedParams {
+            high_window: 20_000,
+            ..default
+        };
+        assert!(response(high, 20_000).0 < response(default, 20_000).0);
+        let rare = HighSpeedParams {
+            high_p: 10,
+            ..default
+        };
+        assert!(response(rare, 20_000).0 < response(default, 20_000).0);
+        let yielding = HighSpeedParams {
+            high_decrease: 400,
+            ..default
+        };
+        assert!(response(yielding, 83_000).1 < 52_000 && response(default, 83_000).1 > 74_000);
+    }
+
+    #[test]
+    fn the_formula_agrees_with_the_table() {
+        for w in [100, 1_000, 10_000, 80_000] {
+            let (a, b) = HighSpeedParams::default().response(w);
+            let w = f64::from(w);
+            assert!((a / increase(w) - 1.0).abs() < 0.06, "{a} at {w}");
+            assert!((b - decrease(w)).abs() < 0.001, "{b} at {w}");
+        }
+    }
+
+    #[test]
+    fn contradicting_parameters_are_refused() {
+        let wrong = HighSpeedParams {
+            low_window: 90_000,
+            ..HighSpeedParams::default()
+        };
+        let why = wrong.conflict().unwrap();
+        assert!(why.starts_with("low_window 90000 is not below"), "{why}");
+        let wrong = HighSpeedParams {
+            low_window: 50_000,
+            ..HighSpeedParams::default()
+        };
+        let why = wrong.conflict().unwrap();
+        assert!(why.starts_with("high_p 0.0000001 is not below"), "{why}");
     }
 }

@@ -10,8 +10,8 @@
 //! least of the last four samples not older than a round trip:
 //!
 //! ```text
-//! off_target        = (TARGET - (current - base)) / TARGET      TARGET 100 ms
-//! acknowledgement   cwnd += GAIN off_target acked / cwnd        GAIN 1, at least 2 segments
+//! off_target        = (target - (current - base)) / target      target 100 ms
+//! acknowledgement   cwnd += gain off_target acked / cwnd        gain 1, at least 2 segments
 //! loss              cwnd = max(cwnd / 2, 2)
 //! ```
 //!
@@ -29,44 +29,80 @@
 //! | moves only while the window limits sending | never more than a segment above the flight | the same for bulk transfers |
 //! | the echo of a delayed ACK is that of the first segment it covers | not TCP | up to a delayed ACK more in a sample; the least of four hides it |
 
+use super::parameter::{Unit, parameters};
+use super::spec::{Control, Declaration, EcnNeed, Setup};
 use super::{Ack, Window, WindowBased};
 
-/// Delay that LEDBAT adds, in ms.
-const TARGET: i64 = 100;
-/// Minima of so many minutes make the base.
-const BASE_HISTORY: usize = 10;
-/// So many samples make the current delay.
-const CURRENT_FILTER: usize = 4;
-/// The window falls no lower.
-const MIN_CWND: u32 = 2;
+parameters! {
+    /// Parameters of [`Ledbat`].
+    pub struct LedbatParams {
+        target: u32 = 100, Unit::Millis, (1, 10_000),
+            "queueing delay that the control aims at",
+            "RFC 6817 section 2.5, TARGET";
+        gain: u32 = 1_000, Unit::Decimal(3), (1, 10_000),
+            "growth per round trip at an empty queue, in segments",
+            "RFC 6817 section 2.5, GAIN";
+        base_history: u8 = 10, Unit::Count("minutes"), (1, 60),
+            "length of the history of the base delay",
+            "RFC 6817 section 2.5, BASE_HISTORY";
+        current_filter: u8 = 4, Unit::Count("samples"), (1, 64),
+            "number of samples whose minimum is the current delay",
+            "RFC 6817 section 2.5, CURRENT_FILTER";
+        min_cwnd: u8 = 2, Unit::Count("segments"), (1, 100),
+            "smallest window",
+            "RFC 6817 section 2.5, MIN_CWND";
+    }
+}
+
+impl Control for LedbatParams {
+    type Controller = Ledbat;
+
+    const DECLARATION: Declaration = Declaration {
+        name: "ledbat",
+        summary: "Scavenger that keeps the queue at a target delay and yields to others",
+        source: "RFC 6817",
+        slow_starts: &[],
+        quic_slow_start: None,
+        ecn: EcnNeed::Optional,
+    };
+
+    fn build(&self, _setup: &Setup) -> Ledbat {
+        Ledbat {
+            params: *self,
+            first: None,
+            base: vec![NEVER; self.base_history.into()].into(),
+            minute: 0,
+            current: vec![(0, NEVER); self.current_filter.into()].into(),
+            next: 0,
+            credit: 0,
+        }
+    }
+}
+
+/// `gain` of 1, as it is kept.
+const UNIT_GAIN: i64 = 1_000;
 /// A delay nobody measured.
 const NEVER: i32 = i32::MAX;
 
 /// The LEDBAT congestion controller. Delays are in ms from the first one measured.
 #[derive(Clone, Debug)]
 pub struct Ledbat {
+    params: LedbatParams,
     /// The first delay, with the unknown constant in it.
     first: Option<u32>,
     /// The least of each minute; the running one has the place `minute` modulo their number.
-    base: [i32; BASE_HISTORY],
+    base: Box<[i32]>,
     minute: u64,
     /// Tick and delay of the last samples.
-    current: [(u64, i32); CURRENT_FILTER],
+    current: Box<[(u64, i32)]>,
     next: usize,
-    /// Growth not applied yet, in segments times `TARGET` times the window.
+    /// Growth not applied yet, in 1000ths of a segment times `target` times the window.
     credit: i64,
 }
 
 impl Default for Ledbat {
     fn default() -> Self {
-        Self {
-            first: None,
-            base: [NEVER; BASE_HISTORY],
-            minute: 0,
-            current: [(0, NEVER); CURRENT_FILTER],
-            next: 0,
-            credit: 0,
-        }
+        LedbatParams::default().build(&Setup::default())
     }
 }
 
@@ -79,11 +115,12 @@ impl WindowBased for Ledbat {
         let first = *self.first.get_or_insert(delay);
         let delay = delay.wrapping_sub(first).cast_signed();
         self.forget_minutes(ack.tick / 60_000);
-        let minute = &mut self.base[place(self.minute)];
+        let running = self.place(self.minute);
+        let minute = &mut self.base[running];
         *minute = (*minute).min(delay);
         self.current[self.next] = (ack.tick, delay);
-        self.next = (self.next + 1) % CURRENT_FILTER;
-        // Samples older than a round trip tell of a queue that is gone.
+        self.next = (self.next + 1) % self.current.len();
+        // Samples older than a round trip are out of date.
         let round = ack
             .rtt_micros
             .map_or(u64::MAX, |rtt| u64::from(rtt) / 1_000);
@@ -100,23 +137,25 @@ impl WindowBased for Ledbat {
         let Some(queued) = self.queuing_delay() else {
             return;
         };
-        self.credit += (TARGET - i64::from(queued)) * i64::from(window.segments_of(acked));
-        let step = |window: &Window| TARGET * i64::from(window.cwnd);
+        let (target, gain) = (i64::from(self.params.target), i64::from(self.params.gain));
+        let acked = i64::from(window.segments_of(acked));
+        self.credit += (target - i64::from(queued)) * acked * gain;
+        let step = |window: &Window| target * i64::from(window.cwnd) * UNIT_GAIN;
         while self.credit >= step(window) {
             self.credit -= step(window);
             window.cwnd += 1;
         }
-        while self.credit <= -step(window) && window.cwnd > MIN_CWND {
+        while self.credit <= -step(window) && window.cwnd > self.params.min_cwnd.into() {
             self.credit += step(window);
             window.cwnd -= 1;
         }
-        // What cannot be given up is not owed.
+        // A window at its minimum accumulates no debt.
         self.credit = self.credit.max(-step(window));
     }
 
     fn ssthresh(&mut self, window: &Window) -> u64 {
         self.credit = 0;
-        window.bytes_of((window.cwnd / 2).max(MIN_CWND))
+        window.bytes_of((window.cwnd / 2).max(self.params.min_cwnd.into()))
     }
 }
 
@@ -124,23 +163,25 @@ impl Ledbat {
     /// The minimum of minute `now` begins; those of minutes without samples are void.
     fn forget_minutes(&mut self, now: u64) {
         let gone = now.saturating_sub(self.minute);
-        for n in 1..=gone.min(BASE_HISTORY as u64) {
-            self.base[place(self.minute + n)] = NEVER;
+        for n in 1..=gone.min(self.params.base_history.into()) {
+            let place = self.place(self.minute + n);
+            self.base[place] = NEVER;
         }
         self.minute = now;
     }
 
-    /// What the queues of the way there add, in ms; `None` before the first sample.
+    /// Where the minimum of a minute lies.
+    fn place(&self, minute: u64) -> usize {
+        let place = minute % u64::from(self.params.base_history);
+        usize::try_from(place).expect("below 60")
+    }
+
+    /// The queueing delay of the forward path, in ms; `None` before the first sample.
     fn queuing_delay(&self) -> Option<i32> {
         let base = self.base.iter().min()?;
         let current = self.current.iter().map(|sample| sample.1).min()?;
         (current != NEVER).then(|| current.saturating_sub(*base))
     }
-}
-
-/// Where the minimum of a minute lies.
-fn place(minute: u64) -> usize {
-    usize::try_from(minute % BASE_HISTORY as u64).expect("less than ten")
 }
 
 #[cfg(test)]
@@ -218,5 +259,56 @@ mod tests {
         // The first is older than a round trip of 50 ms now.
         cc.on_ack(&mut w, &ack(51, 90));
         assert_eq!(cc.queuing_delay(), Some(1));
+    }
+
+    /// A controller with the base 30 ms after these delays, 1 ms apart.
+    fn after(params: LedbatParams, delays: &[u32]) -> Ledbat {
+        let (mut cc, mut w) = (params.build(&Setup::default()), Window::new(100, 1));
+        cc.on_ack(&mut w, &ack(0, 30));
+        for (n, &delay) in delays.iter().enumerate() {
+            cc.on_ack(&mut w, &ack(1_000 + n as u64, delay));
+        }
+        cc
+    }
+
+    #[test]
+    fn target_and_gain_scale_the_growth() {
+        let grown = |target, gain, delay| {
+            let params = LedbatParams {
+                target,
+                gain,
+                ..LedbatParams::default()
+            };
+            let (mut cc, mut w) = (after(params, &[delay]), Window::new(100, 1));
+            cc.grow(&mut w, &ack(1_001, delay), 300);
+            w.cwnd
+        };
+        assert_eq!(grown(100, 1_000, 30), 102);
+        assert_eq!(grown(100, 2_000, 30), 105);
+        // 50 ms queued: half the target of 100 ms, the whole of 50 ms, twice 25 ms.
+        assert_eq!(
+            [100, 50, 25].map(|target| grown(target, 1_000, 80)),
+            [101, 100, 97]
+        );
+    }
+
+    #[test]
+    fn the_histories_have_the_lengths_asked_for() {
+        let params = LedbatParams {
+            base_history: 2,
+            current_filter: 1,
+            min_cwnd: 7,
+            ..LedbatParams::default()
+        };
+        assert_eq!(after(params, &[60, 90]).queuing_delay(), Some(60));
+        let longer = LedbatParams {
+            current_filter: 3,
+            ..params
+        };
+        assert_eq!(after(longer, &[60, 90]).queuing_delay(), Some(30));
+        let (mut cc, mut w) = (after(params, &[]), Window::new(10, 1));
+        cc.on_ack(&mut w, &ack(121_000, 70));
+        assert_eq!(cc.queuing_delay(), Some(0), "two minutes later");
+        assert_eq!(cc.ssthresh(&w), 7);
     }
 }

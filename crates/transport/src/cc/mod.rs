@@ -7,32 +7,40 @@ mod contract;
 mod cubic;
 mod dctcp;
 mod highspeed;
+#[cfg(feature = "json")]
+mod json;
 mod ledbat;
+mod parameter;
 mod prague;
 mod progress;
 mod reno;
 mod slow_start;
+mod spec;
 mod vegas;
 mod window;
 
 use std::fmt;
-use std::str::FromStr;
 
-pub use bbr::Bbr;
-pub use bbr3::Bbr3;
+pub use bbr::{Bbr, BbrParams};
+pub use bbr3::{Bbr3, Bbr3Params};
 pub use contract::{
     Ack, BurstSize, EcnFeedback, ModelBased, Reduction, Resume, Timeout, WindowBased,
 };
-pub use cubic::Cubic;
-pub use dctcp::Dctcp;
-pub use highspeed::HighSpeed;
-pub use ledbat::Ledbat;
-pub use prague::Prague;
+pub use cubic::{Cubic, CubicParams};
+pub use dctcp::{Dctcp, DctcpParams};
+pub use highspeed::{HighSpeed, HighSpeedParams};
+#[cfg(feature = "json")]
+pub use json::catalogue_json;
+pub use ledbat::{Ledbat, LedbatParams};
+pub use parameter::{Parameter, Parameters, Slot, Unit};
+pub use prague::{Prague, PragueParams};
 pub use progress::{Episode, Progress, RateSample, Start};
-pub use reno::Reno;
+pub use reno::{Reno, RenoParams};
 pub(crate) use slow_start::HyStartPlusPlus;
 pub use slow_start::SlowStart;
-pub use vegas::Vegas;
+use spec::Control;
+pub use spec::{CcError, CcInfo, Declaration, EcnNeed, ParameterInfo, Setup, catalogue};
+pub use vegas::{Vegas, VegasParams};
 pub use window::{Threshold, Window};
 
 /// Chooses by the kind of controller: window-based or model-based.
@@ -45,23 +53,54 @@ macro_rules! by_kind {
     };
 }
 
-/// Registers the controllers, one line each: kind, variant, name, type, construction from a seed.
-macro_rules! controllers {
-    ($($(#[$doc:meta])+ $family:ident $kind:ident($name:literal, $held:ty) = $new:expr;)+) => {
-        /// Which controller.
+/// Registers the controls, one line each: family, name, parameters, controller.
+macro_rules! controls {
+    ($($family:ident $kind:ident($params:ty, $held:ty);)+) => {
+        /// Which congestion control.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum CcKind {
-            $($(#[$doc])+ $kind,)+
+            $(#[doc = concat!("[`", stringify!($kind), "`].")] $kind,)+
         }
 
         impl CcKind {
-            /// Every controller.
-            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$kind),+];
+            /// Every control.
+            pub const ALL: [Self; [$(stringify!($kind)),+].len()] = [$(Self::$kind),+];
 
-            /// The name in a specification, Linux's where it has the control.
-            pub const fn name(self) -> &'static str {
+            /// What the control says about itself.
+            pub const fn declaration(self) -> Declaration {
                 match self {
-                    $(Self::$kind => $name,)+
+                    $(Self::$kind => <$params as Control>::DECLARATION,)+
+                }
+            }
+        }
+
+        /// A congestion control with its parameters.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum CcSpec {
+            $(#[doc = concat!("[`", stringify!($kind), "`].")] $kind($params),)+
+        }
+
+        impl CcSpec {
+            /// Which control.
+            pub const fn kind(&self) -> CcKind {
+                match self {
+                    $(Self::$kind(_) => CcKind::$kind,)+
+                }
+            }
+
+            /// Its parameters.
+            pub fn parameters_mut(&mut self) -> &mut dyn Parameters {
+                match self {
+                    $(Self::$kind(params) => params,)+
+                }
+            }
+        }
+
+        impl From<CcKind> for CcSpec {
+            /// The control with its default parameters.
+            fn from(kind: CcKind) -> Self {
+                match kind {
+                    $(CcKind::$kind => Self::$kind(<$params>::default()),)+
                 }
             }
         }
@@ -73,13 +112,10 @@ macro_rules! controllers {
         }
 
         impl Controller {
-            /// The controller of a new connection; `seed` starts its random draws.
-            pub(crate) fn new(kind: CcKind, seed: u64) -> Self {
-                match kind {
-                    $(CcKind::$kind => {
-                        let new: fn(u64) -> $held = $new;
-                        Self::$kind(new(seed))
-                    })+
+            /// The controller of a new connection.
+            pub(crate) fn new(spec: &CcSpec, setup: &Setup) -> Self {
+                match spec {
+                    $(CcSpec::$kind(params) => Self::$kind(params.build(setup).into()),)+
                 }
             }
         }
@@ -98,46 +134,29 @@ macro_rules! controllers {
     };
 }
 
-controllers! {
-    /// RFC 5681.
-    window Reno("reno", Reno) = |_| Reno;
-    /// RFC 9438 with HyStart, Linux's default.
-    window Cubic("cubic", Cubic) = |_| Cubic::default();
-    /// RFC 3649.
-    window HighSpeed("highspeed", HighSpeed) = |_| HighSpeed::default();
-    /// RFC 8257; both ends are ECN-capable throughout.
-    window Dctcp("dctcp", Dctcp) = |_| Dctcp::default();
-    /// The L4S control of draft-briscoe-iccrg-prague-congestion-control.
-    model Prague("prague", Box<Prague>) = |_| Box::default();
-    /// BBR, version 1.
-    model Bbr("bbr", Box<Bbr>) = |seed| Box::new(Bbr::new(seed));
-    /// BBR, version 3.
-    model Bbr3("bbr3", Box<Bbr3>) = |seed| Box::new(Bbr3::new(seed));
-    /// Brakmo and Peterson's, as in Linux.
-    window Vegas("vegas", Vegas) = |_| Vegas::default();
-    /// RFC 6817. Boxed, since it is larger than the others.
-    window Ledbat("ledbat", Box<Ledbat>) = |_| Box::default();
+controls! {
+    window Reno(RenoParams, Reno);
+    window Cubic(CubicParams, Cubic);
+    window HighSpeed(HighSpeedParams, HighSpeed);
+    window Dctcp(DctcpParams, Dctcp);
+    model Prague(PragueParams, Box<Prague>);
+    model Bbr(BbrParams, Box<Bbr>);
+    model Bbr3(Bbr3Params, Box<Bbr3>);
+    window Vegas(VegasParams, Vegas);
+    // Boxed, since it is larger than the others.
+    window Ledbat(LedbatParams, Box<Ledbat>);
 }
 
 impl CcKind {
-    /// The slow-start exit heuristics it offers, its default first; none: there is no choice.
-    pub const fn slow_starts(self) -> &'static [SlowStart] {
-        use SlowStart::{HyStart, HyStartPlusPlus, Standard};
-        match self {
-            Self::Cubic => &[HyStart, Standard, HyStartPlusPlus],
-            Self::Reno | Self::HighSpeed | Self::Dctcp => &[Standard, HyStartPlusPlus],
-            Self::Bbr | Self::Bbr3 | Self::Prague | Self::Vegas | Self::Ledbat => &[],
-        }
+    /// The name in a specification, Linux's where it has the control.
+    pub const fn name(self) -> &'static str {
+        self.declaration().name
     }
+}
 
-    /// Whether it depends on marks: it negotiates ECN in any case, and its peer echoes each CE.
-    pub const fn needs_ecn(self) -> bool {
-        matches!(self, Self::Dctcp | Self::Prague)
-    }
-
-    /// Whether it depends on counts of marks (RFC 9768), and asks for L4S (RFC 9331).
-    pub const fn needs_accurate_ecn(self) -> bool {
-        matches!(self, Self::Prague)
+impl Default for CcSpec {
+    fn default() -> Self {
+        CcKind::default().into()
     }
 }
 
@@ -154,48 +173,7 @@ impl fmt::Display for CcKind {
     }
 }
 
-/// An unknown name of a congestion control.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownCc(String);
-
-impl fmt::Display for UnknownCc {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = CcKind::ALL.map(CcKind::name).join(", ");
-        write!(
-            f,
-            "unknown congestion control {:?}; expected one of {names}",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for UnknownCc {}
-
-impl FromStr for CcKind {
-    type Err = UnknownCc;
-    fn from_str(name: &str) -> Result<Self, UnknownCc> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.name() == name)
-            .ok_or_else(|| UnknownCc(name.to_owned()))
-    }
-}
-
 impl Controller {
-    /// Transmissions are paced.
-    pub(crate) const fn expect_pacing(&mut self) {
-        if let Self::Cubic(cubic) = self {
-            cubic.expect_pacing();
-        }
-    }
-
-    /// Selects a slow-start exit heuristic that the controller knows.
-    pub(crate) const fn select_slow_start(&mut self, chosen: SlowStart) {
-        if let Self::Cubic(cubic) = self {
-            cubic.use_hystart(matches!(chosen, SlowStart::HyStart));
-        }
-    }
-
     /// Whether it is a [`ModelBased`] controller.
     pub(crate) fn is_model_based(&self) -> bool {
         dispatch!(self, cc => window false, model true)

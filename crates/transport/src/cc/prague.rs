@@ -32,19 +32,70 @@
 use sojourn_net::Instant;
 
 use super::bbr_common::scale_rate;
+use super::parameter::{Unit, parameters};
+use super::spec::{Control, Declaration, EcnNeed, Setup};
 use super::{Ack, BurstSize, ModelBased, Progress, Reduction, Start, Threshold, Window};
 use crate::segment::MSS;
 
-/// The round trip that shorter ones behave as, in µs.
-const RTT_VIRT_MIN: u32 = 25_000;
-/// Gain of the moving average.
-const GAIN: f64 = 1.0 / 16.0;
+parameters! {
+    /// Parameters of [`Prague`].
+    pub struct PragueParams {
+        rtt_virt_min: u32 = 25_000, Unit::Micros, (0, 1_000_000),
+            "shorter round trips grow as slowly as one of this length",
+            "draft-briscoe-iccrg-prague-congestion-control section 2.4.4";
+        g: u16 = 64, Unit::Ratio(1_024), (1, 1_024),
+            "gain of the moving average of the fraction of marks",
+            "draft-briscoe-iccrg-prague-congestion-control section 2.4.2";
+        alpha_on_init: u16 = 1_024, Unit::Ratio(1_024), (0, 1_024),
+            "alpha at the start of a connection",
+            "Linux tcp_prague, prague_alpha_on_init";
+        beta: u16 = 512, Unit::Ratio(1_024), (1, 1_023),
+            "part of the window left after a loss",
+            "RFC 5681 section 3.1: 1/2";
+    }
+}
+
+impl Control for PragueParams {
+    type Controller = Prague;
+
+    const DECLARATION: Declaration = Declaration {
+        name: "prague",
+        summary: "Scalable control for L4S: DCTCP for the Internet",
+        source: "draft-briscoe-iccrg-prague-congestion-control; RFC 9331",
+        slow_starts: &[],
+        quic_slow_start: None,
+        ecn: EcnNeed::Accurate,
+    };
+
+    fn build(&self, _setup: &Setup) -> Prague {
+        Prague {
+            params: *self,
+            cwnd: MIN_CWND,
+            ssthresh: f64::INFINITY,
+            prior_cwnd: 0.0,
+            alpha: parts(self.alpha_on_init),
+            saw_ce: false,
+            delivered: 0,
+            marked: 0,
+            round_end: Instant::ZERO,
+            answered_until: Instant::ZERO,
+            srtt8: 0,
+        }
+    }
+}
+
+/// A number kept in 1024ths.
+fn parts(of_1024: u16) -> f64 {
+    f64::from(of_1024) / 1_024.0
+}
+
 /// The window falls no lower.
 const MIN_CWND: f64 = 2.0;
 
 /// The Prague congestion controller. Windows are in segments, with their fraction.
 #[derive(Clone, Debug)]
 pub struct Prague {
+    params: PragueParams,
     cwnd: f64,
     ssthresh: f64,
     /// The window before the last loss.
@@ -65,18 +116,7 @@ pub struct Prague {
 
 impl Default for Prague {
     fn default() -> Self {
-        Self {
-            cwnd: MIN_CWND,
-            ssthresh: f64::INFINITY,
-            prior_cwnd: 0.0,
-            alpha: 1.0,
-            saw_ce: false,
-            delivered: 0,
-            marked: 0,
-            round_end: Instant::ZERO,
-            answered_until: Instant::ZERO,
-            srtt8: 0,
-        }
+        PragueParams::default().build(&Setup::default())
     }
 }
 
@@ -86,7 +126,7 @@ impl Prague {
     }
 
     fn rtt_virt(&self) -> sojourn_net::Duration {
-        sojourn_net::Duration::from_micros(self.srtt().max(RTT_VIRT_MIN).into())
+        sojourn_net::Duration::from_micros(self.srtt().max(self.params.rtt_virt_min).into())
     }
 
     fn sample(&mut self, rtt: u32) {
@@ -101,7 +141,7 @@ impl Prague {
     fn end_round(&mut self, now: Instant) {
         if self.saw_ce && self.delivered > 0 {
             let part = f64::from(self.marked) / f64::from(self.delivered);
-            self.alpha += (part.min(1.0) - self.alpha) * GAIN;
+            self.alpha += (part.min(1.0) - self.alpha) * parts(self.params.g);
         }
         self.delivered = 0;
         self.marked = 0;
@@ -114,7 +154,7 @@ impl Prague {
             self.cwnd = (self.cwnd + unmarked).min(self.ssthresh.max(self.cwnd));
             return;
         }
-        let slow = f64::from(self.srtt()) / f64::from(self.srtt().max(RTT_VIRT_MIN));
+        let slow = f64::from(self.srtt()) / f64::from(self.srtt().max(self.params.rtt_virt_min));
         self.cwnd += unmarked * slow * slow / self.cwnd;
     }
 
@@ -182,7 +222,7 @@ impl ModelBased for Prague {
             Reduction::Begins => self.whole().max(2),
             Reduction::Loss => {
                 self.prior_cwnd = self.cwnd;
-                self.cwnd = (self.cwnd / 2.0).max(MIN_CWND);
+                self.cwnd = (self.cwnd * parts(self.params.beta)).max(MIN_CWND);
                 self.ssthresh = self.cwnd;
                 self.whole()
             }
@@ -231,7 +271,11 @@ mod tests {
 
     impl Rounds {
         fn new(cwnd: u32, rtt_micros: u32) -> Self {
-            let (mut cc, window) = (Prague::default(), Window::new(cwnd, 1_448));
+            Self::of(PragueParams::default(), cwnd, rtt_micros)
+        }
+
+        fn of(params: PragueParams, cwnd: u32, rtt_micros: u32) -> Self {
+            let (mut cc, window) = (params.build(&Setup::default()), Window::new(cwnd, 1_448));
             cc.on_start(
                 &window,
                 &Start {
@@ -343,5 +387,47 @@ mod tests {
         rounds.cc.on_reduction(&rounds.window, Reduction::Loss);
         rounds.cc.on_timeout();
         assert_eq!((rounds.cc.whole(), rounds.cc.ssthresh), (1, 50.0));
+    }
+
+    #[test]
+    fn each_parameter_has_its_effect() {
+        let default = PragueParams::default();
+        let alpha_after_marks = |params| {
+            let mut rounds = Rounds::of(params, 100, 50_000);
+            for _ in 0..4 {
+                rounds.round(5);
+            }
+            rounds.cc.alpha
+        };
+        let gain = PragueParams { g: 512, ..default };
+        assert!(alpha_after_marks(gain) < alpha_after_marks(default) - 0.3);
+        let start = PragueParams {
+            alpha_on_init: 0,
+            ..default
+        };
+        assert!(alpha_after_marks(start) < 0.2);
+        let after_loss = |params| {
+            let mut rounds = Rounds::of(params, 100, 50_000);
+            rounds.cc.on_reduction(&rounds.window, Reduction::Loss);
+            rounds.cc.whole()
+        };
+        let beta = PragueParams {
+            beta: 717,
+            ..default
+        };
+        assert_eq!([default, beta].map(after_loss), [50, 70]);
+        let growth = |params| {
+            let mut rounds = Rounds::of(params, 100, 5_000);
+            rounds.cc.ssthresh = 50.0;
+            for _ in 0..100 {
+                rounds.round(0);
+            }
+            rounds.cc.cwnd - 100.0
+        };
+        let free = PragueParams {
+            rtt_virt_min: 0,
+            ..default
+        };
+        assert!(growth(default) < 5.0 && growth(free) > 60.0);
     }
 }

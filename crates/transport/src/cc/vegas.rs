@@ -11,9 +11,9 @@
 //!
 //! ```text
 //! diff = cwnd (RTT - base) / base               segments queued on the way
-//! slow start   diff > 1:   leave it: cwnd = min(cwnd, cwnd base / RTT + 1), ssthresh = cwnd - 1
-//! avoidance    diff < 2:   cwnd += 1
-//!              diff > 4:   cwnd -= 1, ssthresh = min(ssthresh, cwnd - 1)
+//! slow start   diff > gamma:  leave it: cwnd = min(cwnd, cwnd base / RTT + 1), ssthresh = cwnd - 1
+//! avoidance    diff < alpha:  cwnd += 1
+//!              diff > beta:   cwnd -= 1, ssthresh = min(ssthresh, cwnd - 1)
 //! congestion   ssthresh = max(cwnd / 2, 2)
 //! ```
 //!
@@ -28,21 +28,61 @@
 //! | α 2, β 4, γ 1, as Linux | paper: 2 and 4, or 1 and 3 | – |
 //! | loss as Reno | paper: its own finer time-outs | the sender's RACK finds losses sooner than either |
 
-use super::reno::half;
+use super::parameter::{Unit, parameters};
+use super::spec::{Control, Declaration, EcnNeed, Setup};
+use super::window::half;
 use super::{Ack, Resume, Window, WindowBased};
 
-/// Fewer segments queued than this: the window grows.
-const ALPHA: u32 = 2;
-/// More segments queued than this: it shrinks.
-const BETA: u32 = 4;
-/// More segments queued than this end slow start.
-const GAMMA: u32 = 1;
-/// With at most so many samples a round is left to Reno: one or two may be delayed ACKs.
+parameters! {
+    /// Parameters of [`Vegas`].
+    pub struct VegasParams {
+        alpha: u16 = 2, Unit::Count("segments"), (0, 10_000),
+            "the window grows while fewer segments are queued",
+            "Linux tcp_vegas, alpha";
+        beta: u16 = 4, Unit::Count("segments"), (0, 10_000),
+            "the window shrinks while more segments are queued",
+            "Linux tcp_vegas, beta";
+        gamma: u16 = 1, Unit::Count("segments"), (0, 10_000),
+            "slow start ends when more segments are queued",
+            "Linux tcp_vegas, gamma";
+    }
+}
+
+impl Control for VegasParams {
+    type Controller = Vegas;
+
+    const DECLARATION: Declaration = Declaration {
+        name: "vegas",
+        summary: "Keeps a few segments queued, measured by the delay",
+        source: "Brakmo and Peterson 1995; Linux 6.1 tcp_vegas",
+        slow_starts: &[],
+        quic_slow_start: None,
+        ecn: EcnNeed::Optional,
+    };
+
+    fn build(&self, _setup: &Setup) -> Vegas {
+        Vegas {
+            params: *self,
+            base_rtt: u32::MAX,
+            min_rtt: u32::MAX,
+            samples: 0,
+            round_end: None,
+        }
+    }
+
+    fn conflict(&self) -> Option<String> {
+        let Self { alpha, beta, .. } = self;
+        (alpha > beta).then(|| format!("alpha {alpha} exceeds beta {beta}; expected alpha <= beta"))
+    }
+}
+
+/// A round with at most this number of samples is left to Reno: one or two may be delayed ACKs.
 const TOO_FEW: u32 = 2;
 
 /// The Vegas congestion controller.
 #[derive(Clone, Copy, Debug)]
 pub struct Vegas {
+    params: VegasParams,
     /// Smallest RTT since the connection was last idle, in µs.
     base_rtt: u32,
     /// Smallest RTT of this round, in µs.
@@ -54,12 +94,7 @@ pub struct Vegas {
 
 impl Default for Vegas {
     fn default() -> Self {
-        Self {
-            base_rtt: u32::MAX,
-            min_rtt: u32::MAX,
-            samples: 0,
-            round_end: None,
-        }
+        VegasParams::default().build(&Setup::default())
     }
 }
 
@@ -99,7 +134,7 @@ impl WindowBased for Vegas {
 
     fn on_resume(&mut self, _resume: &Resume) {
         // The path may be another one after a pause.
-        *self = Self::default();
+        *self = self.params.build(&Setup::default());
     }
 }
 
@@ -117,16 +152,16 @@ impl Vegas {
         let fits = u32::try_from(cwnd * base / rtt).expect("no more than cwnd");
         let diff = u32::try_from(cwnd * (rtt - base) / base).unwrap_or(u32::MAX);
         if window.in_slow_start() {
-            if diff > GAMMA {
+            if diff > u32::from(self.params.gamma) {
                 window.cwnd = window.cwnd.min(fits + 1);
                 lower_threshold(window);
             } else {
                 window.slow_start(acked);
             }
-        } else if diff > BETA {
+        } else if diff > u32::from(self.params.beta) {
             window.cwnd -= 1;
             lower_threshold(window);
-        } else if diff < ALPHA {
+        } else if diff < u32::from(self.params.alpha) {
             window.cwnd += 1;
         }
         window.cwnd = window.cwnd.max(2);
@@ -172,9 +207,13 @@ mod tests {
         largest
     }
 
-    /// The window after ten rounds in avoidance with so many tenths of a segment queued, from 100.
     fn after_ten_rounds(tenths: u32) -> u32 {
-        let (mut vegas, mut una) = (Vegas::default(), 0);
+        window_after_ten_rounds(VegasParams::default(), tenths)
+    }
+
+    /// The window after ten rounds in avoidance with this many tenths of a segment queued, from 100.
+    fn window_after_ten_rounds(params: VegasParams, tenths: u32) -> u32 {
+        let (mut vegas, mut una) = (params.build(&Setup::default()), 0);
         let mut window = Window::new(100, 1);
         window.ssthresh = Threshold::of_segments(50);
         round(&mut vegas, &mut window, &mut una, BASE);
@@ -231,5 +270,35 @@ mod tests {
             last_sent_tick: 0,
         });
         assert_eq!(vegas.base_rtt, u32::MAX);
+    }
+
+    #[test]
+    fn alpha_and_beta_bound_what_is_queued_and_gamma_ends_slow_start() {
+        let params = |alpha, beta| VegasParams {
+            alpha,
+            beta,
+            ..VegasParams::default()
+        };
+        assert_eq!(window_after_ten_rounds(params(2, 4), 65), 92);
+        assert!(window_after_ten_rounds(params(8, 10), 65) > 105);
+        assert!(window_after_ten_rounds(params(0, 1), 25) < 95);
+        let conflict = params(5, 4).conflict().unwrap();
+        assert_eq!(conflict, "alpha 5 exceeds beta 4; expected alpha <= beta");
+
+        let window_at_exit = |gamma| {
+            let params = VegasParams {
+                gamma,
+                ..VegasParams::default()
+            };
+            let (mut vegas, mut una) = (params.build(&Setup::default()), 0);
+            let mut window = Window::new(10, 1);
+            for _ in 0..3 {
+                round(&mut vegas, &mut window, &mut una, BASE);
+            }
+            round(&mut vegas, &mut window, &mut una, BASE + BASE / 20);
+            round(&mut vegas, &mut window, &mut una, BASE + BASE / 20);
+            window.in_slow_start()
+        };
+        assert_eq!([1, 50].map(window_at_exit), [false, true]);
     }
 }

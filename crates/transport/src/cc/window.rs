@@ -168,6 +168,11 @@ impl Window {
     }
 }
 
+/// Half the window in segments, 2 at least.
+pub(super) fn half(window: &Window) -> u32 {
+    (window.cwnd / 2).max(2)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -29,8 +29,8 @@ use sojourn_net::{Duration, Instant};
 
 use super::params::{Params, SMALLEST_DATAGRAM};
 use crate::cc::{
-    Ack, Controller, EcnFeedback, Episode, HyStartPlusPlus, Progress, Resume, SlowStart, Start,
-    Timeout, Window,
+    Ack, Controller, EcnFeedback, Episode, HyStartPlusPlus, Progress, Resume, Setup, SlowStart,
+    Start, Timeout, Window,
 };
 
 /// In nanoseconds.
@@ -76,11 +76,13 @@ impl Congestion {
     pub(super) fn new(params: &Params) -> Self {
         // Datagrams are small until the handshake is confirmed.
         let mss = params.max_datagram.min(SMALLEST_DATAGRAM).into();
-        let mut cc = Controller::new(params.cc, params.seed);
-        let way = params.slow_start();
-        if let Some(way) = way {
-            cc.select_slow_start(way);
-        }
+        let slow_start = params.slow_start();
+        let setup = Setup {
+            seed: params.seed,
+            paced: params.pacing,
+            slow_start,
+        };
+        let cc = Controller::new(&params.cc, &setup);
         let burst = if cc.is_model_based() {
             OWN_BURST
         } else {
@@ -88,17 +90,14 @@ impl Congestion {
         };
         let burst = burst * u64::from(mss);
         let paced = params.pacing || cc.is_model_based();
-        if paced {
-            cc.expect_pacing();
-        }
-        let plus_plus = way == Some(SlowStart::HyStartPlusPlus);
+        let plus_plus = slow_start == Some(SlowStart::HyStartPlusPlus);
         Self {
             cc,
             window: Window::new(params.initial_window, mss),
             hystart: plus_plus.then(|| HyStartPlusPlus::new(paced)),
             remainder: 0,
             in_flight: 0,
-            counts_marks: params.cc.needs_accurate_ecn(),
+            counts_marks: params.cc.kind().needs_accurate_ecn(),
             recovery: None,
             episode: Episode::None,
             episode_began: Instant::ZERO,
@@ -342,7 +341,7 @@ mod tests {
 
     fn congestion(max_datagram: u16, pacing: bool) -> Congestion {
         Congestion::new(&Params {
-            cc: CcKind::Reno,
+            cc: CcKind::Reno.into(),
             max_datagram,
             pacing,
             ..Params::default()

@@ -55,8 +55,8 @@ mod wire;
 
 pub use endpoint::{Endpoint, Role, State};
 pub use params::{
-    CUBIC_SLOW_START, FlowControl, LARGEST_CERTIFICATE, LARGEST_DATAGRAM, LONGEST_ACK_DELAY,
-    Params, SMALLEST_DATAGRAM,
+    FlowControl, LARGEST_CERTIFICATE, LARGEST_DATAGRAM, LONGEST_ACK_DELAY, Params,
+    SMALLEST_DATAGRAM,
 };
 pub use received::AckPolicy;
 pub use wire::Datagram;

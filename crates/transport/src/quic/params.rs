@@ -3,7 +3,7 @@
 use sojourn_net::Duration;
 
 use super::received::AckPolicy;
-use crate::cc::{CcKind, SlowStart};
+use crate::cc::{CcSpec, SlowStart};
 use crate::segment::Flags;
 
 /// UDP payload of every datagram until the handshake is confirmed (RFC 9000 §14.1).
@@ -24,10 +24,6 @@ pub(super) const SERVER_HELLO: u32 = 90;
 pub(super) const FINISHED: u32 = 36;
 /// The server's flight when a session is resumed: `EncryptedExtensions` and `Finished`.
 const RESUMED: u32 = 136;
-
-/// CUBIC's slow-start exit heuristic over QUIC (RFC 9438 §4.10). HyStart, Linux's default for TCP,
-/// measures ACK trains, which pacing distorts.
-pub const CUBIC_SLOW_START: SlowStart = SlowStart::HyStartPlusPlus;
 
 /// Flow-control windows of both ends (RFC 9000 §4): how much may be sent that the application has not
 /// read.
@@ -53,9 +49,9 @@ impl Default for FlowControl {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
     /// Congestion control.
-    pub cc: CcKind,
-    /// Slow-start exit heuristic; `None`: [`CUBIC_SLOW_START`] for CUBIC, else the controller's default.
-    /// A heuristic that the controller does not support ([`CcKind::slow_starts`]) has no effect.
+    pub cc: CcSpec,
+    /// Slow-start exit heuristic; `None`: the control's default over QUIC. A heuristic that the control does
+    /// not offer has no effect.
     pub slow_start: Option<SlowStart>,
     /// Initial window in datagrams (RFC 9002 §7.2: 10).
     pub initial_window: u32,
@@ -82,7 +78,7 @@ pub struct Params {
 impl Default for Params {
     fn default() -> Self {
         Self {
-            cc: CcKind::Cubic,
+            cc: CcSpec::default(),
             slow_start: None,
             initial_window: 10,
             zero_rtt: false,
@@ -101,7 +97,7 @@ impl Default for Params {
 impl Params {
     /// The IP ECN field of datagrams without Initial and Handshake packets.
     pub(super) fn ect(&self) -> Flags {
-        match self.cc {
+        match self.cc.kind() {
             cc if cc.needs_accurate_ecn() => Flags::ECT.with(Flags::ECT1),
             cc if self.ecn || cc.needs_ecn() => Flags::ECT,
             _ => Flags::NONE,
@@ -110,11 +106,9 @@ impl Params {
 
     /// The slow-start exit heuristic in use; `None`: one of the controller's own.
     pub fn slow_start(&self) -> Option<SlowStart> {
-        let known = self.cc.slow_starts();
-        let usual = match self.cc {
-            CcKind::Cubic => Some(CUBIC_SLOW_START),
-            _ => known.first().copied(),
-        };
+        let declaration = self.cc.kind().declaration();
+        let known = declaration.slow_starts;
+        let usual = declaration.quic_slow_start.or(known.first().copied());
         self.slow_start.filter(|way| known.contains(way)).or(usual)
     }
 

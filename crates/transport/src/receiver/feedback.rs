@@ -105,7 +105,7 @@ impl EcnFeedback {
     /// Of the listener for a sender with these parameters.
     pub(super) const fn answering(params: &SenderParams) -> Self {
         let mut feedback = Self::new(params.offers_ecn());
-        if params.cc.needs_ecn() {
+        if params.cc.kind().needs_ecn() {
             feedback.mode = Mode::Mirrored;
             feedback.ect = params.ect();
         }

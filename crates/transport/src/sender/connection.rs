@@ -14,7 +14,7 @@ use super::state::send_buffer::SendBuffer;
 use super::state::timer::RetransmitTimer;
 use super::state::timestamps::Timestamps;
 use super::state::undo::Undo;
-use crate::cc::{Controller, HyStartPlusPlus, SlowStart, Window};
+use crate::cc::{Controller, HyStartPlusPlus, Setup, SlowStart, Window};
 use crate::clock::Ticks;
 use crate::rtt::RttEstimator;
 use crate::segment::MSS;
@@ -90,17 +90,16 @@ pub struct Counters {
 impl Sender {
     /// A connection not opened yet, on a host with this tick counter.
     pub fn new(params: &SenderParams, ticks: Ticks) -> Self {
-        let mut cc = Controller::new(params.cc, params.seed);
-        let known = |way: &SlowStart| params.cc.slow_starts().contains(way);
+        let known = |way: &SlowStart| params.cc.kind().slow_starts().contains(way);
         let slow_start = params.slow_start.filter(known);
-        if let Some(way) = slow_start {
-            cc.select_slow_start(way);
-        }
+        let setup = Setup {
+            seed: params.seed,
+            paced: params.pacing,
+            slow_start,
+        };
+        let cc = Controller::new(&params.cc, &setup);
         let plus_plus = slow_start == Some(SlowStart::HyStartPlusPlus);
         let hystart = plus_plus.then(|| Box::new(HyStartPlusPlus::new(params.pacing)));
-        if params.pacing {
-            cc.expect_pacing();
-        }
         let pacing = Pacing::new(params.pacing, cc.is_model_based());
         Self {
             board: Scoreboard::new(),

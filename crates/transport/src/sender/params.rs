@@ -2,16 +2,16 @@
 
 use std::fmt;
 
-use crate::cc::{CcKind, SlowStart};
+use crate::cc::{CcSpec, SlowStart};
 use crate::segment::Flags;
 
 /// The configuration of one sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderParams {
     /// Congestion control.
-    pub cc: CcKind,
-    /// Slow-start exit heuristic; `None`: the controller's default. A heuristic that the controller
-    /// does not support ([`CcKind::slow_starts`]) has no effect.
+    pub cc: CcSpec,
+    /// Slow-start exit heuristic; `None`: the control's default. A heuristic that the control does not offer
+    /// has no effect.
     pub slow_start: Option<SlowStart>,
     /// Initial window in segments (RFC 6928: 10).
     pub initial_window: u32,
@@ -33,17 +33,17 @@ pub struct SenderParams {
 impl SenderParams {
     /// Whether ECN is offered: it is configured, or the controller requires it.
     pub const fn offers_ecn(&self) -> bool {
-        self.ecn || self.accurate_ecn || self.cc.needs_ecn()
+        self.ecn || self.accurate_ecn || self.cc.kind().needs_ecn()
     }
 
     /// Whether Accurate ECN is offered: it is configured, or the controller requires it.
     pub const fn wants_accurate_ecn(&self) -> bool {
-        self.accurate_ecn || self.cc.needs_accurate_ecn()
+        self.accurate_ecn || self.cc.kind().needs_accurate_ecn()
     }
 
     /// The IP ECN field of ECN-capable segments.
     pub(crate) const fn ect(&self) -> Flags {
-        if self.cc.needs_accurate_ecn() {
+        if self.cc.kind().needs_accurate_ecn() {
             Flags::ECT.with(Flags::ECT1)
         } else {
             Flags::ECT
@@ -54,7 +54,7 @@ impl SenderParams {
 impl Default for SenderParams {
     fn default() -> Self {
         Self {
-            cc: CcKind::Cubic,
+            cc: CcSpec::default(),
             slow_start: None,
             initial_window: 10,
             ecn: false,

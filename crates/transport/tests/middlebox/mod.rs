@@ -151,7 +151,7 @@ impl<'a> Lab<'a> {
     /// What was sent, and the client as it was at the end.
     pub(crate) fn run(scenario: &'a Scenario) -> (Vec<Frame>, Sender) {
         let params = SenderParams {
-            cc: scenario.cc,
+            cc: scenario.cc.into(),
             ecn: scenario.ecn,
             on_ce: scenario.on_ce,
             pacing: scenario.pacing,

@@ -324,7 +324,7 @@ impl World {
             left -= 1;
             if !seg.flags.has(Flags::SYN) {
                 // RFC 8257: when marking changes, what came before is acknowledged first.
-                let of_before = left > 0 && self.transfer.params.cc.needs_ecn();
+                let of_before = left > 0 && self.transfer.params.cc.kind().needs_ecn();
                 let all = if of_before { seg.ack } else { self.in_order };
                 assert!(seg.ack == all && all <= self.in_order, "{seg:?}");
                 self.check_acknowledgement(&seg);

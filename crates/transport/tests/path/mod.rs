@@ -34,7 +34,7 @@ impl Path {
     /// A bulk transfer of `cc` over a round trip of `rtt`; packets are spaced by `rate`.
     pub(crate) fn new(cc: CcKind, rtt: Duration, rate: Rate) -> Self {
         let params = SenderParams {
-            cc,
+            cc: cc.into(),
             ..SenderParams::default()
         };
         let mut path = Self {

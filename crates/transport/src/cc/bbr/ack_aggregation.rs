@@ -4,10 +4,20 @@ use sojourn_net::Instant;
 
 use super::super::bbr_common::BW_SCALE;
 
-/// Length of each of the two slots of the maximum, in rounds.
-const EXTRA_ACKED_WIN_RTTS: u32 = 5;
 /// An epoch is restarted after this number of segments.
 const ACK_EPOCH_ACKED_RESET_THRESH: u32 = 1 << 20;
+
+/// Newly acknowledged segments.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Acked {
+    pub(super) now: Instant,
+    pub(super) newly: u32,
+    /// The bandwidth of the path.
+    pub(super) bw: u64,
+    /// They begin a round.
+    pub(super) round: bool,
+    pub(super) cwnd: u32,
+}
 
 /// Estimates how far acknowledgements are aggregated, so that the window can bridge the gaps between them.
 #[derive(Clone, Debug, Default)]
@@ -25,11 +35,18 @@ impl AckAggregation {
         self.ack_epoch_acked = 0;
     }
 
-    /// `newly` segments were delivered at `now` on a path of bandwidth `bw`.
-    pub(super) fn update(&mut self, now: Instant, newly: u32, bw: u64, round: bool, cwnd: u32) {
+    /// Segments were acknowledged; each of the two slots of the maximum lasts `win_rtts` rounds.
+    pub(super) fn update(&mut self, win_rtts: u32, acked: &Acked) {
+        let &Acked {
+            now,
+            newly,
+            bw,
+            round,
+            cwnd,
+        } = acked;
         if round {
             self.extra_acked_win_rtts += 1;
-            if self.extra_acked_win_rtts >= EXTRA_ACKED_WIN_RTTS {
+            if self.extra_acked_win_rtts >= win_rtts {
                 self.extra_acked_win_rtts = 0;
                 self.extra_acked_win_idx ^= 1;
                 self.extra_acked[self.extra_acked_win_idx] = 0;
@@ -63,11 +80,21 @@ mod tests {
     /// One segment a millisecond.
     const BW: u64 = (1 << BW_SCALE) / 1_000;
 
+    const fn acked(now: Instant, newly: u32, round: bool) -> Acked {
+        Acked {
+            now,
+            newly,
+            bw: BW,
+            round,
+            cwnd: 1_000,
+        }
+    }
+
     #[test]
     fn steady_acknowledgements_are_explained() {
         let mut a = AckAggregation::default();
         for ms in 1..100 {
-            a.update(Instant::from_millis(ms), 1, BW, false, 1_000);
+            a.update(5, &acked(Instant::from_millis(ms), 1, false));
         }
         // The bandwidth is rounded down.
         assert!(a.get() <= 2, "{}", a.get());
@@ -76,12 +103,12 @@ mod tests {
     #[test]
     fn a_burst_of_acknowledgements_is_remembered_for_two_slots_at_most() {
         let mut a = AckAggregation::default();
-        a.update(Instant::from_millis(10), 30, BW, false, 1_000);
+        a.update(5, &acked(Instant::from_millis(10), 30, false));
         assert_eq!(a.get(), 30);
         for round in 0..10 {
             assert_eq!(a.get(), 30, "round {round}");
             let now = Instant::from_millis(1_000 * (round + 1));
-            a.update(now, 1, BW, true, 1_000);
+            a.update(5, &acked(now, 1, true));
         }
         assert_eq!(a.get(), 1);
     }

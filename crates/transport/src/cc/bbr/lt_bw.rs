@@ -2,20 +2,10 @@
 
 use sojourn_net::Instant;
 
+use super::BbrParams;
 use crate::cc::Progress;
 use crate::cc::bbr_common::{BBR_UNIT, BW_SCALE};
 use crate::segment::MSS;
-
-/// Least length of an interval in rounds, and a quarter of the greatest.
-const LT_INTVL_MIN_RTTS: u32 = 4;
-/// Loss ratio from which an interval looks policed, in 256ths.
-const LT_LOSS_THRESH: u64 = 50;
-/// Two intervals agree whose rates differ by at most one in this number.
-const LT_BW_RATIO: u64 = 8;
-/// So do those that differ by at most this, in bytes/s.
-const LT_BW_DIFF: u64 = 500;
-/// Rounds the rate found is used for.
-const LT_BW_MAX_RTTS: u32 = 48;
 
 /// Detects a policer by two intervals in a row, each ended by a loss and with a fifth of it lost, that
 /// delivered at about the same rate: the token bucket is empty, and sending at its rate loses nothing.
@@ -51,6 +41,7 @@ impl LongTermBandwidth {
     /// One acknowledgement. Returns whether the found rate has been used long enough.
     pub(super) fn update(
         &mut self,
+        params: &BbrParams,
         p: &Progress,
         lost: bool,
         round: bool,
@@ -59,7 +50,7 @@ impl LongTermBandwidth {
         if self.use_bw {
             if probing_bw && round {
                 self.rounds += 1;
-                if self.rounds >= LT_BW_MAX_RTTS {
+                if self.rounds >= params.lt_bw_max_rtts.into() {
                     self.reset(p);
                     return true;
                 }
@@ -78,31 +69,36 @@ impl LongTermBandwidth {
             return false;
         }
         self.rounds += u32::from(round);
-        if self.rounds < LT_INTVL_MIN_RTTS {
+        let min_rtts = u32::from(params.lt_intvl_min_rtts);
+        if self.rounds < min_rtts {
             return false;
         }
-        if self.rounds > 4 * LT_INTVL_MIN_RTTS {
+        if self.rounds > 4 * min_rtts {
             self.reset(p);
             return false;
         }
         if lost {
-            self.end_interval(p);
+            self.end_interval(params, p);
         }
         false
     }
 
-    fn end_interval(&mut self, p: &Progress) {
+    fn end_interval(&mut self, params: &BbrParams, p: &Progress) {
         let lost = p.lost - self.lost;
         let delivered = p.delivered - self.delivered;
         let ms = p.delivered_at.since(self.since).as_micros() / 1_000;
-        if delivered == 0 || lost * BBR_UNIT < LT_LOSS_THRESH * delivered || ms == 0 {
+        if delivered == 0
+            || lost * BBR_UNIT < u64::from(params.lt_loss_thresh) * delivered
+            || ms == 0
+        {
             return;
         }
         let bw = (delivered << BW_SCALE) / (ms * 1_000);
         if self.bw > 0 {
             let apart = bw.abs_diff(self.bw);
             let bytes = (apart * u64::from(MSS) * 1_000_000) >> BW_SCALE;
-            if apart * LT_BW_RATIO <= self.bw || bytes <= LT_BW_DIFF {
+            let part = u64::from(params.lt_bw_ratio) * self.bw;
+            if apart * BBR_UNIT <= part || bytes <= u64::from(params.lt_bw_diff) / 8 {
                 self.bw = u64::midpoint(bw, self.bw);
                 self.use_bw = true;
                 self.rounds = 0;
@@ -126,7 +122,7 @@ mod tests {
             p.delivered_at = Instant::from_millis(100 * n);
             p.delivered = delivered * n;
             p.lost = lost * n;
-            policer.update(&p, lost > 0, true, true);
+            policer.update(&BbrParams::default(), &p, lost > 0, true, true);
             policer.bw().is_some()
         })
     }
@@ -140,7 +136,7 @@ mod tests {
         for n in 1..=8 {
             p.delivered_at = Instant::from_millis(100 * n);
             (p.delivered, p.lost) = (80 * n, 20 * n);
-            policer.update(&p, true, true, true);
+            policer.update(&BbrParams::default(), &p, true, true, true);
         }
         let found = (policer.bw().unwrap() * 1_000_000) >> BW_SCALE;
         assert!(found.abs_diff(800) <= 1, "{found} segments/s");
@@ -158,8 +154,52 @@ mod tests {
             ..LongTermBandwidth::default()
         };
         let p = Progress::at(Instant::ZERO);
-        let used = (1..100).find(|_| policer.update(&p, false, true, true));
+        let used = (1..100).find(|_| policer.update(&BbrParams::default(), &p, false, true, true));
         assert_eq!(used, Some(48));
         assert_eq!(policer.bw(), None);
+    }
+
+    /// Rounds of 100 ms, 80 segments delivered and 20 lost in each, until a rate is found and dropped again.
+    fn found_and_dropped(params: &BbrParams, rates: [u64; 2]) -> (Option<u64>, Option<u64>) {
+        let mut policer = LongTermBandwidth::default();
+        let mut p = Progress::at(Instant::ZERO);
+        let found = (1..=60).find(|&n| {
+            p.delivered_at = Instant::from_millis(100 * n);
+            p.delivered += rates[usize::from(n > 4)];
+            p.lost += 20;
+            policer.update(params, &p, true, true, true);
+            policer.bw().is_some()
+        });
+        let dropped = (1..1_000).find(|_| policer.update(params, &p, false, true, true));
+        (found, dropped.filter(|_| found.is_some()))
+    }
+
+    #[test]
+    fn each_parameter_has_its_effect() {
+        let default = BbrParams::default();
+        assert_eq!(found_and_dropped(&default, [80, 80]), (Some(8), Some(48)));
+        let long = BbrParams {
+            lt_intvl_min_rtts: 6,
+            lt_bw_max_rtts: 10,
+            ..default
+        };
+        assert_eq!(found_and_dropped(&long, [80, 80]), (Some(12), Some(10)));
+        let strict = BbrParams {
+            lt_loss_thresh: 128,
+            ..default
+        };
+        assert_eq!(found_and_dropped(&strict, [80, 80]).0, None);
+        // The second interval is a quarter faster.
+        assert_eq!(found_and_dropped(&default, [80, 60]).0, Some(12));
+        let loose = BbrParams {
+            lt_bw_ratio: 128,
+            ..default
+        };
+        assert_eq!(found_and_dropped(&loose, [80, 60]).0, Some(8));
+        let coarse = BbrParams {
+            lt_bw_diff: 10_000_000,
+            ..default
+        };
+        assert_eq!(found_and_dropped(&coarse, [80, 60]).0, Some(8));
     }
 }

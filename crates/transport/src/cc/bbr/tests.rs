@@ -16,7 +16,11 @@ const CAPACITY: u64 = 100;
 
 impl Path {
     fn new() -> Self {
-        let mut bbr = Bbr::new(1);
+        Self::of(BbrParams::default())
+    }
+
+    fn of(params: BbrParams) -> Self {
+        let mut bbr = Bbr::new(params, 1);
         let window = Window::new(10, 1_448);
         let start = Start {
             now: Instant::ZERO,
@@ -79,6 +83,37 @@ impl Path {
         self.bbr.update(&mut self.window, &ack, &p);
     }
 
+    /// A round of one second in which one segment is delivered.
+    fn deliver_one(&mut self) {
+        self.ms += 1_000;
+        let prior = self.delivered;
+        self.delivered += 1;
+        let now = Instant::from_millis(self.ms);
+        let p = Progress {
+            delivered: self.delivered,
+            newly_delivered: 1,
+            sample: Some(RateSample {
+                prior_delivered: prior,
+                delivered: 1,
+                interval_micros: 1_000_000,
+                app_limited: true,
+                in_flight_then: 1,
+                lost_since: 0,
+            }),
+            ..Progress::at(now)
+        };
+        let ack = Ack {
+            now,
+            tick: self.ms,
+            rtt_micros: None,
+            one_way_ms: None,
+            snd_una: 0,
+            snd_nxt: 0,
+            pacing_rate: 0,
+        };
+        self.bbr.update(&mut self.window, &ack, &p);
+    }
+
     fn until(&mut self, mode: Mode) {
         for _ in 0..300 {
             if self.bbr.mode == mode {
@@ -124,7 +159,7 @@ fn startup_is_left_for_drain_and_drain_for_the_cycle() {
         path.round_with(0, Episode::None, 300);
     }
     assert_eq!(path.bbr.mode, Mode::Drain);
-    assert_eq!(path.bbr.pacing_gain, DRAIN_GAIN);
+    assert_eq!(path.bbr.pacing_gain, 88);
     path.round_with(0, Episode::None, 90);
     assert_eq!(path.bbr.mode, Mode::ProbeBw);
     assert_ne!(path.bbr.cycle_idx, 1, "not the phase that drains");
@@ -161,7 +196,7 @@ fn after_ten_seconds_without_a_smaller_rtt_the_window_is_four_for_200_ms_and_a_r
     path.until(Mode::ProbeRtt);
     // From the last time nothing was queued, in STARTUP.
     assert!((10_000..11_500).contains(&path.ms), "{} ms", path.ms);
-    assert_eq!(path.window.cwnd, CWND_MIN_TARGET);
+    assert_eq!(path.window.cwnd, 4);
     let began = path.ms;
     path.until(Mode::ProbeBw);
     assert!((200..=500).contains(&(path.ms - began)));
@@ -192,7 +227,147 @@ fn a_time_out_keeps_the_model() {
     path.bbr.on_timeout();
     path.window.cwnd = 1;
     path.round_with(0, Episode::Loss, 0);
-    assert_eq!(path.window.cwnd, CWND_MIN_TARGET);
+    assert_eq!(path.window.cwnd, 4);
     path.round();
     assert!(path.window.cwnd >= before, "{}", path.window.cwnd);
+}
+
+#[test]
+fn gains_and_margin_scale_the_rate() {
+    let rate = |params| Path::of(params).bbr.pacing_rate;
+    let default = rate(BbrParams::default());
+    let doubled = BbrParams {
+        high_gain: 2 * 739,
+        ..BbrParams::default()
+    };
+    assert!(rate(doubled).abs_diff(2 * default) < 10);
+    let margin = BbrParams {
+        pacing_margin_percent: 50,
+        ..BbrParams::default()
+    };
+    assert!((2 * rate(margin) * 99 / 100).abs_diff(default) < 10);
+}
+
+#[test]
+fn the_parameters_of_the_states_change_them() {
+    let default = BbrParams::default();
+    let drained = |params| {
+        let mut path = Path::of(params);
+        while path.bbr.mode == Mode::Startup {
+            path.round_with(0, Episode::None, 300);
+        }
+        (path.ms, path.bbr.pacing_gain)
+    };
+    let (ms, gain) = drained(default);
+    assert_eq!(gain, 88);
+    let slow = BbrParams {
+        drain_gain: 200,
+        full_bw_cnt: 6,
+        ..default
+    };
+    assert!(drained(slow).0 > ms && drained(slow).1 == 200);
+    let greedy = BbrParams {
+        full_bw_thresh: 2_000,
+        ..default
+    };
+    assert!(drained(greedy).0 < ms);
+
+    let cruising = |params| {
+        let mut path = Path::of(params);
+        path.until(Mode::ProbeBw);
+        for _ in 0..20 {
+            path.round();
+        }
+        path
+    };
+    let wide = BbrParams {
+        cwnd_gain: 1_024,
+        extra_acked_gain: 0,
+        ..default
+    };
+    let narrow = BbrParams {
+        extra_acked_gain: 0,
+        ..default
+    };
+    let [wide, narrow, usual] = [wide, narrow, default].map(|p| cruising(p).window.cwnd);
+    assert!(
+        wide > narrow + 150 && usual > narrow + 80,
+        "{wide} {narrow} {usual}"
+    );
+    let capped = BbrParams {
+        extra_acked_max_us: 0,
+        ..default
+    };
+    assert_eq!(cruising(capped).window.cwnd, narrow);
+    let flat = BbrParams {
+        pacing_gain: [256; 8],
+        ..default
+    };
+    assert_eq!(cruising(flat).bbr.pacing_gain, 256);
+}
+
+#[test]
+fn the_parameters_of_probe_rtt_change_it() {
+    let default = BbrParams::default();
+    let probe = |params| {
+        let mut path = Path::of(params);
+        path.until(Mode::ProbeRtt);
+        let (began, cwnd) = (path.ms, path.window.cwnd);
+        path.until(Mode::ProbeBw);
+        (began, cwnd, path.ms - began)
+    };
+    let (began, cwnd, lasted) = probe(default);
+    let early = BbrParams {
+        min_rtt_win_sec: 3,
+        ..default
+    };
+    assert!(probe(early).0 < began - 6_000);
+    let long = BbrParams {
+        probe_rtt_mode_ms: 2_000,
+        cwnd_min_target: 10,
+        ..default
+    };
+    assert!(probe(long).2 > lasted + 1_500);
+    assert_eq!((cwnd, probe(long).1), (4, 10));
+}
+
+#[test]
+fn the_filters_have_the_lengths_asked_for() {
+    let default = BbrParams::default();
+    let after_three_rounds = |params| {
+        let mut bw = Path::of(params).bbr.bw;
+        bw.update(0, 100);
+        bw.update(3, 10);
+        bw.get()
+    };
+    let short = BbrParams {
+        bw_rtts: 2,
+        extra_acked_win_rtts: 1,
+        ..default
+    };
+    assert_eq!([default, short].map(after_three_rounds), [100, 10]);
+
+    // Aggregation, then four rounds without.
+    let aggregation = |params| {
+        let mut path = Path::of(params);
+        path.until(Mode::ProbeBw);
+        path.round();
+        for _ in 0..4 {
+            path.deliver_one();
+        }
+        path.bbr.extra_acked.get()
+    };
+    let [usual, short] = [default, short].map(aggregation);
+    assert!(usual > 50 && short < 5, "{usual} {short}");
+
+    let mut slow = Path::of(default);
+    slow.bbr.pacing_rate = 140_000;
+    assert_eq!(slow.bbr.burst_size().min_tso_segs, 1);
+    let pairs = BbrParams {
+        min_tso_rate: 1_000_000,
+        ..default
+    };
+    let mut slow = Path::of(pairs);
+    slow.bbr.pacing_rate = 140_000;
+    assert_eq!(slow.bbr.burst_size().min_tso_segs, 2);
 }

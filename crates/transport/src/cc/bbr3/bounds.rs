@@ -4,11 +4,8 @@
 //!
 //! draft-ietf-ccwg-bbr-06 §5.5.10.
 
-use super::{INFINITE, MIN_PIPE_CWND};
-use crate::cc::{Progress, RateSample};
-
-/// Tolerated losses are one segment in this number (2 %).
-const LOSS_THRESH_DIVISOR: u64 = 50;
+use super::{Bbr3Params, INFINITE};
+use crate::cc::Progress;
 
 /// Bounds of rate and flight, and the congestion signals of the round.
 #[derive(Clone, Debug)]
@@ -90,15 +87,21 @@ impl Bounds {
 
     /// Once a round: a loss or a mark while nothing was probed brings the short-term bounds down to what was
     /// delivered, to 0.7 of what they were at most.
-    pub(super) fn adapt_lower_bounds(&mut self, probing: bool, max_bw: u64, cwnd: u32) {
+    pub(super) fn adapt_lower_bounds(
+        &mut self,
+        params: &Bbr3Params,
+        probing: bool,
+        max_bw: u64,
+        cwnd: u32,
+    ) {
         if self.loss_in_round && !probing {
             let bw = self.bw_shortterm.min(max_bw);
-            self.bw_shortterm = self.bw_latest.max(bw / 10 * 7);
+            self.bw_shortterm = self.bw_latest.max(params.beta_of_bw(bw));
             let inflight = match self.inflight_shortterm {
                 INFINITE => cwnd,
                 bound => bound,
             };
-            self.inflight_shortterm = self.inflight_latest.max(beta(inflight));
+            self.inflight_shortterm = self.inflight_latest.max(params.beta_of(inflight));
         }
         self.loss_in_round = false;
         self.ce_in_round = false;
@@ -118,18 +121,26 @@ impl Bounds {
     }
 
     /// A probe put too much in flight: `in_flight` at the time; the bound is 0.7 of `target` at least.
-    pub(super) fn set_inflight_longterm(&mut self, in_flight: u32, target: u32) {
-        self.inflight_longterm = in_flight.max(beta(target)).max(MIN_PIPE_CWND);
+    pub(super) fn set_inflight_longterm(
+        &mut self,
+        params: &Bbr3Params,
+        in_flight: u32,
+        target: u32,
+    ) {
+        let least = params.beta_of(target).max(params.min_pipe_cwnd.into());
+        self.inflight_longterm = in_flight.max(least);
     }
 
-    /// Leaves room for others: 15 % of the long-term bound.
-    pub(super) fn inflight_with_headroom(&self) -> u32 {
+    /// The long-term bound less the room left to others.
+    pub(super) fn inflight_with_headroom(&self, params: &Bbr3Params) -> u32 {
         match self.inflight_longterm {
             INFINITE => INFINITE,
             bound => {
-                let part = u64::from(bound) * 3 / 20;
+                let part = u64::from(bound) * u64::from(params.headroom) / 1_000;
                 let headroom = u32::try_from(part).unwrap_or(INFINITE).max(1);
-                bound.saturating_sub(headroom).max(MIN_PIPE_CWND)
+                bound
+                    .saturating_sub(headroom)
+                    .max(params.min_pipe_cwnd.into())
             }
         }
     }
@@ -143,15 +154,4 @@ impl Bounds {
         // Marks are never spurious.
         self.loss_in_round = self.ce_in_round;
     }
-}
-
-/// Whether more than 2 % of what was in flight when the newest segment delivered was sent is lost.
-pub(super) fn is_inflight_too_high(sample: &RateSample) -> bool {
-    sample.lost_since * LOSS_THRESH_DIVISOR > u64::from(sample.in_flight_then)
-}
-
-/// 0.7 of it.
-fn beta(segments: u32) -> u32 {
-    let part = u64::from(segments) * 7 / 10;
-    u32::try_from(part).unwrap_or(INFINITE)
 }

@@ -6,12 +6,9 @@
 
 use sojourn_net::{Duration, Instant};
 
-use super::bounds::is_inflight_too_high;
 use super::{Bbr3, INFINITE, State, probe_wait};
 use crate::cc::{Progress, RateSample, Window};
 
-/// Rounds after which a flow probes at the latest, so that it coexists with Reno.
-const MAX_ROUNDS_BETWEEN_PROBES: u32 = 63;
 /// The bound grows by 2^30 segments a round at most.
 const MAX_UP_ROUNDS: u32 = 30;
 
@@ -72,7 +69,7 @@ impl Bbr3 {
         self.bounds.reset_congestion_signals();
         self.cycle.probe_up_cnt = INFINITE;
         self.cycle.rounds_since_bw_probe = u32::from(self.rng.below(2) == 1);
-        self.cycle.bw_probe_wait = probe_wait(&mut self.rng);
+        self.cycle.bw_probe_wait = probe_wait(self.params.bw_probe_wait_base, &mut self.rng);
         self.cycle.stamp = now;
         self.cycle.ack_phase = AckPhase::ProbeStopping;
         self.start_round(delivered);
@@ -113,7 +110,7 @@ impl Bbr3 {
                 if self.is_time_to_probe_bw(window.cwnd, now) {
                     self.start_probe_bw_refill(p.delivered);
                 } else if self.state == State::Down
-                    && p.in_flight <= self.bounds.inflight_with_headroom()
+                    && p.in_flight <= self.bounds.inflight_with_headroom(&self.params)
                     && p.in_flight <= self.inflight(self.max_bw())
                 {
                     self.state = State::Cruise;
@@ -129,7 +126,9 @@ impl Bbr3 {
     }
 
     fn is_time_to_probe_bw(&self, cwnd: u32, now: Instant) -> bool {
-        let rounds = self.target_inflight(cwnd).min(MAX_ROUNDS_BETWEEN_PROBES);
+        let rounds = self
+            .target_inflight(cwnd)
+            .min(self.params.bw_probe_max_rounds.into());
         now > self.cycle.stamp + self.cycle.bw_probe_wait
             || self.cycle.rounds_since_bw_probe >= rounds
     }
@@ -171,7 +170,7 @@ impl Bbr3 {
         let Some(sample) = &p.sample else {
             return false;
         };
-        if self.marked || is_inflight_too_high(sample) {
+        if self.marked || self.params.is_inflight_too_high(sample) {
             return self.cycle.bw_probe_samples
                 && self.handle_inflight_too_high(window.cwnd, now, p, sample);
         }
@@ -215,7 +214,7 @@ impl Bbr3 {
         if !sample.app_limited {
             let target = self.target_inflight(cwnd);
             self.bounds
-                .set_inflight_longterm(sample.in_flight_then, target);
+                .set_inflight_longterm(&self.params, sample.in_flight_then, target);
         }
         let up = self.state == State::Up;
         if up {

@@ -7,15 +7,8 @@
 use sojourn_net::Instant;
 
 use super::cycle::AckPhase;
-use super::{Bbr3, MIN_PIPE_CWND, PROBE_RTT_CWND_GAIN, State};
+use super::{Bbr3, State};
 use crate::cc::{Ack, Progress, Window};
-
-/// How long a minimum RTT is valid.
-const MIN_RTT_FILTER_LEN_MS: u64 = 10_000;
-/// Interval between probes, restarted by an RTT as small as the minimum.
-const PROBE_RTT_INTERVAL_MS: u64 = 5_000;
-/// How long it lasts at least.
-const PROBE_RTT_DURATION_MS: u64 = 200;
 
 /// A minimum RTT and its age.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +32,8 @@ impl Bbr3 {
     /// The minimum is kept for two intervals, so that a probe limits the flight by the minimum found by the
     /// previous one, without the queue that has built up since.
     pub(super) fn update_min_rtt(&mut self, ack: &Ack) -> bool {
-        let expired = ack.tick > self.probe_rtt_min.stamp + PROBE_RTT_INTERVAL_MS;
+        let expired =
+            ack.tick > self.probe_rtt_min.stamp + u64::from(self.params.probe_rtt_interval);
         if let Some(micros) = ack.rtt_micros
             && (micros < self.probe_rtt_min.micros || expired)
         {
@@ -48,7 +42,7 @@ impl Bbr3 {
                 stamp: ack.tick,
             };
         }
-        let stale = ack.tick > self.min_rtt.stamp + MIN_RTT_FILTER_LEN_MS;
+        let stale = ack.tick > self.min_rtt.stamp + u64::from(self.params.min_rtt_filter_len);
         if self.probe_rtt_min.micros < self.min_rtt.micros || stale {
             self.min_rtt = self.probe_rtt_min;
         }
@@ -57,7 +51,8 @@ impl Bbr3 {
 
     /// The window during the probe.
     pub(super) fn probe_rtt_cwnd(&self) -> u32 {
-        self.bdp(self.bw(), PROBE_RTT_CWND_GAIN).max(MIN_PIPE_CWND)
+        self.bdp(self.bw(), self.params.probe_rtt_cwnd_gain.into())
+            .max(self.min_pipe_cwnd())
     }
 
     /// Returns whether sending is held down on purpose.
@@ -83,7 +78,8 @@ impl Bbr3 {
                     self.check_probe_rtt_done(window, ack.now, ack.tick, p.delivered);
                 }
             } else if p.in_flight <= self.probe_rtt_cwnd() {
-                self.probe_rtt_done_stamp = Some(ack.tick + PROBE_RTT_DURATION_MS);
+                self.probe_rtt_done_stamp =
+                    Some(ack.tick + u64::from(self.params.probe_rtt_duration));
                 self.probe_rtt_round_done = false;
                 self.start_round(p.delivered);
             }

@@ -6,17 +6,11 @@
 
 use sojourn_net::Instant;
 
-use super::bounds::is_inflight_too_high;
 use super::{BBR_UNIT, Bbr3, State};
 use crate::cc::{Episode, Progress, RateSample};
 
-/// Growth of bandwidth that keeps STARTUP going.
-const FULL_BW_THRESH: u64 = 320;
-const FULL_BW_COUNT: u8 = 3;
 /// Longest duration of DRAIN, in rounds.
 const DRAIN_ROUNDS: u32 = 3;
-/// Loss events in a round from which STARTUP ends.
-const FULL_LOSS_COUNT: u32 = 6;
 /// Consecutive rounds with marks from which it ends.
 const FULL_MARKED_ROUNDS: u8 = 2;
 
@@ -42,12 +36,12 @@ impl Bbr3 {
         if self.full_bw.now || !self.round_start || sample.app_limited {
             return;
         }
-        if bw >= self.full_bw.bw * FULL_BW_THRESH / BBR_UNIT {
+        if bw >= self.full_bw.bw * u64::from(self.params.full_bw_thresh) / BBR_UNIT {
             self.reset_full_bw(bw);
             return;
         }
         self.full_bw.count += 1;
-        if self.full_bw.count >= FULL_BW_COUNT {
+        if self.full_bw.count >= self.params.full_bw_count {
             self.full_bw.now = true;
             self.full_bw_reached = true;
         }
@@ -72,11 +66,14 @@ impl Bbr3 {
         if !self.round_start {
             return;
         }
-        let many = std::mem::take(&mut seen.loss_events_in_round) >= FULL_LOSS_COUNT;
+        let many =
+            std::mem::take(&mut seen.loss_events_in_round) >= self.params.full_loss_count.into();
         if self.state == State::Startup
             && seen.recovery_rounds > 1
             && many
-            && p.sample.as_ref().is_some_and(is_inflight_too_high)
+            && p.sample
+                .as_ref()
+                .is_some_and(|s| self.params.is_inflight_too_high(s))
         {
             self.undo_state = Some(State::Startup);
             self.end_startup_at_a_bound();

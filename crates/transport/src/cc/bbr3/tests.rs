@@ -22,7 +22,11 @@ const CAPACITY: u64 = 100;
 
 impl Path {
     fn new(room: u64) -> Self {
-        let mut bbr = Bbr3::new(1);
+        Self::of(Bbr3Params::default(), room)
+    }
+
+    fn of(params: Bbr3Params, room: u64) -> Self {
+        let mut bbr = Bbr3::new(params, 1);
         let window = Window::new(10, 1_448);
         let start = Start {
             now: Instant::ZERO,
@@ -439,7 +443,7 @@ fn the_headroom_is_three_twentieths() {
     let with = |inflight_longterm| {
         let mut bounds = Bounds::default();
         bounds.inflight_longterm = inflight_longterm;
-        bounds.inflight_with_headroom()
+        bounds.inflight_with_headroom(&Bbr3Params::default())
     };
     assert_eq!(
         [4, 6, 39, 100, 3_000_000_000, INFINITE].map(with),
@@ -449,7 +453,7 @@ fn the_headroom_is_three_twentieths() {
 
 #[test]
 fn what_is_not_known_yet_is_the_initial_window() {
-    let mut bbr = Bbr3::new(1);
+    let mut bbr = Bbr3::new(Bbr3Params::default(), 1);
     let mut window = Window::new(32, 1_448);
     let mut start = Start {
         now: Instant::ZERO,
@@ -474,3 +478,5 @@ fn what_is_not_known_yet_is_the_initial_window() {
         assert_eq!(window.cwnd, cwnd);
     }
 }
+
+mod parameters;

@@ -100,7 +100,7 @@ impl Ecn {
             ect: params.ect(),
             own_count: Flags::NONE,
             offers_accurate: params.wants_accurate_ecn(),
-            ect_always: params.cc.needs_ecn(),
+            ect_always: params.cc.kind().needs_ecn(),
             on_ce: params.on_ce,
             cwr_pending: false,
         }

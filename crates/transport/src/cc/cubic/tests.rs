@@ -1,0 +1,185 @@
+use super::*;
+
+#[test]
+fn k_is_the_cube_root_of_the_gap_over_c() {
+    // cbrt((W - floor(0.7 W)) / 0.4); the windows are whole segments.
+    for (w, seconds) in [(870_u32, 8.67), (77, 3.91), (14, 2.32)] {
+        let k = time_to_plateau(w - w * 717 / 1_024, 410);
+        let k = f64::from(k) / 1_024.0;
+        assert!((k - seconds).abs() < 0.02, "W {w}: K {k}");
+    }
+    assert_eq!(time_to_plateau(0, 410), 0);
+}
+
+#[test]
+fn the_window_follows_the_cubic_curve() {
+    let mut cubic = Cubic::new(CubicParams::default(), false);
+    cubic.delay_min = 100_000;
+    let mut w = Window::new(1_000, 1);
+    w.cwnd = w.segments_of(cubic.ssthresh(&w));
+    w.end_slow_start();
+    // 100 ACKs of 1 % of the window each, every round trip of 100 ms.
+    for tick in 0..20_000_u64 {
+        let ack = Ack {
+            now: Instant::from_millis(tick),
+            tick: 50_000 + tick,
+            rtt_micros: Some(100_000),
+            one_way_ms: None,
+            snd_una: 0,
+            snd_nxt: 0,
+            pacing_rate: 1_000_000,
+        };
+        let acked = w.cwnd / 100;
+        cubic.grow(&mut w, &ack, acked.into());
+        // W(t + RTT): the curve of RFC 9438 one round trip ahead, checked where it moves.
+        let t = f64::from(u32::try_from(tick).unwrap()) / 1_000.0;
+        let k = (300.0_f64 / 0.4).cbrt();
+        let curve = 1_000.0 + 0.4 * (t - k).powi(3);
+        if tick > 500 {
+            let error = f64::from(w.cwnd) - curve;
+            assert!(error.abs() < 0.02 * curve, "t {t}: {} for {curve}", w.cwnd);
+        }
+    }
+}
+
+#[test]
+fn fast_convergence_gives_way_to_newcomers() {
+    let mut cubic = Cubic::new(CubicParams::default(), false);
+    assert_eq!(cubic.ssthresh(&Window::new(279, 1)), 195);
+    assert_eq!(cubic.w_max, 279);
+    assert_eq!(cubic.ssthresh(&Window::new(268, 1)), 187);
+    assert_eq!(cubic.w_max, 227); // as measured on the kernel
+}
+
+const fn ack(tick: u64, rtt_micros: u32) -> Ack {
+    Ack {
+        now: Instant::from_millis(tick),
+        tick,
+        rtt_micros: Some(rtt_micros),
+        one_way_ms: None,
+        snd_una: 1,
+        snd_nxt: 100,
+        pacing_rate: 0,
+    }
+}
+
+/// The window `seconds` after a reduction at 1000 segments, on a path of 100 ms.
+fn after(params: CubicParams, seconds: u64) -> u32 {
+    let mut cubic = Cubic::new(params, false);
+    cubic.delay_min = 100_000;
+    let mut w = Window::new(1_000, 1);
+    w.cwnd = w.segments_of(cubic.ssthresh(&w));
+    w.end_slow_start();
+    for tick in 0..1_000 * seconds {
+        let acked = w.cwnd / 100;
+        cubic.grow(&mut w, &ack(tick, 100_000), acked.into());
+    }
+    w.cwnd
+}
+
+#[test]
+fn beta_changes_the_reduction_and_bic_scale_the_curve() {
+    let default = CubicParams::default();
+    let left = |beta| {
+        let mut cubic = Cubic::new(CubicParams { beta, ..default }, false);
+        cubic.ssthresh(&Window::new(1_000, 1))
+    };
+    assert_eq!([512, 717, 819].map(left), [500, 700, 799]);
+    let scale = |bic_scale| {
+        let params = CubicParams {
+            bic_scale,
+            ..default
+        };
+        after(params, 4)
+    };
+    assert!(scale(400) > scale(41) + 50, "{} {}", scale(400), scale(41));
+}
+
+#[test]
+fn without_fast_convergence_the_plateau_stays() {
+    let mut cubic = Cubic::new(
+        CubicParams {
+            fast_convergence: false,
+            ..CubicParams::default()
+        },
+        false,
+    );
+    cubic.ssthresh(&Window::new(279, 1));
+    cubic.ssthresh(&Window::new(268, 1));
+    assert_eq!(cubic.w_max, 268);
+}
+
+#[test]
+fn without_tcp_friendliness_a_small_window_grows_slower() {
+    let grown = |tcp_friendliness| {
+        let params = CubicParams {
+            tcp_friendliness,
+            ..CubicParams::default()
+        };
+        let mut cubic = Cubic::new(params, false);
+        cubic.delay_min = 10_000;
+        let mut w = Window::new(20, 1);
+        w.cwnd = w.segments_of(cubic.ssthresh(&w));
+        w.end_slow_start();
+        for tick in 0..2_000 {
+            cubic.grow(&mut w, &ack(tick, 10_000), 2);
+        }
+        w.cwnd
+    };
+    assert!(grown(true) > grown(false) + 20);
+}
+
+/// Whether HyStart ends slow start at `cwnd`: by a train of 60 ms of ACKs `gap_ms` apart, or by an
+/// RTT of 150 ms on a path of 100 ms.
+fn exits(params: CubicParams, cwnd: u32, gap_ms: u64, rtt: u32) -> bool {
+    let mut cubic = Cubic::new(params, false);
+    cubic.delay_min = 100_000;
+    let mut w = Window::new(cwnd, 1_448);
+    for n in 1..=60 / gap_ms {
+        cubic.on_ack(&mut w, &ack(n * gap_ms, rtt));
+    }
+    !w.in_slow_start()
+}
+
+#[test]
+fn the_parameters_of_hystart_choose_what_ends_slow_start() {
+    let default = CubicParams::default();
+    assert!(exits(default, 100, 2, 100_000));
+    assert!(exits(default, 100, 4, 150_000));
+    assert!(!exits(default, 100, 4, 100_000));
+    assert!(!exits(default, 15, 2, 150_000));
+    let off = CubicParams {
+        hystart: false,
+        ..default
+    };
+    assert!(!exits(off, 100, 2, 150_000));
+    let small = CubicParams {
+        hystart_low_window: 10,
+        ..default
+    };
+    assert!(exits(small, 15, 2, 150_000));
+    let wide = CubicParams {
+        hystart_ack_delta_us: 4_000,
+        ..default
+    };
+    assert!(exits(wide, 100, 4, 100_000));
+    let detect = |hystart_detect| CubicParams {
+        hystart_detect,
+        ..default
+    };
+    assert!(!exits(detect(2), 100, 2, 100_000) && exits(detect(2), 100, 4, 150_000));
+    assert!(exits(detect(1), 100, 2, 100_000) && !exits(detect(1), 100, 4, 150_000));
+}
+
+#[test]
+fn the_key_slow_start_decides_over_hystart() {
+    let build = |slow_start| {
+        let setup = Setup {
+            slow_start,
+            ..Setup::default()
+        };
+        CubicParams::default().build(&setup).params.hystart
+    };
+    assert!(build(None) && build(Some(SlowStart::HyStart)));
+    assert!(!build(Some(SlowStart::Standard)));
+}

@@ -1,0 +1,327 @@
+//! A congestion control with its parameters, as text and as a value.
+//!
+//! ```
+//! use sojourn_transport::CcSpec;
+//!
+//! let spec: CcSpec = "cubic beta 0.8 fast_convergence off".parse().unwrap();
+//! assert_eq!(spec.to_string(), "cubic beta 819/1024 fast_convergence off");
+//! assert_eq!("cubic beta 717/1024".parse::<CcSpec>().unwrap().to_string(), "cubic");
+//!
+//! let wrong = "cubic beta 2".parse::<CcSpec>().unwrap_err();
+//! assert_eq!(
+//!     wrong.to_string(),
+//!     "cubic: beta 2 is out of range; expected 1/1024 to 1023/1024"
+//! );
+//! ```
+
+use std::error::Error;
+use std::fmt;
+use std::str::FromStr;
+
+use super::parameter::{Parameter, Unit};
+use super::{CcKind, CcSpec, SlowStart};
+
+/// What a congestion control says about itself, in its own file.
+#[derive(Clone, Copy, Debug)]
+pub struct Declaration {
+    /// The name in a specification, Linux's where it has the control.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// Where it is specified.
+    pub source: &'static str,
+    /// The slow-start exit heuristics it offers, its default first; empty: there is no choice.
+    pub slow_starts: &'static [SlowStart],
+    /// The default over QUIC, where it differs.
+    pub quic_slow_start: Option<SlowStart>,
+    /// Which ECN it needs.
+    pub ecn: EcnNeed,
+}
+
+/// Which ECN a congestion control needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EcnNeed {
+    /// ECN is negotiated if the connection asks for it.
+    Optional,
+    /// It depends on marks: ECN is negotiated in any case, and the peer echoes each CE.
+    Required,
+    /// It depends on counts of marks (RFC 9768), and asks for L4S (RFC 9331).
+    Accurate,
+}
+
+/// What a controller is built for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Setup {
+    /// Starts its random draws.
+    pub seed: u64,
+    /// Transmissions are paced.
+    pub paced: bool,
+    /// The slow-start exit heuristic, one of those it offers; `None`: its default.
+    pub slow_start: Option<SlowStart>,
+}
+
+/// The parameters of one congestion control, and what they build.
+pub(crate) trait Control {
+    /// The controller.
+    type Controller;
+
+    /// What the control says about itself.
+    const DECLARATION: Declaration;
+
+    /// The controller of a new connection.
+    fn build(&self, setup: &Setup) -> Self::Controller;
+
+    /// Why these values contradict each other, if they do.
+    fn conflict(&self) -> Option<String> {
+        None
+    }
+}
+
+/// Why a specification of a congestion control was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CcError {
+    /// There is no such control.
+    UnknownControl(String),
+    /// The control has no such parameter.
+    UnknownParameter {
+        /// The control.
+        control: CcKind,
+        /// What was given.
+        given: String,
+    },
+    /// The value is missing, unreadable or out of range.
+    Value {
+        /// The control.
+        control: CcKind,
+        /// The parameter.
+        key: &'static str,
+        /// What is wrong with the value given.
+        flaw: String,
+        /// What is accepted.
+        expected: String,
+    },
+    /// Values contradict each other.
+    Conflict {
+        /// The control.
+        control: CcKind,
+        /// Which, and why.
+        why: String,
+    },
+}
+
+impl fmt::Display for CcError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownControl(given) => {
+                let names = CcKind::ALL.map(CcKind::name).join(", ");
+                write!(
+                    f,
+                    "unknown congestion control \"{given}\"; expected one of {names}"
+                )
+            }
+            Self::UnknownParameter { control, given } => {
+                let keys: Vec<_> = control.parameters().iter().map(|p| p.key).collect();
+                let keys = keys.join(", ");
+                write!(
+                    f,
+                    "{control} has no parameter \"{given}\"; expected one of {keys}"
+                )
+            }
+            Self::Value {
+                control,
+                key,
+                flaw,
+                expected,
+            } => write!(f, "{control}: {key} {flaw}; expected {expected}"),
+            Self::Conflict { control, why } => write!(f, "{control}: {why}"),
+        }
+    }
+}
+
+impl Error for CcError {}
+
+impl CcSpec {
+    /// The parameters whose values differ from the defaults, as text.
+    fn changed(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let mut values = *self;
+        let mut defaults = Self::from(self.kind());
+        self.kind().parameters().iter().filter_map(move |p| {
+            let text = p.text(values.parameters_mut().slot(p.key));
+            let default = p.text(defaults.parameters_mut().slot(p.key));
+            (text != default).then_some((p.key, text))
+        })
+    }
+
+    fn set(&mut self, parameter: &Parameter, text: &str) -> Result<(), CcError> {
+        let slot = self.parameters_mut().slot(parameter.key);
+        parameter
+            .set(slot, text)
+            .map_err(|flaw| self.flaw(parameter, flaw))
+    }
+
+    fn flaw(&self, parameter: &Parameter, flaw: String) -> CcError {
+        CcError::Value {
+            control: self.kind(),
+            key: parameter.key,
+            flaw,
+            expected: parameter.range_text(),
+        }
+    }
+
+    /// Checks parameters that were set as typed values, as reading a text does.
+    ///
+    /// # Errors
+    /// If a value is out of range, or values contradict each other.
+    pub fn validate(&self) -> Result<(), CcError> {
+        let mut checked = *self;
+        for (key, text) in self.changed() {
+            let parameter = self.kind().parameter(key)?;
+            checked.set(parameter, &text)?;
+        }
+        checked.finish().map(drop)
+    }
+
+    fn finish(mut self) -> Result<Self, CcError> {
+        match self.parameters_mut().conflict() {
+            None => Ok(self),
+            Some(why) => Err(CcError::Conflict {
+                control: self.kind(),
+                why,
+            }),
+        }
+    }
+}
+
+impl fmt::Display for CcSpec {
+    /// The canonical text: the name, then every parameter that is not at its default.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind().name())?;
+        self.changed()
+            .try_for_each(|(key, text)| write!(f, " {key} {text}"))
+    }
+}
+
+impl FromStr for CcSpec {
+    type Err = CcError;
+
+    /// Reads a specification such as `cubic beta 0.7 fast_convergence off`.
+    fn from_str(text: &str) -> Result<Self, CcError> {
+        let mut words = text.split_whitespace();
+        let kind: CcKind = words.next().unwrap_or_default().parse()?;
+        let (mut spec, mut given) = (Self::from(kind), Vec::new());
+        while let Some(word) = words.next() {
+            let parameter = kind.parameter(word)?;
+            if given.contains(&parameter.key) {
+                return Err(spec.flaw(parameter, "is given twice".into()));
+            }
+            given.push(parameter.key);
+            match words.next() {
+                Some(value) => spec.set(parameter, value)?,
+                None => return Err(spec.flaw(parameter, "needs a value".into())),
+            }
+        }
+        spec.finish()
+    }
+}
+
+impl CcKind {
+    /// What may be set.
+    pub fn parameters(self) -> &'static [Parameter] {
+        CcSpec::from(self).parameters_mut().table()
+    }
+
+    fn parameter(self, key: &str) -> Result<&'static Parameter, CcError> {
+        let found = self.parameters().iter().find(|p| p.key == key);
+        found.ok_or_else(|| CcError::UnknownParameter {
+            control: self,
+            given: key.into(),
+        })
+    }
+
+    /// The slow-start exit heuristics it offers, its default first; empty: there is no choice.
+    pub const fn slow_starts(self) -> &'static [SlowStart] {
+        self.declaration().slow_starts
+    }
+
+    /// Whether it depends on marks: it negotiates ECN in any case, and its peer echoes each CE.
+    pub const fn needs_ecn(self) -> bool {
+        !matches!(self.declaration().ecn, EcnNeed::Optional)
+    }
+
+    /// Whether it depends on counts of marks (RFC 9768), and asks for L4S (RFC 9331).
+    pub const fn needs_accurate_ecn(self) -> bool {
+        matches!(self.declaration().ecn, EcnNeed::Accurate)
+    }
+}
+
+impl FromStr for CcKind {
+    type Err = CcError;
+
+    fn from_str(name: &str) -> Result<Self, CcError> {
+        let found = Self::ALL.into_iter().find(|kind| kind.name() == name);
+        found.ok_or_else(|| CcError::UnknownControl(name.to_owned()))
+    }
+}
+
+/// A congestion control, as a person choosing one wants to see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CcInfo {
+    /// The name in a specification.
+    pub name: &'static str,
+    /// The name of its class in Python.
+    pub class: String,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// Where it is specified.
+    pub source: &'static str,
+    /// The slow-start exit heuristics it offers, its default first.
+    pub slow_starts: Vec<&'static str>,
+    /// What may be set.
+    pub parameters: Vec<ParameterInfo>,
+}
+
+/// A parameter of a congestion control, as a person setting it wants to see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParameterInfo {
+    /// The name in a specification.
+    pub key: &'static str,
+    /// How values are written.
+    pub unit: Unit,
+    /// The value if none is given, as text.
+    pub default: String,
+    /// The values allowed, as text.
+    pub range: String,
+    /// What it means.
+    pub meaning: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+}
+
+/// Every congestion control, in the order in which to read about them.
+pub fn catalogue() -> Vec<CcInfo> {
+    CcKind::ALL.into_iter().map(info).collect()
+}
+
+fn info(kind: CcKind) -> CcInfo {
+    let declaration = kind.declaration();
+    let mut defaults = CcSpec::from(kind);
+    let parameters = kind.parameters().iter().map(|p| ParameterInfo {
+        key: p.key,
+        unit: p.unit,
+        default: p.text(defaults.parameters_mut().slot(p.key)),
+        range: p.range_text(),
+        meaning: p.meaning,
+        source: p.source,
+    });
+    CcInfo {
+        name: declaration.name,
+        class: format!("{kind:?}"),
+        summary: declaration.summary,
+        source: declaration.source,
+        slow_starts: declaration.slow_starts.iter().map(|s| s.name()).collect(),
+        parameters: parameters.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

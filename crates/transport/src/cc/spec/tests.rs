@@ -1,0 +1,200 @@
+use super::*;
+use crate::cc::CubicParams;
+
+fn read(text: &str) -> CcSpec {
+    text.parse()
+        .unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn refusal(text: &str) -> String {
+    match text.parse::<CcSpec>() {
+        Ok(spec) => panic!("{text} was read as {spec}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a_control_at_its_defaults_is_its_name() {
+    for kind in CcKind::ALL {
+        assert_eq!(CcSpec::from(kind).to_string(), kind.name());
+        assert_eq!(read(kind.name()), kind.into());
+        assert_eq!(CcSpec::from(kind).validate(), Ok(()));
+    }
+}
+
+#[test]
+fn every_default_written_out_is_the_default() {
+    for entry in catalogue() {
+        for parameter in &entry.parameters {
+            let text = format!("{} {} {}", entry.name, parameter.key, parameter.default);
+            assert_eq!(read(&text).to_string(), entry.name, "{text}");
+        }
+    }
+}
+
+#[test]
+fn both_ends_of_every_range_are_read_written_and_read_again() {
+    for kind in CcKind::ALL {
+        for parameter in kind.parameters() {
+            for end in [parameter.range.0, parameter.range.1] {
+                let mut spec = CcSpec::from(kind);
+                let slot = spec.parameters_mut().slot(parameter.key);
+                let values = vec![end; slot.get().len()];
+                slot.put(&values);
+                assert_eq!(slot.get(), values, "{kind} {} is too narrow", parameter.key);
+                let text = parameter.text(slot);
+                let mut again = CcSpec::from(kind);
+                let slot = again.parameters_mut().slot(parameter.key);
+                assert_eq!(
+                    parameter.set(slot, &text),
+                    Ok(()),
+                    "{kind} {}",
+                    parameter.key
+                );
+                assert_eq!(again, spec, "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_beyond_a_range_is_refused() {
+    for kind in CcKind::ALL {
+        for parameter in kind.parameters() {
+            let mut spec = CcSpec::from(kind);
+            let slot = spec.parameters_mut().slot(parameter.key);
+            let ends = [
+                parameter.range.0.checked_sub(1),
+                Some(parameter.range.1 + 1),
+            ];
+            for end in ends.into_iter().flatten() {
+                if parameter.unit == Unit::Flag {
+                    continue;
+                }
+                let length = slot.get().len();
+                let texts: Vec<_> = vec![end; length]
+                    .iter()
+                    .map(|&n| match parameter.unit {
+                        Unit::Ratio(whole) | Unit::Ratios(whole) => format!("{n}/{whole}"),
+                        Unit::Decimal(places) => format!("{n}e-{places}"),
+                        Unit::Millis => format!("{n}ms"),
+                        Unit::Micros => format!("{n}us"),
+                        Unit::Count(_) | Unit::Flag => n.to_string(),
+                    })
+                    .collect();
+                let flaw = parameter.set(slot, &texts.join(",")).unwrap_err();
+                assert!(
+                    flaw.ends_with("is out of range"),
+                    "{kind} {}: {flaw}",
+                    parameter.key
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn fractions_are_read_as_decimals_or_as_quotients() {
+    assert_eq!(read("cubic beta 0.7"), read("cubic"));
+    assert_eq!(read("cubic beta 7/10").to_string(), "cubic");
+    assert_eq!(read("cubic beta 1/2").to_string(), "cubic beta 1/2");
+    assert_eq!(read("reno alpha 0.5").to_string(), "reno alpha 0.5");
+    assert_eq!(read("ledbat target 25ms").to_string(), "ledbat target 25ms");
+    assert_eq!(
+        read("highspeed high_p 1e-6").to_string(),
+        "highspeed high_p 0.000001"
+    );
+    let gains = "bbr pacing_gain 3/2,1/2,1,1,1,1,1,1";
+    assert_eq!(read(gains).to_string(), gains);
+}
+
+#[test]
+fn parameters_are_written_in_the_order_of_the_catalogue() {
+    let spec = read("cubic hystart off fast_convergence off beta 0.8");
+    let canonical = "cubic beta 819/1024 fast_convergence off hystart off";
+    assert_eq!(spec.to_string(), canonical);
+    assert_eq!(read(canonical), spec);
+}
+
+#[test]
+fn what_is_wrong_where_and_what_is_accepted() {
+    let names = CcKind::ALL.map(CcKind::name).join(", ");
+    assert!(names.starts_with("reno, cubic, highspeed"), "{names}");
+    assert_eq!(
+        refusal("cubci"),
+        format!("unknown congestion control \"cubci\"; expected one of {names}")
+    );
+    assert_eq!(
+        refusal("vegas delta 1"),
+        "vegas has no parameter \"delta\"; expected one of alpha, beta, gamma"
+    );
+    for (text, error) in [
+        (
+            "cubic beta",
+            "cubic: beta needs a value; expected 1/1024 to 1023/1024",
+        ),
+        (
+            "cubic beta x",
+            "cubic: beta \"x\" is not a number; expected 1/1024 to 1023/1024",
+        ),
+        (
+            "cubic beta 1/0",
+            "cubic: beta \"1/0\" is not a fraction; expected 1/1024 to 1023/1024",
+        ),
+        (
+            "cubic beta 1.5",
+            "cubic: beta 1.5 is out of range; expected 1/1024 to 1023/1024",
+        ),
+        (
+            "cubic hystart maybe",
+            "cubic: hystart \"maybe\" is neither on nor off; expected on or off",
+        ),
+        (
+            "cubic beta 0.7 beta 0.8",
+            "cubic: beta is given twice; expected 1/1024 to 1023/1024",
+        ),
+        (
+            "vegas alpha 1.5",
+            "vegas: alpha \"1.5\" is not a whole number; expected 0 to 10000",
+        ),
+        (
+            "ledbat target 1500us",
+            "ledbat: target 1500us is not a whole number of milliseconds; expected 1ms to 10s",
+        ),
+        (
+            "bbr pacing_gain 1,2",
+            "bbr: pacing_gain needs 8 values, not 2; expected 1/256 to 10 each",
+        ),
+        (
+            "vegas alpha 6",
+            "vegas: alpha 6 exceeds beta 4; expected alpha <= beta",
+        ),
+    ] {
+        assert_eq!(refusal(text), error);
+    }
+}
+
+#[test]
+fn typed_values_are_checked_as_texts_are() {
+    let wrong = CcSpec::Cubic(CubicParams {
+        beta: 2_000,
+        ..CubicParams::default()
+    });
+    let error = wrong.validate().unwrap_err().to_string();
+    assert!(
+        error.starts_with("cubic: beta 125/64 is out of range"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_catalogue_names_every_control_with_its_source() {
+    let entries = catalogue();
+    assert_eq!(entries.len(), CcKind::ALL.len());
+    for entry in entries {
+        assert!(!entry.summary.is_empty() && !entry.source.is_empty());
+        for parameter in entry.parameters {
+            assert!(!parameter.source.is_empty(), "{}", parameter.key);
+        }
+    }
+}
