@@ -58,7 +58,7 @@ pub(crate) fn read(place: &Place<'_>) -> Result<Amount, ScenarioError> {
         return size(place).map(Amount::Fixed);
     }
     let named = place.open_table()?.need("distribution", "\"lognormal\"")?;
-    Ok(match choice(&named, "a distribution", &NAMES)? {
+    Ok(match choice(&named, "distribution", &NAMES)? {
         0 => {
             let fields = place.fields(LOGNORMAL)?;
             Amount::Lognormal {

@@ -258,6 +258,6 @@ pub(crate) fn choice(
     let text = place.text()?;
     known.iter().position(|k| *k == text).ok_or_else(|| {
         let instead = instead_of(text, known);
-        place.fail(format!("\"{text}\" is not {what}; {instead}"))
+        place.fail(format!("unknown {what} \"{text}\"; {instead}"))
     })
 }

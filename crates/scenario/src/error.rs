@@ -40,12 +40,15 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
-/// `did you mean "rate"?`, or all of `known` where none is near or they are few.
+/// `did you mean "rate"?`, or `expected a, b or c` if no name is near or there are few.
 pub(crate) fn instead_of(given: &str, known: &[&str]) -> String {
     const FEW: usize = 3;
     match nearest(given, known.iter().copied()) {
         Some(name) if known.len() > FEW => format!("did you mean \"{name}\"?"),
-        _ if known.is_empty() => "none is known here".to_owned(),
-        _ => format!("known are {}", known.join(", ")),
+        _ => match known {
+            [] => "none are defined".to_owned(),
+            [only] => format!("expected {only}"),
+            [others @ .., last] => format!("expected {} or {last}", others.join(", ")),
+        },
     }
 }

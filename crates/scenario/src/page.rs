@@ -278,7 +278,7 @@ mod tests {
             ),
             (
                 "objects = [{ name = \"a\", bytes = \"1kb\", after = [\"b\"] }]",
-                "objects[0].after[0]: there is no object \"b\"; known are a",
+                "objects[0].after[0]: there is no object \"b\"; expected a",
             ),
             (
                 "objects = [{ name = \"a\", bytes = \"1kb\" }, { name = \"a\", bytes = \"1kb\" }]",

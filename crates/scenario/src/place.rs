@@ -160,7 +160,7 @@ impl<'a> Place<'a> {
     /// A time that is not zero.
     pub(crate) fn positive_time(&self) -> Result<Duration, ScenarioError> {
         match self.time()? {
-            Duration::ZERO => Err(self.fail("must be longer than nothing")),
+            Duration::ZERO => Err(self.fail("must be > 0")),
             time => Ok(time),
         }
     }

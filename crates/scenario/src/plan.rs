@@ -197,7 +197,7 @@ impl Config {
             return fail("duration", "must be longer than the warm-up");
         }
         if self.sample == Duration::ZERO {
-            return fail("sample", "must be longer than nothing");
+            return fail("sample", "must be > 0");
         }
         if self.duration > LONGEST {
             return fail("duration", "a run takes at most a year");
@@ -273,7 +273,7 @@ impl Config {
                 fail("spread", "must lie between 0 and 1".to_owned())
             }
             Traffic::Ping { interval } if interval == Duration::ZERO => {
-                fail("interval", "must be longer than nothing".to_owned())
+                fail("interval", "must be > 0".to_owned())
             }
             Traffic::Ping { interval } if interval > LONGEST => {
                 fail("interval", "at most a year".to_owned())
@@ -281,10 +281,9 @@ impl Config {
             Traffic::UdpPing {
                 pace: PingPace::Every(time) | PingPace::BackToBack { timeout: time },
                 ..
-            } if time == Duration::ZERO || time > LONGEST => fail(
-                "interval",
-                "must be longer than nothing, at most a year".to_owned(),
-            ),
+            } if time == Duration::ZERO || time > LONGEST => {
+                fail("interval", "must be > 0, at most a year".to_owned())
+            }
             Traffic::Tcp { bytes: Some(0), .. } => fail("bytes", "must be positive".to_owned()),
             Traffic::Tcp { params, .. } => match params.initial_window {
                 0 => fail("initial_window", "must be at least 1".to_owned()),

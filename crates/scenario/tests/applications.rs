@@ -48,7 +48,7 @@ fn what_is_wrong_is_told_with_its_place() {
         ),
         (
             "type = \"sessions\"\nevery = \"0s\"\nbytes = \"1kb\"",
-            "traffic[0].every: must be longer than nothing",
+            "traffic[0].every: must be > 0",
         ),
         (
             "type = \"sessions\"\nevery = \"1ns\"\nbytes = \"1kb\"",

@@ -48,7 +48,7 @@ impl Layer {
                 u16::try_from(size.0).map_err(|_| p.fail("is out of range"))
             })?,
             framing: fields.option("framing", |p| {
-                choice(p, "a framing", Framing::NAMES)?;
+                choice(p, "framing", Framing::NAMES)?;
                 Framing::named(p.text()?).ok_or_else(|| p.fail("is not a framing"))
             })?,
         })

@@ -124,7 +124,7 @@ fn read_loss(place: &Place<'_>) -> Result<Loss, ScenarioError> {
     }
     let fields = place.fields(CHAIN_KEYS)?;
     let model = fields.need("model", "\"gilbert-elliott\"")?;
-    choice(&model, "a model of loss", &[CHAIN])?;
+    choice(&model, "loss model", &[CHAIN])?;
     Ok(Loss::GilbertElliott(GilbertElliott {
         to_bad: fields.need("to_bad", "\"1%\"")?.percent()?,
         to_good: fields.need("to_good", "\"25%\"")?.percent()?,
@@ -149,10 +149,10 @@ fn read_jitter(place: &Place<'_>) -> Result<Jitter, ScenarioError> {
     let jitter = plain(fields.need("spread", "\"5ms\"")?.positive_time()?);
     Ok(Jitter {
         distribution: fields.or("distribution", jitter.distribution, |p| {
-            choice(p, "a distribution", &distributions).map(|n| Distribution::ALL[n])
+            choice(p, "distribution", &distributions).map(|n| Distribution::ALL[n])
         })?,
         order: fields.or("order", jitter.order, |p| {
-            choice(p, "an order", &orders).map(|n| Order::ALL[n])
+            choice(p, "jitter order", &orders).map(|n| Order::ALL[n])
         })?,
         ..jitter
     })

@@ -64,18 +64,18 @@ const MOST_PACKETS: u32 = 1_000_000;
 pub(super) fn read(place: &Place<'_>) -> Result<RadioConfig, ScenarioError> {
     let fields = place.fields(KEYS)?;
     let kind = fields.need("type", "\"wifi\"")?;
-    choice(&kind, "a medium", &TYPES)?;
+    choice(&kind, "medium", &TYPES)?;
     let standards = Standard::ALL.map(Standard::name);
     let sharings = Sharing::ALL.map(Sharing::name);
     Ok(RadioConfig {
         medium: fields.or("name", "air".to_owned(), Place::name)?,
         standard: fields.or("standard", Standard::N, |p| {
-            choice(p, "a standard", &standards).map(|n| Standard::ALL[n])
+            choice(p, "Wi-Fi standard", &standards).map(|n| Standard::ALL[n])
         })?,
         driver: fields.or("driver", USUAL, driver)?,
         stations: fields.or("stations", Vec::new(), stations)?,
         sharing: fields.or("sharing", Sharing::Turns, |p| {
-            choice(p, "a way to share", &sharings).map(|n| Sharing::ALL[n])
+            choice(p, "sharing mode", &sharings).map(|n| Sharing::ALL[n])
         })?,
     })
 }

@@ -231,7 +231,7 @@ fn block(
     duration: Duration,
 ) -> Result<Block, ScenarioError> {
     let type_place = place.open_table()?.need("type", "\"tcp\"")?;
-    let chosen = choice(&type_place, "a type of traffic", &Kind::NAMES)?;
+    let chosen = choice(&type_place, "traffic type", &Kind::NAMES)?;
     let fields = place.fields(&known(chosen))?;
     let count = fields.or("count", 1, |p| p.count(1, MOST_FLOWS))?;
     let block = Block {
@@ -274,7 +274,7 @@ fn dscp(place: &Place<'_>) -> Result<Dscp, ScenarioError> {
         Value::Int(number) => number.to_string().parse(),
         _ => Err(DscpError),
     };
-    read.map_err(|e: DscpError| place.fail(format!("{} is not one: {e}", place.node.shown())))
+    read.map_err(|e: DscpError| place.fail(format!("invalid DSCP {}: {e}", place.node.shown())))
 }
 
 fn rtt(fields: &Fields<'_>, count: u32) -> Result<Rtt, ScenarioError> {

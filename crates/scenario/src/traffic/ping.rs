@@ -54,7 +54,7 @@ impl Ping {
         count: u32,
         duration: Duration,
     ) -> Result<Self, ScenarioError> {
-        let udp = fields.or("protocol", 0, |p| choice(p, "a protocol", &PROTOCOLS))? == 1;
+        let udp = fields.or("protocol", 0, |p| choice(p, "protocol", &PROTOCOLS))? == 1;
         let payload = fields.option("payload", |p| p.size(1, 65_507))?;
         if let Some(place) = fields.get("payload")
             && !udp

@@ -206,7 +206,7 @@ pub(super) fn write_flow_control(flow: FlowControl, fields: &mut Table) {
 }
 
 fn request(fields: &Fields<'_>) -> Result<Option<Bytes>, ScenarioError> {
-    let client = fields.or("client", 0, |p| choice(p, "an end of the data", &CLIENTS))?;
+    let client = fields.or("client", 0, |p| choice(p, "client", &CLIENTS))?;
     match (client, fields.get("request")) {
         (0, _) => {
             let request = fields.or("request", Bytes(REQUEST), |p| p.size(1, LARGEST_REQUEST))?;

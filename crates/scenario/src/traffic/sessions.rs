@@ -41,7 +41,7 @@ impl Sessions {
         let place = fields.need("every", example)?;
         let every = wait::read(&place)?;
         if every == Wait::Fixed(Duration::ZERO) {
-            return Err(place.fail("must be longer than nothing"));
+            return Err(place.fail("must be > 0"));
         }
         let mean = match every {
             Wait::Fixed(time) | Wait::Exponential { mean: time } => time.as_nanos(),

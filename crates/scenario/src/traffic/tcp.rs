@@ -16,7 +16,7 @@ use crate::value::{Table, Value};
 /// A slow-start exit heuristic that `cc` offers.
 pub(super) fn slow_start(place: &Place<'_>, cc: CcSpec) -> Result<SlowStart, ScenarioError> {
     let names = SlowStart::ALL.map(SlowStart::name);
-    let chosen = SlowStart::ALL[choice(place, "a way out of slow start", &names)?];
+    let chosen = SlowStart::ALL[choice(place, "slow_start heuristic", &names)?];
     let cc = cc.kind();
     let known = cc.slow_starts();
     if known.contains(&chosen) {
@@ -69,7 +69,7 @@ fn marks(place: &Place<'_>) -> Result<Marks, ScenarioError> {
         Value::Text(text) if text == COUNTED => Ok(Marks::Counted),
         _ => {
             let given = place.node.shown();
-            let rule = format!("{given} is no kind of ECN: true, false or \"{COUNTED}\" is needed");
+            let rule = format!("unknown ECN mode {given}; expected true, false or \"{COUNTED}\"");
             Err(place.fail(rule))
         }
     }
@@ -122,11 +122,11 @@ pub(super) fn read_params(fields: &Fields<'_>) -> Result<SenderParams, ScenarioE
         ecn: ecn != Marks::Unheard,
         accurate_ecn: ecn == Marks::Counted,
         on_ce: fields.or("on_ce", OnCe::Reduce, |p| {
-            choice(p, "an answer to CE", &answers).map(|n| OnCe::ALL[n])
+            choice(p, "on_ce policy", &answers).map(|n| OnCe::ALL[n])
         })?,
         initial_window: fields.or("initial_window", 10, |p| p.count(1, 100_000))?,
         after_idle: fields.or("after_idle", AfterIdle::Decay, |p| {
-            choice(p, "a fate of a window", &fates).map(|n| AfterIdle::ALL[n])
+            choice(p, "after_idle policy", &fates).map(|n| AfterIdle::ALL[n])
         })?,
         pacing: fields.or("pacing", false, Place::flag)?,
         ..SenderParams::default()

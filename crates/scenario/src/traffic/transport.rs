@@ -48,7 +48,7 @@ pub(super) fn read(fields: &Fields<'_>, tcp: &SenderParams) -> Result<Transport,
 pub(super) fn chosen(fields: &Fields<'_>) -> Result<Option<Transport>, ScenarioError> {
     let names = Transport::ALL.map(Transport::name);
     fields.option(KEY.name, |place| {
-        choice(place, "a transport", &names).map(|n| Transport::ALL[n])
+        choice(place, "transport", &names).map(|n| Transport::ALL[n])
     })
 }
 

@@ -18,7 +18,7 @@ const SPACINGS: [&str; 2] = ["even", "poisson"];
 
 /// How datagrams are spaced: evenly, unless it says otherwise.
 fn spacing(fields: &Fields<'_>) -> Result<Spacing, ScenarioError> {
-    let chosen = fields.or("spacing", 0, |p| choice(p, "a spacing", &SPACINGS))?;
+    let chosen = fields.or("spacing", 0, |p| choice(p, "spacing", &SPACINGS))?;
     if chosen == 0 {
         let spread = fields.or("spread", 0.0, |p| p.number(0.0..=1.0))?;
         return Ok(Spacing::Even { spread });

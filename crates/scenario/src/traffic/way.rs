@@ -18,7 +18,7 @@ pub(super) fn way(
         fields.get("return"),
     ) {
         (Some(direction), None, None) => {
-            let chosen = match choice(&direction, "a direction", &Direction::NAMES)? {
+            let chosen = match choice(&direction, "direction", &Direction::NAMES)? {
                 0 => Direction::Up,
                 _ => Direction::Down,
             };

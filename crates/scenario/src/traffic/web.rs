@@ -90,7 +90,7 @@ impl Web {
         let config = WebConfig {
             tcp: read_params(fields)?,
             http: fields.or("http", usual, |p| {
-                choice(p, "a version of HTTP", &versions).map(|n| Http::ALL[n])
+                choice(p, "HTTP version", &versions).map(|n| Http::ALL[n])
             })?,
             tls: fields.or("tls", true, Place::flag)?,
             zero_rtt: fields.or("zero_rtt", false, Place::flag)?,
