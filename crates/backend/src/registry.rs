@@ -27,8 +27,8 @@ impl Registry {
     /// Adds `backend`; one of the same name is replaced.
     #[must_use]
     pub fn with(mut self, backend: Box<dyn Backend>) -> Self {
-        let same = |other: &Box<dyn Backend>| other.name() == backend.name();
-        match self.backends.iter().position(same) {
+        let name = backend.name();
+        match self.backends.iter().position(|other| other.name() == name) {
             Some(at) => self.backends[at] = backend,
             None => self.backends.push(backend),
         }

@@ -221,7 +221,10 @@ impl Manifest {
                     dirty: build["dirty"].as_bool()?,
                     target: text_of(&build["target"])?,
                 },
-                provenance: optional(&fields["backend"], Provenance::read)?,
+                provenance: match &fields["backend"] {
+                    Value::Null => None,
+                    given => Some(Provenance::read(given)?),
+                },
                 validity: list_of(&fields["validity"], RunFact::read)?,
                 external_queues: list_of(&fields["external_queues"], ExternalQueue::read)?,
                 finished: count("finished")?,
@@ -298,14 +301,6 @@ impl RunFact {
             passed: value["passed"].as_bool()?,
         })
     }
-}
-
-/// What `read` makes of a value that may be absent; `None` if it is there and not valid.
-fn optional<T>(value: &Value, read: impl Fn(&Value) -> Option<T>) -> Option<Option<T>> {
-    if value.is_null() {
-        return Some(None);
-    }
-    read(value).map(Some)
 }
 
 /// The items of a list, which may be absent; `None` if one is not valid.

@@ -1,7 +1,5 @@
 //! Columns are what their declaration says.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 

@@ -36,8 +36,8 @@ pub(crate) fn change_qdisc(text: &str, key: &str, value: &str) -> Result<String,
 
 /// Return every congestion control as JSON.
 ///
-/// [{name, class, summary, source, slow_starts, parameters: [{key, unit, of, default, range, meaning,
-/// provenance}]}]
+/// `[{name, class, summary, source, slow_starts, parameters: [{key, unit, of, default, range, meaning,
+/// provenance}]}]`
 #[pyfunction]
 pub(crate) fn cc_catalogue() -> String {
     sojourn_transport::cc::catalogue_json()

@@ -1,7 +1,5 @@
 //! RED derives the parameters that are not given as iproute2 does.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use sojourn_qdisc::{Bytes, RedParams};
 
 /// The table of the residential study: limit 1514000, avpkt 1514, adaptive, harddrop.

@@ -76,7 +76,7 @@ fn scenario(name: &'static str, rtt: u64, response: u64) -> Scenario {
         instants: Vec::new(),
         by_rfc: None,
         bulk: false,
-        cc: CcKind::Reno.into(),
+        cc: CcKind::Reno,
         flow: FlowControl {
             data: 1 << 40,
             stream_data: 1 << 40,
