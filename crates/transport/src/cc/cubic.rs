@@ -166,9 +166,8 @@ impl WindowBased for Cubic {
             self.delay_min = rtt;
         }
         if self.params.hystart && !self.hystart.found && window.in_slow_start() {
-            let params = self.params;
             self.hystart
-                .on_ack(&params, window, ack, rtt, self.delay_min);
+                .on_ack(&self.params, window, ack, rtt, self.delay_min);
         }
     }
 
@@ -231,11 +230,18 @@ impl Cubic {
     }
 
     /// Computes `cnt`, the number of acknowledged segments per segment of growth.
+    #[inline]
     fn update(&mut self, cwnd: u32, tick: u64, acked: u32) {
         self.ack_cnt = self.ack_cnt.wrapping_add(acked);
-        if cwnd == self.last_cwnd && tick - self.last_tick <= 31 {
-            return;
+        if cwnd != self.last_cwnd || tick - self.last_tick > 31 {
+            self.recompute(cwnd, tick, acked);
         }
+    }
+
+    /// The rare part of [`Cubic::update`]. Not inlined, so that the other acknowledgements save no
+    /// registers for it.
+    #[inline(never)]
+    fn recompute(&mut self, cwnd: u32, tick: u64, acked: u32) {
         // The curve is a function of the tick: once per tick is enough.
         if self.epoch.is_none() || tick != self.last_tick {
             self.last_cwnd = cwnd;
@@ -361,6 +367,8 @@ impl HyStart {
         self.samples = 0;
     }
 
+    /// Not inlined: most acknowledgements arrive after slow start.
+    #[inline(never)]
     fn on_ack(
         &mut self,
         params: &CubicParams,
