@@ -5,9 +5,10 @@ use std::sync::Arc;
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
 use sojourn_apps::{AppConfig, DashConfig};
-use sojourn_net::{Bytes, Duration, Rate};
+use sojourn_net::{Bytes, Duration, Rate, Rng};
 
-use super::tcp::{read_params, write_params};
+use super::kind::{Source, TrafficType};
+use super::tcp::{PARAMS, read_params, write_params};
 use super::transport;
 use crate::encode::{insert, list, size, time};
 use crate::error::ScenarioError;
@@ -17,34 +18,40 @@ use crate::value::Table;
 /// Bit rates from 300 kbit/s on, each twice the one below.
 const LADDER: [u64; 5] = [300_000, 600_000, 1_200_000, 2_400_000, 4_800_000];
 
+const KEYS: &[Key] = &[
+    transport::KEY,
+    Key::optional(
+        "ladder",
+        Form::List(1, &Form::RATE),
+        "Rates to choose from, ascending.",
+    ),
+    Key::optional("segment", Form::POSITIVE_TIME, "Playing time of a segment.").or("4s"),
+    Key::optional(
+        "buffer",
+        Form::POSITIVE_TIME,
+        "Playing time the buffer holds.",
+    )
+    .or("30s"),
+    Key::optional(
+        "begin",
+        Form::POSITIVE_TIME,
+        "What the buffer must hold before playing begins; by default a segment.",
+    ),
+    Key::optional("request", Form::SIZE, "Size of a request.").or("400b"),
+];
+
+pub(super) const TYPE: TrafficType = TrafficType {
+    name: "dash",
+    keys: &[KEYS, PARAMS],
+    read: |fields, _| Ok(Arc::new(Dash::read(fields)?)),
+};
+
 /// What is watched, and how.
 #[derive(Clone, Debug)]
-pub(crate) struct Dash(Arc<DashConfig>);
+struct Dash(Arc<DashConfig>);
 
 impl Dash {
-    pub(super) const KEYS: &[Key] = &[
-        transport::KEY,
-        Key::optional(
-            "ladder",
-            Form::List(1, &Form::RATE),
-            "Rates to choose from, ascending.",
-        ),
-        Key::optional("segment", Form::POSITIVE_TIME, "Playing time of a segment.").or("4s"),
-        Key::optional(
-            "buffer",
-            Form::POSITIVE_TIME,
-            "Playing time the buffer holds.",
-        )
-        .or("30s"),
-        Key::optional(
-            "begin",
-            Form::POSITIVE_TIME,
-            "What the buffer must hold before playing begins; by default a segment.",
-        ),
-        Key::optional("request", Form::SIZE, "Size of a request.").or("400b"),
-    ];
-
-    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
+    fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
         let segment = fields.or("segment", Duration::from_secs(4), Place::positive_time)?;
         let buffer = fields.or("buffer", Duration::from_secs(30), Place::positive_time)?;
         let begin = fields.or("begin", segment, Place::positive_time)?;
@@ -76,8 +83,10 @@ impl Dash {
             request: fields.or("request", Bytes(400), |p| p.size(1, 1 << 20))?,
         })))
     }
+}
 
-    pub(super) fn write(&self, fields: &mut Table) {
+impl Source for Dash {
+    fn write(&self, fields: &mut Table) {
         let config = &self.0;
         transport::write(config.transport, fields);
         write_params(config.tcp, fields);
@@ -89,7 +98,7 @@ impl Dash {
         insert(fields, "request", Some(size(config.request)));
     }
 
-    pub(super) fn plan(&self) -> Traffic {
+    fn plan(&self, _: Rng) -> Traffic {
         Traffic::App(AppConfig::Dash(Arc::clone(&self.0)))
     }
 }

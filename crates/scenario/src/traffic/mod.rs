@@ -1,6 +1,7 @@
 //! Reading `[[traffic]]`.
 
 mod dash;
+mod kind;
 mod names;
 mod ping;
 mod quic;
@@ -15,8 +16,8 @@ mod way;
 mod web;
 
 use crate::key::{Form, Key};
-use crate::plan::{Client, Traffic};
-use sojourn_net::{Dscp, DscpError, Duration, Rng};
+use crate::plan::Client;
+use sojourn_net::{Dscp, DscpError, Duration};
 
 use crate::decode::choice;
 use crate::error::ScenarioError;
@@ -24,19 +25,11 @@ use crate::link::Link;
 use crate::model::{Block, Direction, Rtt};
 use crate::page::Pages;
 use crate::place::{Fields, Place};
-use crate::value::{Table, Value};
-use dash::Dash;
+use crate::value::Value;
+pub(crate) use kind::Kind;
+use kind::{Context, TrafficType};
 use names::{check_names, name_the_nameless};
-use ping::Ping;
-use quic::Quic;
-use responsiveness::Responsiveness;
-use rounds::Rounds;
-use sessions::Sessions;
-use tcp::{PARAMS, Tcp};
-use udp::Udp;
-use voip::Voip;
 use way::way;
-use web::Web;
 
 const COMMON: &[Key] = &[
     Key::required("type", Form::Def("text"), "Type of the traffic."),
@@ -95,110 +88,28 @@ const COMMON: &[Key] = &[
 /// Flows are numbered with 32 bits; this many are far beyond any memory.
 const MOST_FLOWS: u32 = 10_000_000;
 
-/// What a flow sends: a file a kind.
-#[derive(Clone, Debug)]
-pub(crate) enum Kind {
-    Tcp(Tcp),
-    Udp(Udp),
-    Ping(Ping),
-    Quic(Quic),
-    Web(Web),
-    Sessions(Sessions),
-    Rounds(Rounds),
-    Dash(Dash),
-    Voip(Voip),
-    Responsiveness(Responsiveness),
-}
-
-impl Kind {
-    const NAMES: [&str; 11] = [
-        "tcp",
-        "udp",
-        "ping",
-        "quic",
-        "web",
-        "sessions",
-        "request",
-        "incast",
-        "dash",
-        "voip",
-        "responsiveness",
-    ];
-
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::Tcp(_) => Self::NAMES[0],
-            Self::Udp(_) => Self::NAMES[1],
-            Self::Ping(_) => Self::NAMES[2],
-            Self::Quic(_) => Self::NAMES[3],
-            Self::Web(_) => Self::NAMES[4],
-            Self::Sessions(_) => Self::NAMES[5],
-            Self::Rounds(rounds) if rounds.is_incast() => Self::NAMES[7],
-            Self::Rounds(_) => Self::NAMES[6],
-            Self::Dash(_) => Self::NAMES[8],
-            Self::Voip(_) => Self::NAMES[9],
-            Self::Responsiveness(_) => Self::NAMES[10],
-        }
-    }
-
-    /// The keys of the kind that [`Kind::NAMES`] has at `chosen`.
-    fn keys(chosen: usize) -> Vec<Key> {
-        match chosen {
-            0 => [Tcp::KEYS, PARAMS].concat(),
-            1 => Udp::KEYS.to_vec(),
-            2 => Ping::KEYS.to_vec(),
-            3 => Quic::KEYS.to_vec(),
-            4 => [Web::KEYS, PARAMS].concat(),
-            5 => [Sessions::KEYS, PARAMS].concat(),
-            6 => [Rounds::KEYS, PARAMS].concat(),
-            7 => [Rounds::KEYS, PARAMS, &[Rounds::SERVERS]].concat(),
-            8 => [Dash::KEYS, PARAMS].concat(),
-            9 => Voip::KEYS.to_vec(),
-            _ => [Responsiveness::KEYS, PARAMS].concat(),
-        }
-    }
-
-    /// Writes its keys, in canonical units.
-    pub(crate) fn write(&self, fields: &mut Table) {
-        match self {
-            Self::Tcp(tcp) => tcp.write(fields),
-            Self::Udp(udp) => udp.write(fields),
-            Self::Ping(ping) => ping.write(fields),
-            Self::Quic(quic) => quic.write(fields),
-            Self::Web(web) => web.write(fields),
-            Self::Sessions(sessions) => sessions.write(fields),
-            Self::Rounds(rounds) => rounds.write(fields),
-            Self::Dash(dash) => dash.write(fields),
-            Self::Voip(voip) => voip.write(fields),
-            Self::Responsiveness(test) => test.write(fields),
-        }
-    }
-
-    /// What the simulator runs; `rng` is the flow's own.
-    pub(crate) fn plan(&self, rng: Rng) -> Traffic {
-        match self {
-            Self::Tcp(tcp) => tcp.plan(rng),
-            Self::Udp(udp) => udp.plan(),
-            Self::Ping(ping) => ping.plan(),
-            Self::Quic(quic) => quic.plan(rng),
-            Self::Web(web) => web.plan(),
-            Self::Sessions(sessions) => sessions.plan(),
-            Self::Rounds(rounds) => rounds.plan(),
-            Self::Dash(dash) => dash.plan(),
-            Self::Voip(voip) => voip.plan(),
-            Self::Responsiveness(test) => test.plan(),
-        }
-    }
-}
+/// Every type of traffic, each declared in its own file.
+const TYPES: &[TrafficType] = &[
+    tcp::TYPE,
+    udp::TYPE,
+    ping::TYPE,
+    quic::TYPE,
+    web::TYPE,
+    sessions::TYPE,
+    rounds::REQUEST,
+    rounds::INCAST,
+    dash::TYPE,
+    voip::TYPE,
+    responsiveness::TYPE,
+];
 
 /// The keys of each type of traffic.
 pub(crate) fn keys() -> impl Iterator<Item = (&'static str, Vec<Key>)> {
-    let kinds = Kind::NAMES.into_iter().enumerate();
-    kinds.map(|(chosen, name)| (name, known(chosen)))
+    TYPES.iter().map(|known| (known.name, keys_of(known)))
 }
 
-fn known(chosen: usize) -> Vec<Key> {
-    [COMMON, &Kind::keys(chosen)].concat()
+fn keys_of(chosen: &TrafficType) -> Vec<Key> {
+    [&[COMMON], chosen.keys].concat().concat()
 }
 
 /// Reads all blocks and gives those a name that have none.
@@ -231,9 +142,15 @@ fn block(
     duration: Duration,
 ) -> Result<Block, ScenarioError> {
     let type_place = place.open_table()?.need("type", "\"tcp\"")?;
-    let chosen = choice(&type_place, "traffic type", &Kind::NAMES)?;
-    let fields = place.fields(&known(chosen))?;
+    let names: Vec<_> = TYPES.iter().map(|known| known.name).collect();
+    let chosen = &TYPES[choice(&type_place, "traffic type", &names)?];
+    let fields = place.fields(&keys_of(chosen))?;
     let count = fields.or("count", 1, |p| p.count(1, MOST_FLOWS))?;
+    let context = Context {
+        pages,
+        count,
+        duration,
+    };
     let block = Block {
         name: fields.or("name", String::new(), Place::name)?,
         way: way(place, &fields, links)?,
@@ -244,19 +161,7 @@ fn block(
         rtt: rtt(&fields, count)?,
         dscp: fields.or("dscp", Dscp::DEFAULT, dscp)?,
         host: fields.option("host", host)?,
-        kind: match chosen {
-            0 => Kind::Tcp(Tcp::read(&fields)?),
-            1 => Kind::Udp(Udp::read(&fields)?),
-            2 => Kind::Ping(Ping::read(&fields, count, duration)?),
-            3 => Kind::Quic(Quic::read(&fields)?),
-            4 => Kind::Web(Web::read(&fields, pages)?),
-            5 => Kind::Sessions(Sessions::read(&fields, count, duration)?),
-            6 => Kind::Rounds(Rounds::read(&fields)?),
-            7 => Kind::Rounds(Rounds::read_incast(&fields)?),
-            8 => Kind::Dash(Dash::read(&fields)?),
-            9 => Kind::Voip(Voip::read(&fields)?),
-            _ => Kind::Responsiveness(Responsiveness::read(&fields)?),
-        },
+        kind: chosen.settings(&fields, &context)?,
     };
     check_times(&block, &fields, duration)?;
     Ok(block)
@@ -312,4 +217,24 @@ fn check_times(
         return Err(place.fail(format!("{given} must come after the start")));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn are_unique<'a>(mut names: impl Iterator<Item = &'a str>) -> bool {
+        let mut seen = BTreeSet::new();
+        names.all(|name| seen.insert(name))
+    }
+
+    #[test]
+    fn types_and_their_keys_have_names_of_their_own() {
+        assert!(are_unique(TYPES.iter().map(|known| known.name)));
+        for (name, keys) in keys() {
+            assert!(are_unique(keys.iter().map(|key| key.name)), "{name}");
+        }
+    }
 }

@@ -1,9 +1,12 @@
 //! Requests that are answered at once: `type = "ping"`.
 
+use std::sync::Arc;
+
+use super::kind::{Context, Source, TrafficType};
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
 use sojourn_apps::PingPace;
-use sojourn_net::{Bytes, Duration};
+use sojourn_net::{Bytes, Duration, Rng};
 
 use crate::decode::choice;
 use crate::encode::{insert, size, time};
@@ -19,41 +22,43 @@ const BACK_TO_BACK: &str = "back-to-back";
 /// How long one of these at least takes, in the simulator.
 const FASTEST: Duration = Duration::from_micros(100);
 
+const KEYS: &[Key] = &[
+    Key::optional(
+        "interval",
+        Form::Either(&[Form::POSITIVE_TIME, Form::Choice(|| vec![BACK_TO_BACK])]),
+        "Time between requests; back-to-back: each follows the reply to the one before.",
+    )
+    .or("100ms"),
+    Key::optional("protocol", Form::Choice(|| PROTOCOLS.to_vec()), "Protocol.").or("icmp"),
+    Key::optional(
+        "payload",
+        Form::SIZE,
+        "Payload of a request and its reply, over UDP.",
+    ),
+    Key::optional(
+        "timeout",
+        Form::POSITIVE_TIME,
+        "A back-to-back request without reply for so long is given up.",
+    ),
+];
+
+pub(super) const TYPE: TrafficType = TrafficType {
+    name: "ping",
+    keys: &[KEYS],
+    read: |fields, context| Ok(Arc::new(Ping::read(fields, context)?)),
+};
+
 /// What pings do.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ping {
+struct Ping {
     pace: PingPace,
     /// Of datagrams; `None`: they are ICMP's.
     payload: Option<Bytes>,
 }
 
 impl Ping {
-    pub(super) const KEYS: &[Key] = &[
-        Key::optional(
-            "interval",
-            Form::Either(&[Form::POSITIVE_TIME, Form::Choice(|| vec![BACK_TO_BACK])]),
-            "Time between requests; back-to-back: each follows the reply to the one before.",
-        )
-        .or("100ms"),
-        Key::optional("protocol", Form::Choice(|| PROTOCOLS.to_vec()), "Protocol.").or("icmp"),
-        Key::optional(
-            "payload",
-            Form::SIZE,
-            "Payload of a request and its reply, over UDP.",
-        ),
-        Key::optional(
-            "timeout",
-            Form::POSITIVE_TIME,
-            "A back-to-back request without reply for so long is given up.",
-        ),
-    ];
-
     /// Every request is kept, so their number is bounded.
-    pub(super) fn read(
-        fields: &Fields<'_>,
-        count: u32,
-        duration: Duration,
-    ) -> Result<Self, ScenarioError> {
+    fn read(fields: &Fields<'_>, context: &Context<'_>) -> Result<Self, ScenarioError> {
         let udp = fields.or("protocol", 0, |p| choice(p, "protocol", &PROTOCOLS))? == 1;
         let payload = fields.option("payload", |p| p.size(1, 65_507))?;
         if let Some(place) = fields.get("payload")
@@ -82,14 +87,16 @@ impl Ping {
         {
             return Err(place.fail("\"back-to-back\" is of protocol = \"udp\""));
         }
-        check_number(fields, pace, count, duration)?;
+        check_number(fields, pace, context)?;
         Ok(Self {
             pace,
             payload: udp.then(|| payload.unwrap_or(Bytes(1))),
         })
     }
+}
 
-    pub(super) fn write(self, fields: &mut Table) {
+impl Source for Ping {
+    fn write(&self, fields: &mut Table) {
         match self.pace {
             PingPace::Every(interval) => insert(fields, "interval", Some(time(interval))),
             PingPace::BackToBack { timeout } => {
@@ -102,7 +109,7 @@ impl Ping {
         insert(fields, "payload", self.payload.map(size));
     }
 
-    pub(super) const fn plan(self) -> Traffic {
+    fn plan(&self, _: Rng) -> Traffic {
         match (self.payload, self.pace) {
             (None, PingPace::Every(interval)) => Traffic::Ping { interval },
             (payload, pace) => Traffic::UdpPing {
@@ -120,14 +127,13 @@ impl Ping {
 fn check_number(
     fields: &Fields<'_>,
     how: PingPace,
-    count: u32,
-    duration: Duration,
+    context: &Context<'_>,
 ) -> Result<(), ScenarioError> {
     let interval = match how {
         PingPace::Every(interval) => interval,
         PingPace::BackToBack { .. } => FASTEST,
     };
-    let all = u128::from(duration.as_nanos()) * u128::from(count);
+    let all = u128::from(context.duration.as_nanos()) * u128::from(context.count);
     let most = u128::from(MOST_REQUESTS) * u128::from(interval.as_nanos());
     let place = fields.get("interval").or_else(|| fields.get("count"));
     let Some(place) = place.filter(|_| all > most) else {

@@ -1,5 +1,7 @@
 //! QUIC connections: `type = "quic"`.
 
+use std::sync::Arc;
+
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
 use sojourn_apps::Amount;
@@ -9,6 +11,7 @@ use sojourn_transport::quic::{
     SMALLEST_DATAGRAM,
 };
 
+use super::kind::{Source, TrafficType};
 use super::tcp::{BYTES, SLOW_START, WINDOW, controller, slow_start};
 use crate::amount as amounts;
 use crate::decode::choice;
@@ -48,72 +51,78 @@ pub(super) const MAX_STREAM_DATA: Key = Key::optional(
 )
 .or("16mb");
 
+const KEYS: &[Key] = &[
+    Key::optional("cc", Form::CONTROL, "Congestion control.").or("cubic"),
+    SLOW_START,
+    BYTES,
+    Key::optional("ecn", Form::Flag, "Packets are ECN-capable.").or("false"),
+    Key::optional("initial_window", WINDOW, "Initial window in datagrams.").or("10"),
+    Key::optional(
+        "client",
+        Form::Choice(|| CLIENTS.to_vec()),
+        "The end of the data that opens the connection.",
+    )
+    .or("receiver"),
+    Key::optional("request", Form::SIZE, "Size of the receiver's request.").or("400b"),
+    ZERO_RTT,
+    Key::optional(
+        "certificate",
+        Form::SIZE,
+        "Size of what the server sends in Handshake packets.",
+    )
+    .or("3000b"),
+    Key::optional(
+        "max_datagram",
+        Form::SIZE,
+        "UDP payload of a full datagram once the handshake is confirmed.",
+    )
+    .or("1452b"),
+    MAX_DATA,
+    MAX_STREAM_DATA,
+    Key::optional(
+        "pacing",
+        Form::Flag,
+        "Spread datagrams over the round trip.",
+    )
+    .or("true"),
+    Key::optional(
+        "ack_every",
+        Form::Integer(1, MOST_PER_ACK as i64),
+        "Number of packets acknowledged together.",
+    )
+    .or("2"),
+    Key::optional(
+        "max_ack_delay",
+        Form::TIME,
+        "How long fewer packets wait to be acknowledged.",
+    )
+    .or("25ms"),
+    Key::optional(
+        "idle_timeout",
+        Form::POSITIVE_TIME,
+        "Silence of this length ends the connection.",
+    )
+    .or("30s"),
+];
+
+pub(super) const TYPE: TrafficType = TrafficType {
+    name: "quic",
+    keys: &[KEYS],
+    read: |fields, _| Ok(Arc::new(Quic::read(fields)?)),
+};
+
 /// What connections do.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Quic {
+struct Quic {
     /// `None`: data without end.
-    pub(crate) bytes: Option<Amount>,
+    bytes: Option<Amount>,
     /// Of the receiver, which then is the client; `None`: the sender is.
-    pub(crate) request: Option<Bytes>,
-    pub(crate) params: Params,
+    request: Option<Bytes>,
+    params: Params,
 }
 
 impl Quic {
-    pub(super) const KEYS: &[Key] = &[
-        Key::optional("cc", Form::CONTROL, "Congestion control.").or("cubic"),
-        SLOW_START,
-        BYTES,
-        Key::optional("ecn", Form::Flag, "Packets are ECN-capable.").or("false"),
-        Key::optional("initial_window", WINDOW, "Initial window in datagrams.").or("10"),
-        Key::optional(
-            "client",
-            Form::Choice(|| CLIENTS.to_vec()),
-            "The end of the data that opens the connection.",
-        )
-        .or("receiver"),
-        Key::optional("request", Form::SIZE, "Size of the receiver's request.").or("400b"),
-        ZERO_RTT,
-        Key::optional(
-            "certificate",
-            Form::SIZE,
-            "Size of what the server sends in Handshake packets.",
-        )
-        .or("3000b"),
-        Key::optional(
-            "max_datagram",
-            Form::SIZE,
-            "UDP payload of a full datagram once the handshake is confirmed.",
-        )
-        .or("1452b"),
-        MAX_DATA,
-        MAX_STREAM_DATA,
-        Key::optional(
-            "pacing",
-            Form::Flag,
-            "Spread datagrams over the round trip.",
-        )
-        .or("true"),
-        Key::optional(
-            "ack_every",
-            Form::Integer(1, MOST_PER_ACK as i64),
-            "Number of packets acknowledged together.",
-        )
-        .or("2"),
-        Key::optional(
-            "max_ack_delay",
-            Form::TIME,
-            "How long fewer packets wait to be acknowledged.",
-        )
-        .or("25ms"),
-        Key::optional(
-            "idle_timeout",
-            Form::POSITIVE_TIME,
-            "Silence of this length ends the connection.",
-        )
-        .or("30s"),
-    ];
-
-    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
+    fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
         let usual = Params::default();
         let cc = fields.or("cc", usual.cc, controller)?;
         let params = Params {
@@ -150,8 +159,10 @@ impl Quic {
             params,
         })
     }
+}
 
-    pub(super) fn write(self, fields: &mut Table) {
+impl Source for Quic {
+    fn write(&self, fields: &mut Table) {
         let params = self.params;
         insert(fields, "cc", Some(params.cc.to_string().into()));
         insert(
@@ -176,8 +187,8 @@ impl Quic {
         insert(fields, "idle_timeout", Some(time(params.idle_timeout)));
     }
 
-    /// What the simulator runs; from `rng` comes how much is transferred.
-    pub(super) fn plan(self, mut rng: Rng) -> Traffic {
+    /// From `rng` comes how much is transferred.
+    fn plan(&self, mut rng: Rng) -> Traffic {
         Traffic::Quic {
             bytes: self.bytes.map(|amount| amount.draw(&mut rng)),
             request: self.request.map(|request| request.0),

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
 use sojourn_apps::{AppConfig, ResponsivenessConfig};
-use sojourn_net::Bytes;
+use sojourn_net::{Bytes, Rng};
 
-use super::tcp::{read_params, write_params};
+use super::kind::{Source, TrafficType};
+use super::tcp::{PARAMS, read_params, write_params};
 use super::transport;
 use crate::encode::{insert, size};
 use crate::error::ScenarioError;
@@ -18,35 +19,41 @@ use crate::value::Table;
 const USUAL_CONNECTIONS: u32 = 16;
 const MOST_CONNECTIONS: u32 = 1_000;
 
+const KEYS: &[Key] = &[
+    transport::KEY,
+    Key::optional(
+        "connections",
+        Form::Integer(1, MOST_CONNECTIONS as i64),
+        "Largest number of load-generating connections.",
+    )
+    .or("16"),
+    Key::optional(
+        "load",
+        Form::Flag,
+        "Generate load; without, one idle connection is probed.",
+    )
+    .or("true"),
+    Key::optional(
+        "tls",
+        Form::Flag,
+        "Connections begin with the TLS 1.3 handshake.",
+    )
+    .or("true"),
+    Key::optional("request", Form::SIZE, "Size of a request.").or("400b"),
+];
+
+pub(super) const TYPE: TrafficType = TrafficType {
+    name: "responsiveness",
+    keys: &[KEYS, PARAMS],
+    read: |fields, _| Ok(Arc::new(Responsiveness::read(fields)?)),
+};
+
 /// What is tested.
 #[derive(Clone, Debug)]
-pub(crate) struct Responsiveness(Arc<ResponsivenessConfig>);
+struct Responsiveness(Arc<ResponsivenessConfig>);
 
 impl Responsiveness {
-    pub(super) const KEYS: &[Key] = &[
-        transport::KEY,
-        Key::optional(
-            "connections",
-            Form::Integer(1, MOST_CONNECTIONS as i64),
-            "Largest number of load-generating connections.",
-        )
-        .or("16"),
-        Key::optional(
-            "load",
-            Form::Flag,
-            "Generate load; without, one idle connection is probed.",
-        )
-        .or("true"),
-        Key::optional(
-            "tls",
-            Form::Flag,
-            "Connections begin with the TLS 1.3 handshake.",
-        )
-        .or("true"),
-        Key::optional("request", Form::SIZE, "Size of a request.").or("400b"),
-    ];
-
-    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
+    fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
         let load = fields.or("load", true, Place::flag)?;
         if let Some(place) = fields.get("connections")
             && !load
@@ -67,8 +74,10 @@ impl Responsiveness {
             request: fields.or("request", Bytes(400), |p| p.size(1, 1 << 20))?,
         })))
     }
+}
 
-    pub(super) fn write(&self, fields: &mut Table) {
+impl Source for Responsiveness {
+    fn write(&self, fields: &mut Table) {
         let config = &self.0;
         transport::write(config.transport, fields);
         write_params(config.tcp, fields);
@@ -79,7 +88,7 @@ impl Responsiveness {
         insert(fields, "request", Some(size(config.request)));
     }
 
-    pub(super) fn plan(&self) -> Traffic {
+    fn plan(&self, _: Rng) -> Traffic {
         Traffic::App(AppConfig::Responsiveness(Arc::clone(&self.0)))
     }
 }

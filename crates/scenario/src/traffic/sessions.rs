@@ -5,9 +5,10 @@ use std::sync::Arc;
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
 use sojourn_apps::{AppConfig, SessionsConfig, Wait};
-use sojourn_net::{Bytes, Duration};
+use sojourn_net::{Bytes, Duration, Rng};
 
-use super::tcp::{read_params, write_params};
+use super::kind::{Context, Source, TrafficType};
+use super::tcp::{PARAMS, read_params, write_params};
 use super::transport;
 use crate::amount as amounts;
 use crate::encode::{amount, insert, size};
@@ -19,24 +20,26 @@ use crate::wait;
 /// Connections a block may open in a run: what becomes of each is a row of a table.
 const MOST_CONNECTIONS: u64 = 10_000_000;
 
+const KEYS: &[Key] = &[
+    transport::KEY,
+    Key::required("every", Form::WAIT, "Time from one connection to the next."),
+    Key::required("bytes", Form::AMOUNT, "Size of a response."),
+    Key::optional("request", Form::SIZE, "Size of a request.").or("400b"),
+];
+
+pub(super) const TYPE: TrafficType = TrafficType {
+    name: "sessions",
+    keys: &[KEYS, PARAMS],
+    read: |fields, context| Ok(Arc::new(Sessions::read(fields, context)?)),
+};
+
 /// What is transferred, and how often.
 #[derive(Clone, Debug)]
-pub(crate) struct Sessions(Arc<SessionsConfig>);
+struct Sessions(Arc<SessionsConfig>);
 
 impl Sessions {
-    pub(super) const KEYS: &[Key] = &[
-        transport::KEY,
-        Key::required("every", Form::WAIT, "Time from one connection to the next."),
-        Key::required("bytes", Form::AMOUNT, "Size of a response."),
-        Key::optional("request", Form::SIZE, "Size of a request.").or("400b"),
-    ];
-
     /// Every connection is kept, so their number is bounded.
-    pub(super) fn read(
-        fields: &Fields<'_>,
-        count: u32,
-        duration: Duration,
-    ) -> Result<Self, ScenarioError> {
+    fn read(fields: &Fields<'_>, context: &Context<'_>) -> Result<Self, ScenarioError> {
         let example = "{ distribution = \"exponential\", mean = \"200ms\" }";
         let place = fields.need("every", example)?;
         let every = wait::read(&place)?;
@@ -46,7 +49,7 @@ impl Sessions {
         let mean = match every {
             Wait::Fixed(time) | Wait::Exponential { mean: time } => time.as_nanos(),
         };
-        let all = u128::from(duration.as_nanos()) * u128::from(count);
+        let all = u128::from(context.duration.as_nanos()) * u128::from(context.count);
         if all > u128::from(MOST_CONNECTIONS) * u128::from(mean) {
             let least_us = all.div_ceil(u128::from(MOST_CONNECTIONS) * 1_000);
             return Err(place.fail(format!(
@@ -64,8 +67,10 @@ impl Sessions {
             response: amounts::read(&fields.need("bytes", example)?)?,
         })))
     }
+}
 
-    pub(super) fn write(&self, fields: &mut Table) {
+impl Source for Sessions {
+    fn write(&self, fields: &mut Table) {
         let config = &self.0;
         transport::write(config.transport, fields);
         write_params(config.tcp, fields);
@@ -74,7 +79,7 @@ impl Sessions {
         insert(fields, "request", Some(size(config.request)));
     }
 
-    pub(super) fn plan(&self) -> Traffic {
+    fn plan(&self, _: Rng) -> Traffic {
         Traffic::App(AppConfig::Sessions(Arc::clone(&self.0)))
     }
 }

@@ -1,5 +1,8 @@
 //! TCP connections: `type = "tcp"`.
 
+use std::sync::Arc;
+
+use super::kind::{Source, TrafficType};
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
 use sojourn_apps::Amount;
@@ -43,12 +46,20 @@ pub(super) const BYTES: Key = Key::optional(
     "How much to transfer; without it, there is no end.",
 );
 
+const KEYS: &[Key] = &[BYTES];
+
+pub(super) const TYPE: TrafficType = TrafficType {
+    name: "tcp",
+    keys: &[KEYS, PARAMS],
+    read: |fields, _| Ok(Arc::new(Tcp::read(fields)?)),
+};
+
 /// What connections do.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tcp {
+struct Tcp {
     /// `None`: data without end.
-    pub(crate) bytes: Option<Amount>,
-    pub(crate) params: SenderParams,
+    bytes: Option<Amount>,
+    params: SenderParams,
 }
 
 /// What a sender hears of marks.
@@ -157,23 +168,23 @@ pub(super) fn write_params(params: SenderParams, fields: &mut Table) {
 }
 
 impl Tcp {
-    pub(super) const KEYS: &[Key] = &[BYTES];
-
-    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
+    fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
         let params = read_params(fields)?;
         Ok(Self {
             bytes: fields.option("bytes", amounts::read)?,
             params,
         })
     }
+}
 
-    pub(super) fn write(self, fields: &mut Table) {
+impl Source for Tcp {
+    fn write(&self, fields: &mut Table) {
         write_params(self.params, fields);
         insert(fields, "bytes", self.bytes.map(amount));
     }
 
-    /// What the simulator runs; from `rng` comes how much is transferred.
-    pub(super) fn plan(self, mut rng: Rng) -> Traffic {
+    /// From `rng` comes how much is transferred.
+    fn plan(&self, mut rng: Rng) -> Traffic {
         Traffic::Tcp {
             bytes: self.bytes.map(|amount| amount.draw(&mut rng)),
             params: self.params,

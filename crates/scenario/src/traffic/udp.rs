@@ -1,9 +1,12 @@
 //! Datagrams at a constant mean bit rate: `type = "udp"`.
 
+use std::sync::Arc;
+
+use super::kind::{Source, TrafficType};
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
 use sojourn_apps::Spacing;
-use sojourn_net::{Bytes, Rate};
+use sojourn_net::{Bytes, Rate, Rng};
 
 use crate::decode::choice;
 use crate::encode::{insert, size};
@@ -29,41 +32,49 @@ fn spacing(fields: &Fields<'_>) -> Result<Spacing, ScenarioError> {
     }
 }
 
+const KEYS: &[Key] = &[
+    Key::required("rate", Form::RATE, "Rate of the payload."),
+    Key::optional("payload", Form::SIZE, "Payload of a datagram.").or("1448b"),
+    Key::optional(
+        "spread",
+        Form::Number(0.0, 1.0),
+        "Each gap is scaled by a random factor within 1 plus or minus this.",
+    )
+    .or("0"),
+    Key::optional(
+        "spacing",
+        Form::Choice(|| SPACINGS.to_vec()),
+        "Gaps between datagrams: even, or exponential (poisson).",
+    )
+    .or("even"),
+];
+
+pub(super) const TYPE: TrafficType = TrafficType {
+    name: "udp",
+    keys: &[KEYS],
+    read: |fields, _| Ok(Arc::new(Udp::read(fields)?)),
+};
+
 /// What streams do.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Udp {
-    pub(crate) rate: Rate,
-    pub(crate) payload: Bytes,
-    pub(crate) spacing: Spacing,
+struct Udp {
+    rate: Rate,
+    payload: Bytes,
+    spacing: Spacing,
 }
 
 impl Udp {
-    pub(super) const KEYS: &[Key] = &[
-        Key::required("rate", Form::RATE, "Rate of the payload."),
-        Key::optional("payload", Form::SIZE, "Payload of a datagram.").or("1448b"),
-        Key::optional(
-            "spread",
-            Form::Number(0.0, 1.0),
-            "Each gap is scaled by a random factor within 1 plus or minus this.",
-        )
-        .or("0"),
-        Key::optional(
-            "spacing",
-            Form::Choice(|| SPACINGS.to_vec()),
-            "Gaps between datagrams: even, or exponential (poisson).",
-        )
-        .or("even"),
-    ];
-
-    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
+    fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
         Ok(Self {
             rate: fields.need("rate", "\"1mbit\"")?.rate()?,
             payload: fields.or("payload", Bytes(1_448), |p| p.size(1, LARGEST_DATAGRAM))?,
             spacing: spacing(fields)?,
         })
     }
+}
 
-    pub(super) fn write(self, fields: &mut Table) {
+impl Source for Udp {
+    fn write(&self, fields: &mut Table) {
         insert(fields, "rate", Some(self.rate.to_string().into()));
         insert(fields, "payload", Some(size(self.payload)));
         match self.spacing {
@@ -74,7 +85,7 @@ impl Udp {
         }
     }
 
-    pub(super) const fn plan(self) -> Traffic {
+    fn plan(&self, _: Rng) -> Traffic {
         Traffic::Udp {
             rate: self.rate,
             payload: self.payload,

@@ -1,5 +1,8 @@
 //! Voices: `type = "voip"`.
 
+use std::sync::Arc;
+
+use super::kind::{Source, TrafficType};
 use crate::encode::{insert, time};
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
@@ -7,24 +10,31 @@ use crate::place::Fields;
 use crate::plan::Traffic;
 use crate::value::{Table, Value};
 use sojourn_apps::JitterBuffer;
+use sojourn_net::Rng;
 
 const ADAPTIVE: &str = "adaptive";
 
+const KEYS: &[Key] = &[Key::optional(
+    "jitter_buffer",
+    Form::Either(&[Form::Choice(|| vec![ADAPTIVE]), Form::TIME]),
+    "How long the listener waits for a packet beyond the shortest delay.",
+)
+.or(ADAPTIVE)];
+
+pub(super) const TYPE: TrafficType = TrafficType {
+    name: "voip",
+    keys: &[KEYS],
+    read: |fields, _| Ok(Arc::new(Voip::read(fields)?)),
+};
+
 /// What listeners do.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Voip {
+struct Voip {
     jitter_buffer: JitterBuffer,
 }
 
 impl Voip {
-    pub(super) const KEYS: &[Key] = &[Key::optional(
-        "jitter_buffer",
-        Form::Either(&[Form::Choice(|| vec![ADAPTIVE]), Form::TIME]),
-        "How long the listener waits for a packet beyond the shortest delay.",
-    )
-    .or(ADAPTIVE)];
-
-    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
+    fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
         Ok(Self {
             jitter_buffer: fields.or(
                 "jitter_buffer",
@@ -41,8 +51,10 @@ impl Voip {
             )?,
         })
     }
+}
 
-    pub(super) fn write(self, fields: &mut Table) {
+impl Source for Voip {
+    fn write(&self, fields: &mut Table) {
         let buffer = match self.jitter_buffer {
             JitterBuffer::Adaptive => ADAPTIVE.into(),
             JitterBuffer::Fixed(more) => time(more),
@@ -50,7 +62,7 @@ impl Voip {
         insert(fields, "jitter_buffer", Some(buffer));
     }
 
-    pub(super) const fn plan(self) -> Traffic {
+    fn plan(&self, _: Rng) -> Traffic {
         Traffic::Voip {
             jitter_buffer: self.jitter_buffer,
         }

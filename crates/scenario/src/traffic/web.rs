@@ -5,10 +5,11 @@ use std::sync::Arc;
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
 use sojourn_apps::{AppConfig, Http, Transport, Wait, WebConfig};
-use sojourn_net::{Bytes, Duration};
+use sojourn_net::{Bytes, Duration, Rng};
 
+use super::kind::{Source, TrafficType};
 use super::quic::{MAX_DATA, MAX_STREAM_DATA, ZERO_RTT, flow_control, write_flow_control};
-use super::tcp::{read_params, write_params};
+use super::tcp::{PARAMS, read_params, write_params};
 use super::transport::{self, OF_TCP};
 use crate::decode::choice;
 use crate::encode::{insert, size};
@@ -39,47 +40,53 @@ fn check_quic(fields: &Fields<'_>, config: &WebConfig) -> Result<(), ScenarioErr
     Ok(())
 }
 
+const KEYS: &[Key] = &[
+    transport::KEY,
+    Key::required(
+        "page",
+        Form::Either(&[Form::Choice(built_in_names), Form::Def("text")]),
+        "Page: one that comes with Sojourn, or one of the scenario's pages.",
+    ),
+    Key::optional(
+        "http",
+        Form::Choice(|| Http::ALL.map(Http::name).to_vec()),
+        "Version of HTTP.",
+    )
+    .or("2"),
+    Key::optional(
+        "tls",
+        Form::Flag,
+        "Connections begin with the TLS 1.3 handshake.",
+    )
+    .or("true"),
+    ZERO_RTT,
+    MAX_DATA,
+    MAX_STREAM_DATA,
+    Key::optional("request", Form::SIZE, "Size of a request.").or("400b"),
+    Key::optional("think", Form::WAIT, "From a loaded page to the next visit.").or("1s"),
+    Key::optional(
+        "visits",
+        Form::Integer(1, u32::MAX as i64),
+        "Number of visits.",
+    ),
+];
+
+pub(super) const TYPE: TrafficType = TrafficType {
+    name: "web",
+    keys: &[KEYS, PARAMS],
+    read: |fields, context| Ok(Arc::new(Web::read(fields, context.pages)?)),
+};
+
 /// What users do.
 #[derive(Clone, Debug)]
-pub(crate) struct Web {
+struct Web {
     page: String,
     /// Users of a block share it.
     config: Arc<WebConfig>,
 }
 
 impl Web {
-    pub(super) const KEYS: &[Key] = &[
-        transport::KEY,
-        Key::required(
-            "page",
-            Form::Either(&[Form::Choice(built_in_names), Form::Def("text")]),
-            "Page: one that comes with Sojourn, or one of the scenario's pages.",
-        ),
-        Key::optional(
-            "http",
-            Form::Choice(|| Http::ALL.map(Http::name).to_vec()),
-            "Version of HTTP.",
-        )
-        .or("2"),
-        Key::optional(
-            "tls",
-            Form::Flag,
-            "Connections begin with the TLS 1.3 handshake.",
-        )
-        .or("true"),
-        ZERO_RTT,
-        MAX_DATA,
-        MAX_STREAM_DATA,
-        Key::optional("request", Form::SIZE, "Size of a request.").or("400b"),
-        Key::optional("think", Form::WAIT, "From a loaded page to the next visit.").or("1s"),
-        Key::optional(
-            "visits",
-            Form::Integer(1, u32::MAX as i64),
-            "Number of visits.",
-        ),
-    ];
-
-    pub(super) fn read(fields: &Fields<'_>, pages: &Pages) -> Result<Self, ScenarioError> {
+    fn read(fields: &Fields<'_>, pages: &Pages) -> Result<Self, ScenarioError> {
         let (name, page) = named(&fields.need("page", "\"large\"")?, pages)?;
         let versions = Http::ALL.map(Http::name);
         let over = transport::chosen(fields)?;
@@ -118,8 +125,10 @@ impl Web {
             config: Arc::new(config),
         })
     }
+}
 
-    pub(super) fn write(&self, fields: &mut Table) {
+impl Source for Web {
+    fn write(&self, fields: &mut Table) {
         let config = &self.config;
         write_params(config.tcp, fields);
         insert(fields, "page", Some(self.page.as_str().into()));
@@ -134,7 +143,7 @@ impl Web {
         insert(fields, "visits", config.visits.map(Into::into));
     }
 
-    pub(super) fn plan(&self) -> Traffic {
+    fn plan(&self, _: Rng) -> Traffic {
         Traffic::App(AppConfig::Web(Arc::clone(&self.config)))
     }
 }
