@@ -26,6 +26,7 @@ from typer.cli import get_docs_for_click
 
 import sojourn
 from sojourn.cli import app as command_line
+from sojourn.result.tables import ResultTables
 
 LOGGER = logging.getLogger(__name__)
 
@@ -73,7 +74,9 @@ def _directive(name: str) -> str:
         return f".. automodule:: sojourn.{name}\n   :members:\n"
     if isinstance(thing, type):
         kind = "autoexception" if issubclass(thing, Exception) else "autoclass"
-        return f".. {kind}:: {name}\n   :members:\n   :show-inheritance:\n"
+        # The tables of a result are documented with it: their generated class is private.
+        bases = "inherited-members" if issubclass(thing, ResultTables) else "show-inheritance"
+        return f".. {kind}:: {name}\n   :members:\n   :{bases}:\n"
     kind = "autofunction" if callable(thing) else "autodata"
     return f".. {kind}:: {name}\n"
 

@@ -1,13 +1,26 @@
 """Results of a real run."""
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 import sojourn as sj
+from sojourn import _core
+
+ROOT = Path(__file__).parents[2]
+CATALOGUE = json.loads(_core.column_catalogue())
+#: The types of polars that a column may have, by its type in the catalogue.
+POLARS: dict[str, Any] = {
+    "text": (pl.String,),
+    "count": (pl.UInt32, pl.UInt64),
+    "real": (pl.Float64,),
+    "flag": (pl.Boolean,),
+}
 
 
 def test_every_run_of_every_arm_is_there(result: sj.Result) -> None:
@@ -99,9 +112,27 @@ def test_an_exception_in_progress_reaches_the_caller(scenario: sj.Scenario) -> N
         sj.run(scenario, progress=refuse)
 
 
-def test_help_lists_every_column_of_every_table(result: sj.Result) -> None:
-    for name in result._outcome.table_names:  # noqa: SLF001 - the tables are those of the core
-        documented = re.findall(r"``(\w+)``", getattr(sj.Result, name).__doc__)
-        columns = result._outcome.table(name).column_names[2:]  # noqa: SLF001
-        assert [column for column in columns if column not in documented] == [], name
-        assert len(columns) >= 3, name
+@pytest.mark.parametrize("table", CATALOGUE, ids=lambda table: table["name"])
+def test_a_table_has_the_columns_of_the_catalogue(table: dict[str, Any], result: sj.Result) -> None:
+    frame = getattr(result, table["name"])
+    assert frame.columns == [column["name"] for column in table["columns"]]
+    for column in table["columns"]:
+        assert frame[column["name"]].dtype in POLARS[column["type"]], column["name"]
+        assert column["nullable"] or frame[column["name"]].null_count() == 0, column["name"]
+
+
+@pytest.mark.parametrize("table", CATALOGUE, ids=lambda table: table["name"])
+def test_help_and_the_reference_describe_every_column(table: dict[str, Any]) -> None:
+    documented = str(getattr(sj.Result, table["name"]).__doc__)
+    columns = re.findall(r"^ *(\w+) : (?:str|int|float|bool)$", documented, re.MULTILINE)
+    assert columns == [column["name"] for column in table["columns"][2:]]
+    page = (ROOT / "docs" / "reference" / "columns.md").read_text(encoding="utf-8")
+    section = page.split(f"## `{table['name']}`\n")[1].split("\n## ")[0]
+    plain = re.sub(r"\s+", " ", documented.replace("``", "`"))
+    for column in table["columns"][2:]:
+        assert column["description"] in plain, column["name"]
+        assert f" {column['unit']} | {column['description']} |".replace("  ", " ") in section
+
+
+def test_every_table_is_in_the_catalogue(result: sj.Result) -> None:
+    assert [table["name"] for table in CATALOGUE] == result._outcome.table_names  # noqa: SLF001

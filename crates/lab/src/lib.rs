@@ -21,4 +21,4 @@ pub use sojourn_scenario::{
 };
 pub use stats::{Bootstrap, Interval, StatsError};
 pub use store::ResultError;
-pub use tables::{Table, TableKind};
+pub use tables::{Table, TableKind, column_catalogue_json};

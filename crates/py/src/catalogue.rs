@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use pyo3::prelude::*;
-use serde_json::{Value, json};
-use sojourn_lab::{Build, ColumnInfo, TableKind};
+use sojourn_lab::Build;
 use sojourn_net::{Bytes, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
 
@@ -72,21 +71,7 @@ pub(crate) fn parse_size_bytes(text: &str) -> Result<u64, Failure> {
 /// [{name, description, columns: [{name, type, nullable, unit, description}]}]
 #[pyfunction]
 pub(crate) fn column_catalogue() -> String {
-    let tables = TableKind::ALL.map(|table| {
-        let columns: Vec<_> = table.columns().iter().map(column).collect();
-        json!({ "name": table.name(), "description": table.description(), "columns": columns })
-    });
-    Value::Array(tables.into()).to_string()
-}
-
-fn column(info: &ColumnInfo) -> Value {
-    json!({
-        "name": info.name,
-        "type": info.kind.name(),
-        "nullable": info.nullable,
-        "unit": info.unit,
-        "description": info.description,
-    })
+    sojourn_lab::column_catalogue_json()
 }
 
 /// Return the keys of each table of a scenario.

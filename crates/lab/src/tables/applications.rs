@@ -183,7 +183,7 @@ fn transfers<'a>() -> Vec<Column<Row<'a>>> {
         Column::new(
             "handshake_hit",
             "",
-            "Connections of which a queue dropped a SYN of either side.",
+            "Connections of which a queue dropped a SYN of either side, from its start.",
             Get::Count(|row| row.record.handshake_hit),
         ),
         Column::new(

@@ -4,6 +4,7 @@
 
 mod applications;
 mod batch;
+mod catalogue;
 mod cell;
 mod flow;
 mod links;
@@ -22,6 +23,7 @@ use sojourn_scenario::plan::Config;
 
 use sojourn_scenario::Plan;
 
+pub use catalogue::column_catalogue_json;
 pub(crate) use cell::Cell;
 pub(crate) use rows::batches;
 
