@@ -138,6 +138,14 @@ def test_the_queue_knows_its_link() -> None:
     sj.run(scenario(Link))
 
 
+def test_a_classful_queue_takes_python_queues_as_leaves() -> None:
+    inside = sj.Prio(leaf=[TailDrop, sj.CoDel(), sj.Pfifo(limit=10)])
+    assert f"leaf {TailDrop.spec} / codel" in inside.spec
+    alone = sj.Drr(classes=1, leaf=TailDrop)
+    result = sj.run(scenario(alone))
+    assert result.links.filter(link="up")["sent_packets"].sum() > 0
+
+
 def test_an_exception_ends_the_run_with_the_traceback_of_the_queue() -> None:
     class Divides(TailDrop):
         def dequeue(self, now: float) -> sj.Packet | None:

@@ -125,7 +125,8 @@ def python_module(members: list[Queue]) -> list[str]:
     imports.append(f"from typing import {', '.join(names)}")
     first = f'"""The ``{base["name"]}`` queue discipline.'
     head = [first, "", HEADER, '"""', "", *imports, ""]
-    return [*head, "from sojourn.qdisc.base import Queue", *body]
+    leaf = "Leaf, " if any("Leaf" in line for line in body) else ""
+    return [*head, f"from sojourn.qdisc.base import {leaf}Queue", *body]
 
 
 def aliases(members: list[Queue]) -> list[str]:
@@ -216,7 +217,7 @@ def python_type(each: Parameter) -> str:
             words = ", ".join(f'"{word}"' for word in each["choices"])
             return f"Literal[{words}]"
         case "leaves":
-            return "Queue" if each["max"] == 1 else "Queue | Sequence[Queue]"
+            return "Leaf" if each["max"] == 1 else "Leaf | Sequence[Leaf]"
         case other:
             message = f"{each['key']}: the generator does not know the unit {other}"
             raise SystemExit(message)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from sojourn import _core
+from sojourn.qdisc.python_queue import PythonQueue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +58,13 @@ def _words(name: str, value: "_Value") -> list[str]:
         return []
     if isinstance(value, bool):
         return [name if value else f"no{name}"]
-    if isinstance(value, Queue):
-        return [name, _part(value.spec)]
     if isinstance(value, str | int | float):
         return [name, f"{value}"]
-    if all(isinstance(part, Queue) for part in value):
-        return [name, " / ".join(_part(f"{part}") for part in value)]
+    if not isinstance(value, Sequence):
+        return [name, _part(value.spec)]
+    leaves = [part.spec for part in value if not isinstance(part, int)]
+    if leaves:
+        return [name, " / ".join(_part(leaf) for leaf in leaves)]
     return [name, *(f"{part}" for part in value)]
 
 
@@ -71,7 +73,10 @@ def _part(leaf: str) -> str:
     return f"({leaf})" if " / " in leaf else leaf
 
 
-_Value = str | float | Queue | Sequence[int] | Sequence[Queue] | None
+# A queue inside another.
+Leaf = Queue | type[PythonQueue]
+
+_Value = str | float | Leaf | Sequence[int] | Sequence[Leaf] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sojourn.qdisc.base import Queue
+from sojourn.qdisc.base import Leaf, Queue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,4 +35,4 @@ class Drr(Queue):
 
     classes: int | None = None
     quantum: int | str | None = None
-    leaf: Queue | Sequence[Queue] | None = None
+    leaf: Leaf | Sequence[Leaf] | None = None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sojourn.qdisc.base import Queue
+from sojourn.qdisc.base import Leaf, Queue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,4 +35,4 @@ class Prio(Queue):
 
     bands: int | None = None
     priomap: Sequence[int] | None = None
-    leaf: Queue | Sequence[Queue] | None = None
+    leaf: Leaf | Sequence[Leaf] | None = None
