@@ -15,8 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Circles that are still there; no other may come.
-const REMAINING: [&str; 5] = [
-    "scenario: amount, decode, encode, link, model, page, traffic, wait",
+const REMAINING: [&str; 4] = [
     "sim: host::connection, host::quic, host::tcp",
     "sim: link, probe",
     "transport: cc::contract, cc::progress",

@@ -1,10 +1,10 @@
 //! How much a connection transfers: the same for all of a block, or drawn for each.
 
-use crate::decode::choice;
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
-use crate::place::Place;
-use crate::value::Value;
+use crate::place::{Place, choice};
+use crate::value::{Node, Value};
+use crate::write::size;
 use sojourn_apps::Amount;
 
 /// The largest transfer that may be asked for.
@@ -53,37 +53,60 @@ pub(crate) const FORM: Form = Form::Either(&[
 
 /// A size, or a table that names a distribution.
 pub(crate) fn read(place: &Place<'_>) -> Result<Amount, ScenarioError> {
-    let size = |place: &Place<'_>| place.size(1, MOST);
+    let given = |place: &Place<'_>| place.size(1, MOST);
     if !matches!(place.node.value, Value::Table(_)) {
-        return size(place).map(Amount::Fixed);
+        return given(place).map(Amount::Fixed);
     }
     let named = place.open_table()?.need("distribution", "\"lognormal\"")?;
     Ok(match choice(&named, "distribution", &NAMES)? {
         0 => {
             let fields = place.fields(LOGNORMAL)?;
             Amount::Lognormal {
-                median: size(&fields.need("median", "\"36kb\"")?)?,
+                median: given(&fields.need("median", "\"36kb\"")?)?,
                 sigma: fields.need("sigma", "1.0")?.number(0.0..=5.0)?,
             }
         }
         1 => {
             let fields = place.fields(EXPONENTIAL)?;
             Amount::Exponential {
-                mean: size(&fields.need("mean", "\"36kb\"")?)?,
+                mean: given(&fields.need("mean", "\"36kb\"")?)?,
             }
         }
         _ => {
             let fields = place.fields(PARETO)?;
             Amount::Pareto {
-                least: size(&fields.need("least", "\"4kb\"")?)?,
+                least: given(&fields.need("least", "\"4kb\"")?)?,
                 shape: fields.need("shape", "1.2")?.number(0.1..=100.0)?,
             }
         }
     })
 }
 
+/// A size, or the table of a distribution.
+pub(crate) fn write(amount: Amount) -> Node {
+    let named = name(amount).map(|name| ("distribution", name.into()));
+    let fields: Vec<(&str, Node)> = match amount {
+        Amount::Fixed(bytes) => return size(bytes),
+        Amount::Lognormal { median, sigma } => {
+            vec![
+                ("median", size(median)),
+                ("sigma", Value::Float(sigma).into()),
+            ]
+        }
+        Amount::Exponential { mean } => vec![("mean", size(mean))],
+        Amount::Pareto { least, shape } => {
+            vec![
+                ("least", size(least)),
+                ("shape", Value::Float(shape).into()),
+            ]
+        }
+    };
+    let all = named.into_iter().chain(fields);
+    Value::Table(all.map(|(key, node)| (key.to_owned(), node)).collect()).into()
+}
+
 /// The distribution's name, where there is one.
-pub(crate) const fn name(amount: Amount) -> Option<&'static str> {
+const fn name(amount: Amount) -> Option<&'static str> {
     match amount {
         Amount::Fixed(_) => None,
         Amount::Lognormal { .. } => Some(NAMES[0]),

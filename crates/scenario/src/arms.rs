@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use sojourn_qdisc::{ParameterError, QdiscSpec};
 
-use crate::decode::setting;
 use crate::error::{ScenarioError, instead_of};
 use crate::place::Place;
+use crate::queue::setting;
 use crate::value::{Node, Value};
 
 /// What all arms share, lest they cannot be compared.

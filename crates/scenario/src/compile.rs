@@ -4,7 +4,8 @@ use crate::plan::{Config, FlowConfig, FlowLabel, Hop, Plan};
 use sojourn_net::{Duration, Rng};
 
 use crate::link::Link;
-use crate::model::{Block, Direction, Spec, Way};
+use crate::model::Spec;
+use crate::traffic::{Block, Direction, Way};
 
 /// The run of `spec` that is number `replication`; all variants of one number share their seed.
 pub(crate) fn plan(spec: &Spec, replication: u32) -> Plan {

@@ -3,12 +3,12 @@
 //! What is inherited stays absent (an `rtt` that a block does not name), so that an arm which
 //! sets the common value still reaches it.
 
-use sojourn_apps::Amount;
-use sojourn_net::{Bytes, Dscp, Duration};
+use sojourn_net::Dscp;
 
-use crate::amount;
-use crate::model::{Arm, Block, Rtt, Spec, Way};
+use crate::model::{Arm, Spec};
+use crate::traffic::{Block, Rtt, Way};
 use crate::value::{Node, Table, Value};
+use crate::write::{insert, list, table, time};
 
 /// The canonical tree.
 pub(crate) fn spec(spec: &Spec) -> Node {
@@ -80,28 +80,6 @@ fn block(block: &Block) -> Node {
     Value::Table(fields).into()
 }
 
-pub(crate) fn amount(amount: Amount) -> Node {
-    let named = amount::name(amount).map(|name| ("distribution", name.into()));
-    let fields: Vec<(&str, Node)> = match amount {
-        Amount::Fixed(bytes) => return size(bytes),
-        Amount::Lognormal { median, sigma } => {
-            vec![
-                ("median", size(median)),
-                ("sigma", Value::Float(sigma).into()),
-            ]
-        }
-        Amount::Exponential { mean } => vec![("mean", size(mean))],
-        Amount::Pareto { least, shape } => {
-            vec![
-                ("least", size(least)),
-                ("shape", Value::Float(shape).into()),
-            ]
-        }
-    };
-    let all = named.into_iter().chain(fields);
-    Value::Table(all.map(|(key, node)| (key.to_owned(), node)).collect()).into()
-}
-
 fn arm(arm: &Arm) -> Node {
     Value::Table(table([
         ("name", arm.name.as_str().into()),
@@ -111,36 +89,4 @@ fn arm(arm: &Arm) -> Node {
         ),
     ]))
     .into()
-}
-
-pub(crate) fn table<const N: usize>(fields: [(&str, Node); N]) -> Table {
-    fields.map(|(key, node)| (key.to_owned(), node)).into()
-}
-
-pub(crate) fn insert(fields: &mut Table, key: &str, node: Option<Node>) {
-    if let Some(node) = node {
-        fields.insert(key.to_owned(), node);
-    }
-}
-
-pub(crate) fn list<T>(items: &[T], encode: impl Fn(&T) -> Node) -> Node {
-    Value::List(items.iter().map(encode).collect()).into()
-}
-
-pub(crate) fn time(time: Duration) -> Node {
-    time_text(time).into()
-}
-
-pub(crate) fn size(size: Bytes) -> Node {
-    format!("{}b", size.0).into()
-}
-
-/// `70s`, `50ms`, `12500us`: the largest unit that leaves a whole number.
-pub(crate) fn time_text(time: Duration) -> String {
-    match time.as_nanos() {
-        ns if ns % 1_000_000_000 == 0 => format!("{}s", ns / 1_000_000_000),
-        ns if ns % 1_000_000 == 0 => format!("{}ms", ns / 1_000_000),
-        ns if ns % 1_000 == 0 => format!("{}us", ns / 1_000),
-        ns => format!("{ns}ns"),
-    }
 }

@@ -24,12 +24,14 @@ mod page;
 mod part;
 mod place;
 pub mod plan;
+mod queue;
 mod scenario;
 mod schema;
 mod text;
 mod traffic;
 mod value;
 mod wait;
+mod write;
 
 pub use error::ScenarioError;
 pub use part::{Part, check_part};

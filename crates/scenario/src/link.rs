@@ -11,11 +11,11 @@ use crate::plan::{Change, LinkConfig, RadioConfig, Shaper};
 use sojourn_net::{Bytes, Duration, Rate};
 use sojourn_qdisc::{Framing, QdiscSpec};
 
-use crate::decode::qdisc;
-use crate::encode::{insert, size, table, time};
 use crate::error::ScenarioError;
 use crate::place::{Fields, Place};
+use crate::queue::qdisc;
 use crate::value::{Node, Value};
+use crate::write::{insert, size, table, time};
 use layer::Layer;
 use line::Line;
 use trace::Traced;

@@ -1,11 +1,10 @@
 //! What a scenario says, once it has been read and found valid.
 
-use crate::plan::Client;
-use sojourn_net::{Dscp, Duration};
+use sojourn_net::Duration;
 
 use crate::link::Link;
 use crate::page::Pages;
-use crate::traffic::Kind;
+use crate::traffic::Block;
 use crate::value::Node;
 
 /// One variant of a scenario.
@@ -25,91 +24,6 @@ pub(crate) struct Spec {
     pub(crate) pages: Pages,
     pub(crate) traffic: Vec<Block>,
     pub(crate) arms: Vec<Arm>,
-}
-
-/// Flows that differ in nothing but their names, random streams and perhaps RTTs.
-#[derive(Clone, Debug)]
-pub(crate) struct Block {
-    pub(crate) name: String,
-    pub(crate) way: Way,
-    pub(crate) count: u32,
-    pub(crate) start: Duration,
-    pub(crate) start_jitter: Duration,
-    pub(crate) stop: Option<Duration>,
-    pub(crate) rtt: Rtt,
-    pub(crate) dscp: Dscp,
-    pub(crate) host: Option<u8>,
-    pub(crate) kind: Kind,
-}
-
-/// The base RTT of the flows of a block.
-#[derive(Clone, Debug)]
-pub(crate) enum Rtt {
-    /// The scenario's.
-    Common,
-    /// The same for all.
-    Own(Duration),
-    /// One for each.
-    Each(Vec<Duration>),
-}
-
-/// Through which links a flow passes.
-#[derive(Clone, Debug)]
-pub(crate) enum Way {
-    /// By the links called `up` and `down`.
-    Direction(Direction),
-    /// By the links of these names.
-    Path {
-        path: Vec<String>,
-        back: Vec<String>,
-    },
-}
-
-/// Where the data of a flow goes, seen from the near host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Up,
-    Down,
-}
-
-impl Direction {
-    pub(crate) const NAMES: [&str; 2] = ["up", "down"];
-
-    /// Also the name of the link that the data passes.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Up => "up",
-            Self::Down => "down",
-        }
-    }
-}
-
-impl Block {
-    /// Whose its flows are.
-    pub(crate) fn client(&self) -> Option<Client> {
-        self.host.map(|number| Client {
-            number,
-            receives: matches!(self.way, Way::Direction(Direction::Down)),
-        })
-    }
-
-    /// What flow number `n` of the block is called.
-    pub(crate) fn flow_name(&self, n: u32) -> String {
-        if self.count == 1 {
-            self.name.clone()
-        } else {
-            format!("{}/{}", self.name, n + 1)
-        }
-    }
-
-    /// The base RTT of flow number `n` of the block.
-    pub(crate) fn flow_rtt(&self, n: u32, common: Duration) -> Duration {
-        match &self.rtt {
-            Rtt::Common => common,
-            Rtt::Own(rtt) => *rtt,
-            Rtt::Each(rtts) => rtts[n as usize],
-        }
-    }
 }
 
 /// A variant: dotted keys and what they are set to.

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use sojourn_apps::{Object, Page};
 use sojourn_net::Duration;
 
-use crate::amount as amounts;
-use crate::encode::{amount, insert, time};
+use crate::amount;
 use crate::error::{ScenarioError, instead_of};
 use crate::key::{Form, Key};
 use crate::place::{Fields, Place};
 use crate::value::{Node, Table, Value};
+use crate::write::{insert, time};
 
 /// The pages that come with Sojourn; their files tell their origin.
 const BUILT_IN: [(&str, &str); 3] = [
@@ -162,7 +162,7 @@ pub(crate) fn built_in_names() -> Vec<&'static str> {
 fn entry<'a>(place: Place<'a>, origins: &mut Vec<String>) -> Result<Entry<'a>, ScenarioError> {
     let fields = place.fields(OBJECT_KEYS)?;
     let name = fields.need("name", "\"document\"")?.name()?;
-    let bytes = amounts::read(&fields.need("bytes", "\"15kb\"")?)?;
+    let bytes = amount::read(&fields.need("bytes", "\"15kb\"")?)?;
     let count = fields.or("count", 1, |p| p.count(1, MOST_OBJECTS))?;
     let after = fields.get("after").map_or(Ok(Vec::new()), |p| p.list())?;
     let delay = fields.or("delay", Duration::ZERO, Place::time)?;
@@ -170,7 +170,7 @@ fn entry<'a>(place: Place<'a>, origins: &mut Vec<String>) -> Result<Entry<'a>, S
     let host = fields.or("origin", String::new(), Place::name)?;
     let mut tree = Table::new();
     insert(&mut tree, "name", Some(name.as_str().into()));
-    insert(&mut tree, "bytes", Some(amount(bytes)));
+    insert(&mut tree, "bytes", Some(amount::write(bytes)));
     insert(&mut tree, "count", Some(count.into()));
     let waits = after.iter().map(|p| p.text().map(Node::from));
     let waits = waits.collect::<Result<Vec<_>, _>>()?;

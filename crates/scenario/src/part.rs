@@ -8,11 +8,11 @@ use std::path::Path;
 use sojourn_net::Duration;
 
 use crate::decode;
-use crate::encode::{insert, table, time};
 use crate::error::ScenarioError;
 use crate::link;
 use crate::page::is_built_in;
 use crate::value::{Node, Table, Value};
+use crate::write::{insert, table, time};
 
 /// Which part of a scenario a text describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -282,3 +282,16 @@ impl<'a> Fields<'a> {
         table.iter().map(|(key, node)| (key, self.at(key, node)))
     }
 }
+
+/// The position in `known` of the text here; an error calls it a `what`.
+pub(crate) fn choice(
+    place: &Place<'_>,
+    what: &str,
+    known: &[&str],
+) -> Result<usize, ScenarioError> {
+    let text = place.text()?;
+    known.iter().position(|k| *k == text).ok_or_else(|| {
+        let instead = instead_of(text, known);
+        place.fail(format!("unknown {what} \"{text}\"; {instead}"))
+    })
+}

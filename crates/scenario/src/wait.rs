@@ -1,11 +1,10 @@
 //! How long somebody waits: always the same, or drawn.
 
-use crate::decode::choice;
-use crate::encode::{insert, time};
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
-use crate::place::Place;
+use crate::place::{Place, choice};
 use crate::value::{Node, Table, Value};
+use crate::write::{insert, time};
 use sojourn_apps::Wait;
 
 const EXPONENTIAL: &[Key] = &[

@@ -4,10 +4,10 @@ use crate::key::{Form, Key};
 use crate::plan::Change;
 use sojourn_net::Duration;
 
-use crate::encode::{insert, list, table, time};
 use crate::error::ScenarioError;
 use crate::place::Place;
 use crate::value::{Node, Value};
+use crate::write::{insert, list, table, time};
 
 pub(super) const KEYS: &[Key] = &[
     Key::required("at", Form::POSITIVE_TIME, "When the link changes."),

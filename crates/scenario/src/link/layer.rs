@@ -3,11 +3,10 @@
 use crate::plan::Encapsulation;
 use sojourn_qdisc::{Framing, LinkLayer};
 
-use crate::decode::choice;
-use crate::encode::insert;
 use crate::error::{ScenarioError, instead_of};
-use crate::place::{Fields, Place};
+use crate::place::{Fields, Place, choice};
 use crate::value::{Table, Value};
+use crate::write::insert;
 
 /// What every packet is counted with already; names count from the IP packet.
 const ETHERNET_HEADER: i16 = 14;

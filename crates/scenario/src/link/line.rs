@@ -1,12 +1,11 @@
 //! What befalls packets behind a link: `loss`, `duplicate` and `jitter`.
 
-use crate::decode::choice;
-use crate::encode::{insert, table, time};
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
-use crate::place::{Fields, Place};
+use crate::place::{Fields, Place, choice};
 use crate::plan::{Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order};
 use crate::value::{Node, Table, Value};
+use crate::write::{insert, table, time};
 
 const CHAIN: &str = "gilbert-elliott";
 pub(super) const CHAIN_KEYS: &[Key] = &[

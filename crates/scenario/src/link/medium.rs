@@ -4,11 +4,10 @@ use crate::key::{Form, Key};
 use crate::plan::{Client, DriverLimit, RadioConfig, Sharing, Standard};
 use sojourn_net::Rate;
 
-use crate::decode::choice;
-use crate::encode::{insert, list, table, time};
 use crate::error::ScenarioError;
-use crate::place::Place;
+use crate::place::{Place, choice};
 use crate::value::{Node, Value};
+use crate::write::{insert, list, table, time};
 
 pub(super) const KEYS: &[Key] = &[
     Key::required(

@@ -6,12 +6,12 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::encode::table;
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
 use crate::place::Place;
 use crate::plan::Trace;
 use crate::value::{Node, Table, Value};
+use crate::write::table;
 
 /// Opportunities a trace may have: days of the fastest cellular link.
 const MOST: usize = 10_000_000;

@@ -10,10 +10,10 @@ use sojourn_net::{Bytes, Duration, Rate, Rng};
 use super::kind::{Source, TrafficType};
 use super::tcp::{PARAMS, read_params, write_params};
 use super::transport;
-use crate::encode::{insert, list, size, time};
 use crate::error::ScenarioError;
 use crate::place::{Fields, Place};
 use crate::value::Table;
+use crate::write::{insert, list, size, time};
 
 /// Bit rates from 300 kbit/s on, each twice the one below.
 const LADDER: [u64; 5] = [300_000, 600_000, 1_200_000, 2_400_000, 4_800_000];

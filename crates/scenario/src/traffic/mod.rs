@@ -1,5 +1,6 @@
 //! Reading `[[traffic]]`.
 
+mod block;
 mod dash;
 mod kind;
 mod names;
@@ -19,14 +20,12 @@ use crate::key::{Form, Key};
 use crate::plan::Client;
 use sojourn_net::{Dscp, DscpError, Duration};
 
-use crate::decode::choice;
 use crate::error::ScenarioError;
 use crate::link::Link;
-use crate::model::{Block, Direction, Rtt};
 use crate::page::Pages;
-use crate::place::{Fields, Place};
+use crate::place::{Fields, Place, choice};
 use crate::value::Value;
-pub(crate) use kind::Kind;
+pub(crate) use block::{Block, Direction, Rtt, Way};
 use kind::{Context, TrafficType};
 use names::{check_names, name_the_nameless};
 use way::way;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use super::MOST_FLOWS;
+use super::block::{Block, Way};
 use crate::error::ScenarioError;
-use crate::model::{Block, Way};
 use crate::place::Place;
 
 pub(super) fn name_the_nameless(blocks: &mut [Block]) {

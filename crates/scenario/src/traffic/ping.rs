@@ -8,11 +8,10 @@ use crate::plan::Traffic;
 use sojourn_apps::PingPace;
 use sojourn_net::{Bytes, Duration, Rng};
 
-use crate::decode::choice;
-use crate::encode::{insert, size, time};
 use crate::error::ScenarioError;
-use crate::place::{Fields, Place};
+use crate::place::{Fields, Place, choice};
 use crate::value::{Table, Value};
+use crate::write::{insert, size, time};
 
 /// Requests a block may make in a run: some 500 MB of records.
 const MOST_REQUESTS: u64 = 10_000_000;

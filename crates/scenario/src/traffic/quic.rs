@@ -13,12 +13,11 @@ use sojourn_transport::quic::{
 
 use super::kind::{Source, TrafficType};
 use super::tcp::{BYTES, SLOW_START, WINDOW, controller, slow_start};
-use crate::amount as amounts;
-use crate::decode::choice;
-use crate::encode::{amount, insert, size, time};
+use crate::amount;
 use crate::error::ScenarioError;
-use crate::place::{Fields, Place};
+use crate::place::{Fields, Place, choice};
 use crate::value::Table;
+use crate::write::{insert, size, time};
 
 /// The end of the data that opens the connection.
 const CLIENTS: [&str; 2] = ["receiver", "sender"];
@@ -154,7 +153,7 @@ impl Quic {
             ..usual
         };
         Ok(Self {
-            bytes: fields.option("bytes", amounts::read)?,
+            bytes: fields.option("bytes", amount::read)?,
             request: request(fields)?,
             params,
         })
@@ -170,7 +169,7 @@ impl Source for Quic {
             "slow_start",
             params.slow_start.map(|s| s.name().into()),
         );
-        insert(fields, "bytes", self.bytes.map(amount));
+        insert(fields, "bytes", self.bytes.map(amount::write));
         insert(fields, "ecn", Some(params.ecn.into()));
         insert(fields, "initial_window", Some(params.initial_window.into()));
         let client = CLIENTS[usize::from(self.request.is_none())];

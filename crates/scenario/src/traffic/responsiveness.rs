@@ -10,10 +10,10 @@ use sojourn_net::{Bytes, Rng};
 use super::kind::{Source, TrafficType};
 use super::tcp::{PARAMS, read_params, write_params};
 use super::transport;
-use crate::encode::{insert, size};
 use crate::error::ScenarioError;
 use crate::place::{Fields, Place};
 use crate::value::Table;
+use crate::write::{insert, size};
 
 /// The draft's MNP.
 const USUAL_CONNECTIONS: u32 = 16;

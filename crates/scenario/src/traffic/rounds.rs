@@ -11,12 +11,12 @@ use sojourn_net::{Bytes, Duration, Rng};
 use super::kind::{Source, TrafficType};
 use super::tcp::{PARAMS, read_params, write_params};
 use super::transport;
-use crate::amount as amounts;
-use crate::encode::{amount, insert, size, time};
+use crate::amount;
 use crate::error::ScenarioError;
 use crate::place::{Fields, Place};
 use crate::value::Table;
 use crate::wait;
+use crate::write::{insert, size, time};
 
 /// Most servers of a client: some 30 MB of connections.
 const MOST_SERVERS: u32 = 10_000;
@@ -72,7 +72,7 @@ impl Rounds {
             tcp,
             servers,
             request: fields.or("request", Bytes(400), |p| p.size(1, 1 << 20))?,
-            response: amounts::read(&fields.need("bytes", "\"32kb\"")?)?,
+            response: amount::read(&fields.need("bytes", "\"32kb\"")?)?,
             work: fields.or("work", Duration::ZERO, Place::time)?,
             think: fields.or("think", Wait::Fixed(Duration::ZERO), wait::read)?,
             rounds: fields.option("rounds", |p| p.count(1, u32::MAX))?,
@@ -87,7 +87,7 @@ impl Source for Rounds {
         write_params(config.tcp, fields);
         let servers = (config.servers > 1).then(|| config.servers.into());
         insert(fields, SERVERS.name, servers);
-        insert(fields, "bytes", Some(amount(config.response)));
+        insert(fields, "bytes", Some(amount::write(config.response)));
         insert(fields, "request", Some(size(config.request)));
         insert(fields, "work", Some(time(config.work)));
         insert(fields, "think", Some(wait::write(config.think)));

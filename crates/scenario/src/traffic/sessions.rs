@@ -10,12 +10,12 @@ use sojourn_net::{Bytes, Duration, Rng};
 use super::kind::{Context, Source, TrafficType};
 use super::tcp::{PARAMS, read_params, write_params};
 use super::transport;
-use crate::amount as amounts;
-use crate::encode::{amount, insert, size};
+use crate::amount;
 use crate::error::ScenarioError;
 use crate::place::Fields;
 use crate::value::Table;
 use crate::wait;
+use crate::write::{insert, size};
 
 /// Connections a block may open in a run: what becomes of each is a row of a table.
 const MOST_CONNECTIONS: u64 = 10_000_000;
@@ -64,7 +64,7 @@ impl Sessions {
             tcp,
             every,
             request: fields.or("request", Bytes(400), |p| p.size(1, 1 << 20))?,
-            response: amounts::read(&fields.need("bytes", example)?)?,
+            response: amount::read(&fields.need("bytes", example)?)?,
         })))
     }
 }
@@ -75,7 +75,7 @@ impl Source for Sessions {
         transport::write(config.transport, fields);
         write_params(config.tcp, fields);
         insert(fields, "every", Some(wait::write(config.every)));
-        insert(fields, "bytes", Some(amount(config.response)));
+        insert(fields, "bytes", Some(amount::write(config.response)));
         insert(fields, "request", Some(size(config.request)));
     }
 

@@ -9,12 +9,11 @@ use sojourn_apps::Amount;
 use sojourn_net::Rng;
 use sojourn_transport::{AfterIdle, CcError, CcSpec, OnCe, SenderParams, SlowStart};
 
-use crate::amount as amounts;
-use crate::decode::choice;
-use crate::encode::{amount, insert};
+use crate::amount;
 use crate::error::ScenarioError;
-use crate::place::{Fields, Place};
+use crate::place::{Fields, Place, choice};
 use crate::value::{Table, Value};
+use crate::write::insert;
 
 /// A slow-start exit heuristic that `cc` offers.
 pub(super) fn slow_start(place: &Place<'_>, cc: CcSpec) -> Result<SlowStart, ScenarioError> {
@@ -171,7 +170,7 @@ impl Tcp {
     fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
         let params = read_params(fields)?;
         Ok(Self {
-            bytes: fields.option("bytes", amounts::read)?,
+            bytes: fields.option("bytes", amount::read)?,
             params,
         })
     }
@@ -180,7 +179,7 @@ impl Tcp {
 impl Source for Tcp {
     fn write(&self, fields: &mut Table) {
         write_params(self.params, fields);
-        insert(fields, "bytes", self.bytes.map(amount));
+        insert(fields, "bytes", self.bytes.map(amount::write));
     }
 
     /// From `rng` comes how much is transferred.

@@ -3,12 +3,11 @@
 use sojourn_apps::Transport;
 use sojourn_transport::SenderParams;
 
-use crate::decode::choice;
-use crate::encode::insert;
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
-use crate::place::Fields;
+use crate::place::{Fields, choice};
 use crate::value::Table;
+use crate::write::insert;
 
 /// The key that chooses it.
 pub(super) const KEY: Key = Key::optional(

@@ -8,11 +8,10 @@ use crate::plan::Traffic;
 use sojourn_apps::Spacing;
 use sojourn_net::{Bytes, Rate, Rng};
 
-use crate::decode::choice;
-use crate::encode::{insert, size};
 use crate::error::ScenarioError;
-use crate::place::Fields;
+use crate::place::{Fields, choice};
 use crate::value::{Table, Value};
+use crate::write::{insert, size};
 
 /// What UDP over IPv4 can carry.
 const LARGEST_DATAGRAM: u64 = 65_507;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::kind::{Source, TrafficType};
-use crate::encode::{insert, time};
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
 use crate::place::Fields;
 use crate::plan::Traffic;
 use crate::value::{Table, Value};
+use crate::write::{insert, time};
 use sojourn_apps::JitterBuffer;
 use sojourn_net::Rng;
 

@@ -1,10 +1,9 @@
 //! Ways: a direction, or paths of links.
 
-use crate::decode::choice;
+use super::block::{Direction, Way};
 use crate::error::ScenarioError;
 use crate::link::Link;
-use crate::model::{Direction, Way};
-use crate::place::{Fields, Place};
+use crate::place::{Fields, Place, choice};
 
 pub(super) fn way(
     place: &Place<'_>,

@@ -11,13 +11,12 @@ use super::kind::{Source, TrafficType};
 use super::quic::{MAX_DATA, MAX_STREAM_DATA, ZERO_RTT, flow_control, write_flow_control};
 use super::tcp::{PARAMS, read_params, write_params};
 use super::transport::{self, OF_TCP};
-use crate::decode::choice;
-use crate::encode::{insert, size};
 use crate::error::ScenarioError;
 use crate::page::{Pages, built_in_names, named};
-use crate::place::{Fields, Place};
+use crate::place::{Fields, Place, choice};
 use crate::value::Table;
 use crate::wait;
+use crate::write::{insert, size};
 
 /// Keys that HTTP over TCP has no use for.
 const OF_QUIC: [&str; 3] = ["zero_rtt", "max_data", "max_stream_data"];
