@@ -13,6 +13,10 @@ const FORMAT: &str = "sojourn-result";
 /// Grows when a reader of this version could not read what is written.
 const FORMAT_VERSION: u64 = 4;
 
+/// The oldest format that can be read. Format 2 added statistics of queues, format 3 transactions
+/// and applications, format 4 responsiveness.
+const OLDEST_FORMAT: u64 = 2;
+
 /// Grows when a column changes its meaning: numbers of different versions do not compare.
 const METRIC_DEFINITIONS: u64 = 2;
 
@@ -191,25 +195,21 @@ impl Manifest {
         fields
     }
 
-    /// Reads what [`Manifest::to_json`] wrote, and the object under `tables`.
+    /// Reads what [`Manifest::to_json_with`] wrote, in this version or an earlier one.
     ///
     /// # Errors
     /// What is wrong with it, as the end of a sentence that begins with its name.
-    pub(crate) fn read(text: &str) -> Result<(Self, Map<String, Value>), String> {
+    pub(crate) fn read(text: &str) -> Result<Saved, String> {
         let fields = recognised(text).ok_or("is not the manifest of a Sojourn result")?;
-        let version = fields["format_version"].as_u64();
-        if version != Some(FORMAT_VERSION) {
-            let version = version.map_or_else(|| "unknown".to_owned(), |v| v.to_string());
-            let made_by = text_of(&fields["sojourn"]["version"]).unwrap_or_default();
-            return Err(format!(
-                "has format {version} (Sojourn {made_by}); this version reads {FORMAT_VERSION}"
-            ));
-        }
-        let scenario = Scenario::from_json(&fields["scenario"].to_string())
-            .map_err(|e| format!("holds a scenario that is not valid: {e}"))?;
-        if fields["scenario_sha256"].as_str() != Some(scenario.hash()) {
+        let format = format_of(&fields)?;
+        let invalid = |e| format!("holds a scenario that is not valid: {e}");
+        let text = fields["scenario"].to_string();
+        // The keys that were added since are not part of what was hashed.
+        let hash = Scenario::hash_as_written(&text).map_err(invalid)?;
+        if fields["scenario_sha256"].as_str() != Some(&hash) {
             return Err("was altered: its scenario does not have the SHA-256 it says".to_owned());
         }
+        let scenario = Scenario::from_json(&text).map_err(invalid)?;
         let manifest = || {
             let build = &fields["sojourn"];
             let count = |key: &str| usize::try_from(fields[key].as_u64()?).ok();
@@ -236,8 +236,22 @@ impl Manifest {
         };
         let manifest = manifest().ok_or("lacks a key or has one of another type")?;
         let tables = fields["tables"].as_object().cloned().unwrap_or_default();
-        Ok((manifest, tables))
+        Ok(Saved {
+            manifest,
+            format,
+            tables,
+        })
     }
+}
+
+/// The manifest of a saved result, and what it says about the files beside it.
+#[derive(Debug)]
+pub(crate) struct Saved {
+    pub(crate) manifest: Manifest,
+    /// Version of the format.
+    pub(crate) format: u64,
+    /// The number of rows and the SHA-256 of each table, by name.
+    pub(crate) tables: Map<String, Value>,
 }
 
 impl Provenance {
@@ -310,6 +324,31 @@ fn list_of<T>(value: &Value, read: impl Fn(&Value) -> Option<T>) -> Option<Vec<T
         Value::Array(items) => items.iter().map(read).collect(),
         _ => None,
     }
+}
+
+/// The version of the format, if this version of Sojourn reads it.
+fn format_of(fields: &Value) -> Result<u64, String> {
+    let readable = format!("this version reads formats {OLDEST_FORMAT} to {FORMAT_VERSION}");
+    let Some(format) = fields["format_version"].as_u64() else {
+        return Err(format!("does not say its format; {readable}"));
+    };
+    if format < OLDEST_FORMAT {
+        return Err(format!("has format {format}, which is too old; {readable}"));
+    }
+    if format > FORMAT_VERSION {
+        let build = &fields["sojourn"];
+        let needed = match (text_of(&build["version"]), text_of(&build["commit"])) {
+            (Some(version), Some(commit)) => {
+                format!("Sojourn {version} (commit {commit}) or later")
+            }
+            (Some(version), None) => format!("Sojourn {version} or later"),
+            (None, _) => "a later version of Sojourn".to_owned(),
+        };
+        return Err(format!(
+            "has format {format}, which needs {needed}; {readable}"
+        ));
+    }
+    Ok(format)
 }
 
 /// Whether `text` is the manifest of a result, of whatever version.

@@ -4,8 +4,10 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use arrow_array::RecordBatchReader;
+use arrow_array::{RecordBatch, RecordBatchReader, new_null_array};
+use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::{Compression, ZstdLevel};
@@ -103,7 +105,8 @@ impl Outcome {
         fs::write(folder.join(MANIFEST), self.manifest().to_json_with(digests))
     }
 
-    /// Reads what [`Outcome::save`] wrote.
+    /// Reads what [`Outcome::save`] wrote, in this version or an earlier one. Columns that an
+    /// earlier version did not have are null, tables that it did not have are empty.
     ///
     /// # Errors
     /// If it is no result, or one that is damaged or of another version.
@@ -117,15 +120,27 @@ impl Outcome {
             io::ErrorKind::NotADirectory => fail(folder, "is a file, not the folder of a result"),
             _ => fail(&path, format!("cannot be read: {e}")),
         })?;
-        let (manifest, digests) = Manifest::read(&text).map_err(|rule| fail(&path, rule))?;
+        let saved = Manifest::read(&text).map_err(|rule| fail(&path, rule))?;
         let mut tables = Vec::new();
         for (kind, empty) in TableKind::ALL.into_iter().zip(empty_batches()) {
-            let path = folder.join(file_name(kind));
-            let digest = digests.get(kind.name()).and_then(|d| d["sha256"].as_str());
-            verify(&path, digest)?;
-            tables.push(read_table(&path, &Table::new(empty.schema(), Vec::new()))?);
+            let file = folder.join(file_name(kind));
+            let table = match saved.tables.get(kind.name()) {
+                Some(entry) => {
+                    verify(&file, entry["sha256"].as_str())?;
+                    read_table(&file, &empty.schema())?
+                }
+                None if saved.format < kind.first_format() => {
+                    Table::new(empty.schema(), Vec::new())
+                }
+                None => {
+                    let format = saved.format;
+                    let rule = format!("lacks the table {kind}, which format {format} has");
+                    return Err(fail(&path, rule));
+                }
+            };
+            tables.push(table);
         }
-        Ok(Self::from_parts(manifest, tables))
+        Ok(Self::from_parts(saved.manifest, tables))
     }
 }
 
@@ -248,23 +263,49 @@ fn verify(path: &Path, sha256: Option<&str>) -> Result<(), ResultError> {
     }
 }
 
-/// Reads a table that must have the columns of `like`.
-fn read_table(path: &Path, like: &Table) -> Result<Table, ResultError> {
+/// Reads a table as one of the columns of `wanted`: those that the file lacks are null.
+fn read_table(path: &Path, wanted: &SchemaRef) -> Result<Table, ResultError> {
     let damaged = |e: &dyn fmt::Display| fail(path, format!("cannot be read: {e}"));
     let file = File::open(path).map_err(|e| damaged(&e))?;
     let reader = ParquetRecordBatchReaderBuilder::try_new(file)
         .and_then(ParquetRecordBatchReaderBuilder::build)
         .map_err(|e| damaged(&e))?;
-    let schema = reader.schema();
-    let columns = |t: &arrow_schema::Schema| -> Vec<_> {
-        let fields = t.fields().iter();
-        fields
-            .map(|f| (f.name().clone(), f.data_type().clone()))
-            .collect()
-    };
-    if columns(&schema) != columns(&like.schema()) {
-        return Err(fail(path, "has the columns of another version of Sojourn"));
+    let written = reader.schema();
+    if let Some(column) = foreign_column(&written, wanted) {
+        let rule = format!("has a column of another version of Sojourn: {column}");
+        return Err(fail(path, rule));
     }
-    let batches = reader.collect::<Result<_, _>>().map_err(|e| damaged(&e))?;
+    let schema = with_nulls(wanted, &written);
+    let batches = reader.map(|batch| complete(&batch?, &schema));
+    let batches = batches.collect::<Result<_, _>>().map_err(|e| damaged(&e))?;
     Ok(Table::new(schema, batches))
+}
+
+/// A column that `wanted` does not have, or has of another type.
+fn foreign_column<'a>(written: &'a Schema, wanted: &Schema) -> Option<&'a str> {
+    let is_wanted = |field: &Field| {
+        let known = wanted.field_with_name(field.name());
+        known.is_ok_and(|known| known.data_type() == field.data_type())
+    };
+    let foreign = written.fields().iter().find(|field| !is_wanted(field));
+    foreign.map(|field| field.name().as_str())
+}
+
+/// `wanted`, with nulls allowed in the columns that `written` lacks or allows them in.
+fn with_nulls(wanted: &SchemaRef, written: &Schema) -> SchemaRef {
+    let fields = wanted.fields().iter().map(|field| {
+        let before = written.field_with_name(field.name());
+        let nullable = field.is_nullable() || before.map_or(true, Field::is_nullable);
+        field.as_ref().clone().with_nullable(nullable)
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// The columns of `schema`, null where `batch` lacks one.
+fn complete(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+    let columns = schema.fields().iter().map(|field| {
+        let written = batch.column_by_name(field.name()).cloned();
+        written.unwrap_or_else(|| new_null_array(field.data_type(), batch.num_rows()))
+    });
+    RecordBatch::try_new(Arc::clone(schema), columns.collect())
 }

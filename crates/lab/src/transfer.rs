@@ -53,7 +53,7 @@ impl Outcome {
         let mut tables = empty_batches().map(|batch| (batch.schema(), Vec::new()));
         for mut part in parts {
             let text = std::str::from_utf8(split(&mut part)?).map_err(|_| damaged())?;
-            let (manifest, _) = Manifest::read(text).map_err(|_| damaged())?;
+            let manifest = Manifest::read(text).map_err(|_| damaged())?.manifest;
             if manifest.scenario != *scenario {
                 return Err(damaged());
             }

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use serde_json::Value;
 use sojourn_lab::{Outcome, RunOptions, Scenario, TableKind, run};
 use sojourn_sim::Simulator;
 
@@ -115,15 +116,75 @@ fn damage_is_told_in_one_line() {
     fs::write(&manifest, text.replace("1mbit", "2mbit")).unwrap();
     assert!(damage(&folder).contains("manifest.json: was altered"));
 
-    fs::write(
-        &manifest,
-        text.replace("\"format_version\": 4", "\"format_version\": 9"),
-    )
-    .unwrap();
-    assert!(damage(&folder).contains("has format 9"));
-
     fs::write(&manifest, text).unwrap();
     fs::write(&flows, "").unwrap();
     assert!(damage(&folder).contains("flows.parquet: is truncated or altered"));
     assert!(damage(&flows).contains("is a file"));
+}
+
+/// What is said of a result after its manifest was changed.
+fn damage_of(change: impl Fn(&mut Value)) -> String {
+    let place = tempfile::tempdir().unwrap();
+    outcome().save(place.path()).unwrap();
+    let path = place.path().join("manifest.json");
+    let mut manifest: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    change(&mut manifest);
+    fs::write(&path, manifest.to_string()).unwrap();
+    damage(place.path())
+}
+
+#[test]
+fn formats_that_cannot_be_read_are_refused() {
+    let newer = damage_of(|manifest| {
+        manifest["format_version"] = 9.into();
+        manifest["sojourn"]["version"] = "3.1.0".into();
+        manifest["sojourn"]["commit"] = "abcdef".into();
+    });
+    let expected = "manifest.json: has format 9, which needs Sojourn 3.1.0 (commit abcdef) or \
+                    later; this version reads formats 2 to 4";
+    assert!(newer.ends_with(expected), "{newer}");
+
+    let packaged = damage_of(|manifest| {
+        manifest["format_version"] = 5.into();
+        manifest["sojourn"]["version"] = "3.1.0".into();
+        manifest["sojourn"]["commit"] = Value::Null;
+    });
+    assert!(
+        packaged.contains("needs Sojourn 3.1.0 or later;"),
+        "{packaged}"
+    );
+
+    let bare = damage_of(|manifest| {
+        manifest["format_version"] = 5.into();
+        manifest["sojourn"] = Value::Null;
+    });
+    assert!(bare.contains("needs a later version of Sojourn;"), "{bare}");
+
+    let older = damage_of(|manifest| manifest["format_version"] = 1.into());
+    assert!(older.contains("has format 1, which is too old;"), "{older}");
+
+    let odd = damage_of(|manifest| manifest["format_version"] = "four".into());
+    assert!(odd.contains("does not say its format;"), "{odd}");
+}
+
+#[test]
+fn a_table_may_lack_only_where_the_format_lacked_it() {
+    let without = |table: &str, format: u64| {
+        let place = tempfile::tempdir().unwrap();
+        outcome().save(place.path()).unwrap();
+        let path = place.path().join("manifest.json");
+        let text = fs::read_to_string(&path).unwrap();
+        let mut manifest: Value = serde_json::from_str(&text).unwrap();
+        manifest["format_version"] = format.into();
+        manifest["tables"].as_object_mut().unwrap().remove(table);
+        fs::write(&path, manifest.to_string()).unwrap();
+        Outcome::load(place.path()).map_err(|e| e.to_string())
+    };
+    for (table, format) in [("flows", 2), ("transactions", 3), ("applications", 4)] {
+        let message = without(table, format).unwrap_err();
+        let expected = format!("manifest.json: lacks the table {table}, which format {format} has");
+        assert!(message.ends_with(&expected), "{message}");
+    }
+    let read = without("transactions", 2).unwrap();
+    assert_eq!(read.table(TableKind::Transactions).rows(), 0);
 }

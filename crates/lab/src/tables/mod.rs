@@ -104,6 +104,15 @@ impl TableKind {
         }
     }
 
+    /// The first format of saved results that has it.
+    pub(crate) const fn first_format(self) -> u64 {
+        match self {
+            Self::Transactions | Self::Applications => 3,
+            Self::QueueStatistics => 2,
+            _ => 1,
+        }
+    }
+
     /// What one of its rows is.
     pub const fn description(self) -> &'static str {
         match self {
