@@ -62,7 +62,7 @@ def _words(name: str, value: "_Value") -> list[str]:
         return [name, f"{value}"]
     if not isinstance(value, Sequence):
         return [name, _part(value.spec)]
-    leaves = [part.spec for part in value if not isinstance(part, int)]
+    leaves = [part.spec for part in value if not isinstance(part, int | str)]
     if leaves:
         return [name, " / ".join(_part(leaf) for leaf in leaves)]
     return [name, *(f"{part}" for part in value)]
