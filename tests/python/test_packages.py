@@ -10,7 +10,9 @@ ROOT = Path(sj.__file__).parent
 LAYERS = (
     "_core",
     "document",
+    "cc",
     "qdisc",
+    "testing",
     "traffic",
     "scenario",
     "result",

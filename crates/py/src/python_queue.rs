@@ -7,8 +7,9 @@
 mod contract;
 mod packet;
 
+use std::any::Any;
 use std::fmt;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -16,7 +17,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use sojourn_qdisc::{
     Backlog, BoxedQueue, ExternalKind, ExternalParams, FailureCause, Instant, LinkFacts,
-    MarkReason, Observer, PYTHON_PREFIX, Packet as View, Qdisc, Rate, Rng, Ticket, fail,
+    MarkReason, Observer, PYTHON_PREFIX, Packet as View, Qdisc, QueueFailure, Rate, Rng, Ticket,
+    fail,
 };
 
 use crate::errors::{Failure, QueueError};
@@ -126,6 +128,20 @@ impl Raised {
         let raised = QueueError::new_err(message);
         raised.set_cause(py, Some(error));
         raised
+    }
+}
+
+/// What a queue ended the runs with; any other panic goes on.
+pub(crate) fn queue_failure(py: Python<'_>, panic: Box<dyn Any + Send>) -> Failure {
+    let failure = panic
+        .downcast::<QueueFailure>()
+        .unwrap_or_else(|panic| resume_unwind(panic));
+    match failure.0.downcast::<Raised>() {
+        Ok(raised) => Failure::Python(raised.into_exception(py)),
+        Err(cause) => {
+            let message = cause.downcast_ref::<String>();
+            Failure::Queue(message.map_or("a queue failed", String::as_str).to_owned())
+        }
     }
 }
 

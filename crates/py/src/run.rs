@@ -1,8 +1,6 @@
 //! Running a scenario with Python's signal handling and progress callback.
 
-use std::any::Any;
 use std::num::NonZeroUsize;
-use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -11,12 +9,11 @@ use std::time::Duration;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use sojourn_lab::RunOptions;
-use sojourn_qdisc::QueueFailure;
 
 use crate::backends::registry;
 use crate::errors::Failure;
 use crate::outcome::PyOutcome;
-use crate::python_queue::Raised;
+use crate::python_queue::queue_failure;
 use crate::scenario::PyScenario;
 
 /// Interval between checks for Ctrl-C: imperceptible to users, at negligible cost.
@@ -96,20 +93,6 @@ pub(crate) fn run(
 /// written in Python attaches twice per packet, which costs microseconds on an unknown thread.
 fn attached(work: &(dyn Fn() + Sync)) {
     Python::attach(|py| py.detach(work));
-}
-
-/// What a queue ended the runs with; any other panic goes on.
-pub(crate) fn queue_failure(py: Python<'_>, panic: Box<dyn Any + Send>) -> Failure {
-    let failure = panic
-        .downcast::<QueueFailure>()
-        .unwrap_or_else(|panic| resume_unwind(panic));
-    match failure.0.downcast::<Raised>() {
-        Ok(raised) => Failure::Python(raised.into_exception(py)),
-        Err(cause) => {
-            let message = cause.downcast_ref::<String>();
-            Failure::Queue(message.map_or("a queue failed", String::as_str).to_owned())
-        }
-    }
 }
 
 fn threads(jobs: i64) -> Result<NonZeroUsize, Failure> {

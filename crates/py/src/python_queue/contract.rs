@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use sojourn_qdisc::testing::{self, Op, TestPacket};
 use sojourn_qdisc::{Duration, Ecn, LinkFacts, QdiscSpec, QueueFailure, Rate, Rng};
 
+use super::queue_failure;
 use crate::errors::Failure;
-use crate::run::queue_failure;
 
 /// Calls of the queue in one case, at most.
 const CALLS: u64 = 400;
