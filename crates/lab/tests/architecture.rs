@@ -57,6 +57,7 @@ const EDGES: [(&str, &[&str]); 10] = [
         &[
             "sojourn-net",
             "sojourn-qdisc",
+            "sojourn-transport",
             "sojourn-backend",
             "sojourn-lab",
             "sojourn-sim",

@@ -103,7 +103,7 @@ fn what_is_wrong_is_told_with_its_place() {
         (
             "",
             "page = \"lage\"",
-            "traffic[0].page: \"lage\" is not a page; known are large, objects50, small (pages of your own",
+            "traffic[0].page: \"lage\" is not a page; expected large, objects50 or small (pages of your own",
         ),
         (
             "[[pages.small.objects]]\nname = \"a\"\nbytes = \"1kb\"",

@@ -1,3 +1,5 @@
+//! Each parameter of BBR version 3 has its effect.
+
 use super::*;
 
 /// The state after a path without losses has been probed for some rounds.
