@@ -314,12 +314,17 @@ impl Qdisc<Ticket> for PythonQueue {
     }
 }
 
-/// The first nanosecond at or after `seconds`.
+/// The first instant that Python would not find to be before `seconds`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "the conversion saturates, as a timer far away may"
 )]
 fn instant(seconds: f64) -> Instant {
-    Instant::from_nanos((seconds * 1e9).ceil() as u64)
+    let at = (seconds * 1e9).ceil() as u64;
+    // The product may be rounded down; a queue that compares times would then wait for ever.
+    if Instant::from_nanos(at).as_secs_f64() < seconds {
+        return Instant::from_nanos(at.saturating_add(1));
+    }
+    Instant::from_nanos(at)
 }
