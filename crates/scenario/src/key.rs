@@ -35,7 +35,7 @@ pub(crate) enum Form {
     Def(&'static str),
     /// One of these texts.
     Choice(fn() -> Vec<&'static str>),
-    /// A list of at least so many values.
+    /// A list with this many values or more.
     List(usize, &'static Form),
     /// A table of these keys.
     Table(&'static [Key]),

@@ -16,7 +16,7 @@ pub enum Unit {
     Ratio(u32),
     /// Fractions with commas between them, kept in parts of this.
     Ratios(u32),
-    /// A number with at most so many decimal places.
+    /// A number with up to this many decimal places.
     Decimal(u32),
     /// A time such as `100ms`, kept in ms.
     Millis,

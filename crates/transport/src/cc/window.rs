@@ -97,7 +97,7 @@ impl Window {
         self.ssthresh.segments().map(|n| self.bytes_of(n))
     }
 
-    /// Bytes of so many full-sized segments.
+    /// Converts full-sized segments to bytes.
     #[inline]
     pub fn bytes_of(&self, segments: u32) -> u64 {
         u64::from(segments) * u64::from(self.mss)
