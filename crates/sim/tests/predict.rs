@@ -11,8 +11,6 @@
 
 mod transient;
 
-use sojourn_transport::OnCe;
-
 use transient::{Outcome, SIX_MEGABYTES, Transient};
 
 /// Long flows need a law for congestion avoidance too.
@@ -217,7 +215,12 @@ fn with_mixed_round_trips_predict_waits_least() {
 #[test]
 fn most_packets_wait_least_and_long_flows_hide_it() {
     // P8, in quantiles of the distribution.
-    let quantiles = |rtt, qdisc, rounds| longer(rtt, qdisc, rounds).mean(SEEDS).sojourn_ms;
+    let quantiles = |rtt, qdisc, rounds| {
+        Transient::of(rtt, qdisc)
+            .longer(rounds)
+            .mean(SEEDS)
+            .sojourn_ms
+    };
     for (rtt, at, factor) in [(50, 0, 4.0), (50, 2, 5.0), (200, 1, 10.0), (200, 2, 4.0)] {
         let predict = quantiles(rtt, WITH_FALLBACK, 12)[at];
         for qdisc in [
@@ -243,101 +246,23 @@ fn most_packets_wait_least_and_long_flows_hide_it() {
 fn paced_flows_leave_predict_less_to_hold_and_codel_more() {
     // P6; the prototype's longest waits with pacing, where ours paces as its did.
     for (rtt, prototype) in [(200, 36.0), (300, 43.0), (400, 69.0), (600, 83.0)] {
-        let ours = paced(rtt, PREDICT).mean(SEEDS).max_sojourn_ms;
+        let ours = Transient::of(rtt, PREDICT)
+            .paced()
+            .mean(SEEDS)
+            .max_sojourn_ms;
         let off = (ours / prototype - 1.0_f64).abs();
         assert!(off < 0.25, "{rtt} ms: {ours:.1} ms, prototype {prototype}");
         assert!(ours < with(rtt, "").max_sojourn_ms, "{rtt} ms: {ours:.1}");
     }
     for rtt in [300, 600] {
         let codel = "codel limit 1000000";
-        let (paced, not) = (paced(rtt, codel).mean(SEEDS), sojourn(rtt, codel));
+        let (paced, not) = (
+            Transient::of(rtt, codel).paced().mean(SEEDS),
+            sojourn(rtt, codel),
+        );
         assert!(
             paced.max_sojourn_ms > 1.15 * not,
             "{rtt} ms: {paced:?}, {not:.1}"
         );
-    }
-}
-
-fn paced(rtt_ms: u64, qdisc: &str) -> Transient {
-    let mut transient = Transient::of(rtt_ms, qdisc);
-    transient.pacing = true;
-    transient
-}
-
-/// Four flows that carry so many bandwidth-delay products together.
-fn longer(rtt_ms: u64, qdisc: &str, rounds: u64) -> Transient {
-    let mut transient = Transient::of(rtt_ms, qdisc);
-    transient.bytes = transient.bytes / 12 * rounds;
-    // Beyond the transient marks reduce the window, or no law could hold the queue.
-    transient.on_ce = OnCe::EndSlowStart;
-    transient
-}
-
-#[test]
-#[ignore = "prints the tables of papers/predict: a minute in a release build"]
-fn the_tables_of_the_study() {
-    const RUNS: u64 = 100;
-    let queues = [
-        "pfifo limit 1000000",
-        "codel limit 1000000",
-        "pie limit 1000000",
-        "fq_codel limit 1000000",
-        PREDICT,
-    ];
-    println!("rtt_ms,queue,max_sojourn_ms,fct_s");
-    for rtt in [12, 25, 50, 75, 100, 150, 200, 300, 400, 600] {
-        for qdisc in queues {
-            let of = Transient::of(rtt, qdisc).mean(RUNS);
-            println!("{rtt},{qdisc},{:.1},{:.3}", of.max_sojourn_ms, of.fct_s);
-        }
-    }
-    for qdisc in queues {
-        let mut large = Transient::of(12, qdisc);
-        large.bytes = SIX_MEGABYTES;
-        println!("6 MB at 12,{qdisc},{:.1},", large.mean(RUNS).max_sojourn_ms);
-        let mixed = large.mean_of_drawn(20..350, RUNS).max_sojourn_ms;
-        println!("6 MB at 20 to 350,{qdisc},{mixed:.1},");
-    }
-    println!("rtt_ms,paced: queue,max_sojourn_ms,fct_s");
-    for rtt in [12, 25, 50, 75, 100, 150, 200, 300, 400, 600] {
-        for qdisc in &queues[1..] {
-            let of = paced(rtt, qdisc).mean(RUNS);
-            println!("{rtt},{qdisc},{:.1},{:.3}", of.max_sojourn_ms, of.fct_s);
-        }
-    }
-    println!("rtt_ms,payload,queue,p50,p90,p99");
-    for (rtt, rounds) in [(50, 12), (200, 12), (200, 240)] {
-        for qdisc in queues.into_iter().chain([WITH_FALLBACK]) {
-            let [p50, p90, p99] = longer(rtt, qdisc, rounds).mean(RUNS / 5).sojourn_ms;
-            println!("{rtt},{rounds} BDP,{qdisc},{p50:.1},{p90:.1},{p99:.1}");
-        }
-    }
-    for (rtt, change) in [
-        (200, "full 2"),
-        (200, "mark 0.003"),
-        (200, "per_octave 4"),
-        (200, "per_octave 2"),
-        (600, "dominance 10000"),
-        (50, "nostretch"),
-        (50, "rounds 3"),
-        (100, "rounds 3"),
-        (200, "rounds 3"),
-        (200, "slot 2ms"),
-        (200, "slot 5ms"),
-        (12, "significance 4"),
-        (25, "significance 4"),
-    ] {
-        let of = Transient::of(rtt, &format!("{PREDICT} {change}")).mean(RUNS);
-        println!("{rtt},{change},{:.1},{:.3}", of.max_sojourn_ms, of.fct_s);
-    }
-    for rtt in [12, 25, 50, 100] {
-        let mut wide = Transient::of(rtt, PREDICT);
-        wide.initial_window = 10;
-        println!("{rtt},IW 10,{:.1},", wide.mean(RUNS).max_sojourn_ms);
-    }
-    for rtt in [100, 200, 400] {
-        let mut alone = Transient::of(rtt, PREDICT);
-        alone.rtts.truncate(1);
-        println!("{rtt},N = 1,{:.1},", alone.mean(RUNS).max_sojourn_ms);
     }
 }

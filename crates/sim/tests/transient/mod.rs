@@ -50,6 +50,24 @@ impl Transient {
         }
     }
 
+    /// The same flows, paced.
+    pub(crate) fn paced(self) -> Self {
+        Self {
+            pacing: true,
+            ..self
+        }
+    }
+
+    /// The same flows, which carry `rounds` bandwidth-delay products together.
+    pub(crate) fn longer(self, rounds: u64) -> Self {
+        Self {
+            bytes: self.bytes / ROUNDS * rounds,
+            // After slow start, marks must reduce the window, or no AQM could limit the queue.
+            on_ce: OnCe::EndSlowStart,
+            ..self
+        }
+    }
+
     fn config(&self, rtts: &[Duration], seed: u64) -> Config {
         let link = |name: String, rate, qdisc: &str| {
             LinkConfig::new(name, rate, QdiscSpec::parse(qdisc).unwrap())
