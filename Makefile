@@ -9,7 +9,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs'
 PYTHON_CODE := python docs/conf.py docs/_ext tools tests/python tests/golden tests/vectors/tools crates/py/tests
 # What codespell and tools/banned_phrases.py read.
 SPELLED := Makefile pyproject.toml $(wildcard *.md) docs papers crates python tests benches tools
-PLAIN_ENGLISH := Makefile '*.md' papers python tools
+PLAIN_ENGLISH := Makefile '*.md' papers python tools crates benches tests
 DIR ?= results/residential/rrul_10_1
 
 .DEFAULT_GOAL := help

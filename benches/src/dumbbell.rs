@@ -93,7 +93,7 @@ impl Dumbbell {
     /// The place of the bottleneck in [`Config::links`].
     pub const BOTTLENECK: usize = 0;
 
-    /// As a simulation, with series each 100 ms as a user would have them.
+    /// As a simulation, with a sample interval of 100 ms, a typical setting.
     ///
     /// # Panics
     /// If a queue of the list is unknown to the catalogue.

@@ -15,11 +15,11 @@ use crate::table::Report;
 const USAGE: &str = "\
 usage: sojourn-bench [options]
   --only LIST            of S1 to S6, slot, idle, web and web3, such as S1,S3
-  --json FILE            where the figures go [target/bench.json]
-  --runs N               best of so many [9]
-  --profile S3           instead: only run it, for a profiler
-  --repeat N             so many times [1]
-  --one NAME             instead: one measurement in this process, as one line of JSON";
+  --json FILE            output file [target/bench.json]
+  --runs N               number of runs, of which the best counts [9]
+  --profile S3           only run this scenario, for a profiler
+  --repeat N             number of repetitions with --profile [1]
+  --one NAME             measure once in this process and print one line of JSON";
 
 struct Options {
     only: Option<Vec<String>>,

@@ -33,7 +33,7 @@ LOGGER = logging.getLogger(__name__)
 # The groups of public names: file name, title, introduction.
 GROUPS = {
     "scenario": ("Scenarios", "What to simulate: links, arms, durations."),
-    "traffic": ("Traffic", "What crosses the links."),
+    "traffic": ("Traffic", "Traffic over the links."),
     "queues": ("Queues", "The queue disciplines, with the parameters that `tc` gives them."),
     "controls": ("Congestion controls", "The congestion controls and their parameters."),
     "result": ("Results", "Running a scenario, and what a run yields."),

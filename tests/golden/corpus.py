@@ -15,7 +15,7 @@ FAST = "1gbit"
 LONGEST = "30s"
 # How long the parity tests wait for what is still under way, in seconds.
 PARITY_AFTER_S = 3.0
-# The quick check takes every n-th scenario of papers/ and of the parity tests.
+# The quick check takes every 12th scenario of papers/ and of the parity tests.
 QUICK_STEP = 12
 
 Document = dict[str, Any]

@@ -3,8 +3,8 @@
 
 usage: compact.py DIR      (DIR holds <run>_rep<n>.json, one file a repetition)
 
-One line a scenario, so that a changed measurement is a changed line. What is recomputable is
-recomputed from the series of the same file and must agree, lest a metric be misread.
+One line per scenario, so that a changed measurement is a changed line. Metrics that can be derived from
+the series of the same file are recomputed and must agree, so that no metric is misread.
 """
 
 import json
@@ -42,11 +42,11 @@ def check(run: dict) -> None:
     window = [r for t, r in zip(sent, series["rtt_ms"], strict=True) if warm <= t < end]
     # A series cut to a window of interest cannot give the mean of the whole.
     if len(window) == run["ping_rtt_ms"]["n"]:
-        heard = [r for r in window if r is not None]
-        # The first send time is kept to 1 ms, so that one ping at an edge may be told wrongly.
+        replies = [r for r in window if r is not None]
+        # The first send time is kept to 1 ms, so that one ping at an edge may be misplaced.
         recorded = run["ping_rtt_ms"]["mean"]
-        agrees(statistics.mean(heard), recorded, 0.06 + 0.002 * recorded, f"{name}: ping mean")
-        agrees(1 - len(heard) / len(window), run["ping_rtt_ms"]["loss"], 1e-3, f"{name}: ping loss")
+        agrees(statistics.mean(replies), recorded, 0.06 + 0.002 * recorded, f"{name}: ping mean")
+        agrees(1 - len(replies) / len(window), run["ping_rtt_ms"]["loss"], 1e-3, f"{name}: ping loss")
     for n, flow in enumerate(run["flows"]):
         first, last = max(warm, round(flow["start"], 1)), min(end, flow["stop"])
         if "goodput_mbps" in flow and float(first).is_integer() and float(last).is_integer():

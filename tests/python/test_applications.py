@@ -140,8 +140,8 @@ def test_a_silent_call_is_rated_worst() -> None:
     assert rows["voice_loss_percent_mean"].to_list() == [100.0, 100.0]
     told = [finding.text for finding in result.validity.findings]
     assert any("default: mute: 2 of 2 calls have a MOS of 1" in text for text in told)
-    heard = sj.run(built).validity.findings
-    assert not any("MOS" in finding.text for finding in heard)
+    audible = sj.run(built).validity.findings
+    assert not any("MOS" in finding.text for finding in audible)
 
 
 def test_differences_of_applications_and_transfers_are_paired() -> None:

@@ -101,7 +101,7 @@ def latencies(
 
 
 def replies(values: list[tuple[float, float]], *, flow: str = "ping") -> pl.DataFrame:
-    """Pings whose replies came at the given times, in seconds, and took so many ms."""
+    """Pings from pairs of the time of the reply in seconds and the RTT in ms."""
     sent = [(at - rtt / 1e3, rtt) for at, rtt in values]
     return pings(list(sent)).with_columns(flow=pl.lit(flow))
 
@@ -146,7 +146,7 @@ def test_induced_latency_is_what_flent_itself_computes() -> None:
 
 
 def test_pings_that_are_all_alike_have_no_induced_latency_not_even_rounding() -> None:
-    # The mean of so many equal numbers is not always that number.
+    # The floating-point mean of equal numbers is not always that number.
     alike = [(0.2 * step, 50.01568) for step in range(1, 46)]
     many = pings(alike)
     assert latencies(many, warmup_s=0.9, load_s=1.0) == (0.0, 0.0)

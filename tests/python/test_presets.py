@@ -97,7 +97,7 @@ def test_a_congestion_control_reaches_every_connection_but_those_of_ledbat() -> 
 def test_sessions_offer_half_of_the_downlink() -> None:
     sessions = presets.traffic("sessions", presets.link_rates("10/1mbit"))[0]
     assert isinstance(sessions, sj.Sessions)
-    # 24 kB in the mean at 5 Mbit/s.
+    # 24 kB on average at 5 Mbit/s.
     assert sessions.every == sj.Exponential(mean="38400us")
 
 

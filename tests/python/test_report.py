@@ -109,7 +109,7 @@ def test_a_trace_and_a_single_arm_are_told_as_such(scenario: sj.Scenario, tmp_pa
     (tmp_path / "cell.trace").write_text("6\n12\n", encoding="utf-8")
     links = {**scenario.links, "up": sj.Link(trace=str(tmp_path / "cell.trace"), qdisc="codel")}
     page = report.html(sj.run(scenario.replace(links=links, arms=[], replications=2)))
-    # 1504 B each 6 ms.
+    # 1504 B every 6 ms.
     assert "up trace cell.trace (mean 2.01 Mbit/s)" in page
     assert "None" not in page
     assert "<h2>Findings</h2>" not in page

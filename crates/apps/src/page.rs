@@ -50,16 +50,19 @@ impl Page {
     pub fn new(objects: Vec<Object>) -> Result<Self, PageError> {
         let fail = |object, rule: String| Err(PageError { object, rule });
         if objects.is_empty() || objects.len() > MOST {
-            return fail(None, format!("a page has 1 to {MOST} objects"));
+            return fail(None, format!("a page must have 1 to {MOST} objects"));
         }
         let mut dependents = vec![Vec::new(); objects.len()];
         for (n, object) in objects.iter().enumerate() {
             if object.bytes == Amount::Fixed(Bytes(0)) {
-                return fail(Some(n), "an object has at least one byte".to_owned());
+                return fail(Some(n), "an object must have at least one byte".to_owned());
             }
             for &first in &object.after {
                 let Some(waiting) = dependents.get_mut(first as usize) else {
-                    return fail(Some(n), format!("there is no object {first} to wait for"));
+                    return fail(
+                        Some(n),
+                        format!("waits for object {first}, which does not exist"),
+                    );
                 };
                 waiting.push(u32::try_from(n).unwrap_or(u32::MAX));
             }
@@ -150,7 +153,7 @@ impl Page {
             }
         }
         names.reverse();
-        format!("objects wait for each other: {}", names.join(" after "))
+        format!("circular dependency: {}", names.join(" after "))
     }
 }
 
@@ -181,26 +184,23 @@ mod tests {
         assert_eq!(error.object, Some(3));
         assert_eq!(
             error.rule,
-            "objects wait for each other: \"b\" after \"a\" after \"b\""
+            "circular dependency: \"b\" after \"a\" after \"b\""
         );
         let error = Page::new(vec![object("self", &[0])]).unwrap_err();
-        assert_eq!(
-            error.rule,
-            "objects wait for each other: \"self\" after \"self\""
-        );
+        assert_eq!(error.rule, "circular dependency: \"self\" after \"self\"");
     }
 
     #[test]
     fn what_cannot_be_loaded_is_refused() {
         assert_eq!(Page::new(Vec::new()).unwrap_err().object, None);
         let error = Page::new(vec![object("html", &[7])]).unwrap_err();
-        assert_eq!(error.rule, "there is no object 7 to wait for");
+        assert_eq!(error.rule, "waits for object 7, which does not exist");
         let empty = Object {
             bytes: Amount::Fixed(Bytes(0)),
             ..object("html", &[])
         };
         let error = Page::new(vec![empty]).unwrap_err();
-        assert_eq!(error.rule, "an object has at least one byte");
+        assert_eq!(error.rule, "an object must have at least one byte");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! # Source
 //!
 //! `ping`; irtt, which sends datagrams by the clock; netperf's `UDP_RR`, which has one request in
-//! flight and sends the next when the reply has arrived. Old versions of netperf wait for ever for a
-//! reply that was lost; here a request is given up after a timeout.
+//! flight and sends the next when the reply has arrived. Old versions of netperf wait forever for a
+//! lost reply; here a request is given up after a timeout.
 
 use sojourn_net::{Duration, Instant};
 

@@ -57,14 +57,14 @@ pub enum StatsError {
 impl fmt::Display for StatsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty => f.write_str("a mean of no values does not exist"),
-            Self::NotFinite => f.write_str("every value must be a finite number"),
+            Self::Empty => f.write_str("no values; expected at least one"),
+            Self::NotFinite => f.write_str("all values must be finite"),
             Self::Unpaired { values, baseline } => write!(
                 f,
-                "{values} values cannot be paired with {baseline}: replications must match"
+                "cannot pair {values} values with {baseline}; expected equal numbers of replications"
             ),
             Self::Settings => f.write_str(
-                "the level must lie between 0 and 1 and at least 100 resamples be drawn",
+                "the level must be between 0 and 1, and the number of resamples must be >= 100",
             ),
         }
     }

@@ -120,7 +120,7 @@ fn files_are_short_and_leave_nothing_to_do() {
         sources(&root().join(folder), &mut files);
     }
     assert!(files.len() > 30, "only {} files were found", files.len());
-    // In two pieces, lest this file be found.
+    // In two pieces, so that this file is not found.
     let unfinished = ["TO", "DO"].concat();
     let mut faults = Vec::new();
     for file in files {

@@ -1,4 +1,4 @@
-//! Web pages in scenarios: what is written is what is run, and what is wrong is told.
+//! Web pages in scenarios: runs follow the scenario, and mistakes are reported.
 
 use std::sync::atomic::AtomicBool;
 
@@ -103,43 +103,43 @@ fn what_is_wrong_is_told_with_its_place() {
         (
             "",
             "page = \"lage\"",
-            "traffic[0].page: \"lage\" is not a page; expected large, objects50 or small (pages of your own",
+            "traffic[0].page: unknown page \"lage\"; expected large, objects50 or small (define your own pages",
         ),
         (
             "[[pages.small.objects]]\nname = \"a\"\nbytes = \"1kb\"",
             "page = \"small\"",
-            "pages.small: \"small\" comes with Sojourn; use another name",
+            "pages.small: \"small\" is a built-in page; use another name",
         ),
         (
             "[[pages.shop.objects]]\nname = \"a\"\nbytes = \"1kb\"\nafter = [\"b\"]\n\
              [[pages.shop.objects]]\nname = \"b\"\nbytes = \"1kb\"\nafter = [\"a\"]",
             "page = \"shop\"",
-            "pages.shop.objects[0].after: objects wait for each other: \"a\" after \"b\" after \"a\"",
+            "pages.shop.objects[0].after: circular dependency: \"a\" after \"b\" after \"a\"",
         ),
         (
             "",
             "page = \"large\"\nhttp = \"4\"",
-            "traffic[0].http: \"4\" is not a version of HTTP; known are 1.1, 2, 3",
+            "traffic[0].http: unknown HTTP version \"4\"; expected 1.1, 2 or 3",
         ),
         (
             "",
             "page = \"large\"\nhttp = \"3\"\npacing = true",
-            "traffic[0].pacing: is of TCP, and HTTP/3 runs over QUIC",
+            "traffic[0].pacing: is for TCP only, and HTTP/3 runs over QUIC",
         ),
         (
             "",
             "page = \"large\"\nzero_rtt = true",
-            "traffic[0].zero_rtt: is of QUIC, and so of HTTP/3",
+            "traffic[0].zero_rtt: requires http = \"3\", which runs over QUIC",
         ),
         (
             "",
             "page = \"large\"\nhttp = \"3\"\necn = \"accurate\"",
-            "traffic[0].ecn: QUIC, and so HTTP/3, counts marks anyway; give true",
+            "traffic[0].ecn: \"accurate\" is for TCP only; over HTTP/3, expected true or false",
         ),
         (
             "",
             "page = \"large\"\nhttp = \"3\"\ntls = false",
-            "traffic[0].tls: QUIC, and so HTTP/3, is never without TLS",
+            "traffic[0].tls: must be true over HTTP/3, since QUIC always uses TLS",
         ),
         (
             "",

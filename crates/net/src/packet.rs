@@ -76,7 +76,7 @@ pub trait Packet {
     /// Whose packet it is; hashing and perturbation belong to the discipline.
     fn flow(&self) -> FlowKey;
 
-    /// Sets CE if the sender can hear it; says whether it could.
+    /// Sets CE if the packet is ECN-capable; returns whether it is.
     fn mark_ce(&mut self) -> bool {
         let capable = self.ecn() != Ecn::NotEct;
         if capable {

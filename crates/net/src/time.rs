@@ -67,7 +67,7 @@ impl Duration {
     /// No time at all.
     pub const ZERO: Self = Self(0);
 
-    /// The longest time that can be told: 584 years.
+    /// The latest time that can be represented: 584 years.
     pub const MAX: Self = Self(u64::MAX);
 
     /// `n` nanoseconds.

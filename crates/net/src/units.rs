@@ -59,17 +59,21 @@ impl fmt::Display for UnitError {
         } = self;
         write!(f, "{given} is not a {}: ", quantity.noun())?;
         match flaw {
-            Flaw::NoNumber => write!(f, "it must begin with a number, as {}", quantity.example()),
+            Flaw::NoNumber => write!(
+                f,
+                "it does not start with a number, for example {}",
+                quantity.example()
+            ),
             Flaw::NoUnit => {
-                f.write_str("a unit is needed, such as ")?;
+                f.write_str("the unit is missing, for example ")?;
                 match given.whole().filter(|number| *number != "0") {
                     Some(number) => write!(f, "{number}{}", quantity.usual_unit()),
                     None => f.write_str(quantity.example()),
                 }
             }
-            Flaw::UnknownUnit => write!(f, "its unit must be one of {}", quantity.units()),
-            Flaw::NotPositive if *quantity == Quantity::Rate => f.write_str("a rate is positive"),
-            Flaw::NotPositive => write!(f, "a {} is not negative", quantity.noun()),
+            Flaw::UnknownUnit => write!(f, "the unit is not one of {}", quantity.units()),
+            Flaw::NotPositive if *quantity == Quantity::Rate => f.write_str("it must be > 0"),
+            Flaw::NotPositive => f.write_str("it must be >= 0"),
             Flaw::TooLarge => f.write_str("it is too large"),
         }
     }

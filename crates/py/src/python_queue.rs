@@ -306,7 +306,7 @@ impl Qdisc<Ticket> for PythonQueue {
         }
         // Else simulated time would stand still.
         if self.next_timer().is_some_and(|due| due <= now) {
-            let message = "after on_timer, next_timer still returns a time that has come; \
+            let message = "after on_timer, next_timer still returns a time that has passed; \
                            expected None or a later time";
             let error = PyValueError::new_err(message);
             self.class.fail("next_timer", now, error);

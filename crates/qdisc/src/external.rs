@@ -353,7 +353,7 @@ impl<P: Packet> Qdisc<P> for External<P> {
         let id = self.free.pop().unwrap_or_else(|| {
             self.packets.push(None);
             u32::try_from(self.packets.len() - 1)
-                .unwrap_or_else(|_| fail("more than 2^32 packets wait in one queue"))
+                .unwrap_or_else(|_| fail("the queue holds more than 2^32 packets"))
         });
         let ticket = Ticket::of(id, &pkt);
         self.packets[id as usize] = Some(pkt);
@@ -404,7 +404,7 @@ impl<P: Packet> Relay<'_, P> {
     fn redeem(&mut self, ticket: &Ticket) -> P {
         let held = self.packets.get_mut(ticket.id as usize);
         let Some(mut pkt) = held.and_then(Option::take) else {
-            fail("the queue returned or dropped a packet that does not wait in it");
+            fail("the queue returned or dropped a packet that it does not hold");
         };
         self.free.push(ticket.id);
         if pkt.ecn() != ticket.ecn {
@@ -426,7 +426,7 @@ impl<P: Packet> Observer<Ticket> for Relay<'_, P> {
     fn on_mark(&mut self, now: Instant, ticket: &Ticket, reason: MarkReason) {
         let held = self.packets.get_mut(ticket.id as usize);
         let Some(pkt) = held.and_then(Option::as_mut) else {
-            fail("the queue marked a packet that does not wait in it");
+            fail("the queue marked a packet that it does not hold");
         };
         pkt.set_ecn(ticket.ecn);
         self.obs.on_mark(now, pkt, reason);

@@ -304,7 +304,10 @@ impl Draft {
             .map(|(name, _)| *name);
         let instead = match parameters.first() {
             Some(first) if !starts_name(word) => {
-                format!("a value follows its parameter, as in {} {word}", first.key)
+                format!(
+                    "expected a parameter before its value, as in {} {word}",
+                    first.key
+                )
             }
             _ => instead_of(word, all.chain(shorthands)),
         };

@@ -77,7 +77,7 @@ fn a_refusal_says_what_would_be_right() {
     );
     assert_eq!(
         refusal("drr leaf drr leaf pfifo"),
-        "drr: leaf creates 1049600 queues, the maximum is 65536"
+        "drr: leaf creates 1049600 queues; expected at most 65536"
     );
     assert_eq!(
         refusal("prio leaf codel / codel / codel / codel"),
@@ -96,7 +96,7 @@ fn queues_do_not_stand_too_deep_in_each_other() {
     assert!(refusal(&deep(9)).contains("more than 8 levels deep"));
     assert!(refusal(&deep(100_000)).contains("more than 64 leaves"));
     let wide = "prio bands 16 leaf ".repeat(4) + "pfifo";
-    assert!(refusal(&wide).ends_with("leaf creates 69904 queues, the maximum is 65536"));
+    assert!(refusal(&wide).ends_with("leaf creates 69904 queues; expected at most 65536"));
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_queue_with_a_leaf_counts_as_two() {
     }
     assert_eq!(
         refusal("sfb leaf codel / pfifo"),
-        "sfb: leaf has 2 queues, the maximum is 1; expected queues separated by /"
+        "sfb: leaf has 2 queues, more than the maximum of 1; expected queues separated by /"
     );
 }
 

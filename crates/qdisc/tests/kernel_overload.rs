@@ -2,7 +2,7 @@
 //! where nothing but the queue decides.
 //!
 //! The numbers are Linux 6.1.192's, measured in virtual time over three repetitions: a constant
-//! stream of 1490-byte frames from second 1 to 31, a ping of 98 bytes each 100 ms, 25 ms of
+//! stream of 1490-byte frames from second 1 to 31, a ping of 98 bytes every 100 ms, 25 ms of
 //! propagation each way. `ared` was measured on a kernel in which `adaptive` takes effect; with
 //! iproute2 6.1 on an unpatched 6.1 it does not.
 

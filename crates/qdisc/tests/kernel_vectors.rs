@@ -236,7 +236,7 @@ impl Lottery {
         }
     }
 
-    /// One run of ours: a link that takes a packet when it is free, and never asks in vain.
+    /// One run of ours: a link that dequeues when it is free, and only from a queue that has a packet.
     fn run(&self, seed: u64) -> Sums {
         let mut queue = self.setting.queue(seed);
         let mut signals = Recorder::default();

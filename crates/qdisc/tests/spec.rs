@@ -227,7 +227,7 @@ fn a_refusal_says_what_would_be_right() {
     );
     assert_eq!(
         refusal("pfifo 100"),
-        "pfifo: unknown parameter \"100\"; a value follows its parameter, as in limit 100"
+        "pfifo: unknown parameter \"100\"; expected a parameter before its value, as in limit 100"
     );
     assert_eq!(
         refusal("codel noecn off"),
@@ -239,7 +239,7 @@ fn a_refusal_says_what_would_be_right() {
     );
     assert_eq!(
         refusal("codel target 5"),
-        "codel: target \"5\" is not a time: a unit is needed, such as 5ms; \
+        "codel: target \"5\" is not a time: the unit is missing, for example 5ms; \
          expected 1ns to 1000000s"
     );
     assert_eq!(

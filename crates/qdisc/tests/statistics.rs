@@ -1,4 +1,4 @@
-//! What queues say of themselves carries the names of `tc -j -s` and follows what happened.
+//! Queue statistics have the names of `tc -j -s` and match the traffic.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -9,7 +9,7 @@ use crate::place::Place;
 use crate::queue::setting;
 use crate::value::{Node, Value};
 
-/// What all arms share, lest they cannot be compared.
+/// Keys that all arms share, so that they can be compared.
 pub(crate) const SHARED: [&str; 4] = ["name", "replications", "seed", "arms"];
 
 /// One step from a value to a value within it.
@@ -26,11 +26,14 @@ enum Step {
 /// Sets `key`, such as `links.up.qdisc` or `traffic[0].cc`, to `value`.
 pub(crate) fn set(tree: &mut Node, key: &str, value: &Node) -> Result<(), ScenarioError> {
     if SHARED.contains(&key) {
-        let rule = format!("{key} is the same for all arms, so that they can be compared");
+        let rule = format!("arms cannot set {key}: it must be the same for all arms");
         return Err(ScenarioError::new(key, rule));
     }
     let steps = steps(key).ok_or_else(|| {
-        ScenarioError::new(key, "is not a key: links.up.qdisc and traffic[0].cc are")
+        ScenarioError::new(
+            key,
+            "invalid key; expected a path such as links.up.qdisc or traffic[0].cc",
+        )
     })?;
     put(tree, &steps, "", value).map_err(|rule| ScenarioError::new(key, rule))
 }
@@ -98,7 +101,7 @@ fn put(node: &mut Node, steps: &[Step], above: &str, value: &Node) -> Result<(),
             let count = items.len();
             match items.get_mut(*n) {
                 Some(item) => put(item, rest, above, value),
-                None => Err(format!("there is no item {n}, only {count} from 0")),
+                None => Err(format!("no item {n}: the list has {count}, counted from 0")),
             }
         }
         (Value::List(items), Step::Key(name)) => match named(items, name) {
@@ -109,13 +112,13 @@ fn put(node: &mut Node, steps: &[Step], above: &str, value: &Node) -> Result<(),
             *text = with_parameter(text, key, value)?;
             Ok(())
         }
-        _ => Err(format!("{} has nothing within it", node.shown())),
+        _ => Err(format!("{} has no keys", node.shown())),
     }
 }
 
 fn absent<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known: Vec<_> = known.collect();
-    format!("there is no \"{name}\"; {}", instead_of(name, &known))
+    format!("unknown name \"{name}\"; {}", instead_of(name, &known))
 }
 
 fn name_of(node: &Node) -> Option<&str> {

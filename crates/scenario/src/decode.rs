@@ -14,16 +14,16 @@ use crate::traffic;
 use crate::value::{Node, Table, Value};
 
 pub(crate) const KEYS: &[Key] = &[
-    Key::optional("name", Form::NAME, "What reports call the scenario.").or("scenario"),
+    Key::optional("name", Form::NAME, "Name of the scenario in reports.").or("scenario"),
     Key::required(
         "duration",
         Form::POSITIVE_TIME,
-        "Length of a run, in simulated time.",
+        "Simulated duration of a run.",
     ),
     Key::optional(
         "warmup",
         Form::TIME,
-        "Totals count what comes after this time; series cover the whole run.",
+        "Totals exclude the time before this; series cover the whole run.",
     )
     .or("0s"),
     Key::optional(
@@ -41,19 +41,19 @@ pub(crate) const KEYS: &[Key] = &[
     Key::optional(
         "sample",
         Form::POSITIVE_TIME,
-        "Length of an interval of the series.",
+        "Sample interval of the series.",
     )
     .or("100ms"),
     Key::optional(
         "rtt",
         Form::TIME,
-        "Base round-trip time of traffic that gives none.",
+        "Default base round-trip time of traffic.",
     )
     .or("0s"),
     Key::optional(
         "keep_events",
         Form::Flag,
-        "Keep every drop and mark as an event.",
+        "Record every drop and mark as an event.",
     )
     .or("false"),
     Key::required("links", Form::ByName(&Form::Def("link")), "Links by name."),
@@ -65,7 +65,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::required(
         "traffic",
         Form::List(1, &Form::Def("traffic")),
-        "What crosses the links.",
+        "Traffic over the links.",
     ),
     Key::optional(
         "arms",
@@ -75,11 +75,11 @@ pub(crate) const KEYS: &[Key] = &[
 ];
 
 const ARM_KEYS: &[Key] = &[
-    Key::required("name", Form::NAME, "What reports call the arm."),
+    Key::required("name", Form::NAME, "Name of the arm in reports."),
     Key::optional(
         "set",
         Form::Def("set"),
-        "Values that this arm changes, by their path.",
+        "Values that this arm changes, by path.",
     ),
 ];
 
@@ -95,7 +95,7 @@ pub(crate) fn spec(root: &Node) -> Result<Spec, ScenarioError> {
     if let Some(place) = top.get("warmup")
         && warmup >= duration
     {
-        let rule = format!("{} must end before the run does", place.node.shown());
+        let rule = format!("{} must be less than the duration", place.node.shown());
         return Err(place.fail(rule));
     }
     let links = link::read(&top)?;
@@ -130,7 +130,7 @@ fn arms(top: &Fields<'_>) -> Result<Vec<Arm>, ScenarioError> {
         let name_place = fields.need("name", "\"codel\"")?;
         let name = name_place.name()?;
         if !names.insert(name.clone()) {
-            return Err(name_place.fail(format!("there are two arms called \"{name}\"")));
+            return Err(name_place.fail(format!("duplicate arm name \"{name}\"")));
         }
         let mut set = Vec::new();
         if let Some(place) = fields.get("set") {
@@ -177,7 +177,9 @@ fn check_rows(spec: &Spec, top: &Fields<'_>) -> Result<(), ScenarioError> {
     let least_ms = rows.div_ceil(u128::from(MOST_ROWS) * 1_000_000);
     Err(ScenarioError {
         path: "sample".to_owned(),
-        rule: format!("too short: {MOST_ROWS} samples a run are kept, so use {least_ms}ms or more"),
+        rule: format!(
+            "too short; expected at least {least_ms}ms, since a run keeps at most {MOST_ROWS} samples"
+        ),
         line: top.get("sample").and_then(|place| place.node.line),
     })
 }

@@ -25,39 +25,39 @@ pub(crate) const KEYS: &[Key] = &[
     Key::optional(
         "rate",
         Form::RATE,
-        "Bit rate of Ethernet frames (14 B header, no FCS) as the link layer packs them.",
+        "Bit rate, over Ethernet frames (14 B header, no FCS) plus link-layer overhead.",
     ),
     Key::optional(
         "trace",
         Form::Either(&[Form::Def("text"), Form::Table(trace::KEYS)]),
-        "Instead of a rate: file of a Mahimahi capacity trace, relative to the scenario file.",
+        "Path of a Mahimahi capacity trace, relative to the scenario file; replaces rate.",
     ),
     Key::required("qdisc", Form::QDISC, "Queue of the link."),
     Key::optional(
         "delay",
         Form::TIME,
-        "Propagation delay behind the transmitter.",
+        "Propagation delay after the transmitter.",
     )
     .or("0s"),
     Key::optional(
         "overhead",
         Form::Def("overhead"),
-        "Bytes added to each frame before it is charged, or a link layer by its name in tc.",
+        "Bytes added to each frame, or a link layer by its tc name.",
     ),
     Key::optional(
         "mpu",
         Form::SIZE,
-        "Least that a frame counts, overhead included.",
+        "Minimum size of a frame, overhead included.",
     ),
     Key::optional(
         "framing",
         Form::Choice(|| Framing::NAMES.to_vec()),
-        "How the link layer packs bytes.",
+        "Framing of the link layer.",
     ),
     Key::optional(
         "burst",
         Form::Either(&[Form::Choice(|| vec![HTB]), Form::SIZE]),
-        "Enforce the rate by a token bucket of this size; htb: 1 ms of the rate and 1600 B.",
+        "Enforce the rate with a token bucket of this size; htb: 1 ms at the rate plus 1600 B.",
     ),
     Key::optional(
         "loss",
@@ -67,23 +67,23 @@ pub(crate) const KEYS: &[Key] = &[
     Key::optional(
         "duplicate",
         Form::PERCENT,
-        "Share of packets that arrive twice.",
+        "Share of packets that are duplicated on the wire.",
     )
     .or("0%"),
     Key::optional(
         "jitter",
         Form::Either(&[Form::POSITIVE_TIME, Form::Table(line::JITTER_KEYS)]),
-        "How the delay of the wire varies.",
+        "Jitter: variation of the delay of the wire.",
     ),
     Key::optional(
         "changes",
         Form::List(1, &Form::Table(changes::KEYS)),
-        "Rates and delays that the link takes later.",
+        "Changes of rate and delay during the run.",
     ),
     Key::optional(
         "medium",
         Form::Table(medium::KEYS),
-        "Makes the link a radio; links whose medium has the same name share the air.",
+        "Makes the link wireless; links whose medium has the same name share the air.",
     ),
 ];
 
@@ -142,7 +142,9 @@ pub(crate) fn read(top: &Fields<'_>) -> Result<Vec<Link>, ScenarioError> {
         .map(|(name, place)| Link::read(name, &place))
         .collect::<Result<_, _>>()?;
     if links.is_empty() {
-        return Err(place.fail(format!("at least one link is needed, such as {example}")));
+        return Err(place.fail(format!(
+            "empty; expected at least one link, such as {example}"
+        )));
     }
     Ok(links)
 }
@@ -151,7 +153,8 @@ impl Link {
     fn read(name: &str, place: &Place<'_>) -> Result<Self, ScenarioError> {
         let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if name.is_empty() || name.len() > 64 || !name.chars().all(allowed) {
-            let rule = "the name of a link is 1 to 64 of the characters a-z, A-Z, 0-9, _ and -";
+            let rule =
+                "invalid link name; expected 1 to 64 of the characters a-z, A-Z, 0-9, _ and -";
             return Err(place.fail(rule));
         }
         let fields = place.fields(KEYS)?;
@@ -222,7 +225,7 @@ impl Pace {
         };
         for key in ["rate", "burst"] {
             if let Some(place) = fields.get(key) {
-                let rule = format!("a link with a trace has no {key} of its own");
+                let rule = format!("cannot be combined with trace; remove {key} or trace");
                 return Err(place.fail(rule));
             }
         }

@@ -41,7 +41,7 @@ pub(crate) fn pages(top: &Fields<'_>) -> Result<Pages, ScenarioError> {
     let mut pages = Pages::new();
     for (name, place) in place.open_table()?.all() {
         if built_in(name).is_some() {
-            return Err(place.fail(format!("\"{name}\" comes with Sojourn; use another name")));
+            return Err(place.fail(format!("\"{name}\" is a built-in page; use another name")));
         }
         pages.insert(name.clone(), page(&place)?);
     }
@@ -62,7 +62,7 @@ pub(crate) fn named(place: &Place<'_>, pages: &Pages) -> Result<(String, Page), 
     let known: Vec<_> = known.chain(pages.keys().map(String::as_str)).collect();
     let instead = instead_of(name, &known);
     Err(place.fail(format!(
-        "\"{name}\" is not a page; {instead} (pages of your own stand in [pages.<name>])"
+        "unknown page \"{name}\"; {instead} (define your own pages in [pages.<name>])"
     )))
 }
 
@@ -94,7 +94,7 @@ fn page(place: &Place<'_>) -> Result<PageModel, ScenarioError> {
     for place in list.list()? {
         let entry = entry(place, &mut origins)?;
         if entries.iter().any(|other| other.name == entry.name) {
-            let rule = format!("there are two objects called \"{}\"", entry.name);
+            let rule = format!("duplicate object name \"{}\"", entry.name);
             return Err(entry.place.fail(rule));
         }
         entries.push(entry);
@@ -122,7 +122,7 @@ pub(crate) const OBJECT_KEYS: &[Key] = &[
     Key::optional(
         "count",
         Form::Integer(1, MOST_OBJECTS as i64),
-        "Number of such objects.",
+        "Number of copies of the object.",
     )
     .or("1"),
     Key::optional(
@@ -133,16 +133,15 @@ pub(crate) const OBJECT_KEYS: &[Key] = &[
     Key::optional(
         "delay",
         Form::TIME,
-        "Time that the client works on those first.",
+        "Client processing time before the request.",
     )
     .or("0s"),
+    Key::optional("think", Form::TIME, "Server processing time.").or("0s"),
     Key::optional(
-        "think",
-        Form::TIME,
-        "Time that the server works on the request.",
-    )
-    .or("0s"),
-    Key::optional("origin", Form::NAME, "Server, with connections of its own."),
+        "origin",
+        Form::NAME,
+        "Name of the server; each server has its own connections.",
+    ),
 ];
 
 const KEYS: &[Key] = &[Key::required(
@@ -209,7 +208,7 @@ fn copies(
 ) -> Result<(Vec<Object>, Vec<usize>), ScenarioError> {
     let total: u64 = entries.iter().map(|e| u64::from(e.count)).sum();
     if total > u64::from(MOST_OBJECTS) {
-        let rule = format!("{total} objects are too many; at most {MOST_OBJECTS}");
+        let rule = format!("too many objects: {total}; expected at most {MOST_OBJECTS}");
         return Err(list.fail(rule));
     }
     let firsts = entries.iter().scan(0, |next, entry| {
@@ -226,7 +225,7 @@ fn copies(
             let name = place.text()?;
             let Some(at) = names.iter().position(|known| *known == name) else {
                 let instead = instead_of(name, &names);
-                return Err(place.fail(format!("there is no object \"{name}\"; {instead}")));
+                return Err(place.fail(format!("unknown object \"{name}\"; {instead}")));
             };
             after.extend(firsts[at]..firsts[at] + entries[at].count);
         }
@@ -271,23 +270,26 @@ mod tests {
     #[test]
     fn a_wrong_page_is_refused_in_a_line_with_its_place() {
         for (text, wanted) in [
-            ("objects = []", "objects: a page has 1 to 10000 objects"),
+            (
+                "objects = []",
+                "objects: a page must have 1 to 10000 objects",
+            ),
             (
                 "objects = [{ name = \"a\", bytes = \"0b\" }]",
-                "objects[0].bytes: \"0b\" is out of range: 1b to 1125899906842624b are allowed",
+                "objects[0].bytes: \"0b\" is out of range; expected 1b to 1125899906842624b",
             ),
             (
                 "objects = [{ name = \"a\", bytes = \"1kb\", after = [\"b\"] }]",
-                "objects[0].after[0]: there is no object \"b\"; expected a",
+                "objects[0].after[0]: unknown object \"b\"; expected a",
             ),
             (
                 "objects = [{ name = \"a\", bytes = \"1kb\" }, { name = \"a\", bytes = \"1kb\" }]",
-                "objects[1]: there are two objects called \"a\"",
+                "objects[1]: duplicate object name \"a\"",
             ),
             (
                 "objects = [{ name = \"a\", bytes = \"1kb\", after = [\"b\"] },
                  { name = \"b\", bytes = \"1kb\", after = [\"a\"] }]",
-                "objects[0].after: objects wait for each other: \"a\" after \"b\" after \"a\"",
+                "objects[0].after: circular dependency: \"a\" after \"b\" after \"a\"",
             ),
             (
                 "objects = [{ name = \"a\", bytes = \"1kb\", count = 20000 }]",

@@ -45,7 +45,10 @@ impl<'a> Place<'a> {
     }
 
     fn not(&self, what: &str, right: &str) -> ScenarioError {
-        self.fail(format!("{} is not {what}: {right}", self.node.shown()))
+        self.fail(format!(
+            "{} is not {what}; expected {right}",
+            self.node.shown()
+        ))
     }
 
     /// The table here, none of whose keys is missing from `known`.
@@ -68,7 +71,7 @@ impl<'a> Place<'a> {
                 table,
                 place: self.clone(),
             }),
-            _ => Err(self.not("a table", "keys with values are needed")),
+            _ => Err(self.not("a table", "keys with values")),
         }
     }
 
@@ -82,14 +85,14 @@ impl<'a> Place<'a> {
                     path: format!("{}[{n}]", self.path),
                 })
                 .collect()),
-            _ => Err(self.not("a list", "values between [ and ] are needed")),
+            _ => Err(self.not("a list", "values between [ and ]")),
         }
     }
 
     pub(crate) fn text(&self) -> Result<&'a str, ScenarioError> {
         match &self.node.value {
             Value::Text(text) => Ok(text),
-            _ => Err(self.not("a text", "quotes are needed")),
+            _ => Err(self.not("a string", "text in quotes")),
         }
     }
 
@@ -103,7 +106,7 @@ impl<'a> Place<'a> {
         } else {
             Err(self.not(
                 "a name",
-                "1 to 200 characters on one line are needed, without spaces around them",
+                "1 to 200 characters on one line, without leading or trailing spaces",
             ))
         }
     }
@@ -111,18 +114,18 @@ impl<'a> Place<'a> {
     pub(crate) fn flag(&self) -> Result<bool, ScenarioError> {
         match self.node.value {
             Value::Bool(flag) => Ok(flag),
-            _ => Err(self.not("a flag", "true or false is needed")),
+            _ => Err(self.not("a boolean", "true or false")),
         }
     }
 
     /// A whole number in `range`.
     pub(crate) fn integer(&self, range: RangeInclusive<i64>) -> Result<i64, ScenarioError> {
         let (least, most) = (range.start(), range.end());
-        let right = format!("a whole number from {least} to {most} is needed");
+        let right = format!("a whole number from {least} to {most}");
         match self.node.value {
             Value::Int(n) if range.contains(&n) => Ok(n),
-            Value::Int(n) => Err(self.fail(format!("{n} is out of range: {right}"))),
-            _ => Err(self.not("a whole number", &right)),
+            Value::Int(n) => Err(self.fail(format!("{n} is out of range; expected {right}"))),
+            _ => Err(self.not("a whole number", &format!("{least} to {most}"))),
         }
     }
 
@@ -135,7 +138,7 @@ impl<'a> Place<'a> {
     /// A number in `range`.
     pub(crate) fn number(&self, range: RangeInclusive<f64>) -> Result<f64, ScenarioError> {
         let (least, most) = (range.start(), range.end());
-        let right = format!("a number from {least} to {most} is needed");
+        let right = format!("{least} to {most}");
         let x = match self.node.value {
             Value::Float(x) => x,
             #[expect(clippy::cast_precision_loss, reason = "settings are small")]
@@ -145,14 +148,17 @@ impl<'a> Place<'a> {
         if range.contains(&x) {
             Ok(x)
         } else {
-            Err(self.fail(format!("{x} is out of range: {right}")))
+            Err(self.fail(format!("{x} is out of range; expected {right}")))
         }
     }
 
     pub(crate) fn time(&self) -> Result<Duration, ScenarioError> {
         let time = self.quantity::<Duration>("a time", "s")?;
         if time > LONGEST {
-            return Err(self.not("a time", "ten years are the most"));
+            let shown = self.node.shown();
+            return Err(self.fail(format!(
+                "{shown} is out of range; expected at most ten years"
+            )));
         }
         Ok(time)
     }
@@ -167,15 +173,18 @@ impl<'a> Place<'a> {
 
     /// A share of all: the number before the `%`, 0 to 100.
     pub(crate) fn percent(&self) -> Result<f64, ScenarioError> {
-        const RIGHT: &str = "0% to 100% are allowed";
+        const RIGHT: &str = "0% to 100%";
         let number = match &self.node.value {
             Value::Text(text) => text.trim().strip_suffix('%').map(str::trim),
             _ => None,
         };
         match number.and_then(|number| number.parse::<f64>().ok()) {
             Some(share) if (0.0..=100.0).contains(&share) => Ok(share + 0.0),
-            Some(_) => Err(self.fail(format!("{} is out of range: {RIGHT}", self.node.shown()))),
-            None => Err(self.not("a share", "a text such as \"1%\" is needed")),
+            Some(_) => Err(self.fail(format!(
+                "{} is out of range; expected {RIGHT}",
+                self.node.shown()
+            ))),
+            None => Err(self.not("a percentage", "text such as \"1%\"")),
         }
     }
 
@@ -189,14 +198,17 @@ impl<'a> Place<'a> {
         if (least..=most).contains(&size.0) {
             Ok(size)
         } else {
-            let right = format!("{least}b to {most}b are allowed");
-            Err(self.fail(format!("{} is out of range: {right}", self.node.shown())))
+            let right = format!("{least}b to {most}b");
+            Err(self.fail(format!(
+                "{} is out of range; expected {right}",
+                self.node.shown()
+            )))
         }
     }
 
     /// A number of bytes that may be negative.
     pub(crate) fn signed_size(&self) -> Result<i16, ScenarioError> {
-        const RIGHT: &str = "-32768b to 32767b are allowed";
+        const RIGHT: &str = "-32768b to 32767b";
         let (sign, magnitude) = match &self.node.value {
             Value::Text(text) => match text.trim().strip_prefix('-') {
                 Some(rest) => (-1, rest.to_owned().into()),
@@ -215,7 +227,12 @@ impl<'a> Place<'a> {
         i64::try_from(size.0)
             .ok()
             .and_then(|n| i16::try_from(sign * n).ok())
-            .ok_or_else(|| self.fail(format!("{} is out of range: {RIGHT}", self.node.shown())))
+            .ok_or_else(|| {
+                self.fail(format!(
+                    "{} is out of range; expected {RIGHT}",
+                    self.node.shown()
+                ))
+            })
     }
 
     fn quantity<T: FromStr<Err: Display>>(
@@ -226,10 +243,10 @@ impl<'a> Place<'a> {
         match &self.node.value {
             Value::Text(text) => text.parse().map_err(|e: T::Err| self.fail(e.to_string())),
             Value::Int(n) => {
-                let right = format!("a unit is needed, such as \"{n}{unit}\"");
+                let right = format!("a unit, such as \"{n}{unit}\"");
                 Err(self.not(noun, &right))
             }
-            _ => Err(self.not(noun, &format!("a text such as \"10{unit}\" is needed"))),
+            _ => Err(self.not(noun, &format!("text such as \"10{unit}\""))),
         }
     }
 }

@@ -116,7 +116,7 @@ pub enum Traffic {
     Quic {
         /// Bytes to transfer; `None`: without end.
         bytes: Option<u64>,
-        /// The receiver of the data opens the connection and asks for them with so many bytes;
+        /// Size in bytes of the request of the receiver, which opens the connection;
         /// `None`: the sender opens it.
         request: Option<u64>,
         /// What the connection is opened with.
@@ -191,7 +191,7 @@ impl Config {
             })
         };
         if self.flows.is_empty() {
-            return fail("flows", "at least one flow is needed");
+            return fail("flows", "empty; expected at least one flow");
         }
         if self.duration <= self.measure_from {
             return fail("duration", "must be longer than the warm-up");
@@ -200,7 +200,7 @@ impl Config {
             return fail("sample", "must be > 0");
         }
         if self.duration > LONGEST {
-            return fail("duration", "a run takes at most a year");
+            return fail("duration", "must be at most one year");
         }
         let links: Vec<&str> = self.links.iter().map(|link| &*link.name).collect();
         check_names("links", links)?;
@@ -208,7 +208,10 @@ impl Config {
         check_names("flows", flows)?;
         for (n, link) in self.links.iter().enumerate() {
             if let Some(other) = self.links[..n].iter().find(|other| other.disagrees(link)) {
-                let rule = format!("has another standard than link {}", other.name);
+                let rule = format!(
+                    "differs from the standard of link {}, which shares the medium",
+                    other.name
+                );
                 return fail(&format!("links[{n}].medium.standard"), &rule);
             }
             if let Some((key, rule)) = link.fault() {
@@ -216,7 +219,7 @@ impl Config {
             }
             if let Some(late) = link.changes.iter().position(|c| c.at >= self.duration) {
                 let place = format!("links[{n}].changes[{late}].at");
-                return fail(&place, "must come before the end of the run");
+                return fail(&place, "must be before the end of the run");
             }
         }
         for (n, flow) in self.flows.iter().enumerate() {
@@ -239,26 +242,29 @@ impl Config {
                     && link >= self.links.len()
                 {
                     let links = self.links.len();
-                    return fail(key, format!("there is no link {link}, only {links}"));
+                    return fail(
+                        key,
+                        format!("no link {link}: there are {links}, counted from 0"),
+                    );
                 }
                 if let Hop::Delay(delay) = *hop
                     && delay > LONGEST
                 {
-                    return fail(key, "a delay is at most a year".to_owned());
+                    return fail(key, "delays must be at most one year".to_owned());
                 }
             }
             let zero = Hop::Delay(Duration::ZERO);
             if way.iter().filter(|&&hop| hop != zero).count() > usize::from(u8::MAX) {
-                return fail(key, "a path has at most 255 hops".to_owned());
+                return fail(key, "a path must have at most 255 hops".to_owned());
             }
         }
         for (key, time) in [("start", flow.start), ("start_jitter", flow.start_jitter)] {
             if time > LONGEST {
-                return fail(key, "at most a year".to_owned());
+                return fail(key, "must be at most one year".to_owned());
             }
         }
         if flow.stop.is_some_and(|stop| stop <= flow.start) {
-            return fail("stop", "must come after the start".to_owned());
+            return fail("stop", "must be after the start".to_owned());
         }
         match flow.traffic {
             Traffic::Udp { payload, .. } | Traffic::UdpPing { payload, .. }
@@ -270,23 +276,23 @@ impl Config {
                 spacing: Spacing::Even { spread },
                 ..
             } if !(0.0..=1.0).contains(&spread) => {
-                fail("spread", "must lie between 0 and 1".to_owned())
+                fail("spread", "must be between 0 and 1".to_owned())
             }
             Traffic::Ping { interval } if interval == Duration::ZERO => {
                 fail("interval", "must be > 0".to_owned())
             }
             Traffic::Ping { interval } if interval > LONGEST => {
-                fail("interval", "at most a year".to_owned())
+                fail("interval", "must be at most one year".to_owned())
             }
             Traffic::UdpPing {
                 pace: PingPace::Every(time) | PingPace::BackToBack { timeout: time },
                 ..
             } if time == Duration::ZERO || time > LONGEST => {
-                fail("interval", "must be > 0, at most a year".to_owned())
+                fail("interval", "must be > 0 and at most one year".to_owned())
             }
-            Traffic::Tcp { bytes: Some(0), .. } => fail("bytes", "must be positive".to_owned()),
+            Traffic::Tcp { bytes: Some(0), .. } => fail("bytes", "must be > 0".to_owned()),
             Traffic::Tcp { params, .. } => match params.initial_window {
-                0 => fail("initial_window", "must be at least 1".to_owned()),
+                0 => fail("initial_window", "must be >= 1".to_owned()),
                 1..=MAX_INITIAL_WINDOW => Ok(()),
                 _ => fail(
                     "initial_window",
@@ -303,10 +309,10 @@ impl Config {
             }),
             Traffic::Voip {
                 jitter_buffer: JitterBuffer::Fixed(more),
-            } if more > LONGEST => fail("jitter_buffer", "at most a year".to_owned()),
+            } if more > LONGEST => fail("jitter_buffer", "must be at most one year".to_owned()),
             Traffic::App(_) if self.round_trips(flow) == u64::MAX => fail(
                 "forward",
-                "an application needs a way that takes time: a delay or a link".to_owned(),
+                "an application needs a path with a link or a delay > 0".to_owned(),
             ),
             Traffic::App(ref app) => app
                 .check()
@@ -339,9 +345,9 @@ impl Config {
         Err(ConfigError {
             place: format!("flows[{n}].forward"),
             rule: if most == u64::MAX {
-                "a transfer without end needs a way that takes time: a delay or a link".to_owned()
+                "an endless transfer needs a path with a link or a delay > 0".to_owned()
             } else {
-                "a connection numbers 2^32 packets, and this way carries more within the run"
+                "too many packets: a connection can number 2^32, and this path can carry more within the run"
                     .to_owned()
             },
         })
@@ -379,7 +385,7 @@ fn check_names(place: &str, mut names: Vec<&str>) -> Result<(), ConfigError> {
         None => Ok(()),
         Some(pair) => Err(ConfigError {
             place: place.to_owned(),
-            rule: format!("two of them are called `{}`", pair[0]),
+            rule: format!("duplicate name `{}`", pair[0]),
         }),
     }
 }

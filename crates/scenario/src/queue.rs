@@ -22,7 +22,7 @@ pub(crate) fn qdisc(place: &Place<'_>) -> Result<QdiscSpec, ScenarioError> {
         }
         _ => {
             return Err(place.fail(format!(
-                "{} is not a queue: a text such as \"fq_codel target 5ms\" is needed",
+                "{} is not a queue; expected text such as \"fq_codel target 5ms\"",
                 place.node.shown()
             )));
         }
@@ -55,9 +55,11 @@ pub(crate) fn setting(place: &Place<'_>) -> Result<String, ScenarioError> {
             Ok(queues.join(" / "))
         }
         Value::Table(_) => {
-            let right = "a flag, a number or a text such as \"5ms\" is needed";
+            let right = "a boolean, a number or text such as \"5ms\"";
             let shown = place.node.shown();
-            Err(place.fail(format!("{shown} is not a value of a queue: {right}")))
+            Err(place.fail(format!(
+                "{shown} is not a parameter value; expected {right}"
+            )))
         }
     }
 }

@@ -153,7 +153,11 @@ fn toml_value(value: &Spanned<DeValue<'_>>, lines: &Lines) -> Result<Node, Scena
             .parse()
             .map(Value::Float)
             .map_err(|_| fail(format!("{x} is not a number")))?,
-        DeValue::Datetime(date) => return Err(fail(format!("a date ({date}) has no place here"))),
+        DeValue::Datetime(date) => {
+            return Err(fail(format!(
+                "dates ({date}) are not supported; expected text, a number, a list or a table"
+            )));
+        }
         DeValue::Array(list) => Value::List(
             list.iter()
                 .map(|item| toml_value(item, lines))
@@ -170,7 +174,12 @@ fn toml_value(value: &Spanned<DeValue<'_>>, lines: &Lines) -> Result<Node, Scena
 fn json_value(path: &str, value: serde_json::Value) -> Result<Node, ScenarioError> {
     use serde_json::Value as Json;
     Ok(match value {
-        Json::Null => return Err(ScenarioError::new(path, "null is not a value")),
+        Json::Null => {
+            return Err(ScenarioError::new(
+                path,
+                "null is not supported; remove the key",
+            ));
+        }
         Json::Bool(flag) => flag.into(),
         Json::String(text) => text.into(),
         Json::Number(n) => match (n.as_i64(), n.as_f64()) {

@@ -1,4 +1,4 @@
-//! Applications in scenarios: what is written is what is read, and what is wrong is told.
+//! Applications in scenarios: they are read as written, and mistakes are reported.
 
 use sojourn_scenario::Scenario;
 
@@ -40,7 +40,7 @@ fn every_application_reads_back_as_itself() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn errors_name_the_place() {
     for (traffic, wanted) in [
         (
             "type = \"sessions\"\nbytes = \"1kb\"",
@@ -64,27 +64,27 @@ fn what_is_wrong_is_told_with_its_place() {
         ),
         (
             "type = \"incast\"\nservers = 1\nbytes = \"1kb\"",
-            "traffic[0].servers: 1 is out of range: a whole number from 2 to 10000",
+            "traffic[0].servers: 1 is out of range; expected a whole number from 2 to 10000",
         ),
         (
             "type = \"dash\"\nladder = [\"2mbit\", \"1mbit\"]",
-            "traffic[0].ladder[1]: must be more than the rate before it",
+            "traffic[0].ladder[1]: must be greater than the previous rate",
         ),
         (
             "type = \"udp\"\nrate = \"1mbit\"\nspacing = \"poisson\"\nspread = 0.1",
-            "traffic[0].spread: has no place beside spacing",
+            "traffic[0].spread: not allowed with spacing",
         ),
         (
             "type = \"ping\"\ninterval = \"back-to-back\"",
-            "traffic[0].interval: \"back-to-back\" is of protocol = \"udp\"",
+            "traffic[0].interval: \"back-to-back\" requires protocol = \"udp\"",
         ),
         (
             "type = \"ping\"\npayload = \"60b\"",
-            "traffic[0].payload: is of protocol = \"udp\"",
+            "traffic[0].payload: requires protocol = \"udp\"",
         ),
         (
             "type = \"ping\"\nprotocol = \"udp\"\ntimeout = \"1s\"",
-            "traffic[0].timeout: is of interval = \"back-to-back\"",
+            "traffic[0].timeout: requires interval = \"back-to-back\"",
         ),
         (
             "type = \"ping\"\nprotocol = \"udp\"\ninterval = \"back-to-back\"\ncount = 100",
@@ -92,27 +92,27 @@ fn what_is_wrong_is_told_with_its_place() {
         ),
         (
             "type = \"responsiveness\"\nload = false\nconnections = 8",
-            "traffic[0].connections: has no place beside load = false",
+            "traffic[0].connections: not allowed with load = false",
         ),
         (
             "type = \"responsiveness\"\nconnections = 0",
-            "traffic[0].connections: 0 is out of range: a whole number from 1 to 1000",
+            "traffic[0].connections: 0 is out of range; expected a whole number from 1 to 1000",
         ),
         (
             "type = \"voip\"\njitter_buffer = \"none\"",
-            "traffic[0].jitter_buffer: \"none\" is neither \"adaptive\" nor a time such as \"60ms\"",
+            "traffic[0].jitter_buffer: \"none\" is not a jitter buffer; expected \"adaptive\" or a time such as \"60ms\"",
         ),
         (
             "type = \"dash\"\nladder = []",
-            "traffic[0].ladder: at least one rate is needed",
+            "traffic[0].ladder: empty; expected at least one rate",
         ),
         (
             "type = \"dash\"\nsegment = \"4s\"\nbuffer = \"3s\"",
-            "traffic[0].buffer: must hold a segment",
+            "traffic[0].buffer: must be at least one segment",
         ),
         (
             "type = \"dash\"\nbuffer = \"8s\"\nbegin = \"9s\"",
-            "traffic[0].begin: playing must begin with no more than the buffer holds",
+            "traffic[0].begin: must be at most the buffer",
         ),
     ] {
         let error = Scenario::from_toml(&scenario(traffic)).unwrap_err();

@@ -10,12 +10,12 @@ fn what_the_simulator_refuses_is_told_with_the_line_and_an_arm_only_where_there_
     let message = |text: &str| Scenario::from_toml(text).unwrap_err().to_string();
     assert_eq!(
         message(text),
-        "links.up.burst: a wireless link has no bucket (line 5)"
+        "links.up.burst: a wireless link cannot have a token bucket; remove burst (line 5)"
     );
     let arms =
         format!("{text}[[arms]]\nname = \"long\"\nset = {{ \"links.up.delay\" = \"1s\" }}\n");
     assert_eq!(
         message(&arms),
-        "links.up.burst: a wireless link has no bucket (arm \"long\") (line 5)"
+        "links.up.burst: a wireless link cannot have a token bucket; remove burst (arm \"long\") (line 5)"
     );
 }

@@ -235,7 +235,7 @@ fn what_the_simulator_refuses_is_told_by_its_place_in_the_scenario() {
 const REFUSED: &str = include_str!("refused.txt");
 
 #[test]
-fn what_is_wrong_is_told_with_its_place_and_its_remedy() {
+fn errors_give_the_place_and_what_is_accepted() {
     let mut lines = REFUSED.lines().skip(1);
     let mut cases = 0;
     while let Some((case, want)) = lines.next().zip(lines.next()) {
@@ -256,7 +256,7 @@ fn what_is_wrong_is_told_with_its_place_and_its_remedy() {
 }
 
 #[test]
-fn what_is_empty_is_told_how_to_begin() {
+fn errors_about_empty_parts_give_an_example() {
     let empties = [
         ("", "duration: is missing"),
         (
@@ -265,7 +265,7 @@ fn what_is_empty_is_told_how_to_begin() {
         ),
         (
             "duration = \"1s\"\n[links]",
-            "links: at least one link is needed",
+            "links: empty; expected at least one link",
         ),
         (
             "duration = \"1s\"\nlinks.a = { rate = \"1mbit\", qdisc = \"codel\" }",
@@ -278,7 +278,7 @@ fn what_is_empty_is_told_how_to_begin() {
         (
             "duration = \"1s\"\ntraffic = [{ type = \"tcp\", direction = \"up\" }]\n\
              links.a = { rate = \"1mbit\", qdisc = \"codel\" }",
-            "traffic[0].direction: there is no link \"up\" or \"down\" to pass; links are a",
+            "traffic[0].direction: no link is named \"up\" or \"down\"; set path to a list of links from a",
         ),
     ];
     for (text, want) in empties {
@@ -288,19 +288,22 @@ fn what_is_empty_is_told_how_to_begin() {
 }
 
 #[test]
-fn json_says_the_same_of_itself() {
+fn json_errors_match_those_of_toml() {
     let json = |text: &str| Scenario::from_json(text).unwrap_err().to_string();
     assert!(json("{").starts_with("not JSON: "));
     assert_eq!(
         json("[]"),
-        "a list is not a table: keys with values are needed"
+        "a list is not a table; expected keys with values"
     );
     assert!(json("{\"seed\": 1e400}").starts_with("not JSON"));
     assert_eq!(
         json("{\"seed\": 18446744073709551615}"),
         "seed: the number 18446744073709551615 is too large"
     );
-    assert_eq!(json("{\"links\": [null]}"), "links[0]: null is not a value");
+    assert_eq!(
+        json("{\"links\": [null]}"),
+        "links[0]: null is not supported; remove the key"
+    );
     // What is null was not given.
     assert!(json("{\"duration\": null}").starts_with("duration: is missing"));
 }
@@ -437,7 +440,9 @@ fn a_trace_is_read_from_its_file_and_kept_in_the_scenario() {
     let at = "arms[0].set.links.up.trace: ";
     assert_eq!(
         refused("back.trace"),
-        format!("{at}back.trace, line 3: 2 comes after 3: times never decrease (line 8)")
+        format!(
+            "{at}back.trace, line 3: 2 follows 3; expected times that do not decrease (line 8)"
+        )
     );
     let words = refused("words.trace");
     assert!(
@@ -479,7 +484,7 @@ fn a_wireless_link_survives_the_file() {
     let mixed = text.replacen("802.11ac", "802.11n", 1);
     let message = Scenario::from_toml(&mixed).unwrap_err().to_string();
     assert!(
-        message.starts_with("links.up.medium.standard: has another standard than link down"),
+        message.starts_with("links.up.medium.standard: differs from the standard of link down"),
         "{message}"
     );
 }

@@ -74,7 +74,7 @@ const QUIET: usize = 0;
 pub(crate) const MAX_INDEX: u32 = (1 << INDEX_BITS) - 1;
 
 impl Agenda {
-    /// An empty agenda for a network of so many links, wires, `uneven` wires and media.
+    /// An empty agenda for a network with these numbers of links, wires, `uneven` wires and media.
     pub fn new(links: usize, wires: usize, uneven: usize, media: usize) -> Self {
         let mut end = QUIET + 1;
         let slots = [links, wires, uneven, media].map(|n| {

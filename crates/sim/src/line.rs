@@ -67,7 +67,7 @@ struct Due {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Lost,
-    /// It arrives so many times.
+    /// It arrives this number of times.
     Arrives(u32),
 }
 

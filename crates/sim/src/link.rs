@@ -189,7 +189,7 @@ impl Link {
         Some(now)
     }
 
-    /// How long a packet that is sent now occupies the link; in the mean, if that follows a trace.
+    /// How long a packet that is sent now occupies the link; on average, if the link follows a trace.
     #[inline]
     fn time(&mut self, size: Bytes) -> Duration {
         let Some(special) = &mut self.special else {

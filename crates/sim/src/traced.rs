@@ -75,7 +75,7 @@ impl Traced {
         }
     }
 
-    /// Begins to send `pkt`, which counts so many bytes.
+    /// Begins to send `pkt`, which counts as `charged` bytes.
     pub(crate) fn begin(&mut self, pkt: Packet, charged: Bytes) {
         self.sending = Some((pkt, charged.0));
     }

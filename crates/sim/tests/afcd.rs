@@ -37,7 +37,7 @@ struct Seen {
     throughput: f64,
 }
 
-/// So many flows of CUBIC and as many of Reno with SACK over 100 Mbit/s and 120 ms.
+/// `of_each` flows of CUBIC and of Reno with SACK over 100 Mbit/s and 120 ms.
 #[expect(clippy::cast_precision_loss, reason = "far below 2^53 bytes")]
 fn shared(queue: &str, of_each: u32) -> Seen {
     let cubic = (0..of_each).map(|n| flow(n, CcKind::Cubic));

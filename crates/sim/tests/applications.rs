@@ -153,7 +153,7 @@ fn video_takes_the_quality_that_fits_and_pauses_when_its_buffer_is_full() {
     let player = wide.apps[0].player.unwrap();
     assert_eq!(player.stalls, 0);
     assert!(player.startup.unwrap() < Duration::from_secs(1));
-    // Once full, a segment of 2 MB each 4 s: on and off.
+    // Once full, a segment of 2 MB every 4 s: on and off.
     let late: Vec<Instant> = wide.transactions.iter().map(|t| t.started).collect();
     let (last, before) = (late[late.len() - 1], late[late.len() - 2]);
     let gap = last.since(before).as_millis_f64();
@@ -210,7 +210,7 @@ fn a_voice_hears_delay_and_loss() {
         records(&config).apps[0].call.unwrap()
     };
     let alone = call(0);
-    // 60 s of packets each 20 ms, less what could not be played; 214 B take 1.712 ms.
+    // 60 s of packets every 20 ms, less those that could not be played; 214 B take 1.712 ms.
     assert!((2_990..=3_000).contains(&alone.spoken), "{}", alone.spoken);
     assert_eq!((alone.lost, alone.late, alone.runs), (0, 0, 0));
     let delay = alone.delay.unwrap().as_millis_f64();

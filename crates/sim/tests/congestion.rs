@@ -104,7 +104,7 @@ fn vegas_keeps_two_to_four_segments_queued() {
             rtt_ms: 50,
             qdisc: "pfifo limit 10000",
             seconds: 120,
-            // Slow start is left late and the surplus given up a segment a round trip.
+            // Slow start ends late, and the surplus shrinks by one segment per round trip.
             warm_up: 60,
             flows: vec![plain(CcKind::Vegas)],
         }

@@ -407,7 +407,7 @@ fn names_are_unique_and_times_finite() {
     for fault in faults {
         let mut config = mixed("pfifo limit 50", 2);
         fault(&mut config);
-        assert!(refused(&config).contains("at most a year"));
+        assert!(refused(&config).contains("at most one year"));
     }
 }
 

@@ -112,7 +112,7 @@ fn load_grows_by_a_connection_a_second_and_probes_take_a_twentieth() {
     assert_eq!(found(&records).connections, 4);
     let utilisation = records.links[0].sending.as_secs_f64() / f64::from(30);
     assert!(utilisation > 0.9, "{utilisation}");
-    // 4 for load; 5 % of 2.4 MB a second is room for 20 pairs of 6,000 B.
+    // 4 for load; 5 % of 2.4 MB/s is room for 20 pairs of 6,000 B.
     let until = found(&records).at.as_secs_f64();
     #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
     let rate = (records.apps[0].connections - 4) as f64 / until;

@@ -47,17 +47,17 @@ class Cubic(CongestionControl):
         The constant C of the curve, in 10/1024ths, 1 to 10000. Default: ``41``. Linux tcp_cubic,
         bic_scale; RFC 9438 section 5: 0.4.
     fast_convergence
-        Give up more when the window is below the last maximum. Default: ``on``. Linux tcp_cubic,
-        fast_convergence; RFC 9438 section 4.7.
+        Reduce the window further when it is below the last maximum. Default: ``on``. Linux
+        tcp_cubic, fast_convergence; RFC 9438 section 4.7.
     tcp_friendliness
         Never grow slower than Reno with the same average. Default: ``on``. Linux tcp_cubic,
         tcp_friendliness; RFC 9438 section 4.3.
     hystart
-        End slow start by HyStart, unless slow_start says otherwise. Default: ``on``. Linux
-        tcp_cubic, hystart.
+        Exit slow start by HyStart, unless slow_start is set. Default: ``on``. Linux tcp_cubic,
+        hystart.
     hystart_detect
-        What HyStart looks at: 1 ACK trains, 2 delays, 3 both, 1 to 3. Default: ``3``. Linux
-        tcp_cubic, hystart_detect.
+        Signals of HyStart: 1 ACK trains, 2 delays, 3 both, 1 to 3. Default: ``3``. Linux tcp_cubic,
+        hystart_detect.
     hystart_low_window
         HyStart is inactive below this window, 0 to 65535 in segments. Default: ``16``. Linux
         tcp_cubic, hystart_low_window.
@@ -96,8 +96,8 @@ class HighSpeed(CongestionControl):
         The loss rate at which the window is high_window, 0.000000001 to 0.001. Default:
         ``0.0000001``. RFC 3649 section 5, High_P.
     high_decrease
-        Part of the window given up at high_window, 0.001 to 0.5. Default: ``0.1``. RFC 3649 section
-        5, High_Decrease.
+        Part of the window removed by a reduction at high_window, 0.001 to 0.5. Default: ``0.1``.
+        RFC 3649 section 5, High_Decrease.
     """
 
     kind: ClassVar[str] = "highspeed"
@@ -139,8 +139,8 @@ class Prague(CongestionControl):
     Parameters
     ----------
     rtt_virt_min
-        Shorter round trips grow as slowly as one of this length, 0ms to 1s. Default: ``25ms``.
-        draft-briscoe-iccrg-prague-congestion-control section 2.4.4.
+        RTT floor: with a shorter RTT, the window grows as slowly as with this one, 0ms to 1s.
+        Default: ``25ms``. draft-briscoe-iccrg-prague-congestion-control section 2.4.4.
     g
         Gain of the moving average of the fraction of marks, 1/1024 to 1. Default: ``1/16``.
         draft-briscoe-iccrg-prague-congestion-control section 2.4.2.
@@ -180,10 +180,10 @@ class Bbr(CongestionControl):
         Gains of the rate in the phases of PROBE_BW, 1/256 to 10 each. Default:
         ``5/4,3/4,1,1,1,1,1,1``. Linux tcp_bbr, bbr_pacing_gain.
     bw_rtts
-        Length of the window of the maximum bandwidth, 1 to 10000 in rounds. Default: ``10``. Linux
+        Length of the max filter for bandwidth, 1 to 10000 in rounds. Default: ``10``. Linux
         tcp_bbr, bbr_bw_rtts.
     min_rtt_win_sec
-        How long a minimum RTT is valid, 1 to 10000 in seconds. Default: ``10``. Linux tcp_bbr,
+        Lifetime of a minimum RTT sample, 1 to 10000 in seconds. Default: ``10``. Linux tcp_bbr,
         bbr_min_rtt_win_sec.
     probe_rtt_mode_ms
         Shortest duration of PROBE_RTT, 0 to 60000 in milliseconds. Default: ``200``. Linux tcp_bbr,
@@ -191,41 +191,41 @@ class Bbr(CongestionControl):
     cwnd_min_target
         Smallest window, 1 to 10000 in segments. Default: ``4``. Linux tcp_bbr, bbr_cwnd_min_target.
     pacing_margin_percent
-        How far the pacing rate stays below the bandwidth, 0 to 50 in percent. Default: ``1``. Linux
+        Margin of the pacing rate below the bandwidth, 0 to 50 in percent. Default: ``1``. Linux
         tcp_bbr, bbr_pacing_margin_percent.
     full_bw_thresh
-        Growth of bandwidth per round that keeps STARTUP going, 257/256 to 10. Default: ``5/4``.
-        Linux tcp_bbr, bbr_full_bw_thresh.
+        Bandwidth growth per round that continues STARTUP, 257/256 to 10. Default: ``5/4``. Linux
+        tcp_bbr, bbr_full_bw_thresh.
     full_bw_cnt
-        Rounds without that growth until the pipe is full, 1 to 100 in rounds. Default: ``3``. Linux
-        tcp_bbr, bbr_full_bw_cnt.
+        Rounds without that growth after which the pipe is full, 1 to 100 in rounds. Default: ``3``.
+        Linux tcp_bbr, bbr_full_bw_cnt.
     min_tso_rate
-        From this rate on a burst has at least two segments, 0 to 1000000000 in bit/s. Default:
+        Minimum rate for bursts of at least two segments, 0 to 1000000000 in bit/s. Default:
         ``1200000``. Linux tcp_bbr, bbr_min_tso_rate.
     extra_acked_gain
-        Gain of what aggregated acknowledgements add to the window, 0 to 10. Default: ``1``. Linux
-        tcp_bbr, bbr_extra_acked_gain.
+        Gain of the window increment for ACK aggregation, 0 to 10. Default: ``1``. Linux tcp_bbr,
+        bbr_extra_acked_gain.
     extra_acked_win_rtts
-        Length of each half of the window of the maximum aggregation, 1 to 10000 in rounds. Default:
-        ``5``. Linux tcp_bbr, bbr_extra_acked_win_rtts.
+        Length of each half of the max filter for aggregation, 1 to 10000 in rounds. Default: ``5``.
+        Linux tcp_bbr, bbr_extra_acked_win_rtts.
     extra_acked_max_us
-        Most that aggregation adds, as time at the bandwidth, 0 to 10000000 in microseconds.
-        Default: ``100000``. Linux tcp_bbr, bbr_extra_acked_max_us.
+        Maximum window increment for ACK aggregation, as time at the bandwidth, 0 to 10000000 in
+        microseconds. Default: ``100000``. Linux tcp_bbr, bbr_extra_acked_max_us.
     lt_intvl_min_rtts
-        Shortest interval of the policer detection, and a quarter of the longest, 1 to 60 in rounds.
+        Minimum interval of policer detection; the maximum is four times as long, 1 to 60 in rounds.
         Default: ``4``. Linux tcp_bbr, bbr_lt_intvl_min_rtts.
     lt_loss_thresh
-        Loss ratio from which an interval looks policed, 1/256 to 1. Default: ``25/128``. Linux
-        tcp_bbr, bbr_lt_loss_thresh.
+        Minimum loss ratio of a policed interval, 1/256 to 1. Default: ``25/128``. Linux tcp_bbr,
+        bbr_lt_loss_thresh.
     lt_bw_ratio
-        Two intervals agree whose rates differ by at most this part, 0 to 1. Default: ``1/8``. Linux
-        tcp_bbr, bbr_lt_bw_ratio.
+        Two intervals agree if their rates differ by at most this fraction, 0 to 1. Default:
+        ``1/8``. Linux tcp_bbr, bbr_lt_bw_ratio.
     lt_bw_diff
-        Two intervals agree whose rates differ by at most this, 0 to 1000000000 in bit/s. Default:
-        ``4000``. Linux tcp_bbr, bbr_lt_bw_diff.
+        Two intervals agree if their rates differ by at most this rate, 0 to 1000000000 in bit/s.
+        Default: ``4000``. Linux tcp_bbr, bbr_lt_bw_diff.
     lt_bw_max_rtts
-        How long the rate of a policer is used, 1 to 10000 in rounds. Default: ``48``. Linux
-        tcp_bbr, bbr_lt_bw_max_rtts.
+        Duration for which the rate of a policer is used, 1 to 10000 in rounds. Default: ``48``.
+        Linux tcp_bbr, bbr_lt_bw_max_rtts.
     """
 
     kind: ClassVar[str] = "bbr"
@@ -282,34 +282,34 @@ class Bbr3(CongestionControl):
         Gain of the window in ProbeRTT, 1/256 to 1. Default: ``1/2``. draft-ietf-ccwg-bbr-06 section
         5.3.4, ProbeRTTCwndGain.
     pacing_margin_percent
-        How far the pacing rate stays below the bandwidth, 0 to 50 in percent. Default: ``1``.
+        Margin of the pacing rate below the bandwidth, 0 to 50 in percent. Default: ``1``.
         draft-ietf-ccwg-bbr-06 section 2.4, PacingMarginPercent.
     loss_thresh
         Loss ratio tolerated while probing, 0 to 1. Default: ``0.02``. draft-ietf-ccwg-bbr-06
         section 2.4, LossThresh.
     beta
-        Least part of a bound left after congestion, 0.001 to 1. Default: ``0.7``.
+        Minimum fraction of a bound that remains after congestion, 0.001 to 1. Default: ``0.7``.
         draft-ietf-ccwg-bbr-06 section 2.4, Beta.
     headroom
-        Part of the long-term bound left to other flows, 0 to 0.9. Default: ``0.15``.
+        Fraction of the long-term bound left to other flows, 0 to 0.9. Default: ``0.15``.
         draft-ietf-ccwg-bbr-06 section 2.4, Headroom.
     min_pipe_cwnd
         Smallest window, 1 to 10000 in segments. Default: ``4``. draft-ietf-ccwg-bbr-06 section 2.4,
         MinPipeCwnd.
     full_bw_thresh
-        Growth of bandwidth per round that keeps STARTUP going, 257/256 to 10. Default: ``5/4``.
+        Bandwidth growth per round that continues STARTUP, 257/256 to 10. Default: ``5/4``.
         draft-ietf-ccwg-bbr-06 section 5.3.1.2: 1.25.
     full_bw_count
-        Rounds without that growth until the pipe is full, 1 to 100 in rounds. Default: ``3``.
+        Rounds without that growth after which the pipe is full, 1 to 100 in rounds. Default: ``3``.
         draft-ietf-ccwg-bbr-06 section 5.3.1.2.
     full_loss_count
-        Loss events in a round from which STARTUP ends, 1 to 10000 in loss events. Default: ``6``.
+        Loss events per round that end STARTUP, 1 to 10000 in loss events. Default: ``6``.
         draft-ietf-ccwg-bbr-06 section 5.3.1.3, BBRStartupFullLossCnt.
     extra_acked_filter_len
-        Length of the window of the maximum aggregation, 1 to 10000 in rounds. Default: ``10``.
+        Length of the max filter for aggregation, 1 to 10000 in rounds. Default: ``10``.
         draft-ietf-ccwg-bbr-06 section 2.4, ExtraAckedFilterLen.
     min_rtt_filter_len
-        How long a minimum RTT is valid, 1ms to 10000s. Default: ``10s``. draft-ietf-ccwg-bbr-06
+        Lifetime of a minimum RTT sample, 1ms to 10000s. Default: ``10s``. draft-ietf-ccwg-bbr-06
         section 2.4, MinRTTFilterLen.
     probe_rtt_interval
         Interval between probes for the minimum RTT, 1ms to 10000s. Default: ``5s``.
@@ -318,10 +318,10 @@ class Bbr3(CongestionControl):
         Shortest duration of ProbeRTT, 0ms to 60s. Default: ``200ms``. draft-ietf-ccwg-bbr-06
         section 2.4, ProbeRTTDuration.
     bw_probe_wait_base
-        Least wait between probes for bandwidth; up to 1 s is added at random, 1ms to 10000s.
+        Minimum wait between bandwidth probes; a random time up to 1 s is added, 1ms to 10000s.
         Default: ``2s``. draft-ietf-ccwg-bbr-06 section 5.3.3.5.
     bw_probe_max_rounds
-        Most rounds between probes for bandwidth, 1 to 10000 in rounds. Default: ``63``.
+        Maximum number of rounds between bandwidth probes, 1 to 10000 in rounds. Default: ``63``.
         draft-ietf-ccwg-bbr-06 section 5.3.3.5.
     """
 
@@ -385,8 +385,7 @@ class Ledbat(CongestionControl):
     Parameters
     ----------
     target
-        Queueing delay that the control aims at, 1ms to 10s. Default: ``100ms``. RFC 6817 section
-        2.5, TARGET.
+        Target queueing delay, 1ms to 10s. Default: ``100ms``. RFC 6817 section 2.5, TARGET.
     gain
         Growth per round trip at an empty queue, in segments, 0.001 to 10. Default: ``1``. RFC 6817
         section 2.5, GAIN.
@@ -394,7 +393,7 @@ class Ledbat(CongestionControl):
         Length of the history of the base delay, 1 to 60 in minutes. Default: ``10``. RFC 6817
         section 2.5, BASE_HISTORY.
     current_filter
-        Number of samples whose minimum is the current delay, 1 to 64 in samples. Default: ``4``.
+        Number of delay samples over which the minimum is taken, 1 to 64 in samples. Default: ``4``.
         RFC 6817 section 2.5, CURRENT_FILTER.
     min_cwnd
         Smallest window, 1 to 100 in segments. Default: ``2``. RFC 6817 section 2.5, MIN_CWND.

@@ -105,7 +105,7 @@ _RUN = (
         label="ping p99",
         unit="ms",
         digits=1,
-        description="99th percentile of the same.",
+        description="99th percentile of these ping times.",
     ),
     Metric(
         column="sojourn_{link}_ms_p95",
@@ -121,7 +121,7 @@ _RUN = (
         unit="ms",
         digits=1,
         description="Wireless links: 95th percentile of the time that these packets then spent "
-        "with the driver and on the air.",
+        "in the driver and on the air.",
     ),
     Metric(
         column="drops",
@@ -205,15 +205,15 @@ _GROUP = (
         unit="%",
         digits=2,
         description="Share of connections that lost a packet of the handshake or a segment of the "
-        "initial window, first sent or retransmitted; QUIC: one of the first as many packets with "
-        "data.",
+        "initial window, first sent or retransmitted; QUIC: one of the same number of first "
+        "packets with data.",
     ),
     Metric(
         column="handshake_loss_percent",
         label="handshake loss",
         unit="%",
         digits=2,
-        description="TCP: share of connections of which a queue dropped a SYN or a SYN-ACK; QUIC: "
+        description="TCP: share of connections that had a SYN or SYN-ACK dropped by a queue; QUIC: "
         "an Initial or Handshake packet.",
     ),
     Metric(
@@ -237,7 +237,7 @@ _GROUP = (
         label="completion p95",
         unit="s",
         digits=3,
-        description="95th percentile of the same.",
+        description="95th percentile of these completion times.",
     ),
     Metric(
         column="fct_hit_s_mean",
@@ -286,7 +286,7 @@ _APPLICATION = (
         label="duration p50",
         unit="s",
         digits=3,
-        description="Median of the same.",
+        description="Median duration of the completed transactions.",
         shown=False,
     ),
     Metric(
@@ -294,7 +294,7 @@ _APPLICATION = (
         label="duration p95",
         unit="s",
         digits=3,
-        description="95th percentile of the same.",
+        description="95th percentile of these durations.",
     ),
     Metric(
         column="connections",
@@ -309,15 +309,15 @@ _APPLICATION = (
         label="handshake loss",
         unit="%",
         digits=2,
-        description="Share of the connections of which a queue dropped a SYN of either side.",
+        description="Share of the connections that had a SYN of either side dropped by a queue.",
     ),
     Metric(
         column="initial_hit_percent",
         label="initial loss",
         unit="%",
         digits=2,
-        description="The same, or a segment of the server's initial window, first sent or "
-        "retransmitted.",
+        description="Share of the connections that lost a SYN of either side or a segment of the "
+        "server's initial window, first sent or retransmitted.",
     ),
     Metric(
         column="startup_s_mean",
@@ -332,14 +332,14 @@ _APPLICATION = (
         label="stalls",
         unit="",
         digits=1,
-        description="`dash`, mean over players: how often the buffer ran empty after that.",
+        description="`dash`, mean over players: number of playback interruptions after startup.",
     ),
     Metric(
         column="stalled_s_mean",
         label="stalled",
         unit="s",
         digits=1,
-        description="`dash`, mean over players: total duration of these interruptions.",
+        description="`dash`, mean over players: total duration of the playback interruptions.",
     ),
     Metric(
         column="bitrate_mbit_per_s_mean",
@@ -353,7 +353,7 @@ _APPLICATION = (
         label="switches",
         unit="",
         digits=1,
-        description="`dash`, mean over players: segments of another quality than the one before.",
+        description="`dash`, mean over players: number of changes of quality between segments.",
     ),
     Metric(
         column="mos_mean",
@@ -397,14 +397,16 @@ _APPLICATION = (
         label="foreign probes",
         unit="RPM",
         digits=0,
-        description="The same of the probes on connections of their own.",
+        description="`responsiveness`, mean over tests: round trips per minute of probes on "
+        "separate connections.",
     ),
     Metric(
         column="loaded_rpm_mean",
         label="self probes",
         unit="RPM",
         digits=0,
-        description="The same of the probes on load-generating connections.",
+        description="`responsiveness`, mean over tests: round trips per minute of probes on "
+        "load-generating connections.",
     ),
 )
 
@@ -421,7 +423,7 @@ _CLAIM = (
         label="throughput",
         unit="Mbit/s",
         digits=1,
-        description="Sum of these goodputs.",
+        description="Sum of the goodputs of all TCP, QUIC and UDP flows.",
     ),
     Metric(
         column="sojourn_ms_mean",

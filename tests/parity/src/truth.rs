@@ -33,7 +33,7 @@ pub(crate) struct Scenario {
     pub(crate) rate_up: f64,
     /// Mbit/s at layer 2 towards the client; 0: no bottleneck there.
     pub(crate) rate_down: f64,
-    /// As `tc` was told.
+    /// In the syntax passed to `tc`.
     pub(crate) qdisc: String,
     /// The same for the way down; empty: as up.
     pub(crate) qdisc_down: String,

@@ -11,7 +11,7 @@
 //! | the mean over random losses | 10 % | the two meet different losses; 400 runs each |
 //! | datagrams sent | 3 % and 6 | connection IDs that are announced; probes |
 //! | packets deemed lost | 25 % and 10 | one slow start's overshoot, in bursts or not |
-//! | completion where flow control limits | 5 % | when a limit is told is the receiver's choice |
+//! | completion where flow control limits | 5 % | the receiver chooses when to announce a limit |
 //! | the mean window | 10 % | half a datagram of rounding, phases of the sawtooth |
 //!
 //! Changed since: the runs under random loss were 40 and met different losses from the first datagram
@@ -46,7 +46,7 @@ pub(crate) struct Scenario {
     pub(crate) transfer: Transfer,
     pub(crate) runs: u64,
     pub(crate) completion: Off,
-    /// The first datagram to an end after so many ms, and the part it may be off; 0: 1 ms.
+    /// Arrival of the first datagram at an end after this time in ms, and its relative tolerance; 0: 1 ms.
     pub(crate) instants: Vec<(To, u64, f64)>,
     /// When it is complete by the RFC, in ms, where quinn-proto does otherwise.
     pub(crate) by_rfc: Option<f64>,

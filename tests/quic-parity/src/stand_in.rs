@@ -43,7 +43,7 @@ struct Talk {
     own: TransportParameters,
     peer: Option<TransportParameters>,
     certificate: usize,
-    heard: Vec<u8>,
+    received: Vec<u8>,
     step: Step,
 }
 
@@ -71,7 +71,7 @@ impl Talk {
             own: *own,
             peer: None,
             certificate: stand_in.certificate,
-            heard: Vec::new(),
+            received: Vec::new(),
             step: if side.is_client() {
                 Step::SendHello
             } else {
@@ -98,15 +98,15 @@ impl Talk {
 
     /// Takes the peer's message of `len` bytes, once it is complete.
     fn take(&mut self, len: usize, with_params: bool) -> Result<bool, TransportError> {
-        if self.heard.len() < len {
+        if self.received.len() < len {
             return Ok(false);
         }
         if with_params {
-            let size = usize::from(u16::from_be_bytes([self.heard[0], self.heard[1]]));
-            let mut params = Cursor::new(&self.heard[2..2 + size]);
+            let size = usize::from(u16::from_be_bytes([self.received[0], self.received[1]]));
+            let mut params = Cursor::new(&self.received[2..2 + size]);
             self.peer = Some(TransportParameters::read(self.side, &mut params)?);
         }
-        self.heard.drain(..len);
+        self.received.drain(..len);
         Ok(true)
     }
 }
@@ -137,7 +137,7 @@ impl Session for Talk {
     }
 
     fn read_handshake(&mut self, buf: &[u8]) -> Result<bool, TransportError> {
-        self.heard.extend_from_slice(buf);
+        self.received.extend_from_slice(buf);
         if self.side.is_server() {
             if self.step == Step::AwaitHello && self.take(CLIENT_HELLO, true)? {
                 self.step = Step::SendHandshakeKeys;

@@ -25,7 +25,7 @@ class Packet:
 
 @dataclass(frozen=True)
 class Case:
-    """A trace, the queue as ``tc`` is told it, and the rate of the link behind it."""
+    """A trace, the queue in ``tc`` syntax, and the rate of the link behind it."""
 
     name: str
     about: str
@@ -41,7 +41,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Phase:
-    """So many milliseconds of traffic at ``load`` times the rate of the link, or of none."""
+    """``ms`` milliseconds of traffic at ``load`` times the rate of the link, or of silence."""
 
     ms: int
     load: float
@@ -176,7 +176,7 @@ EBB = [
     ],
 ]
 
-# So many runs tell a standard deviation to one part in seven.
+# This number of runs gives the standard deviation within one part in seven.
 RUNS = 24
 
 CASES = [

@@ -20,7 +20,7 @@ const BEST: f64 = 93.2;
 const IE: f64 = 0.0;
 const BPL: f64 = 25.1;
 
-/// What is told of a call.
+/// Quality of a call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Voice {
     pub(super) mos: Option<f64>,
@@ -38,8 +38,7 @@ impl Voice {
     pub(super) fn of(call: &CallRecord) -> Self {
         let missing = (call.lost + call.late) as f64;
         let (spoken, runs) = (call.spoken as f64, call.runs as f64);
-        let heard = call.spoken > 0;
-        let share = heard.then(|| missing / spoken);
+        let share = (call.spoken > 0).then(|| missing / spoken);
         let delay_ms = call.delay.map(sojourn_net::Duration::as_millis_f64);
         let burst = share.map_or(1.0, |p| {
             let mean_run = if runs > 0.0 { missing / runs } else { 1.0 };

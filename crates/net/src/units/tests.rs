@@ -75,31 +75,31 @@ fn what_is_displayed_is_read_back() {
 fn an_error_says_what_was_given_and_what_would_be_right() {
     assert_eq!(
         why::<Duration>("5"),
-        "\"5\" is not a time: a unit is needed, such as 5ms"
+        "\"5\" is not a time: the unit is missing, for example 5ms"
     );
     assert_eq!(
         why::<Rate>("10"),
-        "\"10\" is not a rate: a unit is needed, such as 10mbit"
+        "\"10\" is not a rate: the unit is missing, for example 10mbit"
     );
     assert_eq!(
         why::<Duration>("fast"),
-        "\"fast\" is not a time: it must begin with a number, as 5ms"
+        "\"fast\" is not a time: it does not start with a number, for example 5ms"
     );
     assert_eq!(
         why::<Duration>("5 parsecs"),
-        "\"5 parsecs\" is not a time: its unit must be one of s, ms, us, ns"
+        "\"5 parsecs\" is not a time: the unit is not one of s, ms, us, ns"
     );
     assert_eq!(
         why::<Rate>("-1mbit"),
-        "\"-1mbit\" is not a rate: a rate is positive"
+        "\"-1mbit\" is not a rate: it must be > 0"
     );
     assert_eq!(
         why::<Rate>("0mbit"),
-        "\"0mbit\" is not a rate: a rate is positive"
+        "\"0mbit\" is not a rate: it must be > 0"
     );
     assert_eq!(
         why::<Duration>("-5ms"),
-        "\"-5ms\" is not a time: a time is not negative"
+        "\"-5ms\" is not a time: it must be >= 0"
     );
     assert_eq!(
         why::<Bytes>("999999999999gb"),
@@ -107,7 +107,7 @@ fn an_error_says_what_was_given_and_what_would_be_right() {
     );
     assert_eq!(
         why::<Bytes>("1.2.3k"),
-        "\"1.2.3k\" is not a size: it must begin with a number, as 15140b"
+        "\"1.2.3k\" is not a size: it does not start with a number, for example 15140b"
     );
     for nonsense in ["", "ms", "1ibit", "1mbps/s", "1 m bit", "٣ms"] {
         assert!(nonsense.parse::<Rate>().is_err(), "{nonsense}");

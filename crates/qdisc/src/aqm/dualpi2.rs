@@ -247,7 +247,7 @@ struct Leaving {
     left: Bytes,
 }
 
-/// What becomes of it.
+/// Decision about a packet that is about to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Pass,

@@ -294,7 +294,7 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Red<P, Q> {
     }
 }
 
-/// What becomes of an arrival.
+/// Decision about an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Pass,

@@ -241,7 +241,7 @@ impl<P: Packet> Qdisc<P> for Ns2Red<P> {
     }
 }
 
-/// What becomes of an arrival.
+/// Decision about an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Pass,

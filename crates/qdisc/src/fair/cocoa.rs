@@ -43,7 +43,7 @@
 //! | an interval without a departure does not shrink the limit | its least backlog is 2^64 - 1 | a crash there |
 //! | an interval without an active time does not extend it | a division by 0 | a crash there |
 //! | packets deleted at the tail leave the backlog | they stay in its sum of bytes | statistics |
-//! | the limit never falls below 1 | nor there, but where A kept a packet too many | a flow that is shut out for ever |
+//! | the limit never falls below 1 | nor there, but where A kept a packet too many | a flow is blocked forever |
 //! | those of [`crate::Fq`] | | |
 
 use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
@@ -227,7 +227,7 @@ struct Law {
     profile: Profile,
 }
 
-/// What becomes of an arrival beyond its flow's limit.
+/// Decision about an arrival beyond its flow's limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Keep,

@@ -203,7 +203,7 @@ impl<P: Packet, Q: Qdisc<P>> Sfb<P, Q> {
         if drawn >= p {
             return false;
         }
-        // So many signals are lost on the flow, or there is no other way.
+        // Above 1/2, part of the signals are drops, even for ECN-capable packets.
         if p > CERTAIN / 2 && drawn < (p - CERTAIN / 2) * 2 {
             return true;
         }

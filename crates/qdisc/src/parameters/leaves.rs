@@ -104,7 +104,7 @@ fn parse<L: Leaf>(text: &str, max: u64) -> Result<Vec<L>, Flaw> {
     let parts = split(text)?;
     if parts.len() as u64 > max {
         let given = parts.len();
-        return Err(format!("has {given} queues, the maximum is {max}").into());
+        return Err(format!("has {given} queues, more than the maximum of {max}").into());
     }
     let mut leaves = Vec::with_capacity(parts.len());
     for (number, part) in (1..).zip(&parts) {
@@ -172,7 +172,10 @@ mod tests {
             ("codel / ", "empty at position 2 of 2"),
             ("codel) / pfifo", "unmatched )"),
             ("(codel / pfifo", "unmatched ("),
-            ("codel / pfifo / sfq", "has 3 queues, the maximum is 2"),
+            (
+                "codel / pfifo / sfq",
+                "has 3 queues, more than the maximum of 2",
+            ),
             ("codel target 0s", "target"),
         ] {
             let flaw = match parse::<QdiscSpec>(wrong, 2) {

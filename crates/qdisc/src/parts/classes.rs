@@ -131,8 +131,8 @@ impl<Q: Qdisc<P>, P: Packet> Classes<Q, P> {
         self.next_timer = self.earliest();
     }
 
-    /// What each class passed, dropped and holds, and what its queue says of itself; the parts of
-    /// such a queue have no place in the list.
+    /// Packets that each class passed, dropped and holds, and the statistics of its queue; the list
+    /// excludes the parts of such a queue.
     pub(crate) fn statistics(&self, list: &'static str) -> Vec<Statistic> {
         let each = self.each.iter().enumerate().flat_map(|(place, of)| {
             let waiting = of.backlog.packets as u64;

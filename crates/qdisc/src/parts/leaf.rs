@@ -22,7 +22,7 @@ pub(crate) fn conflict<L: Leaf>(leaves: &Vec<L>, classes: u32, name: &str) -> Op
     }
     let queues = leaves.queues(classes);
     (queues > MAX_QUEUES)
-        .then(|| format!("leaf creates {queues} queues, the maximum is {MAX_QUEUES}"))
+        .then(|| format!("leaf creates {queues} queues; expected at most {MAX_QUEUES}"))
 }
 
 /// The queues of the classes.

@@ -1,4 +1,4 @@
-//! What becomes of a link later: `changes`.
+//! Changes of a link during the run: `changes`.
 
 use crate::key::{Form, Key};
 use crate::plan::Change;
@@ -10,9 +10,9 @@ use crate::value::{Node, Value};
 use crate::write::{insert, list, table, time};
 
 pub(super) const KEYS: &[Key] = &[
-    Key::required("at", Form::POSITIVE_TIME, "When the link changes."),
-    Key::optional("rate", Form::RATE, "The rate from then on."),
-    Key::optional("delay", Form::TIME, "The delay from then on."),
+    Key::required("at", Form::POSITIVE_TIME, "Time of the change."),
+    Key::optional("rate", Form::RATE, "New rate."),
+    Key::optional("delay", Form::TIME, "New delay."),
 ];
 
 /// Reads the list, in which each comes after the one before.
@@ -21,7 +21,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Change>, ScenarioError> {
     let mut changes = Vec::new();
     let places = place.list()?;
     if places.is_empty() {
-        return Err(place.fail("at least one change is needed, or none of this"));
+        return Err(place.fail("empty; expected at least one change, or no changes key"));
     }
     for place in places {
         let fields = place.fields(KEYS)?;
@@ -29,7 +29,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Change>, ScenarioError> {
         let at = at_place.positive_time()?;
         if at <= before {
             let rule = format!(
-                "{} does not come after the change before it",
+                "{} is not after the previous change; expected ascending times",
                 at_place.node.shown()
             );
             return Err(at_place.fail(rule));
@@ -40,7 +40,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Change>, ScenarioError> {
             fields.option("delay", Place::time)?,
         );
         if rate.is_none() && delay.is_none() {
-            let rule = "nothing changes; give rate = \"5mbit\", delay = \"20ms\" or both";
+            let rule = "no change; expected rate = \"5mbit\", delay = \"20ms\" or both";
             return Err(place.fail(rule));
         }
         changes.push(Change { at, rate, delay });

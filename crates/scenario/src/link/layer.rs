@@ -48,7 +48,7 @@ impl Layer {
             })?,
             framing: fields.option("framing", |p| {
                 choice(p, "framing", Framing::NAMES)?;
-                Framing::named(p.text()?).ok_or_else(|| p.fail("is not a framing"))
+                Framing::named(p.text()?).ok_or_else(|| p.fail("unknown framing"))
             })?,
         })
     }
@@ -92,7 +92,7 @@ impl Overhead {
         if bytes < -ETHERNET_HEADER {
             let shown = place.node.shown();
             return Err(place.fail(format!(
-                "{shown} is out of range: -14b leaves the IP packet"
+                "{shown} is out of range; expected at least -14b, which leaves the IP packet"
             )));
         }
         Ok(Self::Bytes(bytes))
@@ -113,13 +113,16 @@ impl Overhead {
             let known: Vec<_> = LinkLayer::names().collect();
             let instead = instead_of(name, &known);
             place.fail(format!(
-                "\"{name}\" is not a link layer, nor a size such as \"4b\"; {instead}"
+                "\"{name}\" is neither a link layer nor a size such as \"4b\"; {instead}"
             ))
         })?;
         let mut tags = 0;
         for word in words {
             if word != VLAN.0 || tags > 0 {
-                let rule = format!("\"{word}\" cannot follow {name}; only {} can, once", VLAN.0);
+                let rule = format!(
+                    "\"{word}\" cannot follow {name}; expected nothing or {} once",
+                    VLAN.0
+                );
                 return Err(place.fail(rule));
             }
             tags += VLAN.1;

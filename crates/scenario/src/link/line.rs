@@ -44,7 +44,7 @@ pub(super) const JITTER_KEYS: &[Key] = &[
     Key::optional(
         "order",
         Form::Choice(|| Order::ALL.map(Order::name).to_vec()),
-        "Whether packets may overtake each other.",
+        "Whether packets may overtake one another.",
     )
     .or("kept"),
 ];

@@ -18,30 +18,30 @@ pub(super) const KEYS: &[Key] = &[
     Key::optional(
         "name",
         Form::NAME,
-        "Links whose medium has the same name share it.",
+        "Name of the medium; links with the same name share it.",
     )
     .or("air"),
     Key::optional(
         "standard",
         Form::Choice(|| Standard::ALL.map(Standard::name).to_vec()),
-        "Largest aggregates and preamble.",
+        "Wi-Fi standard: sets the largest aggregate and the preamble.",
     )
     .or("802.11n"),
     Key::optional(
         "driver",
         Form::Either(&[Form::Def("packets"), Form::POSITIVE_TIME]),
-        "What the driver takes out of the queue ahead of time: packets, or time on the air.",
+        "Limit on what the driver holds: packets, or time on the air.",
     )
     .or("1000p"),
     Key::optional(
         "stations",
         Form::List(0, &Form::Table(STATION_KEYS)),
-        "Hosts that are reached at another rate.",
+        "Hosts with their own rate.",
     ),
     Key::optional(
         "sharing",
         Form::Choice(|| Sharing::ALL.map(Sharing::name).to_vec()),
-        "What hosts of the radio share equally: turns, or time on the air.",
+        "What the hosts of the radio share equally: turns or airtime.",
     )
     .or("turns"),
 ];
@@ -49,9 +49,9 @@ const STATION_KEYS: &[Key] = &[
     Key::required(
         "host",
         Form::Integer(0, Client::MOST as i64),
-        "The host of the traffic.",
+        "Number of the host.",
     ),
-    Key::required("rate", Form::RATE, "Rate of the symbols to this host."),
+    Key::required("rate", Form::RATE, "Symbol rate to this host."),
 ];
 const TYPES: [&str; 1] = ["wifi"];
 
@@ -88,7 +88,7 @@ fn driver(place: &Place<'_>) -> Result<DriverLimit, ScenarioError> {
     match packets {
         Some(Ok(n)) if (1..=MOST_PACKETS).contains(&n) => Ok(DriverLimit::Packets(n)),
         Some(_) => Err(place.fail(format!(
-            "{} is out of range: 1p to {MOST_PACKETS}p, or a time on the air such as \"5ms\"",
+            "{} is out of range; expected 1p to {MOST_PACKETS}p, or airtime such as \"5ms\"",
             place.node.shown()
         ))),
         None => place.positive_time().map(DriverLimit::Airtime),
@@ -103,7 +103,7 @@ fn stations(place: &Place<'_>) -> Result<Vec<(u8, Rate)>, ScenarioError> {
         let number = host.count(0, Client::MOST.into())?;
         let number = u8::try_from(number).map_err(|_| host.fail("is out of range"))?;
         if stations.iter().any(|&(known, _)| known == number) {
-            return Err(host.fail(format!("host {number} is there already")));
+            return Err(host.fail(format!("duplicate host {number}")));
         }
         stations.push((number, fields.need("rate", "\"6500kbit\"")?.rate()?));
     }

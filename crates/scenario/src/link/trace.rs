@@ -19,12 +19,12 @@ pub(super) const KEYS: &[Key] = &[
     Key::optional(
         "file",
         Form::Def("text"),
-        "The file that the trace was read from.",
+        "File from which the trace was read.",
     ),
     Key::required(
         "gaps_ms",
         Form::Def("text"),
-        "Milliseconds between opportunities to send 1504 B, such as \"1 2x10\".",
+        "Milliseconds between delivery opportunities of 1504 B, such as \"1 2x10\".",
     ),
 ];
 
@@ -83,20 +83,20 @@ fn embed_below(path: &str, node: &mut Node, folder: &Path) -> Result<(), Scenari
     Ok(())
 }
 
-/// Reads a file of Mahimahi: a time in milliseconds a line.
+/// Reads a file of Mahimahi: one time in milliseconds per line.
 fn read_file(file: &str, folder: &Path) -> Result<Traced, String> {
     let text = std::fs::read_to_string(folder.join(file))
         .map_err(|e| format!("cannot read \"{file}\": {e}"))?;
     let mut times = Vec::new();
     for (n, line) in text.lines().enumerate() {
         let time = line.trim().parse::<u32>().map_err(|_| {
-            let right = "whole milliseconds are needed, one a line";
-            format!("{file}, line {}: \"{line}\" is not a time: {right}", n + 1)
+            let right = "expected whole milliseconds, one time per line";
+            format!("{file}, line {}: \"{line}\" is not a time; {right}", n + 1)
         })?;
         times.push(time);
     }
     if times.len() > MOST {
-        return Err(format!("{file}: {MOST} lines are the most"));
+        return Err(format!("{file}: too many lines; expected at most {MOST}"));
     }
     let trace = Trace::new(times).map_err(|(n, rule)| format!("{file}, line {}: {rule}", n + 1))?;
     Ok(Traced {
@@ -117,15 +117,17 @@ impl Traced {
                 Some((gap.parse::<u32>().ok()?, count.parse::<usize>().ok()?))
             };
             let (gap, count) = read().ok_or_else(|| {
-                gaps.fail(format!("\"{word}\" is not a gap: \"2\" and \"2x10\" are"))
+                gaps.fail(format!(
+                    "\"{word}\" is not a gap; expected milliseconds such as \"2\" or \"2x10\""
+                ))
             })?;
             if count > MOST || times.len() + count > MOST {
-                return Err(gaps.fail(format!("{MOST} opportunities are the most")));
+                return Err(gaps.fail(format!("too many opportunities; expected at most {MOST}")));
             }
             for _ in 0..count {
                 let last = times.last().copied().unwrap_or(0);
                 let next = last.checked_add(gap);
-                times.push(next.ok_or_else(|| gaps.fail("2^32 ms are the most"))?);
+                times.push(next.ok_or_else(|| gaps.fail("too long; expected less than 2^32 ms"))?);
             }
         }
         Ok(Self {

@@ -38,10 +38,10 @@ impl LineConfig {
             }
         };
         if !losses {
-            return Some(("loss", "a probability lies between 0 and 1".to_owned()));
+            return Some(("loss", "probabilities must be between 0 and 1".to_owned()));
         }
         if !share(&self.duplicate) {
-            return Some(("duplicate", "must lie between 0 and 1".to_owned()));
+            return Some(("duplicate", "must be between 0 and 1".to_owned()));
         }
         None
     }
@@ -122,7 +122,7 @@ impl Distribution {
     }
 }
 
-/// What becomes of a packet that would overtake the one before it.
+/// Treatment of a packet that would overtake the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// It waits, and arrives together with that one.

@@ -21,9 +21,9 @@ pub struct LinkConfig {
     pub encapsulation: Encapsulation,
     /// Propagation delay behind the transmitter.
     pub delay: Duration,
-    /// What befalls packets meanwhile.
+    /// Impairments of packets on the wire.
     pub line: LineConfig,
-    /// What becomes of rate and delay later; by time.
+    /// Changes of rate and delay, by time.
     pub changes: Vec<Change>,
     /// Opportunities to send instead of a rate and shaper; `rate` is their mean.
     pub trace: Option<Trace>,
@@ -123,7 +123,7 @@ impl LinkConfig {
 
     fn radio_fault(&self, radio: &RadioConfig) -> Option<(&'static str, &'static str)> {
         if self.trace.is_some() {
-            return Some(("trace", "a wireless link follows no trace"));
+            return Some(("trace", "a wireless link cannot follow a trace"));
         }
         let symbols = |rate: Rate| radio.standard.has(rate);
         if !symbols(self.rate) {
@@ -133,20 +133,26 @@ impl LinkConfig {
             return Some(("medium.stations", Standard::RATES));
         }
         if self.shaper != Shaper::Serial {
-            return Some(("burst", "a wireless link has no bucket"));
+            return Some((
+                "burst",
+                "a wireless link cannot have a token bucket; remove burst",
+            ));
         }
         if self.encapsulation != Encapsulation::ETHERNET {
             return Some((
                 "overhead",
-                "a wireless link has the overhead of its standard",
+                "a wireless link uses the overhead of its standard; remove overhead, mpu and framing",
             ));
         }
         if self.changes.iter().any(|c| c.rate.is_some()) {
-            return Some(("changes", "the rate of a wireless link does not change"));
+            return Some((
+                "changes",
+                "the rate of a wireless link cannot change; set only delay",
+            ));
         }
         let known = |&(client, _): &(u8, Rate)| client <= Client::MOST;
         if !radio.stations.iter().all(known) {
-            return Some(("medium.stations", "clients have numbers up to 126"));
+            return Some(("medium.stations", "client numbers must be at most 126"));
         }
         None
     }
@@ -155,13 +161,13 @@ impl LinkConfig {
     pub(super) fn fault(&self) -> Option<(String, String)> {
         let fail = |key: &str, rule: &str| Some((key.to_owned(), rule.to_owned()));
         if self.delay > LONGEST {
-            return fail("delay", "at most a year");
+            return fail("delay", "must be at most one year");
         }
         if let Some((key, rule)) = self.line.fault() {
             return fail(key, &rule);
         }
         if self.line.jitter.is_some_and(|j| j.spread > LONGEST) {
-            return fail("jitter", "at most a year");
+            return fail("jitter", "must be at most one year");
         }
         if let Some(radio) = &self.radio
             && let Some((key, rule)) = self.radio_fault(radio)
@@ -173,14 +179,14 @@ impl LinkConfig {
             if before.is_some_and(|before| before >= change.at) {
                 return fail(
                     &format!("changes[{n}].at"),
-                    "must come after the one before",
+                    "must be after the previous change",
                 );
             }
             if change.delay.is_some_and(|delay| delay > LONGEST) {
-                return fail(&format!("changes[{n}].delay"), "at most a year");
+                return fail(&format!("changes[{n}].delay"), "must be at most one year");
             }
             if change.rate.is_some() && self.trace.is_some() {
-                let rule = "a link with a trace has no rate that could change";
+                let rule = "the rate of a link with a trace cannot change; set only delay";
                 return fail(&format!("changes[{n}].rate"), rule);
             }
             before = Some(change.at);

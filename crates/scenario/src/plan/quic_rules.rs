@@ -13,10 +13,10 @@ pub(super) fn check(
     let sizes = quic::SMALLEST_DATAGRAM..=quic::LARGEST_DATAGRAM;
     let certificates = 1..=quic::LARGEST_CERTIFICATE;
     if bytes == Some(0) {
-        return Err(("bytes", "must be positive".to_owned()));
+        return Err(("bytes", "must be > 0".to_owned()));
     }
     if request == Some(0) {
-        return Err(("request", "must be positive".to_owned()));
+        return Err(("request", "must be > 0".to_owned()));
     }
     if !(1..=MAX_INITIAL_WINDOW).contains(&params.initial_window) {
         let rule = format!("must be 1 to {MAX_INITIAL_WINDOW} datagrams");
@@ -35,10 +35,10 @@ pub(super) fn check(
         ("max_stream_data", params.flow.stream_data),
     ];
     if let Some((key, _)) = limits.into_iter().find(|&(_, bytes)| bytes == 0) {
-        return Err((key, "must be positive".to_owned()));
+        return Err((key, "must be > 0".to_owned()));
     }
     if params.ack.every == 0 {
-        return Err(("ack_every", "must be at least 1".to_owned()));
+        return Err(("ack_every", "must be >= 1".to_owned()));
     }
     let times = [
         ("max_ack_delay", params.ack.delay, quic::LONGEST_ACK_DELAY),

@@ -39,10 +39,9 @@ impl Standard {
         }
     }
 
-    pub(super) const RATES: &str =
-        "symbols carry 1mbit to 600mbit in 802.11n, to 6933mbit in 802.11ac";
+    pub(super) const RATES: &str = "symbol rate out of range; expected 1mbit to 600mbit for 802.11n, 1mbit to 6933mbit for 802.11ac";
 
-    /// Whether its symbols may carry so much: below, whole bits a symbol say too little of a rate.
+    /// Whether its symbols can carry `rate`: below 1 Mbit/s, rounding to whole bits per symbol is too coarse.
     pub(super) fn has(self, rate: Rate) -> bool {
         let most = match self {
             Self::N => Rate::mbit(600),
@@ -55,9 +54,9 @@ impl Standard {
 /// How much waits below the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriverLimit {
-    /// So many packets.
+    /// This number of packets.
     Packets(u32),
-    /// Packets that take so long on the air, as Linux's airtime queue limits.
+    /// Packets with this airtime, as Linux's airtime queue limits.
     Airtime(Duration),
 }
 

@@ -3,9 +3,9 @@
 //! # Source
 //!
 //! The traces of Mahimahi (Netravali et al., "Mahimahi: Accurate Record-and-Replay for HTTP",
-//! USENIX ATC 2015), `mm-link(1)`: each line of a file is a time in milliseconds at which so much
-//! as one packet of the largest size may leave. When the file ends it begins anew, its last time
-//! being the new zero.
+//! USENIX ATC 2015), `mm-link(1)`: each line of a file is a time in milliseconds at which as much
+//! as one packet of the largest size may leave. At its end the file repeats, with its last time as
+//! the new zero.
 
 use std::sync::Arc;
 
@@ -33,16 +33,16 @@ impl Trace {
         let pairs = times_ms.windows(2).enumerate();
         for (n, pair) in pairs {
             if pair[1] < pair[0] {
-                let rule = format!("{} comes after {}: times never decrease", pair[1], pair[0]);
+                let rule = format!(
+                    "{} follows {}; expected times that do not decrease",
+                    pair[1], pair[0]
+                );
                 return Err((n + 1, rule));
             }
         }
         match times_ms.last() {
-            None => Err((0, "a trace needs at least one time".to_owned())),
-            Some(0) => Err((
-                times_ms.len() - 1,
-                "the last time must be positive".to_owned(),
-            )),
+            None => Err((0, "empty trace; expected at least one time".to_owned())),
+            Some(0) => Err((times_ms.len() - 1, "the last time must be > 0".to_owned())),
             Some(_) => Ok(Self {
                 times_ms: times_ms.into(),
             }),

@@ -66,7 +66,7 @@ pub(super) fn definitions() -> Map<String, Value> {
             text(
                 r"\s*(100(\.0*)?|\d?\d(\.\d*)?|\.\d+)\s*%\s*",
                 &["1%", "0.1%"],
-                "A share of all: 0% to 100%.",
+                "A percentage: 0% to 100%.",
             ),
         ),
         (
@@ -79,7 +79,7 @@ pub(super) fn definitions() -> Map<String, Value> {
                 text(
                     r"CS[0-7]|AF[1-4][1-3]|EF|VA|LE|BE|\d|[1-5]\d|6[0-3]",
                     &["CS0", "EF", "AF42", "LE"],
-                    "A class of packets (DSCP) by its name or number.",
+                    "A DSCP, by name or number.",
                 ),
                 json!({ "type": "integer", "minimum": 0, "maximum": 63 }),
             ]),
@@ -91,7 +91,7 @@ pub(super) fn definitions() -> Map<String, Value> {
                 text(
                     &format!(r"\s*-?{size}|\s*({})(\s+ether-vlan)?\s*", layers.join("|")),
                     &["18b", "pppoe-ptm ether-vlan"],
-                    "Bytes added to each frame, or a link layer by its name in tc.",
+                    "Bytes added to each frame, or a link layer by its tc name.",
                 ),
             ]),
         ),

@@ -23,19 +23,24 @@ const KEYS: &[Key] = &[
     Key::optional(
         "ladder",
         Form::List(1, &Form::RATE),
-        "Rates to choose from, ascending.",
+        "Bit rates of the video, ascending.",
     ),
-    Key::optional("segment", Form::POSITIVE_TIME, "Playing time of a segment.").or("4s"),
+    Key::optional(
+        "segment",
+        Form::POSITIVE_TIME,
+        "Playback time of a segment.",
+    )
+    .or("4s"),
     Key::optional(
         "buffer",
         Form::POSITIVE_TIME,
-        "Playing time the buffer holds.",
+        "Capacity of the buffer, in playback time.",
     )
     .or("30s"),
     Key::optional(
         "begin",
         Form::POSITIVE_TIME,
-        "What the buffer must hold before playing begins; by default a segment.",
+        "Buffer level at which playback begins; by default one segment.",
     ),
     Key::optional("request", Form::SIZE, "Size of a request.").or("400b"),
 ];
@@ -58,12 +63,12 @@ impl Dash {
         if let Some(place) = fields.get("buffer")
             && buffer < segment
         {
-            return Err(place.fail("must hold a segment"));
+            return Err(place.fail("must be at least one segment"));
         }
         if begin > buffer
             && let Some(place) = fields.get("begin").or_else(|| fields.get("buffer"))
         {
-            return Err(place.fail("playing must begin with no more than the buffer holds"));
+            return Err(place.fail("must be at most the buffer"));
         }
         let tcp = read_params(fields)?;
         Ok(Self(Arc::new(DashConfig {
@@ -111,10 +116,10 @@ fn ladder(place: &Place<'_>) -> Result<Vec<Rate>, ScenarioError> {
         .map(Place::rate)
         .collect::<Result<Vec<_>, _>>()?;
     if rates.is_empty() {
-        return Err(place.fail("at least one rate is needed, such as [\"1mbit\"]"));
+        return Err(place.fail("empty; expected at least one rate, such as [\"1mbit\"]"));
     }
     match rates.windows(2).position(|pair| pair[0] >= pair[1]) {
         None => Ok(rates),
-        Some(n) => Err(places[n + 1].fail("must be more than the rate before it")),
+        Some(n) => Err(places[n + 1].fail("must be greater than the previous rate")),
     }
 }

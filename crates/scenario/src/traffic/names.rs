@@ -35,7 +35,9 @@ pub(super) fn check_names(blocks: &[Block], places: &[Place<'_>]) -> Result<(), 
     let total: u64 = blocks.iter().map(|b| u64::from(b.count)).sum();
     if total > u64::from(MOST_FLOWS) {
         let place = &places[places.len() - 1];
-        let mut error = place.fail(format!("{total} flows are too many; at most {MOST_FLOWS}"));
+        let mut error = place.fail(format!(
+            "too many flows: {total}; expected at most {MOST_FLOWS}"
+        ));
         error.path.push_str(".count");
         return Err(error);
     }
@@ -44,10 +46,11 @@ pub(super) fn check_names(blocks: &[Block], places: &[Place<'_>]) -> Result<(), 
     for (block, place) in blocks.iter().zip(places) {
         let name = &block.name;
         if !seen.insert(name) {
-            return fail(place, format!("there is other traffic called \"{name}\""));
+            return fail(place, format!("duplicate traffic name \"{name}\""));
         }
         if let Some(clash) = clash(block, &groups) {
-            let rule = format!("a flow of \"{name}\" would be called as the traffic \"{clash}\"");
+            let rule =
+                format!("a flow of \"{name}\" would have the same name as the traffic \"{clash}\"");
             return fail(place, rule);
         }
     }

@@ -25,7 +25,7 @@ const KEYS: &[Key] = &[
     Key::optional(
         "interval",
         Form::Either(&[Form::POSITIVE_TIME, Form::Choice(|| vec![BACK_TO_BACK])]),
-        "Time between requests; back-to-back: each follows the reply to the one before.",
+        "Time between requests; back-to-back: send each request when the previous reply arrives.",
     )
     .or("100ms"),
     Key::optional("protocol", Form::Choice(|| PROTOCOLS.to_vec()), "Protocol.").or("icmp"),
@@ -37,7 +37,7 @@ const KEYS: &[Key] = &[
     Key::optional(
         "timeout",
         Form::POSITIVE_TIME,
-        "A back-to-back request without reply for so long is given up.",
+        "Time after which a back-to-back request without a reply is given up.",
     ),
 ];
 
@@ -63,7 +63,9 @@ impl Ping {
         if let Some(place) = fields.get("payload")
             && !udp
         {
-            return Err(place.fail("is of protocol = \"udp\"; an echo request has 56 bytes"));
+            return Err(
+                place.fail("requires protocol = \"udp\"; an ICMP echo request has 56 bytes")
+            );
         }
         let one_at_a_time = fields.get("interval").is_some_and(
             |place| matches!(&place.node.value, Value::Text(text) if text == BACK_TO_BACK),
@@ -78,13 +80,13 @@ impl Ping {
         if let Some(place) = fields.get("timeout")
             && !one_at_a_time
         {
-            return Err(place.fail("is of interval = \"back-to-back\""));
+            return Err(place.fail("requires interval = \"back-to-back\""));
         }
         if let Some(place) = fields.get("interval")
             && one_at_a_time
             && !udp
         {
-            return Err(place.fail("\"back-to-back\" is of protocol = \"udp\""));
+            return Err(place.fail("\"back-to-back\" requires protocol = \"udp\""));
         }
         check_number(fields, pace, context)?;
         Ok(Self {

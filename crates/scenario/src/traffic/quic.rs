@@ -34,19 +34,19 @@ const MOST_PER_ACK: u32 = 100_000;
 pub(super) const ZERO_RTT: Key = Key::optional(
     "zero_rtt",
     Form::Flag,
-    "Resume a session: requests and data follow the hello at once.",
+    "Resume a session: send requests and data directly after the ClientHello.",
 )
 .or("false");
 pub(super) const MAX_DATA: Key = Key::optional(
     "max_data",
     Form::SIZE,
-    "How much may be sent before it is read, on all streams together.",
+    "Flow-control limit on unread data, all streams together.",
 )
 .or("24mb");
 pub(super) const MAX_STREAM_DATA: Key = Key::optional(
     "max_stream_data",
     Form::SIZE,
-    "How much may be sent before it is read, on each stream.",
+    "Flow-control limit on unread data, per stream.",
 )
 .or("16mb");
 
@@ -59,7 +59,7 @@ const KEYS: &[Key] = &[
     Key::optional(
         "client",
         Form::Choice(|| CLIENTS.to_vec()),
-        "The end of the data that opens the connection.",
+        "Which end opens the connection: the sender or the receiver of the data.",
     )
     .or("receiver"),
     Key::optional("request", Form::SIZE, "Size of the receiver's request.").or("400b"),
@@ -67,7 +67,7 @@ const KEYS: &[Key] = &[
     Key::optional(
         "certificate",
         Form::SIZE,
-        "Size of what the server sends in Handshake packets.",
+        "Bytes that the server sends in Handshake packets.",
     )
     .or("3000b"),
     Key::optional(
@@ -78,28 +78,23 @@ const KEYS: &[Key] = &[
     .or("1452b"),
     MAX_DATA,
     MAX_STREAM_DATA,
-    Key::optional(
-        "pacing",
-        Form::Flag,
-        "Spread datagrams over the round trip.",
-    )
-    .or("true"),
+    Key::optional("pacing", Form::Flag, "Pace datagrams over the round trip.").or("true"),
     Key::optional(
         "ack_every",
         Form::Integer(1, MOST_PER_ACK as i64),
-        "Number of packets acknowledged together.",
+        "Number of packets per acknowledgement.",
     )
     .or("2"),
     Key::optional(
         "max_ack_delay",
         Form::TIME,
-        "How long fewer packets wait to be acknowledged.",
+        "Longest delay of the acknowledgement of fewer packets.",
     )
     .or("25ms"),
     Key::optional(
         "idle_timeout",
         Form::POSITIVE_TIME,
-        "Silence of this length ends the connection.",
+        "Idle time after which the connection is closed.",
     )
     .or("30s"),
 ];
@@ -223,7 +218,7 @@ fn request(fields: &Fields<'_>) -> Result<Option<Bytes>, ScenarioError> {
             Ok(Some(request))
         }
         (_, None) => Ok(None),
-        (_, Some(place)) => Err(place.fail("a sender that is the client waits for no request")),
+        (_, Some(place)) => Err(place.fail("not used if the sender is the client; remove it")),
     }
 }
 
@@ -234,7 +229,7 @@ fn ack_delay(place: &Place<'_>) -> Result<sojourn_net::Duration, ScenarioError> 
     }
     let given = place.node.shown();
     let most = LONGEST_ACK_DELAY.as_nanos() / 1_000_000;
-    Err(place.fail(format!("{given} is too long; at most {most}ms")))
+    Err(place.fail(format!("{given} is too long; expected at most {most}ms")))
 }
 
 /// A size between the first and the last, by default the one between.

@@ -24,13 +24,13 @@ const KEYS: &[Key] = &[
     Key::optional(
         "connections",
         Form::Integer(1, MOST_CONNECTIONS as i64),
-        "Largest number of load-generating connections.",
+        "Maximum number of load-generating connections.",
     )
     .or("16"),
     Key::optional(
         "load",
         Form::Flag,
-        "Generate load; without, one idle connection is probed.",
+        "Generate load; false: probe one idle connection.",
     )
     .or("true"),
     Key::optional(
@@ -59,7 +59,7 @@ impl Responsiveness {
             && !load
         {
             return Err(
-                place.fail("has no place beside load = false: one idle connection is probed")
+                place.fail("not allowed with load = false, which probes one idle connection")
             );
         }
         let tcp = read_params(fields)?;

@@ -26,8 +26,8 @@ const KEYS: &[Key] = &[
     transport::KEY,
     Key::required("bytes", Form::AMOUNT, "Size of a response."),
     Key::optional("request", Form::SIZE, "Size of a request.").or("400b"),
-    Key::optional("work", Form::TIME, "How long a server works on a request.").or("0s"),
-    Key::optional("think", Form::WAIT, "Time until the next round.").or("0s"),
+    Key::optional("work", Form::TIME, "Server processing time of a request.").or("0s"),
+    Key::optional("think", Form::WAIT, "Pause between rounds.").or("0s"),
     Key::optional(
         "rounds",
         Form::Integer(1, u32::MAX as i64),
@@ -39,7 +39,7 @@ const KEYS: &[Key] = &[
 const SERVERS: Key = Key::required(
     "servers",
     Form::Integer(2, MOST_SERVERS as i64),
-    "Number of servers that are asked at once.",
+    "Number of servers queried simultaneously.",
 );
 
 /// A client that asks one server.

@@ -17,12 +17,12 @@ use crate::value::Table;
 use crate::wait;
 use crate::write::{insert, size};
 
-/// Connections a block may open in a run: what becomes of each is a row of a table.
+/// Connections that a block may open per run: a table has one row per connection.
 const MOST_CONNECTIONS: u64 = 10_000_000;
 
 const KEYS: &[Key] = &[
     transport::KEY,
-    Key::required("every", Form::WAIT, "Time from one connection to the next."),
+    Key::required("every", Form::WAIT, "Interval between connections."),
     Key::required("bytes", Form::AMOUNT, "Size of a response."),
     Key::optional("request", Form::SIZE, "Size of a request.").or("400b"),
 ];

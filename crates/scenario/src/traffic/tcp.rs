@@ -25,10 +25,13 @@ pub(super) fn slow_start(place: &Place<'_>, cc: CcSpec) -> Result<SlowStart, Sce
         return Ok(chosen);
     }
     Err(place.fail(if known.is_empty() {
-        format!("\"{cc}\" has its own way out of slow start")
+        format!("not supported by \"{cc}\", which exits slow start by its own rule")
     } else {
         let known: Vec<_> = known.iter().map(|s| format!("\"{s}\"")).collect();
-        format!("\"{cc}\" has no \"{chosen}\"; it has {}", known.join(", "))
+        format!(
+            "\"{cc}\" does not support \"{chosen}\"; expected {}",
+            known.join(", ")
+        )
     }))
 }
 
@@ -42,7 +45,7 @@ pub(super) fn controller(place: &Place<'_>) -> Result<CcSpec, ScenarioError> {
 pub(super) const BYTES: Key = Key::optional(
     "bytes",
     Form::AMOUNT,
-    "How much to transfer; without it, there is no end.",
+    "Bytes to transfer; by default endless.",
 );
 
 const KEYS: &[Key] = &[BYTES];
@@ -61,12 +64,12 @@ struct Tcp {
     params: SenderParams,
 }
 
-/// What a sender hears of marks.
+/// ECN mode of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Marks {
-    Unheard,
-    Heard,
-    Counted,
+    Off,
+    Classic,
+    Accurate,
 }
 
 /// `ecn` of connections that count marks (RFC 9768).
@@ -74,9 +77,9 @@ const COUNTED: &str = "accurate";
 
 fn marks(place: &Place<'_>) -> Result<Marks, ScenarioError> {
     match &place.node.value {
-        Value::Bool(false) => Ok(Marks::Unheard),
-        Value::Bool(true) => Ok(Marks::Heard),
-        Value::Text(text) if text == COUNTED => Ok(Marks::Counted),
+        Value::Bool(false) => Ok(Marks::Off),
+        Value::Bool(true) => Ok(Marks::Classic),
+        Value::Text(text) if text == COUNTED => Ok(Marks::Accurate),
         _ => {
             let given = place.node.shown();
             let rule = format!("unknown ECN mode {given}; expected true, false or \"{COUNTED}\"");
@@ -98,17 +101,17 @@ pub(super) const PARAMS: &[Key] = &[
     Key::optional(
         "on_ce",
         Form::Choice(|| OnCe::ALL.map(OnCe::name).to_vec()),
-        "Response to an echo of CE.",
+        "Response to an echoed CE mark.",
     )
     .or("reduce"),
     Key::optional("initial_window", WINDOW, "Initial window in segments.").or("10"),
     Key::optional(
         "after_idle",
         Form::Choice(|| AfterIdle::ALL.map(AfterIdle::name).to_vec()),
-        "What a pause does to the congestion window.",
+        "Policy for the congestion window after an idle period.",
     )
     .or("decay"),
-    Key::optional("pacing", Form::Flag, "Spread segments over the round trip.").or("false"),
+    Key::optional("pacing", Form::Flag, "Pace segments over the round trip.").or("false"),
 ];
 
 /// An initial window.
@@ -125,12 +128,12 @@ pub(super) fn read_params(fields: &Fields<'_>) -> Result<SenderParams, ScenarioE
     let fates = AfterIdle::ALL.map(AfterIdle::name);
     let answers = OnCe::ALL.map(OnCe::name);
     let cc = fields.or("cc", CcSpec::default(), controller)?;
-    let ecn = fields.or("ecn", Marks::Unheard, marks)?;
+    let ecn = fields.or("ecn", Marks::Off, marks)?;
     Ok(SenderParams {
         cc,
         slow_start: fields.option("slow_start", |p| slow_start(p, cc))?,
-        ecn: ecn != Marks::Unheard,
-        accurate_ecn: ecn == Marks::Counted,
+        ecn: ecn != Marks::Off,
+        accurate_ecn: ecn == Marks::Accurate,
         on_ce: fields.or("on_ce", OnCe::Reduce, |p| {
             choice(p, "on_ce policy", &answers).map(|n| OnCe::ALL[n])
         })?,

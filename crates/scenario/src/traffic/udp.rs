@@ -26,7 +26,7 @@ fn spacing(fields: &Fields<'_>) -> Result<Spacing, ScenarioError> {
         return Ok(Spacing::Even { spread });
     }
     match fields.get("spread") {
-        Some(place) => Err(place.fail("has no place beside spacing = \"poisson\"")),
+        Some(place) => Err(place.fail("not allowed with spacing = \"poisson\"")),
         None => Ok(Spacing::Poisson),
     }
 }
@@ -37,7 +37,7 @@ const KEYS: &[Key] = &[
     Key::optional(
         "spread",
         Form::Number(0.0, 1.0),
-        "Each gap is scaled by a random factor within 1 plus or minus this.",
+        "Each gap is multiplied by a random factor between 1 - spread and 1 + spread.",
     )
     .or("0"),
     Key::optional(

@@ -17,7 +17,7 @@ const ADAPTIVE: &str = "adaptive";
 const KEYS: &[Key] = &[Key::optional(
     "jitter_buffer",
     Form::Either(&[Form::Choice(|| vec![ADAPTIVE]), Form::TIME]),
-    "How long the listener waits for a packet beyond the shortest delay.",
+    "Jitter buffer: longest wait for a packet beyond the shortest delay.",
 )
 .or(ADAPTIVE)];
 
@@ -44,7 +44,7 @@ impl Voip {
                     _ => place.time().map(JitterBuffer::Fixed).map_err(|_| {
                         let given = place.node.shown();
                         place.fail(format!(
-                            "{given} is neither \"adaptive\" nor a time such as \"60ms\""
+                            "{given} is not a jitter buffer; expected \"adaptive\" or a time such as \"60ms\""
                         ))
                     }),
                 },

@@ -23,7 +23,7 @@ pub(super) fn way(
             };
             if Direction::NAMES.iter().all(|name| !names.contains(name)) {
                 return Err(direction.fail(format!(
-                    "there is no link \"up\" or \"down\" to pass; links are {}; use path",
+                    "no link is named \"up\" or \"down\"; set path to a list of links from {}",
                     names.join(", ")
                 )));
             }
@@ -34,12 +34,12 @@ pub(super) fn way(
             back: back.map_or(Ok(Vec::new()), |back| path_of(&back, &names))?,
         }),
         (None, None, _) => {
-            let rule = "\"direction\" is missing; give it, such as direction = \"up\", or path";
+            let rule = "direction is missing; give direction = \"up\", \"down\", or a path";
             Err(place.fail(rule))
         }
-        (Some(direction), ..) => {
-            Err(direction.fail("either a direction or a path with its return is given, not both"))
-        }
+        (Some(direction), ..) => Err(direction.fail(
+            "cannot be combined with path or return; give either direction, or path and return",
+        )),
     }
 }
 
@@ -47,7 +47,7 @@ fn path_of(place: &Place<'_>, links: &[&str]) -> Result<Vec<String>, ScenarioErr
     const MOST_HOPS: usize = 254;
     let hops = place.list()?;
     if hops.len() > MOST_HOPS {
-        return Err(place.fail(format!("a path passes at most {MOST_HOPS} links")));
+        return Err(place.fail(format!("too many links; expected at most {MOST_HOPS}")));
     }
     hops.iter()
         .map(|hop| {
@@ -57,7 +57,7 @@ fn path_of(place: &Place<'_>, links: &[&str]) -> Result<Vec<String>, ScenarioErr
             }
             let links = links.join(", ");
             // The path of the error is the key's: the name says which hop it is.
-            Err(place.fail(format!("there is no link \"{name}\"; links are {links}")))
+            Err(place.fail(format!("unknown link \"{name}\"; expected one of {links}")))
         })
         .collect()
 }

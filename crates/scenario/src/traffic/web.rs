@@ -24,17 +24,17 @@ const OF_QUIC: [&str; 3] = ["zero_rtt", "max_data", "max_stream_data"];
 /// Refuses what HTTP/3 cannot have.
 fn check_quic(fields: &Fields<'_>, config: &WebConfig) -> Result<(), ScenarioError> {
     if let Some(place) = OF_TCP.iter().find_map(|key| fields.get(key)) {
-        return Err(place.fail("is of TCP, and HTTP/3 runs over QUIC"));
+        return Err(place.fail("is for TCP only, and HTTP/3 runs over QUIC"));
     }
     if let Some(place) = fields.get("ecn")
         && config.tcp.accurate_ecn
     {
-        return Err(place.fail("QUIC, and so HTTP/3, counts marks anyway; give true"));
+        return Err(place.fail("\"accurate\" is for TCP only; over HTTP/3, expected true or false"));
     }
     if let Some(place) = fields.get("tls")
         && !config.tls
     {
-        return Err(place.fail("QUIC, and so HTTP/3, is never without TLS"));
+        return Err(place.fail("must be true over HTTP/3, since QUIC always uses TLS"));
     }
     Ok(())
 }
@@ -44,7 +44,7 @@ const KEYS: &[Key] = &[
     Key::required(
         "page",
         Form::Either(&[Form::Choice(built_in_names), Form::Def("text")]),
-        "Page: one that comes with Sojourn, or one of the scenario's pages.",
+        "Name of a built-in page or of one of the scenario's pages.",
     ),
     Key::optional(
         "http",
@@ -62,7 +62,12 @@ const KEYS: &[Key] = &[
     MAX_DATA,
     MAX_STREAM_DATA,
     Key::optional("request", Form::SIZE, "Size of a request.").or("400b"),
-    Key::optional("think", Form::WAIT, "From a loaded page to the next visit.").or("1s"),
+    Key::optional(
+        "think",
+        Form::WAIT,
+        "Time from a loaded page to the next visit.",
+    )
+    .or("1s"),
     Key::optional(
         "visits",
         Form::Integer(1, u32::MAX as i64),
@@ -117,7 +122,7 @@ impl Web {
         if config.http == Http::Three {
             check_quic(fields, &config)?;
         } else if let Some(place) = OF_QUIC.iter().find_map(|key| fields.get(key)) {
-            return Err(place.fail("is of QUIC, and so of HTTP/3"));
+            return Err(place.fail("requires http = \"3\", which runs over QUIC"));
         }
         Ok(Self {
             page: name,

@@ -196,7 +196,7 @@ mod tests {
             contender.backoff
         });
         let sum: u32 = drawn.sum();
-        // 0 to 15, 7.5 in the mean.
+        // 0 to 15, 7.5 on average.
         assert!((650..850).contains(&sum), "{sum}");
     }
 

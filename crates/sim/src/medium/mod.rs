@@ -11,7 +11,7 @@
 //!
 //! Each class of each radio that has something to send waits until the air has been idle for its
 //! AIFS, then for the slots it has drawn; who waits while another sends keeps the slots that are
-//! left. The winner sends an A-MPDU of packets for one client and hears a block acknowledgement; a
+//! left. The winner sends an A-MPDU of packets for one client and receives a block acknowledgement; a
 //! class with a TXOP limit goes on until that is used up. Of classes of one radio that are due at
 //! once the most urgent sends and the others draw anew. Radios that begin at once collide: all they
 //! send is lost on the air, and sent again after a longer wait, seven times at most.
@@ -163,7 +163,7 @@ impl Medium {
             }
             several => {
                 let longest = several.iter().map(|(_, aggregate)| aggregate.time).max();
-                // They wait for an acknowledgement in vain.
+                // They wait for an acknowledgement that does not come.
                 let takes = longest.unwrap_or(Duration::ZERO) + acknowledgement();
                 for (radio, _) in several {
                     let counted = &mut self.radios[*radio].counted;

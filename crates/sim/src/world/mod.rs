@@ -151,7 +151,7 @@ impl<'a> World<'a> {
         if config.flows.len() > MAX_INDEX as usize {
             return Err(ConfigError {
                 place: "flows".to_owned(),
-                rule: format!("at most {MAX_INDEX} flows"),
+                rule: format!("too many flows; expected at most {MAX_INDEX}"),
             });
         }
         let passages = self.add_lines();

@@ -61,7 +61,7 @@ pub struct Bbr {
     /// Tick at which it was taken.
     min_rtt_stamp: u64,
     rtt_cnt: u32,
-    /// The round ends when a segment sent after so many deliveries is delivered.
+    /// The round ends when a segment sent after this number of deliveries is delivered.
     next_rtt_delivered: u64,
     round_start: bool,
     full_bw: u64,

@@ -46,16 +46,16 @@ parameters! {
             "the constant C of the curve, in 10/1024ths",
             "Linux tcp_cubic, bic_scale; RFC 9438 section 5: 0.4";
         fast_convergence: bool = true, Unit::Flag, (0, 1),
-            "give up more when the window is below the last maximum",
+            "reduce the window further when it is below the last maximum",
             "Linux tcp_cubic, fast_convergence; RFC 9438 section 4.7";
         tcp_friendliness: bool = true, Unit::Flag, (0, 1),
             "never grow slower than Reno with the same average",
             "Linux tcp_cubic, tcp_friendliness; RFC 9438 section 4.3";
         hystart: bool = true, Unit::Flag, (0, 1),
-            "end slow start by HyStart, unless slow_start says otherwise",
+            "exit slow start by HyStart, unless slow_start is set",
             "Linux tcp_cubic, hystart";
         hystart_detect: u8 = 3, Unit::Count(""), (1, 3),
-            "what HyStart looks at: 1 ACK trains, 2 delays, 3 both",
+            "signals of HyStart: 1 ACK trains, 2 delays, 3 both",
             "Linux tcp_cubic, hystart_detect";
         hystart_low_window: u16 = 16, Unit::Count("segments"), (0, 65_535),
             "HyStart is inactive below this window",

@@ -1,4 +1,4 @@
-//! DCTCP: the window gives way in proportion to how much was marked.
+//! DCTCP: the window is reduced in proportion to the fraction of marked data.
 //!
 //! # Source
 //!
@@ -7,8 +7,8 @@
 //! # Law
 //!
 //! ```text
-//! once a window   M = marked / delivered        alpha = (1 - g) alpha + g M,   g = 1/16
-//! CE echoed       ssthresh = cwnd (1 - alpha / 2)         once a window
+//! once per window M = marked / delivered        alpha = (1 - g) alpha + g M,   g = 1/16
+//! CE echoed       ssthresh = cwnd (1 - alpha / 2)         once per window
 //! loss            ssthresh = cwnd / 2
 //! growth          as Reno
 //! ```
@@ -23,9 +23,9 @@
 //! | here, as Linux | RFC 8257 | effect |
 //! |---|---|---|
 //! | counts segments | bytes | none with full segments |
-//! | alpha below 16/1024 becomes 0 without marks | decays for ever | a rare mark then costs nothing |
+//! | alpha below 16/1024 becomes 0 without marks | decays forever | a rare mark then costs nothing |
 //! | the window falls over a round trip (PRR) | at once | smoother |
-//! | a loss after an ECN reduction of the same window halves what is left | once a window | rare |
+//! | a loss after an ECN reduction of the same window halves what is left | once per window | rare |
 
 use super::parameter::{Unit, parameters};
 use super::spec::{Control, Declaration, EcnNeed, Setup};
@@ -147,7 +147,7 @@ mod tests {
         Window::new(segments, 1)
     }
 
-    /// alpha after windows of 100 segments of which so many were marked.
+    /// alpha after windows of 100 segments, of which `marked` were marked.
     fn alpha_after(marked: &[u32]) -> u32 {
         let mut cc = Dctcp::default();
         let mut una = 0;

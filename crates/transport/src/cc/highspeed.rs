@@ -23,7 +23,7 @@
 //!
 //! | here, as Linux | RFC 3649 | effect |
 //! |---|---|---|
-//! | between two rows, the upper | the formula, so at most the upper | up to one segment a round trip more: 4360, not 3601, after 500 round trips from 1 |
+//! | between two rows, the upper | the formula, so at most the upper | up to one more segment per round trip: 4360, not 3601, after 500 round trips from 1 |
 //! | `a` for an acknowledgement, whatever it covers | the same | delayed acknowledgements halve the growth |
 //! | at most 72 | the table goes on to 73 | above 89053 segments |
 //! | the row of the last increase decides the decrease | the window's | none unless the window fell since |
@@ -47,7 +47,7 @@ parameters! {
             "the loss rate at which the window is high_window",
             "RFC 3649 section 5, High_P";
         high_decrease: u16 = 100, Unit::Decimal(3), (1, 500),
-            "part of the window given up at high_window",
+            "part of the window removed by a reduction at high_window",
             "RFC 3649 section 5, High_Decrease";
     }
 }
@@ -79,7 +79,7 @@ impl Control for HighSpeedParams {
         let low_p = self.low_p();
         (self.high_p() >= low_p).then(|| {
             format!(
-                "high_p {} is not below {low_p}, the loss rate at low_window",
+                "high_p {} is not below {low_p}, the loss rate at low_window; expected a smaller value",
                 self.high_p()
             )
         })
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn the_formula_gives_the_windows_of_table_6_and_upper_rows_larger_ones() {
-        // RFC 3649, table 6: after so many round trips of congestion avoidance from 1 segment.
+        // RFC 3649, table 6: after these numbers of round trips in congestion avoidance from 1 segment.
         let published = [
             (100, 131.0),
             (200, 475.0),

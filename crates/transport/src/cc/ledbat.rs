@@ -37,7 +37,7 @@ parameters! {
     /// Parameters of [`Ledbat`].
     pub struct LedbatParams {
         target: u32 = 100, Unit::Millis, (1, 10_000),
-            "queueing delay that the control aims at",
+            "target queueing delay",
             "RFC 6817 section 2.5, TARGET";
         gain: u32 = 1_000, Unit::Decimal(3), (1, 10_000),
             "growth per round trip at an empty queue, in segments",
@@ -46,7 +46,7 @@ parameters! {
             "length of the history of the base delay",
             "RFC 6817 section 2.5, BASE_HISTORY";
         current_filter: u8 = 4, Unit::Count("samples"), (1, 64),
-            "number of samples whose minimum is the current delay",
+            "number of delay samples over which the minimum is taken",
             "RFC 6817 section 2.5, CURRENT_FILTER";
         min_cwnd: u8 = 2, Unit::Count("segments"), (1, 100),
             "smallest window",

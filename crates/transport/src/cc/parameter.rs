@@ -14,7 +14,7 @@ pub enum Unit {
     Count(&'static str),
     /// A fraction such as `717/1024` or `0.7`, kept in parts of this.
     Ratio(u32),
-    /// Fractions with commas between them, kept in parts of this.
+    /// Comma-separated fractions, kept as multiples of 1 over this.
     Ratios(u32),
     /// A number with up to this many decimal places.
     Decimal(u32),

@@ -41,7 +41,7 @@ parameters! {
     /// Parameters of [`Prague`].
     pub struct PragueParams {
         rtt_virt_min: u32 = 25_000, Unit::Micros, (0, 1_000_000),
-            "shorter round trips grow as slowly as one of this length",
+            "RTT floor: with a shorter RTT, the window grows as slowly as with this one",
             "draft-briscoe-iccrg-prague-congestion-control section 2.4.4";
         g: u16 = 64, Unit::Ratio(1_024), (1, 1_024),
             "gain of the moving average of the fraction of marks",
@@ -369,8 +369,8 @@ mod tests {
             }
             rounds.cc.cwnd - 100.0
         };
-        // 40 in a second of 25 ms, of which the rate is to grow as fast: a window of a fifth of the
-        // rate's round trip needs a fifth of it.
+        // One second has 40 round trips of 25 ms, and the rate is to grow equally fast at all RTTs: a
+        // window for a fifth of the round trip needs a fifth of the growth.
         let [slow, same, fast] = [50_000, 25_000, 5_000].map(growth);
         assert!((slow - 20.0).abs() < 1.0, "{slow}");
         assert!((same - 40.0).abs() < 1.0, "{same}");

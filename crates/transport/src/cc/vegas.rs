@@ -7,7 +7,7 @@
 //!
 //! # Law
 //!
-//! Once a round trip, with the smallest RTT of the round and the smallest ever, *base*:
+//! Once per round trip, with the smallest RTT of the round and the smallest ever, *base*:
 //!
 //! ```text
 //! diff = cwnd (RTT - base) / base               segments queued on the way

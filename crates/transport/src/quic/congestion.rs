@@ -375,7 +375,7 @@ mod tests {
         }
         assert_eq!(congestion.next_departure(MS(98), srtt), MS(105));
         assert_eq!(congestion.next_departure(MS(200), srtt), MS(200));
-        // Ten at once, then one each 8 ms.
+        // Ten at once, then one every 8 ms.
         assert!(sent[..10].iter().all(|&at| at == MS(1)));
         let gaps = sent[9..].windows(2).map(|w| w[1].since(w[0]).as_micros());
         assert_eq!(gaps.collect::<Vec<_>>(), [8_000; 12]);

@@ -29,7 +29,7 @@ use crate::cc::RateSample;
 /// What a transmission remembers.
 #[derive(Clone, Copy, Debug)]
 struct Stamp {
-    /// Send time of the segment whose delivery was heard of last, or of the flight's first.
+    /// Send time of the most recently delivered segment, or of the flight's first.
     first_sent: Instant,
     delivered_at: Instant,
     app_limited: bool,
@@ -166,7 +166,7 @@ impl Sampler {
         self.app_limited > 0
     }
 
-    /// When something was last heard to be delivered.
+    /// Time of the most recent delivery.
     pub(super) const fn delivered_at(&self) -> Instant {
         self.delivered_at
     }

@@ -46,7 +46,7 @@ impl Linux {
         }
     }
 
-    /// What becomes of a packet that is about to leave.
+    /// Decides about a packet that is about to leave.
     #[inline]
     pub(super) fn judge(&self, pkt: &Leaving, rng: &mut Rng) -> Verdict {
         let verdict = if pkt.left.0 < self.two_mtu {

@@ -65,7 +65,7 @@ impl Rfc {
         }
     }
 
-    /// Figure 7: what becomes of a packet that is about to leave.
+    /// Figure 7: decides about a packet that is about to leave.
     #[inline]
     pub(super) fn judge(&mut self, pkt: &Leaving) -> Verdict {
         if pkt.band == Band::Classic {

@@ -41,7 +41,7 @@ fn set_p(q: &mut DualPi2<TestPacket>, p: f64) {
     }
 }
 
-/// What becomes of `n` packets of one kind that never wait: dropped, marked.
+/// Shares of `n` packets of one kind, with no wait, that are dropped and marked.
 fn shares(q: &mut DualPi2<TestPacket>, ecn: Ecn, n: u32) -> (f64, f64) {
     let mut seen = Recorder::default();
     for id in 0..u64::from(n) + 10 {

@@ -48,7 +48,7 @@ fn the_average_moves_by_a_weight_of_the_difference() {
 
 #[test]
 fn the_gaps_between_signals_are_uniform() {
-    // Half way between the thresholds the probability is 0.05: gaps of 1 to 20, 10.5 in the mean.
+    // Half way between the thresholds the probability is 0.05: gaps of 1 to 20, 10.5 on average.
     let mut law = law(&params());
     law.qavg = 60_000 << law.wlog;
     law.qcount = Some(0);

@@ -48,7 +48,7 @@ fn gaps(params: &Ns2RedParams, average: f64) -> Vec<u64> {
 
 #[test]
 fn what_is_not_given_is_derived_as_in_ns_2() {
-    // 10 Mbit/s: 2500 packets of 500 bytes a second.
+    // 10 Mbit/s: 2500 packets of 500 bytes per second.
     let law = Law::new(&Ns2RedParams::default(), Rate::mbit(10));
     assert_near(law.min, 6.25 * 500.0);
     assert_near(law.max, 18.75 * 500.0);
@@ -65,7 +65,7 @@ fn idle_time_counts_as_samples_of_zero_and_the_arrival_is_sampled() {
     let (mut law, mut rng) = (law(&params()), Rng::new(1));
     law.average = 50.0;
     law.idle_since = Some(Instant::from_millis(100));
-    // 1000 packets a second: 7 in 7.9 ms.
+    // 1000 packets per second: 7 in 7.9 ms.
     let now = Instant::from_nanos(107_900_000);
     law.on_arrival(now, 10.0, SIZE, &mut rng);
     assert_near(law.average, 50.0 * 0.9_f64.powi(8) + 1.0);
@@ -215,7 +215,7 @@ fn a_full_buffer_costs_the_arrival_and_a_mark_serves_as_a_signal() {
 
 #[test]
 fn a_max_that_lies_not_above_the_derived_min_sets_min_to_a_third() {
-    // 2500 packets a second and 5 ms: 6.25 packets.
+    // 2500 packets per second and 5 ms: 6.25 packets.
     let min = |max| {
         let params = Ns2RedParams {
             max: Some(max),

@@ -179,8 +179,8 @@ impl Oracle {
     }
 }
 
-/// Drives both with the traffic of `seed`: five flows of different rates into a link that serves a
-/// packet each 50 µs, with idle gaps. Returns how many were signalled.
+/// Drives both with the traffic of `seed`: five flows of different rates into a link that serves one
+/// packet every 50 µs, with idle gaps. Returns how many were signalled.
 fn compare(params: AfcdParams, seed: u64) -> usize {
     let (mut q, mut recorder) = queue(&params);
     let bins: std::collections::BTreeSet<_> = (0..u32::try_from(FLOWS).unwrap())

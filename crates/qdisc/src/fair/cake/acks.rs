@@ -10,8 +10,8 @@ const ECN: u8 = TcpHeader::ECE | TcpHeader::CWR;
 /// The place in `pool` of an acknowledgement of `list` that can be dropped, since the newest packet
 /// says it all.
 ///
-/// The one nearest to the head, once a second such is found; [`AckFilter::Aggressive`] is content
-/// with one if the newest follows it at once.
+/// Returns the one nearest to the head if there are at least two; [`AckFilter::Aggressive`] needs only
+/// one if the newest packet directly follows it.
 pub(super) fn superfluous<P: Packet>(
     pool: &Pool<P>,
     list: &List,

@@ -151,7 +151,7 @@ fn the_penalty_lets_in_a_burst_and_then_what_comes_rarely() {
     let params = SfbParams::default();
     // The burst, then the ten tokens of the second before the first packet.
     assert_eq!(admitted(500, 0, &params), 20 + 10);
-    // Each refill buys one packet less than the one before; in the end 99 ms buy none, for ever.
+    // Each refill buys one packet less than the one before; in the end 99 ms buy none, forever.
     assert_eq!(admitted(500, 99, &params), 20 + (1..=20).sum::<usize>());
     assert_eq!(admitted(500, 100, &params), 500);
     for (penalty_rate, penalty_burst) in [(0, 20), (10, 0)] {

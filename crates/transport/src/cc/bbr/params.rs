@@ -20,10 +20,10 @@ parameters! {
             "gains of the rate in the phases of PROBE_BW",
             "Linux tcp_bbr, bbr_pacing_gain";
         bw_rtts: u16 = 10, Unit::Count("rounds"), (1, 10_000),
-            "length of the window of the maximum bandwidth",
+            "length of the max filter for bandwidth",
             "Linux tcp_bbr, bbr_bw_rtts";
         min_rtt_win_sec: u16 = 10, Unit::Count("seconds"), (1, 10_000),
-            "how long a minimum RTT is valid",
+            "lifetime of a minimum RTT sample",
             "Linux tcp_bbr, bbr_min_rtt_win_sec";
         probe_rtt_mode_ms: u16 = 200, Unit::Count("milliseconds"), (0, 60_000),
             "shortest duration of PROBE_RTT",
@@ -32,40 +32,40 @@ parameters! {
             "smallest window",
             "Linux tcp_bbr, bbr_cwnd_min_target";
         pacing_margin_percent: u8 = 1, Unit::Count("percent"), (0, 50),
-            "how far the pacing rate stays below the bandwidth",
+            "margin of the pacing rate below the bandwidth",
             "Linux tcp_bbr, bbr_pacing_margin_percent";
         full_bw_thresh: u16 = 320, Unit::Ratio(256), (257, 2_560),
-            "growth of bandwidth per round that keeps STARTUP going",
+            "bandwidth growth per round that continues STARTUP",
             "Linux tcp_bbr, bbr_full_bw_thresh";
         full_bw_cnt: u8 = 3, Unit::Count("rounds"), (1, 100),
-            "rounds without that growth until the pipe is full",
+            "rounds without that growth after which the pipe is full",
             "Linux tcp_bbr, bbr_full_bw_cnt";
         min_tso_rate: u32 = 1_200_000, Unit::Count("bit/s"), (0, 1_000_000_000),
-            "from this rate on a burst has at least two segments",
+            "minimum rate for bursts of at least two segments",
             "Linux tcp_bbr, bbr_min_tso_rate";
         extra_acked_gain: u16 = 256, Unit::Ratio(256), (0, 2_560),
-            "gain of what aggregated acknowledgements add to the window",
+            "gain of the window increment for ACK aggregation",
             "Linux tcp_bbr, bbr_extra_acked_gain";
         extra_acked_win_rtts: u16 = 5, Unit::Count("rounds"), (1, 10_000),
-            "length of each half of the window of the maximum aggregation",
+            "length of each half of the max filter for aggregation",
             "Linux tcp_bbr, bbr_extra_acked_win_rtts";
         extra_acked_max_us: u32 = 100_000, Unit::Count("microseconds"), (0, 10_000_000),
-            "most that aggregation adds, as time at the bandwidth",
+            "maximum window increment for ACK aggregation, as time at the bandwidth",
             "Linux tcp_bbr, bbr_extra_acked_max_us";
         lt_intvl_min_rtts: u8 = 4, Unit::Count("rounds"), (1, 60),
-            "shortest interval of the policer detection, and a quarter of the longest",
+            "minimum interval of policer detection; the maximum is four times as long",
             "Linux tcp_bbr, bbr_lt_intvl_min_rtts";
         lt_loss_thresh: u16 = 50, Unit::Ratio(256), (1, 256),
-            "loss ratio from which an interval looks policed",
+            "minimum loss ratio of a policed interval",
             "Linux tcp_bbr, bbr_lt_loss_thresh";
         lt_bw_ratio: u16 = 32, Unit::Ratio(256), (0, 256),
-            "two intervals agree whose rates differ by at most this part",
+            "two intervals agree if their rates differ by at most this fraction",
             "Linux tcp_bbr, bbr_lt_bw_ratio";
         lt_bw_diff: u32 = 4_000, Unit::Count("bit/s"), (0, 1_000_000_000),
-            "two intervals agree whose rates differ by at most this",
+            "two intervals agree if their rates differ by at most this rate",
             "Linux tcp_bbr, bbr_lt_bw_diff";
         lt_bw_max_rtts: u16 = 48, Unit::Count("rounds"), (1, 10_000),
-            "how long the rate of a policer is used",
+            "duration for which the rate of a policer is used",
             "Linux tcp_bbr, bbr_lt_bw_max_rtts";
     }
 }

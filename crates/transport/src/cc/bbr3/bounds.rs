@@ -16,7 +16,7 @@ pub(super) struct Bounds {
     /// The largest rate and delivered volume of the round.
     bw_latest: u64,
     pub(super) inflight_latest: u32,
-    /// The round ends when a segment sent after so many deliveries is delivered.
+    /// The round ends when a segment sent after this number of deliveries is delivered.
     loss_round_delivered: u64,
     pub(super) loss_round_start: bool,
     loss_in_round: bool,

@@ -31,34 +31,34 @@ parameters! {
             "gain of the window in ProbeRTT",
             "draft-ietf-ccwg-bbr-06 section 5.3.4, ProbeRTTCwndGain";
         pacing_margin_percent: u8 = 1, Unit::Count("percent"), (0, 50),
-            "how far the pacing rate stays below the bandwidth",
+            "margin of the pacing rate below the bandwidth",
             "draft-ietf-ccwg-bbr-06 section 2.4, PacingMarginPercent";
         loss_thresh: u16 = 20, Unit::Decimal(3), (0, 1_000),
             "loss ratio tolerated while probing",
             "draft-ietf-ccwg-bbr-06 section 2.4, LossThresh";
         beta: u16 = 700, Unit::Decimal(3), (1, 1_000),
-            "least part of a bound left after congestion",
+            "minimum fraction of a bound that remains after congestion",
             "draft-ietf-ccwg-bbr-06 section 2.4, Beta";
         headroom: u16 = 150, Unit::Decimal(3), (0, 900),
-            "part of the long-term bound left to other flows",
+            "fraction of the long-term bound left to other flows",
             "draft-ietf-ccwg-bbr-06 section 2.4, Headroom";
         min_pipe_cwnd: u16 = 4, Unit::Count("segments"), (1, 10_000),
             "smallest window",
             "draft-ietf-ccwg-bbr-06 section 2.4, MinPipeCwnd";
         full_bw_thresh: u16 = 320, Unit::Ratio(256), (257, 2_560),
-            "growth of bandwidth per round that keeps STARTUP going",
+            "bandwidth growth per round that continues STARTUP",
             "draft-ietf-ccwg-bbr-06 section 5.3.1.2: 1.25";
         full_bw_count: u8 = 3, Unit::Count("rounds"), (1, 100),
-            "rounds without that growth until the pipe is full",
+            "rounds without that growth after which the pipe is full",
             "draft-ietf-ccwg-bbr-06 section 5.3.1.2";
         full_loss_count: u16 = 6, Unit::Count("loss events"), (1, 10_000),
-            "loss events in a round from which STARTUP ends",
+            "loss events per round that end STARTUP",
             "draft-ietf-ccwg-bbr-06 section 5.3.1.3, BBRStartupFullLossCnt";
         extra_acked_filter_len: u16 = 10, Unit::Count("rounds"), (1, 10_000),
-            "length of the window of the maximum aggregation",
+            "length of the max filter for aggregation",
             "draft-ietf-ccwg-bbr-06 section 2.4, ExtraAckedFilterLen";
         min_rtt_filter_len: u32 = 10_000, Unit::Millis, (1, 10_000_000),
-            "how long a minimum RTT is valid",
+            "lifetime of a minimum RTT sample",
             "draft-ietf-ccwg-bbr-06 section 2.4, MinRTTFilterLen";
         probe_rtt_interval: u32 = 5_000, Unit::Millis, (1, 10_000_000),
             "interval between probes for the minimum RTT",
@@ -67,10 +67,10 @@ parameters! {
             "shortest duration of ProbeRTT",
             "draft-ietf-ccwg-bbr-06 section 2.4, ProbeRTTDuration";
         bw_probe_wait_base: u32 = 2_000, Unit::Millis, (1, 10_000_000),
-            "least wait between probes for bandwidth; up to 1 s is added at random",
+            "minimum wait between bandwidth probes; a random time up to 1 s is added",
             "draft-ietf-ccwg-bbr-06 section 5.3.3.5";
         bw_probe_max_rounds: u16 = 63, Unit::Count("rounds"), (1, 10_000),
-            "most rounds between probes for bandwidth",
+            "maximum number of rounds between bandwidth probes",
             "draft-ietf-ccwg-bbr-06 section 5.3.3.5";
     }
 }

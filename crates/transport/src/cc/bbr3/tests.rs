@@ -111,7 +111,7 @@ impl Path {
         panic!("never {state:?}, but {:?}", self.bbr.state);
     }
 
-    /// The state when so many rounds have passed since the last probe.
+    /// The state when `rounds` rounds have passed since the last probe.
     fn after_rounds(&mut self, rounds: u32) -> State {
         let now = Instant::from_millis(self.ms);
         self.bbr.cycle.rounds_since_bw_probe = rounds;

@@ -126,7 +126,7 @@ fn a_slow_tin_has_a_longer_target() {
     assert_eq!(of("target_us"), [290_706, 18_168, 72_672]);
     assert_eq!(of("interval_us"), [581_413, 113_168, 167_672]);
     assert_eq!(of("flow_quantum"), [300; 3]);
-    // The quantum is 1/4096 of a second between 300 bytes and an MTU.
+    // The quantum is the data of 1/4096 s, at least 300 bytes and at most an MTU.
     let quantum = |text: &str| number(&cake(text), 0, "flow_quantum");
     assert_eq!(quantum("bandwidth 20mbit besteffort"), 610);
     assert_eq!(quantum("bandwidth 1gbit besteffort"), 1_514);
