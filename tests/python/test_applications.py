@@ -225,7 +225,7 @@ def test_a_page_that_the_scenario_does_not_define_is_refused() -> None:
 
 
 def test_a_page_with_a_cycle_is_refused() -> None:
-    with pytest.raises(sj.ScenarioError, match="objects wait for each other"):
+    with pytest.raises(sj.ScenarioError, match="circular dependency"):
         sj.Page(
             objects=[
                 sj.PageObject(name="a", bytes="1kb", after=["b"]),

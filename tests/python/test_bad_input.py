@@ -43,7 +43,7 @@ def refused(done: object, code: int, *parts: str) -> None:
         ('rate = "10mbit"', "rate = 10", ["links.up.rate"]),
         ('rtt = "50ms"', 'rtt = "50mbit"', ["rtt", "50mbit"]),
         ('rtt = "50ms"', 'rrt = "50ms"', ["rrt", "rtt"]),
-        ('duration = "5s"', 'duration = "1s"', ["warmup", "end|before"]),
+        ('duration = "5s"', 'duration = "1s"', ["warmup", "less than the duration"]),
         ('qdisc = "codel"', 'qdisc = "codel target 9000000s"', ["qdisc", "target", "range"]),
         ('qdisc = "codel"', 'qdisc = "kodel"', ["qdisc", "codel"]),
         ('direction = "up"', "path = ['middle']", ["middle", "up"]),
