@@ -1,14 +1,12 @@
 """Files that derive from the columns of result tables, declared in ``crates/lab/src/tables``."""
 
-import functools
-import json
 import re
-import subprocess
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from generators.catalogues import catalogue
 from generators.files import File, replace_section
 
 Table = dict[str, Any]
@@ -23,15 +21,6 @@ TYPES = {"text": "str", "count": "int", "real": "float", "flag": "bool"}
 #: The columns that every table begins with.
 SHARED = ("arm", "replication")
 CODE = re.compile(r"`([^`]+)`")
-
-
-@functools.cache
-def catalogue(root: Path) -> list[Table]:
-    """Compile the crate and read its catalogue."""
-    command = ["cargo", "run", "--quiet", "--package", "sojourn-lab", "--example", "columns"]
-    done = subprocess.run(command, cwd=root, check=True, stdout=subprocess.PIPE)
-    tables: list[Table] = json.loads(done.stdout)
-    return tables
 
 
 def python_module(root: Path) -> Iterator[File]:
@@ -55,7 +44,7 @@ def python_module(root: Path) -> Iterator[File]:
         "    def _frame(self, name: str) -> pl.DataFrame:",
         '        """Return a table as a frame."""',
     ]
-    for table in catalogue(root):
+    for table in catalogue(root, "columns"):
         lines += ["", *python_property(table)]
     yield File(MODULE, ("\n".join(lines) + "\n").encode())
 
@@ -88,9 +77,9 @@ def description(column: Column) -> str:
 
 def documentation(root: Path) -> Iterator[File]:
     """Yield the page with a table of the columns of each table."""
-    shared = catalogue(root)[0]["columns"][: len(SHARED)]
+    shared = catalogue(root, "columns")[0]["columns"][: len(SHARED)]
     lines = ["Every table begins with", "", *markdown_table(shared)]
-    for table in catalogue(root):
+    for table in catalogue(root, "columns"):
         lines += ["", f"## `{table['name']}`", "", table["description"], ""]
         lines += markdown_table(own_columns(table))
     text = (root / PAGE).read_text(encoding="utf-8")

@@ -1,13 +1,11 @@
 """Files that derive from the catalogue of congestion controls in ``crates/transport``."""
 
-import functools
-import json
-import subprocess
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from generators.catalogues import catalogue
 from generators.files import File, replace_section
 
 Control = dict[str, Any]
@@ -28,19 +26,9 @@ TYPES = {
 }
 
 
-@functools.cache
-def catalogue(root: Path) -> list[Control]:
-    """Compile the crate and read its catalogue."""
-    command = ["cargo", "run", "--quiet", "--package", "sojourn-transport"]
-    command += ["--features", "json", "--example", "catalogue"]
-    done = subprocess.run(command, cwd=root, check=True, stdout=subprocess.PIPE)
-    controls: list[Control] = json.loads(done.stdout)
-    return controls
-
-
 def python_classes(root: Path) -> Iterator[File]:
     """Yield the module with the classes and the index of the package."""
-    controls = catalogue(root)
+    controls = catalogue(root, "controls")
     body: list[str] = []
     for control in controls:
         body += ["", "", *python_class(control)]
@@ -110,7 +98,7 @@ def python_package(controls: list[Control]) -> list[str]:
 
 def documentation(root: Path) -> Iterator[File]:
     """Yield the pages with their tables of parameters, and the index."""
-    controls = catalogue(root)
+    controls = catalogue(root, "controls")
     for control in controls:
         path = f"{PAGES}/{control['name']}.md"
         text = (root / path).read_text(encoding="utf-8")

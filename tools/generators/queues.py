@@ -1,14 +1,12 @@
 """Files that derive from the catalogue of queue disciplines in ``crates/qdisc``."""
 
-import functools
-import json
 import re
-import subprocess
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from generators.catalogues import catalogue
 from generators.files import File, replace_section
 
 Queue = dict[str, Any]
@@ -27,16 +25,6 @@ SEED = bytes.fromhex("0002000403010007 01070b240c000e2a 03480c0013510c00")
 WIDTH = 100
 
 
-@functools.cache
-def catalogue(root: Path) -> list[Queue]:
-    """Compile the crate and read its catalogue."""
-    command = ["cargo", "run", "--quiet", "--package", "sojourn-qdisc"]
-    command += ["--features", "json", "--example", "catalogue"]
-    done = subprocess.run(command, cwd=root, check=True, stdout=subprocess.PIPE)
-    queues: list[Queue] = json.loads(done.stdout)
-    return queues
-
-
 def rust_modules(root: Path) -> Iterator[File]:
     """Yield the module list of each family: a queue is a file in its folder."""
     for family, summary in FAMILIES.items():
@@ -49,7 +37,7 @@ def rust_modules(root: Path) -> Iterator[File]:
 
 def python_classes(root: Path) -> Iterator[File]:
     """Yield a module for each page of the catalogue and the index of the package."""
-    queues = [queue for queue in catalogue(root) if queue["class"]]
+    queues = [queue for queue in catalogue(root, "queues") if queue["class"]]
     pages: dict[str, list[Queue]] = {}
     for queue in queues:
         pages.setdefault(queue["page"], []).append(queue)
@@ -64,7 +52,7 @@ def python_classes(root: Path) -> Iterator[File]:
 
 def documentation(root: Path) -> Iterator[File]:
     """Yield the pages with their tables of parameters, and the index."""
-    queues = catalogue(root)
+    queues = catalogue(root, "queues")
     pages: dict[str, list[Queue]] = {}
     for queue in queues:
         pages.setdefault(queue["page"], []).append(queue)
@@ -83,7 +71,7 @@ def documentation(root: Path) -> Iterator[File]:
 
 def fuzz_seeds(root: Path) -> Iterator[File]:
     """Yield a seed per queue; a seed that exists keeps what follows its selector."""
-    names = [queue["name"] for queue in catalogue(root)]
+    names = [queue["name"] for queue in catalogue(root, "queues")]
     for name in names:
         path = root / SEEDS / name
         body = path.read_bytes()[2:] if path.exists() else SEED
@@ -248,7 +236,7 @@ def python_exports(root: Path) -> Iterator[File]:
     if before is None or names is None:
         message = f"{path}: expected a list of names from sojourn.qdisc and __all__"
         raise SystemExit(message)
-    queues = ["Queue", "qdisc", *(q["class"] for q in catalogue(root) if q["class"])]
+    queues = ["Queue", "qdisc", *(q["class"] for q in catalogue(root, "queues") if q["class"])]
     others = set(re.findall(r"\w+", names[1])) - set(re.findall(r"\w+", before[1]))
     lines = [f"    {name}," for name in sorted(queues, key=lambda name: natural(name.lower()))]
     lines.sort(key=lambda line: line.strip()[0].islower())
