@@ -8,7 +8,7 @@ EXTENSION := $(VENV)/.extension
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name Cargo.toml)
 PYTHON_CODE := python docs/conf.py docs/_ext tools tests/python tests/golden tests/vectors/tools crates/py/tests
 # What codespell and tools/banned_phrases.py read.
-SPELLED := Makefile pyproject.toml $(wildcard *.md) docs papers crates python tests benches tools
+SPELLED := Makefile pyproject.toml $(wildcard *.md) docs papers crates examples python tests benches tools
 PLAIN_ENGLISH := Makefile '*.md' papers python tools crates benches tests
 DIR ?= results/residential/rrul_10_1
 

@@ -30,6 +30,7 @@ root_doc = "docs/index"
 include_patterns = [
     "*.md",
     "docs/**.md",
+    "examples/**README.md",
     "papers/**README.md",
     "tests/**README.md",
 ]

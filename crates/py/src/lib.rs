@@ -11,27 +11,56 @@ mod run;
 mod scenario;
 mod statistics;
 
-/// The Rust core of Sojourn: scenarios, runs, records and statistics.
-#[pyo3::pymodule]
-mod _core {
-    #[pymodule_export]
-    use super::backends::backend_names;
-    #[pymodule_export]
-    use super::catalogue::{
-        cc_catalogue, change_qdisc, column_catalogue, commit, parse_cc, parse_qdisc,
-        parse_rate_bits_per_s, parse_size_bytes, parse_time_s, qdisc_catalogue, scenario_keys,
-        scenario_schema, version,
-    };
-    #[pymodule_export]
-    use super::errors::{QueueError, ResultError, ScenarioError, SojournError};
-    #[pymodule_export]
-    use super::outcome::{PyOutcome, PyTable};
-    #[pymodule_export]
-    use super::python_queue::{PyPacket, check_qdisc, python_prefix, register_python_queue};
-    #[pymodule_export]
-    use super::run::run;
-    #[pymodule_export]
-    use super::scenario::{PyScenario, check_part};
-    #[pymodule_export]
-    use super::statistics::{bootstrap_difference, bootstrap_mean};
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+/// Adds all classes, exceptions and functions of `sojourn._core` to `module`.
+///
+/// # Errors
+/// Those of Python.
+pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    add_functions(module)?;
+    module.add_class::<outcome::PyOutcome>()?;
+    module.add_class::<outcome::PyTable>()?;
+    module.add_class::<python_queue::PyPacket>()?;
+    module.add_class::<scenario::PyScenario>()?;
+    let py = module.py();
+    let errors = [
+        py.get_type::<errors::SojournError>(),
+        py.get_type::<errors::ScenarioError>(),
+        py.get_type::<errors::ResultError>(),
+        py.get_type::<errors::QueueError>(),
+    ];
+    errors.iter().try_for_each(|error| add_type(module, error))
+}
+
+fn add_type(module: &Bound<'_, PyModule>, class: &Bound<'_, PyType>) -> PyResult<()> {
+    module.add(class.name()?, class)
+}
+
+fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(backends::backend_names, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::cc_catalogue, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::change_qdisc, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::column_catalogue, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::commit, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::parse_cc, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::parse_qdisc, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::parse_rate_bits_per_s, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::parse_size_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::parse_time_s, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::qdisc_catalogue, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::scenario_keys, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::scenario_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::version, module)?)?;
+    module.add_function(wrap_pyfunction!(python_queue::check_qdisc, module)?)?;
+    module.add_function(wrap_pyfunction!(python_queue::python_prefix, module)?)?;
+    module.add_function(wrap_pyfunction!(
+        python_queue::register_python_queue,
+        module
+    )?)?;
+    module.add_function(wrap_pyfunction!(run::run, module)?)?;
+    module.add_function(wrap_pyfunction!(scenario::check_part, module)?)?;
+    module.add_function(wrap_pyfunction!(statistics::bootstrap_difference, module)?)?;
+    module.add_function(wrap_pyfunction!(statistics::bootstrap_mean, module)?)
 }

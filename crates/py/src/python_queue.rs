@@ -73,6 +73,10 @@ impl ExternalKind for Kind {
         &self.0.name
     }
 
+    fn summary(&self) -> &str {
+        &self.0.label
+    }
+
     fn source(&self) -> Option<&str> {
         Some(&self.0.source)
     }

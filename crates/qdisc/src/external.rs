@@ -36,6 +36,9 @@ pub trait ExternalKind: fmt::Debug + Send + Sync + RefUnwindSafe {
     /// The name in a specification: letters, digits, `_`, `:` and `.`.
     fn name(&self) -> &str;
 
+    /// What it does and which parameters it has, in one line: for `sojourn qdiscs`.
+    fn summary(&self) -> &str;
+
     /// The program text of the discipline, if results are to keep it; it is never executed.
     fn source(&self) -> Option<&str> {
         None
@@ -159,10 +162,13 @@ pub fn source_of(name: &str) -> Option<String> {
     kinds.get(name)?.source().map(str::to_owned)
 }
 
-/// The registered names, sorted.
-pub fn registered() -> Vec<String> {
+/// The registered disciplines by name; classes of Python, which have no name to type, are left out.
+pub fn registered() -> Vec<Arc<dyn ExternalKind>> {
     let kinds = KINDS.read().unwrap_or_else(PoisonError::into_inner);
-    kinds.keys().cloned().collect()
+    let named = kinds
+        .values()
+        .filter(|kind| !kind.name().starts_with(PYTHON_PREFIX));
+    named.cloned().collect()
 }
 
 /// A discipline from outside and its parameters.

@@ -16,7 +16,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::external::ExternalSpec;
+use crate::external::{ExternalSpec, registered};
 use crate::parameters::domain::profile;
 use crate::parameters::{Entry, Field, Flaw, Parameter, ParameterError, Unit, instead_of};
 use crate::registry::QdiscSpec;
@@ -169,10 +169,12 @@ fn external(
 }
 
 fn unknown_kind(name: &str) -> ParameterError {
+    let external = registered();
     let entries = QdiscSpec::entries();
+    let names = entries.iter().map(|entry| entry.name);
     ParameterError::UnknownKind {
         given: name.into(),
-        instead: instead_of(name, entries.iter().map(|entry| entry.name)),
+        instead: instead_of(name, names.chain(external.iter().map(|kind| kind.name()))),
     }
 }
 

@@ -54,6 +54,8 @@ def _describe(entry: dict[str, Any]) -> None:
     print(f"source: {entry['source']}")
     if entry["reconstruction"]:
         print(f"reconstruction: {entry['reconstruction']}")
+    if entry["page"] is None:
+        return  # The parameters of a queue of another crate are known to that crate alone.
     print(f"profiles: {', '.join(entry['profiles'])} (the first is the default)")
     rows = [
         [item["key"], item["unit"], str(item["default"]), item["meaning"], _range(item)]

@@ -3,15 +3,33 @@
 use serde_json::{Value, json};
 
 use super::{ParameterInfo, QdiscInfo, catalogue};
+use crate::external::{ExternalKind, registered};
 use crate::parameters::Unit;
 
-/// Every discipline as a JSON array of objects:
+/// Every discipline as a JSON array of objects, those that this process registered last:
 ///
 /// `name`, `page`, `class`, `summary`, `source`, `reconstruction`, `profiles` and `parameters`, each of
 /// which has `key`, `unit`, `default`, `derived`, `min`, `max`, `range`, `choices`, `meaning` and
 /// `provenance`. `min` and `max` are in nanoseconds, bits per second, bytes or plain numbers.
 pub fn catalogue_json() -> String {
-    Value::Array(catalogue().iter().map(discipline).collect()).to_string()
+    let ours = catalogue();
+    let registered = registered();
+    let others = registered.iter().map(|kind| external(kind.as_ref()));
+    Value::Array(ours.iter().map(discipline).chain(others).collect()).to_string()
+}
+
+/// A discipline of another crate, whose parameters only its own code knows.
+fn external(kind: &dyn ExternalKind) -> Value {
+    json!({
+        "name": kind.name(),
+        "page": null,
+        "class": null,
+        "summary": kind.summary(),
+        "source": "another crate",
+        "reconstruction": null,
+        "profiles": [],
+        "parameters": [],
+    })
 }
 
 fn discipline(info: &QdiscInfo) -> Value {

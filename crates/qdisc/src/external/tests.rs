@@ -52,6 +52,10 @@ impl ExternalKind for MarkerKind {
         self.0
     }
 
+    fn summary(&self) -> &'static str {
+        "Marks what waits behind others"
+    }
+
     fn configure(
         &self,
         parameters: &[(String, String)],
@@ -116,6 +120,23 @@ fn text_pairs_and_errors_are_those_of_a_queue() {
         error("marker.two limit x"),
         "marker.two: limit \"x\" is not a number"
     );
+}
+
+#[test]
+fn a_registered_queue_is_listed_and_suggested() {
+    registered_marker("marker_three");
+    let names: Vec<_> = registered()
+        .iter()
+        .map(|kind| kind.name().to_owned())
+        .collect();
+    assert!(names.contains(&"marker_three".to_owned()), "{names:?}");
+    assert_eq!(
+        QdiscSpec::parse("marker_tree").unwrap_err().to_string(),
+        "unknown queue \"marker_tree\"; did you mean marker_three?"
+    );
+    let listed: serde_json::Value = serde_json::from_str(&crate::catalogue_json()).unwrap();
+    let entries = listed.as_array().unwrap();
+    assert!(entries.iter().any(|entry| entry["name"] == "marker_three"));
 }
 
 #[test]
