@@ -187,7 +187,7 @@ def test_an_exception_in_a_process_has_its_traceback_as_a_note() -> None:
         ("def __init__(self): self.missing", "has no attribute 'missing'"),
         (
             "next_timer = lambda self: 0.1\n    on_timer = lambda self, now: None",
-            "next_timer still returns a time that has come",
+            "next_timer still returns a time that has passed",
         ),
     ],
 )
