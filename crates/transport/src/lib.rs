@@ -21,6 +21,7 @@
 
 pub mod cc;
 mod clock;
+mod delivery_rate;
 mod handshake;
 pub mod quic;
 mod ranges;

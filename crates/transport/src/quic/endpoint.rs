@@ -4,11 +4,11 @@ use sojourn_net::{Duration, Instant};
 
 use super::congestion::Congestion;
 use super::params::{CLIENT_HELLO, Params};
-use super::rate::Rates;
 use super::rtt::RttEstimator;
 use super::space::{self, APP, Space};
 use super::streams::{Incoming, Outgoing};
 use super::wire::Datagram;
+use crate::delivery_rate::DeliveryRateSampler;
 
 /// The role of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +70,14 @@ pub struct Counters {
     pub rtt_micros: u64,
 }
 
+/// What a model-based controller needs to know of deliveries.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Delivery {
+    /// Ack-eliciting packets of application data delivered.
+    pub(super) delivered: u64,
+    pub(super) sampler: DeliveryRateSampler,
+}
+
 /// One end of a QUIC connection.
 #[derive(Clone, Debug)]
 #[expect(
@@ -101,7 +109,7 @@ pub struct Endpoint {
     pub(super) first_sample: Option<Instant>,
     pub(super) congestion: Congestion,
     /// With a model-based controller.
-    pub(super) rates: Option<Box<Rates>>,
+    pub(super) delivery: Option<Box<Delivery>>,
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
     pub(super) ce_seen: u32,
@@ -133,7 +141,7 @@ impl Endpoint {
             rtt: RttEstimator::new(),
             first_sample: None,
             congestion: Congestion::new(params),
-            rates: None,
+            delivery: None,
             outgoing: Outgoing::new(&params.flow),
             incoming: Incoming::new(&params.flow),
             ce_seen: 0,
@@ -145,7 +153,7 @@ impl Endpoint {
             counters: Counters::default(),
         };
         if endpoint.congestion.is_model_based() {
-            endpoint.rates = Some(Box::default());
+            endpoint.delivery = Some(Box::default());
         }
         endpoint
     }

@@ -15,7 +15,7 @@
 //! | `endpoint` | the state of one end and its interface |
 //! | `input`, `output` | received datagrams; assembly of datagrams |
 //! | `recovery`, `timers` | acknowledgements and loss detection; timers |
-//! | `congestion`, `rate`, `rtt` | window and pacing; delivery rates; round-trip time |
+//! | `congestion`, `rtt` | window and pacing; round-trip time |
 //! | `space`, `received` | a packet-number space; its received packets |
 //! | `streams` | stream data and flow control |
 //! | `wire`, `sizes` | the form of a datagram; sizes of fields |
@@ -43,7 +43,6 @@ mod endpoint;
 mod input;
 mod output;
 mod params;
-mod rate;
 mod received;
 mod recovery;
 mod rtt;

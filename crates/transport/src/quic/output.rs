@@ -3,7 +3,7 @@
 use sojourn_net::Instant;
 
 use super::congestion::tick;
-use super::endpoint::{Endpoint, Keys, Role};
+use super::endpoint::{Delivery, Endpoint, Keys, Role};
 use super::params::SMALLEST_DATAGRAM;
 use super::sizes::{LENGTH_FIELD, packet_number};
 use super::space::{APP, HANDSHAKE, IN_FLIGHT, INITIAL, Sent};
@@ -11,6 +11,7 @@ use super::wire::{
     Ack, App, Content, CryptoPacket, Datagram, FRAME_WORDS, LIMIT_WORDS, MAX_RANGES,
 };
 use crate::cc::Start;
+use crate::delivery_rate::Totals;
 use crate::segment::Flags;
 
 /// Connection IDs have 8 bytes, as in most stacks.
@@ -56,8 +57,8 @@ impl Endpoint {
         }
         if !self.outgoing.has_pending() && !self.congestion.is_full() {
             let in_flight = self.packets_in_flight();
-            if let Some(rates) = &mut self.rates {
-                rates.limit_by_app(in_flight);
+            if let Some(Delivery { delivered, sampler }) = self.delivery.as_deref_mut() {
+                sampler.limit_by_app(*delivered, in_flight);
             }
         }
         let ready = self.app_send && !self.is_unable_to_send();
@@ -335,7 +336,13 @@ impl Endpoint {
     fn note_rate(&mut self, now: Instant) {
         let first = self.spaces[APP].eliciting == 0;
         let in_flight = self.packets_in_flight();
-        let Some(rates) = &mut self.rates else { return };
+        let Some(Delivery { delivered, sampler }) = self.delivery.as_deref_mut() else {
+            return;
+        };
+        let totals = Totals {
+            delivered: *delivered,
+            lost: self.counters.lost,
+        };
         if self.spaces[APP].last_eliciting.is_none() {
             let rtt = self.rtt.smoothed().as_micros();
             self.congestion.begin(&Start {
@@ -343,12 +350,12 @@ impl Endpoint {
                 tick: tick(now),
                 rtt_micros: u32::try_from(rtt).unwrap_or(u32::MAX),
                 measured: self.rtt.has_sample(),
-                delivered: rates.delivered,
+                delivered: totals.delivered,
             });
-        } else if first && rates.is_app_limited() {
+        } else if first && sampler.is_app_limited() {
             self.congestion.on_restart(now);
         }
-        rates.on_sent(now, first, in_flight, self.counters.lost);
+        sampler.on_sent(now, totals, in_flight + 1, first);
     }
 
     fn record_sent(
@@ -359,7 +366,7 @@ impl Endpoint {
         datagram: Datagram,
         size: u16,
     ) {
-        // Packets that are not recorded need no rate stamp.
+        // The sampler tracks the packets that are recorded.
         if n == APP && (eliciting || !self.spaces[APP].sent.is_empty()) {
             self.note_rate(now);
         }

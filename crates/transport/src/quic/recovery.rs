@@ -18,16 +18,19 @@
 use sojourn_net::{Duration, Instant};
 
 use super::congestion::{Signal, tick};
-use super::endpoint::{Endpoint, Role};
+use super::endpoint::{Delivery, Endpoint, Role};
 use super::rtt::GRANULARITY;
 use super::space::{ACKED, APP, HANDSHAKE, IN_FLIGHT, REQUEUED, Sent};
 use super::wire::Ack;
 use crate::cc::{self, EcnFeedback, Progress};
+use crate::delivery_rate::Totals;
 
 /// kPacketThreshold.
 const PACKET_THRESHOLD: u32 = 3;
 /// kPersistentCongestionThreshold.
 const PERSISTENT_THRESHOLD: u64 = 3;
+/// Of packets sent at one instant, the one that the ACK frame reports last gives the delivery rate.
+const SAME_ORDER: u32 = 0;
 
 /// What an acknowledgement newly acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,11 +43,14 @@ struct NewlyAcked {
     growth: u64,
 }
 
-/// The state before an acknowledgement.
+/// What an acknowledgement of application data changed, in packets.
 #[derive(Clone, Copy, Debug)]
-struct Before {
-    in_flight: u32,
-    lost: u64,
+struct Change {
+    /// In flight before it.
+    prior_in_flight: u32,
+    /// Lost before it.
+    prior_lost: u64,
+    newly_delivered: u32,
 }
 
 impl Endpoint {
@@ -56,6 +62,9 @@ impl Endpoint {
             return;
         }
         space.largest_acked = space.largest_acked.max(Some(largest));
+        if let Some(delivery) = &mut self.delivery {
+            delivery.sampler.begin_ack();
+        }
         let mut acked = std::mem::take(&mut space.acked);
         let base = space.base;
         let mut newly = NewlyAcked::default();
@@ -65,7 +74,7 @@ impl Endpoint {
                 acked.insert(start, end, |from, to| {
                     newly.newest = newly.newest.max(to.checked_sub(1));
                     for pn in from..to {
-                        self.on_packet_acked(now, n, pn, &mut newly);
+                        self.on_packet_acked(n, pn, &mut newly);
                     }
                 });
             }
@@ -118,8 +127,12 @@ impl Endpoint {
             };
             let growth = if congested { 0 } else { newly.growth };
             self.congestion.on_acked(&report, growth);
-            let before = Before { in_flight, lost };
-            self.update_model(&report, before, ack.delay_micros, ecn);
+            let change = Change {
+                prior_in_flight: in_flight,
+                prior_lost: lost,
+                newly_delivered: newly.packets,
+            };
+            self.update_model(&report, &change, ack.delay_micros, ecn);
         }
         // A client whose address the server may not have validated keeps its back-off (§6.2.1).
         if self.validated || self.role == Role::Server {
@@ -136,21 +149,29 @@ impl Endpoint {
     fn update_model(
         &mut self,
         ack: &cc::Ack,
-        before: Before,
+        change: &Change,
         delay_micros: u32,
         ecn: Option<EcnFeedback>,
     ) {
         let in_flight = self.packets_in_flight();
-        let Some(rates) = &mut self.rates else { return };
-        let newly_lost = self.counters.lost - before.lost;
-        let progress = Progress {
-            newly_delivered: std::mem::take(&mut rates.newly),
-            sample: rates.finish(self.rtt.min().unwrap_or_default(), self.counters.lost),
-            delivered: rates.delivered,
+        let Some(Delivery { delivered, sampler }) = self.delivery.as_deref_mut() else {
+            return;
+        };
+        let totals = Totals {
+            delivered: *delivered,
             lost: self.counters.lost,
-            delivered_at: rates.delivered_at,
+        };
+        let newly_delivered = change.newly_delivered;
+        let min_rtt = self.rtt.min().unwrap_or_default();
+        let newly_lost = totals.lost - change.prior_lost;
+        let progress = Progress {
+            newly_delivered,
+            sample: sampler.finish_ack(ack.now, newly_delivered, totals, min_rtt),
+            delivered: totals.delivered,
+            lost: totals.lost,
+            delivered_at: sampler.delivered_time(),
             newly_lost: u32::try_from(newly_lost).unwrap_or(u32::MAX),
-            prior_in_flight: before.in_flight,
+            prior_in_flight: change.prior_in_flight,
             in_flight,
             next_departure: self.congestion.next_departure(ack.now, self.rtt.smoothed()),
             episode: self.congestion.episode(),
@@ -158,7 +179,7 @@ impl Endpoint {
             ecn,
         };
         if self.congestion.update_model(ack, &progress) {
-            rates.limit_by_app(in_flight);
+            sampler.limit_by_app(totals.delivered, in_flight);
         }
     }
 
@@ -179,7 +200,7 @@ impl Endpoint {
         u32::try_from(latest.as_micros()).unwrap_or(u32::MAX)
     }
 
-    fn on_packet_acked(&mut self, now: Instant, n: usize, pn: u32, newly: &mut NewlyAcked) {
+    fn on_packet_acked(&mut self, n: usize, pn: u32, newly: &mut NewlyAcked) {
         let Some(sent) = self.spaces[n].get_mut(pn).filter(|sent| sent.is(IN_FLIGHT)) else {
             return;
         };
@@ -195,9 +216,10 @@ impl Endpoint {
             newly.growth += size;
         }
         if n == APP {
-            let place = pn - self.spaces[n].base;
-            if let Some(rates) = &mut self.rates {
-                rates.on_acked(now, place as usize, sent.at);
+            let index = pn - self.spaces[n].base;
+            if let Some(delivery) = &mut self.delivery {
+                delivery.delivered += 1;
+                delivery.sampler.on_delivered(index, sent.at, SAME_ORDER);
             }
             self.confirm_content(&sent);
         } else if let Some(ack) = sent.datagram.crypto_packet(n).and_then(|packet| packet.ack) {
@@ -245,10 +267,10 @@ impl Endpoint {
             }
             self.spaces[n].sent.pop_front();
             self.spaces[n].base += 1;
-            if let Some(rates) = &mut self.rates
+            if let Some(delivery) = &mut self.delivery
                 && n == APP
             {
-                rates.on_forgotten();
+                delivery.sampler.forget_first();
             }
         }
         let space = &mut self.spaces[n];

@@ -53,7 +53,7 @@ impl Sender {
         }
         self.rack.begin_ack();
         if let Some(sampler) = self.pacing.sampler() {
-            sampler.begin();
+            sampler.begin_ack();
         }
         if seg.sack_count() > 0 {
             self.read_sacks(now, seg, &mut found);
@@ -123,7 +123,10 @@ impl Sender {
             self.buffer.on_acked(sent.len);
             last_len = sent.len;
             if let Some(sampler) = self.pacing.sampler() {
-                sampler.on_acked(sent.at, seq + 1, !sent.is(SACKED));
+                if !sent.is(SACKED) {
+                    sampler.on_delivered(0, sent.at, seq + 1);
+                }
+                sampler.forget_first();
             }
             if sent.is(EVER_RESENT) {
                 found.resent_acked = true;

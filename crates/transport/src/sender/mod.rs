@@ -22,7 +22,7 @@
 //! | `idle`, `validate` | the window of a connection that does not use it |
 //! | `output`, `pacing` | what is sent, and when |
 //! | `timers`, `persist` | what happens when a timer expires |
-//! | `rate`, `model` | delivery-rate samples, and the model-based controllers that use them |
+//! | `model` | model-based controllers and their delivery-rate samples |
 
 mod ack;
 mod connection;
@@ -36,7 +36,6 @@ mod output;
 mod pacing;
 mod params;
 mod persist;
-mod rate;
 mod recovery;
 mod sack;
 mod state;

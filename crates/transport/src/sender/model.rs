@@ -1,12 +1,12 @@
 //! Model-based controllers: what the sender passes to them, and their pacing rate.
 
-use sojourn_net::Instant;
+use sojourn_net::{Duration, Instant};
 
 use super::connection::Sender;
 use super::findings::Findings;
-use super::rate::Standing;
 use super::state::recovery::Phase;
 use crate::cc::{Episode, Progress, Resume, Start};
+use crate::delivery_rate::Totals;
 use crate::segment::MSS;
 
 impl Sender {
@@ -42,35 +42,31 @@ impl Sender {
         }
     }
 
-    /// What a segment that leaves remembers; `adds`: it was not in flight before.
-    pub(super) fn standing(&self, adds: bool) -> Standing {
-        Standing {
+    /// Segments delivered and lost up to now.
+    pub(super) fn totals(&self) -> Totals {
+        Totals {
             delivered: self.board.delivered(),
             lost: self.board.lost_total(),
-            in_flight: self.board.in_flight() + u32::from(adds),
         }
     }
 
     /// Lets the controller set window and rate.
     pub(super) fn update_model(&mut self, now: Instant, newly_delivered: u32, found: &Findings) {
-        let (delivered, min_rtt) = (
-            self.board.delivered(),
-            self.rtt.min_micros().unwrap_or(u32::MAX),
-        );
-        let total = (delivered, self.board.lost_total());
+        let totals = self.totals();
+        let min_rtt = self.rtt.min_micros().unwrap_or(u32::MAX);
+        let min_rtt = Duration::from_micros(min_rtt.into());
         let in_flight = self.board.in_flight();
         let next_departure = self.last_departure().max(now);
         let Some(sampler) = self.pacing.sampler() else {
             return;
         };
-        let sample = sampler.finish(now, newly_delivered, total, min_rtt);
+        let sample = sampler.finish_ack(now, newly_delivered, totals, min_rtt);
         let progress = Progress {
-            delivered,
-            lost: self.board.lost_total(),
-            delivered_at: sampler.delivered_at(),
+            delivered: totals.delivered,
+            lost: totals.lost,
+            delivered_at: sampler.delivered_time(),
             newly_delivered,
-            newly_lost: u32::try_from(found.newly_lost(self.board.lost_total()))
-                .unwrap_or(u32::MAX),
+            newly_lost: u32::try_from(found.newly_lost(totals.lost)).unwrap_or(u32::MAX),
             prior_in_flight: found.in_flight_before,
             in_flight,
             next_departure,
@@ -86,13 +82,13 @@ impl Sender {
         let facts = self.facts(now, found.ca_rtt);
         let held_down = self.cc.update(&mut self.window, &facts, &progress);
         if held_down && let Some(sampler) = self.pacing.sampler() {
-            sampler.limit_by_app(delivered, in_flight);
+            sampler.limit_by_app(totals.delivered, in_flight);
         }
     }
 
     /// Sending resumes after nothing was in flight.
     pub(super) fn restart_model(&mut self, resume: &Resume) {
-        if self.pacing.sampler().is_some_and(|s| s.app_limited()) {
+        if self.pacing.sampler().is_some_and(|s| s.is_app_limited()) {
             self.cc.on_restart(&mut self.window, resume);
             self.set_pacing_rate();
         }

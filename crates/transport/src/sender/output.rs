@@ -222,9 +222,10 @@ impl Sender {
             ..self.blank(now)
         });
         if self.is_model_based() {
-            let (standing, idle) = (self.standing(true), self.board.outstanding() == 0);
+            let (totals, in_flight) = (self.totals(), self.board.in_flight() + 1);
+            let idle = self.board.outstanding() == 0;
             if let Some(sampler) = self.pacing.sampler() {
-                sampler.on_sent(now, standing, idle);
+                sampler.on_sent(now, totals, in_flight, idle);
             }
         }
         self.board.push(Sent::new(now, len, control));
@@ -298,9 +299,10 @@ impl Sender {
     fn transmit_again(&mut self, now: Instant, seq: u32, out: &mut Vec<Segment>) {
         let Sent { len, control, .. } = self.board.retransmit(now, seq);
         if self.is_model_based() {
-            let (standing, index) = (self.standing(true), seq - self.board.una());
+            let (totals, in_flight) = (self.totals(), self.board.in_flight() + 1);
+            let index = seq - self.board.una();
             if let Some(sampler) = self.pacing.sampler() {
-                sampler.on_resent(now, standing, index);
+                sampler.on_resent(totals, in_flight, index);
             }
         }
         out.push(Segment {

@@ -44,7 +44,7 @@ impl Sender {
             found.sacked_sent = Some((oldest, at));
         }
         if let Some(sampler) = self.pacing.sampler() {
-            sampler.on_held(seq - self.board.una(), at, seq + 1);
+            sampler.on_delivered(seq - self.board.una(), at, seq + 1);
         }
         found.sacked = true;
         let min = self.rtt.min_micros();

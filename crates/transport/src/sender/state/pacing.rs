@@ -8,7 +8,7 @@
 
 use sojourn_net::{Duration, Instant};
 
-use crate::sender::rate::Sampler;
+use crate::delivery_rate::DeliveryRateSampler;
 
 /// Segments sent before pacing begins.
 const UNPACED: u64 = 10;
@@ -27,7 +27,7 @@ pub(crate) struct Pacing {
 struct Paced {
     pacer: Pacer,
     /// Only a model-based controller has it.
-    sampler: Option<Sampler>,
+    sampler: Option<DeliveryRateSampler>,
 }
 
 impl Pacing {
@@ -36,7 +36,7 @@ impl Pacing {
         let paced = (paced || sampled).then(|| {
             Box::new(Paced {
                 pacer: Pacer::new(),
-                sampler: sampled.then(Sampler::default),
+                sampler: sampled.then(DeliveryRateSampler::default),
             })
         });
         Self { rate: 0, paced }
@@ -64,7 +64,7 @@ impl Pacing {
     }
 
     #[inline]
-    pub(crate) fn sampler(&mut self) -> Option<&mut Sampler> {
+    pub(crate) fn sampler(&mut self) -> Option<&mut DeliveryRateSampler> {
         self.paced.as_mut()?.sampler.as_mut()
     }
 
