@@ -1,4 +1,4 @@
-//! What a sender and its congestion controller tell each other.
+//! The interface between a sender and its congestion controller.
 //!
 //! There are two kinds of controllers. [`WindowBased`] ones move a window: slow start, additive
 //! increase, multiplicative decrease. [`ModelBased`] ones set window and pacing rate from a model of
@@ -9,41 +9,8 @@
 
 use sojourn_net::Instant;
 
-use super::progress::{Progress, Start};
+use super::progress::{Ack, EcnFeedback, Progress, Start};
 use super::window::{Threshold, Window};
-
-/// What an acknowledgement told the sender, beyond the window.
-#[derive(Clone, Copy, Debug)]
-pub struct Ack {
-    /// When it arrived.
-    pub now: Instant,
-    /// The host's 1 ms tick then.
-    pub tick: u64,
-    /// RTT of the newest segment it acknowledged, in µs; `None` if only retransmitted data was.
-    pub rtt_micros: Option<u32>,
-    /// One-way delay to the peer plus an unknown constant, in ms: the peer's timestamp minus the one it
-    /// echoes; `None` without timestamps.
-    pub one_way_ms: Option<u32>,
-    /// First segment not acknowledged.
-    pub snd_una: u32,
-    /// Next segment to be sent for the first time.
-    pub snd_nxt: u32,
-    /// Pacing rate that corresponds to the window (Linux: `sk_pacing_rate`), in bytes/s.
-    pub pacing_rate: u64,
-}
-
-/// ECN feedback of an acknowledgement, in segments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EcnFeedback {
-    /// First segment not acknowledged.
-    pub snd_una: u32,
-    /// Next segment to be sent for the first time.
-    pub snd_nxt: u32,
-    /// Segments the acknowledgement delivered.
-    pub delivered: u32,
-    /// Of these, segments reported as CE-marked.
-    pub marked: u32,
-}
 
 /// The retransmission timer expired.
 #[derive(Clone, Copy, Debug)]

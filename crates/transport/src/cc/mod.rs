@@ -23,9 +23,7 @@ use std::fmt;
 
 pub use bbr::{Bbr, BbrParams};
 pub use bbr3::{Bbr3, Bbr3Params};
-pub use contract::{
-    Ack, BurstSize, EcnFeedback, ModelBased, Reduction, Resume, Timeout, WindowBased,
-};
+pub use contract::{BurstSize, ModelBased, Reduction, Resume, Timeout, WindowBased};
 pub use cubic::{Cubic, CubicParams};
 pub use dctcp::{Dctcp, DctcpParams};
 pub use highspeed::{HighSpeed, HighSpeedParams};
@@ -34,7 +32,7 @@ pub use json::catalogue_json;
 pub use ledbat::{Ledbat, LedbatParams};
 pub use parameter::{Parameter, Parameters, Slot, Unit};
 pub use prague::{Prague, PragueParams};
-pub use progress::{Episode, Progress, RateSample, Start};
+pub use progress::{Ack, EcnFeedback, Episode, Progress, RateSample, Start};
 pub use reno::{Reno, RenoParams};
 pub(crate) use slow_start::HyStartPlusPlus;
 pub use slow_start::SlowStart;

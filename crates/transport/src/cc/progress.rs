@@ -1,8 +1,41 @@
-//! What a model-based controller learns from acknowledgements.
+//! What a controller learns from acknowledgements.
+//!
+//! [`Ack`] and [`EcnFeedback`] are for controllers of both kinds, [`Progress`] is for model-based ones.
 
 use sojourn_net::Instant;
 
-use super::contract::EcnFeedback;
+/// What an acknowledgement reports, beyond the window.
+#[derive(Clone, Copy, Debug)]
+pub struct Ack {
+    /// When it arrived.
+    pub now: Instant,
+    /// The host's 1 ms tick then.
+    pub tick: u64,
+    /// RTT of the newest segment it acknowledged, in µs; `None` if only retransmitted data was.
+    pub rtt_micros: Option<u32>,
+    /// One-way delay to the peer plus an unknown constant, in ms: the peer's timestamp minus the one it
+    /// echoes; `None` without timestamps.
+    pub one_way_ms: Option<u32>,
+    /// First segment not acknowledged.
+    pub snd_una: u32,
+    /// Next segment to be sent for the first time.
+    pub snd_nxt: u32,
+    /// Pacing rate that corresponds to the window (Linux: `sk_pacing_rate`), in bytes/s.
+    pub pacing_rate: u64,
+}
+
+/// ECN feedback of an acknowledgement, in segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EcnFeedback {
+    /// First segment not acknowledged.
+    pub snd_una: u32,
+    /// Next segment to be sent for the first time.
+    pub snd_nxt: u32,
+    /// Segments the acknowledgement delivered.
+    pub delivered: u32,
+    /// Of these, segments reported as CE-marked.
+    pub marked: u32,
+}
 
 /// Delivery-rate sample of the newest segment an acknowledgement delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,11 +46,11 @@ pub struct RateSample {
     pub delivered: u64,
     /// The time this took, in µs.
     pub interval_micros: u64,
-    /// The application, not the path, was the limit.
+    /// The application, not the path, limited it.
     pub app_limited: bool,
-    /// Segments in flight when it was sent, with it.
+    /// Segments in flight when it was sent, this one included.
     pub in_flight_then: u32,
-    /// Segments deemed lost since.
+    /// Segments declared lost since.
     pub lost_since: u64,
 }
 
