@@ -24,8 +24,8 @@ SOURCE = """\
 //! congestion             ssthresh = max(beta cwnd, 2)
 //! ```
 
+use super::declaration::{Control, Declaration, EcnNeed, Setup};
 use super::parameter::{Unit, parameters};
-use super::spec::{Control, Declaration, EcnNeed, Setup};
 use super::{Ack, SlowStart, Window, WindowBased};
 
 parameters! {

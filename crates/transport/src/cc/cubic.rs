@@ -32,8 +32,8 @@ use std::num::NonZeroU64;
 use libm::cbrt;
 use sojourn_net::{Duration, Instant};
 
+use super::declaration::{Control, Declaration, EcnNeed, Setup};
 use super::parameter::{Unit, parameters};
-use super::spec::{Control, Declaration, EcnNeed, Setup};
 use super::{Ack, Resume, SlowStart, Timeout, Window, WindowBased};
 
 parameters! {

@@ -27,8 +27,8 @@
 //! | the window falls over a round trip (PRR) | at once | smoother |
 //! | a loss after an ECN reduction of the same window halves what is left | once per window | rare |
 
+use super::declaration::{Control, Declaration, EcnNeed, Setup};
 use super::parameter::{Unit, parameters};
-use super::spec::{Control, Declaration, EcnNeed, Setup};
 use super::window::half;
 use super::{Ack, EcnFeedback, SlowStart, Window, WindowBased};
 

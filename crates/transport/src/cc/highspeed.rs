@@ -30,8 +30,8 @@
 
 use libm::{log, pow};
 
+use super::declaration::{Control, Declaration, EcnNeed, Setup};
 use super::parameter::{Unit, parameters};
-use super::spec::{Control, Declaration, EcnNeed, Setup};
 use super::{Ack, SlowStart, Window, WindowBased};
 
 parameters! {

@@ -29,8 +29,8 @@
 //! | moves only while the window limits sending | never more than a segment above the flight | the same for bulk transfers |
 //! | the echo of a delayed ACK is that of the first segment it covers | not TCP | up to a delayed ACK more in a sample; the least of four hides it |
 
+use super::declaration::{Control, Declaration, EcnNeed, Setup};
 use super::parameter::{Unit, parameters};
-use super::spec::{Control, Declaration, EcnNeed, Setup};
 use super::{Ack, Window, WindowBased};
 
 parameters! {

@@ -6,6 +6,7 @@ mod bbr_common;
 mod contract;
 mod cubic;
 mod dctcp;
+mod declaration;
 mod highspeed;
 #[cfg(feature = "json")]
 mod json;
@@ -26,6 +27,8 @@ pub use bbr3::{Bbr3, Bbr3Params};
 pub use contract::{BurstSize, ModelBased, Reduction, Resume, Timeout, WindowBased};
 pub use cubic::{Cubic, CubicParams};
 pub use dctcp::{Dctcp, DctcpParams};
+use declaration::Control;
+pub use declaration::{Declaration, EcnNeed, Setup};
 pub use highspeed::{HighSpeed, HighSpeedParams};
 #[cfg(feature = "json")]
 pub use json::catalogue_json;
@@ -36,8 +39,7 @@ pub use progress::{Ack, EcnFeedback, Episode, Progress, RateSample, Start};
 pub use reno::{Reno, RenoParams};
 pub(crate) use slow_start::HyStartPlusPlus;
 pub use slow_start::SlowStart;
-use spec::Control;
-pub use spec::{CcError, CcInfo, Declaration, EcnNeed, ParameterInfo, Setup, catalogue};
+pub use spec::{CcError, CcInfo, ParameterInfo, catalogue};
 pub use vegas::{Vegas, VegasParams};
 pub use window::{Threshold, Window};
 

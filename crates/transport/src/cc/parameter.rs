@@ -236,7 +236,7 @@ macro_rules! parameters {
             }
 
             fn conflict(&self) -> Option<String> {
-                $crate::cc::spec::Control::conflict(self)
+                $crate::cc::declaration::Control::conflict(self)
             }
         }
     };

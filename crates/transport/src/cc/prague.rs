@@ -32,8 +32,8 @@
 use sojourn_net::Instant;
 
 use super::bbr_common::scale_rate;
+use super::declaration::{Control, Declaration, EcnNeed, Setup};
 use super::parameter::{Unit, parameters};
-use super::spec::{Control, Declaration, EcnNeed, Setup};
 use super::{Ack, BurstSize, ModelBased, Progress, Reduction, Start, Threshold, Window};
 use crate::segment::MSS;
 

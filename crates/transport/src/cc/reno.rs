@@ -20,8 +20,8 @@
 //! `ssthresh` halves the window, not the flight (RFC 5681 §3.1 says flight size): the sender
 //! only lets the window grow while it limits sending, which is what that rule guards.
 
+use super::declaration::{Control, Declaration, EcnNeed, Setup};
 use super::parameter::{Unit, parameters};
-use super::spec::{Control, Declaration, EcnNeed, Setup};
 use super::{Ack, SlowStart, Window, WindowBased};
 
 parameters! {

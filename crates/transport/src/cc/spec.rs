@@ -18,64 +18,9 @@ use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
+use super::declaration::EcnNeed;
 use super::parameter::{Parameter, Unit};
 use super::{CcKind, CcSpec, SlowStart};
-
-/// What a congestion control says about itself, in its own file.
-#[derive(Clone, Copy, Debug)]
-pub struct Declaration {
-    /// The name in a specification, Linux's where it has the control.
-    pub name: &'static str,
-    /// What it does, in one line.
-    pub summary: &'static str,
-    /// Where it is specified.
-    pub source: &'static str,
-    /// The slow-start exit heuristics it offers, its default first; empty: there is no choice.
-    pub slow_starts: &'static [SlowStart],
-    /// The default over QUIC, where it differs.
-    pub quic_slow_start: Option<SlowStart>,
-    /// Which ECN it needs.
-    pub ecn: EcnNeed,
-}
-
-/// Which ECN a congestion control needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EcnNeed {
-    /// ECN is negotiated if the connection asks for it.
-    Optional,
-    /// It depends on marks: ECN is negotiated in any case, and the peer echoes each CE.
-    Required,
-    /// It depends on counts of marks (RFC 9768), and asks for L4S (RFC 9331).
-    Accurate,
-}
-
-/// What a controller is built for.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Setup {
-    /// Starts its random draws.
-    pub seed: u64,
-    /// Transmissions are paced.
-    pub paced: bool,
-    /// The slow-start exit heuristic, one of those it offers; `None`: its default.
-    pub slow_start: Option<SlowStart>,
-}
-
-/// The parameters of one congestion control, and what they build.
-pub(crate) trait Control {
-    /// The controller.
-    type Controller;
-
-    /// What the control says about itself.
-    const DECLARATION: Declaration;
-
-    /// The controller of a new connection.
-    fn build(&self, setup: &Setup) -> Self::Controller;
-
-    /// Why these values contradict each other, if they do.
-    fn conflict(&self) -> Option<String> {
-        None
-    }
-}
 
 /// Why a specification of a congestion control was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -28,8 +28,8 @@
 //! | α 2, β 4, γ 1, as Linux | paper: 2 and 4, or 1 and 3 | – |
 //! | loss as Reno | paper: its own finer time-outs | the sender's RACK finds losses sooner than either |
 
+use super::declaration::{Control, Declaration, EcnNeed, Setup};
 use super::parameter::{Unit, parameters};
-use super::spec::{Control, Declaration, EcnNeed, Setup};
 use super::window::half;
 use super::{Ack, Resume, Window, WindowBased};
 

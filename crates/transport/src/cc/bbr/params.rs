@@ -1,8 +1,8 @@
 //! The parameters of BBR version 1.
 
 use super::Bbr;
+use crate::cc::declaration::{Control, Declaration, EcnNeed, Setup};
 use crate::cc::parameter::{Unit, parameters};
-use crate::cc::spec::{Control, Declaration, EcnNeed, Setup};
 
 parameters! {
     /// Parameters of [`Bbr`]: the constants of the module `tcp_bbr`, without their prefix.

@@ -3,8 +3,8 @@
 use super::{Bbr3, INFINITE, State};
 use crate::cc::RateSample;
 use crate::cc::bbr_common::BBR_UNIT;
+use crate::cc::declaration::{Control, Declaration, EcnNeed, Setup};
 use crate::cc::parameter::{Unit, gcd, parameters};
-use crate::cc::spec::{Control, Declaration, EcnNeed, Setup};
 
 parameters! {
     /// Parameters of [`Bbr3`]: the constants of draft-ietf-ccwg-bbr-06.
