@@ -6,8 +6,9 @@ use sojourn_net::{Bytes, Duration, Instant, Packet as View, Rate};
 use sojourn_qdisc::{AnyQdisc, Qdisc};
 
 use crate::packet::{Owner, Packet};
-use crate::probe::Watch;
+use crate::probe::{LinkProbe, Taken, Watch};
 use crate::traced::{Step, Traced};
+use sojourn_records::{LinkCounters, LinkRecord};
 use sojourn_scenario::plan::{Encapsulation, LinkConfig, Shaper, share};
 
 /// A queue and the transmitter that drains it.
@@ -65,14 +66,6 @@ enum Transmitter {
         full_at: Instant,
     },
     Traced(Box<Traced>),
-}
-
-/// What the probes want to know of a packet taken out of the queue.
-pub(crate) struct Taken {
-    pub(crate) waited: Duration,
-    pub(crate) size: Bytes,
-    /// The time it occupies the link, if another packet waits meanwhile.
-    pub(crate) busy: Duration,
 }
 
 impl Link {
@@ -229,7 +222,7 @@ impl Link {
     }
 
     /// How long the link has been sending in the time that was measured, in which `bytes` went.
-    pub(crate) fn sending(&self, bytes: Bytes, (from, to): (Instant, Instant)) -> Duration {
+    fn sending(&self, bytes: Bytes, (from, to): (Instant, Instant)) -> Duration {
         match (&self.special, &self.transmitter) {
             (None, _) => self.rate.serialise(bytes),
             // The share of what was offered that packets used.
@@ -240,6 +233,20 @@ impl Link {
             ),
             (Some(special), _) => special.sending,
         }
+    }
+
+    /// The record of this link, called `name`, in the `measured` time; `before`: what `probe` counted up to
+    /// the end of the warm-up.
+    pub(crate) fn record(
+        &self,
+        name: String,
+        probe: LinkProbe,
+        before: &LinkCounters,
+        measured: (Instant, Instant),
+    ) -> LinkRecord {
+        let totals = probe.totals(before);
+        let sending = self.sending(Bytes(totals.sent_bytes), measured);
+        probe.finish(name, totals, sending, self.qdisc.statistics())
     }
 
     /// A packet was taken out of the queue to be sent now. Returns how long it occupies the link.

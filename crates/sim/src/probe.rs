@@ -1,14 +1,21 @@
 //! Probes: what is observed at the links.
 
 use sojourn_net::{Bytes, Duration, Instant, Packet as View};
-use sojourn_qdisc::{Backlog, DropReason, MarkReason, Observer, Qdisc};
+use sojourn_qdisc::{Backlog, DropReason, MarkReason, Observer, Statistic};
 
-use crate::link::{Link, Taken};
 use crate::packet::Packet;
 use crate::start_losses::StartLossTracker;
 use sojourn_records::Histogram;
 use sojourn_records::{LinkCounters, LinkRecord, LinkSample, Signal, SignalRecord};
 use sojourn_scenario::plan::Config;
+
+/// A packet taken out of the queue of a link, as its probe records it.
+pub(crate) struct Taken {
+    pub(crate) waited: Duration,
+    pub(crate) size: Bytes,
+    /// The time it occupies the link, if another packet waits meanwhile.
+    pub(crate) busy: Duration,
+}
 
 /// Everything observed at one link.
 #[derive(Debug)]
@@ -80,27 +87,30 @@ impl LinkProbe {
         self.interval
     }
 
-    /// The record, less what was counted in the warm-up's part of an interval.
-    /// The record of link `name`; `before`: what was counted up to the end of the warm-up.
+    /// The totals since the end of the warm-up; `before`: those of its last interval up to then.
+    pub(crate) fn totals(&self, before: &LinkCounters) -> LinkCounters {
+        let mut all = self.sampled;
+        all.add(&self.interval);
+        all.since(before)
+    }
+
+    /// The record of link `name`: its `totals`, the time it was `sending`, and the statistics of its queue.
     pub(crate) fn finish(
         self,
         name: String,
-        before: &LinkCounters,
-        link: &Link,
-        measured: (Instant, Instant),
+        totals: LinkCounters,
+        sending: Duration,
+        statistics: Vec<Statistic>,
     ) -> LinkRecord {
-        let mut all = self.sampled;
-        all.add(&self.interval);
-        let totals = all.since(before);
         LinkRecord {
             name,
             series: self.series,
             totals,
             sojourn: self.sojourn,
-            sending: link.sending(Bytes(totals.sent_bytes), measured),
+            sending,
             busy: self.busy,
             driver: None,
-            statistics: link.qdisc.statistics(),
+            statistics,
         }
     }
 }

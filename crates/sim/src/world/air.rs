@@ -5,8 +5,9 @@ use sojourn_qdisc::{Number, Qdisc, Statistic};
 
 use super::World;
 use crate::agenda::Event;
-use crate::link::{Link, Taken};
+use crate::link::Link;
 use crate::medium::Medium;
+use crate::probe::Taken;
 use sojourn_records::LinkRecord;
 
 impl World<'_> {

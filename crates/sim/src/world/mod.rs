@@ -299,7 +299,7 @@ impl<'a> World<'a> {
         Records {
             links: links
                 .map(|(((name, link), probe), before)| {
-                    let record = probe.finish(name, before, link, measured);
+                    let record = link.record(name, probe, before, measured);
                     air::told_by_radio(record, link, &media)
                 })
                 .collect(),
