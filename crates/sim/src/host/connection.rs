@@ -4,9 +4,9 @@ use sojourn_apps::{AppEvent, AppOutput, Command};
 use sojourn_net::Instant;
 
 use super::Outbox;
-use super::bulk::BulkFlow;
 use super::quic::QuicConnection;
 use super::tcp::TcpConnection;
+use super::user::User;
 use crate::packet::Kind;
 use sojourn_records::{FlowCounters, FlowRecord, FlowSample};
 
@@ -15,34 +15,6 @@ use sojourn_records::{FlowCounters, FlowRecord, FlowSample};
 pub(crate) enum Connection {
     Tcp(Box<TcpConnection>),
     Quic(Box<QuicConnection>),
-}
-
-/// Who uses a connection.
-#[derive(Debug)]
-pub(crate) enum User {
-    /// A TCP or QUIC flow of the configuration, whose only connection it is.
-    Bulk(Box<BulkFlow>),
-    /// An application: its flow, and its number for the connection.
-    App { app: u32, number: u32 },
-}
-
-impl User {
-    /// The number that the user knows the connection by.
-    pub(crate) const fn number(&self) -> u32 {
-        match self {
-            Self::Bulk(_) => 0,
-            Self::App { number, .. } => *number,
-        }
-    }
-}
-
-/// An end of a connection, which decides the path of its packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    /// Sends on the forward path: the sender of data, or the server of an application.
-    Near,
-    /// Sends on the reverse path.
-    Far,
 }
 
 impl Connection {

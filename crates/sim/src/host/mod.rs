@@ -9,6 +9,7 @@ mod quic;
 mod tcp;
 mod timer;
 mod udp;
+mod user;
 mod voip;
 
 use sojourn_apps::{AppKind, Bulk, PingPace};
@@ -19,13 +20,14 @@ use sojourn_transport::{Segment, SenderParams, Ticks};
 use crate::packet::{Kind, Owner};
 pub(crate) use application::Application;
 use bulk::BulkFlow;
-pub(crate) use connection::{Connection, End, User};
+pub(crate) use connection::Connection;
 pub(crate) use probe::Probe;
-pub(crate) use quic::QuicConnection;
+pub(crate) use quic::{End, QuicConnection};
 use sojourn_records::{AppRecord, FlowCounters, FlowKind, FlowRecord, InitialLosses};
 use sojourn_scenario::plan::{FlowConfig, Traffic};
 pub(crate) use tcp::TcpConnection;
 pub(crate) use timer::Pending;
+pub(crate) use user::User;
 
 /// A flow. Before its start and after its end it takes a few dozen bytes, so that a million fit.
 #[derive(Debug)]

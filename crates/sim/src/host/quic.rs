@@ -4,12 +4,31 @@ use sojourn_apps::{AppEvent, Command, Side};
 use sojourn_net::Instant;
 use sojourn_transport::quic::{Datagram, Endpoint, Params, Role, State};
 
-use super::connection::{End, User};
+use super::user::User;
 use crate::packet::Kind;
 use sojourn_records::{FlowCounters, FlowSample};
 
 /// The stream of [`Command::Write`].
 const BYTES: u16 = 0;
+
+/// An end of a connection, which decides the path of its packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Sends on the forward path: the sender of data, or the server of an application.
+    Near,
+    /// Sends on the reverse path.
+    Far,
+}
+
+impl End {
+    /// The kind of the QUIC packets that it sends.
+    pub(crate) const fn kind(self) -> Kind {
+        match self {
+            Self::Near => Kind::QuicData,
+            Self::Far => Kind::QuicBack,
+        }
+    }
+}
 
 /// Both ends of a connection, and the events that its user waits for.
 #[derive(Debug)]
@@ -274,16 +293,6 @@ impl QuicConnection {
             ssthresh: self.near.ssthresh(),
             srtt: self.near.srtt(),
             in_flight: self.near.in_flight(),
-        }
-    }
-}
-
-impl End {
-    /// The kind of the QUIC packets that it sends.
-    pub(crate) const fn kind(self) -> Kind {
-        match self {
-            Self::Near => Kind::QuicData,
-            Self::Far => Kind::QuicBack,
         }
     }
 }
