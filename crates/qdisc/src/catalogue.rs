@@ -1,13 +1,7 @@
 //! What disciplines there are and what may be set in each, for people and for generators.
 
-#[cfg(feature = "json")]
-mod json;
-
 use crate::parameters::{Entry, Profile, Unit};
 use crate::registry::QdiscSpec;
-
-#[cfg(feature = "json")]
-pub use json::catalogue_json;
 
 /// A discipline, as a person choosing one wants to see it.
 #[derive(Clone, Debug, PartialEq, Eq)]

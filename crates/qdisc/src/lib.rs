@@ -9,6 +9,8 @@ mod classful;
 mod contract;
 mod external;
 mod fair;
+#[cfg(feature = "json")]
+mod json;
 mod link;
 mod parameters;
 mod parts;
@@ -19,8 +21,6 @@ pub mod testing;
 
 pub use aqm::droptail::Limit;
 pub use aqm::red::RedDerived;
-#[cfg(feature = "json")]
-pub use catalogue::catalogue_json;
 pub use catalogue::{ParameterInfo, QdiscInfo, catalogue};
 pub use contract::{Backlog, DropReason, MarkReason, Number, Observer, Qdisc, Statistic};
 pub use external::{
@@ -28,6 +28,8 @@ pub use external::{
     RegisterError, Ticket, fail, register, registered, source_of,
 };
 pub use fair::cake::{AckFilter, Diffserv, FlowMode};
+#[cfg(feature = "json")]
+pub use json::catalogue_json;
 pub use link::LinkFacts;
 pub use parameters::{ParameterError, Profile, Unit, nearest};
 pub use parts::fifo::Fifo;

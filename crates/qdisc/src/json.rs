@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ParameterInfo, QdiscInfo, catalogue};
+use crate::catalogue::{ParameterInfo, QdiscInfo, catalogue};
 use crate::external::{ExternalKind, registered};
 use crate::parameters::Unit;
 
