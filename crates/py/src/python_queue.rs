@@ -326,7 +326,7 @@ impl Qdisc<Ticket> for PythonQueue {
 )]
 fn instant(seconds: f64) -> Instant {
     let at = (seconds * 1e9).ceil() as u64;
-    // The product may be rounded down; a queue that compares times would then wait for ever.
+    // The product may be rounded down; a queue that compares times would then wait indefinitely.
     if Instant::from_nanos(at).as_secs_f64() < seconds {
         return Instant::from_nanos(at.saturating_add(1));
     }
