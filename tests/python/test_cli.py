@@ -100,7 +100,7 @@ def test_every_named_traffic_runs(sojourn: Command, traffic: str) -> None:
     assert "induced latency [ms]" in done.stdout
 
 
-def test_every_queue_of_the_list_has_a_page_and_runs(sojourn: Command) -> None:
+def test_every_queue_of_the_list_is_described(sojourn: Command) -> None:
     known = json.loads(sojourn("qdiscs", "--json").stdout)
     assert {"pfifo", "codel", "fq_codel", "pie", "red", "sfq"} <= {entry["name"] for entry in known}
     listed = sojourn("qdiscs").stdout
