@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from generators import architecture, columns, controls, queues
+from generators import architecture, columns, controls, queues, scenario
 from generators.files import File
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,6 +26,7 @@ GENERATORS: list[Callable[[Path], Iterator[File]]] = [
     controls.documentation,
     columns.python_module,
     columns.documentation,
+    scenario.documentation,
     architecture.module_map,
 ]
 

@@ -6,12 +6,15 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import sojourn as sj
 from shell import ROOT, Command
+from sojourn import _core
 from sojourn.result import catalogue
 from sojourn.studies import study
 
@@ -81,6 +84,86 @@ def test_the_glossary_has_every_abbreviation_of_the_metrics_in_order() -> None:
     short = set(re.findall(r"^\| [^|]*?\b([A-Z]{3})\b", glance, re.MULTILINE))
     assert {"PLT", "MOS", "RPM"} <= short
     assert short <= set(words)
+
+
+def sections(path: str) -> dict[str, str]:
+    """The text under each heading of a document."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    parts = re.split(r"^#+ (.+)\n", text, flags=re.MULTILINE)
+    titles = [title.replace("`", "") for title in parts[1::2]]
+    assert len(set(titles)) == len(titles)
+    return dict(zip(titles, parts[2::2], strict=True))
+
+
+def rows(section: str) -> dict[str, list[str]]:
+    """The cells of each row of a table of keys, by key."""
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines()]
+    return {row[0].strip("`"): row[1:] for row in cells if len(row) == 5 and row[0][0] == "`"}
+
+
+def tables(name: str, value: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The tables that a value of the schema may be or hold, by the key that holds them."""
+    for form in [value, *value.get("anyOf", []), value.get("items", {})]:
+        if "properties" in form:
+            yield name, form
+        for key, inner in form.get("properties", {}).items():
+            yield from tables(key, inner)
+
+
+def test_the_reference_has_every_key_of_a_scenario() -> None:
+    page = sections("docs/reference/scenario.md")
+    # A type of traffic refers to the keys that it shares with others.
+    shared = {f"[k{title[1:]}]": rows(text) for title, text in page.items() if "Keys of" in title}
+    assert len(shared) == 4
+    schema = json.loads(_core.scenario_schema())
+    definitions = {name.removeprefix("traffic_"): each for name, each in schema["$defs"].items()}
+    (_, _), (_, page_object) = tables("Pages", definitions["page"])
+    named = {
+        "scenario": ("General keys", schema),
+        "link": ("Links", definitions["link"]),
+        "page object": ("objects", page_object),
+    }
+    for name, keys in _core.scenario_keys().items():
+        title, table = named.get(name) or (name, definitions[name])
+        parts = [rows(page[title]), *(part for link, part in shared.items() if link in page[title])]
+        # Each key stands in one place.
+        assert sorted(key for part in parts for key in part) == sorted(keys), name
+        for part in parts:
+            check_rows(part, table)
+
+
+def test_the_reference_has_every_key_of_the_tables_in_a_scenario() -> None:
+    page = sections("docs/reference/scenario.md")
+    schema = json.loads(_core.scenario_schema())
+    definitions = schema["$defs"]
+    found = [
+        *tables("Links", definitions["link"]),
+        *tables("Pages", definitions["page"]),
+        *tables("Random sizes", definitions["amount"]),
+        *tables("Random times", definitions["wait"]),
+        *tables("Arms", schema["properties"]["arms"]),
+    ]
+    assert {title for title, _ in found} >= {"trace", "loss", "jitter", "changes", "stations"}
+    for title, table in found:
+        # Distributions are several tables in one section.
+        for part in page[title].split("\n\n"):
+            if rows(part).keys() == table["properties"].keys():
+                check_rows(rows(part), table)
+                break
+        else:
+            pytest.fail(f"the reference lacks {title}: {', '.join(table['properties'])}")
+
+
+def check_rows(documented: dict[str, list[str]], table: dict[str, Any]) -> None:
+    """Check default, choices and description of each row."""
+    alternatives = [key for form in table.get("oneOf", []) for key in form["required"]]
+    for key, (_, default, allowed, description) in documented.items():
+        value = table["properties"][key]
+        required, one_of = key in table.get("required", []), key in alternatives
+        assert (default == "*required*", default.startswith("*this or*")) == (required, one_of), key
+        assert ("default" not in value) or default == f"`{json.dumps(value['default'])}`", key
+        assert all(f'`"{choice}"`' in allowed for choice in value.get("enum", [])), key
+        assert description == value["description"], key
 
 
 def test_the_tables_of_metrics_are_current() -> None:
