@@ -45,16 +45,16 @@ parameters! {
             "ours; the paper sets it per experiment";
         /// Increase of the probability when a packet does not fit.
         pub increment: f64 = 0.002_5 => fraction(0, 1),
-            "Feng et al. 2002: delta_1";
+            "Feng et al. 2002: delta_1; value of the authors' ns code as ported to ns-3";
         /// Decrease of the probability when the link is idle.
         pub decrement: f64 = 0.000_25 => fraction(0, 1),
-            "Feng et al. 2002: delta_2";
+            "Feng et al. 2002: delta_2; value of the authors' ns code as ported to ns-3";
         /// Minimum time between two changes of the probability.
         pub freeze: Duration = Duration::from_millis(100) => time(1, LONGEST),
-            "Feng et al. 2002: freeze_time";
+            "Feng et al. 2002: freeze_time; value of the authors' ns code as ported to ns-3";
         /// Mark ECN-capable packets instead of dropping them.
         pub ecn: bool = false => flag(),
-            "Feng et al. 2002: ECN";
+            "Feng et al. 2002: marks or drops; the choice is ours";
     }
 }
 

@@ -61,13 +61,13 @@ parameters! {
             "include/net/red.h: red_parms.max_P; default of iproute2 tc/q_choke.c";
         /// Link rate for the decay of the average while idle.
         pub bandwidth: Option<Rate> = None => rate().unset("the link's rate, else 10mbit"),
-            "iproute2 tc/q_choke.c: bandwidth; the link's rate is our default";
+            "iproute2 tc/q_choke.c: bandwidth; mandatory in tc, the default is ours";
         /// Mark ECN-capable packets instead of dropping them.
         pub ecn: bool = false => flag(),
             "include/uapi/linux/pkt_sched.h: TC_RED_ECN";
         /// Drop every packet above max, ECN-capable or not.
         pub harddrop: bool = false => flag(),
-            "include/uapi/linux/pkt_sched.h: TC_RED_HARDDROP";
+            "net/sched/sch_choke.c: use_harddrop (TC_RED_HARDDROP); no option of tc choke";
     }
 }
 

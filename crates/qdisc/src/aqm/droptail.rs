@@ -31,7 +31,7 @@ parameters! {
     pub struct DropTailParams {
         /// Packets that the buffer holds.
         pub limit: Limit = Limit::Packets(1_000) => packets(1, 100_000_000),
-            "net/sched/sch_fifo.c: fifo_sched_data.limit; the default is the tx_queue_len of an Ethernet interface";
+            "net/sched/sch_fifo.c: fifo_init, sch->limit; the default is the tx_queue_len of an Ethernet interface";
         /// Make room by dropping the oldest packet instead of the arriving one.
         pub headdrop: bool = false => flag(),
             "net/sched/sch_fifo.c: pfifo_tail_enqueue (pfifo_head_drop); with a limit in bytes an addition";
@@ -54,7 +54,7 @@ pub enum Limit {
 const BYTE_LIMIT: Parameter = size(1, 1 << 32).declare(
     "limit",
     "Bytes that the buffer holds",
-    "net/sched/sch_fifo.c: fifo_sched_data.limit; the default is 1000 Ethernet frames",
+    "net/sched/sch_fifo.c: fifo_init, sch->limit; the default is tx_queue_len Ethernet frames",
 );
 
 impl Value for Limit {

@@ -95,7 +95,7 @@ parameters! {
             "RFC 9332 appendix A.1: beta; net/sched/sch_dualpi2.c: pi2_beta";
         /// Ratio of the L4S marking probability to the base probability.
         pub coupling_factor: u32 = 2 => count(1, 255),
-            "RFC 9332 section 2.1: k; net/sched/sch_dualpi2.c: coupling_factor";
+            "RFC 9332 section 2.1 and appendix A.1: k; net/sched/sch_dualpi2.c: coupling_factor";
         /// Sojourn time above which L4S packets are marked regardless of the probability.
         pub step_thresh: Option<Duration> = None => time(0, LONGEST).unset("800us; linux: 1ms"),
             "RFC 9332 appendix A.1: minTh; net/sched/sch_dualpi2.c: step_thresh";
@@ -108,10 +108,10 @@ parameters! {
             "RFC 9332 appendix A.1: Th_len";
         /// Share of the link for the Classic queue while both queues hold packets, in percent.
         pub classic_protection: Option<f64> = None => percent(0, 100).unset("6.25; linux: 10"),
-            "RFC 9332 appendix A.1: p_Cmax and the scheduler weight 1/16; net/sched/sch_dualpi2.c: c_protection_wc";
+            "RFC 9332 section 4.2.2 and appendix A.2: scheduler weight 1/16; net/sched/sch_dualpi2.c: c_protection_wc";
         /// Serve the older head packet, with this much subtracted from the age of Classic packets; profile rfc.
         pub tshift: Option<Duration> = None => time(0, LONGEST).unset("off"),
-            "RFC 9332 section 4.1.2: time-shifted FIFO";
+            "RFC 9332 section 4.2.2 and appendix A.2: tshift of the time-shifted FIFO";
         /// Drop L4S packets in overload instead of letting the buffer overflow.
         pub drop_on_overload: bool = true => flag(),
             "RFC 9332 section 4.2.3; net/sched/sch_dualpi2.c: drop_overload";

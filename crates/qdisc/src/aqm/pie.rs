@@ -63,7 +63,7 @@ parameters! {
     pub struct PieParams {
         /// Packets that the buffer holds.
         pub limit: usize = 1_000 => packets(1, 100_000_000),
-            "net/sched/sch_pie.c: pie_init, q->params.limit";
+            "include/net/pie.h: pie_params.limit";
         /// Queueing delay to hold.
         pub target: Option<Duration> = None => time(1, LONGEST).unset("15ms; linux-3.14: 20ms"),
             "RFC 8033 section 4.2: QDELAY_REF; include/net/pie.h: pie_params.target";
@@ -72,10 +72,10 @@ parameters! {
             "RFC 8033 section 4.2: T_UPDATE; include/net/pie.h: pie_params.tupdate";
         /// Gain on the deviation from target, in sixteenths of 1/s.
         pub alpha: u32 = 2 => count(0, 32),
-            "RFC 8033 section 4.2: alpha; include/net/pie.h: pie_params.alpha";
+            "RFC 8033 section 4.2 and appendix A: alpha; include/net/pie.h: pie_params.alpha";
         /// Gain on the change of the delay, in sixteenths of 1/s.
         pub beta: u32 = 20 => count(0, 32),
-            "RFC 8033 section 4.2: beta; include/net/pie.h: pie_params.beta";
+            "RFC 8033 section 4.2 and appendix A: beta; include/net/pie.h: pie_params.beta";
         /// Mark ECN-capable packets while the probability is low.
         pub ecn: bool = false => flag(),
             "RFC 8033 section 5.1; include/net/pie.h: pie_params.ecn";

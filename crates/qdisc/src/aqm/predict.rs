@@ -74,7 +74,7 @@ parameters! {
             "reconstruction";
         /// Length of a time slot.
         pub slot: Duration = Duration::from_millis(1) => time(500_000, 10_000_000),
-            "slides: time slots; the value is a reconstruction";
+            "Järvinen and Kojo 2016 (slides): time slots; the value is a reconstruction";
         /// Shortest candidate round-trip time.
         pub rtt_min: Duration = Duration::from_millis(8) => time(500_000, LONGEST_RTT),
             "reconstruction";
@@ -110,19 +110,19 @@ parameters! {
             "reconstruction";
         /// Predicted load at which a signal is sent; 1 is a full link without a queue.
         pub full: f64 = 1.0 => fraction(0, 10),
-            "slides: a full link; the value is a reconstruction";
+            "Järvinen and Kojo 2016 (slides): a full link; the value is a reconstruction";
         /// Stretched round trips for which departures are marked.
         pub mark: f64 = 1.0 => fraction(0, 10),
             "reconstruction";
         /// Add the queueing delay to the round trips looked back.
         pub stretch: bool = true => flag(),
-            "slides: look-back over a stretched round trip";
+            "Järvinen and Kojo 2016 (slides): look-back over a stretched round trip";
         /// Keep one sum per slot instead of a history per candidate; the results are the same.
         pub compact: bool = false => flag(),
             "reconstruction";
         /// Mark ECN-capable packets instead of dropping them.
         pub ecn: bool = true => flag(),
-            "slides: ECN";
+            "Järvinen and Kojo 2016 (slides): ECN";
         /// Let packets pass that cannot be marked.
         pub nodrop: bool = false => flag(),
             "reconstruction";
@@ -131,10 +131,10 @@ parameters! {
             "reconstruction";
         /// Acceptable standing delay of the CoDel fallback.
         pub target: Duration = Duration::from_millis(5) => time(1, LONGEST),
-            "RFC 8289 section 4.3: TARGET";
+            "RFC 8289 section 4.3: TARGET; the fallback is a reconstruction";
         /// Interval of the CoDel fallback.
         pub interval: Duration = Duration::from_millis(100) => time(1, LONGEST),
-            "RFC 8289 section 4.2: INTERVAL";
+            "RFC 8289 section 4.2: INTERVAL; the fallback is a reconstruction";
     }
 }
 

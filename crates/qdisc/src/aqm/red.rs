@@ -68,16 +68,16 @@ parameters! {
             "Floyd and Jacobson 1993: max_th; include/net/red.h: red_parms.qth_max; default of iproute2 tc/q_red.c";
         /// Average packet size, which scales the average.
         pub avpkt: Bytes = Bytes(1_000) => size(1, 65_536),
-            "iproute2 tc/q_red.c: avpkt";
+            "iproute2 tc/q_red.c: avpkt; mandatory in tc, the default is ours";
         /// Packets of a burst that pass without a signal.
         pub burst: Option<u32> = None => count(1, 1 << 24).in_packets().unset("(2 min + max) / (3 avpkt)"),
-            "iproute2 tc/tc_red.c: tc_red_eval_ewma";
+            "iproute2 tc/q_red.c: burst, for tc_red_eval_ewma";
         /// Probability of a signal at max; with adaptive its initial value.
         pub probability: f64 = 0.02 => fraction(0, 1),
-            "Floyd and Jacobson 1993: max_p; include/net/red.h: red_parms.max_P";
+            "Floyd and Jacobson 1993: max_p; include/net/red.h: red_parms.max_P; default of iproute2 tc/q_red.c";
         /// Link rate for the decay of the average while idle.
         pub bandwidth: Option<Rate> = None => rate().unset("the link's rate, else 10mbit"),
-            "iproute2 tc/tc_red.c: tc_red_eval_idle_damping; the link's rate is our default";
+            "iproute2 tc/q_red.c: bandwidth, for tc_red_eval_idle_damping; the link's rate is our default";
         /// Mark ECN-capable packets instead of dropping them.
         pub ecn: bool = false => flag(),
             "include/uapi/linux/pkt_sched.h: TC_RED_ECN";

@@ -38,7 +38,7 @@ parameters! {
     pub struct PrioParams<L> {
         /// Number of bands.
         pub bands: u32 = 3 => count(2, 16),
-            "net/sched/sch_prio.c: prio_sched_data.bands";
+            "net/sched/sch_prio.c: prio_sched_data.bands; default of iproute2 tc/q_prio.c";
         /// Band of each of the 16 priorities.
         pub priomap: [u8; 16] = PRIOMAP => numbers(0, 15),
             "net/sched/sch_prio.c: prio_sched_data.prio2band; default of iproute2 tc/q_prio.c";

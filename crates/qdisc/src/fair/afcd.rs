@@ -77,50 +77,50 @@ parameters! {
     pub struct AfcdParams {
         /// Packets that the buffer holds.
         pub limit: usize = 1_000 => packets(1, 100_000_000),
-            "reconstruction";
+            "the first author's module of 2012, sch_afcodel.c: DEFAULT_AFCODEL_LIMIT";
         /// Acceptable standing delay of a flow at its fair share, before scaling.
         pub target: Duration = Duration::from_millis(5) => time(1, LONGEST),
             "Xue et al. 2013: target";
         /// Factor applied to target.
         pub target_scale: f64 = 1.0 => fraction(0, 1_000),
-            "the first author's module of 2012";
+            "addition for the first author's module of 2012, afcodel.h, whose factor is 1/100";
         /// Exponent of fair share over share in a flow's target.
         pub exponent: u32 = 3 => count(1, 8),
-            "Xue et al. 2013: equation (4)";
+            "Xue et al. 2013: equation (6)";
         /// A little more than the longest common round-trip time.
         pub interval: Duration = Duration::from_millis(100) => time(1, LONGEST),
             "Xue et al. 2013: interval";
         /// Time that a flow stays above its target before it is signalled.
         pub persist: Option<Duration> = None => time(0, LONGEST).unset("interval"),
-            "the first author's module of 2012";
+            "Xue et al. 2013: interval; a tenth of it in the first author's module of 2012, afcodel.h";
         /// Never signal a flow below its fair share.
         pub protect: bool = false => flag(),
-            "the first author's module of 2012";
+            "addition for the first author's module of 2012, afcodel.h, where it is on";
         /// Number of arrivals in the shadow buffer.
         pub shadow: u32 = 2_000 => count(1, 1 << 20),
-            "the first author's module of 2012";
+            "the first author's module of 2012, afcodel.h: SHADOW_BUFFER_SIZE";
         /// Number of bins that flows are hashed to.
         pub table: u32 = 2_000 => count(1, 1 << 20),
-            "the first author's module of 2012";
+            "the first author's module of 2012, afcodel.h: FLOW_TABLE_SIZE";
         /// Sampling period in arrivals: one in this many enters the shadow buffer.
         pub sample: Option<u32> = None
             => count(1, 1_000_000_000).unset("such that shadow is 1.2 s of the link; without a rate 500"),
-            "reconstruction";
+            "reconstruction from SAMPLE_INTERVAL of the first author's module of 2012, afcodel.h";
         /// Control the fair share by the backlog.
         pub average: bool = false => flag(),
             "Xue et al. 2013: equation (5), without values; off in this reconstruction";
         /// Gain on the previous backlog.
         pub alpha: f64 = 1.7 => fraction(0, 1_000),
-            "Pan et al. 2003: a";
+            "Pan et al. 2003: a, as the first author's AFQ module of 2012 quotes it";
         /// Gain on the backlog.
         pub beta: f64 = 1.8 => fraction(0, 1_000),
-            "Pan et al. 2003: b";
+            "Pan et al. 2003: b, as the first author's AFQ module of 2012 quotes it";
         /// Target backlog of the fair-share controller, in packets.
         pub qtarget: Option<u32> = None => count(0, 100_000_000).unset("limit / 5"),
-            "the first author's module of 2012";
+            "the first author's AFQ module of 2012, sch_afq.c";
         /// Mark ECN-capable packets instead of dropping them.
         pub ecn: bool = false => flag(),
-            "addition";
+            "the first author's module of 2012, sch_afcodel.c: codelparams.ecn; absent from the paper";
     }
 }
 

@@ -69,41 +69,41 @@ parameters! {
     pub struct AfdParams {
         /// Packets that the buffer holds.
         pub limit: usize = 1_000 => packets(1, 100_000_000),
-            "reconstruction";
+            "ours; mandatory in the AFQ module of 2012";
         /// Number of arrivals in the shadow buffer.
         pub shadow: u32 = 2_000 => count(1, 1 << 20),
-            "AFQ module of 2012";
+            "AFQ module of 2012, sch_afq.c: SHADOW_BUFFER_SIZE";
         /// Number of bins that flows are hashed to.
         pub table: u32 = 2_000 => count(1, 1 << 20),
-            "AFQ module of 2012";
+            "reconstruction, as many as shadow; 100 in the AFQ module of 2012, sch_afq.c: FLOW_TABLE_SIZE";
         /// Sampling period in arrivals: one in this many enters the shadow buffer.
         pub sample: Option<u32> = None
             => count(1, 1_000_000_000).unset("such that shadow is 1.2 s of the link; without a rate 500"),
-            "reconstruction";
+            "reconstruction from SAMPLE_INTERVAL of the AFQ module of 2012, sch_afq.c";
         /// Sample at random and replace a random sample.
         pub random: bool = true => flag(),
             "Pan et al. 2003: shadow buffer";
         /// Update the fair share from its last value instead of anew at each arrival.
         pub accumulate: bool = true => flag(),
-            "Pan et al. 2003: m_fair(t)";
+            "Pan et al. 2003: m_fair(t); off in the AFQ module of 2012";
         /// Time between updates of the fair share.
         pub tupdate: Duration = Duration::from_micros(6_250) => time(1_000, LONGEST),
             "Pan et al. 2003: 160 updates per second";
         /// Gain on the previous backlog.
         pub alpha: f64 = 1.7 => fraction(0, 1_000),
-            "Pan et al. 2003: a";
+            "Pan et al. 2003: a, as the AFQ module of 2012 quotes it";
         /// Gain on the backlog.
         pub beta: f64 = 1.8 => fraction(0, 1_000),
-            "Pan et al. 2003: b";
+            "Pan et al. 2003: b, as the AFQ module of 2012 quotes it";
         /// Target backlog of the fair-share controller, in packets.
         pub qtarget: Option<u32> = None => count(0, 100_000_000).unset("limit / 5"),
-            "AFQ module of 2012";
+            "AFQ module of 2012, sch_afq.c";
         /// Multiple of the fair share that a flow may use before it is dropped.
         pub tolerance: f64 = 1.0 => fraction(0, 1_000),
-            "AFQ module of 2012";
+            "addition for the AFQ module of 2012, sch_afq.c, which has 6/5";
         /// Factor applied to the drop probability.
         pub gain: f64 = 1.0 => fraction(0, 1),
-            "AFQ module of 2012";
+            "addition for the AFQ module of 2012, sch_afq.c, which has 1/1000";
         /// Mark ECN-capable packets instead of dropping them.
         pub ecn: bool = false => flag(),
             "addition";

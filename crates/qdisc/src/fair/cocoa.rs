@@ -60,10 +60,10 @@ parameters! {
     pub struct CocoaParams {
         /// Packets that all flows hold together.
         pub limit: usize = 10_000 => packets(1, 100_000_000),
-            "the authors' sch_fq_cocoa.c: sch->limit";
+            "the authors' sch_cocoa.c: sch->limit";
         /// Packets that one flow holds initially.
         pub flow_limit: u32 = 100 => count(1, 100_000_000).in_packets(),
-            "the authors' sch_fq_cocoa.c: flow_plimit";
+            "the authors' sch_cocoa.c: flow_plimit";
         /// Bytes that a flow sends per turn.
         pub quantum: Option<Bytes> = None => size(1, 1 << 20).unset("2 MTU"),
             "net/sched/sch_fq.c: fq_sched_data.quantum";

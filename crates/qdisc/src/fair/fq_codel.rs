@@ -75,7 +75,7 @@ parameters! {
             "RFC 8290 section 5.2.7: ce_threshold; include/net/codel.h: codel_params.ce_threshold";
         /// Mark ECN-capable packets instead of dropping them.
         pub ecn: bool = true => flag(),
-            "RFC 8290 section 5.2.6: ECN; include/net/codel.h: codel_params.ecn";
+            "RFC 8290 section 5.2.6: ECN; net/sched/sch_fq_codel.c: fq_codel_init, cparams.ecn";
         /// Specification or implementation to follow.
         pub profile: Profile = Profile::Rfc => profile(),
             "ours";

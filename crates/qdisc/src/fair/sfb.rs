@@ -58,7 +58,7 @@ parameters! {
     pub struct SfbParams<L> {
         /// Packets that the buffer holds.
         pub limit: usize = 1_000 => packets(1, 100_000_000),
-            "net/sched/sch_sfb.c: sfb_sched_data.limit";
+            "net/sched/sch_sfb.c: sfb_sched_data.limit; the default is the tx_queue_len of an Ethernet interface";
         /// Time between two changes of the hash.
         pub rehash: Duration = Duration::from_secs(600) => time(1, LONGEST),
             "net/sched/sch_sfb.c: sfb_sched_data.rehash_interval";
@@ -67,16 +67,16 @@ parameters! {
             "net/sched/sch_sfb.c: sfb_sched_data.warmup_time (double buffering)";
         /// Packets of a bin above which its probability rises.
         pub target: Option<u32> = None => count(1, 100_000_000).in_packets().unset("4/5 max"),
-            "net/sched/sch_sfb.c: sfb_sched_data.bin_size";
+            "net/sched/sch_sfb.c: sfb_sched_data.bin_size; default of iproute2 tc/q_sfb.c";
         /// Packets that one flow holds.
         pub max: u32 = 25 => count(1, 100_000_000).in_packets(),
             "net/sched/sch_sfb.c: sfb_sched_data.max";
         /// Increase of the probability of a full bin per arrival.
         pub increment: f64 = 0.0005 => fraction(0, 1),
-            "net/sched/sch_sfb.c: sfb_sched_data.increment";
+            "net/sched/sch_sfb.c: sfb_sched_data.increment; default of iproute2 tc/q_sfb.c, the kernel's is 0.001";
         /// Decrease of the probability of an empty bin per arrival.
         pub decrement: f64 = 0.00005 => fraction(0, 1),
-            "net/sched/sch_sfb.c: sfb_sched_data.decrement";
+            "net/sched/sch_sfb.c: sfb_sched_data.decrement; default of iproute2 tc/q_sfb.c, the kernel's is 1/6000";
         /// Rate limit of unresponsive flows, in packets per second.
         pub penalty_rate: u32 = 10 => count(0, 1_000_000),
             "net/sched/sch_sfb.c: sfb_sched_data.penalty_rate";

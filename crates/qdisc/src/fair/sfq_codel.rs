@@ -55,7 +55,7 @@ parameters! {
     pub struct SfqCodelParams {
         /// Packets that all bins hold together.
         pub limit: usize = 1_000 => packets(1, 100_000_000),
-            "ns-2 sfqcodel.cc: limit_, set per scenario; the default is that of CoDel";
+            "ns-2 sfqcodel.cc: limit_, set per scenario; the default is ours, as net/sched/sch_codel.c";
         /// Number of bins that flows are hashed to.
         pub flows: u32 = 1_024 => count(1, 65_536),
             "ns-2 sfqcodel.cc: maxbins_";

@@ -44,7 +44,7 @@ parameters! {
             "Linux tcp_cubic, beta; RFC 9438 section 4.6: 0.7";
         bic_scale: u16 = 41, Unit::Count(""), (1, 10_000),
             "the constant C of the curve, in 10/1024ths",
-            "Linux tcp_cubic, bic_scale; RFC 9438 section 5: 0.4";
+            "Linux tcp_cubic, bic_scale; RFC 9438 section 5.1: 0.4";
         fast_convergence: bool = true, Unit::Flag, (0, 1),
             "reduce the window further when it is below the last maximum",
             "Linux tcp_cubic, fast_convergence; RFC 9438 section 4.7";

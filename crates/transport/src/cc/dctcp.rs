@@ -40,7 +40,7 @@ parameters! {
     pub struct DctcpParams {
         shift_g: u8 = 4, Unit::Count(""), (0, 10),
             "the gain g of alpha is 2 to the power of minus this",
-            "Linux tcp_dctcp, dctcp_shift_g; RFC 8257 section 4.2";
+            "Linux tcp_dctcp, dctcp_shift_g; RFC 8257 section 4.2: 1/16";
         alpha_on_init: u16 = 1_024, Unit::Ratio(1_024), (0, 1_024),
             "alpha at the start of a connection",
             "Linux tcp_dctcp, dctcp_alpha_on_init";

@@ -48,7 +48,7 @@ parameters! {
             "RFC 3649 section 5, High_P";
         high_decrease: u16 = 100, Unit::Decimal(3), (1, 500),
             "part of the window removed by a reduction at high_window",
-            "RFC 3649 section 5, High_Decrease";
+            "RFC 3649 section 7, High_Decrease";
     }
 }
 

@@ -45,10 +45,10 @@ parameters! {
             "draft-briscoe-iccrg-prague-congestion-control section 2.4.4";
         g: u16 = 64, Unit::Ratio(1_024), (1, 1_024),
             "gain of the moving average of the fraction of marks",
-            "draft-briscoe-iccrg-prague-congestion-control section 2.4.2";
+            "draft-briscoe-iccrg-prague-congestion-control section 2.3.2: 1/16";
         alpha_on_init: u16 = 1_024, Unit::Ratio(1_024), (0, 1_024),
             "alpha at the start of a connection",
-            "Linux tcp_prague, prague_alpha_on_init";
+            "tcp_prague of L4STeam/linux, prague_alpha_on_init";
         beta: u16 = 512, Unit::Ratio(1_024), (1, 1_023),
             "part of the window left after a loss",
             "RFC 5681 section 3.1: 1/2";

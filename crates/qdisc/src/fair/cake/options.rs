@@ -101,10 +101,10 @@ parameters! {
             "net/sched/sch_cake.c: cake_sched_data.rate_bps";
         /// How packets are sorted into tins by DSCP.
         pub diffserv: Diffserv = Diffserv::Diffserv3 => choice(Diffserv::WORDS),
-            "net/sched/sch_cake.c: CAKE_DIFFSERV_DIFFSERV3";
+            "net/sched/sch_cake.c: cake_init, CAKE_DIFFSERV_DIFFSERV3";
         /// Between which flows or hosts capacity is shared.
         pub flowmode: FlowMode = FlowMode::TripleIsolate => choice(FlowMode::WORDS),
-            "net/sched/sch_cake.c: CAKE_FLOW_TRIPLE";
+            "net/sched/sch_cake.c: cake_init, CAKE_FLOW_TRIPLE";
         /// Accepted without effect: addresses here are never translated.
         pub nat: bool = false => flag(),
             "net/sched/sch_cake.c: CAKE_FLOW_NAT_FLAG";
@@ -113,13 +113,13 @@ parameters! {
             "net/sched/sch_cake.c: CAKE_FLAG_WASH";
         /// Drop TCP ACKs that a later ACK makes redundant.
         pub ack_filter: AckFilter = AckFilter::Off => choice(AckFilter::WORDS),
-            "net/sched/sch_cake.c: CAKE_ACK_NONE";
+            "include/uapi/linux/pkt_sched.h: CAKE_ACK_NONE";
         /// Round-trip time that COBALT is tuned for.
         pub rtt: Duration = Duration::from_millis(100) => time(1_000, LONGEST_IN_TC),
             "net/sched/sch_cake.c: cake_sched_data.interval";
         /// How the link packs bytes.
         pub framing: Framing = Framing::Bytes => choice(Framing::WORDS),
-            "net/sched/sch_cake.c: CAKE_ATM_NONE";
+            "include/uapi/linux/pkt_sched.h: CAKE_ATM_NONE";
         /// Bytes that the link adds to an IP packet.
         pub overhead: Option<Bytes> = None => size(0, 256).unset("raw"),
             "net/sched/sch_cake.c: cake_sched_data.rate_overhead";

@@ -11,67 +11,67 @@ parameters! {
     pub struct Bbr3Params {
         startup_pacing_gain: u16 = 710, Unit::Ratio(256), (257, 2_560),
             "gain of the rate in STARTUP",
-            "draft-ietf-ccwg-bbr-06 section 5.3.1, StartupPacingGain: 4 ln 2";
+            "draft-ietf-ccwg-bbr-06 section 2.5, StartupPacingGain: 4 ln 2";
         drain_pacing_gain: u16 = 128, Unit::Ratio(256), (1, 256),
             "gain of the rate in DRAIN",
-            "draft-ietf-ccwg-bbr-06 section 5.3.2, DrainPacingGain";
+            "draft-ietf-ccwg-bbr-06 section 2.5, DrainPacingGain";
         default_cwnd_gain: u16 = 512, Unit::Ratio(256), (256, 2_560),
             "gain of the window",
-            "draft-ietf-ccwg-bbr-06 section 2.4, DefaultCwndGain";
+            "draft-ietf-ccwg-bbr-06 section 2.6, DefaultCwndGain";
         probe_bw_down_pacing_gain: u16 = 230, Unit::Ratio(256), (1, 256),
             "gain of the rate in ProbeBW_DOWN",
-            "draft-ietf-ccwg-bbr-06 section 5.3.3: 0.9";
+            "draft-ietf-ccwg-bbr-06 section 5.3.3.1: 0.9";
         probe_bw_up_pacing_gain: u16 = 320, Unit::Ratio(256), (257, 2_560),
             "gain of the rate in ProbeBW_UP",
-            "draft-ietf-ccwg-bbr-06 section 5.3.3: 1.25";
+            "draft-ietf-ccwg-bbr-06 section 5.3.3.5: 1.25";
         probe_bw_up_cwnd_gain: u16 = 576, Unit::Ratio(256), (256, 2_560),
             "gain of the window in ProbeBW_UP",
-            "draft-ietf-ccwg-bbr-06 section 5.3.3: 2.25";
+            "draft-ietf-ccwg-bbr-06 section 5.3.3.5: 2.25";
         probe_rtt_cwnd_gain: u16 = 128, Unit::Ratio(256), (1, 256),
             "gain of the window in ProbeRTT",
-            "draft-ietf-ccwg-bbr-06 section 5.3.4, ProbeRTTCwndGain";
+            "draft-ietf-ccwg-bbr-06 section 2.16.2, ProbeRTTCwndGain";
         pacing_margin_percent: u8 = 1, Unit::Count("percent"), (0, 50),
             "margin of the pacing rate below the bandwidth",
-            "draft-ietf-ccwg-bbr-06 section 2.4, PacingMarginPercent";
+            "draft-ietf-ccwg-bbr-06 section 2.5, PacingMarginPercent";
         loss_thresh: u16 = 20, Unit::Decimal(3), (0, 1_000),
             "loss ratio tolerated while probing",
-            "draft-ietf-ccwg-bbr-06 section 2.4, LossThresh";
+            "draft-ietf-ccwg-bbr-06 section 2.8, LossThresh";
         beta: u16 = 700, Unit::Decimal(3), (1, 1_000),
             "minimum fraction of a bound that remains after congestion",
-            "draft-ietf-ccwg-bbr-06 section 2.4, Beta";
+            "draft-ietf-ccwg-bbr-06 section 2.8, Beta";
         headroom: u16 = 150, Unit::Decimal(3), (0, 900),
             "fraction of the long-term bound left to other flows",
-            "draft-ietf-ccwg-bbr-06 section 2.4, Headroom";
+            "draft-ietf-ccwg-bbr-06 section 2.8, Headroom";
         min_pipe_cwnd: u16 = 4, Unit::Count("segments"), (1, 10_000),
             "smallest window",
-            "draft-ietf-ccwg-bbr-06 section 2.4, MinPipeCwnd";
+            "draft-ietf-ccwg-bbr-06 section 2.8, MinPipeCwnd";
         full_bw_thresh: u16 = 320, Unit::Ratio(256), (257, 2_560),
             "bandwidth growth per round that continues STARTUP",
             "draft-ietf-ccwg-bbr-06 section 5.3.1.2: 1.25";
         full_bw_count: u8 = 3, Unit::Count("rounds"), (1, 100),
             "rounds without that growth after which the pipe is full",
-            "draft-ietf-ccwg-bbr-06 section 5.3.1.2";
+            "draft-ietf-ccwg-bbr-06 section 5.3.1.2: 3";
         full_loss_count: u16 = 6, Unit::Count("loss events"), (1, 10_000),
             "loss events per round that end STARTUP",
             "draft-ietf-ccwg-bbr-06 section 5.3.1.3, BBRStartupFullLossCnt";
         extra_acked_filter_len: u16 = 10, Unit::Count("rounds"), (1, 10_000),
             "length of the max filter for aggregation",
-            "draft-ietf-ccwg-bbr-06 section 2.4, ExtraAckedFilterLen";
+            "draft-ietf-ccwg-bbr-06 section 2.12, ExtraAckedFilterLen";
         min_rtt_filter_len: u32 = 10_000, Unit::Millis, (1, 10_000_000),
             "lifetime of a minimum RTT sample",
-            "draft-ietf-ccwg-bbr-06 section 2.4, MinRTTFilterLen";
+            "draft-ietf-ccwg-bbr-06 section 2.16.1, MinRTTFilterLen";
         probe_rtt_interval: u32 = 5_000, Unit::Millis, (1, 10_000_000),
             "interval between probes for the minimum RTT",
-            "draft-ietf-ccwg-bbr-06 section 2.4, ProbeRTTInterval";
+            "draft-ietf-ccwg-bbr-06 section 2.16.2, ProbeRTTInterval";
         probe_rtt_duration: u32 = 200, Unit::Millis, (0, 60_000),
             "shortest duration of ProbeRTT",
-            "draft-ietf-ccwg-bbr-06 section 2.4, ProbeRTTDuration";
+            "draft-ietf-ccwg-bbr-06 section 2.16.2, ProbeRTTDuration";
         bw_probe_wait_base: u32 = 2_000, Unit::Millis, (1, 10_000_000),
             "minimum wait between bandwidth probes; a random time up to 1 s is added",
-            "draft-ietf-ccwg-bbr-06 section 5.3.3.5";
+            "draft-ietf-ccwg-bbr-06 section 5.3.3.8, bw_probe_wait";
         bw_probe_max_rounds: u16 = 63, Unit::Count("rounds"), (1, 10_000),
             "maximum number of rounds between bandwidth probes",
-            "draft-ietf-ccwg-bbr-06 section 5.3.3.5";
+            "draft-ietf-ccwg-bbr-06 section 5.3.3.8, T_reno";
     }
 }
 
