@@ -45,7 +45,7 @@ class Cubic(CongestionControl):
         tcp_cubic, beta; RFC 9438 section 4.6: 0.7.
     bic_scale
         The constant C of the curve, in 10/1024ths, 1 to 10000. Default: ``41``. Linux tcp_cubic,
-        bic_scale; RFC 9438 section 5: 0.4.
+        bic_scale; RFC 9438 section 5.1: 0.4.
     fast_convergence
         Reduce the window further when it is below the last maximum. Default: ``on``. Linux
         tcp_cubic, fast_convergence; RFC 9438 section 4.7.
@@ -97,7 +97,7 @@ class HighSpeed(CongestionControl):
         ``0.0000001``. RFC 3649 section 5, High_P.
     high_decrease
         Part of the window removed by a reduction at high_window, 0.001 to 0.5. Default: ``0.1``.
-        RFC 3649 section 5, High_Decrease.
+        RFC 3649 section 7, High_Decrease.
     """
 
     kind: ClassVar[str] = "highspeed"
@@ -118,7 +118,7 @@ class Dctcp(CongestionControl):
     ----------
     shift_g
         The gain g of alpha is 2 to the power of minus this, 0 to 10. Default: ``4``. Linux
-        tcp_dctcp, dctcp_shift_g; RFC 8257 section 4.2.
+        tcp_dctcp, dctcp_shift_g; RFC 8257 section 4.2: 1/16.
     alpha_on_init
         Alpha at the start of a connection, 0 to 1. Default: ``1``. Linux tcp_dctcp,
         dctcp_alpha_on_init.
@@ -143,9 +143,9 @@ class Prague(CongestionControl):
         Default: ``25ms``. draft-briscoe-iccrg-prague-congestion-control section 2.4.4.
     g
         Gain of the moving average of the fraction of marks, 1/1024 to 1. Default: ``1/16``.
-        draft-briscoe-iccrg-prague-congestion-control section 2.4.2.
+        draft-briscoe-iccrg-prague-congestion-control section 2.3.2: 1/16.
     alpha_on_init
-        Alpha at the start of a connection, 0 to 1. Default: ``1``. Linux tcp_prague,
+        Alpha at the start of a connection, 0 to 1. Default: ``1``. tcp_prague of L4STeam/linux,
         prague_alpha_on_init.
     beta
         Part of the window left after a loss, 1/1024 to 1023/1024. Default: ``1/2``. RFC 5681
@@ -262,67 +262,67 @@ class Bbr3(CongestionControl):
     ----------
     startup_pacing_gain
         Gain of the rate in STARTUP, 257/256 to 10. Default: ``355/128``. draft-ietf-ccwg-bbr-06
-        section 5.3.1, StartupPacingGain: 4 ln 2.
+        section 2.5, StartupPacingGain: 4 ln 2.
     drain_pacing_gain
-        Gain of the rate in DRAIN, 1/256 to 1. Default: ``1/2``. draft-ietf-ccwg-bbr-06 section
-        5.3.2, DrainPacingGain.
+        Gain of the rate in DRAIN, 1/256 to 1. Default: ``1/2``. draft-ietf-ccwg-bbr-06 section 2.5,
+        DrainPacingGain.
     default_cwnd_gain
-        Gain of the window, 1 to 10. Default: ``2``. draft-ietf-ccwg-bbr-06 section 2.4,
+        Gain of the window, 1 to 10. Default: ``2``. draft-ietf-ccwg-bbr-06 section 2.6,
         DefaultCwndGain.
     probe_bw_down_pacing_gain
         Gain of the rate in ProbeBW_DOWN, 1/256 to 1. Default: ``115/128``. draft-ietf-ccwg-bbr-06
-        section 5.3.3: 0.9.
+        section 5.3.3.1: 0.9.
     probe_bw_up_pacing_gain
         Gain of the rate in ProbeBW_UP, 257/256 to 10. Default: ``5/4``. draft-ietf-ccwg-bbr-06
-        section 5.3.3: 1.25.
+        section 5.3.3.5: 1.25.
     probe_bw_up_cwnd_gain
         Gain of the window in ProbeBW_UP, 1 to 10. Default: ``9/4``. draft-ietf-ccwg-bbr-06 section
-        5.3.3: 2.25.
+        5.3.3.5: 2.25.
     probe_rtt_cwnd_gain
         Gain of the window in ProbeRTT, 1/256 to 1. Default: ``1/2``. draft-ietf-ccwg-bbr-06 section
-        5.3.4, ProbeRTTCwndGain.
+        2.16.2, ProbeRTTCwndGain.
     pacing_margin_percent
         Margin of the pacing rate below the bandwidth, 0 to 50 in percent. Default: ``1``.
-        draft-ietf-ccwg-bbr-06 section 2.4, PacingMarginPercent.
+        draft-ietf-ccwg-bbr-06 section 2.5, PacingMarginPercent.
     loss_thresh
         Loss ratio tolerated while probing, 0 to 1. Default: ``0.02``. draft-ietf-ccwg-bbr-06
-        section 2.4, LossThresh.
+        section 2.8, LossThresh.
     beta
         Minimum fraction of a bound that remains after congestion, 0.001 to 1. Default: ``0.7``.
-        draft-ietf-ccwg-bbr-06 section 2.4, Beta.
+        draft-ietf-ccwg-bbr-06 section 2.8, Beta.
     headroom
         Fraction of the long-term bound left to other flows, 0 to 0.9. Default: ``0.15``.
-        draft-ietf-ccwg-bbr-06 section 2.4, Headroom.
+        draft-ietf-ccwg-bbr-06 section 2.8, Headroom.
     min_pipe_cwnd
-        Smallest window, 1 to 10000 in segments. Default: ``4``. draft-ietf-ccwg-bbr-06 section 2.4,
+        Smallest window, 1 to 10000 in segments. Default: ``4``. draft-ietf-ccwg-bbr-06 section 2.8,
         MinPipeCwnd.
     full_bw_thresh
         Bandwidth growth per round that continues STARTUP, 257/256 to 10. Default: ``5/4``.
         draft-ietf-ccwg-bbr-06 section 5.3.1.2: 1.25.
     full_bw_count
         Rounds without that growth after which the pipe is full, 1 to 100 in rounds. Default: ``3``.
-        draft-ietf-ccwg-bbr-06 section 5.3.1.2.
+        draft-ietf-ccwg-bbr-06 section 5.3.1.2: 3.
     full_loss_count
         Loss events per round that end STARTUP, 1 to 10000 in loss events. Default: ``6``.
         draft-ietf-ccwg-bbr-06 section 5.3.1.3, BBRStartupFullLossCnt.
     extra_acked_filter_len
         Length of the max filter for aggregation, 1 to 10000 in rounds. Default: ``10``.
-        draft-ietf-ccwg-bbr-06 section 2.4, ExtraAckedFilterLen.
+        draft-ietf-ccwg-bbr-06 section 2.12, ExtraAckedFilterLen.
     min_rtt_filter_len
         Lifetime of a minimum RTT sample, 1ms to 10000s. Default: ``10s``. draft-ietf-ccwg-bbr-06
-        section 2.4, MinRTTFilterLen.
+        section 2.16.1, MinRTTFilterLen.
     probe_rtt_interval
         Interval between probes for the minimum RTT, 1ms to 10000s. Default: ``5s``.
-        draft-ietf-ccwg-bbr-06 section 2.4, ProbeRTTInterval.
+        draft-ietf-ccwg-bbr-06 section 2.16.2, ProbeRTTInterval.
     probe_rtt_duration
         Shortest duration of ProbeRTT, 0ms to 60s. Default: ``200ms``. draft-ietf-ccwg-bbr-06
-        section 2.4, ProbeRTTDuration.
+        section 2.16.2, ProbeRTTDuration.
     bw_probe_wait_base
         Minimum wait between bandwidth probes; a random time up to 1 s is added, 1ms to 10000s.
-        Default: ``2s``. draft-ietf-ccwg-bbr-06 section 5.3.3.5.
+        Default: ``2s``. draft-ietf-ccwg-bbr-06 section 5.3.3.8, bw_probe_wait.
     bw_probe_max_rounds
         Maximum number of rounds between bandwidth probes, 1 to 10000 in rounds. Default: ``63``.
-        draft-ietf-ccwg-bbr-06 section 5.3.3.5.
+        draft-ietf-ccwg-bbr-06 section 5.3.3.8, T_reno.
     """
 
     kind: ClassVar[str] = "bbr3"

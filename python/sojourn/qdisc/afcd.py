@@ -21,17 +21,17 @@ class Afcd(Queue):
     ----------
     limit
         Packets that the buffer holds. 1 to 100000000. Default: 1000.
-        Source: reconstruction.
+        Source: the first author's module of 2012, sch_afcodel.c: DEFAULT_AFCODEL_LIMIT.
     target
         Acceptable standing delay of a flow at its fair share, before scaling. A time with its unit,
         such as ``"5ms"``, 1ns to 1000000s. Default: 5ms.
         Source: Xue et al. 2013: target.
     target_scale
         Factor applied to target. More than 0, at most 1000. Default: 1.
-        Source: the first author's module of 2012.
+        Source: addition for the first author's module of 2012, afcodel.h, whose factor is 1/100.
     exponent
         Exponent of fair share over share in a flow's target. 1 to 8. Default: 3.
-        Source: Xue et al. 2013: equation (4).
+        Source: Xue et al. 2013: equation (6).
     interval
         A little more than the longest common round-trip time. A time with its unit, such as
         ``"5ms"``, 1ns to 1000000s. Default: 100ms.
@@ -39,35 +39,37 @@ class Afcd(Queue):
     persist
         Time that a flow stays above its target before it is signalled. A time with its unit, such
         as ``"5ms"``, 0ms to 1000000s. Default: interval.
-        Source: the first author's module of 2012.
+        Source: Xue et al. 2013: interval; a tenth of it in the first author's module of 2012,
+        afcodel.h.
     protect
         Never signal a flow below its fair share. Default: off.
-        Source: the first author's module of 2012.
+        Source: addition for the first author's module of 2012, afcodel.h, where it is on.
     shadow
         Number of arrivals in the shadow buffer. 1 to 1048576. Default: 2000.
-        Source: the first author's module of 2012.
+        Source: the first author's module of 2012, afcodel.h: SHADOW_BUFFER_SIZE.
     table
         Number of bins that flows are hashed to. 1 to 1048576. Default: 2000.
-        Source: the first author's module of 2012.
+        Source: the first author's module of 2012, afcodel.h: FLOW_TABLE_SIZE.
     sample
         Sampling period in arrivals: one in this many enters the shadow buffer. 1 to 1000000000.
         Default: such that shadow is 1.2 s of the link; without a rate 500.
-        Source: reconstruction.
+        Source: reconstruction from SAMPLE_INTERVAL of the first author's module of 2012, afcodel.h.
     average
         Control the fair share by the backlog. Default: off.
         Source: Xue et al. 2013: equation (5), without values; off in this reconstruction.
     alpha
         Gain on the previous backlog. More than 0, at most 1000. Default: 1.7.
-        Source: Pan et al. 2003: a.
+        Source: Pan et al. 2003: a, as the first author's AFQ module of 2012 quotes it.
     beta
         Gain on the backlog. More than 0, at most 1000. Default: 1.8.
-        Source: Pan et al. 2003: b.
+        Source: Pan et al. 2003: b, as the first author's AFQ module of 2012 quotes it.
     qtarget
         Target backlog of the fair-share controller, in packets. 0 to 100000000. Default: limit / 5.
-        Source: the first author's module of 2012.
+        Source: the first author's AFQ module of 2012, sch_afq.c.
     ecn
         Mark ECN-capable packets instead of dropping them. Default: off.
-        Source: addition.
+        Source: the first author's module of 2012, sch_afcodel.c: codelparams.ecn; absent from the
+        paper.
     """
 
     kind: ClassVar[str] = "afcd"
@@ -101,17 +103,17 @@ class AfcdKernel2012(Afcd):
     ----------
     limit
         Packets that the buffer holds. 1 to 100000000. Default: 1000.
-        Source: reconstruction.
+        Source: the first author's module of 2012, sch_afcodel.c: DEFAULT_AFCODEL_LIMIT.
     target
         Acceptable standing delay of a flow at its fair share, before scaling. A time with its unit,
         such as ``"5ms"``, 1ns to 1000000s. Default: 5ms.
         Source: Xue et al. 2013: target.
     target_scale
         Factor applied to target. More than 0, at most 1000. Default: 0.01.
-        Source: the first author's module of 2012.
+        Source: addition for the first author's module of 2012, afcodel.h, whose factor is 1/100.
     exponent
         Exponent of fair share over share in a flow's target. 1 to 8. Default: 4.
-        Source: Xue et al. 2013: equation (4).
+        Source: Xue et al. 2013: equation (6).
     interval
         A little more than the longest common round-trip time. A time with its unit, such as
         ``"5ms"``, 1ns to 1000000s. Default: 100ms.
@@ -119,35 +121,37 @@ class AfcdKernel2012(Afcd):
     persist
         Time that a flow stays above its target before it is signalled. A time with its unit, such
         as ``"5ms"``, 0ms to 1000000s. Default: 10ms.
-        Source: the first author's module of 2012.
+        Source: Xue et al. 2013: interval; a tenth of it in the first author's module of 2012,
+        afcodel.h.
     protect
         Never signal a flow below its fair share. Default: on.
-        Source: the first author's module of 2012.
+        Source: addition for the first author's module of 2012, afcodel.h, where it is on.
     shadow
         Number of arrivals in the shadow buffer. 1 to 1048576. Default: 2000.
-        Source: the first author's module of 2012.
+        Source: the first author's module of 2012, afcodel.h: SHADOW_BUFFER_SIZE.
     table
         Number of bins that flows are hashed to. 1 to 1048576. Default: 2000.
-        Source: the first author's module of 2012.
+        Source: the first author's module of 2012, afcodel.h: FLOW_TABLE_SIZE.
     sample
         Sampling period in arrivals: one in this many enters the shadow buffer. 1 to 1000000000.
         Default: such that shadow is 1.2 s of the link; without a rate 500.
-        Source: reconstruction.
+        Source: reconstruction from SAMPLE_INTERVAL of the first author's module of 2012, afcodel.h.
     average
         Control the fair share by the backlog. Default: off.
         Source: Xue et al. 2013: equation (5), without values; off in this reconstruction.
     alpha
         Gain on the previous backlog. More than 0, at most 1000. Default: 1.7.
-        Source: Pan et al. 2003: a.
+        Source: Pan et al. 2003: a, as the first author's AFQ module of 2012 quotes it.
     beta
         Gain on the backlog. More than 0, at most 1000. Default: 1.8.
-        Source: Pan et al. 2003: b.
+        Source: Pan et al. 2003: b, as the first author's AFQ module of 2012 quotes it.
     qtarget
         Target backlog of the fair-share controller, in packets. 0 to 100000000. Default: limit / 5.
-        Source: the first author's module of 2012.
+        Source: the first author's AFQ module of 2012, sch_afq.c.
     ecn
         Mark ECN-capable packets instead of dropping them. Default: off.
-        Source: addition.
+        Source: the first author's module of 2012, sch_afcodel.c: codelparams.ecn; absent from the
+        paper.
     """
 
     kind: ClassVar[str] = "afcd_kernel2012"

@@ -22,43 +22,44 @@ class Afd(Queue):
     ----------
     limit
         Packets that the buffer holds. 1 to 100000000. Default: 1000.
-        Source: reconstruction.
+        Source: ours; mandatory in the AFQ module of 2012.
     shadow
         Number of arrivals in the shadow buffer. 1 to 1048576. Default: 2000.
-        Source: AFQ module of 2012.
+        Source: AFQ module of 2012, sch_afq.c: SHADOW_BUFFER_SIZE.
     table
         Number of bins that flows are hashed to. 1 to 1048576. Default: 2000.
-        Source: AFQ module of 2012.
+        Source: reconstruction, as many as shadow; 100 in the AFQ module of 2012, sch_afq.c:
+        FLOW_TABLE_SIZE.
     sample
         Sampling period in arrivals: one in this many enters the shadow buffer. 1 to 1000000000.
         Default: such that shadow is 1.2 s of the link; without a rate 500.
-        Source: reconstruction.
+        Source: reconstruction from SAMPLE_INTERVAL of the AFQ module of 2012, sch_afq.c.
     random
         Sample at random and replace a random sample. Default: on.
         Source: Pan et al. 2003: shadow buffer.
     accumulate
         Update the fair share from its last value instead of anew at each arrival. Default: on.
-        Source: Pan et al. 2003: m_fair(t).
+        Source: Pan et al. 2003: m_fair(t); off in the AFQ module of 2012.
     tupdate
         Time between updates of the fair share. A time with its unit, such as ``"5ms"``, 1us to
         1000000s. Default: 6250us.
         Source: Pan et al. 2003: 160 updates per second.
     alpha
         Gain on the previous backlog. More than 0, at most 1000. Default: 1.7.
-        Source: Pan et al. 2003: a.
+        Source: Pan et al. 2003: a, as the AFQ module of 2012 quotes it.
     beta
         Gain on the backlog. More than 0, at most 1000. Default: 1.8.
-        Source: Pan et al. 2003: b.
+        Source: Pan et al. 2003: b, as the AFQ module of 2012 quotes it.
     qtarget
         Target backlog of the fair-share controller, in packets. 0 to 100000000. Default: limit / 5.
-        Source: AFQ module of 2012.
+        Source: AFQ module of 2012, sch_afq.c.
     tolerance
         Multiple of the fair share that a flow may use before it is dropped. More than 0, at most
         1000. Default: 1.
-        Source: AFQ module of 2012.
+        Source: addition for the AFQ module of 2012, sch_afq.c, which has 6/5.
     gain
         Factor applied to the drop probability. More than 0, at most 1. Default: 1.
-        Source: AFQ module of 2012.
+        Source: addition for the AFQ module of 2012, sch_afq.c, which has 1/1000.
     ecn
         Mark ECN-capable packets instead of dropping them. Default: off.
         Source: addition.
@@ -94,43 +95,44 @@ class AfqKernel2012(Afd):
     ----------
     limit
         Packets that the buffer holds. 1 to 100000000. Default: 1000.
-        Source: reconstruction.
+        Source: ours; mandatory in the AFQ module of 2012.
     shadow
         Number of arrivals in the shadow buffer. 1 to 1048576. Default: 2000.
-        Source: AFQ module of 2012.
+        Source: AFQ module of 2012, sch_afq.c: SHADOW_BUFFER_SIZE.
     table
         Number of bins that flows are hashed to. 1 to 1048576. Default: 100.
-        Source: AFQ module of 2012.
+        Source: reconstruction, as many as shadow; 100 in the AFQ module of 2012, sch_afq.c:
+        FLOW_TABLE_SIZE.
     sample
         Sampling period in arrivals: one in this many enters the shadow buffer. 1 to 1000000000.
         Default: such that shadow is 1.2 s of the link; without a rate 500.
-        Source: reconstruction.
+        Source: reconstruction from SAMPLE_INTERVAL of the AFQ module of 2012, sch_afq.c.
     random
         Sample at random and replace a random sample. Default: off.
         Source: Pan et al. 2003: shadow buffer.
     accumulate
         Update the fair share from its last value instead of anew at each arrival. Default: off.
-        Source: Pan et al. 2003: m_fair(t).
+        Source: Pan et al. 2003: m_fair(t); off in the AFQ module of 2012.
     tupdate
         Time between updates of the fair share. A time with its unit, such as ``"5ms"``, 1us to
         1000000s. Default: 6250us.
         Source: Pan et al. 2003: 160 updates per second.
     alpha
         Gain on the previous backlog. More than 0, at most 1000. Default: 1.7.
-        Source: Pan et al. 2003: a.
+        Source: Pan et al. 2003: a, as the AFQ module of 2012 quotes it.
     beta
         Gain on the backlog. More than 0, at most 1000. Default: 1.8.
-        Source: Pan et al. 2003: b.
+        Source: Pan et al. 2003: b, as the AFQ module of 2012 quotes it.
     qtarget
         Target backlog of the fair-share controller, in packets. 0 to 100000000. Default: limit / 5.
-        Source: AFQ module of 2012.
+        Source: AFQ module of 2012, sch_afq.c.
     tolerance
         Multiple of the fair share that a flow may use before it is dropped. More than 0, at most
         1000. Default: 1.2.
-        Source: AFQ module of 2012.
+        Source: addition for the AFQ module of 2012, sch_afq.c, which has 6/5.
     gain
         Factor applied to the drop probability. More than 0, at most 1. Default: 0.001.
-        Source: AFQ module of 2012.
+        Source: addition for the AFQ module of 2012, sch_afq.c, which has 1/1000.
     ecn
         Mark ECN-capable packets instead of dropping them. Default: off.
         Source: addition.

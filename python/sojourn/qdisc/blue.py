@@ -24,17 +24,17 @@ class Blue(Queue):
     increment
         Increase of the probability when a packet does not fit. More than 0, at most 1. Default:
         0.0025.
-        Source: Feng et al. 2002: delta_1.
+        Source: Feng et al. 2002: delta_1; value of the authors' ns code as ported to ns-3.
     decrement
         Decrease of the probability when the link is idle. More than 0, at most 1. Default: 0.00025.
-        Source: Feng et al. 2002: delta_2.
+        Source: Feng et al. 2002: delta_2; value of the authors' ns code as ported to ns-3.
     freeze
         Minimum time between two changes of the probability. A time with its unit, such as
         ``"5ms"``, 1ns to 1000000s. Default: 100ms.
-        Source: Feng et al. 2002: freeze_time.
+        Source: Feng et al. 2002: freeze_time; value of the authors' ns code as ported to ns-3.
     ecn
         Mark ECN-capable packets instead of dropping them. Default: off.
-        Source: Feng et al. 2002: ECN.
+        Source: Feng et al. 2002: marks or drops; the choice is ours.
     """
 
     kind: ClassVar[str] = "blue"

@@ -54,12 +54,12 @@ class Cake(Queue):
     diffserv
         How packets are sorted into tins by DSCP. One of ``"diffserv3"``, ``"diffserv4"``,
         ``"diffserv8"``, ``"precedence"``, ``"besteffort"``. Default: diffserv3.
-        Source: net/sched/sch_cake.c: CAKE_DIFFSERV_DIFFSERV3.
+        Source: net/sched/sch_cake.c: cake_init, CAKE_DIFFSERV_DIFFSERV3.
     flowmode
         Between which flows or hosts capacity is shared. One of ``"triple-isolate"``, ``"dual-
         srchost"``, ``"dual-dsthost"``, ``"flows"``, ``"hosts"``, ``"srchost"``, ``"dsthost"``,
         ``"flowblind"``. Default: triple-isolate.
-        Source: net/sched/sch_cake.c: CAKE_FLOW_TRIPLE.
+        Source: net/sched/sch_cake.c: cake_init, CAKE_FLOW_TRIPLE.
     nat
         Accepted without effect: addresses here are never translated. Default: off.
         Source: net/sched/sch_cake.c: CAKE_FLOW_NAT_FLAG.
@@ -69,14 +69,14 @@ class Cake(Queue):
     ack_filter
         Drop TCP ACKs that a later ACK makes redundant. One of ``"no-ack-filter"``, ``"ack-
         filter"``, ``"ack-filter-aggressive"``. Default: no-ack-filter.
-        Source: net/sched/sch_cake.c: CAKE_ACK_NONE.
+        Source: include/uapi/linux/pkt_sched.h: CAKE_ACK_NONE.
     rtt
         Round-trip time that COBALT is tuned for. A time with its unit, such as ``"5ms"``, 1us to
         4294967295us. Default: 100ms.
         Source: net/sched/sch_cake.c: cake_sched_data.interval.
     framing
         How the link packs bytes. One of ``"noatm"``, ``"atm"``, ``"ptm"``. Default: noatm.
-        Source: net/sched/sch_cake.c: CAKE_ATM_NONE.
+        Source: include/uapi/linux/pkt_sched.h: CAKE_ATM_NONE.
     overhead
         Bytes that the link adds to an IP packet. Bytes, or a size with its unit, 0b to 256b.
         Default: raw.

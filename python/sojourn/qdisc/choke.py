@@ -41,13 +41,13 @@ class Choke(Queue):
     bandwidth
         Link rate for the decay of the average while idle. A rate with its unit, such as
         ``"10mbit"``. Default: the link's rate, else 10mbit.
-        Source: iproute2 tc/q_choke.c: bandwidth; the link's rate is our default.
+        Source: iproute2 tc/q_choke.c: bandwidth; mandatory in tc, the default is ours.
     ecn
         Mark ECN-capable packets instead of dropping them. Default: off.
         Source: include/uapi/linux/pkt_sched.h: TC_RED_ECN.
     harddrop
         Drop every packet above max, ECN-capable or not. Default: off.
-        Source: include/uapi/linux/pkt_sched.h: TC_RED_HARDDROP.
+        Source: net/sched/sch_choke.c: use_harddrop (TC_RED_HARDDROP); no option of tc choke.
     """
 
     kind: ClassVar[str] = "choke"

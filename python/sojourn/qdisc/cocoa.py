@@ -19,10 +19,10 @@ class Cocoa(Queue):
     ----------
     limit
         Packets that all flows hold together. 1 to 100000000. Default: 10000.
-        Source: the authors' sch_fq_cocoa.c: sch->limit.
+        Source: the authors' sch_cocoa.c: sch->limit.
     flow_limit
         Packets that one flow holds initially. 1 to 100000000. Default: 100.
-        Source: the authors' sch_fq_cocoa.c: flow_plimit.
+        Source: the authors' sch_cocoa.c: flow_plimit.
     quantum
         Bytes that a flow sends per turn. Bytes, or a size with its unit, 1b to 1048576b. Default: 2
         MTU.

@@ -47,7 +47,7 @@ class DualPi2(Queue):
         Source: RFC 9332 appendix A.1: beta; net/sched/sch_dualpi2.c: pi2_beta.
     coupling_factor
         Ratio of the L4S marking probability to the base probability. 1 to 255. Default: 2.
-        Source: RFC 9332 section 2.1: k; net/sched/sch_dualpi2.c: coupling_factor.
+        Source: RFC 9332 section 2.1 and appendix A.1: k; net/sched/sch_dualpi2.c: coupling_factor.
     step_thresh
         Sojourn time above which L4S packets are marked regardless of the probability. A time with
         its unit, such as ``"5ms"``, 0ms to 1000000s. Default: 800us; linux: 1ms.
@@ -63,12 +63,12 @@ class DualPi2(Queue):
     classic_protection
         Share of the link for the Classic queue while both queues hold packets, in percent. More
         than 0, at most 100. Default: 6.25; linux: 10.
-        Source: RFC 9332 appendix A.1: p_Cmax and the scheduler weight 1/16;
+        Source: RFC 9332 section 4.2.2 and appendix A.2: scheduler weight 1/16;
         net/sched/sch_dualpi2.c: c_protection_wc.
     tshift
         Serve the older head packet, with this much subtracted from the age of Classic packets;
         profile rfc. A time with its unit, such as ``"5ms"``, 0ms to 1000000s. Default: off.
-        Source: RFC 9332 section 4.1.2: time-shifted FIFO.
+        Source: RFC 9332 section 4.2.2 and appendix A.2: tshift of the time-shifted FIFO.
     drop_on_overload
         Drop L4S packets in overload instead of letting the buffer overflow. Default: on.
         Source: RFC 9332 section 4.2.3; net/sched/sch_dualpi2.c: drop_overload.

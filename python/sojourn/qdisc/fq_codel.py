@@ -52,7 +52,7 @@ class FqCoDel(Queue):
         codel_params.ce_threshold.
     ecn
         Mark ECN-capable packets instead of dropping them. Default: on.
-        Source: RFC 8290 section 5.2.6: ECN; include/net/codel.h: codel_params.ecn.
+        Source: RFC 8290 section 5.2.6: ECN; net/sched/sch_fq_codel.c: fq_codel_init, cparams.ecn.
     profile
         Specification or implementation to follow. One of ``"rfc"``, ``"linux"``, ``"linux-3.14"``.
         Default: rfc.
@@ -116,7 +116,7 @@ class FqNoCoDel(FqCoDel):
         codel_params.ce_threshold.
     ecn
         Mark ECN-capable packets instead of dropping them. Default: off.
-        Source: RFC 8290 section 5.2.6: ECN; include/net/codel.h: codel_params.ecn.
+        Source: RFC 8290 section 5.2.6: ECN; net/sched/sch_fq_codel.c: fq_codel_init, cparams.ecn.
     profile
         Specification or implementation to follow. One of ``"rfc"``, ``"linux"``, ``"linux-3.14"``.
         Default: rfc.

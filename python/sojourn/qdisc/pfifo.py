@@ -19,7 +19,7 @@ class Pfifo(Queue):
     ----------
     limit
         Packets that the buffer holds. 1 to 100000000. Default: 1000.
-        Source: net/sched/sch_fifo.c: fifo_sched_data.limit; the default is the tx_queue_len of an
+        Source: net/sched/sch_fifo.c: fifo_init, sch->limit; the default is the tx_queue_len of an
         Ethernet interface.
     ce_threshold
         Mark every ECN-capable packet that waited longer than this. A time with its unit, such as
@@ -44,7 +44,8 @@ class Bfifo(Queue):
     limit
         Bytes that the buffer holds. Bytes, or a size with its unit, 1b to 4294967296b. Default:
         1514000b.
-        Source: net/sched/sch_fifo.c: fifo_sched_data.limit; the default is 1000 Ethernet frames.
+        Source: net/sched/sch_fifo.c: fifo_init, sch->limit; the default is tx_queue_len Ethernet
+        frames.
     headdrop
         Make room by dropping the oldest packet instead of the arriving one. Default: off.
         Source: net/sched/sch_fifo.c: pfifo_tail_enqueue (pfifo_head_drop); with a limit in bytes an
@@ -72,7 +73,7 @@ class PfifoHeadDrop(Pfifo):
     ----------
     limit
         Packets that the buffer holds. 1 to 100000000. Default: 1000.
-        Source: net/sched/sch_fifo.c: fifo_sched_data.limit; the default is the tx_queue_len of an
+        Source: net/sched/sch_fifo.c: fifo_init, sch->limit; the default is the tx_queue_len of an
         Ethernet interface.
     ce_threshold
         Mark every ECN-capable packet that waited longer than this. A time with its unit, such as

@@ -19,7 +19,7 @@ class Pie(Queue):
     ----------
     limit
         Packets that the buffer holds. 1 to 100000000. Default: 1000.
-        Source: net/sched/sch_pie.c: pie_init, q->params.limit.
+        Source: include/net/pie.h: pie_params.limit.
     target
         Queueing delay to hold. A time with its unit, such as ``"5ms"``, 1ns to 1000000s. Default:
         15ms; linux-3.14: 20ms.
@@ -30,10 +30,10 @@ class Pie(Queue):
         Source: RFC 8033 section 4.2: T_UPDATE; include/net/pie.h: pie_params.tupdate.
     alpha
         Gain on the deviation from target, in sixteenths of 1/s. 0 to 32. Default: 2.
-        Source: RFC 8033 section 4.2: alpha; include/net/pie.h: pie_params.alpha.
+        Source: RFC 8033 section 4.2 and appendix A: alpha; include/net/pie.h: pie_params.alpha.
     beta
         Gain on the change of the delay, in sixteenths of 1/s. 0 to 32. Default: 20.
-        Source: RFC 8033 section 4.2: beta; include/net/pie.h: pie_params.beta.
+        Source: RFC 8033 section 4.2 and appendix A: beta; include/net/pie.h: pie_params.beta.
     ecn
         Mark ECN-capable packets while the probability is low. Default: off.
         Source: RFC 8033 section 5.1; include/net/pie.h: pie_params.ecn.

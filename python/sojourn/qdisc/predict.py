@@ -28,7 +28,7 @@ class Predict(Queue):
         Source: reconstruction.
     slot
         Length of a time slot. A time with its unit, such as ``"5ms"``, 500us to 10ms. Default: 1ms.
-        Source: slides: time slots; the value is a reconstruction.
+        Source: Järvinen and Kojo 2016 (slides): time slots; the value is a reconstruction.
     rtt_min
         Shortest candidate round-trip time. A time with its unit, such as ``"5ms"``, 500us to 2s.
         Default: 8ms.
@@ -68,20 +68,20 @@ class Predict(Queue):
     full
         Predicted load at which a signal is sent; 1 is a full link without a queue. More than 0, at
         most 10. Default: 1.
-        Source: slides: a full link; the value is a reconstruction.
+        Source: Järvinen and Kojo 2016 (slides): a full link; the value is a reconstruction.
     mark
         Stretched round trips for which departures are marked. More than 0, at most 10. Default: 1.
         Source: reconstruction.
     stretch
         Add the queueing delay to the round trips looked back. Default: on.
-        Source: slides: look-back over a stretched round trip.
+        Source: Järvinen and Kojo 2016 (slides): look-back over a stretched round trip.
     compact
         Keep one sum per slot instead of a history per candidate; the results are the same. Default:
         off.
         Source: reconstruction.
     ecn
         Mark ECN-capable packets instead of dropping them. Default: on.
-        Source: slides: ECN.
+        Source: Järvinen and Kojo 2016 (slides): ECN.
     nodrop
         Let packets pass that cannot be marked. Default: off.
         Source: reconstruction.
@@ -91,11 +91,11 @@ class Predict(Queue):
     target
         Acceptable standing delay of the CoDel fallback. A time with its unit, such as ``"5ms"``,
         1ns to 1000000s. Default: 5ms.
-        Source: RFC 8289 section 4.3: TARGET.
+        Source: RFC 8289 section 4.3: TARGET; the fallback is a reconstruction.
     interval
         Interval of the CoDel fallback. A time with its unit, such as ``"5ms"``, 1ns to 1000000s.
         Default: 100ms.
-        Source: RFC 8289 section 4.2: INTERVAL.
+        Source: RFC 8289 section 4.2: INTERVAL; the fallback is a reconstruction.
     """
 
     kind: ClassVar[str] = "predict"

@@ -20,7 +20,7 @@ class Prio(Queue):
     ----------
     bands
         Number of bands. 2 to 16. Default: 3.
-        Source: net/sched/sch_prio.c: prio_sched_data.bands.
+        Source: net/sched/sch_prio.c: prio_sched_data.bands; default of iproute2 tc/q_prio.c.
     priomap
         Band of each of the 16 priorities. Numbers from 0 to 15. Default: 1 2 2 2 1 2 0 0 1 1 1 1 1
         1 1 1.

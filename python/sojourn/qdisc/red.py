@@ -35,19 +35,21 @@ class Red(Queue):
     avpkt
         Average packet size, which scales the average. Bytes, or a size with its unit, 1b to 65536b.
         Default: 1000b.
-        Source: iproute2 tc/q_red.c: avpkt.
+        Source: iproute2 tc/q_red.c: avpkt; mandatory in tc, the default is ours.
     burst
         Packets of a burst that pass without a signal. 1 to 16777216. Default: (2 min + max) / (3
         avpkt).
-        Source: iproute2 tc/tc_red.c: tc_red_eval_ewma.
+        Source: iproute2 tc/q_red.c: burst, for tc_red_eval_ewma.
     probability
         Probability of a signal at max; with adaptive its initial value. More than 0, at most 1.
         Default: 0.02.
-        Source: Floyd and Jacobson 1993: max_p; include/net/red.h: red_parms.max_P.
+        Source: Floyd and Jacobson 1993: max_p; include/net/red.h: red_parms.max_P; default of
+        iproute2 tc/q_red.c.
     bandwidth
         Link rate for the decay of the average while idle. A rate with its unit, such as
         ``"10mbit"``. Default: the link's rate, else 10mbit.
-        Source: iproute2 tc/tc_red.c: tc_red_eval_idle_damping; the link's rate is our default.
+        Source: iproute2 tc/q_red.c: bandwidth, for tc_red_eval_idle_damping; the link's rate is our
+        default.
     ecn
         Mark ECN-capable packets instead of dropping them. Default: off.
         Source: include/uapi/linux/pkt_sched.h: TC_RED_ECN.
@@ -111,19 +113,21 @@ class Ared(Red):
     avpkt
         Average packet size, which scales the average. Bytes, or a size with its unit, 1b to 65536b.
         Default: 1000b.
-        Source: iproute2 tc/q_red.c: avpkt.
+        Source: iproute2 tc/q_red.c: avpkt; mandatory in tc, the default is ours.
     burst
         Packets of a burst that pass without a signal. 1 to 16777216. Default: (2 min + max) / (3
         avpkt).
-        Source: iproute2 tc/tc_red.c: tc_red_eval_ewma.
+        Source: iproute2 tc/q_red.c: burst, for tc_red_eval_ewma.
     probability
         Probability of a signal at max; with adaptive its initial value. More than 0, at most 1.
         Default: 0.02.
-        Source: Floyd and Jacobson 1993: max_p; include/net/red.h: red_parms.max_P.
+        Source: Floyd and Jacobson 1993: max_p; include/net/red.h: red_parms.max_P; default of
+        iproute2 tc/q_red.c.
     bandwidth
         Link rate for the decay of the average while idle. A rate with its unit, such as
         ``"10mbit"``. Default: the link's rate, else 10mbit.
-        Source: iproute2 tc/tc_red.c: tc_red_eval_idle_damping; the link's rate is our default.
+        Source: iproute2 tc/q_red.c: bandwidth, for tc_red_eval_idle_damping; the link's rate is our
+        default.
     ecn
         Mark ECN-capable packets instead of dropping them. Default: off.
         Source: include/uapi/linux/pkt_sched.h: TC_RED_ECN.

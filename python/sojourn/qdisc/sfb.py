@@ -19,7 +19,8 @@ class Sfb(Queue):
     ----------
     limit
         Packets that the buffer holds. 1 to 100000000. Default: 1000.
-        Source: net/sched/sch_sfb.c: sfb_sched_data.limit.
+        Source: net/sched/sch_sfb.c: sfb_sched_data.limit; the default is the tx_queue_len of an
+        Ethernet interface.
     rehash
         Time between two changes of the hash. A time with its unit, such as ``"5ms"``, 1ns to
         1000000s. Default: 600s.
@@ -30,18 +31,20 @@ class Sfb(Queue):
         Source: net/sched/sch_sfb.c: sfb_sched_data.warmup_time (double buffering).
     target
         Packets of a bin above which its probability rises. 1 to 100000000. Default: 4/5 max.
-        Source: net/sched/sch_sfb.c: sfb_sched_data.bin_size.
+        Source: net/sched/sch_sfb.c: sfb_sched_data.bin_size; default of iproute2 tc/q_sfb.c.
     max
         Packets that one flow holds. 1 to 100000000. Default: 25.
         Source: net/sched/sch_sfb.c: sfb_sched_data.max.
     increment
         Increase of the probability of a full bin per arrival. More than 0, at most 1. Default:
         0.0005.
-        Source: net/sched/sch_sfb.c: sfb_sched_data.increment.
+        Source: net/sched/sch_sfb.c: sfb_sched_data.increment; default of iproute2 tc/q_sfb.c, the
+        kernel's is 0.001.
     decrement
         Decrease of the probability of an empty bin per arrival. More than 0, at most 1. Default:
         0.00005.
-        Source: net/sched/sch_sfb.c: sfb_sched_data.decrement.
+        Source: net/sched/sch_sfb.c: sfb_sched_data.decrement; default of iproute2 tc/q_sfb.c, the
+        kernel's is 1/6000.
     penalty_rate
         Rate limit of unresponsive flows, in packets per second. 0 to 1000000. Default: 10.
         Source: net/sched/sch_sfb.c: sfb_sched_data.penalty_rate.

@@ -19,7 +19,8 @@ class SfqCodel(Queue):
     ----------
     limit
         Packets that all bins hold together. 1 to 100000000. Default: 1000.
-        Source: ns-2 sfqcodel.cc: ``limit_``, set per scenario; the default is that of CoDel.
+        Source: ns-2 sfqcodel.cc: ``limit_``, set per scenario; the default is ours, as
+        net/sched/sch_codel.c.
     flows
         Number of bins that flows are hashed to. 1 to 65536. Default: 1024.
         Source: ns-2 sfqcodel.cc: ``maxbins_``.
