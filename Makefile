@@ -9,7 +9,7 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs'
 PYTHON_CODE := python docs/conf.py docs/_ext tools tests/python tests/golden tests/vectors/tools crates/py/tests
 # What codespell and tools/banned_phrases.py read.
 SPELLED := Makefile pyproject.toml $(wildcard *.md) docs papers crates examples python tests benches tools
-PLAIN_ENGLISH := Makefile '*.md' papers python tools crates benches tests
+PLAIN_ENGLISH := Makefile pyproject.toml '*.md' docs papers crates examples python tests benches tools
 DIR ?= results/residential/rrul_10_1
 
 .DEFAULT_GOAL := help
@@ -45,8 +45,8 @@ test: check ## Run all checks, all tests and the build of the documentation.
 	@echo
 	@echo "make test: every check and every test passed"
 
-test-full: test golden ## The same, the whole golden corpus and a queue made by make new-queue.
-	$(PYTHON) tools/check_new_queue.py
+test-full: test golden ## The same, the whole golden corpus and what make new-queue and new-cc create.
+	$(PYTHON) tools/check_skeletons.py
 
 golden: setup ## Compare the records of the golden corpus with the recorded ones.
 	$(BIN)/python tests/golden/golden.py
@@ -75,16 +75,18 @@ check: setup ## Check generated files, formatting, lints, types, spelling and ph
 schema: setup ## Write the JSON Schema of scenario files, docs/schema/scenario.schema.json.
 	$(BIN)/sojourn schema > docs/schema/scenario.schema.json
 
-generate: ## Write the generated files (docs, Python classes, seeds) again.
+generate: ## Write all generated files again: docs, Python classes, seeds, schema.
+	$(PYTHON) tools/generate.py
+	@$(MAKE) --no-print-directory schema
+	$(BIN)/python tools/metrics_doc.py
 	$(PYTHON) tools/generate.py
 
 new-queue: ## Create the skeleton of a queue discipline: make new-queue NAME=foo
 	@test -n "$(NAME)" || { echo 'make new-queue NAME=foo: a name in lower case'; exit 2; }
 	$(PYTHON) tools/new_queue.py $(NAME)
 
-new-cc: ## Skeleton of a congestion control with its page: make new-cc NAME=foo.
+new-cc: ## Create the skeleton of a congestion control: make new-cc NAME=foo
 	$(PYTHON) tools/new_cc.py $(NAME)
-	cargo fmt --package sojourn-transport
 
 fmt: setup ## Format Rust and Python.
 	cargo fmt --all

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-SUFFIXES = {".md", ".py", ".pyi", ".rs", ".toml", ".cff"}
+SUFFIXES = {".md", ".py", ".pyi", ".rs", ".toml", ".cff", ".txt"}
 
 
 def banned() -> list[tuple[re.Pattern[str], str]]:

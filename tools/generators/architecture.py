@@ -25,16 +25,17 @@ def _crates(root: Path) -> Iterator[str]:
         package = tomllib.loads(manifest.read_text(encoding="utf-8"))["package"]
         source = manifest.parent / "src"
         rows = [
-            (path.stem, _rust_summary(path))
-            for path in sorted(source.glob("*.rs"))
-            if path.stem not in {"lib", "main", "tests"}
-        ]
-        rows += [
-            (path.parent.name, _rust_summary(path))
-            for path in sorted(source.glob("*/mod.rs"))
-            if not (source / f"{path.parent.name}.rs").exists()
+            (_module(path.relative_to(source)), _rust_summary(path))
+            for path in source.rglob("*.rs")
+            if path.stem not in {"lib", "main", "tests"} and "tests" not in path.parts
         ]
         yield _table(f"crates/{manifest.parent.name}", package["description"], sorted(rows))
+
+
+def _module(path: Path) -> str:
+    """Return the path of a module in its crate, such as ``aqm::codel``."""
+    names = path.with_suffix("").parts
+    return "::".join(names[:-1] if names[-1] == "mod" else names)
 
 
 def _packages(root: Path) -> Iterator[str]:

@@ -1,6 +1,7 @@
-"""Check ``make new-queue`` in a copy of the repository: the skeleton compiles and passes its tests.
+"""Check ``make new-queue`` and ``make new-cc``: what they create compiles and passes its tests.
 
-It also checks the cost of a new queue: three files written by hand, all others generated.
+Each works on a copy of the repository. The check also counts the cost: three files written by
+hand, all others generated.
 """
 
 import shutil
@@ -9,45 +10,51 @@ import sys
 import tempfile
 from pathlib import Path
 
-from generators import queues
+from generators import controls, queues
 from generators.files import File
 
 ROOT = Path(__file__).resolve().parent.parent
-NAME = "skeleton_queue"
-BY_HAND = {
-    f"crates/qdisc/src/aqm/{NAME}.rs",
-    f"docs/qdiscs/{NAME}.md",
-    "crates/qdisc/src/registry.rs",
-}
-TESTS = ["--lib", "--test", "contract", "--test", "fuzz_seeds", "--test", "docs", "--test", "spec"]
+QUEUE, CONTROL = "skeleton_queue", "skeleton_control"
+#: What CONTRIBUTING states.
+BY_HAND = 3
+QUEUE_TESTS = [
+    *("--lib", "--test", "contract", "--test", "fuzz_seeds", "--test", "docs", "--test", "spec"),
+]
+CONTROL_TESTS = ["--lib", "--test", "survival"]
 
 
 def main() -> int:
-    """Create a queue in a copy and test it.
+    """Create a queue and a control in a copy each, and test them.
 
     Returns
     -------
     int
         The exit status: 1 if more files change than expected.
     """
+    queue = check("new_queue.py", QUEUE, "sojourn-qdisc", QUEUE_TESTS)
+    control = check("new_cc.py", CONTROL, "sojourn-transport", CONTROL_TESTS)
+    return 0 if queue and control else 1
+
+
+def check(tool: str, name: str, package: str, tests: list[str]) -> bool:
+    """Run a tool in a copy and test what it creates; return whether it changes three files."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
-        before = tracked_files()
-        for path in before:
+        for path in tracked_files():
             (copy / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / path, copy / path)
         (copy / "target").symlink_to(ROOT / "target")
-        run(copy, sys.executable, "tools/new_queue.py", NAME)
+        run(copy, sys.executable, f"tools/{tool}", name)
         changed = {path for path in files(copy) if differs(path, copy)}
-        generated = {file.path for file in generated_files(copy)}
-        if changed - generated != BY_HAND - generated:
-            print(f"expected three files by hand, found {sorted(changed - generated)}")
-            return 1
+        by_hand = changed - {file.path for file in generated_files(copy)}
+        if len(by_hand) > BY_HAND:
+            print(f"expected {BY_HAND} files by hand, found {sorted(by_hand)}")
+            return False
         run(copy, sys.executable, "tools/generate.py", "--check")
-        run(copy, "cargo", "fmt", "--package", "sojourn-qdisc", "--check")
-        run(copy, "cargo", "test", "--quiet", "--package", "sojourn-qdisc", *TESTS)
-    print("new-queue: three files by hand, and all tests of the queue pass")
-    return 0
+        run(copy, "cargo", "fmt", "--package", package, "--check")
+        run(copy, "cargo", "test", "--quiet", "--package", package, *tests)
+    print(f"{tool}: {len(by_hand)} files by hand, and all tests of {name} pass")
+    return True
 
 
 def tracked_files() -> list[str]:
@@ -79,8 +86,14 @@ def generated_files(copy: Path) -> list[File]:
         queues.python_classes,
         queues.python_exports,
         queues.fuzz_seeds,
+        controls.python_classes,
     )
-    pages = [file for file in queues.documentation(copy) if file.path.endswith("README.md")]
+    pages = [
+        file
+        for generator in (queues.documentation, controls.documentation)
+        for file in generator(copy)
+        if file.path.endswith(("README.md", "index.md"))
+    ]
     return [file for generator in generators for file in generator(copy)] + pages
 
 
