@@ -1,4 +1,4 @@
-//! Requests that are answered at once: ICMP echo, and the same over UDP.
+//! Echo requests and replies: ICMP, and the same over UDP.
 //!
 //! # Source
 //!

@@ -1,4 +1,4 @@
-//! When a listener plays what arrives.
+//! Playout buffers: when a receiver plays each packet of a call.
 //!
 //! # Law
 //!

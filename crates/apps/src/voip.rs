@@ -1,4 +1,4 @@
-//! A voice call over UDP, one way: G.711, and what the receiver can play of it.
+//! A one-way voice call over UDP: G.711, and the packets that the receiver can play.
 //!
 //! # Source
 //!

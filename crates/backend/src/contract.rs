@@ -1,4 +1,4 @@
-//! What a backend does and what it says about itself.
+//! The contract of a backend: what it can run, and how it runs it.
 
 use std::fmt;
 use std::num::NonZeroUsize;

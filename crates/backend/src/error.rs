@@ -1,4 +1,4 @@
-//! Why a backend does not run a plan.
+//! Errors of backends: why a plan was not run.
 
 use std::fmt;
 

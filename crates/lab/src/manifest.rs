@@ -1,5 +1,5 @@
-//! Where a result comes from: one JSON object, without clock or host, so that the same scenario
-//! leaves the same bytes wherever the same build runs it.
+//! The manifest: where a result comes from, as one JSON object without time or host name. The
+//! same scenario gives the same bytes wherever the same build runs it.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! What the runs of a scenario leave behind.
+//! The outcome of a scenario: the tables of all runs, and the manifest.
 
 use arrow_array::RecordBatch;
 

@@ -1,4 +1,4 @@
-//! Running every replication of every arm.
+//! Runs every replication of every arm.
 
 use std::collections::BTreeMap;
 use std::fmt;

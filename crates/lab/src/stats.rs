@@ -1,4 +1,4 @@
-//! Means and how far they can be trusted.
+//! Means with bootstrap confidence intervals.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The catalogue of queues, units of quantities, and the build.
+//! The catalogues, parsing of single values, and the build, for Python.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The one place where Rust's errors become Python's.
+//! Conversion of Rust errors to Python exceptions.
 
 use pyo3::PyErr;
 use pyo3::create_exception;

@@ -1,4 +1,4 @@
-//! Outcomes and their tables, seen from Python.
+//! Outcomes and their tables as Python objects.
 
 use std::path::PathBuf;
 

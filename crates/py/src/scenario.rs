@@ -1,4 +1,4 @@
-//! Scenarios, seen from Python.
+//! Scenarios as Python objects.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Statistics, seen from Python.
+//! Bootstrap statistics for Python.
 
 use pyo3::prelude::*;
 use sojourn_lab::{Bootstrap, Interval};

@@ -1,4 +1,4 @@
-//! What disciplines there are and what may be set in each, for people and for generators.
+//! The catalogue of disciplines and their parameters.
 
 use crate::parameters::{Entry, Profile, Unit};
 use crate::registry::QdiscSpec;

@@ -1,4 +1,4 @@
-//! The contract between a queue discipline and its world.
+//! The contract of a queue discipline: what it is called with and what it reports.
 
 use sojourn_net::{Bytes, Instant, Packet};
 

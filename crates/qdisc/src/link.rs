@@ -1,4 +1,4 @@
-//! What a discipline may know about the link that it serves.
+//! Properties of the link that a discipline may know.
 
 use sojourn_net::{Bytes, Rate};
 

@@ -1,4 +1,4 @@
-//! A discipline with its parameters, as text and as a value.
+//! Queue specifications in the syntax of `tc`: parsing and formatting.
 //!
 //! ```
 //! use sojourn_qdisc::QdiscSpec;

@@ -1,4 +1,4 @@
-//! Test doubles, and the contract that every queue must keep.
+//! Test packets, and the contract suite for queues.
 //!
 //! [`check_qdisc`] drives a queue with any traffic and verifies after every call that it is a
 //! queue at all: nothing is lost, invented, reordered within a flow or marked against its will.

@@ -1,4 +1,4 @@
-//! Counters that grow from zero: declared once, added and subtracted field by field.
+//! Counters, declared once, with addition and subtraction field by field.
 
 /// Declares a struct of `u64` counters with `add` and `since`.
 macro_rules! counters {

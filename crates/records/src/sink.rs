@@ -1,4 +1,4 @@
-//! Where the records of a run go.
+//! The sink that receives the records of a run.
 
 use sojourn_apps::Transaction;
 

@@ -1,4 +1,4 @@
-//! How much a connection transfers: the same for all of a block, or drawn for each.
+//! The size of transfers: fixed, or drawn from a distribution for each.
 
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};

@@ -1,4 +1,4 @@
-//! Arms: a scenario with some of its keys set to something else.
+//! Arms: variants of a scenario with some keys changed.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! From a variant of a scenario to the plan of one run.
+//! Compiles a variant of a scenario to the plan of one run.
 
 use crate::plan::{Config, FlowConfig, FlowLabel, Hop, Plan};
 use sojourn_net::{Duration, Rng};

@@ -1,4 +1,4 @@
-//! From a tree of values to a scenario, or to the first thing that is wrong with it.
+//! Decodes a tree of values to a scenario; reports the first error.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Digests that tell whether two things are the same.
+//! Digests that identify scenarios and results.
 
 use std::fmt::Write as _;
 

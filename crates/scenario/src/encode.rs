@@ -1,4 +1,4 @@
-//! From a scenario back to a tree of values: every key, in canonical units.
+//! Encodes a scenario as a tree of values: every key, in canonical units.
 //!
 //! What is inherited stays absent (an `rtt` that a block does not name), so that an arm which
 //! sets the common value still reaches it.

@@ -1,4 +1,4 @@
-//! Why a scenario is refused, told so that it can be put right.
+//! Errors of scenarios: the place, the problem and what is accepted.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Links: reading `[links.<name>]`, writing it back, and what the simulator makes of it.
+//! Links: decoding and encoding `links.<name>`, and conversion to the plan.
 
 mod changes;
 mod layer;

@@ -1,4 +1,4 @@
-//! What a scenario says, once it has been read and found valid.
+//! A decoded and valid scenario.
 
 use sojourn_net::Duration;
 

@@ -1,4 +1,4 @@
-//! Web pages: those that come with Sojourn, and a scenario's own, `[pages.<name>]`.
+//! Web pages: the built-in ones and those in `pages.<name>`.
 
 use std::collections::BTreeMap;
 

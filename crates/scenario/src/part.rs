@@ -1,4 +1,4 @@
-//! Checks one part of a scenario on its own, before there is a scenario.
+//! Checks one part of a scenario, such as a link, on its own.
 //!
 //! An API that builds scenarios from objects refuses a mistake where it is made. The rules are
 //! those of the reader: the part is put into the smallest scenario that can hold it.

@@ -1,4 +1,4 @@
-//! Reading a tree of values: each value knows its path, so that each error does.
+//! Access to a tree of values: each value knows its path, for error messages.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;

@@ -1,4 +1,4 @@
-//! The plan of one run: links, flows and how long. Any backend can run it.
+//! The plan of one run: links, flows and duration. Any backend can run it.
 
 mod line;
 mod links;

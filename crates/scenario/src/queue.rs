@@ -1,4 +1,4 @@
-//! Reading a queue: text in the syntax of `tc`, or a table.
+//! Decodes a queue: text in the syntax of `tc`, or a table.
 
 use sojourn_qdisc::QdiscSpec;
 

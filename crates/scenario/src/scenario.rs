@@ -1,4 +1,4 @@
-//! Scenarios: what to simulate, as data.
+//! The scenario type: decoding, encoding and access to its arms.
 //!
 //! One schema serves TOML files, JSON and Python. A scenario names links, traffic and, where
 //! variants are compared, *arms*: sets of keys that differ. Replication `k` of every arm runs

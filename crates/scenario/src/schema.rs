@@ -1,4 +1,4 @@
-//! The JSON Schema of scenario files, made from the declared keys and the catalogue of queues.
+//! The JSON Schema of scenario files, derived from the declared keys and the catalogue of queues.
 //!
 //! It says what each value may be. What values must be together (a warm-up ends before the run
 //! does) only the reader checks.

@@ -1,4 +1,4 @@
-//! A tree of values as text: canonical JSON for machines, TOML for people.
+//! Text forms of a tree of values: canonical JSON and TOML.
 
 use std::fmt::Write as _;
 

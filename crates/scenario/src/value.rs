@@ -1,4 +1,4 @@
-//! A scenario as a tree of values, whatever text it came from.
+//! The tree of values that TOML, JSON and Python objects are decoded to.
 
 use std::collections::BTreeMap;
 

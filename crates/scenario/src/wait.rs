@@ -1,4 +1,4 @@
-//! How long somebody waits: always the same, or drawn.
+//! Waiting times: fixed, or drawn from a distribution.
 
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};

@@ -1,4 +1,4 @@
-//! Writing values into a tree, in canonical units.
+//! Encodes values in canonical units.
 
 use sojourn_net::{Bytes, Duration};
 

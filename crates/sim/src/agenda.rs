@@ -1,4 +1,4 @@
-//! What is to happen, and when.
+//! The event queue: pending events in time order.
 
 mod heap;
 mod tournament;

@@ -1,4 +1,4 @@
-//! Wires that lose, double, delay unevenly or change.
+//! Wires with loss, duplication, jitter or changing delay.
 //!
 //! # Source
 //!

@@ -1,4 +1,4 @@
-//! What a simulated packet carries: a TCP segment, a QUIC datagram or a probe.
+//! The payload of a simulated packet: a TCP segment, a QUIC datagram or a probe.
 
 use sojourn_net::{Ecn, Instant};
 use sojourn_transport::quic::Datagram;

@@ -1,4 +1,4 @@
-//! Probes: what is observed at the links.
+//! Probes that record what happens at a link.
 
 use sojourn_net::{Bytes, Duration, Instant, Packet as View};
 use sojourn_qdisc::{Backlog, DropReason, MarkReason, Observer, Statistic};

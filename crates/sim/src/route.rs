@@ -1,4 +1,4 @@
-//! The ways packets take.
+//! The routes of packets.
 
 use std::collections::BTreeMap;
 

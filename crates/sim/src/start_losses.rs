@@ -1,4 +1,4 @@
-//! Losses at the start of connections, and packets still in flight of each slot.
+//! Losses at the start of connections, and the packets in flight of each connection.
 
 use sojourn_transport::Flags;
 

@@ -1,5 +1,4 @@
-//! The transmitter that follows a trace: bytes leave at opportunities, what they do not use is
-//! lost.
+//! A link that follows a trace of delivery opportunities; unused bytes of one are lost.
 //!
 //! As in Mahimahi, a packet may begin at one opportunity and end at a later one, and several may
 //! share one; a packet that comes when an opportunity has passed waits for the next.

@@ -1,4 +1,4 @@
-//! The coarse clock of a Linux host, and durations as its estimators keep them.
+//! The coarse clock of a Linux host, and durations as its estimators store them.
 
 use sojourn_net::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What the handshake of a two-way TCP connection passes to the half that takes no part in it.
+//! State that the handshake of a two-way TCP connection passes to the other half.
 
 /// The result of a handshake. An end that sends and receives is a [`crate::Sender`] and a
 /// [`crate::Receiver`], one of which takes part in the handshake; the other is given this.

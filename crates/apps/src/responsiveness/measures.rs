@@ -1,4 +1,4 @@
-//! From the times of probes to round trips per minute, and when a series has settled.
+//! Conversion of probe times to round trips per minute, and the test for a stable series.
 
 use sojourn_net::{Duration, Instant};
 

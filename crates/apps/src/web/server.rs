@@ -1,4 +1,4 @@
-//! The server's end of a connection: whose bytes come next.
+//! The server of a connection: the order in which it sends responses.
 
 use std::collections::VecDeque;
 

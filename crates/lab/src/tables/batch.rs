@@ -1,4 +1,4 @@
-//! A piece of a table from its rows and the declaration of its columns.
+//! Builds one batch of a table from its rows and its column declarations.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! One run of an arm, and the units of its numbers.
+//! One run of an arm, and unit conversions for its numbers.
 
 use sojourn_net::Duration;
 use sojourn_records::Records;

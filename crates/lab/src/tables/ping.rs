@@ -1,4 +1,4 @@
-//! What echo requests say together.
+//! Statistics of echo requests: RTT quantiles and losses.
 
 use sojourn_apps::PingSample;
 use sojourn_net::{Duration, Instant};

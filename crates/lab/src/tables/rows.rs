@@ -1,4 +1,4 @@
-//! The pieces of all tables, and the tables `flow_series`, `pings` and `events`.
+//! The batches of all tables, and the tables `flow_series`, `pings` and `events`.
 
 use arrow_array::RecordBatch;
 use sojourn_apps::PingSample;

@@ -1,4 +1,4 @@
-//! How a call sounds: the E-model of ITU-T G.107, as far as a network decides it.
+//! Voice quality: the E-model of ITU-T G.107, for the impairments that a network causes.
 //!
 //! # Law
 //!

@@ -1,4 +1,4 @@
-//! COBALT: CoDel and BLUE, alternated.
+//! COBALT: CoDel combined with BLUE.
 //!
 //! # Source
 //!

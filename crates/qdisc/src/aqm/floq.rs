@@ -1,4 +1,4 @@
-//! FLOQ: Flow Optimised Queuing, as far as it is known: a reconstruction.
+//! FLOQ: Flow Optimised Queuing, a reconstruction from slides.
 //!
 //! # Source
 //!

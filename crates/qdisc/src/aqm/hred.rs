@@ -1,4 +1,4 @@
-//! HRED: Harsh RED, which reacts within the round trip that it is tuned for.
+//! HRED: Harsh RED, which reacts within a configured round-trip time.
 //!
 //! # Source
 //!

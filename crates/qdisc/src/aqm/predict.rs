@@ -1,4 +1,4 @@
-//! Predict: congestion foretold from the growth of the load. A reconstruction.
+//! Predict: predicts congestion from the growth of the load. A reconstruction.
 //!
 //! # Source
 //!

@@ -1,4 +1,4 @@
-//! RED as ns-2 has it: gentle, waiting, adaptive and nonlinear on request.
+//! RED of ns-2: with its options gentle, wait, adaptive and nonlinear.
 //!
 //! # Source
 //!

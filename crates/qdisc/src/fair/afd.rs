@@ -1,4 +1,4 @@
-//! AFD: Approximate Fair Dropping, in part a reconstruction; and AFQ, a gentler relative of 2012.
+//! AFD: Approximate Fair Dropping, in part a reconstruction; and AFQ, its variant of 2012.
 //!
 //! # Source
 //!

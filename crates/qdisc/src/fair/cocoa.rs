@@ -1,4 +1,4 @@
-//! Cocoa: fair queueing whose limit for a flow follows what its congestion control needs.
+//! Cocoa: fair queueing with a limit per flow that follows the need of its congestion control.
 //!
 //! # Source
 //!

@@ -1,4 +1,4 @@
-//! fq: a queue per flow, limited in itself, round robin with flows that come back first.
+//! fq: a queue per flow, round robin, with a limit per flow and new flows first.
 //!
 //! # Source
 //!

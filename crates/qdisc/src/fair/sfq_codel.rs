@@ -1,4 +1,4 @@
-//! SFQ-CoDel: bins that take turns packet by packet, CoDel in each.
+//! SFQ-CoDel: flows hashed to bins, served packet by packet, with CoDel in each.
 //!
 //! # Source
 //!

@@ -1,4 +1,4 @@
-//! Values that are one of a few words.
+//! Parameters whose value is one of a few keywords.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The declaration of a queue's parameters: each is written once, all else is derived.
+//! The macro with which a queue declares its parameters.
 
 use super::field::Field;
 

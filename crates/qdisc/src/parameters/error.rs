@@ -1,4 +1,4 @@
-//! Why a discipline was not built.
+//! Errors in the specification of a discipline.
 
 use std::error::Error;
 use std::fmt;

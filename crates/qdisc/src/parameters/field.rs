@@ -1,4 +1,4 @@
-//! The fields of parameter structs, lent by key.
+//! Access to the fields of parameter structs by key.
 
 use sojourn_net::{Bytes, Duration, Rate};
 

@@ -1,4 +1,4 @@
-//! The names under which a discipline is asked for.
+//! The names of a discipline, each with its own defaults.
 
 use super::parameter::Parameter;
 use super::profile::Profile;

@@ -1,4 +1,4 @@
-//! The queues inside a classful discipline, as text and as values.
+//! The child queues of a classful discipline, as text and as values.
 //!
 //! `leaf codel target 5ms` puts that queue into every class, `leaf codel / sfq limit 50 / pfifo` one into
 //! each. The leaves are the last parameter: all words that follow belong to them. Parentheses keep the

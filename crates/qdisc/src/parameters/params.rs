@@ -1,4 +1,4 @@
-//! What the parameters of every discipline offer.
+//! The trait that the parameters of every discipline implement.
 
 use sojourn_net::{Packet, Rng};
 

@@ -1,4 +1,4 @@
-//! Which specification or implementation a discipline follows.
+//! Profiles: the specification or implementation that a discipline follows.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The queues inside a classful discipline.
+//! The child queues of a classful discipline.
 
 use sojourn_net::{Bytes, Instant, Packet};
 

@@ -1,4 +1,4 @@
-//! The buffer most disciplines are built on.
+//! The FIFO buffer that most disciplines use.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What link layers make of a packet: the words and presets of `tc`.
+//! Link layers: the length of a packet on the wire, with the keywords of `tc`.
 //!
 //! # Source
 //!

@@ -1,4 +1,4 @@
-//! When a timer of the kernel goes off.
+//! The expiry times of kernel timers.
 
 use sojourn_net::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Builds the queues inside a classful discipline and checks that they fit.
+//! Builds the child queues of a classful discipline and checks that they are allowed.
 
 use sojourn_net::{Packet, Rng};
 

@@ -1,4 +1,4 @@
-//! Many queues in one slab, for the disciplines that keep a queue per flow.
+//! Many queues in one slab, for disciplines with a queue per flow.
 //!
 //! A thousand growable buffers would each hold memory for their own worst case; here the packets
 //! of all queues share one, and a [`List`] is four numbers. Nothing is allocated once the slab has

@@ -1,4 +1,4 @@
-//! The order in which flows take their turns.
+//! Round-robin order of flows.
 
 use sojourn_net::Bytes;
 

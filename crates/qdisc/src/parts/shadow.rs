@@ -1,4 +1,4 @@
-//! Who sends how much, learnt from few arrivals: what AFD and AFCD know of flows.
+//! Flow rates estimated from sampled arrivals: the shadow buffer of AFD and AFCD.
 //!
 //! # Source
 //!

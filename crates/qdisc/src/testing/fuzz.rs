@@ -1,4 +1,4 @@
-//! Any bytes as a queue and what happens to it, for fuzzing.
+//! Decodes any bytes as a queue and operations on it, for fuzzing.
 //!
 //! The first two bytes select a discipline by a hash of its name, so that a new discipline leaves the
 //! meaning of recorded bytes alone; the other choices follow, a byte or two each, and missing bytes at the

@@ -1,4 +1,4 @@
-//! What the link layer makes of a packet: `overhead`, `mpu` and `framing`.
+//! The link layer: `overhead`, `mpu` and `framing`.
 
 use crate::plan::Encapsulation;
 use sojourn_qdisc::{Framing, LinkLayer};

@@ -1,4 +1,4 @@
-//! What befalls packets behind a link: `loss`, `duplicate` and `jitter`.
+//! Impairments behind a link: `loss`, `duplicate` and `jitter`.
 
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};

@@ -1,4 +1,4 @@
-//! What befalls packets on the wire behind a link: loss, duplicates and jitter.
+//! Impairments on the wire behind a link: loss, duplication and jitter.
 
 use sojourn_net::Duration;
 

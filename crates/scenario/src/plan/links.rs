@@ -1,4 +1,4 @@
-//! Links: rate, shaper, what a packet counts, delay and queue.
+//! Links: rate, shaper, framing, delay and queue.
 
 use sojourn_net::{Bytes, Duration, Instant, Rate};
 use sojourn_qdisc::{Framing, QdiscSpec};

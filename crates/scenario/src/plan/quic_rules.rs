@@ -1,4 +1,4 @@
-//! What QUIC traffic must be.
+//! Rules for QUIC traffic in a plan.
 
 use sojourn_transport::quic;
 

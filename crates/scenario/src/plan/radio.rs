@@ -1,4 +1,4 @@
-//! Links that share the air.
+//! Wireless links that share a medium.
 
 use sojourn_net::{Duration, Rate};
 

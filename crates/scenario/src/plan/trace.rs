@@ -1,4 +1,4 @@
-//! Capacity traces: when a link may send how much.
+//! Capacity traces: the delivery opportunities of a link.
 //!
 //! # Source
 //!

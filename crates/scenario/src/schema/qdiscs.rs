@@ -1,4 +1,4 @@
-//! Queues, from the catalogue: as text, and as a table with a key for each parameter.
+//! The schema of queues: as text, and as a table with a key for each parameter.
 
 use serde_json::{Map, Value, json};
 use sojourn_qdisc::{ParameterInfo, QdiscInfo, Unit, catalogue};

@@ -1,4 +1,4 @@
-//! Times, rates, sizes and other texts, as patterns.
+//! The schema of times, rates, sizes and other texts.
 
 use serde_json::{Map, Value, json};
 use sojourn_qdisc::LinkLayer;

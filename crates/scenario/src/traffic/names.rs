@@ -1,4 +1,4 @@
-//! Names of traffic: random streams and records go by them.
+//! Names of traffic, which select random streams and label records.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;

@@ -1,4 +1,4 @@
-//! Requests that are answered at once: `type = "ping"`.
+//! Echo requests: `type = "ping"`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Tests of responsiveness: `type = "responsiveness"`.
+//! Responsiveness tests: `type = "responsiveness"`.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Requests over connections that stay: `type = "request"`, of one server, and `type = "incast"`,
-//! of many at once.
+//! Requests over persistent connections: `type = "request"` to one server, `type = "incast"` to
+//! many.
 
 use std::sync::Arc;
 

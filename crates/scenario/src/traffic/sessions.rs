@@ -1,4 +1,4 @@
-//! Connections that come at random times: `type = "sessions"`.
+//! Connections that arrive at random times: `type = "sessions"`.
 
 use std::sync::Arc;
 

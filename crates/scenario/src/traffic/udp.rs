@@ -1,4 +1,4 @@
-//! Datagrams at a constant mean bit rate: `type = "udp"`.
+//! UDP streams at a mean bit rate: `type = "udp"`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Voices: `type = "voip"`.
+//! Voice calls: `type = "voip"`.
 
 use std::sync::Arc;
 

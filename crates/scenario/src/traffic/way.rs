@@ -1,4 +1,4 @@
-//! Ways: a direction, or paths of links.
+//! Paths of traffic: a direction, or lists of links.
 
 use super::block::{Direction, Way};
 use crate::error::ScenarioError;

@@ -1,4 +1,4 @@
-//! Users who look at web pages: `type = "web"`.
+//! Web users: `type = "web"`.
 
 use std::sync::Arc;
 

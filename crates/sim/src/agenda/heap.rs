@@ -1,4 +1,4 @@
-//! Events that seldom move.
+//! A heap for events that are rarely rescheduled.
 
 use super::{Key, NOTHING};
 

@@ -1,4 +1,4 @@
-//! Events that move with each packet.
+//! A tournament tree for events that every packet reschedules.
 
 use super::{Key, NOTHING};
 

@@ -1,4 +1,4 @@
-//! An application of the configuration: its connections and its record.
+//! A configured application: its connections and its record.
 
 use sojourn_apps::{App, AppConfig};
 use sojourn_net::{Instant, Rng};

@@ -1,4 +1,4 @@
-//! A TCP or QUIC flow of the configuration: a bulk transfer and its record.
+//! A bulk transfer over TCP or QUIC, and its record.
 
 use sojourn_apps::{AppEvent, AppOutput, Bulk};
 use sojourn_net::Instant;

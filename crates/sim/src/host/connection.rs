@@ -1,4 +1,4 @@
-//! One connection over TCP or QUIC: what the event loop does with either.
+//! One connection over TCP or QUIC, as the event loop sees it.
 
 use sojourn_apps::{AppEvent, AppOutput, Command};
 use sojourn_net::Instant;

@@ -1,4 +1,4 @@
-//! Flows: a source of traffic, its peer, and what is recorded of them.
+//! Flows: a traffic source, its peer and their records.
 
 mod application;
 mod bulk;

@@ -1,4 +1,4 @@
-//! The pending timer event of an end of a flow.
+//! The pending timer event of a flow.
 
 use sojourn_net::Instant;
 

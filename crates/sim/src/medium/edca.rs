@@ -1,4 +1,4 @@
-//! EDCA: four classes that contend for the air.
+//! EDCA: contention of four access categories.
 //!
 //! # Source
 //!

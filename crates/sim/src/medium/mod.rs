@@ -1,4 +1,4 @@
-//! The air: radios that share a medium, one at a time.
+//! Wireless media: radios that take turns on one medium.
 //!
 //! # Source
 //!

@@ -1,4 +1,4 @@
-//! How long frames take on the air.
+//! Duration of frames on the air.
 //!
 //! # Source
 //!

@@ -1,4 +1,4 @@
-//! A radio: the queues of its driver, and what it sends when its turn comes.
+//! A radio: the queues of its driver, and the aggregate that it sends in its turn.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Links that share a medium.
+//! Events of links that share a medium.
 
 use sojourn_net::{Duration, Packet as View, Rng};
 use sojourn_qdisc::{Number, Qdisc, Statistic};

@@ -1,4 +1,4 @@
-//! Applications: events in, commands out, and the slots of their connections.
+//! Events and commands of applications, and the slots of their connections.
 //!
 //! A connection lives in a slot behind the flows of the configuration. When it has ended and the
 //! last of its packets has left the network, another may take the slot: memory is that of the

@@ -1,4 +1,4 @@
-//! Connections of either transport: delivery, timers, and what follows from a turn of one.
+//! Events of connections over TCP or QUIC: delivery and timers.
 
 use sojourn_apps::Side;
 use sojourn_net::{Ecn, Packet as View};

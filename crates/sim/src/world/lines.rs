@@ -1,4 +1,4 @@
-//! Wires that are not perfect, and links that change.
+//! Events of wires with impairments, and changes of links.
 
 use sojourn_net::{Instant, Rng};
 

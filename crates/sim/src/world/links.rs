@@ -1,4 +1,4 @@
-//! A packet's way through links and over wires.
+//! Events of packets on links and wires.
 
 use sojourn_net::Instant;
 use sojourn_qdisc::Qdisc;

@@ -1,4 +1,4 @@
-//! The event loop: one clock, one agenda, one `match`.
+//! The event loop: one clock, one event queue, one `match`.
 
 mod air;
 mod applications;

@@ -1,4 +1,4 @@
-//! BBR, version 1: the window and the rate follow a model of the path, not its losses.
+//! BBR version 1: window and rate follow a model of the path.
 //!
 //! # Source
 //!

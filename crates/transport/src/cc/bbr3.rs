@@ -1,4 +1,4 @@
-//! BBR, version 3: probes for bandwidth now and then, and remembers how much in flight was too much.
+//! BBR version 3: a model of the path with bounds from losses and marks.
 //!
 //! # Source
 //!

@@ -1,4 +1,4 @@
-//! What a congestion control declares in its own file: its name, its source, and how it is built.
+//! The declaration of a congestion control: its name, its source, and how it is built.
 
 use super::slow_start::SlowStart;
 

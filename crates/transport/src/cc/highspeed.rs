@@ -1,4 +1,4 @@
-//! `HighSpeed` TCP: the larger the window, the faster it grows and the less it gives.
+//! `HighSpeed` TCP: larger increase and smaller decrease for larger windows.
 //!
 //! # Source
 //!

@@ -1,4 +1,4 @@
-//! The catalogue as JSON, for other languages.
+//! The catalogue of controls as JSON.
 
 use serde_json::{Value, json};
 

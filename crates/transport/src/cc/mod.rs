@@ -1,4 +1,4 @@
-//! Congestion control: how much may be in flight.
+//! Congestion controls.
 
 mod bbr;
 mod bbr3;

@@ -1,4 +1,4 @@
-//! Prague: as DCTCP, for paths of the Internet and the queues of L4S.
+//! Prague: DCTCP adapted to Internet paths and L4S queues.
 //!
 //! # Source
 //!

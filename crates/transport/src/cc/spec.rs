@@ -1,4 +1,4 @@
-//! A congestion control with its parameters, as text and as a value.
+//! Congestion controls with parameters, as text and as values.
 //!
 //! ```
 //! use sojourn_transport::CcSpec;

@@ -1,4 +1,4 @@
-//! Vegas: as much as keeps a few segments queued.
+//! Vegas: keeps a few segments queued, by the measured delay.
 //!
 //! # Source
 //!

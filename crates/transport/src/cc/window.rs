@@ -1,4 +1,4 @@
-//! The congestion window that a controller moves.
+//! The congestion window that a controller changes.
 
 /// The slow-start threshold of a connection: unset until the first congestion.
 ///

@@ -1,4 +1,4 @@
-//! What both ends of a QUIC connection are configured with.
+//! Configuration of both ends of a QUIC connection.
 
 use sojourn_net::Duration;
 

@@ -1,4 +1,4 @@
-//! The received packets of a packet-number space, and when they are acknowledged.
+//! The received packets of a packet-number space, and the schedule of their acknowledgement.
 //!
 //! # Source
 //!

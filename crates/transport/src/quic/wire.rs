@@ -1,4 +1,4 @@
-//! The form of a datagram in a simulated network, no larger than a TCP segment.
+//! The simulated form of a datagram, no larger than a TCP segment.
 //!
 //! # Layout
 //!

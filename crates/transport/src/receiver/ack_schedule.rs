@@ -1,4 +1,4 @@
-//! When received data is acknowledged.
+//! Scheduling of acknowledgements.
 //!
 //! # Law
 //!

@@ -1,4 +1,4 @@
-//! Reporting congestion to the sender.
+//! Congestion feedback to the sender.
 //!
 //! # Source
 //!

@@ -1,4 +1,4 @@
-//! How the advertised window grows.
+//! Growth of the advertised window.
 //!
 //! # Law
 //!

@@ -1,4 +1,4 @@
-//! One acknowledgement, step by step.
+//! Processing of one acknowledgement.
 
 use sojourn_net::Instant;
 

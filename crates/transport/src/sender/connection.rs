@@ -1,4 +1,4 @@
-//! The sender: its parts, and what its owner may ask of it.
+//! The sender: its parts and its interface.
 
 use sojourn_net::{Duration, Instant};
 

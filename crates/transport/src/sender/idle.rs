@@ -1,4 +1,4 @@
-//! The congestion window of a connection that does not use it.
+//! Congestion window after an idle period.
 //!
 //! # Source
 //!

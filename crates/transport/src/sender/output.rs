@@ -1,4 +1,4 @@
-//! What is sent when.
+//! Selection and transmission of segments.
 //!
 //! # Law
 //!

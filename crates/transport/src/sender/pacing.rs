@@ -1,4 +1,4 @@
-//! Spreading transmissions over time.
+//! Pacing of transmissions.
 //!
 //! # Source
 //!

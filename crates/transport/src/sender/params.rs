@@ -1,4 +1,4 @@
-//! What a sender is configured with.
+//! Configuration of a sender.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Probing a peer whose window is closed.
+//! Zero-window probes.
 //!
 //! # Source
 //!

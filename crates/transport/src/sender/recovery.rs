@@ -1,4 +1,4 @@
-//! Congestion states: entering, reducing, undoing, leaving.
+//! Transitions between congestion states: entry, reduction, undo, exit.
 //!
 //! # Source
 //!

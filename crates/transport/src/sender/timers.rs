@@ -1,5 +1,5 @@
-//! What happens when a timer expires: one timer serves SYN, retransmission, tail loss probe,
-//! reordering and window probe; a paced connection has a second one for its next departure.
+//! Expiry of timers. One timer serves SYN, retransmission, tail loss probe, reordering and window
+//! probe; a paced connection has a second one for its next departure.
 //!
 //! # Source
 //!

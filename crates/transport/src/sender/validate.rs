@@ -1,4 +1,4 @@
-//! The congestion window of a connection that does not use it, with New-CWV.
+//! Congestion window validation (New-CWV, RFC 7661).
 //!
 //! # Source
 //!

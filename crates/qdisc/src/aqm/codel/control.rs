@@ -1,4 +1,4 @@
-//! The control law of CoDel, apart from the queue it governs: FQ-CoDel and AFCD have it too.
+//! The control law of CoDel, which FQ-CoDel and AFCD share.
 
 use sojourn_net::{Duration, Instant, Packet};
 

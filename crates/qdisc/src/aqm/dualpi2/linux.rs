@@ -1,4 +1,4 @@
-//! The controller and the signals of Linux 6.18, in its fixed point.
+//! The controller and the marking of Linux 6.18, in its fixed-point arithmetic.
 //!
 //! A probability of 1 is 2^32 - 1; gains are passed in 1/256 Hz and kept per 64 ns.
 

@@ -1,4 +1,4 @@
-//! The controller and the signals of RFC 9332, Appendix A.2, in its names.
+//! The controller and the marking of RFC 9332, Appendix A.2, with its names.
 
 use sojourn_net::Duration;
 

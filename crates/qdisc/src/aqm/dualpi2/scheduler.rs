@@ -1,4 +1,4 @@
-//! Whose turn it is where both queues hold packets.
+//! The scheduler between the two queues.
 
 use sojourn_net::{Bytes, Duration};
 

@@ -1,4 +1,4 @@
-//! Which class a packet is of: FLOQ's memory of connections.
+//! Connection tracking: assigns each packet to one of the classes of FLOQ.
 //!
 //! ```text
 //! TCP               responsive; set-up from the SYN on

@@ -1,4 +1,4 @@
-//! The controller of Linux, in its fixed point: 6.1 and, where it differed, 3.14.
+//! The controller of Linux in its fixed-point arithmetic: 6.1, and 3.14 where it differs.
 //!
 //! Time is in the packet scheduler's ticks of 64 ns. A probability of 1 is `max_prob`.
 

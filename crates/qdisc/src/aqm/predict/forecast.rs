@@ -1,4 +1,4 @@
-//! Which candidate for the round-trip time explains the load best, and what it foretells.
+//! Selects the round-trip time that explains the load best, and forecasts the load with it.
 
 use sojourn_net::{Duration, Instant};
 

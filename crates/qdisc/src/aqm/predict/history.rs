@@ -1,4 +1,4 @@
-//! The past of the link, slot by slot: how long it was busy and how much waited.
+//! The history of the link in time slots: busy time and backlog.
 //!
 //! A slot is named by its number on the clock. What is kept is bounded: a ring of slots, the
 //! oldest of which are asked for no more.

@@ -1,4 +1,4 @@
-//! How long the link was busy, from what it was given to send.
+//! Measures how long the link was busy, from the packets that it was given.
 
 use sojourn_net::{Bytes, Duration, Instant, Rate};
 

@@ -1,4 +1,4 @@
-//! What iproute2 derives from the parameters of RED before the kernel sees them.
+//! Derives the parameters of RED as iproute2 does before it passes them to the kernel.
 
 use sojourn_net::{Bytes, Rate};
 

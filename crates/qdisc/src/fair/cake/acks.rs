@@ -1,4 +1,4 @@
-//! Which acknowledgement says no more than the one that arrived last.
+//! The ACK filter: finds acknowledgements that a later one makes redundant.
 
 use sojourn_net::{Packet, TcpHeader, Transport};
 

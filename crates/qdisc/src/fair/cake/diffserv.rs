@@ -1,4 +1,4 @@
-//! The tins of each mode: who goes into which, and what each may use.
+//! The tins of each Diffserv mode: DSCP assignment, rates and weights.
 
 use sojourn_net::Dscp;
 

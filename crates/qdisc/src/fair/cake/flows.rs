@@ -1,5 +1,4 @@
-//! The flows of a tin and their hosts: an associative memory of eight ways, and the shares that
-//! follow from it.
+//! The flows and hosts of a tin: an 8-way set-associative hash, and the fair shares of hosts.
 
 use std::ops::{Index, IndexMut};
 

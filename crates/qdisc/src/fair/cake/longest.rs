@@ -1,4 +1,4 @@
-//! Which queue is the longest: a heap that is only kept while memory is short.
+//! Finds the longest queue, with a heap that exists only while memory is short.
 
 /// Departures after the last shortage during which the heap is kept.
 const KEPT: u32 = 65_535;

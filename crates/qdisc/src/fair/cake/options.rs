@@ -1,4 +1,4 @@
-//! What may be chosen of CAKE, in the words of `tc`.
+//! The options of CAKE, with the keywords of `tc`.
 
 use sojourn_net::{Bytes, Duration, Rate, Rng};
 

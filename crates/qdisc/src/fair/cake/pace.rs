@@ -1,4 +1,4 @@
-//! What a packet counts, and how long that takes: in the arithmetic of Linux.
+//! The shaper: length on the wire and transmission time, in the arithmetic of Linux.
 
 use sojourn_net::{Bytes, Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! In which order the flows of a tin take their turns.
+//! The order in which the flows of a tin are served.
 
 /// Flows of a tin, a power of two.
 pub(super) const FLOWS: usize = 1_024;

@@ -1,4 +1,4 @@
-//! What CAKE tells of itself, under the names of `tc -j -s`.
+//! The statistics of CAKE, under the names of `tc -j -s`.
 
 use sojourn_net::{Bytes, Packet};
 

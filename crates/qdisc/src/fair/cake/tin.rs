@@ -1,4 +1,4 @@
-//! A class of packets: its share, its law and what it counts.
+//! A tin: its flows, its shaper, its AQM and its counters.
 
 use sojourn_net::{Bytes, Duration, Instant};
 

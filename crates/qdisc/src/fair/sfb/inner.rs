@@ -1,4 +1,4 @@
-//! SFB around another queue, which may drop what the bins have counted.
+//! SFB with a child queue, which may drop packets that the bins have counted.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,4 +1,4 @@
-//! `extra_acked`: how much more is acknowledged at once than the bandwidth explains.
+//! `extra_acked`: data acknowledged in excess of the bandwidth.
 
 use sojourn_net::Instant;
 

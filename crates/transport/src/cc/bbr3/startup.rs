@@ -1,4 +1,4 @@
-//! How STARTUP ends: by a bandwidth that no longer grows, by losses or by marks.
+//! The end of STARTUP: a bandwidth plateau, losses or marks.
 //!
 //! # Source
 //!

@@ -1,4 +1,4 @@
-//! The largest value of a sliding window, in constant space.
+//! The maximum over a sliding window, in constant space.
 
 /// A value and when it was taken.
 #[derive(Clone, Copy, Debug, Default)]

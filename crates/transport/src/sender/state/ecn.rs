@@ -1,4 +1,4 @@
-//! ECN: what was negotiated, what the peer reported, and what this end owes it.
+//! ECN state: negotiation, the reports of the peer, and pending reports to it.
 //!
 //! # Source
 //!

@@ -1,5 +1,4 @@
-//! The retransmission timer, which also serves the SYN, the tail loss probe, reordering and window
-//! probes; its back-off.
+//! The retransmission timer, shared by SYN, tail loss probe, reordering and window probes.
 
 use sojourn_net::{Duration, Instant};
 
