@@ -214,6 +214,27 @@ def test_links_between_documents_lead_somewhere(document: str) -> None:
         assert (file.parent / target).exists(), target
 
 
+def test_lines_of_prose_have_at_most_120_characters() -> None:
+    folders = ("docs", "papers", "examples", "benches", "tests")
+    files = [
+        *ROOT.glob("*.md"),
+        *(file for part in folders for file in (ROOT / part).rglob("*.md")),
+    ]
+    long, count = [], 0
+    for file in files:
+        if "generated" in file.parts:
+            continue
+        code = False
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+            code ^= line.startswith("```")
+            count += 1
+            # A row of a table and the address of a link cannot be broken.
+            if not code and not re.match(r" *\||\[[^\]]+\]:", line) and len(line) > 120:
+                long.append(f"{file}:{number}")
+    assert count > 3000
+    assert not long
+
+
 def test_every_study_has_its_verdict() -> None:
     for table in (ROOT / "papers").glob("*/published.csv"):
         loaded = study.load(table.parent)
