@@ -21,6 +21,8 @@ pub(crate) struct Run {
     pub(crate) delivered: u64,
     pub(crate) drops: u64,
     pub(crate) events: u64,
+    /// Counted in a run of its own; `None`: valgrind is absent.
+    pub(crate) instructions_per_packet: Option<f64>,
 }
 
 /// What an idle flow takes, in bytes.
@@ -119,6 +121,7 @@ fn dumbbell(name: &str) -> Result<Run, String> {
         delivered: bottleneck.sent_packets,
         drops: bottleneck.drops_aqm + bottleneck.drops_overlimit,
         events: records.agenda_events,
+        instructions_per_packet: None,
     })
 }
 
@@ -266,20 +269,27 @@ fn in_child<T: DeserializeOwned>(name: &str) -> Result<T, String> {
 fn instructions(kind: &str) -> Result<Option<f64>, String> {
     const SHORT: u64 = 20_000;
     const LONG: u64 = 120_000;
-    let Some(short) = collected(kind, SHORT)? else {
+    let spec = format!("S6:{kind}");
+    let turned = |n: u64| collected(&["--one", &spec, "--packets", &n.to_string()]);
+    let Some(short) = turned(SHORT)? else {
         return Ok(None);
     };
-    let long = collected(kind, LONG)?;
+    let long = turned(LONG)?;
     Ok(long.map(|long| long.saturating_sub(short) as f64 / (LONG - SHORT) as f64))
 }
 
-fn collected(kind: &str, packets: u64) -> Result<Option<u64>, String> {
+/// Instructions of one run of S1 to S5; `None` where valgrind is absent.
+pub(crate) fn instructions_of_run(name: &str) -> Result<Option<u64>, String> {
+    collected(&["--profile", name])
+}
+
+/// Instructions of this program with `arguments`, by callgrind.
+fn collected(arguments: &[&str]) -> Result<Option<u64>, String> {
     let exe = std::env::current_exe().map_err(|e| e.to_string())?;
     let run = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(exe)
-        .args(["--one", &format!("S6:{kind}")])
-        .args(["--packets", &packets.to_string()])
+        .args(arguments)
         .output();
     let Ok(output) = run else {
         return Ok(None);

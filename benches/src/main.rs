@@ -95,6 +95,13 @@ fn run(options: &Options) -> Result<(), String> {
         table::dumbbell(dumbbell, &best);
         report.dumbbells.insert(dumbbell.name, best);
     }
+    for dumbbell in DUMBBELLS.iter().filter(|d| wanted(d.name)) {
+        let count = child::instructions_of_run(dumbbell.name)?;
+        if let Some(run) = report.dumbbells.get_mut(dumbbell.name) {
+            run.instructions_per_packet = count.map(|n| n as f64 / run.delivered as f64);
+            table::instructions(dumbbell.name, run.instructions_per_packet);
+        }
+    }
     if wanted("idle") {
         let idle = child::idle()?;
         table::idle(&idle);

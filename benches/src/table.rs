@@ -63,6 +63,14 @@ pub(crate) fn dumbbell(dumbbell: &Dumbbell, run: &Run) {
     );
 }
 
+/// The line about the instructions of S1 to S5.
+pub(crate) fn instructions(name: &str, per_packet: Option<f64>) {
+    match per_packet {
+        Some(n) => println!("{name}: {n:.0} instructions a delivered packet"),
+        None => println!("{name}: instructions not measured: valgrind is absent"),
+    }
+}
+
 /// The line about idle flows.
 pub(crate) fn idle(idle: &IdleFlow) {
     let most = idle.waiting_bytes.max(idle.done_bytes);
