@@ -131,7 +131,7 @@ def test_a_table_that_the_format_has_must_be_there(tmp_path: Path, present: Path
     tables = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["tables"]
     del tables["applications"]
     edit(folder, {"tables": tables})
-    expected = r"manifest\.json: lacks the table applications, which format 4 has$"
+    expected = r"manifest\.json: does not list the table applications, which format 4 requires$"
     with pytest.raises(sj.ResultError, match=expected):
         sj.Result.load(folder)
 
@@ -145,6 +145,6 @@ def test_a_column_that_is_unknown_is_refused(tmp_path: Path, present: Path) -> N
     tables = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["tables"]
     tables["flows"]["sha256"] = hashlib.sha256(file.read_bytes()).hexdigest()
     edit(folder, {"tables": tables})
-    expected = r"flows\.parquet: has a column of another version of Sojourn: colour$"
+    expected = r"flows\.parquet: has a column that this version of Sojourn does not read: colour$"
     with pytest.raises(sj.ResultError, match=expected):
         sj.Result.load(folder)

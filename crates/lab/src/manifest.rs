@@ -202,12 +202,15 @@ impl Manifest {
     pub(crate) fn read(text: &str) -> Result<Saved, String> {
         let fields = recognised(text).ok_or("is not the manifest of a Sojourn result")?;
         let format = format_of(&fields)?;
-        let invalid = |e| format!("holds a scenario that is not valid: {e}");
+        let invalid = |e| format!("contains an invalid scenario: {e}");
         let text = fields["scenario"].to_string();
         // The keys that were added since are not part of what was hashed.
         let hash = Scenario::hash_as_written(&text).map_err(invalid)?;
         if fields["scenario_sha256"].as_str() != Some(&hash) {
-            return Err("was altered: its scenario does not have the SHA-256 it says".to_owned());
+            return Err(
+                "was altered: the SHA-256 of its scenario does not match scenario_sha256"
+                    .to_owned(),
+            );
         }
         let scenario = Scenario::from_json(&text).map_err(invalid)?;
         let manifest = || {
@@ -234,7 +237,7 @@ impl Manifest {
                 scenario,
             })
         };
-        let manifest = manifest().ok_or("lacks a key or has one of another type")?;
+        let manifest = manifest().ok_or("has a missing key or a value of the wrong type")?;
         let tables = fields["tables"].as_object().cloned().unwrap_or_default();
         Ok(Saved {
             manifest,
@@ -330,7 +333,7 @@ fn list_of<T>(value: &Value, read: impl Fn(&Value) -> Option<T>) -> Option<Vec<T
 fn format_of(fields: &Value) -> Result<u64, String> {
     let readable = format!("this version reads formats {OLDEST_FORMAT} to {FORMAT_VERSION}");
     let Some(format) = fields["format_version"].as_u64() else {
-        return Err(format!("does not say its format; {readable}"));
+        return Err(format!("has no format_version; {readable}"));
     };
     if format < OLDEST_FORMAT {
         return Err(format!("has format {format}, which is too old; {readable}"));

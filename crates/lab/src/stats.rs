@@ -58,7 +58,7 @@ impl fmt::Display for StatsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("no values; expected at least one"),
-            Self::NotFinite => f.write_str("all values must be finite"),
+            Self::NotFinite => f.write_str("a value is not finite; expected finite values"),
             Self::Unpaired { values, baseline } => write!(
                 f,
                 "cannot pair {values} values with {baseline}; expected equal numbers of replications"

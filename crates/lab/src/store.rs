@@ -56,9 +56,12 @@ impl Outcome {
     /// # Errors
     /// If something else stands there, or it cannot be written.
     pub fn save(&self, folder: &Path) -> Result<(), ResultError> {
-        let name = folder
-            .file_name()
-            .ok_or_else(|| fail(folder, "is not the name of a folder"))?;
+        let name = folder.file_name().ok_or_else(|| {
+            fail(
+                folder,
+                "is not a folder name; expected a path that ends in a name",
+            )
+        })?;
         let parent = match folder.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
@@ -116,8 +119,8 @@ impl Outcome {
             io::ErrorKind::NotFound if folder.is_dir() => {
                 fail(folder, "is not a Sojourn result: it has no manifest.json")
             }
-            io::ErrorKind::NotFound => fail(folder, "there is no such folder"),
-            io::ErrorKind::NotADirectory => fail(folder, "is a file, not the folder of a result"),
+            io::ErrorKind::NotFound => fail(folder, "does not exist; expected a result folder"),
+            io::ErrorKind::NotADirectory => fail(folder, "is a file; expected a result folder"),
             _ => fail(&path, format!("cannot be read: {e}")),
         })?;
         let saved = Manifest::read(&text).map_err(|rule| fail(&path, rule))?;
@@ -134,7 +137,8 @@ impl Outcome {
                 }
                 None => {
                     let format = saved.format;
-                    let rule = format!("lacks the table {kind}, which format {format} has");
+                    let rule =
+                        format!("does not list the table {kind}, which format {format} requires");
                     return Err(fail(&path, rule));
                 }
             };
@@ -258,7 +262,7 @@ fn verify(path: &Path, sha256: Option<&str>) -> Result<(), ResultError> {
     } else {
         Err(fail(
             path,
-            "is truncated or altered: its SHA-256 is not the manifest's",
+            "is truncated or altered: its SHA-256 does not match the manifest",
         ))
     }
 }
@@ -272,7 +276,7 @@ fn read_table(path: &Path, wanted: &SchemaRef) -> Result<Table, ResultError> {
         .map_err(|e| damaged(&e))?;
     let written = reader.schema();
     if let Some(column) = foreign_column(&written, wanted) {
-        let rule = format!("has a column of another version of Sojourn: {column}");
+        let rule = format!("has a column that this version of Sojourn does not read: {column}");
         return Err(fail(path, rule));
     }
     let schema = with_nulls(wanted, &written);

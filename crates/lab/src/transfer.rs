@@ -88,5 +88,5 @@ fn split<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], ArrowError> {
 }
 
 fn damaged() -> ArrowError {
-    ArrowError::IpcError("the data are not records of a run of this scenario".to_owned())
+    ArrowError::IpcError("the data is not the record of a run of this scenario".to_owned())
 }

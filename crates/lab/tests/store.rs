@@ -84,7 +84,7 @@ fn only_a_result_or_an_empty_folder_is_replaced() {
     fs::write(at("file"), "text").unwrap();
     assert!(refusal(&at("file")).ends_with("nothing was overwritten"));
     assert!(refusal(&at("file").join("below")).contains("cannot be written"));
-    assert!(refusal(Path::new("/")).contains("is not the name of a folder"));
+    assert!(refusal(Path::new("/")).contains("is not a folder name"));
     assert!(refusal(Path::new("/proc/result")).contains("/proc/result: cannot be written"));
 }
 
@@ -96,7 +96,7 @@ fn damage_is_told_in_one_line() {
     let flows = folder.join("flows.parquet");
     let manifest = folder.join("manifest.json");
 
-    assert!(damage(&folder).ends_with("there is no such folder"));
+    assert!(damage(&folder).ends_with("does not exist; expected a result folder"));
     assert!(damage(place.path()).contains("has no manifest.json"));
 
     fresh();
@@ -164,7 +164,7 @@ fn formats_that_cannot_be_read_are_refused() {
     assert!(older.contains("has format 1, which is too old;"), "{older}");
 
     let odd = damage_of(|manifest| manifest["format_version"] = "four".into());
-    assert!(odd.contains("does not say its format;"), "{odd}");
+    assert!(odd.contains("has no format_version;"), "{odd}");
 }
 
 #[test]
@@ -182,7 +182,9 @@ fn a_table_may_lack_only_where_the_format_lacked_it() {
     };
     for (table, format) in [("flows", 2), ("transactions", 3), ("applications", 4)] {
         let message = without(table, format).unwrap_err();
-        let expected = format!("manifest.json: lacks the table {table}, which format {format} has");
+        let expected = format!(
+            "manifest.json: does not list the table {table}, which format {format} requires"
+        );
         assert!(message.ends_with(&expected), "{message}");
     }
     let read = without("transactions", 2).unwrap();

@@ -44,7 +44,7 @@ counters! {
         marks_aqm,
         /// Marks at the shallow threshold.
         marks_ce_threshold,
-        /// Packets lost on the wire, after they were sent.
+        /// Packets lost on the wire after transmission.
         lost_packets,
         /// Packets that the wire delivered twice.
         duplicated_packets,

@@ -32,9 +32,9 @@ class ResultTables(ABC):
         direction : str
             up or down; null if the scenario gives paths.
         cc : str
-            Congestion control; null without a connection.
+            Congestion control; null for flows without a connection.
         rtt_ms : float
-            Base RTT, without the delay of links. Unit: ms.
+            Base RTT of the flow, excluding the delays of links. Unit: ms.
         started_s : float
             Time of the first packet. Unit: s.
         connected_s : float
@@ -42,32 +42,32 @@ class ResultTables(ABC):
         fct_s : float
             Flow completion time of finite TCP and QUIC transfers, from the first packet. Unit: s.
         aborted : bool
-            TCP, QUIC: whether an end gave up the connection.
+            TCP, QUIC: whether an endpoint gave up on the connection.
         bytes : int
-            Bytes to transfer; null: without end. Unit: B.
+            Bytes to transfer; null if endless. Unit: B.
         delivered_bytes : int
             Payload passed to the receiving application after the warm-up; null for ping. Unit: B.
         goodput_mbit_per_s : float
-            Delivered payload from max(warm-up, start) to min(end, stop, completion), per time.
+            Payload delivered from max(warm-up, start) to min(end, stop, completion), divided by that time.
             Unit: Mbit/s.
         sent_packets : int
             Data packets sent after the warm-up, retransmissions included.
         received_packets : int
             Data packets that arrived, duplicates included; UDP and voice: without duplicates.
         retransmits : int
-            TCP: retransmitted segments; QUIC: packets with data that was sent before.
+            TCP: retransmitted segments; QUIC: packets that resend data.
         timeouts : int
-            TCP: retransmission timeouts; QUIC: probe timeouts of the sender of data.
+            TCP: retransmission timeouts; QUIC: probe timeouts of the data sender.
         syn_retransmits : int
-            TCP: retransmitted SYNs; QUIC: packets with a part of the handshake sent before.
+            TCP: retransmitted SYNs; QUIC: packets that resend handshake data.
         handshake_losses : int
-            Dropped or lost packets of the handshake, from the start of the flow.
+            Handshake packets dropped or lost since the start of the flow.
         initial_losses : int
-            These, and dropped or lost packets of the initial window.
+            Packets of the handshake and the initial window dropped or lost since the start of the flow.
         srtt_ms_mean : float
             Mean of the smoothed RTT over the sample intervals after the warm-up. Unit: ms.
         ack_rtt_ms_mean : float
-            Mean RTT over the acknowledgements that gave an RTT sample. Unit: ms.
+            Mean of the RTT samples taken from acknowledgements after the warm-up. Unit: ms.
         cwnd_packets_mean : float
             Mean congestion window over the sample intervals after the warm-up. Unit: packets.
         owd_ms_mean : float
@@ -79,17 +79,17 @@ class ResultTables(ABC):
         ping_ms_mean : float
             Mean RTT of the pings sent after the warm-up. Unit: ms.
         ping_ms_median : float
-            Median RTT of these pings. Unit: ms.
+            Median RTT of the pings sent after the warm-up. Unit: ms.
         ping_ms_p95 : float
-            95th percentile of the RTT of these pings. Unit: ms.
+            95th percentile of the RTT of the pings sent after the warm-up. Unit: ms.
         ping_ms_p99 : float
-            99th percentile of the RTT of these pings. Unit: ms.
+            99th percentile of the RTT of the pings sent after the warm-up. Unit: ms.
         ping_ms_max : float
-            Longest RTT of these pings. Unit: ms.
+            Longest RTT of the pings sent after the warm-up. Unit: ms.
         ping_ms_min : float
-            Shortest RTT of these pings. Unit: ms.
+            Shortest RTT of the pings sent after the warm-up. Unit: ms.
         ping_loss : float
-            Share of these pings without a reply.
+            Share of the pings sent after the warm-up that had no reply within the run.
         """
         return self._frame("flows")
 
@@ -102,13 +102,13 @@ class ResultTables(ABC):
         link : str
             Name of the link.
         rate_mbit_per_s : float
-            Rate of the link; of a trace, its mean. Unit: Mbit/s.
+            Rate of the link; for a trace, its mean rate. Unit: Mbit/s.
         qdisc : str
-            The queue, in canonical form.
+            Queue of the link, in canonical form.
         sent_packets : int
             Packets sent.
         sent_bytes : int
-            Bytes sent, without the overhead of the link. Unit: B.
+            Bytes sent, without link-layer overhead. Unit: B.
         drops_overlimit : int
             Packets dropped because the queue was full.
         drops_aqm : int
@@ -118,27 +118,27 @@ class ResultTables(ABC):
         marks_ce_threshold : int
             Packets CE-marked at ``ce_threshold``.
         lost_packets : int
-            Packets lost on the wire, after they were sent.
+            Packets lost on the wire after transmission.
         duplicated_packets : int
             Packets that the wire delivered twice.
         utilisation : float
-            Share of time in which the link was sending.
+            Share of the time during which the link was transmitting.
         sojourn_ms_mean : float
-            Mean time in the queue of the packets sent. Unit: ms.
+            Mean sojourn time of the packets sent. Unit: ms.
         sojourn_ms_p50 : float
-            Median time in the queue. Unit: ms.
+            Median sojourn time of the packets sent. Unit: ms.
         sojourn_ms_p95 : float
-            95th percentile of the time in the queue. Unit: ms.
+            95th percentile of the sojourn times of the packets sent. Unit: ms.
         sojourn_ms_p99 : float
-            99th percentile of the time in the queue. Unit: ms.
+            99th percentile of the sojourn times of the packets sent. Unit: ms.
         sojourn_ms_max : float
-            Longest time in the queue. Unit: ms.
+            Longest sojourn time of a packet sent. Unit: ms.
         busy_share : float
-            Share of time in which more than one packet was waiting.
+            Share of the time during which more than one packet was waiting.
         driver_ms_mean : float
-            Wireless links: mean time below the queue, with the driver and on the air. Unit: ms.
+            Wireless links: mean time that packets spent in the driver and on the air. Unit: ms.
         driver_ms_p95 : float
-            Wireless links: 95th percentile of that time. Unit: ms.
+            Wireless links: 95th percentile of the time that packets spent in the driver and on the air. Unit: ms.
         """
         return self._frame("links")
 
@@ -155,15 +155,15 @@ class ResultTables(ABC):
         group : str
             Name of its traffic block.
         goodput_mbit_per_s : float
-            Payload passed to the receiving application in the interval, per time. Unit: Mbit/s.
+            Payload passed to the receiving application in the interval, divided by its length. Unit: Mbit/s.
         cwnd_packets : int
             Congestion window at the end of the interval. Unit: packets.
         ssthresh_packets : int
-            Slow-start threshold then; null: not set yet. Unit: packets.
+            Slow-start threshold at the end of the interval; null if not set yet. Unit: packets.
         srtt_ms : float
-            Smoothed RTT then; null: no sample yet. Unit: ms.
+            Smoothed RTT at the end of the interval; null before the first sample. Unit: ms.
         in_flight_packets : int
-            Packets in flight then. Unit: packets.
+            Packets in flight at the end of the interval. Unit: packets.
         """
         return self._frame("flow_series")
 
@@ -182,13 +182,13 @@ class ResultTables(ABC):
         backlog_bytes : int
             Bytes waiting at the end of the interval. Unit: B.
         sojourn_ms_mean : float
-            Mean time in the queue of the packets sent in the interval. Unit: ms.
+            Mean sojourn time of the packets sent in the interval. Unit: ms.
         sojourn_ms_max : float
-            Longest time in the queue of a packet sent in the interval. Unit: ms.
+            Longest sojourn time of a packet sent in the interval. Unit: ms.
         sent_packets : int
             Packets sent.
         sent_bytes : int
-            Bytes sent, without the overhead of the link. Unit: B.
+            Bytes sent, without link-layer overhead. Unit: B.
         drops_overlimit : int
             Packets dropped because the queue was full.
         drops_aqm : int
@@ -198,7 +198,7 @@ class ResultTables(ABC):
         marks_ce_threshold : int
             Packets CE-marked at ``ce_threshold``.
         lost_packets : int
-            Packets lost on the wire, after they were sent.
+            Packets lost on the wire after transmission.
         duplicated_packets : int
             Packets that the wire delivered twice.
         """
@@ -215,7 +215,7 @@ class ResultTables(ABC):
         flow : str
             Name of the flow.
         rtt_ms : float
-            Time until the reply; null: no reply within the run. Unit: ms.
+            Time until the reply; null if there was no reply within the run. Unit: ms.
         """
         return self._frame("pings")
 
@@ -230,9 +230,9 @@ class ResultTables(ABC):
         low_ms : float
             Lower edge of the bucket. Unit: ms.
         high_ms : float
-            Upper edge of the bucket, excluded. Unit: ms.
+            Upper edge of the bucket, exclusive. Unit: ms.
         count : int
-            Packets whose time in the queue lies in the bucket.
+            Number of packets whose sojourn time lies in the bucket.
         """
         return self._frame("sojourn")
 
@@ -245,15 +245,15 @@ class ResultTables(ABC):
         link : str
             Name of the link.
         part : str
-            Part of the queue, such as tins; null: the whole queue.
+            Part of the queue, such as tins; null for the whole queue.
         part_number : int
             Number of the part, from 0.
         name : str
             Name of the statistic, as in ``tc -j -s``.
         type : str
-            count, real or flag.
+            Type of the value: count, real or flag.
         value : float
-            Its value when the run ended.
+            Value of the statistic at the end of the run.
         """
         return self._frame("queue_statistics")
 
@@ -270,9 +270,9 @@ class ResultTables(ABC):
         flow : str
             Name of the flow.
         action : str
-            drop, mark or loss.
+            Type of the event: drop, mark or loss.
         reason : str
-            overlimit, aqm, ce_threshold or wire.
+            Reason for the event: overlimit, aqm, ce_threshold or wire.
         """
         return self._frame("events")
 
@@ -290,13 +290,13 @@ class ResultTables(ABC):
             web: a page; sessions: a connection; request: a response; incast: a round; dash: a
             segment.
         started_s : float
-            Time at which it began. Unit: s.
+            Time at which the transaction began. Unit: s.
         completed_s : float
-            Time at which it was complete; null: not within the run. Unit: s.
+            Time at which the transaction completed; null if it did not complete within the run. Unit: s.
         duration_s : float
-            Time from its beginning to its completion. Unit: s.
+            Time from the start of the transaction to its completion. Unit: s.
         bytes : int
-            Bytes of the responses. Unit: B.
+            Total size of the responses. Unit: B.
         """
         return self._frame("transactions")
 
@@ -311,67 +311,67 @@ class ResultTables(ABC):
         group : str
             Name of its traffic block.
         kind : str
-            The application.
+            Type of the application.
         connections : int
-            Connections opened, from its start.
+            Connections opened since the start of the run.
         failed : int
-            Connections that TCP gave up, from its start.
+            Connections that failed since the start of the run.
         handshake_hit : int
-            Connections of which a queue dropped a SYN of either side, from its start.
+            Connections that lost a handshake packet, since the start of the run.
         initial_hit : int
-            These, and connections that lost a segment of the server's initial window.
+            Connections that lost a handshake packet or a segment of the server's initial window.
         transactions : int
             Transactions that began after the warm-up.
         completed : int
-            Those of them that completed within the run.
+            Transactions that began after the warm-up and completed within the run.
         duration_s_mean : float
-            Mean duration of these. Unit: s.
+            Mean duration of the completed transactions. Unit: s.
         duration_s_p50 : float
-            Median duration. Unit: s.
+            Median duration of the completed transactions. Unit: s.
         duration_s_p95 : float
-            95th percentile of the duration. Unit: s.
+            95th percentile of the duration of the completed transactions. Unit: s.
         startup_s : float
-            dash: time from the request of the first segment until it played. Unit: s.
+            dash: time from the request for the first segment to the start of playback. Unit: s.
         stalls : int
-            dash: playback interruptions after that.
+            dash: number of playback interruptions after startup.
         stalled_s : float
-            dash: total duration of these. Unit: s.
+            dash: total duration of the playback interruptions. Unit: s.
         bitrate_mbit_per_s_mean : float
             dash: mean bit rate of the segments fetched. Unit: Mbit/s.
         switches : int
-            dash: segments of another quality than the one before.
+            dash: number of segments whose quality differs from that of the previous segment.
         mos : float
             voip: mean opinion score (E-model), 1 to 4.5.
         mouth_to_ear_ms : float
-            voip: mean delay from mouth to ear. Unit: ms.
+            voip: mean mouth-to-ear delay. Unit: ms.
         voice_loss_percent : float
-            voip: packets that were lost or late. Unit: %.
+            voip: share of packets that were lost or late. Unit: %.
         loss_runs : int
-            voip: runs of packets that were lost or late.
+            voip: number of loss runs, sequences of consecutive packets that were lost or late.
         loss_run_packets_max : int
-            voip: length of the longest run. Unit: packets.
+            voip: length of the longest loss run. Unit: packets.
         loss_interval_packets_mean : float
-            voip: mean distance between the beginnings of runs. Unit: packets.
+            voip: packets sent per loss run. Unit: packets.
         rpm : float
             responsiveness: mean of ``foreign_rpm`` and ``loaded_rpm``. Unit: 1/min.
         foreign_rpm : float
-            responsiveness: round trips per minute of probes on connections of their own. Unit:
+            responsiveness: round trips per minute of probes on separate connections. Unit:
             1/min.
         loaded_rpm : float
-            responsiveness: round trips per minute on load-generating connections. Unit: 1/min.
+            responsiveness: round trips per minute of probes on load-generating connections. Unit: 1/min.
         rpm_confidence : str
-            responsiveness: low, medium or high.
+            responsiveness: confidence in the result: low, medium or high.
         rpm_at_s : float
-            responsiveness: time of the result. Unit: s.
+            responsiveness: time at which the result was computed. Unit: s.
         rpm_probes : int
-            responsiveness: probes behind the result.
+            responsiveness: number of probes that the result includes.
         tcp_handshake_ms : float
-            responsiveness: trimmed mean of the TCP handshakes. Unit: ms.
+            responsiveness: trimmed mean duration of the TCP handshakes. Unit: ms.
         tls_handshake_ms : float
-            responsiveness: trimmed mean of the TLS handshakes. Unit: ms.
+            responsiveness: trimmed mean duration of the TLS handshakes. Unit: ms.
         http_foreign_ms : float
-            responsiveness: trimmed mean of the requests on connections of their own. Unit: ms.
+            responsiveness: trimmed mean duration of the requests on separate connections. Unit: ms.
         http_loaded_ms : float
-            responsiveness: trimmed mean of the requests on load-generating connections. Unit: ms.
+            responsiveness: trimmed mean duration of the requests on load-generating connections. Unit: ms.
         """
         return self._frame("applications")

@@ -145,13 +145,13 @@ fn identity<'a>() -> Vec<Column<FlowRow<'a>>> {
         Column::new(
             "cc",
             "",
-            "Congestion control; null without a connection.",
+            "Congestion control; null for flows without a connection.",
             Get::OptionalText(|row| row.cc),
         ),
         Column::new(
             "rtt_ms",
             "ms",
-            "Base RTT, without the delay of links.",
+            "Base RTT of the flow, excluding the delays of links.",
             Get::Real(|row| row.label.rtt.as_millis_f64()),
         ),
         Column::new(
@@ -175,7 +175,7 @@ fn identity<'a>() -> Vec<Column<FlowRow<'a>>> {
         Column::new(
             "aborted",
             "",
-            "TCP, QUIC: whether an end gave up the connection.",
+            "TCP, QUIC: whether an endpoint gave up on the connection.",
             Get::OptionalFlag(|row| {
                 let record = row.record;
                 record.kind.is_connection().then_some(record.aborted)
@@ -190,7 +190,7 @@ fn transfer<'a>() -> Vec<Column<FlowRow<'a>>> {
         Column::new(
             "bytes",
             "B",
-            "Bytes to transfer; null: without end.",
+            "Bytes to transfer; null if endless.",
             Get::OptionalCount(|row: &FlowRow<'_>| row.bytes),
         ),
         Column::new(
@@ -205,7 +205,7 @@ fn transfer<'a>() -> Vec<Column<FlowRow<'a>>> {
         Column::new(
             "goodput_mbit_per_s",
             "Mbit/s",
-            "Delivered payload from max(warm-up, start) to min(end, stop, completion), per time.",
+            "Payload delivered from max(warm-up, start) to min(end, stop, completion), divided by that time.",
             Get::OptionalReal(|row| row.goodput_mbit_per_s),
         ),
         Column::new(
@@ -223,31 +223,31 @@ fn transfer<'a>() -> Vec<Column<FlowRow<'a>>> {
         Column::new(
             "retransmits",
             "",
-            "TCP: retransmitted segments; QUIC: packets with data that was sent before.",
+            "TCP: retransmitted segments; QUIC: packets that resend data.",
             Get::OptionalCount(|row| row.of_connection(row.record.totals.retransmits)),
         ),
         Column::new(
             "timeouts",
             "",
-            "TCP: retransmission timeouts; QUIC: probe timeouts of the sender of data.",
+            "TCP: retransmission timeouts; QUIC: probe timeouts of the data sender.",
             Get::OptionalCount(|row| row.of_connection(row.record.totals.timeouts)),
         ),
         Column::new(
             "syn_retransmits",
             "",
-            "TCP: retransmitted SYNs; QUIC: packets with a part of the handshake sent before.",
+            "TCP: retransmitted SYNs; QUIC: packets that resend handshake data.",
             Get::OptionalCount(|row| row.of_connection(row.record.totals.syn_retransmits)),
         ),
         Column::new(
             "handshake_losses",
             "",
-            "Dropped or lost packets of the handshake, from the start of the flow.",
+            "Handshake packets dropped or lost since the start of the flow.",
             Get::OptionalCount(|row| row.of_connection(row.record.initial_losses.handshake.into())),
         ),
         Column::new(
             "initial_losses",
             "",
-            "These, and dropped or lost packets of the initial window.",
+            "Packets of the handshake and the initial window dropped or lost since the start of the flow.",
             Get::OptionalCount(FlowRow::initial_losses),
         ),
     ]
@@ -265,7 +265,7 @@ fn connection<'a>() -> Vec<Column<FlowRow<'a>>> {
         Column::new(
             "ack_rtt_ms_mean",
             "ms",
-            "Mean RTT over the acknowledgements that gave an RTT sample.",
+            "Mean of the RTT samples taken from acknowledgements after the warm-up.",
             Get::OptionalReal(|row| row.ack_rtt_ms_mean),
         ),
         Column::new(
@@ -307,37 +307,37 @@ fn probes<'a>() -> Vec<Column<FlowRow<'a>>> {
         Column::new(
             "ping_ms_median",
             "ms",
-            "Median RTT of these pings.",
+            "Median RTT of the pings sent after the warm-up.",
             Get::OptionalReal(|row| row.ping.median),
         ),
         Column::new(
             "ping_ms_p95",
             "ms",
-            "95th percentile of the RTT of these pings.",
+            "95th percentile of the RTT of the pings sent after the warm-up.",
             Get::OptionalReal(|row| row.ping.p95),
         ),
         Column::new(
             "ping_ms_p99",
             "ms",
-            "99th percentile of the RTT of these pings.",
+            "99th percentile of the RTT of the pings sent after the warm-up.",
             Get::OptionalReal(|row| row.ping.p99),
         ),
         Column::new(
             "ping_ms_max",
             "ms",
-            "Longest RTT of these pings.",
+            "Longest RTT of the pings sent after the warm-up.",
             Get::OptionalReal(|row| row.ping.max),
         ),
         Column::new(
             "ping_ms_min",
             "ms",
-            "Shortest RTT of these pings.",
+            "Shortest RTT of the pings sent after the warm-up.",
             Get::OptionalReal(|row| row.ping.min),
         ),
         Column::new(
             "ping_loss",
             "",
-            "Share of these pings without a reply.",
+            "Share of the pings sent after the warm-up that had no reply within the run.",
             Get::OptionalReal(|row| row.ping.loss),
         ),
     ]

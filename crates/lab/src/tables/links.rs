@@ -45,7 +45,7 @@ macro_rules! counters {
             Column::new(
                 "sent_bytes",
                 "B",
-                "Bytes sent, without the overhead of the link.",
+                "Bytes sent, without link-layer overhead.",
                 Get::Count(|row| $of(row).sent_bytes),
             ),
             Column::new(
@@ -75,7 +75,7 @@ macro_rules! counters {
             Column::new(
                 "lost_packets",
                 "",
-                "Packets lost on the wire, after they were sent.",
+                "Packets lost on the wire after transmission.",
                 Get::Count(|row| $of(row).lost_packets),
             ),
             Column::new(
@@ -103,13 +103,13 @@ pub(super) fn link_columns<'a>() -> Vec<Column<LinkRow<'a>>> {
         Column::new(
             "rate_mbit_per_s",
             "Mbit/s",
-            "Rate of the link; of a trace, its mean.",
+            "Rate of the link; for a trace, its mean rate.",
             Get::Real(|row| real(row.config.rate.bits_per_sec()) / 1e6),
         ),
         Column::new(
             "qdisc",
             "",
-            "The queue, in canonical form.",
+            "Queue of the link, in canonical form.",
             Get::Text(|row| &row.qdisc),
         ),
     ];
@@ -118,56 +118,56 @@ pub(super) fn link_columns<'a>() -> Vec<Column<LinkRow<'a>>> {
         Column::new(
             "utilisation",
             "",
-            "Share of time in which the link was sending.",
+            "Share of the time during which the link was transmitting.",
             Get::Real(|row: &LinkRow<'_>| row.share(row.record.sending)),
         ),
         Column::new(
             "sojourn_ms_mean",
             "ms",
-            "Mean time in the queue of the packets sent.",
+            "Mean sojourn time of the packets sent.",
             Get::OptionalReal(|row| row.record.sojourn.mean().map(ms_of_nanos_f64)),
         ),
         Column::new(
             "sojourn_ms_p50",
             "ms",
-            "Median time in the queue.",
+            "Median sojourn time of the packets sent.",
             Get::OptionalReal(|row| row.sojourn_ms(0.5)),
         ),
         Column::new(
             "sojourn_ms_p95",
             "ms",
-            "95th percentile of the time in the queue.",
+            "95th percentile of the sojourn times of the packets sent.",
             Get::OptionalReal(|row| row.sojourn_ms(0.95)),
         ),
         Column::new(
             "sojourn_ms_p99",
             "ms",
-            "99th percentile of the time in the queue.",
+            "99th percentile of the sojourn times of the packets sent.",
             Get::OptionalReal(|row| row.sojourn_ms(0.99)),
         ),
         Column::new(
             "sojourn_ms_max",
             "ms",
-            "Longest time in the queue.",
+            "Longest sojourn time of a packet sent.",
             Get::OptionalReal(|row| row.record.sojourn.max().map(ms_of_nanos)),
         ),
         // A packet counts when it leaves, so that one may reach in from before the warm-up's end.
         Column::new(
             "busy_share",
             "",
-            "Share of time in which more than one packet was waiting.",
+            "Share of the time during which more than one packet was waiting.",
             Get::Real(|row| row.share(row.record.busy).min(1.0)),
         ),
         Column::new(
             "driver_ms_mean",
             "ms",
-            "Wireless links: mean time below the queue, with the driver and on the air.",
+            "Wireless links: mean time that packets spent in the driver and on the air.",
             Get::OptionalReal(|row| row.driver().and_then(Histogram::mean).map(ms_of_nanos_f64)),
         ),
         Column::new(
             "driver_ms_p95",
             "ms",
-            "Wireless links: 95th percentile of that time.",
+            "Wireless links: 95th percentile of the time that packets spent in the driver and on the air.",
             Get::OptionalReal(|row| row.driver()?.quantile(0.95).map(ms_of_nanos)),
         ),
     ]);
@@ -228,13 +228,13 @@ pub(super) fn series_columns<'a>() -> Vec<Column<SampleRow<'a>>> {
         Column::new(
             "sojourn_ms_mean",
             "ms",
-            "Mean time in the queue of the packets sent in the interval.",
+            "Mean sojourn time of the packets sent in the interval.",
             Get::OptionalReal(|row| row.sample.sojourn_mean.map(Duration::as_millis_f64)),
         ),
         Column::new(
             "sojourn_ms_max",
             "ms",
-            "Longest time in the queue of a packet sent in the interval.",
+            "Longest sojourn time of a packet sent in the interval.",
             Get::OptionalReal(|row| row.sample.sojourn_max.map(Duration::as_millis_f64)),
         ),
     ];
@@ -278,13 +278,13 @@ pub(super) fn bucket_columns<'a>() -> Vec<Column<BucketRow<'a>>> {
         Column::new(
             "high_ms",
             "ms",
-            "Upper edge of the bucket, excluded.",
+            "Upper edge of the bucket, exclusive.",
             Get::Real(|row| ms_of_nanos(row.high)),
         ),
         Column::new(
             "count",
             "",
-            "Packets whose time in the queue lies in the bucket.",
+            "Number of packets whose sojourn time lies in the bucket.",
             Get::Count(|row| row.count),
         ),
     ]
@@ -323,7 +323,7 @@ pub(super) fn statistic_columns<'a>() -> Vec<Column<StatisticRow<'a>>> {
         Column::new(
             "part",
             "",
-            "Part of the queue, such as tins; null: the whole queue.",
+            "Part of the queue, such as tins; null for the whole queue.",
             Get::OptionalText(|row| Some(row.statistic.part?.0)),
         ),
         Column::new(
@@ -341,13 +341,13 @@ pub(super) fn statistic_columns<'a>() -> Vec<Column<StatisticRow<'a>>> {
         Column::new(
             "type",
             "",
-            "count, real or flag.",
+            "Type of the value: count, real or flag.",
             Get::Text(|row| number(row.statistic.value).0),
         ),
         Column::new(
             "value",
             "",
-            "Its value when the run ended.",
+            "Value of the statistic at the end of the run.",
             Get::Real(|row| number(row.statistic.value).1),
         ),
     ]

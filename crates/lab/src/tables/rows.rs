@@ -67,7 +67,7 @@ pub(super) fn series_columns<'a>() -> Vec<Column<SampleRow<'a>>> {
         Column::new(
             "goodput_mbit_per_s",
             "Mbit/s",
-            "Payload passed to the receiving application in the interval, per time.",
+            "Payload passed to the receiving application in the interval, divided by its length.",
             Get::Real(|row| {
                 let sample = row.sample;
                 mbit_per_s(sample.delivered_bytes, sample.at.since(row.from))
@@ -82,19 +82,19 @@ pub(super) fn series_columns<'a>() -> Vec<Column<SampleRow<'a>>> {
         Column::new(
             "ssthresh_packets",
             "packets",
-            "Slow-start threshold then; null: not set yet.",
+            "Slow-start threshold at the end of the interval; null if not set yet.",
             Get::OptionalCount(|row| row.sample.ssthresh.map(u64::from)),
         ),
         Column::new(
             "srtt_ms",
             "ms",
-            "Smoothed RTT then; null: no sample yet.",
+            "Smoothed RTT at the end of the interval; null before the first sample.",
             Get::OptionalReal(|row| row.sample.srtt.map(Duration::as_millis_f64)),
         ),
         Column::new(
             "in_flight_packets",
             "packets",
-            "Packets in flight then.",
+            "Packets in flight at the end of the interval.",
             Get::OptionalCount(|row| row.of_connection(row.sample.in_flight)),
         ),
     ]
@@ -135,7 +135,7 @@ pub(super) fn ping_columns<'a>() -> Vec<Column<PingRow<'a>>> {
         Column::new(
             "rtt_ms",
             "ms",
-            "Time until the reply; null: no reply within the run.",
+            "Time until the reply; null if there was no reply within the run.",
             Get::OptionalReal(|row| row.ping.rtt.map(Duration::as_millis_f64)),
         ),
     ]
@@ -175,13 +175,13 @@ pub(super) fn event_columns<'a>() -> Vec<Column<EventRow<'a>>> {
         Column::new(
             "action",
             "",
-            "drop, mark or loss.",
+            "Type of the event: drop, mark or loss.",
             Get::Text(|row| signal_names(row.event.signal).0),
         ),
         Column::new(
             "reason",
             "",
-            "overlimit, aqm, ce_threshold or wire.",
+            "Reason for the event: overlimit, aqm, ce_threshold or wire.",
             Get::Text(|row| signal_names(row.event.signal).1),
         ),
     ]
