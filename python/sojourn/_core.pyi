@@ -47,7 +47,7 @@ class SojournError(Exception):
     """Base of all errors of Sojourn."""
 
 class ScenarioError(SojournError):
-    """A scenario, queue, time, rate or size is not valid; the message gives its place."""
+    """A scenario, queue, time, rate or size is not valid; the message says where."""
 
 class ResultError(SojournError):
     """A result folder cannot be written or read."""

@@ -51,7 +51,7 @@ impl DashConfig {
     /// The first rule that is broken, and of which key.
     pub(crate) fn check(&self) -> Option<(&'static str, &'static str)> {
         if self.ladder.is_empty() || self.ladder.windows(2).any(|w| w[0] >= w[1]) {
-            return Some(("ladder", "must be one or more rates in ascending order"));
+            return Some(("ladder", "must have one or more rates in ascending order"));
         }
         if self.segment == Duration::ZERO {
             return Some(("segment", "must be > 0"));

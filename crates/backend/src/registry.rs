@@ -68,7 +68,11 @@ pub struct UnknownBackend {
 impl fmt::Display for UnknownBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let known = self.known.join(", ");
-        write!(f, "unknown backend \"{}\"; expected {known}", self.name)
+        write!(
+            f,
+            "unknown backend \"{}\"; expected one of {known}",
+            self.name
+        )
     }
 }
 

@@ -19,7 +19,7 @@ create_exception!(
     sojourn._core,
     ScenarioError,
     SojournError,
-    "A scenario, queue, time, rate or size is not valid; the message gives its place."
+    "A scenario, queue, time, rate or size is not valid; the message says where."
 );
 create_exception!(
     sojourn._core,

@@ -101,7 +101,9 @@ fn put(node: &mut Node, steps: &[Step], above: &str, value: &Node) -> Result<(),
             let count = items.len();
             match items.get_mut(*n) {
                 Some(item) => put(item, rest, above, value),
-                None => Err(format!("no item {n}: the list has {count}, counted from 0")),
+                None => Err(format!(
+                    "no item {n}: the list has {count} items, counted from 0"
+                )),
             }
         }
         (Value::List(items), Step::Key(name)) => match named(items, name) {

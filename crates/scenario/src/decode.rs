@@ -23,7 +23,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::optional(
         "warmup",
         Form::TIME,
-        "Totals exclude the time before this; series cover the whole run.",
+        "Warm-up: totals exclude the time before this; series cover the whole run.",
     )
     .or("0s"),
     Key::optional(
@@ -95,7 +95,10 @@ pub(crate) fn spec(root: &Node) -> Result<Spec, ScenarioError> {
     if let Some(place) = top.get("warmup")
         && warmup >= duration
     {
-        let rule = format!("{} must be less than the duration", place.node.shown());
+        let rule = format!(
+            "{} is too long; expected less than the duration",
+            place.node.shown()
+        );
         return Err(place.fail(rule));
     }
     let links = link::read(&top)?;

@@ -67,7 +67,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::optional(
         "duplicate",
         Form::PERCENT,
-        "Share of packets that are duplicated on the wire.",
+        "Share of packets duplicated on the wire.",
     )
     .or("0%"),
     Key::optional(
@@ -83,7 +83,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::optional(
         "medium",
         Form::Table(medium::KEYS),
-        "Makes the link wireless; links whose medium has the same name share the air.",
+        "Makes the link wireless; links whose medium has the same name share it.",
     ),
 ];
 

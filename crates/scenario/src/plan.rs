@@ -244,7 +244,7 @@ impl Config {
                     let links = self.links.len();
                     return fail(
                         key,
-                        format!("no link {link}: there are {links}, counted from 0"),
+                        format!("no link {link}: there are {links} links, counted from 0"),
                     );
                 }
                 if let Hop::Delay(delay) = *hop
@@ -347,7 +347,7 @@ impl Config {
             rule: if most == u64::MAX {
                 "an endless transfer needs a path with a link or a delay > 0".to_owned()
             } else {
-                "too many packets: a connection can number 2^32, and this path can carry more within the run"
+                "too many packets: a connection can number at most 2^32, and this path can carry more within the run"
                     .to_owned()
             },
         })

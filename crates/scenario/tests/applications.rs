@@ -52,7 +52,7 @@ fn errors_name_the_place() {
         ),
         (
             "type = \"sessions\"\nevery = \"1ns\"\nbytes = \"1kb\"",
-            "traffic[0].every: a block of sessions opens 10000000 connections at most, so one each",
+            "traffic[0].every: too short; expected at least",
         ),
         (
             "type = \"sessions\"\nevery = \"1s\"\nbytes = \"0b\"",
@@ -88,7 +88,7 @@ fn errors_name_the_place() {
         ),
         (
             "type = \"ping\"\nprotocol = \"udp\"\ninterval = \"back-to-back\"\ncount = 100",
-            "traffic[0].interval: a block of pings keeps 10000000 requests at most, and these",
+            "traffic[0].interval: too many requests; expected an interval of at least",
         ),
         (
             "type = \"responsiveness\"\nload = false\nconnections = 8",

@@ -273,7 +273,7 @@ fn errors_about_empty_parts_give_an_example() {
         ),
         (
             "duration = \"1s\"\ntraffic = []\nlinks.a = { rate = \"1mbit\", qdisc = \"codel\" }",
-            "traffic: at least one is needed",
+            "traffic: empty; expected at least one traffic block",
         ),
         (
             "duration = \"1s\"\ntraffic = [{ type = \"tcp\", direction = \"up\" }]\n\

@@ -115,6 +115,6 @@ impl Routes {
 fn too_many() -> ConfigError {
     ConfigError {
         place: "flows".to_owned(),
-        rule: "too many different hops on their paths; expected at most 65535 in total".to_owned(),
+        rule: "too many distinct hops on the paths of all flows; expected at most 65535".to_owned(),
     }
 }

@@ -359,7 +359,7 @@ fn a_connection_without_time_or_end_is_refused() {
     let mut config = mixed("pfifo limit 50", 2);
     config.flows = vec![flow("tcp", bulk(CcKind::Cubic, None, false))];
     let endless = "flows[0].forward: an endless transfer needs a path with a link or a delay > 0";
-    let many = "flows[0].forward: too many packets: a connection can number 2^32";
+    let many = "flows[0].forward: too many packets: a connection can number at most 2^32";
     let ways: [(Vec<Hop>, Vec<Hop>, &str); 3] = [
         (vec![], vec![], endless),
         (vec![Hop::Delay(Duration::ZERO)], vec![], endless),

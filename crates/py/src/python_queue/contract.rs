@@ -43,7 +43,7 @@ pub(crate) fn check_qdisc(
         let rule = panic.downcast_ref::<String>().cloned();
         let rule = rule.or_else(|| panic.downcast_ref::<&str>().map(|&rule| rule.to_owned()));
         let rule = rule.unwrap_or_else(|| "a rule".to_owned());
-        let message = format!("{text} breaks the contract of a queue in case {case}: {rule}");
+        let message = format!("{text} violates the queue contract in case {case}: {rule}");
         return Err(Failure::Python(PyAssertionError::new_err(message)));
     }
     Ok(())

@@ -92,7 +92,7 @@ impl Overhead {
         if bytes < -ETHERNET_HEADER {
             let shown = place.node.shown();
             return Err(place.fail(format!(
-                "{shown} is out of range; expected at least -14b, which leaves the IP packet"
+                "{shown} is out of range; expected at least -14b, which counts only the IP packet"
             )));
         }
         Ok(Self::Bytes(bytes))

@@ -9,27 +9,27 @@ use crate::write::{insert, table, time};
 
 const CHAIN: &str = "gilbert-elliott";
 pub(super) const CHAIN_KEYS: &[Key] = &[
-    Key::required("model", Form::Choice(|| vec![CHAIN]), "Model of loss."),
+    Key::required("model", Form::Choice(|| vec![CHAIN]), "Loss model."),
     Key::required(
         "to_bad",
         Form::PERCENT,
-        "Probability that a packet ends the good state.",
+        "Probability, per packet, of a transition from the good state to the bad state.",
     ),
     Key::required(
         "to_good",
         Form::PERCENT,
-        "Probability that a packet ends the bad state.",
+        "Probability, per packet, of a transition from the bad state to the good state.",
     ),
     Key::optional(
         "in_bad",
         Form::PERCENT,
-        "Probability of loss in the bad state.",
+        "Loss probability in the bad state.",
     )
     .or("100%"),
     Key::optional(
         "in_good",
         Form::PERCENT,
-        "Probability of loss in the good state.",
+        "Loss probability in the good state.",
     )
     .or("0%"),
 ];

@@ -30,13 +30,13 @@ pub(super) const KEYS: &[Key] = &[
     Key::optional(
         "driver",
         Form::Either(&[Form::Def("packets"), Form::POSITIVE_TIME]),
-        "Limit on what the driver holds: packets, or time on the air.",
+        "Limit of the driver queue, in packets or airtime.",
     )
     .or("1000p"),
     Key::optional(
         "stations",
         Form::List(0, &Form::Table(STATION_KEYS)),
-        "Hosts with their own rate.",
+        "Hosts with a rate of their own.",
     ),
     Key::optional(
         "sharing",

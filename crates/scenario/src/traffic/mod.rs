@@ -40,7 +40,7 @@ const COMMON: &[Key] = &[
     Key::optional(
         "direction",
         Form::Choice(|| Direction::NAMES.to_vec()),
-        "up: data crosses the link called up, answers the one called down; down: the reverse.",
+        "up: data crosses the link named up, responses the link named down; down: the reverse.",
     ),
     Key::optional(
         "path",
@@ -50,7 +50,7 @@ const COMMON: &[Key] = &[
     Key::optional(
         "return",
         Form::List(0, &Form::Def("text")),
-        "Links that answers cross, in order; with path.",
+        "Links that responses cross, in order; used with path.",
     ),
     Key::optional(
         "count",
@@ -62,25 +62,25 @@ const COMMON: &[Key] = &[
     Key::optional(
         "start_jitter",
         Form::TIME,
-        "Each start is moved by a random part of this.",
+        "Each start is delayed by a random time up to this.",
     )
     .or("0s"),
     Key::optional("stop", Form::POSITIVE_TIME, "When the flows are aborted."),
     Key::optional(
         "rtt",
         Form::Either(&[Form::TIME, Form::List(1, &Form::TIME)]),
-        "Base round-trip time, or one for each flow; by default the scenario's.",
+        "Base round-trip time, or a list with one per flow; by default the scenario's.",
     ),
     Key::optional(
         "dscp",
         Form::Def("dscp"),
-        "Class of all packets, both directions.",
+        "DSCP of all packets, in both directions.",
     )
     .or("CS0"),
     Key::optional(
         "host",
         Form::Integer(0, Client::MOST as i64),
-        "Client that the flows belong to, for queues that share among hosts.",
+        "Host that the flows belong to, for queues that share capacity among hosts.",
     ),
 ];
 
@@ -122,7 +122,9 @@ pub(crate) fn blocks(
     let place = top.need("traffic", example)?;
     let places = place.list()?;
     if places.is_empty() {
-        return Err(place.fail(format!("at least one is needed, such as {example}")));
+        return Err(place.fail(format!(
+            "empty; expected at least one traffic block, such as {example}"
+        )));
     }
     let mut blocks: Vec<_> = places
         .iter()
@@ -190,7 +192,7 @@ fn rtt(fields: &Fields<'_>, count: u32) -> Result<Rtt, ScenarioError> {
     };
     if given.len() != count as usize {
         let given = given.len();
-        let rule = format!("{given} given, {count} needed: one for each flow of the count");
+        let rule = format!("{given} values; expected {count}, one per flow");
         return Err(place.fail(rule));
     }
     let rtts = place.list()?;
@@ -207,13 +209,17 @@ fn check_times(
         && block.start >= duration
     {
         let given = place.node.shown();
-        return Err(place.fail(format!("{given} must come before the run ends")));
+        return Err(place.fail(format!(
+            "{given} is not before the end of the run; expected less than the duration"
+        )));
     }
     if let (Some(place), Some(stop)) = (fields.get("stop"), block.stop)
         && stop <= block.start
     {
         let given = place.node.shown();
-        return Err(place.fail(format!("{given} must come after the start")));
+        return Err(place.fail(format!(
+            "{given} is not after the start; expected a later time"
+        )));
     }
     Ok(())
 }

@@ -37,7 +37,7 @@ const KEYS: &[Key] = &[
     Key::optional(
         "timeout",
         Form::POSITIVE_TIME,
-        "Time after which a back-to-back request without a reply is given up.",
+        "Time after which a back-to-back request without a reply is abandoned.",
     ),
 ];
 
@@ -143,12 +143,12 @@ fn check_number(
     let least_us = all.div_ceil(u128::from(MOST_REQUESTS) * 1_000);
     Err(place.fail(match how {
         PingPace::Every(_) => format!(
-            "a block of pings keeps {MOST_REQUESTS} requests at most, so use an interval of \
-             {least_us}us or more"
+            "too many requests; expected an interval of at least {least_us}us, since a ping block \
+             sends at most {MOST_REQUESTS} requests"
         ),
         PingPace::BackToBack { .. } => format!(
-            "a block of pings keeps {MOST_REQUESTS} requests at most, and these may follow each other \
-             after 100us, so use an interval of {least_us}us or more"
+            "too many requests; expected an interval of at least {least_us}us, since a ping block \
+             sends at most {MOST_REQUESTS} requests and back-to-back requests may be 100us apart"
         ),
     }))
 }

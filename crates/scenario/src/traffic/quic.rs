@@ -40,7 +40,7 @@ pub(super) const ZERO_RTT: Key = Key::optional(
 pub(super) const MAX_DATA: Key = Key::optional(
     "max_data",
     Form::SIZE,
-    "Flow-control limit on unread data, all streams together.",
+    "Flow-control limit on unread data, over all streams.",
 )
 .or("24mb");
 pub(super) const MAX_STREAM_DATA: Key = Key::optional(
@@ -88,7 +88,7 @@ const KEYS: &[Key] = &[
     Key::optional(
         "max_ack_delay",
         Form::TIME,
-        "Longest delay of the acknowledgement of fewer packets.",
+        "Maximum delay of an acknowledgement of fewer packets.",
     )
     .or("25ms"),
     Key::optional(
@@ -218,7 +218,7 @@ fn request(fields: &Fields<'_>) -> Result<Option<Bytes>, ScenarioError> {
             Ok(Some(request))
         }
         (_, None) => Ok(None),
-        (_, Some(place)) => Err(place.fail("not used if the sender is the client; remove it")),
+        (_, Some(place)) => Err(place.fail("has no effect if the sender is the client; remove it")),
     }
 }
 

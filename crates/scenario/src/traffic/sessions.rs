@@ -53,8 +53,8 @@ impl Sessions {
         if all > u128::from(MOST_CONNECTIONS) * u128::from(mean) {
             let least_us = all.div_ceil(u128::from(MOST_CONNECTIONS) * 1_000);
             return Err(place.fail(format!(
-                "a block of sessions opens {MOST_CONNECTIONS} connections at most, so one each \
-                 {least_us}us or less often"
+                "too short; expected at least {least_us}us, since a sessions block opens at most \
+                 {MOST_CONNECTIONS} connections"
             )));
         }
         let example = "{ distribution = \"pareto\", least = \"4kb\", shape = 1.2 }";

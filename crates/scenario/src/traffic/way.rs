@@ -34,7 +34,7 @@ pub(super) fn way(
             back: back.map_or(Ok(Vec::new()), |back| path_of(&back, &names))?,
         }),
         (None, None, _) => {
-            let rule = "direction is missing; give direction = \"up\", \"down\", or a path";
+            let rule = "direction is missing; give direction = \"up\" or \"down\", or a path";
             Err(place.fail(rule))
         }
         (Some(direction), ..) => Err(direction.fail(
