@@ -127,7 +127,10 @@ impl fmt::Display for RegisterError {
                 "invalid queue name {name:?}; expected letters, digits, '_', ':' and '.'"
             ),
             Self::Taken(name) => {
-                write!(f, "the queue name {name:?} is taken; expected another name")
+                write!(
+                    f,
+                    "the queue name {name:?} is already in use; expected another name"
+                )
             }
         }
     }

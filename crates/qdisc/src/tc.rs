@@ -50,7 +50,7 @@ impl QdiscSpec {
             } else if !parameter.is_flag() {
                 draft.set(parameter, words.next().unwrap_or_default())?;
             } else if let Some(value) = words.next_if(|word| is_switch(word)) {
-                let flaw = format!("is a flag and takes no value, found {value}");
+                let flaw = format!("is a flag and takes no value, but {value} follows");
                 return Err(draft.flaw(parameter, flaw));
             } else if negated {
                 draft.set(parameter, "off")?;
@@ -269,7 +269,7 @@ impl Draft {
         for (key, value) in *meaning {
             let (parameter, _) = self.parameter(key)?;
             if self.preset.contains(key) || self.given.contains(key) {
-                return Err(self.flaw(parameter, format!("is given twice, also by {word}")));
+                return Err(self.flaw(parameter, format!("is given twice, once by {word}")));
             }
             if !value.is_empty() {
                 self.assign(parameter, value)?;

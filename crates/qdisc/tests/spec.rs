@@ -215,11 +215,11 @@ fn a_refusal_says_what_would_be_right() {
     );
     assert_eq!(
         refusal("cake bandwidth 1mbit unlimited"),
-        "cake: bandwidth is given twice, also by unlimited; expected 1bit or more"
+        "cake: bandwidth is given twice, once by unlimited; expected 1bit or more"
     );
     assert_eq!(
         refusal("cake raw docsis"),
-        "cake: framing is given twice, also by docsis; expected noatm, atm, ptm"
+        "cake: framing is given twice, once by docsis; expected noatm, atm, ptm"
     );
     assert_eq!(
         refusal("cake docsys"),
@@ -231,7 +231,7 @@ fn a_refusal_says_what_would_be_right() {
     );
     assert_eq!(
         refusal("codel noecn off"),
-        "codel: ecn is a flag and takes no value, found off; expected ecn or noecn"
+        "codel: ecn is a flag and takes no value, but off follows; expected ecn or noecn"
     );
     assert_eq!(
         refusal("predict rtt_min 9ms rtt_max 8ms"),
@@ -270,7 +270,7 @@ fn a_refusal_says_what_would_be_right() {
 
 #[test]
 fn a_contradiction_is_told_with_its_values() {
-    assert_eq!(refusal("red nodrop"), "red: nodrop needs ecn");
+    assert_eq!(refusal("red nodrop"), "red: nodrop requires ecn");
     assert_eq!(
         refusal("red probability 1.25"),
         "red: probability 1.25 is out of range; expected more than 0, at most 1"

@@ -14,7 +14,7 @@ from sojourn.cc.base import CongestionControl, Ratio
 class Reno(CongestionControl):
     """Additive increase, multiplicative decrease.
 
-    Source: RFC 5681; over QUIC NewReno of RFC 9002.
+    Source: RFC 5681; over QUIC, NewReno of RFC 9002.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Reno(CongestionControl):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cubic(CongestionControl):
-    """Window as a cubic function of the time since the last reduction; Linux's default.
+    """Window as a cubic function of the time since the last reduction; the default in Linux.
 
     Source: RFC 9438; Linux 6.1 tcp_cubic.
 
@@ -80,7 +80,7 @@ class Cubic(CongestionControl):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HighSpeed(CongestionControl):
-    """Reno that grows faster and yields less the larger its window is.
+    """Reno that grows faster and reduces less as its window grows.
 
     Source: RFC 3649; Linux 6.1 tcp_highspeed.
 
@@ -139,7 +139,7 @@ class Prague(CongestionControl):
     Parameters
     ----------
     rtt_virt_min
-        RTT floor: with a shorter RTT, the window grows as slowly as with this one, 0ms to 1s.
+        RTT floor: at a shorter RTT, the window grows as slowly as at this one, 0ms to 1s.
         Default: ``25ms``. draft-briscoe-iccrg-prague-congestion-control section 2.4.4.
     g
         Gain of the moving average of the fraction of marks, 1/1024 to 1. Default: ``1/16``.
@@ -254,7 +254,7 @@ class Bbr(CongestionControl):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bbr3(CongestionControl):
-    """BBR version 3: bounds what is in flight by the losses and marks of its probes.
+    """BBR version 3: bounds the data in flight by the losses and marks of its probes.
 
     Source: draft-ietf-ccwg-bbr-06.
 
@@ -352,7 +352,7 @@ class Bbr3(CongestionControl):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vegas(CongestionControl):
-    """Keeps a few segments queued, measured by the delay.
+    """Keeps a few segments queued, estimated from the delay.
 
     Source: Brakmo and Peterson 1995; Linux 6.1 tcp_vegas.
 

@@ -52,7 +52,7 @@ class Afcd(Queue):
         Source: the first author's module of 2012, afcodel.h: FLOW_TABLE_SIZE.
     sample
         Sampling period in arrivals: one in this many enters the shadow buffer. 1 to 1000000000.
-        Default: such that shadow is 1.2 s of the link; without a rate 500.
+        Default: such that shadow spans 1.2 s at the link's rate; 500 without a rate.
         Source: reconstruction from SAMPLE_INTERVAL of the first author's module of 2012, afcodel.h.
     average
         Control the fair share by the backlog. Default: off.
@@ -93,7 +93,7 @@ class Afcd(Queue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AfcdKernel2012(Afcd):
-    """afcd as its first author's module: spares slow flows, 50 µs for fast ones (reconstructed).
+    """afcd as in the first author's module: spares slow flows, targets 50 µs for fast ones (reconstructed).
 
     Source: the first author's module of 2012 for Linux 3.6. Reconstructed: the paper gives no
     sampling rate, no sizes of its tables and no values for equation (5); sizes are those of the
@@ -134,7 +134,7 @@ class AfcdKernel2012(Afcd):
         Source: the first author's module of 2012, afcodel.h: FLOW_TABLE_SIZE.
     sample
         Sampling period in arrivals: one in this many enters the shadow buffer. 1 to 1000000000.
-        Default: such that shadow is 1.2 s of the link; without a rate 500.
+        Default: such that shadow spans 1.2 s at the link's rate; 500 without a rate.
         Source: reconstruction from SAMPLE_INTERVAL of the first author's module of 2012, afcodel.h.
     average
         Control the fair share by the backlog. Default: off.

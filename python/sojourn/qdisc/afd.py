@@ -11,7 +11,7 @@ from sojourn.qdisc.base import Queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Afd(Queue):
-    """Drops what a flow sends beyond a fair share that holds the backlog (reconstructed).
+    """Drops packets that a flow sends beyond its fair share, adjusted to the backlog (reconstructed).
 
     Source: Pan, Breslau, Prabhakar and Shenker, CCR 33(2), 2003, as later works cite it.
     Reconstructed: the sources give no target backlog, no size of the shadow buffer and no sampling
@@ -32,7 +32,7 @@ class Afd(Queue):
         FLOW_TABLE_SIZE.
     sample
         Sampling period in arrivals: one in this many enters the shadow buffer. 1 to 1000000000.
-        Default: such that shadow is 1.2 s of the link; without a rate 500.
+        Default: such that shadow spans 1.2 s at the link's rate; 500 without a rate.
         Source: reconstruction from SAMPLE_INTERVAL of the AFQ module of 2012, sch_afq.c.
     random
         Sample at random and replace a random sample. Default: on.
@@ -84,7 +84,7 @@ class Afd(Queue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AfqKernel2012(Afd):
-    """afd as the AFQ module of 2012: a thousandth of its drops (reconstructed).
+    """afd as in the AFQ module of 2012: one thousandth of the drops (reconstructed).
 
     Source: the AFQ module of 2012 that AFCD was compared with, for Linux 3.6. Reconstructed: the
     sources give no target backlog, no size of the shadow buffer and no sampling rate; a fifth of
@@ -105,7 +105,7 @@ class AfqKernel2012(Afd):
         FLOW_TABLE_SIZE.
     sample
         Sampling period in arrivals: one in this many enters the shadow buffer. 1 to 1000000000.
-        Default: such that shadow is 1.2 s of the link; without a rate 500.
+        Default: such that shadow spans 1.2 s at the link's rate; 500 without a rate.
         Source: reconstruction from SAMPLE_INTERVAL of the AFQ module of 2012, sch_afq.c.
     random
         Sample at random and replace a random sample. Default: off.

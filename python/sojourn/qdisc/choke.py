@@ -19,7 +19,7 @@ class Choke(Queue):
     ----------
     limit
         Packets that the buffer holds. 1 to 100000000. Default: 1000.
-        Source: net/sched/sch_choke.c: choke_sched_data.limit; mandatory in tc, the default is ours.
+        Source: net/sched/sch_choke.c: choke_sched_data.limit; mandatory in tc; the default is ours.
     min
         Average backlog in packets above which arrivals are compared. 1 to 100000000. Default: max /
         3.
@@ -33,7 +33,7 @@ class Choke(Queue):
         Default: 1000b.
         Source: iproute2 tc/q_choke.c: avpkt.
     burst
-        Packets of a burst that pass without a signal. 1 to 16777216. Default: (2 min + max) / 3.
+        Packets of a burst that pass without a signal. 1 to 16777216. Default: (2 * min + max) / 3.
         Source: iproute2 tc/q_choke.c: burst.
     probability
         Probability of a signal at max. More than 0, at most 1. Default: 0.02.
@@ -41,7 +41,7 @@ class Choke(Queue):
     bandwidth
         Link rate for the decay of the average while idle. A rate with its unit, such as
         ``"10mbit"``. Default: the link's rate, else 10mbit.
-        Source: iproute2 tc/q_choke.c: bandwidth; mandatory in tc, the default is ours.
+        Source: iproute2 tc/q_choke.c: bandwidth; mandatory in tc; the default is ours.
     ecn
         Mark ECN-capable packets instead of dropping them. Default: off.
         Source: include/uapi/linux/pkt_sched.h: TC_RED_ECN.

@@ -11,7 +11,7 @@ from sojourn.qdisc.base import Queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cocoa(Queue):
-    """fq whose limit per flow follows what the congestion control needs.
+    """fq with a limit per flow that adapts to the congestion control.
 
     Source: Bachl, Zseby and Fabini 2019; their module for Linux 4.19.
 

@@ -11,7 +11,7 @@ from sojourn.qdisc.base import Queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Floq(Queue):
-    """Spares connections being set up, signals others by class and share (reconstructed).
+    """Spares connections being set up; signals others by class and share (reconstructed).
 
     Source: reconstruction of Yanev's FLOQ from slides and abstract. Reconstructed: only the idea of
     FLOQ was published; classifier, threshold, formula and every constant are ours.
@@ -102,7 +102,7 @@ class Floq(Queue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FloqShare(Floq):
-    """The share preset, which is also the default of floq (reconstructed).
+    """floq with its default preset, share (reconstructed).
 
     Source: reconstruction of Yanev's FLOQ from slides and abstract. Reconstructed: only the idea of
     FLOQ was published; classifier, threshold, formula and every constant are ours.
@@ -175,7 +175,7 @@ class FloqShare(Floq):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FloqFixed(Floq):
-    """floq that signals unresponsive traffic five times as often (reconstructed).
+    """floq, signalling unresponsive traffic five times as often (reconstructed).
 
     Source: reconstruction of Yanev's FLOQ from slides and abstract. Reconstructed: only the idea of
     FLOQ was published; classifier, threshold, formula and every constant are ours.
@@ -248,7 +248,7 @@ class FloqFixed(Floq):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FloqProtect(Floq):
-    """floq that treats all packets outside a set-up alike (reconstructed).
+    """floq, treating all packets outside a set-up alike (reconstructed).
 
     Source: reconstruction of Yanev's FLOQ from slides and abstract. Reconstructed: only the idea of
     FLOQ was published; classifier, threshold, formula and every constant are ours.

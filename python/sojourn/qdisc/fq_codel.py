@@ -75,7 +75,7 @@ class FqCoDel(Queue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FqNoCoDel(FqCoDel):
-    """fq_codel whose CoDel never signals: fair queueing alone.
+    """fq_codel with a CoDel that never signals: fair queueing alone.
 
     Source: Linux 6.1 sch_fq_codel with target 100s.
 

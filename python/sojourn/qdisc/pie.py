@@ -11,7 +11,7 @@ from sojourn.qdisc.base import Queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pie(Queue):
-    """Signals with a probability that holds the delay at a target.
+    """Signals with a probability that keeps the delay at a target.
 
     Source: RFC 8033; Linux 6.1 and 3.14 sch_pie.
 

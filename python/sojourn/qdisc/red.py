@@ -29,13 +29,13 @@ class Red(Queue):
         iproute2 tc/q_red.c.
     max
         Average backlog above which every packet is signalled. Bytes, or a size with its unit, 1b to
-        4294967296b. Default: 3 min, else limit / 4.
+        4294967296b. Default: 3 * min, else limit / 4.
         Source: Floyd and Jacobson 1993: max_th; include/net/red.h: red_parms.qth_max; default of
         iproute2 tc/q_red.c.
     avpkt
         Average packet size, which scales the average. Bytes, or a size with its unit, 1b to 65536b.
         Default: 1000b.
-        Source: iproute2 tc/q_red.c: avpkt; mandatory in tc, the default is ours.
+        Source: iproute2 tc/q_red.c: avpkt; mandatory in tc; the default is ours.
     burst
         Packets of a burst that pass without a signal. 1 to 16777216. Default: (2 min + max) / (3
         avpkt).
@@ -57,7 +57,7 @@ class Red(Queue):
         Drop every packet above max, ECN-capable or not. Default: off.
         Source: include/uapi/linux/pkt_sched.h: TC_RED_HARDDROP.
     nodrop
-        Queue packets that cannot be marked instead of dropping them; needs ecn. Default: off.
+        Queue packets that cannot be marked instead of dropping them; requires ecn. Default: off.
         Source: include/uapi/linux/pkt_sched.h: TC_RED_NODROP.
     adaptive
         Adapt probability to the load. Default: off.
@@ -107,13 +107,13 @@ class Ared(Red):
         iproute2 tc/q_red.c.
     max
         Average backlog above which every packet is signalled. Bytes, or a size with its unit, 1b to
-        4294967296b. Default: 3 min, else limit / 4.
+        4294967296b. Default: 3 * min, else limit / 4.
         Source: Floyd and Jacobson 1993: max_th; include/net/red.h: red_parms.qth_max; default of
         iproute2 tc/q_red.c.
     avpkt
         Average packet size, which scales the average. Bytes, or a size with its unit, 1b to 65536b.
         Default: 1000b.
-        Source: iproute2 tc/q_red.c: avpkt; mandatory in tc, the default is ours.
+        Source: iproute2 tc/q_red.c: avpkt; mandatory in tc; the default is ours.
     burst
         Packets of a burst that pass without a signal. 1 to 16777216. Default: (2 min + max) / (3
         avpkt).
@@ -135,7 +135,7 @@ class Ared(Red):
         Drop every packet above max, ECN-capable or not. Default: off.
         Source: include/uapi/linux/pkt_sched.h: TC_RED_HARDDROP.
     nodrop
-        Queue packets that cannot be marked instead of dropping them; needs ecn. Default: off.
+        Queue packets that cannot be marked instead of dropping them; requires ecn. Default: off.
         Source: include/uapi/linux/pkt_sched.h: TC_RED_NODROP.
     adaptive
         Adapt probability to the load. Default: on.

@@ -87,7 +87,7 @@ class Ns2Red(Queue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nlred(Ns2Red):
-    """Nonlinear RED: red_ns2 with a probability that rises as a square.
+    """Nonlinear RED: red_ns2 with a probability that rises with the square of the average.
 
     Source: ns-3 red-queue-disc, after Zhou, Yeung and Li 2006.
 

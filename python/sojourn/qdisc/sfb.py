@@ -11,7 +11,7 @@ from sojourn.qdisc.base import Leaf, Queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sfb(Queue):
-    """Stochastic Fair Blue: signals each flow with the lowest probability of its bins.
+    """Stochastic Fair Blue: signals each flow with the lowest probability among its bins.
 
     Source: Linux 6.1 sch_sfb, iproute2; Feng, Kandlur, Saha and Shin 1999.
 

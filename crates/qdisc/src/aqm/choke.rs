@@ -43,7 +43,7 @@ parameters! {
     pub struct ChokeParams {
         /// Packets that the buffer holds.
         pub limit: usize = 1_000 => packets(1, 100_000_000),
-            "net/sched/sch_choke.c: choke_sched_data.limit; mandatory in tc, the default is ours";
+            "net/sched/sch_choke.c: choke_sched_data.limit; mandatory in tc; the default is ours";
         /// Average backlog in packets above which arrivals are compared.
         pub min: Option<u32> = None => count(1, 100_000_000).in_packets().unset("max / 3"),
             "include/net/red.h: red_parms.qth_min; default of iproute2 tc/q_choke.c";
@@ -54,14 +54,14 @@ parameters! {
         pub avpkt: Bytes = Bytes(1_000) => size(1, 65_536),
             "iproute2 tc/q_choke.c: avpkt";
         /// Packets of a burst that pass without a signal.
-        pub burst: Option<u32> = None => count(1, 1 << 24).in_packets().unset("(2 min + max) / 3"),
+        pub burst: Option<u32> = None => count(1, 1 << 24).in_packets().unset("(2 * min + max) / 3"),
             "iproute2 tc/q_choke.c: burst";
         /// Probability of a signal at max.
         pub probability: f64 = 0.02 => fraction(0, 1),
             "include/net/red.h: red_parms.max_P; default of iproute2 tc/q_choke.c";
         /// Link rate for the decay of the average while idle.
         pub bandwidth: Option<Rate> = None => rate().unset("the link's rate, else 10mbit"),
-            "iproute2 tc/q_choke.c: bandwidth; mandatory in tc, the default is ours";
+            "iproute2 tc/q_choke.c: bandwidth; mandatory in tc; the default is ours";
         /// Mark ECN-capable packets instead of dropping them.
         pub ecn: bool = false => flag(),
             "include/uapi/linux/pkt_sched.h: TC_RED_ECN";

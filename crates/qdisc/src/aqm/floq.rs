@@ -145,19 +145,19 @@ impl Params for FloqParams {
 
     const KINDS: &'static [Kind<Self>] = &[
         Kind {
-            summary: "Spares connections being set up, signals others by class and share (reconstructed)",
+            summary: "Spares connections being set up; signals others by class and share (reconstructed)",
             ..Self::kind_named("floq", "Floq", Self::default)
         },
         Kind {
-            summary: "The share preset, which is also the default of floq (reconstructed)",
+            summary: "floq with its default preset, share (reconstructed)",
             ..Self::kind_named("floq_share", "FloqShare", Self::default)
         },
         Kind {
-            summary: "floq that signals unresponsive traffic five times as often (reconstructed)",
+            summary: "floq, signalling unresponsive traffic five times as often (reconstructed)",
             ..Self::kind_named("floq_fixed", "FloqFixed", Self::fixed)
         },
         Kind {
-            summary: "floq that treats all packets outside a set-up alike (reconstructed)",
+            summary: "floq, treating all packets outside a set-up alike (reconstructed)",
             ..Self::kind_named("floq_protect", "FloqProtect", Self::protect)
         },
     ];

@@ -33,7 +33,7 @@ parameters! {
     /// Parameters of HRED, which builds a [`Ns2Red`].
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct HredParams {
-        /// Round-trip time that it is tuned for.
+        /// Round-trip time that the queue is tuned for.
         pub rtt: Duration = Duration::from_millis(100) => time(1_000, LONGEST),
             "reconstruction";
         /// Link rate.
@@ -98,7 +98,7 @@ impl Params for HredParams {
         summary: "Harsh RED: red_ns2 tuned to react within one round trip (reconstructed)",
         source: "Järvinen et al. 2012; Järvinen and Kojo 2014",
         reconstruction: Some(
-            "weight, thresholds and probability were not in what could be read; derived from the purpose of HRED",
+            "the available sources do not give weight, thresholds and probability; derived from the purpose of HRED",
         ),
         profiles: &[Profile::Rfc],
         start: Self::default,

@@ -121,7 +121,7 @@ impl Params for PieParams {
     const KINDS: &'static [Kind<Self>] = &[Kind {
         name: "pie",
         class: Some("Pie"),
-        summary: "Signals with a probability that holds the delay at a target",
+        summary: "Signals with a probability that keeps the delay at a target",
         source: "RFC 8033; Linux 6.1 and 3.14 sch_pie",
         reconstruction: None,
         profiles: ALL_PROFILES,

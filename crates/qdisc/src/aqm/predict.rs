@@ -147,8 +147,8 @@ impl Params for PredictParams {
         summary: "Marks early enough for slow start to end at a full link (reconstructed)",
         source: "Järvinen and Kojo, slides at ICCRG, IETF 97, 2016",
         reconstruction: Some(
-            "only the structure was published: the constants, the tests of growth, the choice of a \
-                 candidate and what is marked are ours",
+            "only the structure was published; the constants, the tests for growth, the choice of a \
+                 candidate and which packets are marked are ours",
         ),
         profiles: &[Profile::Rfc],
         start: Self::default,

@@ -59,18 +59,18 @@ parameters! {
     pub struct RedParams<L> {
         /// Bytes that the buffer holds.
         pub limit: Bytes = Bytes(1_514_000) => size(1, 1 << 32),
-            "include/uapi/linux/pkt_sched.h: tc_red_qopt.limit; mandatory in tc, the default is ours";
+            "include/uapi/linux/pkt_sched.h: tc_red_qopt.limit; mandatory in tc; the default is ours";
         /// Average backlog above which packets are signalled at random.
         pub min: Option<Bytes> = None => size(1, 1 << 32).unset("max / 3"),
             "Floyd and Jacobson 1993: min_th; include/net/red.h: red_parms.qth_min; default of iproute2 tc/q_red.c";
         /// Average backlog above which every packet is signalled.
-        pub max: Option<Bytes> = None => size(1, 1 << 32).unset("3 min, else limit / 4"),
+        pub max: Option<Bytes> = None => size(1, 1 << 32).unset("3 * min, else limit / 4"),
             "Floyd and Jacobson 1993: max_th; include/net/red.h: red_parms.qth_max; default of iproute2 tc/q_red.c";
         /// Average packet size, which scales the average.
         pub avpkt: Bytes = Bytes(1_000) => size(1, 65_536),
-            "iproute2 tc/q_red.c: avpkt; mandatory in tc, the default is ours";
+            "iproute2 tc/q_red.c: avpkt; mandatory in tc; the default is ours";
         /// Packets of a burst that pass without a signal.
-        pub burst: Option<u32> = None => count(1, 1 << 24).in_packets().unset("(2 min + max) / (3 avpkt)"),
+        pub burst: Option<u32> = None => count(1, 1 << 24).in_packets().unset("(2 * min + max) / (3 * avpkt)"),
             "iproute2 tc/q_red.c: burst, for tc_red_eval_ewma";
         /// Probability of a signal at max; with adaptive its initial value.
         pub probability: f64 = 0.02 => fraction(0, 1),
@@ -84,13 +84,13 @@ parameters! {
         /// Drop every packet above max, ECN-capable or not.
         pub harddrop: bool = false => flag(),
             "include/uapi/linux/pkt_sched.h: TC_RED_HARDDROP";
-        /// Queue packets that cannot be marked instead of dropping them; needs ecn.
+        /// Queue packets that cannot be marked instead of dropping them; requires ecn.
         pub nodrop: bool = false => flag(),
             "include/uapi/linux/pkt_sched.h: TC_RED_NODROP";
         /// Adapt probability to the load.
         pub adaptive: bool = false => flag(),
             "Floyd, Gummadi and Shenker 2001; include/uapi/linux/pkt_sched.h: TC_RED_ADAPTATIVE";
-        /// Raise the probability linearly to 1 between max and 2 max.
+        /// Raise the probability linearly to 1 between max and 2 * max.
         pub gentle: bool = false => flag(),
             "Floyd 2000; absent from Linux";
         /// Queue inside, instead of a FIFO of limit bytes.
@@ -137,7 +137,7 @@ impl<L: Leaf> Params for RedParams<L> {
 
     fn conflict(&self) -> Option<String> {
         if self.nodrop && !self.ecn {
-            return Some("nodrop needs ecn".into());
+            return Some("nodrop requires ecn".into());
         }
         let leaf = leaf::conflict(&self.leaf, 1, "their number");
         leaf.or(self.derive().err())

@@ -57,7 +57,7 @@ parameters! {
         pub min: Option<f64> = None => fraction(0, 100_000_000).unset("5, or half of targetdelay if that is more"),
             "ns-2 queue/red.cc: thresh_";
         /// Average queue in packets at which the probability reaches its maximum.
-        pub max: Option<f64> = None => fraction(0, 100_000_000).unset("3 min"),
+        pub max: Option<f64> = None => fraction(0, 100_000_000).unset("3 * min"),
             "ns-2 queue/red.cc: maxthresh_";
         /// Weight of a sample in the average.
         pub q_weight: Option<f64> = None => fraction(0, 1).unset("from ten round trips of 100 ms"),
@@ -80,7 +80,7 @@ parameters! {
         /// After a signal, wait until the next one is due on average.
         pub wait: bool = true => flag(),
             "ns-2 tcl/lib/ns-default.tcl: wait_";
-        /// Raise the probability linearly to 1 between max and 2 max.
+        /// Raise the probability linearly to 1 between max and 2 * max.
         pub gentle: bool = true => flag(),
             "Floyd 2000; ns-2 tcl/lib/ns-default.tcl: gentle_";
         /// Raise the probability with the square of the average.
@@ -135,7 +135,7 @@ impl Params for Ns2RedParams {
         Kind {
             name: "nlred",
             class: Some("Nlred"),
-            summary: "Nonlinear RED: red_ns2 with a probability that rises as a square",
+            summary: "Nonlinear RED: red_ns2 with a probability that rises with the square of the average",
             source: "ns-3 red-queue-disc, after Zhou, Yeung and Li 2006",
             reconstruction: None,
             profiles: &[Profile::Rfc],

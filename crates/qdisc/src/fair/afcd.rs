@@ -67,8 +67,8 @@ use crate::parts::fifo::Fifo;
 use crate::parts::shadow::{FairShare, Shadow, as_f64, sample_for};
 
 const RECONSTRUCTION: Option<&str> = Some(
-    "the paper gives no sampling rate, no sizes of its tables and no values for equation (5); sizes are those of \
-     the first author's module, sampling is scaled to the link, equation (5) is off",
+    "the paper gives no sampling rate, table sizes or values for equation (5); table sizes are those of \
+     the first author's module, sampling is scaled to the link, and equation (5) is off",
 );
 
 parameters! {
@@ -104,7 +104,7 @@ parameters! {
             "the first author's module of 2012, afcodel.h: FLOW_TABLE_SIZE";
         /// Sampling period in arrivals: one in this many enters the shadow buffer.
         pub sample: Option<u32> = None
-            => count(1, 1_000_000_000).unset("such that shadow is 1.2 s of the link; without a rate 500"),
+            => count(1, 1_000_000_000).unset("such that shadow spans 1.2 s at the link's rate; 500 without a rate"),
             "reconstruction from SAMPLE_INTERVAL of the first author's module of 2012, afcodel.h";
         /// Control the fair share by the backlog.
         pub average: bool = false => flag(),
@@ -154,7 +154,7 @@ impl Params for AfcdParams {
         Kind {
             name: "afcd_kernel2012",
             class: Some("AfcdKernel2012"),
-            summary: "afcd as its first author's module: spares slow flows, 50 µs for fast ones (reconstructed)",
+            summary: "afcd as in the first author's module: spares slow flows, targets 50 µs for fast ones (reconstructed)",
             source: "the first author's module of 2012 for Linux 3.6",
             reconstruction: RECONSTRUCTION,
             profiles: LINUX,

@@ -59,8 +59,8 @@ use crate::parts::fifo::Fifo;
 use crate::parts::shadow::{FairShare, Shadow, as_f64, sample_for};
 
 const RECONSTRUCTION: Option<&str> = Some(
-    "the sources give no target backlog, no size of the shadow buffer and no sampling rate; a fifth of the limit and \
-     2000 samples are the AFQ module's, sampling is scaled to the link; the module's arithmetic is signed here",
+    "the sources give no target backlog, shadow buffer size or sampling rate; a fifth of the limit and 2000 \
+     samples are those of the AFQ module, sampling is scaled to the link, and the module's arithmetic is signed here",
 );
 
 parameters! {
@@ -78,7 +78,7 @@ parameters! {
             "reconstruction, as many as shadow; 100 in the AFQ module of 2012, sch_afq.c: FLOW_TABLE_SIZE";
         /// Sampling period in arrivals: one in this many enters the shadow buffer.
         pub sample: Option<u32> = None
-            => count(1, 1_000_000_000).unset("such that shadow is 1.2 s of the link; without a rate 500"),
+            => count(1, 1_000_000_000).unset("such that shadow spans 1.2 s at the link's rate; 500 without a rate"),
             "reconstruction from SAMPLE_INTERVAL of the AFQ module of 2012, sch_afq.c";
         /// Sample at random and replace a random sample.
         pub random: bool = true => flag(),
@@ -131,7 +131,7 @@ impl Params for AfdParams {
         Kind {
             name: "afd",
             class: Some("Afd"),
-            summary: "Drops what a flow sends beyond a fair share that holds the backlog (reconstructed)",
+            summary: "Drops packets that a flow sends beyond its fair share, adjusted to the backlog (reconstructed)",
             source: "Pan, Breslau, Prabhakar and Shenker, CCR 33(2), 2003, as later works cite it",
             reconstruction: RECONSTRUCTION,
             profiles: &[Profile::Rfc],
@@ -141,7 +141,7 @@ impl Params for AfdParams {
         Kind {
             name: "afq_kernel2012",
             class: Some("AfqKernel2012"),
-            summary: "afd as the AFQ module of 2012: a thousandth of its drops (reconstructed)",
+            summary: "afd as in the AFQ module of 2012: one thousandth of the drops (reconstructed)",
             source: "the AFQ module of 2012 that AFCD was compared with, for Linux 3.6",
             reconstruction: RECONSTRUCTION,
             profiles: LINUX,
@@ -151,7 +151,7 @@ impl Params for AfdParams {
         Kind {
             name: "afq",
             class: None,
-            summary: "another name of afq_kernel2012 (reconstructed)",
+            summary: "alias of afq_kernel2012 (reconstructed)",
             source: "the AFQ module of 2012 that AFCD was compared with, for Linux 3.6",
             reconstruction: RECONSTRUCTION,
             profiles: LINUX,

@@ -108,7 +108,7 @@ impl Params for CocoaParams {
     const KINDS: &'static [Kind<Self>] = &[Kind {
         name: "cocoa",
         class: Some("Cocoa"),
-        summary: "fq whose limit per flow follows what the congestion control needs",
+        summary: "fq with a limit per flow that adapts to the congestion control",
         source: "Bachl, Zseby and Fabini 2019; their module for Linux 4.19",
         reconstruction: None,
         profiles: &[Profile::Rfc, Profile::Linux],

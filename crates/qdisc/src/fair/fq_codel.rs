@@ -121,7 +121,7 @@ impl Params for FqCodelParams {
         Kind {
             name: "fq_nocodel",
             class: Some("FqNoCoDel"),
-            summary: "fq_codel whose CoDel never signals: fair queueing alone",
+            summary: "fq_codel with a CoDel that never signals: fair queueing alone",
             source: "Linux 6.1 sch_fq_codel with target 100s",
             reconstruction: None,
             profiles: ALL_PROFILES,

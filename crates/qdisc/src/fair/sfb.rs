@@ -95,7 +95,7 @@ impl<L: Leaf> Params for SfbParams<L> {
     const KINDS: &'static [Kind<Self>] = &[Kind {
         name: "sfb",
         class: Some("Sfb"),
-        summary: "Stochastic Fair Blue: signals each flow with the lowest probability of its bins",
+        summary: "Stochastic Fair Blue: signals each flow with the lowest probability among its bins",
         source: "Linux 6.1 sch_sfb, iproute2; Feng, Kandlur, Saha and Shin 1999",
         reconstruction: None,
         profiles: LINUX,

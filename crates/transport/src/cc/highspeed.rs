@@ -38,16 +38,16 @@ parameters! {
     /// Parameters of [`HighSpeed`].
     pub struct HighSpeedParams {
         low_window: u32 = 38, Unit::Count("segments"), (2, 1_000_000),
-            "up to this window the control behaves as Reno",
+            "window up to which the control behaves as Reno",
             "RFC 3649 section 5, Low_Window";
         high_window: u32 = 83_000, Unit::Count("segments"), (3, 10_000_000),
-            "the window at the loss rate high_p",
+            "window at the loss rate high_p",
             "RFC 3649 section 5, High_Window";
         high_p: u32 = 100, Unit::Decimal(9), (1, 1_000_000),
-            "the loss rate at which the window is high_window",
+            "loss rate at which the window is high_window",
             "RFC 3649 section 5, High_P";
         high_decrease: u16 = 100, Unit::Decimal(3), (1, 500),
-            "part of the window removed by a reduction at high_window",
+            "fraction of the window removed by a reduction at high_window",
             "RFC 3649 section 7, High_Decrease";
     }
 }
@@ -57,7 +57,7 @@ impl Control for HighSpeedParams {
 
     const DECLARATION: Declaration = Declaration {
         name: "highspeed",
-        summary: "Reno that grows faster and yields less the larger its window is",
+        summary: "Reno that grows faster and reduces less as its window grows",
         source: "RFC 3649; Linux 6.1 tcp_highspeed",
         slow_starts: &[SlowStart::Standard, SlowStart::HyStartPlusPlus],
         quic_slow_start: None,

@@ -40,16 +40,16 @@ parameters! {
             "target queueing delay",
             "RFC 6817 section 2.5, TARGET";
         gain: u32 = 1_000, Unit::Decimal(3), (1, 10_000),
-            "growth per round trip at an empty queue, in segments",
+            "growth per round trip with an empty queue, in segments",
             "RFC 6817 section 2.5, GAIN";
         base_history: u8 = 10, Unit::Count("minutes"), (1, 60),
-            "length of the history of the base delay",
+            "length of the base delay history",
             "RFC 6817 section 2.5, BASE_HISTORY";
         current_filter: u8 = 4, Unit::Count("samples"), (1, 64),
             "number of delay samples over which the minimum is taken",
             "RFC 6817 section 2.5, CURRENT_FILTER";
         min_cwnd: u8 = 2, Unit::Count("segments"), (1, 100),
-            "smallest window",
+            "minimum congestion window",
             "RFC 6817 section 2.5, MIN_CWND";
     }
 }

@@ -31,7 +31,7 @@ parameters! {
             "segments by which the window grows per round trip in congestion avoidance",
             "RFC 5681 section 3.1: 1";
         beta: u16 = 512, Unit::Ratio(1_024), (1, 1_023),
-            "part of the window left after a reduction",
+            "fraction of the window kept after a reduction",
             "RFC 5681 section 3.1: 1/2";
     }
 }
@@ -42,7 +42,7 @@ impl Control for RenoParams {
     const DECLARATION: Declaration = Declaration {
         name: "reno",
         summary: "Additive increase, multiplicative decrease",
-        source: "RFC 5681; over QUIC NewReno of RFC 9002",
+        source: "RFC 5681; over QUIC, NewReno of RFC 9002",
         slow_starts: &[SlowStart::Standard, SlowStart::HyStartPlusPlus],
         quic_slow_start: None,
         ecn: EcnNeed::Optional,

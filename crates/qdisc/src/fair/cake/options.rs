@@ -128,7 +128,7 @@ parameters! {
             "net/sched/sch_cake.c: cake_sched_data.rate_mpu";
         /// Bytes that the buffer holds.
         pub memlimit: Option<Bytes> = None
-            => size(1, 1 << 32).unset("4 MiB, or 4 bandwidth rtt; at most 10240 MTU"),
+            => size(1, 1 << 32).unset("4 MiB, or 4 * bandwidth * rtt; at most 10240 MTU"),
             "net/sched/sch_cake.c: cake_reconfigure, buffer_limit";
         /// Count dropped packets as sent, for shaping behind a bottleneck.
         pub ingress: bool = false => flag(),

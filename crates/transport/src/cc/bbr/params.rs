@@ -8,16 +8,16 @@ parameters! {
     /// Parameters of [`Bbr`]: the constants of the module `tcp_bbr`, without their prefix.
     pub struct BbrParams {
         high_gain: u16 = 739, Unit::Ratio(256), (257, 2_560),
-            "gain of rate and window in STARTUP",
+            "pacing gain and congestion window gain in STARTUP",
             "Linux tcp_bbr, bbr_high_gain: 2 / ln 2";
         drain_gain: u16 = 88, Unit::Ratio(256), (1, 256),
-            "gain of the rate in DRAIN",
+            "pacing gain in DRAIN",
             "Linux tcp_bbr, bbr_drain_gain: ln 2 / 2";
         cwnd_gain: u16 = 512, Unit::Ratio(256), (256, 2_560),
-            "gain of the window in PROBE_BW",
+            "congestion window gain in PROBE_BW",
             "Linux tcp_bbr, bbr_cwnd_gain";
         pacing_gain: [u16; 8] = [320, 192, 256, 256, 256, 256, 256, 256], Unit::Ratios(256), (1, 2_560),
-            "gains of the rate in the phases of PROBE_BW",
+            "pacing gains in the phases of PROBE_BW",
             "Linux tcp_bbr, bbr_pacing_gain";
         bw_rtts: u16 = 10, Unit::Count("rounds"), (1, 10_000),
             "length of the max filter for bandwidth",
@@ -26,10 +26,10 @@ parameters! {
             "lifetime of a minimum RTT sample",
             "Linux tcp_bbr, bbr_min_rtt_win_sec";
         probe_rtt_mode_ms: u16 = 200, Unit::Count("milliseconds"), (0, 60_000),
-            "shortest duration of PROBE_RTT",
+            "minimum duration of PROBE_RTT",
             "Linux tcp_bbr, bbr_probe_rtt_mode_ms";
         cwnd_min_target: u16 = 4, Unit::Count("segments"), (1, 10_000),
-            "smallest window",
+            "minimum congestion window",
             "Linux tcp_bbr, bbr_cwnd_min_target";
         pacing_margin_percent: u8 = 1, Unit::Count("percent"), (0, 50),
             "margin of the pacing rate below the bandwidth",
@@ -44,13 +44,13 @@ parameters! {
             "minimum rate for bursts of at least two segments",
             "Linux tcp_bbr, bbr_min_tso_rate";
         extra_acked_gain: u16 = 256, Unit::Ratio(256), (0, 2_560),
-            "gain of the window increment for ACK aggregation",
+            "gain of the congestion window increment for ACK aggregation",
             "Linux tcp_bbr, bbr_extra_acked_gain";
         extra_acked_win_rtts: u16 = 5, Unit::Count("rounds"), (1, 10_000),
             "length of each half of the max filter for aggregation",
             "Linux tcp_bbr, bbr_extra_acked_win_rtts";
         extra_acked_max_us: u32 = 100_000, Unit::Count("microseconds"), (0, 10_000_000),
-            "maximum window increment for ACK aggregation, as time at the bandwidth",
+            "maximum congestion window increment for ACK aggregation, as time at the estimated bandwidth",
             "Linux tcp_bbr, bbr_extra_acked_max_us";
         lt_intvl_min_rtts: u8 = 4, Unit::Count("rounds"), (1, 60),
             "minimum interval of policer detection; the maximum is four times as long",

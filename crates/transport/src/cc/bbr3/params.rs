@@ -10,25 +10,25 @@ parameters! {
     /// Parameters of [`Bbr3`]: the constants of draft-ietf-ccwg-bbr-06.
     pub struct Bbr3Params {
         startup_pacing_gain: u16 = 710, Unit::Ratio(256), (257, 2_560),
-            "gain of the rate in STARTUP",
+            "pacing gain in STARTUP",
             "draft-ietf-ccwg-bbr-06 section 2.5, StartupPacingGain: 4 ln 2";
         drain_pacing_gain: u16 = 128, Unit::Ratio(256), (1, 256),
-            "gain of the rate in DRAIN",
+            "pacing gain in DRAIN",
             "draft-ietf-ccwg-bbr-06 section 2.5, DrainPacingGain";
         default_cwnd_gain: u16 = 512, Unit::Ratio(256), (256, 2_560),
-            "gain of the window",
+            "congestion window gain",
             "draft-ietf-ccwg-bbr-06 section 2.6, DefaultCwndGain";
         probe_bw_down_pacing_gain: u16 = 230, Unit::Ratio(256), (1, 256),
-            "gain of the rate in ProbeBW_DOWN",
+            "pacing gain in ProbeBW_DOWN",
             "draft-ietf-ccwg-bbr-06 section 5.3.3.1: 0.9";
         probe_bw_up_pacing_gain: u16 = 320, Unit::Ratio(256), (257, 2_560),
-            "gain of the rate in ProbeBW_UP",
+            "pacing gain in ProbeBW_UP",
             "draft-ietf-ccwg-bbr-06 section 5.3.3.5: 1.25";
         probe_bw_up_cwnd_gain: u16 = 576, Unit::Ratio(256), (256, 2_560),
-            "gain of the window in ProbeBW_UP",
+            "congestion window gain in ProbeBW_UP",
             "draft-ietf-ccwg-bbr-06 section 5.3.3.5: 2.25";
         probe_rtt_cwnd_gain: u16 = 128, Unit::Ratio(256), (1, 256),
-            "gain of the window in ProbeRTT",
+            "congestion window gain in ProbeRTT",
             "draft-ietf-ccwg-bbr-06 section 2.16.2, ProbeRTTCwndGain";
         pacing_margin_percent: u8 = 1, Unit::Count("percent"), (0, 50),
             "margin of the pacing rate below the bandwidth",
@@ -43,7 +43,7 @@ parameters! {
             "fraction of the long-term bound left to other flows",
             "draft-ietf-ccwg-bbr-06 section 2.8, Headroom";
         min_pipe_cwnd: u16 = 4, Unit::Count("segments"), (1, 10_000),
-            "smallest window",
+            "minimum congestion window",
             "draft-ietf-ccwg-bbr-06 section 2.8, MinPipeCwnd";
         full_bw_thresh: u16 = 320, Unit::Ratio(256), (257, 2_560),
             "bandwidth growth per round that continues STARTUP",
@@ -64,7 +64,7 @@ parameters! {
             "interval between probes for the minimum RTT",
             "draft-ietf-ccwg-bbr-06 section 2.16.2, ProbeRTTInterval";
         probe_rtt_duration: u32 = 200, Unit::Millis, (0, 60_000),
-            "shortest duration of ProbeRTT",
+            "minimum duration of ProbeRTT",
             "draft-ietf-ccwg-bbr-06 section 2.16.2, ProbeRTTDuration";
         bw_probe_wait_base: u32 = 2_000, Unit::Millis, (1, 10_000_000),
             "minimum wait between bandwidth probes; a random time up to 1 s is added",
@@ -80,7 +80,7 @@ impl Control for Bbr3Params {
 
     const DECLARATION: Declaration = Declaration {
         name: "bbr3",
-        summary: "BBR version 3: bounds what is in flight by the losses and marks of its probes",
+        summary: "BBR version 3: bounds the data in flight by the losses and marks of its probes",
         source: "draft-ietf-ccwg-bbr-06",
         slow_starts: &[],
         quic_slow_start: None,
