@@ -13,7 +13,8 @@ from sojourn.cli.tables import print_table
 def ccs(
     *,
     name: Annotated[
-        str | None, typer.Argument(metavar="CONTROL", help="A control; by default all.")
+        str | None,
+        typer.Argument(metavar="CONTROL", help="Name of a congestion control; by default all."),
     ] = None,
     as_json: Json = False,
 ) -> int:

@@ -17,7 +17,7 @@ from sojourn.studies import claims as claiming
 _NOTE = (
     "measured: mean ±half the 95 % bootstrap interval of the mean over the runs; below: the "
     "interval lies below that of the reference; ratio to an arm: the ratio of the means; same side "
-    "of 1 as a number: the ratio and the number are both above 1 or both below"
+    "of 1 as a number: the ratio and the number are both above 1 or both below 1"
 )
 _WORDS = {"at_least": "at least", "at_most": "at most", "same_side": "same side of 1 as"}
 _OF_RUNS = {metric.column: metric for metric in claiming.RUN_METRICS}
@@ -119,7 +119,10 @@ def _show_audit(percentages: pl.DataFrame) -> None:
     ]
     head = ["load", "metric", "printed", "change relative to", "codel", "pie", "fifo"]
     print_table(
-        head, rows, title="printed percentages, and the change relative to each baseline", words=4
+        head,
+        rows,
+        title="percentages as printed, and the change relative to each baseline",
+        words=4,
     )
 
 

@@ -35,11 +35,11 @@ def compare(
     ] = "rrul_be",
     cc: Annotated[
         str | None,
-        typer.Option(help="Congestion control of all connections except LEDBAT, such as bbr."),
+        typer.Option(help="Congestion control for all connections except LEDBAT, such as bbr."),
     ] = None,
     ecn: Annotated[bool, typer.Option("--ecn", help="Negotiate ECN on all connections.")] = False,
     duration: Annotated[str, typer.Option(help="Simulated duration of a run.")] = "70s",
-    warmup: Annotated[str, typer.Option(help="Warm-up, which totals exclude.")] = "15s",
+    warmup: Annotated[str, typer.Option(help="Warm-up, excluded from totals.")] = "15s",
     replications: Annotated[int, typer.Option(help="Number of runs per queue.")] = 10,
     seed: Annotated[
         int,
@@ -81,7 +81,7 @@ def _queues(texts: list[str]) -> dict[str, Queue]:
     for text in texts:
         name = " ".join(text.split())
         if name in named:
-            message = f"queue {name!r}: given twice; arms need different queues"
+            message = f"queue {name!r}: given twice; expected each queue once"
             raise _core.ScenarioError(message)
         named[name] = qdisc(name)
     return named

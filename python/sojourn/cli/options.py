@@ -27,14 +27,14 @@ Seed = Annotated[
         min=0,
         max=MAX_SEED,
         metavar="INTEGER",
-        help="Seed of all random numbers, instead of the scenario's.",
+        help="Seed of all random numbers; overrides the scenario's.",
     ),
 ]
 Jobs = Annotated[
     int | None,
     typer.Option(min=1, max=MAX_JOBS, help="Number of threads; by default one per processor."),
 ]
-Out = Annotated[Path | None, typer.Option(help="Folder to save the result in.")]
+Out = Annotated[Path | None, typer.Option(help="Folder in which to save the result.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check the scenario without running it.")]
 ReportFile = Annotated[Path | None, typer.Option("--report", help="HTML file to write.")]

@@ -22,14 +22,14 @@ def reproduce(
         typer.Argument(metavar="STUDY", help="Name of a study: residential, cocoa, afcd or floq."),
     ],
     replications: Annotated[
-        int | None, typer.Option(min=1, help="Number of runs per arm, instead of the scenario's.")
+        int | None, typer.Option(min=1, help="Number of runs per arm; overrides the scenario's.")
     ] = None,
     jobs: Jobs = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results; by default results/STUDY.")
     ] = None,
     papers: Annotated[
-        Path | None, typer.Option(help="Folder of the studies; by default that of the checkout.")
+        Path | None, typer.Option(help="Folder of the studies; by default papers in the checkout.")
     ] = None,
     json: Json = False,
 ) -> int:

@@ -93,7 +93,7 @@ class Afcd(Queue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AfcdKernel2012(Afcd):
-    """afcd as in the first author's module: spares slow flows, targets 50 µs for fast ones (reconstructed).
+    """afcd as in its first author's module: spares slow flows, 50 µs for fast ones (reconstructed).
 
     Source: the first author's module of 2012 for Linux 3.6. Reconstructed: the paper gives no
     sampling rate, no sizes of its tables and no values for equation (5); sizes are those of the

@@ -11,7 +11,7 @@ from sojourn.qdisc.base import Queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Afd(Queue):
-    """Drops packets that a flow sends beyond its fair share, adjusted to the backlog (reconstructed).
+    """Drops packets of a flow beyond a fair share adjusted to the backlog (reconstructed).
 
     Source: Pan, Breslau, Prabhakar and Shenker, CCR 33(2), 2003, as later works cite it.
     Reconstructed: the sources give no target backlog, no size of the shadow buffer and no sampling

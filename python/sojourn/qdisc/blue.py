@@ -11,7 +11,7 @@ from sojourn.qdisc.base import Queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blue(Queue):
-    """Signals with a probability that rises on loss and falls when the link is idle (reconstructed).
+    """Signals with a probability that rises on loss and falls on an idle link (reconstructed).
 
     Source: Feng, Shin, Kandlur and Saha 2002, as later works quote it. Reconstructed: how often an
     idle link lowers the probability; see its page.

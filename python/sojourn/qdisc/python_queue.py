@@ -20,7 +20,9 @@ def registered(name: str) -> tuple[type, str]:
         No class of this process has that name; a result only keeps the source.
     """
     if name not in _registered:
-        message = f"{name}: the class is not loaded; define it and give it as the qdisc again"
+        message = (
+            f"{name}: the class is not loaded; define the class and pass it as the qdisc again"
+        )
         raise _core.ScenarioError(message)
     return _registered[name]
 

@@ -91,8 +91,8 @@ def write(result: Result, path: str | Path) -> None:
 _SERIES_NOTE = (
     "Lines are means over short intervals and over replications, from the start of the run; the "
     "numbers above begin at the end of the warm-up. Goodput counts data delivered in order: after "
-    "a retransmission much data is delivered at once, so that goodput may briefly exceed the link "
-    "rate."
+    "a retransmission, a large amount of data may be delivered at once, and goodput may briefly "
+    "exceed the link rate."
 )
 
 

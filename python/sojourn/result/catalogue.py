@@ -105,7 +105,8 @@ _RUN = (
         label="ping p99",
         unit="ms",
         digits=1,
-        description="99th percentile of these ping times.",
+        description="99th percentile of the ping times sent at or after *W*, over all ping flows, "
+        "by linear interpolation.",
     ),
     Metric(
         column="sojourn_{link}_ms_p95",
@@ -120,8 +121,8 @@ _RUN = (
         label="driver {link} p95",
         unit="ms",
         digits=1,
-        description="Wireless links: 95th percentile of the time that these packets then spent "
-        "in the driver and on the air.",
+        description="Wireless links: 95th percentile of the time that packets that left the queue "
+        "after *W* spent in the driver and on the air.",
     ),
     Metric(
         column="drops",
@@ -143,7 +144,8 @@ _RUN = (
         unit="",
         digits=3,
         description="Jain's index (Σ*x*)² / (*n* Σ*x*²) over the goodputs *x* of the *n* TCP and "
-        "QUIC flows of the direction; only the endless ones if there are any; only for *n* > 1.",
+        "QUIC flows of the direction, without finite transfers if any flow is endless; only for "
+        "*n* > 1.",
         role="compared",
     ),
 )
@@ -154,8 +156,8 @@ _STUDY = (
         label="throughput {link}",
         unit="Mbit/s",
         digits=2,
-        description="8 · IP bytes that the link sent after *W* / (*D* − *W*): its `sent_bytes` "
-        "minus 14 B per packet.",
+        description="8 · IP bytes that the link sent after *W* / (*D* − *W*). The IP bytes are "
+        "`sent_bytes` minus 14 B per packet.",
     ),
     Metric(
         column="ack_rtt_{direction}_ms",
@@ -163,8 +165,8 @@ _STUDY = (
         unit="ms",
         digits=1,
         description="Mean of `ack_rtt_ms_mean` in `flows` over the TCP and QUIC flows of the "
-        "direction: for the acknowledgements after *W* that acknowledge, in order, data that was "
-        "sent once, the time since the newest of it was sent.",
+        "direction. Each in-order acknowledgement after *W* of data that was sent only once gives "
+        "a sample: the time since the newest of that data was sent.",
     ),
 )
 
@@ -182,7 +184,7 @@ _GROUP = (
         label="goodput",
         unit="Mbit/s",
         digits=2,
-        description="Mean over the endless flows, and over UDP flows.",
+        description="Mean goodput of the endless TCP and QUIC flows and of the UDP flows.",
     ),
     Metric(
         column="jain",
@@ -204,17 +206,17 @@ _GROUP = (
         label="initial loss",
         unit="%",
         digits=2,
-        description="Share of connections that lost a packet of the handshake or a segment of the "
-        "initial window, first sent or retransmitted; QUIC: one of the same number of first "
-        "packets with data.",
+        description="Share of connections that lost a handshake packet or a segment of the "
+        "initial window, whether original or retransmitted; QUIC: a handshake packet or one of as "
+        "many first packets with data.",
     ),
     Metric(
         column="handshake_loss_percent",
         label="handshake loss",
         unit="%",
         digits=2,
-        description="TCP: share of connections that had a SYN or SYN-ACK dropped by a queue; QUIC: "
-        "an Initial or Handshake packet.",
+        description="TCP: share of connections that lost a SYN or SYN-ACK; QUIC: an Initial or "
+        "Handshake packet.",
     ),
     Metric(
         column="handshake_s_mean",
@@ -222,7 +224,7 @@ _GROUP = (
         unit="s",
         digits=3,
         description="Time from the first SYN or Initial until the connection was established, over "
-        "established connections; lost packets cost a timeout.",
+        "established connections; a lost packet adds a timeout.",
     ),
     Metric(
         column="fct_s_mean",
@@ -237,14 +239,15 @@ _GROUP = (
         label="completion p95",
         unit="s",
         digits=3,
-        description="95th percentile of these completion times.",
+        description="95th percentile of the completion times of the transfers completed within the "
+        "run.",
     ),
     Metric(
         column="fct_hit_s_mean",
         label="completion after initial loss",
         unit="s",
         digits=2,
-        description="Mean completion time of the transfers that `initial_loss_percent` counts.",
+        description="Mean completion time of the transfers counted by `initial_loss_percent`.",
     ),
 )
 
@@ -261,9 +264,9 @@ _APPLICATION = (
         label="begun before",
         unit="",
         digits=1,
-        description="Number of transactions that began before *W* and were not completed by then. "
-        "They are excluded; null if there were none. A run whose users were busy with them until "
-        "its end has 0 `transactions`, which is a validity warning.",
+        description="Number of transactions that began before *W* and had not completed by then. "
+        "They are excluded from the other columns; null if there were none. If they last until "
+        "the end of the run, `transactions` is 0, which gives a validity warning.",
     ),
     Metric(
         column="completed_percent",
@@ -277,9 +280,9 @@ _APPLICATION = (
         label="duration",
         unit="s",
         digits=3,
-        description="Mean duration of the completed transactions. For `web` the page load time: "
-        "from the decision to visit to the last byte of the last object, connection set-up and TLS "
-        "included.",
+        description="Mean duration of the completed transactions. For `web`, the page load time: "
+        "from the start of the visit to the last byte of the last object, including connection "
+        "set-up and TLS.",
     ),
     Metric(
         column="duration_s_p50",
@@ -294,7 +297,7 @@ _APPLICATION = (
         label="duration p95",
         unit="s",
         digits=3,
-        description="95th percentile of these durations.",
+        description="95th percentile of the duration of the completed transactions.",
     ),
     Metric(
         column="connections",
@@ -309,23 +312,23 @@ _APPLICATION = (
         label="handshake loss",
         unit="%",
         digits=2,
-        description="Share of the connections that had a SYN of either side dropped by a queue.",
+        description="Share of the connections that lost a handshake packet of either side.",
     ),
     Metric(
         column="initial_hit_percent",
         label="initial loss",
         unit="%",
         digits=2,
-        description="Share of the connections that lost a SYN of either side or a segment of the "
-        "server's initial window, first sent or retransmitted.",
+        description="Share of the connections that lost a handshake packet of either side or a "
+        "segment of the server's initial window, whether original or retransmitted.",
     ),
     Metric(
         column="startup_s_mean",
         label="start-up",
         unit="s",
         digits=2,
-        description="`dash`, mean over players: time from the request of the first segment until "
-        "playback. Players that did not begin are excluded.",
+        description="`dash`, mean over players: time from the request for the first segment to the "
+        "start of playback. Players that never started playback are excluded.",
     ),
     Metric(
         column="stalls_mean",
@@ -367,7 +370,7 @@ _APPLICATION = (
         label="MOS min",
         unit="",
         digits=2,
-        description="The lowest MOS of a call.",
+        description="`voip`: lowest MOS of any call.",
         shown=False,
     ),
     Metric(
@@ -383,7 +386,7 @@ _APPLICATION = (
         label="loss interval",
         unit="packets",
         digits=0,
-        description="`voip`: packets sent per run of losses (RFC 3357).",
+        description="`voip`: packets sent per loss run (RFC 3357).",
     ),
     Metric(
         column="rpm_mean",
@@ -430,21 +433,21 @@ _CLAIM = (
         label="sojourn mean",
         unit="ms",
         digits=3,
-        description="Mean sojourn time at the link where it is longest.",
+        description="Mean sojourn time at the link with the longest mean sojourn time.",
     ),
     Metric(
         column="sojourn_ms_max",
         label="sojourn max",
         unit="ms",
         digits=1,
-        description="Longest sojourn time at that link.",
+        description="Longest sojourn time at the link with the longest mean sojourn time.",
     ),
     Metric(
         column="share_percent",
         label="share",
         unit="%",
         digits=1,
-        description="Share of the throughput that belongs to a group.",
+        description="Share of the throughput that a group receives.",
     ),
 )
 

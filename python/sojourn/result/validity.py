@@ -139,7 +139,7 @@ def _completeness(finished: int, total: int, replications: int, measured_s: floa
         )
         findings.append(Finding(severity=Severity.NOTE, text=text))
     if measured_s < SHORT_S:
-        text = f"only {measured_s:g} s are measured: the start of the flows dominates the means."
+        text = f"only {measured_s:g} s are measured: the start-up of the flows dominates the means."
         findings.append(Finding(severity=Severity.WARNING, text=text))
     return findings
 
@@ -272,7 +272,7 @@ def _worst_calls(applications: pl.DataFrame | None) -> list[Finding]:
         Finding(
             severity=Severity.WARNING,
             text=f"{row['arm']}: {row['group']}: {row['worst']} of {row['voices']} calls have a "
-            f"MOS of {WORST_MOS:g}, the lowest value, which does not distinguish them further.",
+            f"MOS of {WORST_MOS:g}, the lowest value, so the MOS cannot rank them.",
         )
         for row in applications.filter(pl.col("kind") == "voip")
         .group_by("arm", "group", maintain_order=True)
@@ -306,7 +306,7 @@ def _unstable_rpm(applications: pl.DataFrame | None) -> list[Finding]:
         if row["unsettled"]:
             text = (
                 f"{row['arm']}: {row['unsettled']} {of_them} did not reach stability: their RPM "
-                "is that of the last four seconds of the run (rpm_confidence)."
+                "is that of the last four seconds of the run (see rpm_confidence)."
             )
             findings.append(Finding(severity=Severity.NOTE, text=text))
     return findings

@@ -237,7 +237,9 @@ class Scenario:
         try:
             text = Path(path).read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
-            message = f"{path}: not text in UTF-8 (byte {error.start})"
+            message = (
+                f"{path}: not valid UTF-8 at byte {error.start}; expected a TOML file in UTF-8"
+            )
             raise _core.ScenarioError(message) from None
         try:
             return Scenario.from_toml(text, Path(path).parent)

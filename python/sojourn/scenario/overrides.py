@@ -107,7 +107,7 @@ def refuse_hidden(scenario: Scenario, changes: Mapping[str, Value]) -> None:
     for path in changes:
         if of_arms and all(any(_within(path, whole) for whole in paths) for paths in of_arms):
             message = (
-                f"-s {path}: no effect, since every arm sets this value itself; change the arms"
+                f"-s {path}: no effect, since every arm sets this value; change it in the arms"
             )
             raise _core.ScenarioError(message)
 

@@ -168,7 +168,9 @@ def traffic(
     names = [group.name for group in groups]
     for group in names:
         if names.count(group) > 1:
-            message = f"traffic {name!r}: {group!r} occurs in more than one part"
+            message = (
+                f"traffic {name!r}: {group!r} occurs in more than one part; expected each name once"
+            )
             raise _core.ScenarioError(message)
     for option, wanted in (("cc", cc), ("ecn", ecn)):
         if wanted is not None and not any(_takes(group, option) for group in groups):

@@ -64,7 +64,7 @@ impl Params for BlueParams {
     const KINDS: &'static [Kind<Self>] = &[Kind {
         name: "blue",
         class: Some("Blue"),
-        summary: "Signals with a probability that rises on loss and falls when the link is idle (reconstructed)",
+        summary: "Signals with a probability that rises on loss and falls on an idle link (reconstructed)",
         source: "Feng, Shin, Kandlur and Saha 2002, as later works quote it",
         reconstruction: Some("how often an idle link lowers the probability is ours; see its page"),
         profiles: &[Profile::Rfc],

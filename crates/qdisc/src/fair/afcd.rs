@@ -154,7 +154,7 @@ impl Params for AfcdParams {
         Kind {
             name: "afcd_kernel2012",
             class: Some("AfcdKernel2012"),
-            summary: "afcd as in the first author's module: spares slow flows, targets 50 µs for fast ones (reconstructed)",
+            summary: "afcd as in its first author's module: spares slow flows, 50 µs for fast ones (reconstructed)",
             source: "the first author's module of 2012 for Linux 3.6",
             reconstruction: RECONSTRUCTION,
             profiles: LINUX,

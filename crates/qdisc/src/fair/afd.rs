@@ -131,7 +131,7 @@ impl Params for AfdParams {
         Kind {
             name: "afd",
             class: Some("Afd"),
-            summary: "Drops packets that a flow sends beyond its fair share, adjusted to the backlog (reconstructed)",
+            summary: "Drops packets of a flow beyond a fair share adjusted to the backlog (reconstructed)",
             source: "Pan, Breslau, Prabhakar and Shenker, CCR 33(2), 2003, as later works cite it",
             reconstruction: RECONSTRUCTION,
             profiles: &[Profile::Rfc],
