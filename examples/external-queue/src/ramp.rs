@@ -1,6 +1,6 @@
 //! `ramp`: signals with a probability that rises with the sojourn time.
 //!
-//! It is the queue of the tutorial "Your first own queue", outside the crates of Sojourn. After
+//! It is the queue of the tutorial "Your first queue", outside the crates of Sojourn. After
 //! [`register`], `ramp low 5ms high 50ms limit 1000` is accepted wherever a scenario names a queue.
 
 use std::collections::VecDeque;
