@@ -57,7 +57,7 @@ class Ping(TrafficBlock):
     payload
         Payload of UDP requests and replies, with its unit; by default 1 B.
     timeout
-        Time after which a back-to-back request without a reply is given up, with its unit.
+        Time after which a back-to-back request without a reply is abandoned, with its unit.
 
     Examples
     --------
