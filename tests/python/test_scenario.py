@@ -127,7 +127,7 @@ def test_an_arm_that_names_no_link_is_refused() -> None:
 def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
     file = tmp_path / "binary.toml"
     file.write_bytes(b"name = '\xff'")
-    with pytest.raises(sj.ScenarioError, match=r"binary\.toml: not text in UTF-8"):
+    with pytest.raises(sj.ScenarioError, match=r"binary\.toml: not valid UTF-8"):
         sj.Scenario.from_file(file)
 
 
