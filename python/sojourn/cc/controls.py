@@ -22,8 +22,8 @@ class Reno(CongestionControl):
         Segments by which the window grows per round trip in congestion avoidance, 0.001 to 1000.
         Default: ``1``. RFC 5681 section 3.1: 1.
     beta
-        Part of the window left after a reduction, 1/1024 to 1023/1024. Default: ``1/2``. RFC 5681
-        section 3.1: 1/2.
+        Fraction of the window kept after a reduction, 1/1024 to 1023/1024. Default: ``1/2``. RFC
+        5681 section 3.1: 1/2.
     """
 
     kind: ClassVar[str] = "reno"
@@ -41,23 +41,23 @@ class Cubic(CongestionControl):
     Parameters
     ----------
     beta
-        Part of the window left after a reduction, 1/1024 to 1023/1024. Default: ``717/1024``. Linux
-        tcp_cubic, beta; RFC 9438 section 4.6: 0.7.
+        Fraction of the window kept after a reduction, 1/1024 to 1023/1024. Default: ``717/1024``.
+        Linux tcp_cubic, beta; RFC 9438 section 4.6: 0.7.
     bic_scale
-        The constant C of the curve, in 10/1024ths, 1 to 10000. Default: ``41``. Linux tcp_cubic,
-        bic_scale; RFC 9438 section 5.1: 0.4.
+        Constant C of the cubic function, in units of 10/1024, 1 to 10000. Default: ``41``. Linux
+        tcp_cubic, bic_scale; RFC 9438 section 5.1: 0.4.
     fast_convergence
         Reduce the window further when it is below the last maximum. Default: ``on``. Linux
         tcp_cubic, fast_convergence; RFC 9438 section 4.7.
     tcp_friendliness
-        Never grow slower than Reno with the same average. Default: ``on``. Linux tcp_cubic,
-        tcp_friendliness; RFC 9438 section 4.3.
+        Never grow more slowly than Reno with the same average window. Default: ``on``. Linux
+        tcp_cubic, tcp_friendliness; RFC 9438 section 4.3.
     hystart
         Exit slow start by HyStart, unless slow_start is set. Default: ``on``. Linux tcp_cubic,
         hystart.
     hystart_detect
-        Signals of HyStart: 1 ACK trains, 2 delays, 3 both, 1 to 3. Default: ``3``. Linux tcp_cubic,
-        hystart_detect.
+        Signals that HyStart uses: 1 for ACK trains, 2 for delays, 3 for both, 1 to 3. Default:
+        ``3``. Linux tcp_cubic, hystart_detect.
     hystart_low_window
         HyStart is inactive below this window, 0 to 65535 in segments. Default: ``16``. Linux
         tcp_cubic, hystart_low_window.
@@ -87,17 +87,17 @@ class HighSpeed(CongestionControl):
     Parameters
     ----------
     low_window
-        Up to this window the control behaves as Reno, 2 to 1000000 in segments. Default: ``38``.
+        Window up to which the control behaves as Reno, 2 to 1000000 in segments. Default: ``38``.
         RFC 3649 section 5, Low_Window.
     high_window
-        The window at the loss rate high_p, 3 to 10000000 in segments. Default: ``83000``. RFC 3649
+        Window at the loss rate high_p, 3 to 10000000 in segments. Default: ``83000``. RFC 3649
         section 5, High_Window.
     high_p
-        The loss rate at which the window is high_window, 0.000000001 to 0.001. Default:
-        ``0.0000001``. RFC 3649 section 5, High_P.
+        Loss rate at which the window is high_window, 0.000000001 to 0.001. Default: ``0.0000001``.
+        RFC 3649 section 5, High_P.
     high_decrease
-        Part of the window removed by a reduction at high_window, 0.001 to 0.5. Default: ``0.1``.
-        RFC 3649 section 7, High_Decrease.
+        Fraction of the window removed by a reduction at high_window, 0.001 to 0.5. Default:
+        ``0.1``. RFC 3649 section 7, High_Decrease.
     """
 
     kind: ClassVar[str] = "highspeed"
@@ -117,8 +117,8 @@ class Dctcp(CongestionControl):
     Parameters
     ----------
     shift_g
-        The gain g of alpha is 2 to the power of minus this, 0 to 10. Default: ``4``. Linux
-        tcp_dctcp, dctcp_shift_g; RFC 8257 section 4.2: 1/16.
+        Exponent n of the gain g = 2^-n of alpha, 0 to 10. Default: ``4``. Linux tcp_dctcp,
+        dctcp_shift_g; RFC 8257 section 4.2: 1/16.
     alpha_on_init
         Alpha at the start of a connection, 0 to 1. Default: ``1``. Linux tcp_dctcp,
         dctcp_alpha_on_init.
@@ -139,16 +139,16 @@ class Prague(CongestionControl):
     Parameters
     ----------
     rtt_virt_min
-        RTT floor: at a shorter RTT, the window grows as slowly as at this one, 0ms to 1s.
-        Default: ``25ms``. draft-briscoe-iccrg-prague-congestion-control section 2.4.4.
+        RTT floor: at a shorter RTT, the window grows as slowly as at this one, 0ms to 1s. Default:
+        ``25ms``. draft-briscoe-iccrg-prague-congestion-control section 2.4.4.
     g
-        Gain of the moving average of the fraction of marks, 1/1024 to 1. Default: ``1/16``.
-        draft-briscoe-iccrg-prague-congestion-control section 2.3.2: 1/16.
+        Gain of the moving average of the fraction of marked segments, 1/1024 to 1. Default:
+        ``1/16``. draft-briscoe-iccrg-prague-congestion-control section 2.3.2: 1/16.
     alpha_on_init
         Alpha at the start of a connection, 0 to 1. Default: ``1``. tcp_prague of L4STeam/linux,
         prague_alpha_on_init.
     beta
-        Part of the window left after a loss, 1/1024 to 1023/1024. Default: ``1/2``. RFC 5681
+        Fraction of the window kept after a loss, 1/1024 to 1023/1024. Default: ``1/2``. RFC 5681
         section 3.1: 1/2.
     """
 
@@ -169,16 +169,16 @@ class Bbr(CongestionControl):
     Parameters
     ----------
     high_gain
-        Gain of rate and window in STARTUP, 257/256 to 10. Default: ``739/256``. Linux tcp_bbr,
-        bbr_high_gain: 2 / ln 2.
+        Pacing gain and congestion window gain in STARTUP, 257/256 to 10. Default: ``739/256``.
+        Linux tcp_bbr, bbr_high_gain: 2 / ln 2.
     drain_gain
-        Gain of the rate in DRAIN, 1/256 to 1. Default: ``11/32``. Linux tcp_bbr, bbr_drain_gain: ln
-        2 / 2.
+        Pacing gain in DRAIN, 1/256 to 1. Default: ``11/32``. Linux tcp_bbr, bbr_drain_gain: ln 2 /
+        2.
     cwnd_gain
-        Gain of the window in PROBE_BW, 1 to 10. Default: ``2``. Linux tcp_bbr, bbr_cwnd_gain.
+        Congestion window gain in PROBE_BW, 1 to 10. Default: ``2``. Linux tcp_bbr, bbr_cwnd_gain.
     pacing_gain
-        Gains of the rate in the phases of PROBE_BW, 1/256 to 10 each. Default:
-        ``5/4,3/4,1,1,1,1,1,1``. Linux tcp_bbr, bbr_pacing_gain.
+        Pacing gains in the phases of PROBE_BW, 1/256 to 10 each. Default: ``5/4,3/4,1,1,1,1,1,1``.
+        Linux tcp_bbr, bbr_pacing_gain.
     bw_rtts
         Length of the max filter for bandwidth, 1 to 10000 in rounds. Default: ``10``. Linux
         tcp_bbr, bbr_bw_rtts.
@@ -186,10 +186,11 @@ class Bbr(CongestionControl):
         Lifetime of a minimum RTT sample, 1 to 10000 in seconds. Default: ``10``. Linux tcp_bbr,
         bbr_min_rtt_win_sec.
     probe_rtt_mode_ms
-        Shortest duration of PROBE_RTT, 0 to 60000 in milliseconds. Default: ``200``. Linux tcp_bbr,
+        Minimum duration of PROBE_RTT, 0 to 60000 in milliseconds. Default: ``200``. Linux tcp_bbr,
         bbr_probe_rtt_mode_ms.
     cwnd_min_target
-        Smallest window, 1 to 10000 in segments. Default: ``4``. Linux tcp_bbr, bbr_cwnd_min_target.
+        Minimum congestion window, 1 to 10000 in segments. Default: ``4``. Linux tcp_bbr,
+        bbr_cwnd_min_target.
     pacing_margin_percent
         Margin of the pacing rate below the bandwidth, 0 to 50 in percent. Default: ``1``. Linux
         tcp_bbr, bbr_pacing_margin_percent.
@@ -203,14 +204,14 @@ class Bbr(CongestionControl):
         Minimum rate for bursts of at least two segments, 0 to 1000000000 in bit/s. Default:
         ``1200000``. Linux tcp_bbr, bbr_min_tso_rate.
     extra_acked_gain
-        Gain of the window increment for ACK aggregation, 0 to 10. Default: ``1``. Linux tcp_bbr,
-        bbr_extra_acked_gain.
+        Gain of the congestion window increment for ACK aggregation, 0 to 10. Default: ``1``. Linux
+        tcp_bbr, bbr_extra_acked_gain.
     extra_acked_win_rtts
         Length of each half of the max filter for aggregation, 1 to 10000 in rounds. Default: ``5``.
         Linux tcp_bbr, bbr_extra_acked_win_rtts.
     extra_acked_max_us
-        Maximum window increment for ACK aggregation, as time at the bandwidth, 0 to 10000000 in
-        microseconds. Default: ``100000``. Linux tcp_bbr, bbr_extra_acked_max_us.
+        Maximum congestion window increment for ACK aggregation, as time at the estimated bandwidth,
+        0 to 10000000 in microseconds. Default: ``100000``. Linux tcp_bbr, bbr_extra_acked_max_us.
     lt_intvl_min_rtts
         Minimum interval of policer detection; the maximum is four times as long, 1 to 60 in rounds.
         Default: ``4``. Linux tcp_bbr, bbr_lt_intvl_min_rtts.
@@ -261,26 +262,26 @@ class Bbr3(CongestionControl):
     Parameters
     ----------
     startup_pacing_gain
-        Gain of the rate in STARTUP, 257/256 to 10. Default: ``355/128``. draft-ietf-ccwg-bbr-06
-        section 2.5, StartupPacingGain: 4 ln 2.
+        Pacing gain in STARTUP, 257/256 to 10. Default: ``355/128``. draft-ietf-ccwg-bbr-06 section
+        2.5, StartupPacingGain: 4 ln 2.
     drain_pacing_gain
-        Gain of the rate in DRAIN, 1/256 to 1. Default: ``1/2``. draft-ietf-ccwg-bbr-06 section 2.5,
+        Pacing gain in DRAIN, 1/256 to 1. Default: ``1/2``. draft-ietf-ccwg-bbr-06 section 2.5,
         DrainPacingGain.
     default_cwnd_gain
-        Gain of the window, 1 to 10. Default: ``2``. draft-ietf-ccwg-bbr-06 section 2.6,
+        Congestion window gain, 1 to 10. Default: ``2``. draft-ietf-ccwg-bbr-06 section 2.6,
         DefaultCwndGain.
     probe_bw_down_pacing_gain
-        Gain of the rate in ProbeBW_DOWN, 1/256 to 1. Default: ``115/128``. draft-ietf-ccwg-bbr-06
+        Pacing gain in ProbeBW_DOWN, 1/256 to 1. Default: ``115/128``. draft-ietf-ccwg-bbr-06
         section 5.3.3.1: 0.9.
     probe_bw_up_pacing_gain
-        Gain of the rate in ProbeBW_UP, 257/256 to 10. Default: ``5/4``. draft-ietf-ccwg-bbr-06
-        section 5.3.3.5: 1.25.
+        Pacing gain in ProbeBW_UP, 257/256 to 10. Default: ``5/4``. draft-ietf-ccwg-bbr-06 section
+        5.3.3.5: 1.25.
     probe_bw_up_cwnd_gain
-        Gain of the window in ProbeBW_UP, 1 to 10. Default: ``9/4``. draft-ietf-ccwg-bbr-06 section
-        5.3.3.5: 2.25.
+        Congestion window gain in ProbeBW_UP, 1 to 10. Default: ``9/4``. draft-ietf-ccwg-bbr-06
+        section 5.3.3.5: 2.25.
     probe_rtt_cwnd_gain
-        Gain of the window in ProbeRTT, 1/256 to 1. Default: ``1/2``. draft-ietf-ccwg-bbr-06 section
-        2.16.2, ProbeRTTCwndGain.
+        Congestion window gain in ProbeRTT, 1/256 to 1. Default: ``1/2``. draft-ietf-ccwg-bbr-06
+        section 2.16.2, ProbeRTTCwndGain.
     pacing_margin_percent
         Margin of the pacing rate below the bandwidth, 0 to 50 in percent. Default: ``1``.
         draft-ietf-ccwg-bbr-06 section 2.5, PacingMarginPercent.
@@ -294,8 +295,8 @@ class Bbr3(CongestionControl):
         Fraction of the long-term bound left to other flows, 0 to 0.9. Default: ``0.15``.
         draft-ietf-ccwg-bbr-06 section 2.8, Headroom.
     min_pipe_cwnd
-        Smallest window, 1 to 10000 in segments. Default: ``4``. draft-ietf-ccwg-bbr-06 section 2.8,
-        MinPipeCwnd.
+        Minimum congestion window, 1 to 10000 in segments. Default: ``4``. draft-ietf-ccwg-bbr-06
+        section 2.8, MinPipeCwnd.
     full_bw_thresh
         Bandwidth growth per round that continues STARTUP, 257/256 to 10. Default: ``5/4``.
         draft-ietf-ccwg-bbr-06 section 5.3.1.2: 1.25.
@@ -315,8 +316,8 @@ class Bbr3(CongestionControl):
         Interval between probes for the minimum RTT, 1ms to 10000s. Default: ``5s``.
         draft-ietf-ccwg-bbr-06 section 2.16.2, ProbeRTTInterval.
     probe_rtt_duration
-        Shortest duration of ProbeRTT, 0ms to 60s. Default: ``200ms``. draft-ietf-ccwg-bbr-06
-        section 2.16.2, ProbeRTTDuration.
+        Minimum duration of ProbeRTT, 0ms to 60s. Default: ``200ms``. draft-ietf-ccwg-bbr-06 section
+        2.16.2, ProbeRTTDuration.
     bw_probe_wait_base
         Minimum wait between bandwidth probes; a random time up to 1 s is added, 1ms to 10000s.
         Default: ``2s``. draft-ietf-ccwg-bbr-06 section 5.3.3.8, bw_probe_wait.
@@ -359,14 +360,14 @@ class Vegas(CongestionControl):
     Parameters
     ----------
     alpha
-        The window grows while fewer segments are queued, 0 to 10000 in segments. Default: ``2``.
-        Linux tcp_vegas, alpha.
+        Number of queued segments below which the window grows, 0 to 10000 in segments. Default:
+        ``2``. Linux tcp_vegas, alpha.
     beta
-        The window shrinks while more segments are queued, 0 to 10000 in segments. Default: ``4``.
-        Linux tcp_vegas, beta.
+        Number of queued segments above which the window shrinks, 0 to 10000 in segments. Default:
+        ``4``. Linux tcp_vegas, beta.
     gamma
-        Slow start ends when more segments are queued, 0 to 10000 in segments. Default: ``1``. Linux
-        tcp_vegas, gamma.
+        Number of queued segments above which slow start ends, 0 to 10000 in segments. Default:
+        ``1``. Linux tcp_vegas, gamma.
     """
 
     kind: ClassVar[str] = "vegas"
@@ -387,16 +388,17 @@ class Ledbat(CongestionControl):
     target
         Target queueing delay, 1ms to 10s. Default: ``100ms``. RFC 6817 section 2.5, TARGET.
     gain
-        Growth per round trip at an empty queue, in segments, 0.001 to 10. Default: ``1``. RFC 6817
-        section 2.5, GAIN.
+        Growth per round trip with an empty queue, in segments, 0.001 to 10. Default: ``1``. RFC
+        6817 section 2.5, GAIN.
     base_history
-        Length of the history of the base delay, 1 to 60 in minutes. Default: ``10``. RFC 6817
-        section 2.5, BASE_HISTORY.
+        Length of the base delay history, 1 to 60 in minutes. Default: ``10``. RFC 6817 section 2.5,
+        BASE_HISTORY.
     current_filter
         Number of delay samples over which the minimum is taken, 1 to 64 in samples. Default: ``4``.
         RFC 6817 section 2.5, CURRENT_FILTER.
     min_cwnd
-        Smallest window, 1 to 100 in segments. Default: ``2``. RFC 6817 section 2.5, MIN_CWND.
+        Minimum congestion window, 1 to 100 in segments. Default: ``2``. RFC 6817 section 2.5,
+        MIN_CWND.
     """
 
     kind: ClassVar[str] = "ledbat"

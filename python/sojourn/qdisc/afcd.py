@@ -14,8 +14,8 @@ class Afcd(Queue):
     """CoDel with a target per flow that falls with the flow's share (reconstructed).
 
     Source: Xue, Kumar, Cui, Kondikoppa, Chiu and Park, ICCCN 2013. Reconstructed: the paper gives
-    no sampling rate, no sizes of its tables and no values for equation (5); sizes are those of the
-    first author's module, sampling is scaled to the link, equation (5) is off.
+    no sampling rate, table sizes or values for equation (5); table sizes are those of the first
+    author's module, sampling is scaled to the link, and equation (5) is off.
 
     Parameters
     ----------
@@ -96,8 +96,8 @@ class AfcdKernel2012(Afcd):
     """afcd as in its first author's module: spares slow flows, 50 µs for fast ones (reconstructed).
 
     Source: the first author's module of 2012 for Linux 3.6. Reconstructed: the paper gives no
-    sampling rate, no sizes of its tables and no values for equation (5); sizes are those of the
-    first author's module, sampling is scaled to the link, equation (5) is off.
+    sampling rate, table sizes or values for equation (5); table sizes are those of the first
+    author's module, sampling is scaled to the link, and equation (5) is off.
 
     Parameters
     ----------

@@ -14,9 +14,9 @@ class Afd(Queue):
     """Drops packets of a flow beyond a fair share adjusted to the backlog (reconstructed).
 
     Source: Pan, Breslau, Prabhakar and Shenker, CCR 33(2), 2003, as later works cite it.
-    Reconstructed: the sources give no target backlog, no size of the shadow buffer and no sampling
-    rate; a fifth of the limit and 2000 samples are the AFQ module's, sampling is scaled to the
-    link; the module's arithmetic is signed here.
+    Reconstructed: the sources give no target backlog, shadow buffer size or sampling rate; a fifth
+    of the limit and 2000 samples are those of the AFQ module, sampling is scaled to the link, and
+    the module's arithmetic is signed here.
 
     Parameters
     ----------
@@ -87,8 +87,8 @@ class AfqKernel2012(Afd):
     """afd as in the AFQ module of 2012: one thousandth of the drops (reconstructed).
 
     Source: the AFQ module of 2012 that AFCD was compared with, for Linux 3.6. Reconstructed: the
-    sources give no target backlog, no size of the shadow buffer and no sampling rate; a fifth of
-    the limit and 2000 samples are the AFQ module's, sampling is scaled to the link; the module's
+    sources give no target backlog, shadow buffer size or sampling rate; a fifth of the limit and
+    2000 samples are those of the AFQ module, sampling is scaled to the link, and the module's
     arithmetic is signed here.
 
     Parameters

@@ -14,7 +14,7 @@ class Blue(Queue):
     """Signals with a probability that rises on loss and falls on an idle link (reconstructed).
 
     Source: Feng, Shin, Kandlur and Saha 2002, as later works quote it. Reconstructed: how often an
-    idle link lowers the probability; see its page.
+    idle link lowers the probability is ours; see its page.
 
     Parameters
     ----------

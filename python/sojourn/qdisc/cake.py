@@ -87,7 +87,7 @@ class Cake(Queue):
         Source: net/sched/sch_cake.c: cake_sched_data.rate_mpu.
     memlimit
         Bytes that the buffer holds. Bytes, or a size with its unit, 1b to 4294967296b. Default: 4
-        MiB, or 4 bandwidth rtt; at most 10240 MTU.
+        MiB, or 4 * bandwidth * rtt; at most 10240 MTU.
         Source: net/sched/sch_cake.c: cake_reconfigure, buffer_limit.
     ingress
         Count dropped packets as sent, for shaping behind a bottleneck. Default: off.

@@ -13,13 +13,13 @@ from sojourn.qdisc.base import Queue
 class Hred(Queue):
     """Harsh RED: red_ns2 tuned to react within one round trip (reconstructed).
 
-    Source: Järvinen et al. 2012; Järvinen and Kojo 2014. Reconstructed: weight, thresholds and
-    probability were not in what could be read; derived from the purpose of HRED.
+    Source: Järvinen et al. 2012; Järvinen and Kojo 2014. Reconstructed: the available sources do
+    not give weight, thresholds and probability; derived from the purpose of HRED.
 
     Parameters
     ----------
     rtt
-        Round-trip time that it is tuned for. A time with its unit, such as ``"5ms"``, 1us to
+        Round-trip time that the queue is tuned for. A time with its unit, such as ``"5ms"``, 1us to
         1000000s. Default: 100ms.
         Source: reconstruction.
     bandwidth

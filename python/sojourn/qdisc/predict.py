@@ -14,8 +14,8 @@ class Predict(Queue):
     """Marks early enough for slow start to end at a full link (reconstructed).
 
     Source: Järvinen and Kojo, slides at ICCRG, IETF 97, 2016. Reconstructed: only the structure was
-    published: the constants, the tests of growth, the choice of a candidate and what is marked are
-    ours.
+    published; the constants, the tests for growth, the choice of a candidate and which packets are
+    marked are ours.
 
     Parameters
     ----------

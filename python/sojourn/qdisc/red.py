@@ -20,7 +20,7 @@ class Red(Queue):
     limit
         Bytes that the buffer holds. Bytes, or a size with its unit, 1b to 4294967296b. Default:
         1514000b.
-        Source: include/uapi/linux/pkt_sched.h: tc_red_qopt.limit; mandatory in tc, the default is
+        Source: include/uapi/linux/pkt_sched.h: tc_red_qopt.limit; mandatory in tc; the default is
         ours.
     min
         Average backlog above which packets are signalled at random. Bytes, or a size with its unit,
@@ -37,8 +37,8 @@ class Red(Queue):
         Default: 1000b.
         Source: iproute2 tc/q_red.c: avpkt; mandatory in tc; the default is ours.
     burst
-        Packets of a burst that pass without a signal. 1 to 16777216. Default: (2 min + max) / (3
-        avpkt).
+        Packets of a burst that pass without a signal. 1 to 16777216. Default: (2 * min + max) / (3
+        * avpkt).
         Source: iproute2 tc/q_red.c: burst, for tc_red_eval_ewma.
     probability
         Probability of a signal at max; with adaptive its initial value. More than 0, at most 1.
@@ -63,7 +63,7 @@ class Red(Queue):
         Adapt probability to the load. Default: off.
         Source: Floyd, Gummadi and Shenker 2001; include/uapi/linux/pkt_sched.h: TC_RED_ADAPTATIVE.
     gentle
-        Raise the probability linearly to 1 between max and 2 max. Default: off.
+        Raise the probability linearly to 1 between max and 2 * max. Default: off.
         Source: Floyd 2000; absent from Linux.
     leaf
         Queue inside, instead of a FIFO of limit bytes. Default: a FIFO of limit bytes.
@@ -98,7 +98,7 @@ class Ared(Red):
     limit
         Bytes that the buffer holds. Bytes, or a size with its unit, 1b to 4294967296b. Default:
         1514000b.
-        Source: include/uapi/linux/pkt_sched.h: tc_red_qopt.limit; mandatory in tc, the default is
+        Source: include/uapi/linux/pkt_sched.h: tc_red_qopt.limit; mandatory in tc; the default is
         ours.
     min
         Average backlog above which packets are signalled at random. Bytes, or a size with its unit,
@@ -115,8 +115,8 @@ class Ared(Red):
         Default: 1000b.
         Source: iproute2 tc/q_red.c: avpkt; mandatory in tc; the default is ours.
     burst
-        Packets of a burst that pass without a signal. 1 to 16777216. Default: (2 min + max) / (3
-        avpkt).
+        Packets of a burst that pass without a signal. 1 to 16777216. Default: (2 * min + max) / (3
+        * avpkt).
         Source: iproute2 tc/q_red.c: burst, for tc_red_eval_ewma.
     probability
         Probability of a signal at max; with adaptive its initial value. More than 0, at most 1.
@@ -141,7 +141,7 @@ class Ared(Red):
         Adapt probability to the load. Default: on.
         Source: Floyd, Gummadi and Shenker 2001; include/uapi/linux/pkt_sched.h: TC_RED_ADAPTATIVE.
     gentle
-        Raise the probability linearly to 1 between max and 2 max. Default: off.
+        Raise the probability linearly to 1 between max and 2 * max. Default: off.
         Source: Floyd 2000; absent from Linux.
     leaf
         Queue inside, instead of a FIFO of limit bytes. Default: a FIFO of limit bytes.

@@ -27,7 +27,7 @@ class Ns2Red(Queue):
         Source: ns-2 queue/red.cc: ``thresh_``.
     max
         Average queue in packets at which the probability reaches its maximum. More than 0, at most
-        100000000. Default: 3 min.
+        100000000. Default: 3 * min.
         Source: ns-2 queue/red.cc: ``maxthresh_``.
     q_weight
         Weight of a sample in the average. More than 0, at most 1. Default: from ten round trips of
@@ -54,7 +54,7 @@ class Ns2Red(Queue):
         After a signal, wait until the next one is due on average. Default: on.
         Source: ns-2 tcl/lib/ns-default.tcl: ``wait_``.
     gentle
-        Raise the probability linearly to 1 between max and 2 max. Default: on.
+        Raise the probability linearly to 1 between max and 2 * max. Default: on.
         Source: Floyd 2000; ns-2 tcl/lib/ns-default.tcl: ``gentle_``.
     nonlinear
         Raise the probability with the square of the average. Default: off.
@@ -103,7 +103,7 @@ class Nlred(Ns2Red):
         Source: ns-2 queue/red.cc: ``thresh_``.
     max
         Average queue in packets at which the probability reaches its maximum. More than 0, at most
-        100000000. Default: 3 min.
+        100000000. Default: 3 * min.
         Source: ns-2 queue/red.cc: ``maxthresh_``.
     q_weight
         Weight of a sample in the average. More than 0, at most 1. Default: from ten round trips of
@@ -130,7 +130,7 @@ class Nlred(Ns2Red):
         After a signal, wait until the next one is due on average. Default: on.
         Source: ns-2 tcl/lib/ns-default.tcl: ``wait_``.
     gentle
-        Raise the probability linearly to 1 between max and 2 max. Default: on.
+        Raise the probability linearly to 1 between max and 2 * max. Default: on.
         Source: Floyd 2000; ns-2 tcl/lib/ns-default.tcl: ``gentle_``.
     nonlinear
         Raise the probability with the square of the average. Default: on.

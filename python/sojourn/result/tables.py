@@ -48,8 +48,8 @@ class ResultTables(ABC):
         delivered_bytes : int
             Payload passed to the receiving application after the warm-up; null for ping. Unit: B.
         goodput_mbit_per_s : float
-            Payload delivered from max(warm-up, start) to min(end, stop, completion), divided by that time.
-            Unit: Mbit/s.
+            Payload delivered from max(warm-up, start) to min(end, stop, completion), divided by
+            that time. Unit: Mbit/s.
         sent_packets : int
             Data packets sent after the warm-up, retransmissions included.
         received_packets : int
@@ -63,7 +63,8 @@ class ResultTables(ABC):
         handshake_losses : int
             Handshake packets dropped or lost since the start of the flow.
         initial_losses : int
-            Packets of the handshake and the initial window dropped or lost since the start of the flow.
+            Packets of the handshake and the initial window dropped or lost since the start of the
+            flow.
         srtt_ms_mean : float
             Mean of the smoothed RTT over the sample intervals after the warm-up. Unit: ms.
         ack_rtt_ms_mean : float
@@ -138,7 +139,8 @@ class ResultTables(ABC):
         driver_ms_mean : float
             Wireless links: mean time that packets spent in the driver and on the air. Unit: ms.
         driver_ms_p95 : float
-            Wireless links: 95th percentile of the time that packets spent in the driver and on the air. Unit: ms.
+            Wireless links: 95th percentile of the time that packets spent in the driver and on the
+            air. Unit: ms.
         """
         return self._frame("links")
 
@@ -155,7 +157,8 @@ class ResultTables(ABC):
         group : str
             Name of its traffic block.
         goodput_mbit_per_s : float
-            Payload passed to the receiving application in the interval, divided by its length. Unit: Mbit/s.
+            Payload passed to the receiving application in the interval, divided by its length.
+            Unit: Mbit/s.
         cwnd_packets : int
             Congestion window at the end of the interval. Unit: packets.
         ssthresh_packets : int
@@ -292,7 +295,8 @@ class ResultTables(ABC):
         started_s : float
             Time at which the transaction began. Unit: s.
         completed_s : float
-            Time at which the transaction completed; null if it did not complete within the run. Unit: s.
+            Time at which the transaction completed; null if it did not complete within the run.
+            Unit: s.
         duration_s : float
             Time from the start of the transaction to its completion. Unit: s.
         bytes : int
@@ -355,10 +359,10 @@ class ResultTables(ABC):
         rpm : float
             responsiveness: mean of ``foreign_rpm`` and ``loaded_rpm``. Unit: 1/min.
         foreign_rpm : float
-            responsiveness: round trips per minute of probes on separate connections. Unit:
-            1/min.
+            responsiveness: round trips per minute of probes on separate connections. Unit: 1/min.
         loaded_rpm : float
-            responsiveness: round trips per minute of probes on load-generating connections. Unit: 1/min.
+            responsiveness: round trips per minute of probes on load-generating connections. Unit:
+            1/min.
         rpm_confidence : str
             responsiveness: confidence in the result: low, medium or high.
         rpm_at_s : float
@@ -372,6 +376,7 @@ class ResultTables(ABC):
         http_foreign_ms : float
             responsiveness: trimmed mean duration of the requests on separate connections. Unit: ms.
         http_loaded_ms : float
-            responsiveness: trimmed mean duration of the requests on load-generating connections. Unit: ms.
+            responsiveness: trimmed mean duration of the requests on load-generating connections.
+            Unit: ms.
         """
         return self._frame("applications")
