@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from generators import architecture, columns, controls, queues, scenario
+from generators import architecture, columns, controls, queues, scenario, traffic
 from generators.files import File
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,6 +24,8 @@ GENERATORS: list[Callable[[Path], Iterator[File]]] = [
     queues.fuzz_seeds,
     controls.python_classes,
     controls.documentation,
+    traffic.python_package,
+    traffic.python_exports,
     columns.python_module,
     columns.documentation,
     scenario.documentation,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sojourn_apps::{Amount, AppConfig, Http, Object, Page, Wait, WebConfig};
+use sojourn_apps::{Amount, Http, Object, Page, Wait, WebConfig};
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_sim::{Config, FlowConfig, Hop, Records, Traffic};
 use sojourn_transport::SenderParams;
@@ -58,7 +58,7 @@ pub fn config(http: Http) -> Result<Config, String> {
         stop: None,
         dscp: Dscp::DEFAULT,
         client: None,
-        traffic: Traffic::App(AppConfig::Web(Arc::clone(&web))),
+        traffic: Traffic::App(web.clone()),
     });
     let duration = Duration::from_secs(4);
     Ok(Config {

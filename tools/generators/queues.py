@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from generators.catalogues import catalogue
+from generators.exports import exports, natural
 from generators.files import File, replace_section
 
 Queue = dict[str, Any]
@@ -228,27 +229,8 @@ def python_package(pages: dict[str, list[Queue]]) -> list[str]:
 
 def python_exports(root: Path) -> Iterator[File]:
     """Yield ``sojourn/__init__.py`` with the classes of the catalogue among its names."""
-    path = "python/sojourn/__init__.py"
-    text = (root / path).read_text(encoding="utf-8")
-    imported = re.compile(r"from sojourn\.qdisc import \(\n(.*?)\n\)", re.DOTALL)
-    exported = re.compile(r"__all__ = \[\n(.*?)\n\]", re.DOTALL)
-    before, names = imported.search(text), exported.search(text)
-    if before is None or names is None:
-        message = f"{path}: expected a list of names from sojourn.qdisc and __all__"
-        raise SystemExit(message)
-    queues = ["Queue", "qdisc", *(q["class"] for q in catalogue(root, "queues") if q["class"])]
-    others = set(re.findall(r"\w+", names[1])) - set(re.findall(r"\w+", before[1]))
-    lines = [f"    {name}," for name in sorted(queues, key=lambda name: natural(name.lower()))]
-    lines.sort(key=lambda line: line.strip()[0].islower())
-    text = imported.sub(lambda _: "from sojourn.qdisc import (\n" + "\n".join(lines) + "\n)", text)
-    lines = [f'    "{name}",' for name in sorted({*others, *queues}, key=natural)]
-    text = exported.sub(lambda _: "__all__ = [\n" + "\n".join(lines) + "\n]", text)
-    yield File(path, text.encode())
-
-
-def natural(name: str) -> tuple[bool, str]:
-    """Return the key by which ``ruff`` sorts names: classes before functions."""
-    return (name[0].islower(), name)
+    queues = [queue["class"] for queue in catalogue(root, "queues") if queue["class"]]
+    yield from exports(root, "sojourn.qdisc", ["Queue", "qdisc", *queues])
 
 
 def wrap(text: str, indent: int) -> list[str]:

@@ -17,10 +17,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use sojourn_net::{Bytes, Duration, Instant, Rate};
+use sojourn_net::{Bytes, Duration, Instant, Rate, Rng};
 use sojourn_transport::SenderParams;
 
+use crate::application::{Application, ApplicationConfig};
 use crate::contract::{AppEvent, AppOutput, Command, Side};
+use crate::report::PlayerRecord;
 use crate::transport::Transport;
 
 /// The part of the throughput that is used.
@@ -47,9 +49,20 @@ pub struct DashConfig {
     pub request: Bytes,
 }
 
-impl DashConfig {
-    /// The first rule that is broken, and of which key.
-    pub(crate) fn check(&self) -> Option<(&'static str, &'static str)> {
+impl ApplicationConfig for DashConfig {
+    fn transport(&self) -> Transport {
+        self.transport
+    }
+
+    fn tcp(&self) -> SenderParams {
+        self.tcp
+    }
+
+    fn request(&self) -> Bytes {
+        self.request
+    }
+
+    fn broken_rule(&self) -> Option<(&'static str, &'static str)> {
         if self.ladder.is_empty() || self.ladder.windows(2).any(|w| w[0] >= w[1]) {
             return Some(("ladder", "must have one or more rates in ascending order"));
         }
@@ -61,28 +74,15 @@ impl DashConfig {
         }
         (self.buffer < self.segment).then_some(("buffer", "must hold at least one segment"))
     }
-}
 
-/// What a video player did, from its start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PlayerRecord {
-    /// From the request of the first segment until playback started; `None`: not within the run.
-    pub startup: Option<Duration>,
-    /// Number of stalls after that.
-    pub stalls: u32,
-    /// Total time of these stalls.
-    pub stalled: Duration,
-    /// Segments fetched.
-    pub segments: u64,
-    /// Sum of the bit rates of these segments.
-    pub bits_per_s_sum: u64,
-    /// Segments of another quality than the one before.
-    pub switches: u64,
+    fn build(self: Arc<Self>, _: &Rng) -> Box<dyn Application> {
+        Box::new(Dash::new(self))
+    }
 }
 
 /// A running video player.
 #[derive(Debug)]
-pub struct Dash {
+struct Dash {
     config: Arc<DashConfig>,
     /// Number of the newest connection.
     connection: u32,
@@ -104,47 +104,8 @@ pub struct Dash {
     record: PlayerRecord,
 }
 
-impl Dash {
-    pub(crate) fn new(config: Arc<DashConfig>) -> Self {
-        Self {
-            config,
-            connection: 0,
-            requested: 0,
-            responded: 0,
-            began: Instant::ZERO,
-            in_progress: None,
-            quality: 0,
-            throughputs: VecDeque::new(),
-            buffered: Duration::ZERO,
-            at: Instant::ZERO,
-            playing: false,
-            stalled_since: None,
-            next: None,
-            record: PlayerRecord::default(),
-        }
-    }
-
-    pub(crate) const fn next_timer(&self) -> Option<Instant> {
-        self.next
-    }
-
-    pub(crate) const fn record(&self) -> PlayerRecord {
-        self.record
-    }
-
-    pub(crate) fn finish(&mut self, now: Instant, out: &mut AppOutput) {
-        self.play(now);
-        if let Some(since) = self.stalled_since.take() {
-            self.record.stalled += now.since(since);
-        }
-        self.playing = false;
-        self.next = None;
-        if let Some((since, quality)) = self.in_progress.take() {
-            out.record(since, None, self.bytes(quality));
-        }
-    }
-
-    pub(crate) fn on(&mut self, now: Instant, event: AppEvent, out: &mut AppOutput) {
+impl Application for Dash {
+    fn on(&mut self, now: Instant, event: AppEvent, out: &mut AppOutput) {
         match event {
             AppEvent::Started => {
                 self.began = now;
@@ -175,6 +136,47 @@ impl Dash {
             AppEvent::Writable(_)
             | AppEvent::RequestReceived(..)
             | AppEvent::ResponseReceived(..) => {}
+        }
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        self.next
+    }
+
+    fn finish(&mut self, now: Instant, out: &mut AppOutput) {
+        self.play(now);
+        if let Some(since) = self.stalled_since.take() {
+            self.record.stalled += now.since(since);
+        }
+        self.playing = false;
+        self.next = None;
+        if let Some((since, quality)) = self.in_progress.take() {
+            out.record(since, None, self.bytes(quality));
+        }
+    }
+
+    fn player(&self) -> Option<PlayerRecord> {
+        Some(self.record)
+    }
+}
+
+impl Dash {
+    fn new(config: Arc<DashConfig>) -> Self {
+        Self {
+            config,
+            connection: 0,
+            requested: 0,
+            responded: 0,
+            began: Instant::ZERO,
+            in_progress: None,
+            quality: 0,
+            throughputs: VecDeque::new(),
+            buffered: Duration::ZERO,
+            at: Instant::ZERO,
+            playing: false,
+            stalled_since: None,
+            next: None,
+            record: PlayerRecord::default(),
         }
     }
 
@@ -275,6 +277,10 @@ mod tests {
         }))
     }
 
+    fn played(dash: &Dash) -> PlayerRecord {
+        dash.player().unwrap_or_default()
+    }
+
     /// The next segment is asked for at `asked` and whole at `whole`, in seconds.
     fn segment(dash: &mut Dash, out: &mut AppOutput, asked: u64, whole: u64) {
         let at = |s| Instant::from_millis(1_000 * s);
@@ -293,18 +299,18 @@ mod tests {
         dash.on(Instant::ZERO, AppEvent::Connected(0), &mut out);
         segment(&mut dash, &mut out, 0, 2);
         segment(&mut dash, &mut out, 2, 5);
-        assert_eq!(dash.record().startup, Some(Duration::from_secs(5)));
+        assert_eq!(played(&dash).startup, Some(Duration::from_secs(5)));
         // 8 s from 5 on: dry at 13, again 8 s in the buffer at 27.
         segment(&mut dash, &mut out, 5, 20);
         segment(&mut dash, &mut out, 20, 27);
-        let record = dash.record();
+        let record = played(&dash);
         assert_eq!(
             (record.stalls, record.stalled),
             (1, Duration::from_secs(14))
         );
         dash.finish(Instant::from_millis(40_000), &mut out);
         // Dry again at 35.
-        let record = dash.record();
+        let record = played(&dash);
         assert_eq!(
             (record.stalls, record.stalled),
             (2, Duration::from_secs(19))
@@ -331,12 +337,12 @@ mod tests {
         // 4 Mbit in 1 s: 0.8 of it carries 2 Mbit/s, not 4.
         segment(&mut dash, &mut out, 0, 1);
         segment(&mut dash, &mut out, 1, 2);
-        assert_eq!((dash.quality, dash.record().switches), (1, 1));
+        assert_eq!((dash.quality, played(&dash).switches), (1, 1));
         // 8 Mbit in 1 s: the harmonic mean of 4 and 8 Mbit/s is 5.3, of which 0.8 carry 4; but
         // these 16 Mbit take 10 s, and the harmonic mean of 4, 8 and 1.6 is 3.
         segment(&mut dash, &mut out, 2, 12);
-        assert_eq!((dash.quality, dash.record().switches), (2, 2));
+        assert_eq!((dash.quality, played(&dash).switches), (2, 2));
         segment(&mut dash, &mut out, 12, 13);
-        assert_eq!((dash.quality, dash.record().switches), (1, 3));
+        assert_eq!((dash.quality, played(&dash).switches), (1, 3));
     }
 }

@@ -1,6 +1,6 @@
 //! Applications as sans-IO state machines.
 //!
-//! An [`App`] has no clock, socket or network: a driver passes it events with the time
+//! An [`Application`] has no clock, socket or network: a driver passes it events with the time
 //! ([`AppEvent`]) and executes the commands that it returns ([`Command`] in [`AppOutput`]). The
 //! driver may be a simulator or real sockets. One application is one user: a client and the servers
 //! it talks to. The server's part acts only on what has reached the server.
@@ -9,14 +9,14 @@
 //! send the next datagram and take what arrives.
 
 mod amount;
-mod app;
+mod application;
 mod bulk;
-mod config;
 mod contract;
 mod dash;
 mod page;
 mod ping;
 mod playout;
+mod report;
 mod requests;
 mod responsiveness;
 mod sessions;
@@ -29,16 +29,16 @@ mod wait;
 mod web;
 
 pub use amount::Amount;
-pub use app::App;
+pub use application::{Application, ApplicationConfig, Comparable};
 pub use bulk::Bulk;
-pub use config::{AppConfig, AppKind};
 pub use contract::{AppEvent, AppOutput, Command, Side, Transaction};
-pub use dash::{DashConfig, PlayerRecord};
+pub use dash::DashConfig;
 pub use page::{Object, Page, PageError};
 pub use ping::{Ping, PingPace, PingSample};
 pub use playout::JitterBuffer;
+pub use report::{Confidence, PlayerRecord, ResponsivenessRecord, RoundTrips};
 pub use requests::RequestsConfig;
-pub use responsiveness::{Confidence, ResponsivenessConfig, ResponsivenessRecord, RoundTrips};
+pub use responsiveness::ResponsivenessConfig;
 pub use sessions::SessionsConfig;
 pub use transport::Transport;
 pub use udp::{Arrivals, Spacing, UdpSource};

@@ -17,6 +17,7 @@ use sojourn_net::{Bytes, Duration, Instant, Rng};
 use sojourn_transport::SenderParams;
 
 use crate::amount::Amount;
+use crate::application::{Application, ApplicationConfig};
 use crate::contract::{AppEvent, AppOutput, Command, Side};
 use crate::timers::Timers;
 use crate::transport::Transport;
@@ -43,6 +44,28 @@ pub struct RequestsConfig {
     pub rounds: Option<u32>,
 }
 
+impl ApplicationConfig for RequestsConfig {
+    fn transport(&self) -> Transport {
+        self.transport
+    }
+
+    fn tcp(&self) -> SenderParams {
+        self.tcp
+    }
+
+    fn request(&self) -> Bytes {
+        self.request
+    }
+
+    fn broken_rule(&self) -> Option<(&'static str, &'static str)> {
+        (self.servers == 0).then_some(("servers", "must be >= 1"))
+    }
+
+    fn build(self: Arc<Self>, rng: &Rng) -> Box<dyn Application> {
+        Box::new(Requests::new(self, rng))
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Round,
@@ -52,7 +75,7 @@ enum Due {
 
 /// A running client and its servers.
 #[derive(Debug)]
-pub struct Requests {
+struct Requests {
     config: Arc<RequestsConfig>,
     rng: Rng,
     timers: Timers<Due>,
@@ -80,31 +103,8 @@ struct Server {
     responded: u64,
 }
 
-impl Requests {
-    pub(crate) fn new(config: Arc<RequestsConfig>, rng: &Rng) -> Self {
-        Self {
-            rng: rng.fork("rounds"),
-            timers: Timers::new(),
-            begun: 0,
-            since: None,
-            bytes: 0,
-            missing: 0,
-            servers: vec![Server::default(); config.servers as usize],
-            config,
-        }
-    }
-
-    pub(crate) fn next_timer(&self) -> Option<Instant> {
-        self.timers.next()
-    }
-
-    pub(crate) fn finish(&mut self, out: &mut AppOutput) {
-        if let Some(since) = self.since.take() {
-            out.record(since, None, self.bytes);
-        }
-    }
-
-    pub(crate) fn on(&mut self, now: Instant, event: AppEvent, out: &mut AppOutput) {
+impl Application for Requests {
+    fn on(&mut self, now: Instant, event: AppEvent, out: &mut AppOutput) {
         match event {
             AppEvent::Started => {
                 self.begin(now, out);
@@ -139,6 +139,31 @@ impl Requests {
             AppEvent::Writable(_)
             | AppEvent::RequestReceived(..)
             | AppEvent::ResponseReceived(..) => {}
+        }
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    fn finish(&mut self, _: Instant, out: &mut AppOutput) {
+        if let Some(since) = self.since.take() {
+            out.record(since, None, self.bytes);
+        }
+    }
+}
+
+impl Requests {
+    fn new(config: Arc<RequestsConfig>, rng: &Rng) -> Self {
+        Self {
+            rng: rng.fork("rounds"),
+            timers: Timers::new(),
+            begun: 0,
+            since: None,
+            bytes: 0,
+            missing: 0,
+            servers: vec![Server::default(); config.servers as usize],
+            config,
         }
     }
 

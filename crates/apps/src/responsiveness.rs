@@ -43,15 +43,17 @@ mod measures;
 
 use std::sync::Arc;
 
-use sojourn_net::{Duration, Instant, Rng};
+use sojourn_net::{Bytes, Duration, Instant, Rng};
+use sojourn_transport::SenderParams;
 
+use crate::application::{Application, ApplicationConfig};
 use crate::contract::{AppEvent, AppOutput, Command, Side};
+use crate::report::{Confidence, ResponsivenessRecord};
 use crate::timers::Timers;
 use crate::tls::{FINISHED, FLIGHT, HELLO};
 use crate::transport::Transport;
 pub use config::ResponsivenessConfig;
 use load::{Load, RESPONSE, Stage, greet};
-pub use measures::RoundTrips;
 use measures::{Samples, Time, settled};
 
 /// How often the test looks at what it has (ID).
@@ -65,41 +67,26 @@ const SHARE_PERCENT: u64 = 5;
 /// What a foreign and a self probe are taken to exchange.
 const PAIR_BYTES: u64 = 5_000 + 1_000;
 
-/// Confidence in the result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Confidence {
-    /// There were fewer than four intervals to look at.
-    Low,
-    /// It did not settle.
-    Medium,
-    /// It settled.
-    High,
-}
-
-impl Confidence {
-    /// What it is called.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
+impl ApplicationConfig for ResponsivenessConfig {
+    fn transport(&self) -> Transport {
+        self.transport
     }
-}
 
-/// Result of a test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ResponsivenessRecord {
-    /// The means that the result is computed from.
-    pub times: RoundTrips,
-    /// When.
-    pub at: Instant,
-    /// Probes in it.
-    pub probes: u64,
-    /// Load-generating connections then.
-    pub connections: u32,
-    /// How far it can be trusted.
-    pub confidence: Confidence,
+    fn tcp(&self) -> SenderParams {
+        self.tcp
+    }
+
+    fn request(&self) -> Bytes {
+        self.request
+    }
+
+    fn broken_rule(&self) -> Option<(&'static str, &'static str)> {
+        (self.connections == 0).then_some(("connections", "must be >= 1"))
+    }
+
+    fn build(self: Arc<Self>, rng: &Rng) -> Box<dyn Application> {
+        Box::new(Responsiveness::new(self, rng))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -120,7 +107,7 @@ struct Foreign {
 
 /// A running test.
 #[derive(Debug)]
-pub struct Responsiveness {
+struct Responsiveness {
     config: Arc<ResponsivenessConfig>,
     rng: Rng,
     timers: Timers<Due>,
@@ -142,54 +129,8 @@ pub struct Responsiveness {
     result: Option<ResponsivenessRecord>,
 }
 
-impl Responsiveness {
-    pub(crate) fn new(config: Arc<ResponsivenessConfig>, rng: &Rng) -> Self {
-        Self {
-            rng: rng.fork("responsiveness"),
-            timers: Timers::new(),
-            opened: 0,
-            loads: Vec::new(),
-            foreign: Vec::new(),
-            samples: Samples::default(),
-            delivered: vec![0],
-            lost: 0,
-            unread: 0,
-            saturated: !config.load,
-            goodputs: Vec::new(),
-            rpms: Vec::new(),
-            result: None,
-            config,
-        }
-    }
-
-    pub(crate) fn next_timer(&self) -> Option<Instant> {
-        self.timers.next()
-    }
-
-    pub(crate) const fn record(&self) -> Option<ResponsivenessRecord> {
-        self.result
-    }
-
-    /// The warm-up is over: only what comes now counts.
-    pub(crate) fn begin_measuring(&mut self) {
-        self.samples.clear();
-        self.rpms.clear();
-        self.result = None;
-    }
-
-    /// What there is, if nothing has settled.
-    pub(crate) fn finish(&mut self, now: Instant) {
-        self.forget(now);
-        let confidence = if self.rpms.len() < WINDOW {
-            Confidence::Low
-        } else {
-            Confidence::Medium
-        };
-        self.conclude(now, confidence);
-        self.timers.clear();
-    }
-
-    pub(crate) fn on(&mut self, now: Instant, event: AppEvent, out: &mut AppOutput) {
+impl Application for Responsiveness {
+    fn on(&mut self, now: Instant, event: AppEvent, out: &mut AppOutput) {
         match event {
             AppEvent::Started => {
                 self.add_load(out);
@@ -224,6 +165,54 @@ impl Responsiveness {
                     load.on_stream_response(now, stream, &mut self.samples);
                 }
             }
+        }
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    /// The warm-up is over: only what comes now counts.
+    fn begin_measuring(&mut self) {
+        self.samples.clear();
+        self.rpms.clear();
+        self.result = None;
+    }
+
+    /// What there is, if nothing has settled.
+    fn finish(&mut self, now: Instant, _: &mut AppOutput) {
+        self.forget(now);
+        let confidence = if self.rpms.len() < WINDOW {
+            Confidence::Low
+        } else {
+            Confidence::Medium
+        };
+        self.conclude(now, confidence);
+        self.timers.clear();
+    }
+
+    fn responsiveness(&self) -> Option<ResponsivenessRecord> {
+        self.result
+    }
+}
+
+impl Responsiveness {
+    fn new(config: Arc<ResponsivenessConfig>, rng: &Rng) -> Self {
+        Self {
+            rng: rng.fork("responsiveness"),
+            timers: Timers::new(),
+            opened: 0,
+            loads: Vec::new(),
+            foreign: Vec::new(),
+            samples: Samples::default(),
+            delivered: vec![0],
+            lost: 0,
+            unread: 0,
+            saturated: !config.load,
+            goodputs: Vec::new(),
+            rpms: Vec::new(),
+            result: None,
+            config,
         }
     }
 

@@ -13,10 +13,11 @@
 
 use std::sync::Arc;
 
-use sojourn_net::{Bytes, Instant, Rng};
+use sojourn_net::{Bytes, Duration, Instant, Rng};
 use sojourn_transport::SenderParams;
 
 use crate::amount::Amount;
+use crate::application::{Application, ApplicationConfig};
 use crate::contract::{AppEvent, AppOutput, Command, Side};
 use crate::transport::Transport;
 use crate::wait::Wait;
@@ -36,9 +37,31 @@ pub struct SessionsConfig {
     pub response: Amount,
 }
 
+impl ApplicationConfig for SessionsConfig {
+    fn transport(&self) -> Transport {
+        self.transport
+    }
+
+    fn tcp(&self) -> SenderParams {
+        self.tcp
+    }
+
+    fn request(&self) -> Bytes {
+        self.request
+    }
+
+    fn broken_rule(&self) -> Option<(&'static str, &'static str)> {
+        (self.every == Wait::Fixed(Duration::ZERO)).then_some(("every", "must be > 0"))
+    }
+
+    fn build(self: Arc<Self>, rng: &Rng) -> Box<dyn Application> {
+        Box::new(Sessions::new(self, rng))
+    }
+}
+
 /// Running sessions.
 #[derive(Debug)]
-pub struct Sessions {
+struct Sessions {
     config: Arc<SessionsConfig>,
     rng: Rng,
     opened: u32,
@@ -47,29 +70,8 @@ pub struct Sessions {
     live: Vec<(u32, Instant, u64)>,
 }
 
-impl Sessions {
-    pub(crate) fn new(config: Arc<SessionsConfig>, rng: &Rng) -> Self {
-        Self {
-            config,
-            rng: rng.fork("sessions"),
-            opened: 0,
-            next: None,
-            live: Vec::new(),
-        }
-    }
-
-    pub(crate) const fn next_timer(&self) -> Option<Instant> {
-        self.next
-    }
-
-    pub(crate) fn finish(&mut self, out: &mut AppOutput) {
-        for (_, since, bytes) in self.live.drain(..) {
-            out.record(since, None, bytes);
-        }
-        self.next = None;
-    }
-
-    pub(crate) fn on(&mut self, now: Instant, event: AppEvent, out: &mut AppOutput) {
+impl Application for Sessions {
+    fn on(&mut self, now: Instant, event: AppEvent, out: &mut AppOutput) {
         match event {
             // The first arrives as the others do: nothing is special about the start.
             AppEvent::Started => self.wait(now),
@@ -100,6 +102,29 @@ impl Sessions {
             AppEvent::Writable(_)
             | AppEvent::RequestReceived(..)
             | AppEvent::ResponseReceived(..) => {}
+        }
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        self.next
+    }
+
+    fn finish(&mut self, _: Instant, out: &mut AppOutput) {
+        for (_, since, bytes) in self.live.drain(..) {
+            out.record(since, None, bytes);
+        }
+        self.next = None;
+    }
+}
+
+impl Sessions {
+    fn new(config: Arc<SessionsConfig>, rng: &Rng) -> Self {
+        Self {
+            config,
+            rng: rng.fork("sessions"),
+            opened: 0,
+            next: None,
+            live: Vec::new(),
         }
     }
 

@@ -28,16 +28,49 @@ mod server;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use sojourn_net::{Instant, Rng};
+use sojourn_net::{Bytes, Instant, Rng};
+use sojourn_transport::{SenderParams, quic};
 
+use crate::application::{Application, ApplicationConfig};
 use crate::contract::{AppEvent, AppOutput, Command, Side};
 use crate::timers::Timers;
 use crate::tls::{FINISHED, FLIGHT, HELLO};
+use crate::transport::{Transport, quic_params};
 pub use config::{Http, WebConfig};
 use server::Serving;
 
 /// Connections to a server that browsers open for HTTP/1.1.
 const PARALLEL: usize = 6;
+
+impl ApplicationConfig for WebConfig {
+    /// HTTP/3 runs over QUIC, the others over TCP.
+    fn transport(&self) -> Transport {
+        match self.http {
+            Http::One | Http::Two => Transport::Tcp,
+            Http::Three => Transport::Quic,
+        }
+    }
+
+    fn tcp(&self) -> SenderParams {
+        self.tcp
+    }
+
+    fn quic_params(&self) -> quic::Params {
+        quic::Params {
+            zero_rtt: self.zero_rtt,
+            flow: self.flow,
+            ..quic_params(&self.tcp)
+        }
+    }
+
+    fn request(&self) -> Bytes {
+        self.request
+    }
+
+    fn build(self: Arc<Self>, rng: &Rng) -> Box<dyn Application> {
+        Box::new(Web::new(self, rng))
+    }
+}
 
 /// Timers of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,7 +85,7 @@ enum Due {
 
 /// A running web user.
 #[derive(Debug)]
-pub struct Web {
+struct Web {
     config: Arc<WebConfig>,
     rng: Rng,
     timers: Timers<Due>,
@@ -100,34 +133,8 @@ enum Stage {
     Dead,
 }
 
-impl Web {
-    pub(crate) fn new(config: Arc<WebConfig>, rng: &Rng) -> Self {
-        Self {
-            config,
-            rng: rng.fork("web"),
-            timers: Timers::new(),
-            visits: 0,
-            since: None,
-            sizes: Vec::new(),
-            waits: Vec::new(),
-            missing: 0,
-            origins: Vec::new(),
-            conns: Vec::new(),
-            base: 0,
-        }
-    }
-
-    pub(crate) fn next_timer(&self) -> Option<Instant> {
-        self.timers.next()
-    }
-
-    pub(crate) fn finish(&mut self, out: &mut AppOutput) {
-        if let Some(since) = self.since.take() {
-            out.record(since, None, self.sizes.iter().sum());
-        }
-    }
-
-    pub(crate) fn on(&mut self, now: Instant, event: AppEvent, out: &mut AppOutput) {
+impl Application for Web {
+    fn on(&mut self, now: Instant, event: AppEvent, out: &mut AppOutput) {
         match event {
             AppEvent::Started => self.begin(now, out),
             AppEvent::Timer => {
@@ -155,6 +162,34 @@ impl Web {
             }
             AppEvent::ResponseReceived(n, stream) => self.on_response(now, n, stream, out),
             AppEvent::Failed(n) => self.on_failed(n, out),
+        }
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    fn finish(&mut self, _: Instant, out: &mut AppOutput) {
+        if let Some(since) = self.since.take() {
+            out.record(since, None, self.sizes.iter().sum());
+        }
+    }
+}
+
+impl Web {
+    fn new(config: Arc<WebConfig>, rng: &Rng) -> Self {
+        Self {
+            config,
+            rng: rng.fork("web"),
+            timers: Timers::new(),
+            visits: 0,
+            since: None,
+            sizes: Vec::new(),
+            waits: Vec::new(),
+            missing: 0,
+            origins: Vec::new(),
+            conns: Vec::new(),
+            base: 0,
         }
     }
 

@@ -5,9 +5,7 @@ mod counters;
 mod histogram;
 mod sink;
 
-use sojourn_apps::{
-    AppKind, CallRecord, PingSample, PlayerRecord, ResponsivenessRecord, Transaction,
-};
+use sojourn_apps::{CallRecord, PingSample, PlayerRecord, ResponsivenessRecord, Transaction};
 use sojourn_net::{Duration, Instant};
 use sojourn_qdisc::{DropReason, MarkReason, Statistic};
 
@@ -100,7 +98,7 @@ pub enum FlowKind {
     /// Echo requests.
     Ping,
     /// An application, with all its connections.
-    App(AppKind),
+    App,
 }
 
 impl FlowKind {

@@ -27,6 +27,7 @@ pub(crate) fn plan(spec: &Spec, replication: u32) -> Plan {
             config.flows.push(flow(block, n, rtt, &spec.links, own));
             flows.push(FlowLabel {
                 group: block.name.clone(),
+                kind: block.kind.name(),
                 direction: match block.way {
                     Way::Direction(direction) => Some(direction.name()),
                     Way::Path { .. } => None,

@@ -7,8 +7,9 @@ mod radio;
 mod trace;
 
 use std::fmt;
+use std::sync::Arc;
 
-use sojourn_apps::{AppConfig, JitterBuffer, PingPace, Spacing};
+use sojourn_apps::{ApplicationConfig, JitterBuffer, PingPace, Spacing};
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_transport::{MSS, SenderParams, quic};
 
@@ -31,6 +32,8 @@ pub struct Plan {
 pub struct FlowLabel {
     /// The block of traffic it belongs to.
     pub group: String,
+    /// The type of that block.
+    pub kind: &'static str,
     /// `up` or `down`, where the scenario says so.
     pub direction: Option<&'static str>,
     /// Its base RTT, without the delay of links.
@@ -149,7 +152,7 @@ pub enum Traffic {
         jitter_buffer: JitterBuffer,
     },
     /// An application, whose connections are opened as it goes.
-    App(AppConfig),
+    App(Arc<dyn ApplicationConfig>),
 }
 
 /// Longest time that is simulated or waited for: sums of several stay far from 2^64 ns.

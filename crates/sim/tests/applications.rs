@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use sojourn_apps::{
-    Amount, AppConfig, DashConfig, JitterBuffer, RequestsConfig, SessionsConfig, Spacing,
+    Amount, ApplicationConfig, DashConfig, JitterBuffer, RequestsConfig, SessionsConfig, Spacing,
     Transport, Wait,
 };
 use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
@@ -13,7 +13,7 @@ use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Records, Traffic, run};
 use sojourn_transport::SenderParams;
 
 /// One user behind a link of `mbit` with 100 ms of round trip.
-fn config(mbit: u64, packets: u32, seconds: u64, app: AppConfig) -> Config {
+fn config(mbit: u64, packets: u32, seconds: u64, app: Arc<dyn ApplicationConfig>) -> Config {
     let one_way = Hop::Delay(Duration::from_millis(50));
     let qdisc = format!("pfifo limit {packets}").parse().unwrap();
     Config {
@@ -66,7 +66,7 @@ fn rounds(servers: u32, bytes: u64, rounds: u32) -> RequestsConfig {
 fn a_request_takes_a_round_trip_and_the_first_a_handshake_more() {
     let mut asked = rounds(1, 1_000, 3);
     asked.work = Duration::from_millis(25);
-    let app = AppConfig::Requests(Arc::new(asked));
+    let app = Arc::new(asked);
     let records = records(&config(1_000, 1_000, 10, app));
     let took = durations_ms(&records);
     assert_eq!(took.len(), 3);
@@ -85,12 +85,12 @@ fn a_request_takes_a_round_trip_and_the_first_a_handshake_more() {
 #[test]
 fn an_incast_ends_with_its_last_response() {
     // 40 responses of 10 segments meet in a link of 100 Mbit/s: 400 segments of 121 us.
-    let big = AppConfig::Requests(Arc::new(rounds(40, 14_480, 2)));
+    let big = Arc::new(rounds(40, 14_480, 2));
     let took = durations_ms(&records(&config(100, 1_000, 10, big)));
     assert_eq!(took.len(), 2);
     assert!(took[1] > 148.0 && took[1] < 150.0, "{}", took[1]);
     // A queue of 100 packets loses three of four; what is left waits for its time-outs.
-    let small = AppConfig::Requests(Arc::new(rounds(40, 14_480, 2)));
+    let small = Arc::new(rounds(40, 14_480, 2));
     let lost = records(&config(100, 100, 20, small));
     let took = durations_ms(&lost);
     assert_eq!(took.len(), 2);
@@ -113,7 +113,7 @@ fn sessions_come_as_often_as_they_are_to_and_their_slots_are_used_again() {
             shape: 1.5,
         },
     };
-    let app = AppConfig::Sessions(Arc::new(sessions));
+    let app = Arc::new(sessions);
     let records = records(&config(1_000, 1_000, 200, app));
     // 20,000 arrivals of a Poisson process, whose deviation is 141.
     let opened = records.apps[0].connections;
@@ -143,7 +143,7 @@ fn video(mbit: u64, seconds: u64) -> Records {
         start: Duration::from_secs(4),
         request: Bytes(400),
     };
-    let app = AppConfig::Dash(Arc::new(dash));
+    let app = Arc::new(dash);
     records(&config(mbit, 100, seconds, app))
 }
 
@@ -179,7 +179,7 @@ fn a_link_slower_than_the_lowest_quality_stalls_the_video() {
         start: Duration::from_secs(4),
         request: Bytes(400),
     };
-    let app = AppConfig::Dash(Arc::new(dash));
+    let app = Arc::new(dash);
     let records = records(&config(1, 100, 200, app));
     let player = records.apps[0].player.unwrap();
     // 4 s of video take 8.4 s of the link: it plays for 4 and waits for 4.4 of each.
@@ -191,7 +191,7 @@ fn a_link_slower_than_the_lowest_quality_stalls_the_video() {
 #[test]
 fn a_voice_hears_delay_and_loss() {
     let call = |flood_mbit: u64| {
-        let app = AppConfig::Requests(Arc::new(rounds(1, 1_000, 1)));
+        let app = Arc::new(rounds(1, 1_000, 1));
         // 4 packets of the flood take 48 ms, less than the jitter buffer.
         let mut config = config(1, 4, 60, app);
         config.flows[0].traffic = Traffic::Voip {
@@ -223,7 +223,7 @@ fn a_voice_hears_delay_and_loss() {
 #[test]
 fn datagrams_of_a_poisson_process_have_its_mean_and_its_queue() {
     let delay = |spacing| {
-        let app = AppConfig::Requests(Arc::new(rounds(1, 1_000, 1)));
+        let app = Arc::new(rounds(1, 1_000, 1));
         let mut config = config(10, 1_000, 200, app);
         config.flows[0].traffic = Traffic::Udp {
             rate: Rate::mbit(5),

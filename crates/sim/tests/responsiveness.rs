@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use sojourn_apps::{AppConfig, Confidence, ResponsivenessConfig, ResponsivenessRecord, Transport};
+use sojourn_apps::{Confidence, ResponsivenessConfig, ResponsivenessRecord, Transport};
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Records, Traffic, run};
 use sojourn_transport::SenderParams;
@@ -39,7 +39,7 @@ fn config(mbit: u64, qdisc: &str, seconds: u64, test: ResponsivenessConfig) -> C
             stop: None,
             dscp: Dscp::DEFAULT,
             client: None,
-            traffic: Traffic::App(AppConfig::Responsiveness(Arc::new(test))),
+            traffic: Traffic::App(Arc::new(test)),
         }],
         keep_events: false,
     }

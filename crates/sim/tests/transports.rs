@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use sojourn_apps::{
-    Amount, AppConfig, DashConfig, RequestsConfig, ResponsivenessConfig, SessionsConfig, Transport,
-    Wait,
+    Amount, ApplicationConfig, DashConfig, RequestsConfig, ResponsivenessConfig, SessionsConfig,
+    Transport, Wait,
 };
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Records, Traffic, run};
@@ -30,7 +30,7 @@ fn flow(name: &str, traffic: Traffic) -> FlowConfig {
 }
 
 /// The records of 20 s of `app` behind a link of 20 Mbit/s with 50 ms of round trip.
-fn records(app: AppConfig, qdisc: &str, beside_bulk: bool) -> Records {
+fn records(app: Arc<dyn ApplicationConfig>, qdisc: &str, beside_bulk: bool) -> Records {
     let mut flows = vec![flow("app", Traffic::App(app))];
     if beside_bulk {
         let params = SenderParams::default();
@@ -58,18 +58,18 @@ fn records(app: AppConfig, qdisc: &str, beside_bulk: bool) -> Records {
     run(&config, &mut |_| true).unwrap().unwrap()
 }
 
-fn sessions(transport: Transport) -> AppConfig {
-    AppConfig::Sessions(Arc::new(SessionsConfig {
+fn sessions(transport: Transport) -> Arc<dyn ApplicationConfig> {
+    Arc::new(SessionsConfig {
         transport,
         tcp: SenderParams::default(),
         every: Wait::Fixed(Duration::from_millis(500)),
         request: REQUEST,
         response: Amount::Fixed(Bytes(20_000)),
-    }))
+    })
 }
 
-fn requests(transport: Transport, servers: u32, think: Duration) -> AppConfig {
-    AppConfig::Requests(Arc::new(RequestsConfig {
+fn requests(transport: Transport, servers: u32, think: Duration) -> Arc<dyn ApplicationConfig> {
+    Arc::new(RequestsConfig {
         transport,
         tcp: SenderParams::default(),
         servers,
@@ -78,11 +78,11 @@ fn requests(transport: Transport, servers: u32, think: Duration) -> AppConfig {
         work: Duration::from_millis(5),
         think: Wait::Fixed(think),
         rounds: None,
-    }))
+    })
 }
 
-fn dash(transport: Transport) -> AppConfig {
-    AppConfig::Dash(Arc::new(DashConfig {
+fn dash(transport: Transport) -> Arc<dyn ApplicationConfig> {
+    Arc::new(DashConfig {
         transport,
         tcp: SenderParams::default(),
         ladder: vec![Rate::mbit(1), Rate::mbit(2), Rate::mbit(4)],
@@ -90,18 +90,18 @@ fn dash(transport: Transport) -> AppConfig {
         buffer: Duration::from_secs(10),
         start: Duration::from_secs(2),
         request: REQUEST,
-    }))
+    })
 }
 
-fn responsiveness(transport: Transport, load: bool) -> AppConfig {
-    AppConfig::Responsiveness(Arc::new(ResponsivenessConfig {
+fn responsiveness(transport: Transport, load: bool) -> Arc<dyn ApplicationConfig> {
+    Arc::new(ResponsivenessConfig {
         transport,
         tcp: SenderParams::default(),
         connections: 4,
         load,
         tls: true,
         request: REQUEST,
-    }))
+    })
 }
 
 /// Durations of the completed transactions in ms, and how many did not complete.
@@ -127,7 +127,7 @@ fn every_application_completes_its_transactions_over_either_transport() {
             (requests(transport, 8, think), 60),
             (dash(transport), 9),
         ] {
-            let name = format!("{} over {}", app.kind().name(), transport.name());
+            let name = format!("{app:?}");
             let records = records(app, "fq_codel", false);
             let (took, open) = durations_ms(&records);
             assert!(took.len() >= least, "{name}: {} of {least}", took.len());
@@ -155,10 +155,13 @@ fn a_request_takes_the_round_trips_of_its_transport() {
     }
 }
 
+/// An application over a transport, with a pause between its rounds.
+type Choose = fn(Transport, Duration) -> Arc<dyn ApplicationConfig>;
+
 #[test]
 fn applications_share_a_link_with_bulk_alike_over_either_transport() {
     let think = Duration::from_millis(200);
-    let apps: [fn(Transport, Duration) -> AppConfig; 3] = [
+    let apps: [Choose; 3] = [
         |transport, _| sessions(transport),
         |transport, think| requests(transport, 1, think),
         |transport, _| dash(transport),
@@ -172,7 +175,7 @@ fn applications_share_a_link_with_bulk_alike_over_either_transport() {
             assert!(open <= 2, "{transport:?}: {open} did not complete");
             (took.len(), bulk)
         });
-        let name = app(Transport::Quic, think).kind().name();
+        let name = format!("{:?}", app(Transport::Quic, think));
         assert!(10 * quic.0 >= 9 * tcp.0, "{name}: {quic:?} {tcp:?}");
         assert!(10 * quic.1 >= 8 * tcp.1, "{name}: {quic:?} {tcp:?}");
     }

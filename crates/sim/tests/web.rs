@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use sojourn_apps::{Amount, AppConfig, AppKind, Http, Object, Page, Wait, WebConfig};
+use sojourn_apps::{Amount, Http, Object, Page, Wait, WebConfig};
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_sim::{Config, FlowConfig, FlowKind, Hop, LinkConfig, Records, Traffic, run};
 use sojourn_transport::SenderParams;
@@ -60,7 +60,7 @@ fn config(rate: &str, qdisc: &str, users: u32, web: WebConfig) -> Config {
                 stop: None,
                 dscp: Dscp::DEFAULT,
                 client: None,
-                traffic: Traffic::App(AppConfig::Web(Arc::clone(&web))),
+                traffic: Traffic::App(web.clone()),
             })
             .collect(),
         keep_events: true,
@@ -238,28 +238,22 @@ fn responses_of_http_2_share_the_connection() {
 #[test]
 fn visits_follow_one_another_until_the_last() {
     let page = vec![object("html", 500, &[])];
-    let mut config = config("1gbit", "pfifo limit 1000", 1, web(Http::One, page));
-    let set = |config: &mut Config, visits| {
-        let Traffic::App(AppConfig::Web(web)) = &config.flows[0].traffic else {
-            unreachable!()
-        };
-        let web = WebConfig {
+    let records = |visits| {
+        let users = WebConfig {
             visits,
-            ..WebConfig::clone(web)
+            ..web(Http::One, page.clone())
         };
-        config.flows[0].traffic = Traffic::App(AppConfig::Web(Arc::new(web)));
+        records(&config("1gbit", "pfifo limit 1000", 1, users))
     };
-    set(&mut config, Some(3));
-    let three = records(&config);
+    let three = records(Some(3));
     assert_eq!(load_times(&three).len(), 3);
     assert_eq!(three.apps[0].connections, 3);
     // 19 s of visits that take 1.2 s with the pause; the last is cut short.
-    set(&mut config, None);
-    let all = records(&config);
+    let all = records(None);
     let whole = all.transactions.iter().filter(|t| t.completed.is_some());
     assert_eq!((whole.count(), all.transactions.len()), (16, 16));
     assert_eq!(all.flows[0].totals.delivered_bytes, 16 * 500);
-    assert_eq!(all.flows[0].kind, FlowKind::App(AppKind::Web));
+    assert_eq!(all.flows[0].kind, FlowKind::App);
     let series: u64 = all.flows[0].series.iter().map(|s| s.delivered_bytes).sum();
     assert_eq!(series, 16 * 500);
 }

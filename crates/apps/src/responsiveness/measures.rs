@@ -2,6 +2,8 @@
 
 use sojourn_net::{Duration, Instant};
 
+use crate::report::RoundTrips;
+
 /// What is measured of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Time {
@@ -19,8 +21,6 @@ pub(super) enum Time {
 const TRIMMED_PERCENT: usize = 5;
 /// Standard deviation of a settled series, as a part of its latest value (SDT).
 const TOLERANCE: f64 = 0.05;
-/// Nanoseconds of a minute.
-const MINUTE_NS: f64 = 60e9;
 
 /// Times of probes: when each was known, which it is, and how long it took.
 #[derive(Debug, Default)]
@@ -68,47 +68,6 @@ impl Samples {
         let sum: u64 = took.iter().sum();
         sum.checked_div(took.len() as u64).map(Duration::from_nanos)
     }
-}
-
-/// Trimmed means of the times of probes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RoundTrips {
-    /// Handshakes of TCP, or of QUIC.
-    pub tcp: Duration,
-    /// Handshakes of TLS; `None`: connections have none, or it is part of that of QUIC.
-    pub tls: Option<Duration>,
-    /// Requests over connections of their own.
-    pub http: Duration,
-    /// Requests over load-generating connections.
-    pub own: Duration,
-}
-
-impl RoundTrips {
-    /// Round trips per minute on connections of their own.
-    pub fn foreign_rpm(&self) -> f64 {
-        let times = [Some(self.tcp), self.tls, Some(self.http)];
-        let (mut sum, mut n) = (0.0, 0.0);
-        for time in times.into_iter().flatten() {
-            sum += nanos(time);
-            n += 1.0;
-        }
-        MINUTE_NS / (sum / n)
-    }
-
-    /// Round trips per minute on load-generating connections.
-    pub fn loaded_rpm(&self) -> f64 {
-        MINUTE_NS / nanos(self.own)
-    }
-
-    /// The responsiveness: the mean of both.
-    pub fn rpm(&self) -> f64 {
-        f64::midpoint(self.foreign_rpm(), self.loaded_rpm())
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "exact below 104 days")]
-fn nanos(d: Duration) -> f64 {
-    d.as_nanos() as f64
 }
 
 /// Whether the last values of a series, `window` of them, deviate little from the latest.

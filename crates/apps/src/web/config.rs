@@ -4,7 +4,6 @@ use sojourn_net::Bytes;
 use sojourn_transport::{SenderParams, quic};
 
 use crate::page::Page;
-use crate::transport::{Transport, quic_params};
 use crate::wait::Wait;
 
 /// Version of HTTP.
@@ -54,23 +53,4 @@ pub struct WebConfig {
     pub think: Wait,
     /// Number of pages; `None`: until the run ends.
     pub visits: Option<u32>,
-}
-
-impl WebConfig {
-    /// Transport of the connections: HTTP/3 runs over QUIC, the others over TCP.
-    pub const fn transport(&self) -> Transport {
-        match self.http {
-            Http::One | Http::Two => Transport::Tcp,
-            Http::Three => Transport::Quic,
-        }
-    }
-
-    /// What connections of HTTP/3 are opened with: of TCP's parameters, those that QUIC has too.
-    pub(crate) fn quic(&self) -> Option<quic::Params> {
-        (self.transport() == Transport::Quic).then(|| quic::Params {
-            zero_rtt: self.zero_rtt,
-            flow: self.flow,
-            ..quic_params(&self.tcp)
-        })
-    }
 }

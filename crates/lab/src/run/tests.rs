@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use sojourn_apps::{AppKind, PingSample, Transaction};
+use sojourn_apps::{PingSample, Transaction};
 use sojourn_backend::{Fingerprint, Properties, Unsupported};
 use sojourn_net::{Duration, Instant, Rng};
 use sojourn_qdisc::Statistic;
@@ -141,7 +141,7 @@ fn kind(traffic: &Traffic) -> FlowKind {
         Traffic::Quic { .. } => FlowKind::Quic,
         Traffic::Udp { .. } => FlowKind::Udp,
         Traffic::Ping { .. } | Traffic::UdpPing { .. } => FlowKind::Ping,
-        Traffic::Voip { .. } | Traffic::App(_) => FlowKind::App(AppKind::Voip),
+        Traffic::Voip { .. } | Traffic::App(_) => FlowKind::App,
     }
 }
 

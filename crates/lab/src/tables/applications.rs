@@ -4,10 +4,10 @@ use arrow_array::RecordBatch;
 use sojourn_apps::{PlayerRecord, Transaction};
 use sojourn_net::Instant;
 use sojourn_records::{AppRecord, Column, FlowRecord, Get};
+use sojourn_scenario::FlowLabel;
 
 use super::batch::batch;
 use super::cell::Cell;
-use super::flow::kind_name;
 use super::voice::Voice;
 use crate::stats::{mean, quantile_of_sorted};
 
@@ -22,7 +22,7 @@ fn duration_s(transaction: &Transaction) -> Option<f64> {
 pub(super) struct TransactionRow<'a> {
     transaction: &'a Transaction,
     flow: &'a FlowRecord,
-    group: &'a str,
+    label: &'a FlowLabel,
 }
 
 pub(super) fn transaction_columns<'a>() -> Vec<Column<TransactionRow<'a>>> {
@@ -37,14 +37,14 @@ pub(super) fn transaction_columns<'a>() -> Vec<Column<TransactionRow<'a>>> {
             "group",
             "",
             "Name of its traffic block.",
-            Get::Text(|row| row.group),
+            Get::Text(|row| &row.label.group),
         ),
         Column::new(
             "kind",
             "",
             "web: a page; sessions: a connection; request: a response; incast: a round; dash: a \
              segment.",
-            Get::Text(|row| kind_name(row.flow.kind)),
+            Get::Text(|row| row.label.kind),
         ),
         Column::new(
             "started_s",
@@ -81,7 +81,7 @@ pub(super) fn transactions(cell: Cell<'_>) -> RecordBatch {
         .map(|transaction| TransactionRow {
             transaction,
             flow: &cell.records.flows[transaction.flow as usize],
-            group: &cell.plan.flows[transaction.flow as usize].group,
+            label: &cell.plan.flows[transaction.flow as usize],
         })
         .collect();
     batch(cell, &rows, &transaction_columns())
@@ -98,7 +98,7 @@ fn bitrate(player: &PlayerRecord) -> Option<f64> {
 pub(super) struct Row<'a> {
     record: &'a AppRecord,
     flow: &'a FlowRecord,
-    group: &'a str,
+    label: &'a FlowLabel,
     voice: Option<Voice>,
     /// Of the transactions that began after the warm-up.
     begun: u64,
@@ -116,7 +116,7 @@ pub(super) fn applications(cell: Cell<'_>) -> RecordBatch {
         rows.push(Row {
             record,
             flow: &cell.records.flows[flow],
-            group: &cell.plan.flows[flow].group,
+            label: &cell.plan.flows[flow],
             voice: record.call.as_ref().map(Voice::of),
             begun: 0,
             whole: 0,
@@ -160,13 +160,13 @@ fn transfers<'a>() -> Vec<Column<Row<'a>>> {
             "group",
             "",
             "Name of its traffic block.",
-            Get::Text(|row| row.group),
+            Get::Text(|row| &row.label.group),
         ),
         Column::new(
             "kind",
             "",
             "Type of the application.",
-            Get::Text(|row| kind_name(row.flow.kind)),
+            Get::Text(|row| row.label.kind),
         ),
         Column::new(
             "connections",

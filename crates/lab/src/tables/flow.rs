@@ -92,8 +92,7 @@ impl<'a> FlowRow<'a> {
     /// A number that only connections have: TCP, QUIC, and an application of all its own.
     pub(crate) fn of_connection(&self, n: u64) -> Option<u64> {
         let kind = self.record.kind;
-        (kind.is_connection() || (matches!(kind, FlowKind::App(_)) && self.cc.is_some()))
-            .then_some(n)
+        (kind.is_connection() || (kind == FlowKind::App && self.cc.is_some())).then_some(n)
     }
 }
 
@@ -134,7 +133,7 @@ fn identity<'a>() -> Vec<Column<FlowRow<'a>>> {
             "",
             "tcp, quic, udp, ping, or the application: web, sessions, request, incast, dash, voip, \
              responsiveness.",
-            Get::Text(|row| kind_name(row.record.kind)),
+            Get::Text(|row| row.label.kind),
         ),
         Column::new(
             "direction",
@@ -348,16 +347,6 @@ fn probes<'a>() -> Vec<Column<FlowRow<'a>>> {
 fn ack_rtt_ms(totals: &FlowCounters) -> Option<f64> {
     let told = totals.rtt_samples > 0;
     told.then(|| totals.rtt_micros as f64 / totals.rtt_samples as f64 / 1e3)
-}
-
-pub(crate) const fn kind_name(kind: FlowKind) -> &'static str {
-    match kind {
-        FlowKind::Tcp => "tcp",
-        FlowKind::Quic => "quic",
-        FlowKind::Udp => "udp",
-        FlowKind::Ping => "ping",
-        FlowKind::App(kind) => kind.name(),
-    }
 }
 
 /// When the flow ended: with its last byte, when it was stopped, or with the run.

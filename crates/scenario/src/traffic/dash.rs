@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
-use sojourn_apps::{AppConfig, DashConfig};
+use sojourn_apps::DashConfig;
 use sojourn_net::{Bytes, Duration, Rate, Rng};
 
 use super::kind::{Source, TrafficType};
@@ -104,7 +104,7 @@ impl Source for Dash {
     }
 
     fn plan(&self, _: Rng) -> Traffic {
-        Traffic::App(AppConfig::Dash(Arc::clone(&self.0)))
+        Traffic::App(self.0.clone())
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
-use sojourn_apps::{AppConfig, ResponsivenessConfig};
+use sojourn_apps::ResponsivenessConfig;
 use sojourn_net::{Bytes, Rng};
 
 use super::kind::{Source, TrafficType};
@@ -89,6 +89,6 @@ impl Source for Responsiveness {
     }
 
     fn plan(&self, _: Rng) -> Traffic {
-        Traffic::App(AppConfig::Responsiveness(Arc::clone(&self.0)))
+        Traffic::App(self.0.clone())
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
-use sojourn_apps::{AppConfig, RequestsConfig, Wait};
+use sojourn_apps::{RequestsConfig, Wait};
 use sojourn_net::{Bytes, Duration, Rng};
 
 use super::kind::{Source, TrafficType};
@@ -95,6 +95,6 @@ impl Source for Rounds {
     }
 
     fn plan(&self, _: Rng) -> Traffic {
-        Traffic::App(AppConfig::Requests(Arc::clone(&self.0)))
+        Traffic::App(self.0.clone())
     }
 }

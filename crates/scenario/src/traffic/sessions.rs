@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
-use sojourn_apps::{AppConfig, SessionsConfig, Wait};
+use sojourn_apps::{SessionsConfig, Wait};
 use sojourn_net::{Bytes, Duration, Rng};
 
 use super::kind::{Context, Source, TrafficType};
@@ -80,6 +80,6 @@ impl Source for Sessions {
     }
 
     fn plan(&self, _: Rng) -> Traffic {
-        Traffic::App(AppConfig::Sessions(Arc::clone(&self.0)))
+        Traffic::App(self.0.clone())
     }
 }

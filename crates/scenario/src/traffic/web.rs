@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
-use sojourn_apps::{AppConfig, Http, Transport, Wait, WebConfig};
+use sojourn_apps::{ApplicationConfig, Http, Transport, Wait, WebConfig};
 use sojourn_net::{Bytes, Duration, Rng};
 
 use super::kind::{Source, TrafficType};
@@ -148,6 +148,6 @@ impl Source for Web {
     }
 
     fn plan(&self, _: Rng) -> Traffic {
-        Traffic::App(AppConfig::Web(Arc::clone(&self.config)))
+        Traffic::App(self.config.clone())
     }
 }

@@ -1,6 +1,8 @@
 //! A configured application: its connections and its record.
 
-use sojourn_apps::{App, AppConfig};
+use std::sync::Arc;
+
+use sojourn_apps::ApplicationConfig;
 use sojourn_net::{Instant, Rng};
 use sojourn_transport::{SenderParams, quic};
 
@@ -10,8 +12,8 @@ use sojourn_records::{AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample,
 /// An application and what is recorded of it.
 #[derive(Debug)]
 pub(crate) struct Application {
-    pub(crate) app: App,
-    config: AppConfig,
+    pub(crate) app: Box<dyn sojourn_apps::Application>,
+    config: Arc<dyn ApplicationConfig>,
     /// Seeds of the congestion controls of its connections.
     seeds: Rng,
     /// Its connections that have not ended, ascending: its number for them, and their slot.
@@ -29,10 +31,15 @@ pub(crate) struct Application {
 }
 
 impl Application {
-    pub(crate) fn new(now: Instant, flow: u32, config: &AppConfig, rng: &Rng) -> Self {
+    pub(crate) fn new(
+        now: Instant,
+        flow: u32,
+        config: &Arc<dyn ApplicationConfig>,
+        rng: &Rng,
+    ) -> Self {
         Self {
-            app: App::new(config, rng),
-            config: config.clone(),
+            app: Arc::clone(config).build(rng),
+            config: Arc::clone(config),
             seeds: rng.fork("congestion control"),
             live: Vec::new(),
             started: now,
@@ -143,7 +150,7 @@ impl Application {
             initial_losses: self.losses,
             totals: self.counters().since(&self.before),
             series: self.series,
-            ..blank(FlowKind::App(self.config.kind()))
+            ..blank(FlowKind::App)
         }
     }
 }

@@ -12,7 +12,7 @@ mod udp;
 mod user;
 mod voip;
 
-use sojourn_apps::{AppKind, Bulk, PingPace};
+use sojourn_apps::{Bulk, PingPace};
 use sojourn_net::{Dscp, Instant, Rng};
 use sojourn_transport::quic::{self as transport, Datagram};
 use sojourn_transport::{Segment, SenderParams, Ticks};
@@ -273,8 +273,7 @@ fn kind_of(traffic: &Traffic) -> FlowKind {
         Traffic::Quic { .. } => FlowKind::Quic,
         Traffic::Udp { .. } => FlowKind::Udp,
         Traffic::Ping { .. } | Traffic::UdpPing { .. } => FlowKind::Ping,
-        Traffic::Voip { .. } => FlowKind::App(AppKind::Voip),
-        Traffic::App(app) => FlowKind::App(app.kind()),
+        Traffic::Voip { .. } | Traffic::App(_) => FlowKind::App,
     }
 }
 

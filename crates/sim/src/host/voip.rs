@@ -1,6 +1,6 @@
 //! A voice call and its record.
 
-use sojourn_apps::{AppKind, Call, CallRecord, JitterBuffer};
+use sojourn_apps::{Call, CallRecord, JitterBuffer};
 use sojourn_net::Instant;
 
 use super::blank;
@@ -92,7 +92,7 @@ impl Voip {
             series: self.series,
             totals,
             one_way_delay: Some(Box::new(self.one_way_delay)),
-            ..blank(FlowKind::App(AppKind::Voip))
+            ..blank(FlowKind::App)
         }
     }
 }

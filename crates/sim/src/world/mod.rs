@@ -306,7 +306,7 @@ impl<'a> World<'a> {
             flows: flows
                 .map(|((flow, config), initial_losses)| {
                     let mut record = flow.finish(end, config);
-                    if !matches!(record.kind, FlowKind::App(_)) {
+                    if record.kind != FlowKind::App {
                         record.initial_losses = initial_losses;
                     }
                     record

@@ -1,0 +1,101 @@
+//! What applications report beside transactions.
+
+use sojourn_net::{Duration, Instant};
+
+/// Nanoseconds of a minute.
+const MINUTE_NS: f64 = 60e9;
+
+/// What a video player did, from its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlayerRecord {
+    /// From the request of the first segment until playback started; `None`: not within the run.
+    pub startup: Option<Duration>,
+    /// Number of stalls after that.
+    pub stalls: u32,
+    /// Total time of these stalls.
+    pub stalled: Duration,
+    /// Segments fetched.
+    pub segments: u64,
+    /// Sum of the bit rates of these segments.
+    pub bits_per_s_sum: u64,
+    /// Segments of another quality than the one before.
+    pub switches: u64,
+}
+
+/// Confidence in the result of a responsiveness test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confidence {
+    /// There were fewer than four intervals to look at.
+    Low,
+    /// It did not settle.
+    Medium,
+    /// It settled.
+    High,
+}
+
+impl Confidence {
+    /// What it is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
+/// Result of a responsiveness test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResponsivenessRecord {
+    /// The means that the result is computed from.
+    pub times: RoundTrips,
+    /// When.
+    pub at: Instant,
+    /// Probes in it.
+    pub probes: u64,
+    /// Load-generating connections then.
+    pub connections: u32,
+    /// How far it can be trusted.
+    pub confidence: Confidence,
+}
+
+/// Trimmed means of the times of probes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RoundTrips {
+    /// Handshakes of TCP, or of QUIC.
+    pub tcp: Duration,
+    /// Handshakes of TLS; `None`: connections have none, or it is part of that of QUIC.
+    pub tls: Option<Duration>,
+    /// Requests over connections of their own.
+    pub http: Duration,
+    /// Requests over load-generating connections.
+    pub own: Duration,
+}
+
+impl RoundTrips {
+    /// Round trips per minute on connections of their own.
+    pub fn foreign_rpm(&self) -> f64 {
+        let times = [Some(self.tcp), self.tls, Some(self.http)];
+        let (mut sum, mut n) = (0.0, 0.0);
+        for time in times.into_iter().flatten() {
+            sum += nanos(time);
+            n += 1.0;
+        }
+        MINUTE_NS / (sum / n)
+    }
+
+    /// Round trips per minute on load-generating connections.
+    pub fn loaded_rpm(&self) -> f64 {
+        MINUTE_NS / nanos(self.own)
+    }
+
+    /// The responsiveness: the mean of both.
+    pub fn rpm(&self) -> f64 {
+        f64::midpoint(self.foreign_rpm(), self.loaded_rpm())
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "exact below 104 days")]
+fn nanos(d: Duration) -> f64 {
+    d.as_nanos() as f64
+}
