@@ -94,7 +94,7 @@ class Result(ResultTables):
 
     @cached_property
     def validity(self) -> validity.Validity:
-        """Limitations of the result: links that were not a bottleneck, single runs, losses."""
+        """Limitations of the result: idle links, single runs, losses, rejected runs."""
         checked = self.scenario.checked
         return validity.assess(
             self.flows,
@@ -105,6 +105,7 @@ class Result(ResultTables):
             measured_s=checked.duration_s - checked.warmup_s,
             per_application=self.per_application,
             applications=self.applications,
+            facts=self.provenance.get("validity", ()),
         )
 
     def summary(self) -> pl.DataFrame:
