@@ -97,6 +97,27 @@ def test_another_seed_gives_other_numbers(scenario: sj.Scenario, result: sj.Resu
     assert other.flows["delivered_bytes"].to_list() != here["delivered_bytes"].to_list()
 
 
+def test_the_backend_is_passed_to_the_core(
+    scenario: sj.Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen: list[str | None] = []
+    original = _core.run
+
+    def record(*given: Any, backend: str | None = None, **options: Any) -> _core.Outcome:
+        chosen.append(backend)
+        return original(*given, backend=backend, **options)
+
+    monkeypatch.setattr(_core, "run", record)
+    short = scenario.replace(replications=1, duration="3s")
+    name = _core.backend_names()[0]
+    named, default = sj.run(short, backend=name), sj.run(short)
+    assert chosen == [name, None]
+    assert named.provenance["backend"]["name"] == name
+    assert_frame_equal(named.flows, default.flows)
+    with pytest.raises(sj.ScenarioError, match=f'unknown backend "x"; expected one of {name}$'):
+        sj.run(short, backend="x")
+
+
 def test_a_failed_check_of_the_backend_is_an_error(
     result: sj.Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -183,7 +183,7 @@ fn backends_are_found_by_name_and_the_first_is_the_default() {
     let error = registry.get(Some("live")).err().unwrap();
     assert_eq!(
         error.to_string(),
-        "unknown backend \"live\"; expected sim, tiny"
+        "unknown backend \"live\"; expected one of sim, tiny"
     );
 }
 
