@@ -44,10 +44,13 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(polars|pl|numpy|np|matplotlib|datetime|pathlib|collections|typing|enum|os)\..*"),
     (r"py:class", r"(Any|Callable|Iterable|Iterator|Mapping|Sequence|Path|Literal|Self)"),
     (r"py:class", r"(DataFrame|Figure|Axes|timedelta|optional|ClassVar.*)"),
-    # Aliases of types in annotations: the classes themselves are documented under `sojourn`.
-    (r"py:class", r"sojourn\.[a-z_]+\..*"),
-    # The compiled module: what is public of it is documented under `sojourn`.
-    (r"py:.*", r"sojourn\._core\..*"),
+]
+# Private classes in the signatures of public names.
+nitpick_ignore = [
+    ("py:class", "sojourn._core.Outcome"),
+    ("py:class", "sojourn._core.Scenario"),
+    ("py:class", "sojourn.document.Table"),
+    ("py:class", "sojourn.qdisc.base.Text"),
 ]
 
 # MyST

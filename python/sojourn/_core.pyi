@@ -20,6 +20,7 @@ __all__ = [
     "ScenarioError",
     "SojournError",
     "Table",
+    "backend_concurrency",
     "backend_names",
     "bootstrap_difference",
     "bootstrap_mean",
@@ -218,6 +219,12 @@ def run(
     `progress` is called with (finished, total) in the calling thread, at most every 50 ms. Ctrl-C
     ends the run and returns the finished runs, with ``complete`` false; a second Ctrl-C raises
     KeyboardInterrupt. An exception from `progress` ends the run and is raised.
+    """
+
+def backend_concurrency(backend: str | None = None) -> int | None:
+    """Return how many runs a backend can do at once; None if only the processors limit it.
+
+    :class:`ScenarioError` if no backend has the name.
     """
 
 def backend_names() -> list[str]:

@@ -14,6 +14,7 @@ import pytest
 
 import sojourn as sj
 from shell import Command, environment
+from sojourn import _core
 
 QUICK = ["--duration", "8s", "--warmup", "6s", "--replications", "2", "--link", "10/1mbit"]
 
@@ -36,6 +37,18 @@ def test_compare_prints_one_row_an_arm_and_the_differences(sojourn: Command) -> 
     assert lines[2].split()[1] == "2"
     assert lines[5] == "difference from pfifo, paired by run"
     assert "\x1b" not in done.stdout
+
+
+def test_the_backend_is_chosen_by_name_and_help_lists_the_names(
+    sojourn: Command, file: Path
+) -> None:
+    names = _core.backend_names()
+    done = sojourn("run", str(file), "-s", "replications=1", "--backend", names[0])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == sojourn("run", str(file), "-s", "replications=1").stdout
+    for command in ("run", "compare"):
+        described = " ".join(sojourn(command, "--help").stdout.replace("│", " ").split())
+        assert f"What executes the runs: {' or '.join(names)}; by default {names[0]}" in described
 
 
 def test_json_holds_the_summary_the_runs_and_the_provenance(sojourn: Command, file: Path) -> None:

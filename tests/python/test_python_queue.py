@@ -7,9 +7,11 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
+import loky
 import pytest
 
 import sojourn as sj
+from sojourn import _core
 
 
 class TailDrop(sj.PythonQueue):
@@ -117,6 +119,31 @@ def test_processes_leave_the_records_of_one_process() -> None:
     assert together.complete
     for table in TABLES:
         assert getattr(alone, table).equals(getattr(together, table)), table
+
+
+def test_processes_use_the_chosen_backend_and_keep_to_its_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    twice = scenario(TailDrop, replications=2)
+    with pytest.raises(sj.ScenarioError, match='unknown backend "x"'):
+        sj.run(twice, jobs=2, backend="x")
+    asked: list[int] = []
+    original = loky.get_reusable_executor
+
+    def record(max_workers: int, **options: Any) -> Any:
+        asked.append(max_workers)
+        return original(max_workers=max_workers, **options)
+
+    monkeypatch.setattr(loky, "get_reusable_executor", record)
+    for limit in (None, 1):
+        monkeypatch.setattr(_core, "backend_concurrency", lambda _name, limit=limit: limit)
+        # The processes have the real registry: they refuse a name that this one accepts.
+        with pytest.raises(sj.ScenarioError, match='unknown backend "x"'):
+            sj.run(twice, jobs=2, backend="x")
+        backend = _core.backend_names()[0]
+        result = sj.run(twice, jobs=2, backend=backend)
+        assert result.provenance["backend"]["name"] == backend
+    assert asked == [2, 2, 1, 1]
 
 
 def test_a_timer_lets_a_queue_hold_packets_back() -> None:

@@ -10,7 +10,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import sojourn as sj
-from sojourn import _core
+from sojourn import _core, report
+from sojourn.cli import session, tables
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = json.loads(_core.column_catalogue())
@@ -94,6 +95,51 @@ def test_another_seed_gives_other_numbers(scenario: sj.Scenario, result: sj.Resu
     other = sj.run(scenario.replace(replications=1), seed=2)
     here = result.flows.filter(pl.col("replication") == 0)
     assert other.flows["delivered_bytes"].to_list() != here["delivered_bytes"].to_list()
+
+
+def test_the_backend_is_passed_to_the_core(
+    scenario: sj.Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen: list[str | None] = []
+    original = _core.run
+
+    def record(*given: Any, backend: str | None = None, **options: Any) -> _core.Outcome:
+        chosen.append(backend)
+        return original(*given, backend=backend, **options)
+
+    monkeypatch.setattr(_core, "run", record)
+    short = scenario.replace(replications=1, duration="3s")
+    name = _core.backend_names()[0]
+    named, default = sj.run(short, backend=name), sj.run(short)
+    assert chosen == [name, None]
+    assert named.provenance["backend"]["name"] == name
+    assert_frame_equal(named.flows, default.flows)
+    with pytest.raises(sj.ScenarioError, match=f'unknown backend "x"; expected one of {name}$'):
+        sj.run(short, backend="x")
+
+
+def test_a_failed_check_of_the_backend_is_an_error(
+    result: sj.Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert result.validity.verdict != "invalid"
+    result.save(tmp_path / "kept")
+    path = tmp_path / "kept" / "manifest.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    manifest["validity"] = [
+        {"arm": "fq", "replication": run, "name": "late", "value": f"{run} <&>", "passed": run == 0}
+        for run in range(2)
+    ]
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+    read = sj.Result.load(tmp_path / "kept")
+    assert read.validity.verdict == "invalid"
+    text = "fq: replication 1 failed the check late of the backend: 1 <&>."
+    errors = [found.text for found in read.validity.findings if found.severity == "error"]
+    assert errors == [text]
+    assert read.validity.findings[0].text == text
+    assert tables.document(read)["validity"]["findings"][0] == {"severity": "error", "text": text}
+    assert session.conclude(read, folder=None, page=None, as_json=False) == 0
+    assert f"error: {text}" in capsys.readouterr().err
+    assert text.replace("<&>", "&lt;&amp;&gt;") in report.html(read)
 
 
 def test_progress_counts_to_the_total(scenario: sj.Scenario) -> None:

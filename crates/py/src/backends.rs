@@ -1,9 +1,13 @@
 //! The backends of this build: one line each.
 
+use std::num::NonZeroUsize;
+
 use pyo3::prelude::*;
 use sojourn_backend::Registry;
 use sojourn_lab::Build;
 use sojourn_sim::Simulator;
+
+use crate::errors::Failure;
 
 /// All backends; the first is the default.
 pub(crate) fn registry() -> Registry {
@@ -15,4 +19,13 @@ pub(crate) fn registry() -> Registry {
 #[pyfunction]
 pub(crate) fn backend_names() -> Vec<&'static str> {
     registry().names().collect()
+}
+
+/// Return how many runs a backend can do at once; None if only the processors limit it.
+///
+/// `ScenarioError` if no backend has the name.
+#[pyfunction]
+#[pyo3(signature = (backend=None))]
+pub(crate) fn backend_concurrency(backend: Option<&str>) -> Result<Option<NonZeroUsize>, Failure> {
+    Ok(registry().get(backend)?.properties().max_concurrency)
 }

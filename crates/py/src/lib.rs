@@ -39,6 +39,7 @@ fn add_type(module: &Bound<'_, PyModule>, class: &Bound<'_, PyType>) -> PyResult
 }
 
 fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(backends::backend_concurrency, module)?)?;
     module.add_function(wrap_pyfunction!(backends::backend_names, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::cc_catalogue, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::change_qdisc, module)?)?;

@@ -6,7 +6,7 @@ import typer
 
 from sojourn import _core
 from sojourn.cli import session
-from sojourn.cli.options import MAX_SEED, DryRun, Jobs, Json, Out, ReportFile
+from sojourn.cli.options import MAX_SEED, Backend, DryRun, Jobs, Json, Out, ReportFile
 from sojourn.qdisc import Queue, qdisc
 from sojourn.scenario import presets
 
@@ -46,6 +46,7 @@ def compare(
         typer.Option(min=0, max=MAX_SEED, metavar="INTEGER", help="Seed of all random numbers."),
     ] = 1,
     jobs: Jobs = None,
+    backend: Backend = None,
     out: Out = None,
     report: ReportFile = None,
     json: Json = False,
@@ -71,7 +72,9 @@ def compare(
     if generate:
         typer.echo(scenario.to_toml(), nl=False)
         return 0
-    plan = session.Plan(scenario=scenario, jobs=jobs, out=out, report=report, json=json)
+    plan = session.Plan(
+        scenario=scenario, jobs=jobs, backend=backend, out=out, report=report, json=json
+    )
     return session.describe(plan) if dry_run else session.execute(plan)
 
 

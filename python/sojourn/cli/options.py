@@ -5,10 +5,19 @@ from typing import Annotated
 
 import typer
 
+from sojourn import _core
+
 # The largest seed of the scenario schema.
 MAX_SEED = 2**63 - 1
 # More threads than any machine has processors.
 MAX_JOBS = 4096
+
+
+def _known_backend(name: str | None) -> str | None:
+    """Refuse an unknown backend before anything else is done."""
+    _core.backend_concurrency(name)
+    return name
+
 
 Change = Annotated[
     list[str] | None,
@@ -33,6 +42,15 @@ Seed = Annotated[
 Jobs = Annotated[
     int | None,
     typer.Option(min=1, max=MAX_JOBS, help="Number of threads; by default one per processor."),
+]
+Backend = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        callback=_known_backend,
+        help=f"What executes the runs: {' or '.join(_core.backend_names())}; by default "
+        f"{_core.backend_names()[0]}.",
+    ),
 ]
 Out = Annotated[Path | None, typer.Option(help="Folder in which to save the result.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]

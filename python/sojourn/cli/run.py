@@ -4,7 +4,17 @@ from pathlib import Path
 
 from sojourn import _core
 from sojourn.cli import session
-from sojourn.cli.options import Change, DryRun, Jobs, Json, Out, ReportFile, ScenarioFile, Seed
+from sojourn.cli.options import (
+    Backend,
+    Change,
+    DryRun,
+    Jobs,
+    Json,
+    Out,
+    ReportFile,
+    ScenarioFile,
+    Seed,
+)
 from sojourn.scenario import Scenario
 from sojourn.scenario.overrides import assignment, overridden, refuse_hidden
 
@@ -15,6 +25,7 @@ def run(
     change: Change = None,
     seed: Seed = None,
     jobs: Jobs = None,
+    backend: Backend = None,
     out: Out = None,
     report: ReportFile = None,
     json: Json = False,
@@ -29,7 +40,9 @@ def run(
         scenario = overridden(scenario, changes)
     if seed is not None:
         scenario = scenario.replace(seed=seed)
-    plan = session.Plan(scenario=scenario, jobs=jobs, out=out, report=report, json=json)
+    plan = session.Plan(
+        scenario=scenario, jobs=jobs, backend=backend, out=out, report=report, json=json
+    )
     return session.describe(plan) if dry_run else session.execute(plan)
 
 

@@ -34,6 +34,8 @@ class Plan:
         The scenario.
     jobs
         Number of threads; by default one per processor.
+    backend
+        Name of the backend; by default the first.
     out, report
         Folder of the result and file of the report, if they are to be saved.
     json
@@ -42,6 +44,7 @@ class Plan:
 
     scenario: Scenario
     jobs: int | None
+    backend: str | None
     out: Path | None
     report: Path | None
     json: bool
@@ -75,7 +78,7 @@ def execute(plan: Plan) -> int:
     folder = None if plan.out is None else claim_folder(plan.out)
     page = None if plan.report is None else claim_file(plan.report)
     with progress_bar() as progress:
-        result = run(plan.scenario, jobs=plan.jobs, progress=progress)
+        result = run(plan.scenario, jobs=plan.jobs, progress=progress, backend=plan.backend)
     return conclude(result, folder=folder, page=page, as_json=plan.json)
 
 

@@ -26,7 +26,11 @@ def _queue_names(scenario: _core.Scenario) -> list[str]:
 
 
 def run(
-    scenario: _core.Scenario, *, jobs: int | None, progress: Callable[[int, int], object] | None
+    scenario: _core.Scenario,
+    *,
+    jobs: int | None,
+    progress: Callable[[int, int], object] | None,
+    backend: str | None,
 ) -> _core.Outcome:
     """Run every arm and replication on `jobs` processes.
 
@@ -35,9 +39,11 @@ def run(
     scenario
         What to run.
     jobs
-        Processes; by default one per processor.
+        Processes; by default one per processor, and never more than the backend allows.
     progress
         Called with the numbers of runs finished and in total.
+    backend
+        Name of the backend; by default the first.
 
     Returns
     -------
@@ -48,17 +54,21 @@ def run(
     ------
     QueueError
         A queue failed; the note of the error is the traceback in the process.
+    ScenarioError
+        The backend is unknown or does not support the scenario.
     """
     # Imported here: few runs need them.
     import cloudpickle  # noqa: PLC0415
     from loky import cpu_count, get_reusable_executor  # noqa: PLC0415
 
+    at_once = _core.backend_concurrency(backend)
     queues = [(name, *registered(name)) for name in _queue_names(scenario)]
     payload = cloudpickle.dumps((scenario.to_json(), queues))
     total = len(scenario.arms) * scenario.replications
-    executor = get_reusable_executor(max_workers=min(jobs or cpu_count(), total), timeout=60)
+    workers = min(jobs or cpu_count(), at_once or total, total)
+    executor = get_reusable_executor(max_workers=workers, timeout=60)
     futures: dict[Future[bytes | _Failed], int] = {
-        executor.submit(_one, payload, number): number for number in range(total)
+        executor.submit(_one, payload, number, backend): number for number in range(total)
     }
     parts: dict[int, bytes] = {}
     try:
@@ -103,9 +113,9 @@ def _prepared(payload: bytes) -> _core.Scenario:
     return _core.Scenario.from_json(document)
 
 
-def _one(payload: bytes, number: int) -> bytes | _Failed:
+def _one(payload: bytes, number: int, backend: str | None) -> bytes | _Failed:
     """Run one run of a scenario in a process of its own."""
     try:
-        return _core.run(_prepared(payload), jobs=1, only=[number]).to_bytes()
+        return _core.run(_prepared(payload), jobs=1, only=[number], backend=backend).to_bytes()
     except _core.QueueError as error:
         return _Failed(error)

@@ -94,7 +94,7 @@ class Result(ResultTables):
 
     @cached_property
     def validity(self) -> validity.Validity:
-        """Limitations of the result: links that were not a bottleneck, single runs, losses."""
+        """Limitations of the result: idle links, single runs, losses, rejected runs."""
         checked = self.scenario.checked
         return validity.assess(
             self.flows,
@@ -105,6 +105,7 @@ class Result(ResultTables):
             measured_s=checked.duration_s - checked.warmup_s,
             per_application=self.per_application,
             applications=self.applications,
+            facts=self.provenance.get("validity", ()),
         )
 
     def summary(self) -> pl.DataFrame:
@@ -255,6 +256,7 @@ def run(
     seed: int | None = None,
     jobs: int | None = None,
     progress: Callable[[int, int], object] | None = None,
+    backend: str | None = None,
 ) -> Result:
     """Run every arm and replication of a scenario.
 
@@ -273,11 +275,19 @@ def run(
         Number of threads; by default one per processor.
     progress
         Called with the number of finished runs and of all runs.
+    backend
+        Name of what executes the runs, as ``sojourn run --help`` lists them; by default the
+        simulator.
 
     Returns
     -------
     Result
         The result; incomplete after an interrupt with Ctrl-C.
+
+    Raises
+    ------
+    ScenarioError
+        The backend is unknown or does not support the scenario.
 
     Examples
     --------
@@ -299,5 +309,5 @@ def run(
     chosen = scenario if seed is None else scenario.replace(seed=seed)
     checked = chosen.checked
     if jobs != 1 and checked.replications * len(checked.arms) > 1 and processes.needed(checked):
-        return Result(processes.run(checked, jobs=jobs, progress=progress))
-    return Result(_core.run(checked, jobs=jobs, progress=progress))
+        return Result(processes.run(checked, jobs=jobs, progress=progress, backend=backend))
+    return Result(_core.run(checked, jobs=jobs, progress=progress, backend=backend))

@@ -4,9 +4,10 @@ The most common mistake is to measure a queue that was not the bottleneck; the s
 once. Each finding states what was measured, with its number.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import polars as pl
 
@@ -84,6 +85,7 @@ def assess(
     measured_s: float,
     per_application: pl.DataFrame | None = None,
     applications: pl.DataFrame | None = None,
+    facts: Sequence[Mapping[str, Any]] = (),
 ) -> Validity:
     """Check a result for limitations.
 
@@ -101,6 +103,8 @@ def assess(
         The frame of :func:`sojourn.result.app_metrics.per_application`.
     applications
         The table of an outcome.
+    facts
+        What the backend checked in single runs: the list ``validity`` of the manifest.
 
     Returns
     -------
@@ -108,6 +112,7 @@ def assess(
         The findings.
     """
     findings = [
+        *_rejected(facts),
         *_completeness(finished, total, replications, measured_s),
         *_bottlenecks(links),
         *_connections(flows),
@@ -122,6 +127,19 @@ def assess(
     order = list(Severity)
     findings.sort(key=lambda finding: order.index(finding.severity))
     return Validity(findings=findings)
+
+
+def _rejected(facts: Sequence[Mapping[str, Any]]) -> list[Finding]:
+    """Find runs that did not pass a check of their backend."""
+    return [
+        Finding(
+            severity=Severity.ERROR,
+            text=f"{fact['arm']}: replication {fact['replication']} failed the check "
+            f"{fact['name']} of the backend: {fact['value']}.",
+        )
+        for fact in facts
+        if not fact["passed"]
+    ]
 
 
 def _completeness(finished: int, total: int, replications: int, measured_s: float) -> list[Finding]:
