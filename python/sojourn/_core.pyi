@@ -126,6 +126,10 @@ class Scenario:
         """Names of the arms; ``["default"]`` if the scenario has none."""
 
     @property
+    def external_queues(self) -> list[str]:
+        """Names of its queues that are not part of Sojourn, leaves included, sorted."""
+
+    @property
     def replications(self) -> int:
         """Number of runs per arm; replication ``k`` of every arm has the same seed."""
 
@@ -199,8 +203,11 @@ class Outcome:
         """Write the outcome as bytes, for :meth:`assemble` in another process of the same build."""
 
     @staticmethod
-    def assemble(scenario: Scenario, parts: Sequence[bytes]) -> Outcome:
-        """Put parts with different runs of a scenario together, in the order of their runs."""
+    def assemble(scenario: Scenario, parts: Sequence[bytes], backend: str | None = None) -> Outcome:
+        """Put parts with different runs of a scenario together, in the order of their runs.
+
+        `backend` is what ran all of them, by default the first of ``backend_names()``.
+        """
 
 def run(
     scenario: Scenario,

@@ -3,7 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
-use sojourn_backend::Fingerprint;
+use sojourn_backend::{Backend, Fingerprint};
+use sojourn_qdisc::source_of;
 use sojourn_scenario::Scenario;
 use sojourn_scenario::digest::sha256_hex;
 
@@ -64,10 +65,23 @@ const DIRTY: &str = "-dirty";
 pub struct Provenance {
     /// Name of the backend.
     pub backend: String,
-    /// Whether the same scenario gives the same records again.
+    /// Whether the same scenario gives the same records again; of queues from outside Sojourn,
+    /// which notices of the manifest name, the backend does not know.
     pub deterministic: bool,
     /// Versions of the engine and of the kernel.
     pub fingerprint: Fingerprint,
+}
+
+impl Provenance {
+    /// What `backend` says about itself.
+    pub fn of(backend: &dyn Backend) -> Self {
+        let properties = backend.properties();
+        Self {
+            backend: backend.name().to_owned(),
+            deterministic: properties.deterministic,
+            fingerprint: properties.fingerprint,
+        }
+    }
 }
 
 /// A fact that a backend found about one run.
@@ -124,12 +138,15 @@ impl Manifest {
         finished: usize,
         total: usize,
     ) -> Self {
-        let notices = scenario.reconstructions();
-        let external_queues = scenario.external_queues().into_iter();
+        let names = scenario.external_queues();
+        let mut notices = scenario.reconstructions();
+        notices.extend(names.iter().map(|name| outside(name)));
+        let texts = names.into_iter().filter_map(|name| {
+            let source = source_of(&name)?;
+            Some(ExternalQueue { name, source })
+        });
         Self {
-            external_queues: external_queues
-                .map(|(name, source)| ExternalQueue { name, source })
-                .collect(),
+            external_queues: texts.collect(),
             scenario,
             build: Build::current(),
             provenance: Some(provenance),
@@ -318,6 +335,14 @@ impl RunFact {
             passed: value["passed"].as_bool()?,
         })
     }
+}
+
+/// What a reader must know of a queue from outside Sojourn.
+fn outside(name: &str) -> String {
+    format!(
+        "{name}: not part of Sojourn; whether the same seed gives the same records depends on its \
+         code"
+    )
 }
 
 /// The items of a list, which may be absent; `None` if one is not valid.

@@ -132,14 +132,9 @@ pub fn run(
         return Err(error);
     }
     let finished = std::mem::take(&mut *locked(&pieces));
-    let provenance = Provenance {
-        backend: backend.name().to_owned(),
-        deterministic: properties.deterministic,
-        fingerprint: properties.fingerprint,
-    };
     Ok(Outcome::of(
         scenario.clone(),
-        provenance,
+        Provenance::of(backend),
         finished.into_values().collect(),
         all.len(),
     ))

@@ -8,7 +8,7 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::ArrowError;
 use sojourn_scenario::Scenario;
 
-use crate::manifest::{Build, Manifest};
+use crate::manifest::{Manifest, Provenance};
 use crate::outcome::Outcome;
 use crate::tables::{Table, TableKind, empty_batches};
 
@@ -31,30 +31,26 @@ impl Outcome {
         Ok(bytes)
     }
 
-    /// Puts outcomes together that hold different runs of `scenario`, in the order of the runs.
+    /// Puts outcomes together that hold different runs of `scenario`, in the order of the runs;
+    /// `provenance` is that of all of them.
     ///
     /// # Errors
-    /// If a part is not what [`Outcome::to_bytes`] wrote for this scenario.
+    /// If a part is not what [`Outcome::to_bytes`] wrote for this scenario in the same build.
     pub fn assemble<'a>(
         scenario: &Scenario,
+        provenance: Provenance,
         parts: impl Iterator<Item = &'a [u8]>,
     ) -> Result<Self, ArrowError> {
-        let mut whole = Manifest {
-            scenario: scenario.clone(),
-            build: Build::current(),
-            provenance: None,
-            validity: Vec::new(),
-            finished: 0,
-            total: scenario.arms().len() * scenario.replications() as usize,
-            metric_definitions: 0,
-            notices: Vec::new(),
-            external_queues: Vec::new(),
-        };
+        let total = scenario.arms().len() * scenario.replications() as usize;
+        let mut whole = Manifest::of(scenario.clone(), provenance, 0, total);
+        let shared = whole.clone();
         let mut tables = empty_batches().map(|batch| (batch.schema(), Vec::new()));
         for mut part in parts {
             let text = std::str::from_utf8(split(&mut part)?).map_err(|_| damaged())?;
-            let manifest = Manifest::read(text).map_err(|_| damaged())?.manifest;
-            if manifest.scenario != *scenario {
+            let mut manifest = Manifest::read(text).map_err(|_| damaged())?.manifest;
+            whole.finished += std::mem::take(&mut manifest.finished);
+            whole.validity.append(&mut manifest.validity);
+            if manifest != shared {
                 return Err(damaged());
             }
             for (_, batches) in &mut tables {
@@ -62,11 +58,6 @@ impl Outcome {
                     batches.push(batch?);
                 }
             }
-            whole = Manifest {
-                finished: whole.finished + manifest.finished,
-                validity: [whole.validity, manifest.validity].concat(),
-                ..manifest
-            };
         }
         let tables = tables.map(|(schema, batches)| Table::new(schema, batches));
         Ok(Self::from_parts(whole, tables.into()))
@@ -88,5 +79,7 @@ fn split<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], ArrowError> {
 }
 
 fn damaged() -> ArrowError {
-    ArrowError::IpcError("the data is not the record of a run of this scenario".to_owned())
+    ArrowError::IpcError(
+        "the data is not the record of a run of this scenario in this build".to_owned(),
+    )
 }

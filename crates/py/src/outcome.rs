@@ -6,8 +6,9 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatchIterator, RecordBatchReader};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
-use sojourn_lab::{Outcome, Table, TableKind};
+use sojourn_lab::{Outcome, Provenance, Table, TableKind};
 
+use crate::backends::registry;
 use crate::errors::Failure;
 use crate::scenario::PyScenario;
 
@@ -128,14 +129,20 @@ impl PyOutcome {
     }
 
     /// Put parts with different runs of a scenario together, given in the order of their runs.
+    ///
+    /// `backend` is what ran all of them, by default the first of `backend_names()`.
     #[staticmethod]
+    #[pyo3(signature = (scenario, parts, backend=None))]
     #[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
     fn assemble(
         scenario: &Bound<'_, PyScenario>,
         parts: Vec<Bound<'_, PyBytes>>,
+        backend: Option<&str>,
     ) -> Result<Self, Failure> {
         let parts = parts.iter().map(PyBytesMethods::as_bytes);
-        let whole = Outcome::assemble(&scenario.get().0, parts);
+        let registry = registry();
+        let provenance = Provenance::of(registry.get(backend)?);
+        let whole = Outcome::assemble(&scenario.get().0, provenance, parts);
         Ok(Self(whole.map_err(|e| Failure::Other(e.to_string()))?))
     }
 

@@ -60,6 +60,12 @@ impl PyScenario {
         self.0.arms().collect()
     }
 
+    /// Names of its queues that are not part of Sojourn, leaves included, sorted.
+    #[getter]
+    fn external_queues(&self) -> Vec<String> {
+        self.0.external_queues()
+    }
+
     /// Number of runs per arm; replication k of every arm has the same seed.
     #[getter]
     fn replications(&self) -> u32 {

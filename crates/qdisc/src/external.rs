@@ -159,6 +159,12 @@ pub fn register(kind: Arc<dyn ExternalKind>) -> Result<(), RegisterError> {
     Ok(())
 }
 
+/// Whether `name` is that of a registered discipline, or of a class of Python.
+pub fn is_external(name: &str) -> bool {
+    let kinds = KINDS.read().unwrap_or_else(PoisonError::into_inner);
+    name.starts_with(PYTHON_PREFIX) || kinds.contains_key(name)
+}
+
 /// The program text of a registered discipline, if it keeps one.
 pub fn source_of(name: &str) -> Option<String> {
     let kinds = KINDS.read().unwrap_or_else(PoisonError::into_inner);

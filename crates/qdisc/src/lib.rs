@@ -25,7 +25,7 @@ pub use catalogue::{ParameterInfo, QdiscInfo, catalogue};
 pub use contract::{Backlog, DropReason, MarkReason, Number, Observer, Qdisc, Statistic};
 pub use external::{
     BoxedQueue, ExternalKind, ExternalParams, FailureCause, PYTHON_PREFIX, QueueFailure,
-    RegisterError, Ticket, fail, register, registered, source_of,
+    RegisterError, Ticket, fail, is_external, register, registered, source_of,
 };
 pub use fair::cake::{AckFilter, Diffserv, FlowMode};
 #[cfg(feature = "json")]

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::plan::{Config, Plan};
 use sojourn_net::Duration;
-use sojourn_qdisc::source_of;
+use sojourn_qdisc::is_external;
 
 use crate::digest::sha256_hex;
 use crate::error::ScenarioError;
@@ -163,8 +163,8 @@ impl Scenario {
         all.into_iter().collect()
     }
 
-    /// Names and program texts of the queues from outside Sojourn that keep theirs, sorted by name.
-    pub fn external_queues(&self) -> Vec<(String, String)> {
+    /// Names of the queues from outside Sojourn, sorted.
+    pub fn external_queues(&self) -> Vec<String> {
         let links = self.variants.iter().flat_map(|(_, spec)| &spec.links);
         let texts: Vec<_> = links.map(|link| link.qdisc.to_string()).collect();
         // A leaf of a classful queue may be one, in parentheses even.
@@ -174,7 +174,8 @@ impl Scenario {
         let names: BTreeSet<_> = words.collect();
         names
             .into_iter()
-            .filter_map(|name| Some((name.to_owned(), source_of(name)?)))
+            .filter(|name| is_external(name))
+            .map(str::to_owned)
             .collect()
     }
 

@@ -199,3 +199,9 @@ fn a_packet_cannot_leave_twice() {
     }));
     assert!(again.unwrap_err().is::<QueueFailure>());
 }
+
+#[test]
+fn registered_disciplines_and_classes_of_python_are_external() {
+    assert!(is_external("python:not_loaded:0123456789ab"));
+    assert!(!is_external("pfifo") && !is_external("tests.nobody"));
+}
