@@ -1,14 +1,13 @@
 """Queues written in Python."""
 
 import hashlib
-import inspect
-import textwrap
 from random import Random
 
 from sojourn import _core
+from sojourn.qdisc.identity import Identity, identity
 
-# The classes that scenarios of this process may name, and their sources.
-_registered: dict[str, tuple[type, str]] = {}
+# The classes that scenarios of this process may name.
+_registered: dict[str, type] = {}
 
 
 def registered(name: str) -> tuple[type, str]:
@@ -17,14 +16,28 @@ def registered(name: str) -> tuple[type, str]:
     Raises
     ------
     ScenarioError
-        No class of this process has that name; a result only keeps the source.
+        No class of this process has that name; a result only keeps the source. Or the class has
+        changed since it got the name.
     """
     if name not in _registered:
         message = (
             f"{name}: the class is not loaded; define the class and pass it as the qdisc again"
         )
         raise _core.ScenarioError(message)
-    return _registered[name]
+    queue = _registered[name]
+    source = _identity(queue).text
+    if _name(queue, source) != name:
+        message = (
+            f"{name}: the class or a value that it reads has changed since it was given as the "
+            "qdisc; write variants as subclasses, keep state in the object and give it again"
+        )
+        raise _core.ScenarioError(message)
+    return queue, source
+
+
+def _name(queue: type, source: str) -> str:
+    digest = hashlib.sha256(source.encode()).hexdigest()
+    return f"{_core.python_prefix()}{queue.__name__}:{digest[:12]}"
 
 
 class _QueueType(type):
@@ -34,23 +47,33 @@ class _QueueType(type):
     def spec(cls) -> str:
         """The name of the class in scenarios, such as ``python:TailDrop:0123456789ab``.
 
-        It holds the first 12 digits of the SHA-256 of the source, so that an edited class is
-        another queue.
+        It holds the first 12 digits of the SHA-256 of the source and of the values that the
+        class reads, so that an edited class and a variant are other queues.
 
         Raises
         ------
         ScenarioError
-            The class lacks a method, or its source cannot be read.
+            The class lacks a method, its source cannot be read, or it cannot be distinguished from
+            another class.
         """
         for method in ("enqueue", "dequeue"):
             if getattr(cls, method) is getattr(PythonQueue, method):
                 message = f"{cls.__name__}: a Python queue needs a method {method}"
                 raise _core.ScenarioError(message)
-        source = _source(cls)
-        digest = hashlib.sha256(source.encode()).hexdigest()
-        name = f"{_core.python_prefix()}{cls.__name__}:{digest[:12]}"
-        _core.register_python_queue(name, cls, source)
-        _registered[name] = (cls, source)
+        own = _identity(cls)
+        name = _name(cls, own.text)
+        other = _registered.get(name, cls)
+        if other is not cls:
+            others = _identity(other)
+            # A class that has changed since is no longer what the name says.
+            if others.text == own.text and not others.equals(own):
+                message = (
+                    f"{cls.__name__}: two different classes have this name and the same source; "
+                    "make the difference a class attribute, or name one of them differently"
+                )
+                raise _core.ScenarioError(message)
+        _core.register_python_queue(name, cls, own.text)
+        _registered[name] = cls
         return name
 
 
@@ -65,7 +88,8 @@ class PythonQueue(metaclass=_QueueType):
     seconds of its next event, and ``on_timer(self, now)``, which is called then.
 
     Parameters are class attributes: a variant is a subclass with other values. Two runs with the
-    same seed must do the same, so draw random numbers from `random` only and read no clock.
+    same seed must do the same, which Sojourn cannot enforce: draw random numbers from `random`
+    only, read no clock, and keep no state outside the object.
 
     Attributes
     ----------
@@ -132,30 +156,10 @@ class PythonQueue(metaclass=_QueueType):
         raise NotImplementedError
 
 
-def _source(queue: type) -> str:
-    """Return the source of the class and of its bases below :class:`PythonQueue`."""
-    own = [base for base in queue.__mro__ if base not in PythonQueue.__mro__]
-    return "\n".join(_source_of_class(base) for base in own)
+def defining(queue: type) -> list[type]:
+    """Return the class and its bases below :class:`PythonQueue`."""
+    return [base for base in queue.__mro__ if base not in PythonQueue.__mro__]
 
 
-def _source_of_class(cls: type) -> str:
-    try:
-        return textwrap.dedent(inspect.getsource(cls))
-    except (OSError, TypeError):
-        pass
-    # In a notebook or an interactive session the source of functions is known, that of classes
-    # may not be.
-    parts = [f"class {cls.__qualname__}:"]
-    for name, value in vars(cls).items():
-        if inspect.isfunction(value):
-            try:
-                parts.append(textwrap.indent(textwrap.dedent(inspect.getsource(value)), "    "))
-            except (OSError, TypeError):
-                message = (
-                    f"{cls.__name__}: the source of {name} cannot be read; "
-                    "define the class in a file or a notebook"
-                )
-                raise _core.ScenarioError(message) from None
-        elif not name.startswith("__"):
-            parts.append(f"    {name} = {value!r}")
-    return "\n".join(parts) + "\n"
+def _identity(queue: type) -> Identity:
+    return identity(defining(queue))

@@ -4,29 +4,33 @@ Threads would take turns at the interpreter's lock. Each process gets the scenar
 and the number of one run at a time, and returns the records of that run.
 """
 
-import re
+import sys
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Future, as_completed
 from functools import lru_cache
 
 from sojourn import _core
-from sojourn.qdisc.python_queue import registered
+from sojourn.qdisc.python_queue import defining, registered
 
 
-def needed(scenario: _core.Scenario) -> bool:
-    """Whether threads would wait for each other: a queue of the scenario is written in Python."""
-    return bool(_queue_names(scenario))
+def checked_queues(scenario: _core.Scenario) -> list[tuple[str, type, str]]:
+    """Return name, class and source of each queue of the scenario that is written in Python.
 
+    Threads would wait for each other if there are any.
 
-def _queue_names(scenario: _core.Scenario) -> list[str]:
-    """Return the names of its Python queues, such as ``python:Fifo:0123456789ab``."""
-    pattern = re.escape(_core.python_prefix()) + r"[A-Za-z0-9_.:]+"
-    return sorted(set(re.findall(pattern, scenario.to_json())))
+    Raises
+    ------
+    ScenarioError
+        A class is not loaded or has changed.
+    """
+    names = scenario.external_queues
+    return [(name, *registered(name)) for name in names if name.startswith(_core.python_prefix())]
 
 
 def run(
     scenario: _core.Scenario,
+    queues: list[tuple[str, type, str]],
     *,
     jobs: int | None,
     progress: Callable[[int, int], object] | None,
@@ -38,6 +42,8 @@ def run(
     ----------
     scenario
         What to run.
+    queues
+        Its queues, from :func:`checked_queues`.
     jobs
         Processes; by default one per processor, and never more than the backend allows.
     progress
@@ -58,12 +64,10 @@ def run(
         The backend is unknown or does not support the scenario.
     """
     # Imported here: few runs need them.
-    import cloudpickle  # noqa: PLC0415
     from loky import cpu_count, get_reusable_executor  # noqa: PLC0415
 
     at_once = _core.backend_concurrency(backend)
-    queues = [(name, *registered(name)) for name in _queue_names(scenario)]
-    payload = cloudpickle.dumps((scenario.to_json(), queues))
+    payload = _payload(scenario, queues)
     total = len(scenario.arms) * scenario.replications
     workers = min(jobs or cpu_count(), at_once or total, total)
     executor = get_reusable_executor(max_workers=workers, timeout=60)
@@ -85,7 +89,25 @@ def run(
     finally:
         if len(parts) < total:
             executor.shutdown(wait=True, kill_workers=True)
-    return _core.Outcome.assemble(scenario, [parts[number] for number in sorted(parts)])
+    in_order = [parts[number] for number in sorted(parts)]
+    return _core.Outcome.assemble(scenario, in_order, backend)
+
+
+def _payload(scenario: _core.Scenario, queues: list[tuple[str, type, str]]) -> bytes:
+    """Pickle scenario and classes, with the values that the classes have in this process."""
+    import cloudpickle  # noqa: PLC0415
+
+    # By reference, the other process would import a class with the values of its file.
+    names = {base.__module__ for _, queue, _ in queues for base in defining(queue)}
+    names -= {"__main__"} | cloudpickle.list_registry_pickle_by_value()
+    modules = [sys.modules[name] for name in sorted(names & sys.modules.keys())]
+    for module in modules:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        return bytes(cloudpickle.dumps((scenario.to_json(), queues)))
+    finally:
+        for module in modules:
+            cloudpickle.unregister_pickle_by_value(module)
 
 
 class _Failed:

@@ -308,6 +308,7 @@ def run(
     needs("run", scenario, Scenario, "a Scenario")
     chosen = scenario if seed is None else scenario.replace(seed=seed)
     checked = chosen.checked
-    if jobs != 1 and checked.replications * len(checked.arms) > 1 and processes.needed(checked):
-        return Result(processes.run(checked, jobs=jobs, progress=progress, backend=backend))
+    queues = processes.checked_queues(checked)
+    if queues and jobs != 1 and checked.replications * len(checked.arms) > 1:
+        return Result(processes.run(checked, queues, jobs=jobs, progress=progress, backend=backend))
     return Result(_core.run(checked, jobs=jobs, progress=progress, backend=backend))
