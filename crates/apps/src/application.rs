@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt::Debug;
+use std::panic::RefUnwindSafe;
 use std::sync::Arc;
 
 use sojourn_net::{Bytes, Instant, Rng};
@@ -37,7 +38,7 @@ pub trait Application: Debug {
 }
 
 /// Configuration of an application.
-pub trait ApplicationConfig: Comparable + Debug + Send + Sync {
+pub trait ApplicationConfig: Comparable + Debug + RefUnwindSafe + Send + Sync {
     /// Transport of its connections.
     fn transport(&self) -> Transport;
 
