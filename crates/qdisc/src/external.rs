@@ -15,17 +15,20 @@
 //! fail, for example with an exception. It then calls [`fail`], which unwinds to whoever started
 //! the run with a [`QueueFailure`] as payload; the run ends at once and its records are discarded.
 
+mod ticket;
+
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::panic::{RefUnwindSafe, resume_unwind};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 
-use sojourn_net::{Bytes, Dscp, Ecn, FlowKey, Instant, Packet, Rng, Transport};
+use sojourn_net::{Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
 use crate::parameters::{Field, Fields, Kind, Params};
+pub use ticket::Ticket;
 
 /// Kinds with this prefix name a class of Python; they are accepted without being registered, so
 /// that a saved result loads where the class does not exist, but they cannot be built there.
@@ -274,75 +277,6 @@ fn intern(name: &str) -> &'static str {
     name
 }
 
-/// What a discipline from outside sees of a packet.
-///
-/// It reads sizes and headers from the ticket, marks it with [`Packet::mark_ce`] and hands the
-/// same ticket back, to the observer or as the next packet to send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticket {
-    /// The place of the packet in [`External`].
-    id: u32,
-    size: Bytes,
-    ecn: Ecn,
-    dscp: Dscp,
-    control: bool,
-    transport: Transport,
-    flow: FlowKey,
-}
-
-impl Ticket {
-    /// The number of the packet among those that wait in the same queue.
-    pub const fn id(&self) -> u32 {
-        self.id
-    }
-
-    fn of<P: Packet>(id: u32, pkt: &P) -> Self {
-        Self {
-            id,
-            size: pkt.size(),
-            ecn: pkt.ecn(),
-            dscp: pkt.dscp(),
-            control: pkt.is_control(),
-            transport: pkt.transport(),
-            flow: pkt.flow(),
-        }
-    }
-}
-
-impl Packet for Ticket {
-    fn size(&self) -> Bytes {
-        self.size
-    }
-
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-
-    fn set_ecn(&mut self, ecn: Ecn) {
-        self.ecn = ecn;
-    }
-
-    fn dscp(&self) -> Dscp {
-        self.dscp
-    }
-
-    fn set_dscp(&mut self, dscp: Dscp) {
-        self.dscp = dscp;
-    }
-
-    fn is_control(&self) -> bool {
-        self.control
-    }
-
-    fn transport(&self) -> Transport {
-        self.transport
-    }
-
-    fn flow(&self) -> FlowKey {
-        self.flow
-    }
-}
-
 /// A discipline from outside, with the packets that wait in it.
 #[derive(Debug)]
 pub struct External<P> {
@@ -417,16 +351,16 @@ struct Relay<'a, P> {
 impl<P: Packet> Relay<'_, P> {
     /// The packet of a ticket, with the ECN field and class that the discipline gave it.
     fn redeem(&mut self, ticket: &Ticket) -> P {
-        let held = self.packets.get_mut(ticket.id as usize);
+        let held = self.packets.get_mut(ticket.id() as usize);
         let Some(mut pkt) = held.and_then(Option::take) else {
             fail("the queue returned or dropped a packet that it does not hold");
         };
-        self.free.push(ticket.id);
-        if pkt.ecn() != ticket.ecn {
-            pkt.set_ecn(ticket.ecn);
+        self.free.push(ticket.id());
+        if pkt.ecn() != ticket.ecn() {
+            pkt.set_ecn(ticket.ecn());
         }
-        if pkt.dscp() != ticket.dscp {
-            pkt.set_dscp(ticket.dscp);
+        if pkt.dscp() != ticket.dscp() {
+            pkt.set_dscp(ticket.dscp());
         }
         pkt
     }
@@ -439,11 +373,11 @@ impl<P: Packet> Observer<Ticket> for Relay<'_, P> {
     }
 
     fn on_mark(&mut self, now: Instant, ticket: &Ticket, reason: MarkReason) {
-        let held = self.packets.get_mut(ticket.id as usize);
+        let held = self.packets.get_mut(ticket.id() as usize);
         let Some(pkt) = held.and_then(Option::as_mut) else {
             fail("the queue marked a packet that it does not hold");
         };
-        pkt.set_ecn(ticket.ecn);
+        pkt.set_ecn(ticket.ecn());
         self.obs.on_mark(now, pkt, reason);
     }
 }

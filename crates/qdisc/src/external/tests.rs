@@ -1,6 +1,8 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use sojourn_net::{Bytes, Ecn};
+
 use super::*;
 use crate::registry::QdiscSpec;
 use crate::testing::{Op, Recorder, TestPacket, check_qdisc};
