@@ -34,7 +34,7 @@ $(EXTENSION): $(PACKAGES) $(SOURCES)
 demo: setup ## Reproduce a published study: under a minute on two cores.
 	$(BIN)/sojourn reproduce residential
 
-cocoa: setup ## Reproduce the Cocoa paper: 40 s of processor time.
+cocoa: setup ## Reproduce the Cocoa paper: 40 s of CPU time.
 	$(BIN)/sojourn reproduce cocoa
 
 test: check ## Run all checks, all tests and the build of the documentation.
@@ -51,7 +51,7 @@ test-full: test golden ## The same, the whole golden corpus and what make new-qu
 golden: setup ## Compare the records of the golden corpus with the recorded ones.
 	$(BIN)/python tests/golden/golden.py
 
-golden-quick: setup ## The same with a part of the corpus: 8 s of processor time.
+golden-quick: setup ## The same with a part of the corpus: 8 s of CPU time.
 	$(BIN)/python tests/golden/golden.py --quick
 
 golden-update: setup ## Record the golden corpus again, after a deliberate change of results.
@@ -116,7 +116,7 @@ fuzz: ## Fuzz the queues, one minute per target; needs nightly Rust and cargo-fu
 	cd crates/qdisc && cargo +nightly fuzz run qdisc fuzz/corpus/qdisc fuzz/seeds -- -max_total_time=60
 	cd crates/qdisc && cargo +nightly fuzz run spec -- -max_total_time=60
 
-mutants: ## Mutation tests of the queues: make mutants FILE=codel.rs; needs cargo-mutants.
+mutants: ## Mutation tests of the queues: make mutants FILE=aqm/codel.rs; needs cargo-mutants.
 	@cargo mutants --version > /dev/null 2>&1 || { echo 'make mutants: cargo install cargo-mutants'; exit 2; }
 	cargo mutants --package sojourn-qdisc $(if $(FILE),--file 'crates/qdisc/src/$(FILE)')
 

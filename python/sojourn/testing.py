@@ -1,4 +1,4 @@
-"""Checks for queues of your own."""
+"""Checks for user-defined queues."""
 
 from sojourn import _core
 from sojourn.qdisc import Queue

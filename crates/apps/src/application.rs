@@ -1,4 +1,4 @@
-//! What every application provides: its configuration and, while it runs, its reaction to events.
+//! The interface of an application: its configuration and its response to events.
 
 use std::any::Any;
 use std::fmt::Debug;

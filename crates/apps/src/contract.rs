@@ -1,4 +1,4 @@
-//! Contract between an application and what drives it: events in, commands and reports out.
+//! Interface between an application and its driver: events in, commands and reports out.
 //!
 //! The driver may be a simulator or real sockets: nothing here knows which, nor which transport a
 //! connection uses.

@@ -1,4 +1,4 @@
-//! What applications report beside transactions.
+//! Reports of applications other than transactions.
 
 use sojourn_net::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The contract between the laboratory and what runs a plan.
+//! The interface between the laboratory and backends.
 //!
 //! A [`Backend`] runs one replication of one arm and passes its records to a sink. The laboratory
 //! schedules runs, and knows a backend only by this contract: a backend is one crate that

@@ -1,4 +1,4 @@
-//! Results as folders: `manifest.json` and a Parquet file for each table.
+//! Results as directories: `manifest.json` and a Parquet file for each table.
 
 use std::fmt;
 use std::fs::{self, File};

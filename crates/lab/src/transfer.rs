@@ -1,4 +1,4 @@
-//! Serialised outcomes, with which worker processes return their runs.
+//! Serialised outcomes, which worker processes return.
 //!
 //! The layout is that of one version of Sojourn and is never stored: the length of the manifest
 //! and its JSON, then for each table the length of an Arrow IPC stream and the stream.

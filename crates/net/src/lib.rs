@@ -1,5 +1,5 @@
-//! The words all of Sojourn shares: time, bytes, rate, ECN, DSCP, flow key, packet view and
-//! seeded randomness.
+//! Shared vocabulary: time, bytes, rate, ECN, DSCP, flow key, packet view and
+//! seeded random numbers.
 //!
 //! Nothing here allocates, reads a clock or depends on anything but `core`, so that a queue
 //! written against it runs in the simulator, on live packets and in a browser.

@@ -1,4 +1,4 @@
-//! The backends of this build: one line each.
+//! The list of backends of this build.
 
 use std::num::NonZeroUsize;
 

@@ -1,4 +1,4 @@
-//! Records: what a run yields, whatever ran it.
+//! Records: the output of a run, independent of the backend.
 
 mod column;
 mod counters;

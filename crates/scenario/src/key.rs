@@ -1,5 +1,5 @@
-//! The keys of a scenario's tables, each declared once: the reader refuses others, and the JSON
-//! Schema describes them.
+//! The keys of a scenario's tables, each declared once; the decoder rejects unknown keys, and the JSON
+//! Schema is derived from them.
 
 /// A key of a table.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! Round-trip time and the retransmission time-out.
+//! Round-trip time and the retransmission timeout.
 //!
 //! # Source
 //!

@@ -1,4 +1,4 @@
-"""``sojourn reproduce`` for a study with claims: which of them are met."""
+"""``sojourn reproduce`` for a study with claims: which claims hold."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``sojourn reproduce`` on a study that published numbers: measured beside published."""
+"""``sojourn reproduce`` for a study with published numbers: measured and published values."""
 
 import json
 from functools import partial

@@ -1,4 +1,4 @@
-"""Run a scenario for the command line: prepare folders, run, print, save."""
+"""Run a scenario for the command line: prepare directories, run, print, save."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""What tells one class of Python from another: its program text and the values that it reads."""
+"""Identity of a Python queue class: a hash of its source and of the values that it reads."""
 
 import dis
 import hashlib

@@ -1,4 +1,4 @@
-"""Check result folders and report files before a run, so that no finished run is lost."""
+"""Check that result directories and report files are writable before a run."""
 
 import tempfile
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""Studies: published numbers and claims, compared with what is measured here."""
+"""Studies: comparison of results with published numbers and claims."""

@@ -1,4 +1,4 @@
-"""What printed percentages are percentages of.
+"""Determines the base of published percentages.
 
 A study whose publication prints percentages beside numbers may keep both in ``slides.csv``, with
 the columns ``load``, ``metric``, ``floq`` (the value of the queue that is advertised), ``codel``,

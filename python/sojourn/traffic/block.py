@@ -1,4 +1,4 @@
-"""What all traffic has in common: a path, a number of flows, times and marks."""
+"""Base of all traffic: path, number of flows, times and DSCP."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

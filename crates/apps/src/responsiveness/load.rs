@@ -1,4 +1,4 @@
-//! A load-generating connection of a test, both of its ends, and the probes over it.
+//! A load-generating connection of a test: both endpoints, and the probes over it.
 
 use std::collections::VecDeque;
 

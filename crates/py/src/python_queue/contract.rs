@@ -1,4 +1,4 @@
-//! The contract suite that guards the queues of Sojourn, for any queue.
+//! The contract suite, for queues written in Python.
 
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};

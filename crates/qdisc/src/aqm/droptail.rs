@@ -1,4 +1,4 @@
-//! Drop-tail and head-drop FIFOs: `pfifo`, `bfifo`, `pfifo_head_drop`.
+//! Tail-drop and head-drop FIFOs: `pfifo`, `bfifo`, `pfifo_head_drop`.
 //!
 //! # Source
 //!

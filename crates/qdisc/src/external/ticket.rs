@@ -1,4 +1,4 @@
-//! What a discipline from outside this crate sees of a packet.
+//! The packet fields that an external discipline may read.
 
 use sojourn_net::{Bytes, Dscp, Ecn, FlowKey, Packet, Transport};
 

@@ -1,4 +1,4 @@
-//! The macro with which a queue declares its parameters.
+//! The macro that declares the parameters of a queue.
 
 use super::field::Field;
 

@@ -1,4 +1,4 @@
-//! Reading `[[traffic]]`.
+//! Decodes the traffic blocks of a scenario.
 
 mod block;
 mod dash;

@@ -1,4 +1,4 @@
-//! Wireless media: radios that take turns on one medium.
+//! Wireless media: radios that share one medium.
 //!
 //! # Source
 //!

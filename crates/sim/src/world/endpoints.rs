@@ -1,4 +1,4 @@
-//! Endpoints: starting and stopping flows, delivering packets, and timers.
+//! Endpoints: start and stop of flows, packet delivery and timers.
 
 use sojourn_apps::AppEvent;
 use sojourn_net::{Ecn, Instant, Packet as View};

@@ -1,4 +1,4 @@
-//! What BBR versions 1 and 3 share: units, the bandwidth-delay product and the pacing rate.
+//! Code shared by BBR versions 1 and 3: units, bandwidth-delay product, pacing rate.
 //!
 //! Gains are in 256ths, bandwidths in segments/µs times 2^24, as in Linux. Rates in bytes/s are those of
 //! segments of [`MSS`] bytes, which the constants of both versions refer to; [`scale_rate`] converts them

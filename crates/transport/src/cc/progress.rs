@@ -1,4 +1,4 @@
-//! What a controller learns from acknowledgements.
+//! Acknowledgement data passed to a controller.
 //!
 //! [`Ack`] and [`EcnFeedback`] are for controllers of both kinds, [`Progress`] is for model-based ones.
 

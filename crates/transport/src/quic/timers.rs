@@ -1,4 +1,4 @@
-//! Timers: loss by time, probes, delayed acknowledgements, pacing, idle time-out.
+//! Timers: time-threshold loss detection, probes, delayed acknowledgements, pacing, idle timeout.
 //!
 //! # Source
 //!

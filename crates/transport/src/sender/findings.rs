@@ -1,4 +1,4 @@
-//! What one acknowledgement reported.
+//! Data reported by one acknowledgement.
 
 use sojourn_net::Instant;
 

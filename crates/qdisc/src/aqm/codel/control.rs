@@ -1,4 +1,4 @@
-//! The control law of CoDel, which FQ-CoDel and AFCD share.
+//! The control law of CoDel, shared with FQ-CoDel and AFCD.
 
 use sojourn_net::{Duration, Instant, Packet};
 

@@ -1,4 +1,4 @@
-//! Measures how long the link was busy, from the packets that it was given.
+//! Measures the busy time of the link from the packets that it sends.
 
 use sojourn_net::{Bytes, Duration, Instant, Rate};
 

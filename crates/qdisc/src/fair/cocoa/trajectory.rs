@@ -1,4 +1,4 @@
-//! One long transfer under Reno, where the paper's limit went 100, 200, 400, 800 and then to 610.
+//! Test: the limit under one long Reno transfer follows the published sequence 100, 200, 400, 800, 610.
 
 use std::collections::VecDeque;
 

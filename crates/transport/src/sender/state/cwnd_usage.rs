@@ -1,4 +1,4 @@
-//! How much of the congestion window is used (RFC 2861, RFC 7661).
+//! Use of the congestion window (RFC 2861, RFC 7661).
 
 use sojourn_net::{Duration, Instant};
 

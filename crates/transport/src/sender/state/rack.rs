@@ -1,4 +1,4 @@
-//! RACK's view of the path: the newest delivery, and the reordering seen (RFC 8985 §6).
+//! RACK state: the most recently delivered segment and the observed reordering (RFC 8985 §6).
 
 use sojourn_net::{Duration, Instant};
 

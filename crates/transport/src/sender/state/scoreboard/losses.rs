@@ -1,4 +1,4 @@
-//! The queues of loss recovery, which a connection without loss does not have.
+//! The queues of loss recovery, allocated when the first SACK block or loss needs them.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
