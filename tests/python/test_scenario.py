@@ -312,7 +312,9 @@ def test_python_has_every_key_of_the_schema_and_no_other() -> None:
         assert has == set(known) - {"type"}, table
 
 
-def test_a_page_in_the_place_of_its_name_is_an_error_with_the_right_place(scenario: sj.Scenario) -> None:
+def test_the_error_of_a_page_instead_of_its_name_says_where_pages_belong(
+    scenario: sj.Scenario,
+) -> None:
     page = sj.Page(objects=[sj.PageObject(name="document", bytes="15kb")])
     with pytest.raises(sj.ScenarioError, match="scenario's pages"):
         sj.Web(direction="down", page=page)  # type: ignore[arg-type]

@@ -190,7 +190,7 @@ def test_ranges_are_those_of_the_reader() -> None:
         for accepted, refused in ranges(place.schema):
             for value in accepted:
                 error = refusal(place.scenario(value))
-                # So many flows have more samples or requests than a run may keep.
+                # The largest number of flows has more samples and requests than a run may keep.
                 assert error is None or ("too " in error and place.key == "count"), place.name
             for value in refused:
                 assert not is_read(place.scenario(value)), f"{place.name} = {value!r}"
@@ -210,7 +210,7 @@ class Place:
 
     def scenario(self, *values: Any) -> Document:
         """Put the key with this value, or the table without the key, into a scenario."""
-        given = {self.key: value for value in values}
+        given = dict(zip([self.key], values, strict=False))
         return self.put(without(self.example, self.key) | given)
 
 
@@ -277,8 +277,8 @@ def ranges(schema: Document) -> Iterator[tuple[list[Any], list[Any]]]:
     for form in forms(schema):
         name = form.get("$ref", "").removeprefix("#/$defs/")
         if "x-range" in form:
-            (least, unit), (most, of_most) = (re.findall(r"\d+|\D+", end) for end in form["x-range"])
-            below, above = f"{int(least) - 1}{unit}", f"{int(most) + 1}{of_most}"
+            least, most = (re.findall(r"\d+|\D+", end) for end in form["x-range"])
+            below, above = f"{int(least[0]) - 1}{least[1]}", f"{int(most[0]) + 1}{most[1]}"
             yield form["x-range"], [below, above]
         elif name in RANGES:
             yield RANGES[name]

@@ -77,11 +77,6 @@ def test_a_run_that_is_not_there_is_named(result: sj.Result) -> None:
         tc_stats.queues(result, arm="fq", replication=7)
 
 
-def test_finished_runs_are_listed_as_ranges() -> None:
-    assert tc_stats._ranges([0, 1, 2, 3, 4]) == "0 to 4"
-    assert tc_stats._ranges([0, 2, 3, 6]) == "0, 2 to 3, 6"
-
-
 def test_the_command_prints_it(result: sj.Result, sojourn: Command, tmp_path: Path) -> None:
     result.save(tmp_path / "kept")
     printed = sojourn("stats", "kept", "--arm", "fq", "--tc-json")

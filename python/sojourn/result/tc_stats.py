@@ -97,7 +97,13 @@ def queues(result: Result, *, arm: str, replication: int = 0) -> list[dict[str, 
 
 
 def _ranges(numbers: list[int]) -> str:
-    """Return ascending numbers as text, such as "0 to 4, 6"."""
+    """Return ascending numbers as text.
+
+    Examples
+    --------
+    >>> _ranges([0, 1, 2, 3, 4, 6])
+    '0 to 4, 6'
+    """
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:
