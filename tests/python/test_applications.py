@@ -39,7 +39,7 @@ def test_a_scenario_with_pages_reads_back_as_itself() -> None:
     assert [item.count for item in read.pages["shop"].objects] == [1, 4]
 
 
-def test_page_load_times_are_told_by_run_and_group() -> None:
+def test_page_load_times_are_reported_by_run_and_group() -> None:
     built = _scenario(
         sj.Web(direction="down", name="users", page="shop", count=3, think="500ms"),
         sj.Voip(direction="up", name="voice", dscp="EF"),
@@ -87,19 +87,19 @@ def test_waiting_times_are_estimated_over_runs() -> None:
         ("2.01s", "warning", "too few probes"),
     ],
 )
-def test_a_test_of_responsiveness_that_did_not_settle_is_told(
+def test_a_test_of_responsiveness_that_did_not_settle_is_reported(
     duration: str, expected: str, words: str
 ) -> None:
     built = _scenario(sj.Responsiveness(direction="down", name="test")).replace(duration=duration)
     found = sj.run(built).validity.findings
-    told = [
+    findings = [
         (finding.severity, finding.text) for finding in found if "tests of test" in finding.text
     ]
-    assert [severity for severity, _ in told] == [expected]
-    assert words in told[0][1]
+    assert [severity for severity, _ in findings] == [expected]
+    assert words in findings[0][1]
 
 
-def test_a_visit_that_lasts_from_the_warm_up_to_the_end_is_told() -> None:
+def test_a_visit_that_lasts_from_the_warm_up_to_the_end_is_reported() -> None:
     built = _scenario(
         sj.Web(direction="down", name="users", page="large", visits=1),
         sj.Request(direction="down", name="others", bytes="1kb", think="1s"),
@@ -109,26 +109,26 @@ def test_a_visit_that_lasts_from_the_warm_up_to_the_end_is_told() -> None:
     # 2.6 MB take 42 s and more.
     assert (rows["users"]["transactions"], rows["users"]["begun_before"]) == (0, 1.0)
     assert rows["others"]["begun_before"] is None or rows["others"]["transactions"] > 0
-    told = [finding.text for finding in result.validity.findings]
+    findings = [finding.text for finding in result.validity.findings]
     assert any(
         "no transaction of users began" in text and "; 2 that began earlier" in text
-        for text in told
+        for text in findings
     )
-    assert not any("others" in text for text in told)
+    assert not any("others" in text for text in findings)
 
 
-def test_pages_of_which_most_are_not_completed_are_told() -> None:
+def test_pages_of_which_most_are_not_completed_are_reported() -> None:
     # Of 2.6 MB, 500 kbit/s bring 1 MB in the 17 s that are left; a response of 1 kB comes at once.
     built = _scenario(
         sj.Web(direction="down", name="users", page="large", visits=1, start="3s"),
         sj.Request(direction="down", name="others", bytes="1kb", think="1s"),
     ).replace(links={name: sj.Link(rate="500kbit", qdisc="fq_codel") for name in ("up", "down")})
     validity = sj.run(built).validity
-    told = [finding.text for finding in validity.findings]
+    findings = [finding.text for finding in validity.findings]
     expected = "default: users: 0 % of 2 pages were completed within the run; there is no duration."
-    assert expected in told
+    assert expected in findings
     assert validity.verdict == "weak"
-    assert not any("others" in text for text in told)
+    assert not any("others" in text for text in findings)
 
 
 def test_a_silent_call_is_rated_worst() -> None:
@@ -138,8 +138,8 @@ def test_a_silent_call_is_rated_worst() -> None:
     rows = result.per_application
     assert rows["mos_mean"].to_list() == [1.0, 1.0]
     assert rows["voice_loss_percent_mean"].to_list() == [100.0, 100.0]
-    told = [finding.text for finding in result.validity.findings]
-    assert any("default: mute: 2 of 2 calls have a MOS of 1" in text for text in told)
+    findings = [finding.text for finding in result.validity.findings]
+    assert any("default: mute: 2 of 2 calls have a MOS of 1" in text for text in findings)
     audible = sj.run(built).validity.findings
     assert not any("MOS" in finding.text for finding in audible)
 
@@ -178,7 +178,7 @@ def test_differences_of_applications_and_transfers_are_paired() -> None:
         result.application_difference("fq", "red")
 
 
-def test_responsiveness_is_told_in_round_trips_a_minute() -> None:
+def test_responsiveness_is_measured_in_round_trips_per_minute() -> None:
     built = _scenario(
         sj.Responsiveness(direction="down", name="idle", load=False),
         sj.Responsiveness(direction="down", name="plain", load=False, tls=False, rtt="10ms"),

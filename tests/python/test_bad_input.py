@@ -124,7 +124,7 @@ def test_a_wrong_command_line(sojourn: Command, arguments: list[str], parts: lis
     refused(sojourn(*arguments), 2, *parts)
 
 
-def test_a_folder_that_cannot_be_written_is_told_before_the_run(
+def test_a_folder_that_cannot_be_written_is_reported_before_the_run(
     sojourn: Command, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")

@@ -105,19 +105,19 @@ def test_every_claim_has_its_scenario_its_arms_and_a_known_quantity(name: str) -
         assert arms <= set(scenario.checked.arms)
         assert set(of["group"].drop_nulls()) <= {group.name for group in scenario.traffic}
         assert of["origin"].null_count() == 0
-        told = of["value"].is_not_null() | (of["relation"].cast(pl.String) == "below")
-        assert told.all()
+        complete = of["value"].is_not_null() | (of["relation"].cast(pl.String) == "below")
+        assert complete.all()
         for group, known in ((False, claims.RUN_METRICS), (True, claims.GROUP_METRICS)):
             of_kind = of.filter(pl.col("group").is_not_null() == group)
             assert set(of_kind["quantity"]) <= {metric.column for metric in known}
 
 
-def test_a_folder_without_claims_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_claims_is_reported(tmp_path: Path) -> None:
     with pytest.raises(sj.ResultError, match=r"claims\.csv"):
         claims.load(tmp_path)
 
 
-def test_a_claim_that_is_not_understood_is_told(tmp_path: Path) -> None:
+def test_a_claim_that_is_not_understood_is_reported(tmp_path: Path) -> None:
     (tmp_path / "claims.csv").write_text(CLAIMS.replace("below", "beneath"))
     with pytest.raises(sj.ResultError, match=r"claims\.csv.*beneath"):
         claims.load(tmp_path)
@@ -128,15 +128,15 @@ def test_reproduce_checks_claims_and_keeps_reports(sojourn: Command, tmp_path: P
     folder.mkdir(parents=True)
     (folder / "two.toml").write_text(SCENARIO)
     (folder / "claims.csv").write_text(CLAIMS)
-    told = ["reproduce", "small", "--papers", str(folder.parent)]
+    arguments = ["reproduce", "small", "--papers", str(folder.parent)]
 
-    done = sojourn(*told, "--out", str(tmp_path / "text"))
+    done = sojourn(*arguments, "--out", str(tmp_path / "text"))
     assert done.returncode == 0, done.stderr
     by = "by target: A 2 of 2, B 1 of 2; by arm: codel 3 of 4"
     assert f"verdict on small: 3 of 4 claims are met; {by}" in done.stdout
     assert (tmp_path / "text" / "two" / "report.html").exists()
 
-    done = sojourn(*told, "--out", str(tmp_path / "json"), "--json")
+    done = sojourn(*arguments, "--out", str(tmp_path / "json"), "--json")
     document = json.loads(done.stdout)
     assert [row["met"] for row in document["claims"]] == [True, True, True, False]
     shares = [

@@ -53,12 +53,12 @@ def test_the_backend_is_chosen_by_name_and_help_lists_the_names(
 
 def test_json_holds_the_summary_the_runs_and_the_provenance(sojourn: Command, file: Path) -> None:
     done = sojourn("run", str(file), "--json", "-s", "replications=2", "--seed", "9")
-    told = json.loads(done.stdout)
-    assert told["seed"] == 9
-    assert (told["finished_runs"], told["total_runs"]) == (4, 4)
-    assert len(told["runs"]) == 4
-    assert {row["arm"] for row in told["summary"]} == {"fifo", "fq"}
-    assert told["validity"]["verdict"] in {"valid", "weak"}
+    document = json.loads(done.stdout)
+    assert document["seed"] == 9
+    assert (document["finished_runs"], document["total_runs"]) == (4, 4)
+    assert len(document["runs"]) == 4
+    assert {row["arm"] for row in document["summary"]} == {"fifo", "fq"}
+    assert document["validity"]["verdict"] in {"valid", "weak"}
 
 
 def test_results_and_reports_are_written_where_asked(
@@ -172,9 +172,9 @@ def test_ctrl_c_keeps_what_has_finished_and_says_so(tmp_path: Path) -> None:
     arguments = ["compare", "pfifo", "fq_codel", "--duration", "60s", "--replications", "2000"]
     code, seen = terminal([*arguments, "--out", "kept"], tmp_path, {}, until=r"[1-9]\d*/4000")
     assert code == 130
-    told = re.search(r"interrupted: kept (\d+) of 4000 runs in kept", seen)
-    assert told is not None, seen[-400:]
-    assert sj.Result.load(tmp_path / "kept").finished == int(told[1])
+    kept = re.search(r"interrupted: kept (\d+) of 4000 runs in kept", seen)
+    assert kept is not None, seen[-400:]
+    assert sj.Result.load(tmp_path / "kept").finished == int(kept[1])
     assert "Traceback" not in seen
 
 

@@ -141,7 +141,7 @@ def test_datagrams_from_before_the_warm_up_and_duplicates_are_no_arrivals() -> N
     assert cbr["goodput_mbit_per_s"] < 1.2
 
 
-def test_a_connection_that_gives_up_is_told() -> None:
+def test_a_connection_that_gives_up_is_reported() -> None:
     scenario = sj.Scenario(
         links={
             "up": sj.Link(rate="5mbit", qdisc=sj.Pfifo()),
@@ -157,7 +157,7 @@ def test_a_connection_that_gives_up_is_told() -> None:
         warmup="0s",
     )
     result = sj.run(scenario)
-    told = dict(result.flows.select("group", "aborted").iter_rows())
-    assert told == {"quic": True, "stopped": False, "ping up": None}
+    aborted = dict(result.flows.select("group", "aborted").iter_rows())
+    assert aborted == {"quic": True, "stopped": False, "ping up": None}
     findings = [finding.text for finding in result.validity.findings]
     assert any("1 of 1 connections of quic failed" in text for text in findings)

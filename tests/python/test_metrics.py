@@ -175,7 +175,7 @@ def test_a_run_without_replies_has_no_latency() -> None:
     assert latencies(pings([(0.5, 50.0), (1.0, None)]), warmup_s=0.9) == (None, None)
 
 
-def test_the_delay_below_the_queue_is_told_of_links_that_have_a_driver() -> None:
+def test_the_delay_below_the_queue_is_reported_of_links_that_have_a_driver() -> None:
     wired = links(0.5, arms=("a", "b"))
     air = wired.with_columns(link=pl.lit("down"), driver_ms_p95=pl.lit(12.5))
     described = {"warmup_s": 0.0, "measured_s": 10.0}
@@ -254,7 +254,7 @@ def test_what_limits_a_result_decides_its_verdict(
 
 
 @pytest.mark.parametrize(("other", "warnings"), [(1.0, 1), (1.5, 0)])
-def test_arms_that_did_the_same_are_told(other: float, warnings: int) -> None:
+def test_arms_that_did_the_same_are_reported(other: float, warnings: int) -> None:
     found = assess(
         flows({("a", 0): [1.0], ("b", 0): [other]}),
         links(0.9, arms=("a", "b")),

@@ -112,10 +112,10 @@ def test_processes_leave_the_records_of_one_process() -> None:
         sj.Arm(name="mine", set={"links.up.qdisc": MarkLate}),
     ]
     compared = scenario("pfifo", arms=arms, replications=2)
-    told = []
+    reported = []
     alone = sj.run(compared, jobs=1)
-    together = sj.run(compared, jobs=2, progress=lambda done, total: told.append((done, total)))
-    assert told[-1] == (4, 4)
+    together = sj.run(compared, jobs=2, progress=lambda done, total: reported.append((done, total)))
+    assert reported[-1] == (4, 4)
     assert together.complete
     for table in TABLES:
         assert getattr(alone, table).equals(getattr(together, table)), table

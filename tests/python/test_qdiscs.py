@@ -127,7 +127,7 @@ def test_the_canonical_text_is_read_back_as_itself(text: str) -> None:
         ("", "queue"),
     ],
 )
-def test_a_wrong_queue_is_told_what_would_be_right(text: str, part: str) -> None:
+def test_the_error_of_a_queue_says_what_is_accepted(text: str, part: str) -> None:
     with pytest.raises(sj.ScenarioError, match=part):
         sj.qdisc(text)
 

@@ -188,7 +188,7 @@ def by_unreadable(limit: Unreadable) -> Queue:
     return Q
 
 
-def test_classes_that_cannot_be_told_apart_are_refused() -> None:
+def test_classes_that_cannot_be_distinguished_are_refused() -> None:
     few, locked = Unreadable(5), Unreadable(5)
     assert by_unreadable(few).spec == by_unreadable(few).spec
     with pytest.raises(sj.ScenarioError, match="Q: two different classes have this name"):

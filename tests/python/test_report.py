@@ -105,7 +105,7 @@ def test_a_result_without_pings_or_without_tcp_has_a_report(scenario: sj.Scenari
     assert "Ping" in report.html(sj.run(only_pings))
 
 
-def test_a_trace_and_a_single_arm_are_told_as_such(scenario: sj.Scenario, tmp_path: Path) -> None:
+def test_a_trace_and_a_single_arm_are_named_as_such(scenario: sj.Scenario, tmp_path: Path) -> None:
     (tmp_path / "cell.trace").write_text("6\n12\n", encoding="utf-8")
     links = {**scenario.links, "up": sj.Link(trace=str(tmp_path / "cell.trace"), qdisc="codel")}
     page = report.html(sj.run(scenario.replace(links=links, arms=[], replications=2)))

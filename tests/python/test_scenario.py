@@ -202,10 +202,10 @@ def test_a_wireless_link_tells_what_waits_below_its_queue() -> None:
     below = dict(links.filter(link="down").select("arm", "driver_ms_mean").iter_rows())
     assert below["deep"] > 5 * below["limited"]
     assert links.filter(link="wired")["driver_ms_mean"].null_count() == 2
-    told = result.summary().filter(arm="deep", metric="driver_down_ms_p95")["mean"].item()
-    assert told == links.filter(arm="deep", link="down")["driver_ms_p95"].item()
+    p95 = result.summary().filter(arm="deep", metric="driver_down_ms_p95")["mean"].item()
+    assert p95 == links.filter(arm="deep", link="down")["driver_ms_p95"].item()
     change = result.difference("deep", "limited").filter(metric="driver_down_ms_p95")
-    assert change["mean"].item() < -0.5 * told
+    assert change["mean"].item() < -0.5 * p95
     assert "driver down p95 [ms]" in report.html(result)
 
 
@@ -312,7 +312,9 @@ def test_python_has_every_key_of_the_schema_and_no_other() -> None:
         assert has == set(known) - {"type"}, table
 
 
-def test_a_page_in_the_place_of_its_name_is_told_where_it_belongs(scenario: sj.Scenario) -> None:
+def test_the_error_of_a_page_instead_of_its_name_says_where_pages_belong(
+    scenario: sj.Scenario,
+) -> None:
     page = sj.Page(objects=[sj.PageObject(name="document", bytes="15kb")])
     with pytest.raises(sj.ScenarioError, match="scenario's pages"):
         sj.Web(direction="down", page=page)  # type: ignore[arg-type]

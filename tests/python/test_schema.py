@@ -1,9 +1,11 @@
 """The JSON Schema of scenario files says what the reader says."""
 
 import json
+import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,34 @@ NEEDED: dict[str, Document] = {
     "dash": {},
     "voip": {},
     "responsiveness": {},
+}
+# What keys require beside them.
+CONTEXT: dict[str, Document] = {
+    **{f"web.{key}": {"http": "3"} for key in ("zero_rtt", "max_data", "max_stream_data")},
+    "ping.payload": {"protocol": "udp"},
+    "ping.timeout": {"protocol": "udp", "interval": "back-to-back"},
+}
+# Tables within tables.
+EXAMPLES: list[Document] = [
+    {"distribution": "exponential", "mean": "5ms"},
+    {"distribution": "exponential", "mean": "5kb"},
+    {"distribution": "lognormal", "median": "5kb", "sigma": 1.0},
+    {"distribution": "pareto", "least": "5kb", "shape": 1.5},
+    {"model": "gilbert-elliott", "to_bad": "1%", "to_good": "25%"},
+    {"spread": "5ms"},
+    {"at": "1s", "rate": "5mbit"},
+    {"type": "wifi"},
+    {"host": 1, "rate": "6mbit"},
+    {"gaps_ms": "1 2x10"},
+    {"name": "entry", "bytes": "1kb"},
+    {"objects": [{"name": "entry", "bytes": "1kb"}]},
+    {"name": "entry"},
+]
+# Accepted and refused values of definitions whose range is part of a pattern.
+RANGES: dict[str, tuple[list[Any], list[Any]]] = {
+    "name": (["x", "x" * 200], ["", "x" * 201]),
+    "percent": (["0%", "100%"], ["-1%", "100.1%"]),
+    "packets": (["1p", "1000000p"], ["0p", "1000001p"]),
 }
 # Values of every form, right in one place and wrong in most.
 VALUES: list[Any] = [
@@ -146,22 +176,127 @@ def test_the_schema_refuses_nothing_that_the_reader_accepts() -> None:
 
 def test_defaults_are_those_of_the_reader() -> None:
     checked = 0
+    for place in all_keys():
+        if "default" in place.schema:
+            given, left_out = place.scenario(place.schema["default"]), place.scenario()
+            assert read(given) == read(left_out), place.name
+            checked += 1
+    assert checked > 100
+
+
+def test_ranges_are_those_of_the_reader() -> None:
+    checked = 0
+    for place in all_keys():
+        for accepted, refused in ranges(place.schema):
+            for value in accepted:
+                error = refusal(place.scenario(value))
+                # The largest number of flows has more samples and requests than a run may keep.
+                assert error is None or ("too " in error and place.key == "count"), place.name
+            for value in refused:
+                assert not is_read(place.scenario(value)), f"{place.name} = {value!r}"
+            checked += 1
+    assert checked > 100
+
+
+@dataclass(frozen=True)
+class Place:
+    """A key of a table, and scenarios in which it has a value or none."""
+
+    name: str
+    key: str
+    schema: Document
+    example: Document
+    put: Callable[[Document], Document]
+
+    def scenario(self, *values: Any) -> Document:
+        """Put the key with this value, or the table without the key, into a scenario."""
+        given = dict(zip([self.key], values, strict=False))
+        return self.put(without(self.example, self.key) | given)
+
+
+def all_keys() -> Iterator[Place]:
+    """Every key of a scenario, those of nested tables included, but not those of queues."""
+    whole = scenario()
+    yield from keys("scenario", SCHEMA, whole, lambda document: document)
+    link, up = SCHEMA["$defs"]["link"], whole["links"]["up"]
+    yield from keys("link", link, up, lambda up: whole | {"links": whole["links"] | {"up": up}})
+    page = SCHEMA["$defs"]["page"]
+    yield from keys("page", page, example(page), lambda page: whole | {"pages": {"own": page}})
     for kind in NEEDED:
-        for key, value in SCHEMA["$defs"][f"traffic_{kind}"]["properties"].items():
-            # The others go with HTTP/3 alone.
-            if "default" in value and key not in {"zero_rtt", "max_data", "max_stream_data"}:
-                given = scenario(kind, **{key: value["default"]})
-                assert read(given) == read(scenario(kind)), f"{kind}.{key}"
-                checked += 1
-    for key, value in SCHEMA["$defs"]["link"]["properties"].items():
-        if "default" in value:
-            given = scenario()
-            given["links"]["up"][key] = value["default"]
-            assert read(given) == read(scenario()), key
-    for key, value in SCHEMA["properties"].items():
-        if "default" in value and key != "rtt":
-            assert read(scenario() | {key: value["default"]}) == read(scenario()), key
-    assert checked > 80
+        table, block = SCHEMA["$defs"][f"traffic_{kind}"], scenario(kind)["traffic"][0]
+        yield from keys(kind, table, block, lambda block: whole | {"traffic": [block]})
+
+
+def keys(
+    name: str, table: Document, given: Document, put: Callable[[Document], Document]
+) -> Iterator[Place]:
+    """The keys of a table of which `given` is an example."""
+    for key, schema in table["properties"].items():
+        whole = given | CONTEXT.get(f"{name}.{key}", {})
+        yield Place(f"{name}.{key}", key, schema, whole, put)
+        for inner, many in tables(schema):
+            yield from keys(
+                f"{name}.{key}",
+                inner,
+                example(inner),
+                lambda entry, key=key, many=many, whole=whole: put(
+                    whole | {key: [entry] if many else entry}
+                ),
+            )
+
+
+def tables(schema: Document) -> Iterator[tuple[Document, bool]]:
+    """The tables that a value may be, or that the items of a list are."""
+    for form in forms(schema):
+        if "items" in form:
+            yield from ((inner, True) for inner, _ in tables(form["items"]))
+        elif "properties" in form:
+            yield form, False
+
+
+def forms(schema: Document) -> Iterator[Document]:
+    """What a value may be, with definitions in the place of their names."""
+    name = schema.get("$ref", "").removeprefix("#/$defs/")
+    if name in {"amount", "wait", "dscp"}:
+        yield from forms(SCHEMA["$defs"][name])
+    elif "anyOf" in schema:
+        for form in schema["anyOf"]:
+            yield from forms(form)
+    else:
+        yield schema
+
+
+def example(table: Document) -> Document:
+    """The first of the examples that is valid as such a table."""
+    validator = Draft202012Validator(table | {"$defs": SCHEMA["$defs"]})
+    return next(each for each in EXAMPLES if validator.is_valid(each))
+
+
+def ranges(schema: Document) -> Iterator[tuple[list[Any], list[Any]]]:
+    """The ends of the ranges of a value, and the values just outside."""
+    for form in forms(schema):
+        name = form.get("$ref", "").removeprefix("#/$defs/")
+        if "x-range" in form:
+            least, most = (re.findall(r"\d+|\D+", end) for end in form["x-range"])
+            below, above = f"{int(least[0]) - 1}{least[1]}", f"{int(most[0]) + 1}{most[1]}"
+            yield form["x-range"], [below, above]
+        elif name in RANGES:
+            yield RANGES[name]
+        elif form.get("type") == "integer":
+            least, most = form["minimum"], form["maximum"]
+            yield [least, most], [least - 1, most + 1]
+        elif form.get("type") == "number":
+            least, most = form["minimum"], form["maximum"]
+            yield [least, most], [least - 1e-6, most + 1e-6]
+
+
+def refusal(document: Document) -> str | None:
+    """The error of the reader, if there is one."""
+    try:
+        read(document)
+    except sj.ScenarioError as error:
+        return str(error)
+    return None
 
 
 def read(document: Document) -> sj.Scenario:

@@ -22,7 +22,7 @@ def comparison(rows: list[tuple[str, float, float, float]]) -> pl.DataFrame:
     )
 
 
-def test_pairs_that_could_not_be_told_apart_do_not_count() -> None:
+def test_pairs_that_could_not_be_distinguished_do_not_count() -> None:
     found = study.order(
         comparison([("a", 9.0, 7.5, 1.0), ("b", 8.0, 8.1, 1.0), ("c", 80.0, 60.0, 1.0)]),
         "induced_latency_ms",
@@ -94,6 +94,6 @@ def test_reproduce_compares_prints_a_verdict_and_keeps_reports(
 
 def test_reproduce_as_json_holds_measured_and_published(sojourn: Command) -> None:
     done = sojourn("reproduce", "residential", "--replications", "1", "--json")
-    told = json.loads(done.stdout)
-    assert set(told) == {"rrul_10_10", "rrul_10_1", "fair_10_10", "fair_10_1"}
-    assert all(row["published"] > 0 and row["mean"] is not None for row in told["rrul_10_1"])
+    document = json.loads(done.stdout)
+    assert set(document) == {"rrul_10_10", "rrul_10_1", "fair_10_10", "fair_10_1"}
+    assert all(row["published"] > 0 and row["mean"] is not None for row in document["rrul_10_1"])

@@ -70,8 +70,11 @@ def test_a_leaf_has_an_entry_of_its_own() -> None:
 
 
 def test_a_run_that_is_not_there_is_named(result: sj.Result) -> None:
-    with pytest.raises(sj.ResultError, match="no finished run 0 of arm 'pie'"):
+    with pytest.raises(sj.ResultError, match="no finished run of arm 'pie'; expected one of fifo"):
         tc_stats.queues(result, arm="pie")
+    message = "no finished run 7 of arm 'fq'; finished: 0 to 2$"
+    with pytest.raises(sj.ResultError, match=message):
+        tc_stats.queues(result, arm="fq", replication=7)
 
 
 def test_the_command_prints_it(result: sj.Result, sojourn: Command, tmp_path: Path) -> None:

@@ -227,6 +227,8 @@ def allowed(value: Schema) -> str:
         parts.append(literals(value.get("enum", [value.get("const")])))
     if "minimum" in value:
         parts.append(f"{number(value['minimum'])} to {number(value['maximum'])}")
+    if "x-range" in value:
+        parts.append(" to ".join(literals([end]) for end in value["x-range"]))
     if value.get("minItems", 0) or value.get("minProperties", 0):
         parts.append("at least one")
     if "propertyNames" in value:

@@ -131,7 +131,7 @@ impl Page {
         let mut reached_from = vec![None; self.objects.len()];
         let mut found = vec![start];
         let mut next = 0;
-        // Breadth first, so that the cycle told is a shortest one.
+        // Breadth first, so that the reported cycle is a shortest one.
         while let Some(&n) = found.get(next) {
             next += 1;
             for &before in &self.objects[n].after {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cycle_is_told_by_its_names() {
+    fn a_cycle_is_reported_with_its_names() {
         let objects = vec![
             object("html", &[]),
             object("late", &[3]),

@@ -119,7 +119,7 @@ struct Responsiveness {
     delivered: Vec<u64>,
     /// Those of load-generating connections that have failed.
     lost: u64,
-    /// Load-generating connections that have not told yet how much they have got.
+    /// Load-generating connections that have not reported yet how many bytes they received.
     unread: usize,
     saturated: bool,
     /// Moving averages, in bytes of a window.
@@ -360,7 +360,7 @@ impl Responsiveness {
         }
     }
 
-    /// One of them has told.
+    /// One of them has reported.
     fn read(&mut self, now: Instant, out: &mut AppOutput) {
         self.unread -= 1;
         if self.unread == 0 {

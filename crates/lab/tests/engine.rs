@@ -37,12 +37,12 @@ const SCENARIO: &str = r#"
 "#;
 
 fn run_with(scenario: &str, jobs: usize, cancel: &AtomicBool, until: usize) -> Outcome {
-    let told = AtomicUsize::new(0);
+    let reported = AtomicUsize::new(0);
     let options = RunOptions {
         jobs: NonZeroUsize::new(jobs),
         cancel,
         progress: &|done, _| {
-            told.fetch_add(1, Ordering::Relaxed);
+            reported.fetch_add(1, Ordering::Relaxed);
             if done == until {
                 cancel.store(true, Ordering::Relaxed);
             }
@@ -55,7 +55,7 @@ fn run_with(scenario: &str, jobs: usize, cancel: &AtomicBool, until: usize) -> O
         options,
     )
     .unwrap();
-    assert_eq!(told.into_inner(), outcome.finished());
+    assert_eq!(reported.into_inner(), outcome.finished());
     outcome
 }
 

@@ -89,7 +89,7 @@ fn only_a_result_or_an_empty_folder_is_replaced() {
 }
 
 #[test]
-fn damage_is_told_in_one_line() {
+fn damage_is_reported_in_one_line() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("result");
     let fresh = || outcome().save(&folder).unwrap();

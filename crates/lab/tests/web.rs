@@ -97,7 +97,7 @@ fn visits_are_transactions_of_their_user() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn errors_name_their_place() {
     for (pages, traffic, wanted) in [
         ("", "", "traffic[0].page: is missing; give page = \"large\""),
         (

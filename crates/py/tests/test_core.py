@@ -109,12 +109,12 @@ def test_a_result_is_read_back(outcome: _core.Outcome, tmp_path: Path) -> None:
         assert pl.DataFrame(read.table(name)).equals(pl.DataFrame(outcome.table(name)))
 
 
-def test_progress_is_told_in_the_calling_thread() -> None:
-    told: list[tuple[int, int, int]] = []
+def test_progress_is_reported_in_the_calling_thread() -> None:
+    reported: list[tuple[int, int, int]] = []
     scenario = _core.Scenario.from_toml(SCENARIO)
-    _core.run(scenario, progress=lambda n, of: told.append((n, of, threading.get_ident())))
-    assert told[-1] == (4, 4, threading.get_ident())
-    assert told == sorted(told)
+    _core.run(scenario, progress=lambda n, of: reported.append((n, of, threading.get_ident())))
+    assert reported[-1] == (4, 4, threading.get_ident())
+    assert reported == sorted(reported)
 
 
 def test_an_exception_of_progress_ends_the_run() -> None:

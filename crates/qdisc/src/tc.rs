@@ -269,7 +269,8 @@ impl Draft {
         for (key, value) in *meaning {
             let (parameter, _) = self.parameter(key)?;
             if self.preset.contains(key) || self.given.contains(key) {
-                return Err(self.flaw(parameter, format!("is given twice, once by {word}")));
+                let key = parameter.key;
+                return Err(self.conflict(format!("{word} sets {key} again; give it once")));
             }
             if !value.is_empty() {
                 self.assign(parameter, value)?;
@@ -322,7 +323,8 @@ impl Draft {
 
     fn set(&mut self, parameter: &'static Parameter, text: &str) -> Result<(), ParameterError> {
         if self.given.contains(&parameter.key) {
-            return Err(self.flaw(parameter, "is given twice".into()));
+            let key = parameter.key;
+            return Err(self.conflict(format!("{key} is given twice; give it once")));
         }
         self.given.push(parameter.key);
         self.assign(parameter, text)
@@ -356,6 +358,13 @@ impl Draft {
                 kind: self.kind.name,
                 why,
             }),
+        }
+    }
+
+    const fn conflict(&self, why: String) -> ParameterError {
+        ParameterError::Conflict {
+            kind: self.kind.name,
+            why,
         }
     }
 

@@ -223,7 +223,7 @@ fn red_and_its_kin_tell_averages_and_reasons() {
 }
 
 #[test]
-fn bands_are_told_apart() {
+fn bands_are_distinguished() {
     for kind in ["pfifo_fast", "prio"] {
         let statistics = overloaded(kind).0.statistics();
         let bands = (0..3).map(|band| {
@@ -242,7 +242,7 @@ fn bands_are_told_apart() {
 }
 
 #[test]
-fn names_are_told_once() {
+fn names_are_unique() {
     for kind in catalogue() {
         let statistics = overloaded(kind.name).0.statistics();
         let mut names: Vec<_> = statistics.iter().map(|s| (s.part, s.name)).collect();

@@ -66,7 +66,7 @@ counters! {
         timeouts,
         /// Retransmitted SYNs; of QUIC, packets with a part of the handshake that was sent before.
         syn_retransmits,
-        /// Acknowledgements that told a round-trip time: of data sent once, acknowledged in order.
+        /// Acknowledgements that gave a round-trip time: of data sent once, acknowledged in order.
         rtt_samples,
         /// Sum of these times, each from the newest of that data, in µs.
         rtt_micros,

@@ -7,8 +7,8 @@ use crate::value::{Node, Value};
 use crate::write::size;
 use sojourn_apps::Amount;
 
-/// The largest transfer that may be asked for.
-const MOST: u64 = 1 << 50;
+/// A size, at most the largest transfer that may be asked for.
+const SIZE: Form = Form::Size(1, 1 << 50);
 
 const NAMES: [&str; 3] = ["lognormal", "exponential", "pareto"];
 
@@ -18,7 +18,7 @@ const LOGNORMAL: &[Key] = &[
         Form::Choice(|| vec![NAMES[0]]),
         "Log-normal distribution.",
     ),
-    Key::required("median", Form::SIZE, "Median."),
+    Key::required("median", SIZE, "Median."),
     Key::required(
         "sigma",
         Form::Number(0.0, 5.0),
@@ -31,7 +31,7 @@ const EXPONENTIAL: &[Key] = &[
         Form::Choice(|| vec![NAMES[1]]),
         "Exponential distribution.",
     ),
-    Key::required("mean", Form::SIZE, "Mean."),
+    Key::required("mean", SIZE, "Mean."),
 ];
 const PARETO: &[Key] = &[
     Key::required(
@@ -39,13 +39,13 @@ const PARETO: &[Key] = &[
         Form::Choice(|| vec![NAMES[2]]),
         "Pareto distribution.",
     ),
-    Key::required("least", Form::SIZE, "Smallest value."),
+    Key::required("least", SIZE, "Smallest value."),
     Key::required("shape", Form::Number(0.1, 100.0), "Exponent of the tail."),
 ];
 
 /// A size or a distribution of sizes.
 pub(crate) const FORM: Form = Form::Either(&[
-    Form::SIZE,
+    SIZE,
     Form::Table(LOGNORMAL),
     Form::Table(EXPONENTIAL),
     Form::Table(PARETO),
@@ -53,30 +53,29 @@ pub(crate) const FORM: Form = Form::Either(&[
 
 /// A size, or a table that names a distribution.
 pub(crate) fn read(place: &Place<'_>) -> Result<Amount, ScenarioError> {
-    let given = |place: &Place<'_>| place.size(1, MOST);
     if !matches!(place.node.value, Value::Table(_)) {
-        return given(place).map(Amount::Fixed);
+        return place.formed(FORM).size().map(Amount::Fixed);
     }
     let named = place.open_table()?.need("distribution", "\"lognormal\"")?;
     Ok(match choice(&named, "distribution", &NAMES)? {
         0 => {
             let fields = place.fields(LOGNORMAL)?;
             Amount::Lognormal {
-                median: given(&fields.need("median", "\"36kb\"")?)?,
-                sigma: fields.need("sigma", "1.0")?.number(0.0..=5.0)?,
+                median: fields.need("median", "\"36kb\"")?.size()?,
+                sigma: fields.need("sigma", "1.0")?.number()?,
             }
         }
         1 => {
             let fields = place.fields(EXPONENTIAL)?;
             Amount::Exponential {
-                mean: given(&fields.need("mean", "\"36kb\"")?)?,
+                mean: fields.need("mean", "\"36kb\"")?.size()?,
             }
         }
         _ => {
             let fields = place.fields(PARETO)?;
             Amount::Pareto {
-                least: given(&fields.need("least", "\"4kb\"")?)?,
-                shape: fields.need("shape", "1.2")?.number(0.1..=100.0)?,
+                least: fields.need("least", "\"4kb\"")?.size()?,
+                shape: fields.need("shape", "1.2")?.number()?,
             }
         }
     })

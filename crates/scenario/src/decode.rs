@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use sojourn_net::Duration;
-
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
 use crate::link;
@@ -90,8 +88,8 @@ const MOST_ROWS: u64 = 100_000_000;
 pub(crate) fn spec(root: &Node) -> Result<Spec, ScenarioError> {
     let place = Place::root(root);
     let top = place.fields(KEYS)?;
-    let duration = top.need("duration", "\"60s\"")?.positive_time()?;
-    let warmup = top.or("warmup", Duration::ZERO, Place::time)?;
+    let duration = top.need("duration", "\"60s\"")?.time()?;
+    let warmup = top.time("warmup")?;
     if let Some(place) = top.get("warmup")
         && warmup >= duration
     {
@@ -105,14 +103,14 @@ pub(crate) fn spec(root: &Node) -> Result<Spec, ScenarioError> {
     let pages = page::pages(&top)?;
     let traffic = traffic::blocks(&top, &links, &pages, duration)?;
     let spec = Spec {
-        name: top.or("name", "scenario".to_owned(), Place::name)?,
+        name: top.value("name", Place::name)?,
         duration,
         warmup,
-        replications: top.or("replications", 1, |p| p.count(1, 100_000))?,
-        seed: top.or("seed", 1, |p| p.integer(0..=i64::MAX))?,
-        sample: top.or("sample", Duration::from_millis(100), Place::positive_time)?,
-        rtt: top.or("rtt", Duration::ZERO, Place::time)?,
-        keep_events: top.or("keep_events", false, Place::flag)?,
+        replications: top.integer("replications")?,
+        seed: top.integer("seed")?,
+        sample: top.time("sample")?,
+        rtt: top.time("rtt")?,
+        keep_events: top.flag("keep_events")?,
         links,
         pages,
         traffic,

@@ -1,5 +1,11 @@
-//! The keys of a scenario's tables, each declared once; the decoder rejects unknown keys, and the JSON
-//! Schema is derived from them.
+//! The keys of a scenario's tables, each declared once with its default and its range; the decoder
+//! rejects unknown keys, and the JSON Schema is derived from them.
+
+use std::ops::RangeInclusive;
+
+use sojourn_net::Duration;
+
+use crate::value::Node;
 
 /// A key of a table.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +24,7 @@ pub(crate) enum Presence {
     Required,
     /// It need not be, and no value stands for it.
     Optional,
-    /// It need not be: this is the value then, as a scenario file writes it, without quotes.
+    /// It need not be: this is the value then, as a scenario file writes it, text without quotes.
     Default(&'static str),
 }
 
@@ -31,6 +37,10 @@ pub(crate) enum Form {
     Integer(i64, i64),
     /// A number from the first to the second.
     Number(f64, f64),
+    /// A quantity of data with its unit, from the first to the second number of bytes.
+    Size(u64, u64),
+    /// A time with its unit, at most this one.
+    TimeUpTo(Duration),
     /// What the schema defines under this name.
     Def(&'static str),
     /// One of these texts.
@@ -51,11 +61,9 @@ impl Form {
     /// A time with its unit.
     pub(crate) const TIME: Self = Self::Def("time");
     /// A time with its unit, > 0.
-    pub(crate) const POSITIVE_TIME: Self = Self::Def("positive_time");
+    pub(crate) const POSITIVE_TIME: Self = Self::Def(POSITIVE_TIME);
     /// A rate with its unit.
     pub(crate) const RATE: Self = Self::Def("rate");
-    /// A quantity of data with its unit.
-    pub(crate) const SIZE: Self = Self::Def("size");
     /// A share such as `1%`.
     pub(crate) const PERCENT: Self = Self::Def("percent");
     /// A queue, as text or as a table.
@@ -66,7 +74,72 @@ impl Form {
     pub(crate) const AMOUNT: Self = Self::Def("amount");
     /// A time or a distribution of times.
     pub(crate) const WAIT: Self = Self::Def("wait");
+
+    /// What `of` returns for this form, or for the first of its alternatives that it accepts.
+    fn find<T>(self, of: impl Fn(Self) -> Option<T>) -> Option<T> {
+        match self {
+            Self::Either(forms) => forms.iter().find_map(|&form| of(form)),
+            form => of(form),
+        }
+    }
+
+    /// The whole numbers that it accepts.
+    pub(crate) fn integers(self) -> Option<RangeInclusive<i64>> {
+        self.find(|form| match form {
+            Self::Integer(least, most) => Some(least..=most),
+            _ => None,
+        })
+    }
+
+    /// The numbers that it accepts.
+    pub(crate) fn numbers(self) -> Option<RangeInclusive<f64>> {
+        self.find(|form| match form {
+            Self::Number(least, most) => Some(least..=most),
+            _ => None,
+        })
+    }
+
+    /// The sizes that it accepts, in bytes.
+    pub(crate) fn sizes(self) -> Option<RangeInclusive<u64>> {
+        self.find(|form| match form {
+            Self::Size(least, most) => Some(least..=most),
+            _ => None,
+        })
+    }
+
+    /// The longest time that it accepts, where it declares one.
+    pub(crate) fn longest(self) -> Option<Duration> {
+        self.find(|form| match form {
+            Self::TimeUpTo(most) => Some(most),
+            _ => None,
+        })
+    }
+
+    /// Whether a time of this form must be > 0.
+    pub(crate) fn is_positive_time(self) -> bool {
+        let positive = |form| matches!(form, Self::Def(name) if name == POSITIVE_TIME);
+        self.find(|form| positive(form).then_some(())).is_some()
+    }
+
+    /// The texts that it accepts.
+    pub(crate) fn texts(self) -> Option<Vec<&'static str>> {
+        self.find(|form| match form {
+            Self::Choice(texts) => Some(texts()),
+            _ => None,
+        })
+    }
+
+    /// The form of the items, if it is a list.
+    pub(crate) fn item(self) -> Option<Self> {
+        self.find(|form| match form {
+            Self::List(_, item) => Some(*item),
+            _ => None,
+        })
+    }
 }
+
+/// The definition of times > 0 in the schema.
+const POSITIVE_TIME: &str = "positive_time";
 
 impl Key {
     /// A key that must be given.
@@ -93,6 +166,20 @@ impl Key {
             presence: Presence::Default(value),
             ..self
         }
+    }
+
+    /// The value that stands for it where it is not given.
+    pub(crate) fn default(&self) -> Option<Node> {
+        let Presence::Default(text) = self.presence else {
+            return None;
+        };
+        Some(match (self.form, text.parse::<bool>()) {
+            (_, Ok(flag)) => flag.into(),
+            (Form::Integer(..) | Form::Number(..) | Form::List(..), _) => {
+                Node::from_json(text).expect("the default of a number or a list is JSON")
+            }
+            _ => text.into(),
+        })
     }
 }
 

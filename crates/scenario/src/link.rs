@@ -46,7 +46,7 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     Key::optional(
         "mpu",
-        Form::SIZE,
+        layer::MPU,
         "Minimum size of a frame, overhead included.",
     ),
     Key::optional(
@@ -56,7 +56,7 @@ pub(crate) const KEYS: &[Key] = &[
     ),
     Key::optional(
         "burst",
-        Form::Either(&[Form::Choice(|| vec![HTB]), Form::SIZE]),
+        Form::Either(&[Form::Choice(|| vec![HTB]), Form::Size(1, LARGEST_BURST)]),
         "Enforce the rate with a token bucket of this size; htb: 1 ms at the rate plus 1600 B.",
     ),
     Key::optional(
@@ -162,15 +162,15 @@ impl Link {
         Ok(Self {
             name: name.to_owned(),
             qdisc: qdisc(&fields.need("qdisc", "\"fq_codel\"")?)?,
-            delay: fields.or("delay", Duration::ZERO, Place::time)?,
+            delay: fields.time("delay")?,
             layer: Layer::read(&fields, matches!(speed, Pace::Trace(_)))?,
             pace: speed,
             burst: fields.option("burst", |p| match &p.node.value {
                 Value::Text(text) if text == HTB => Ok(Burst::Htb),
-                _ => p.size(1, LARGEST_BURST).map(Burst::Bytes),
+                _ => p.size().map(Burst::Bytes),
             })?,
             line: Line::read(&fields)?,
-            changes: fields.or("changes", Vec::new(), changes::read)?,
+            changes: fields.option("changes", changes::read)?.unwrap_or_default(),
             radio: fields.option("medium", medium::read)?,
         })
     }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use sojourn_apps::{Object, Page};
-use sojourn_net::Duration;
 
 use crate::amount;
 use crate::error::{ScenarioError, instead_of};
@@ -162,11 +161,11 @@ fn entry<'a>(place: Place<'a>, origins: &mut Vec<String>) -> Result<Entry<'a>, S
     let fields = place.fields(OBJECT_KEYS)?;
     let name = fields.need("name", "\"document\"")?.name()?;
     let bytes = amount::read(&fields.need("bytes", "\"15kb\"")?)?;
-    let count = fields.or("count", 1, |p| p.count(1, MOST_OBJECTS))?;
+    let count: u32 = fields.integer("count")?;
     let after = fields.get("after").map_or(Ok(Vec::new()), |p| p.list())?;
-    let delay = fields.or("delay", Duration::ZERO, Place::time)?;
-    let think = fields.or("think", Duration::ZERO, Place::time)?;
-    let host = fields.or("origin", String::new(), Place::name)?;
+    let delay = fields.time("delay")?;
+    let think = fields.time("think")?;
+    let host = fields.option("origin", Place::name)?.unwrap_or_default();
     let mut tree = Table::new();
     insert(&mut tree, "name", Some(name.as_str().into()));
     insert(&mut tree, "bytes", Some(amount::write(bytes)));

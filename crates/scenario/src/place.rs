@@ -1,30 +1,34 @@
 //! Access to a tree of values: each value knows its path, for error messages.
 
 use std::fmt::Display;
-use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use sojourn_net::{Bytes, Duration, Rate};
 
 use crate::error::{ScenarioError, instead_of};
-use crate::key::{Key, names};
+use crate::key::{Form, Key, names};
 use crate::value::{Node, Table, Value, joined};
+use crate::write::time_text;
 
 /// Ten years: far beyond any run, and far from where sums of times would overflow.
 const LONGEST: Duration = Duration::from_secs(10 * 366 * 86_400);
 
-/// A value and where it stands.
+/// A value, where it stands and what its key declares.
 #[derive(Clone, Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) node: &'a Node,
     pub(crate) path: String,
+    /// What the value must be; `None`: the value has no declared key.
+    form: Option<Form>,
 }
 
-/// The fields of a table and where it stands.
+/// The fields of a table, where it stands and the keys that it may have.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields<'a> {
     table: &'a Table,
     place: Place<'a>,
+    /// With the values that stand for those that are not given.
+    keys: Vec<(Key, Option<Node>)>,
 }
 
 impl<'a> Place<'a> {
@@ -33,7 +37,25 @@ impl<'a> Place<'a> {
         Self {
             node,
             path: String::new(),
+            form: None,
         }
+    }
+
+    /// The same value, read as `form`: that of the definition to which its key refers.
+    pub(crate) fn formed(&self, form: Form) -> Self {
+        Self {
+            form: Some(form),
+            ..self.clone()
+        }
+    }
+
+    /// What `of` takes from the declared form.
+    ///
+    /// # Panics
+    /// If the key of the value declares another type.
+    fn declared<T>(&self, of: impl Fn(Form) -> Option<T>) -> T {
+        let declared = self.form.and_then(of);
+        declared.unwrap_or_else(|| panic!("{}: {:?} is read as another type", self.path, self.form))
     }
 
     pub(crate) fn fail(&self, rule: impl Into<String>) -> ScenarioError {
@@ -51,17 +73,25 @@ impl<'a> Place<'a> {
         ))
     }
 
+    pub(crate) fn out_of_range(&self, right: &str) -> ScenarioError {
+        let given = self.node.shown();
+        self.fail(format!("{given} is out of range; expected {right}"))
+    }
+
     /// The table here, none of whose keys is missing from `known`.
     pub(crate) fn fields(&self, known: &[Key]) -> Result<Fields<'a>, ScenarioError> {
         let fields = self.open_table()?;
-        let known = names(known);
+        let names = names(known);
         for (key, node) in fields.table {
-            if !known.contains(&key.as_str()) {
+            if !names.contains(&key.as_str()) {
                 let place = fields.at(key, node);
-                return Err(place.fail(format!("unknown key; {}", instead_of(key, &known))));
+                return Err(place.fail(format!("unknown key; {}", instead_of(key, &names))));
             }
         }
-        Ok(fields)
+        Ok(Fields {
+            keys: known.iter().map(|key| (*key, key.default())).collect(),
+            ..fields
+        })
     }
 
     /// The table here, whatever its keys.
@@ -70,6 +100,7 @@ impl<'a> Place<'a> {
             Value::Table(table) => Ok(Fields {
                 table,
                 place: self.clone(),
+                keys: Vec::new(),
             }),
             _ => Err(self.not("a table", "keys with values")),
         }
@@ -83,6 +114,7 @@ impl<'a> Place<'a> {
                 .map(|(n, node)| Self {
                     node,
                     path: format!("{}[{n}]", self.path),
+                    form: self.form.and_then(Form::item),
                 })
                 .collect()),
             _ => Err(self.not("a list", "values between [ and ]")),
@@ -118,27 +150,21 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// A whole number in `range`.
-    pub(crate) fn integer(&self, range: RangeInclusive<i64>) -> Result<i64, ScenarioError> {
+    /// A whole number in the declared range.
+    pub(crate) fn integer<T: TryFrom<i64>>(&self) -> Result<T, ScenarioError> {
+        let range = self.declared(Form::integers);
         let (least, most) = (range.start(), range.end());
-        let right = format!("a whole number from {least} to {most}");
-        match self.node.value {
-            Value::Int(n) if range.contains(&n) => Ok(n),
-            Value::Int(n) => Err(self.fail(format!("{n} is out of range; expected {right}"))),
-            _ => Err(self.not("a whole number", &format!("{least} to {most}"))),
-        }
+        let Value::Int(n) = self.node.value else {
+            return Err(self.not("a whole number", &format!("{least} to {most}")));
+        };
+        let fits = T::try_from(n).ok().filter(|_| range.contains(&n));
+        fits.ok_or_else(|| self.out_of_range(&format!("a whole number from {least} to {most}")))
     }
 
-    /// A whole number from `least` to `most`.
-    pub(crate) fn count(&self, least: u32, most: u32) -> Result<u32, ScenarioError> {
-        let n = self.integer(least.into()..=most.into())?;
-        u32::try_from(n).map_err(|_| self.fail("is out of range"))
-    }
-
-    /// A number in `range`.
-    pub(crate) fn number(&self, range: RangeInclusive<f64>) -> Result<f64, ScenarioError> {
-        let (least, most) = (range.start(), range.end());
-        let right = format!("{least} to {most}");
+    /// A number in the declared range.
+    pub(crate) fn number(&self) -> Result<f64, ScenarioError> {
+        let range = self.declared(Form::numbers);
+        let right = format!("{} to {}", range.start(), range.end());
         let x = match self.node.value {
             Value::Float(x) => x,
             #[expect(clippy::cast_precision_loss, reason = "settings are small")]
@@ -148,27 +174,25 @@ impl<'a> Place<'a> {
         if range.contains(&x) {
             Ok(x)
         } else {
-            Err(self.fail(format!("{x} is out of range; expected {right}")))
+            Err(self.out_of_range(&right))
         }
     }
 
+    /// A time; > 0 and up to a longest one if the key declares so.
     pub(crate) fn time(&self) -> Result<Duration, ScenarioError> {
         let time = self.quantity::<Duration>("a time", "s")?;
+        if let Some(most) = self.form.and_then(Form::longest)
+            && time > most
+        {
+            return Err(self.out_of_range(&format!("at most {}", time_text(most))));
+        }
         if time > LONGEST {
-            let shown = self.node.shown();
-            return Err(self.fail(format!(
-                "{shown} is out of range; expected at most ten years"
-            )));
+            return Err(self.out_of_range("at most ten years"));
+        }
+        if time == Duration::ZERO && self.form.is_some_and(Form::is_positive_time) {
+            return Err(self.fail("must be > 0"));
         }
         Ok(time)
-    }
-
-    /// A time that is not zero.
-    pub(crate) fn positive_time(&self) -> Result<Duration, ScenarioError> {
-        match self.time()? {
-            Duration::ZERO => Err(self.fail("must be > 0")),
-            time => Ok(time),
-        }
     }
 
     /// A share of all: the number before the `%`, 0 to 100.
@@ -180,10 +204,7 @@ impl<'a> Place<'a> {
         };
         match number.and_then(|number| number.parse::<f64>().ok()) {
             Some(share) if (0.0..=100.0).contains(&share) => Ok(share + 0.0),
-            Some(_) => Err(self.fail(format!(
-                "{} is out of range; expected {RIGHT}",
-                self.node.shown()
-            ))),
+            Some(_) => Err(self.out_of_range(RIGHT)),
             None => Err(self.not("a percentage", "text such as \"1%\"")),
         }
     }
@@ -192,18 +213,24 @@ impl<'a> Place<'a> {
         self.quantity("a rate", "mbit")
     }
 
-    /// A size from `least` to `most` bytes.
-    pub(crate) fn size(&self, least: u64, most: u64) -> Result<Bytes, ScenarioError> {
-        let size = self.quantity::<Bytes>("a size", "b")?;
-        if (least..=most).contains(&size.0) {
-            Ok(size)
-        } else {
-            let right = format!("{least}b to {most}b");
-            Err(self.fail(format!(
-                "{} is out of range; expected {right}",
-                self.node.shown()
-            )))
-        }
+    /// A size in the declared range.
+    pub(crate) fn size(&self) -> Result<Bytes, ScenarioError> {
+        self.size_as().map(Bytes)
+    }
+
+    /// A size in the declared range, as a number of bytes of another type.
+    pub(crate) fn size_as<T: TryFrom<u64>>(&self) -> Result<T, ScenarioError> {
+        let range = self.declared(Form::sizes);
+        let size = self.quantity::<Bytes>("a size", "b")?.0;
+        let fits = T::try_from(size).ok().filter(|_| range.contains(&size));
+        fits.ok_or_else(|| self.out_of_range(&format!("{}b to {}b", range.start(), range.end())))
+    }
+
+    /// One of the declared texts: the item of `all` at its position. An error calls it a `what`.
+    pub(crate) fn one_of<T: Copy>(&self, what: &str, all: &[T]) -> Result<T, ScenarioError> {
+        let known = self.declared(Form::texts);
+        debug_assert_eq!(known.len(), all.len(), "{}", self.path);
+        choice(self, what, &known).map(|n| all[n])
     }
 
     /// A number of bytes that may be negative.
@@ -218,7 +245,7 @@ impl<'a> Place<'a> {
         };
         let place = Place {
             node: &magnitude,
-            path: self.path.clone(),
+            ..self.clone()
         };
         let size = place.quantity::<Bytes>("a size", "b").map_err(|mut e| {
             e.line = self.node.line;
@@ -227,12 +254,7 @@ impl<'a> Place<'a> {
         i64::try_from(size.0)
             .ok()
             .and_then(|n| i16::try_from(sign * n).ok())
-            .ok_or_else(|| {
-                self.fail(format!(
-                    "{} is out of range; expected {RIGHT}",
-                    self.node.shown()
-                ))
-            })
+            .ok_or_else(|| self.out_of_range(RIGHT))
     }
 
     fn quantity<T: FromStr<Err: Display>>(
@@ -252,10 +274,15 @@ impl<'a> Place<'a> {
 }
 
 impl<'a> Fields<'a> {
-    fn at(&self, key: &str, node: &'a Node) -> Place<'a> {
+    fn key(&self, name: &str) -> Option<&(Key, Option<Node>)> {
+        self.keys.iter().find(|(key, _)| key.name == name)
+    }
+
+    fn at<'n>(&self, key: &str, node: &'n Node) -> Place<'n> {
         Place {
             node,
             path: joined(&self.place.path, key),
+            form: self.key(key).map(|(key, _)| key.form),
         }
     }
 
@@ -274,14 +301,58 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// What `read` makes of the value of `key`; `default` where there is none.
-    pub(crate) fn or<T>(
+    /// What `read` makes of the value of `key`, or of the declared default where there is none.
+    ///
+    /// # Panics
+    /// If the key declares no default.
+    pub(crate) fn value<'s, T>(
+        &'s self,
+        key: &str,
+        read: impl Fn(&Place<'s>) -> Result<T, ScenarioError>,
+    ) -> Result<T, ScenarioError> {
+        if let Some(place) = self.get(key) {
+            return read(&place);
+        }
+        match self.key(key) {
+            Some((_, Some(default))) => read(&self.at(key, default)),
+            _ => panic!("{key} has no default"),
+        }
+    }
+
+    /// A boolean, or the default of its key.
+    pub(crate) fn flag(&self, key: &str) -> Result<bool, ScenarioError> {
+        self.value(key, Place::flag)
+    }
+
+    /// A whole number in the range of its key, or the default.
+    pub(crate) fn integer<T: TryFrom<i64>>(&self, key: &str) -> Result<T, ScenarioError> {
+        self.value(key, Place::integer)
+    }
+
+    /// A time in the range of its key, or the default.
+    pub(crate) fn time(&self, key: &str) -> Result<Duration, ScenarioError> {
+        self.value(key, Place::time)
+    }
+
+    /// A size in the range of its key, or the default.
+    pub(crate) fn size(&self, key: &str) -> Result<Bytes, ScenarioError> {
+        self.value(key, Place::size)
+    }
+
+    /// A percentage, or the default of its key.
+    pub(crate) fn percent(&self, key: &str) -> Result<f64, ScenarioError> {
+        self.value(key, Place::percent)
+    }
+
+    /// The item of `all` at the position of the text among those of its key, or of the default.
+    /// An error calls it a `what`.
+    pub(crate) fn one_of<T: Copy>(
         &self,
         key: &str,
-        default: T,
-        read: impl Fn(&Place<'a>) -> Result<T, ScenarioError>,
+        what: &str,
+        all: &[T],
     ) -> Result<T, ScenarioError> {
-        self.get(key).map_or(Ok(default), |place| read(&place))
+        self.value(key, |place| place.one_of(what, all))
     }
 
     /// What `read` makes of the value of `key`, where there is one.

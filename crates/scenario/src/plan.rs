@@ -158,7 +158,7 @@ pub enum Traffic {
 /// Longest time that is simulated or waited for: sums of several stay far from 2^64 ns.
 const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 /// What 10 Gbit/s and 120 ms hold; the controllers' 32-bit arithmetic has room for ten times that.
-const MAX_INITIAL_WINDOW: u32 = 100_000;
+pub(crate) const MAX_INITIAL_WINDOW: u32 = 100_000;
 /// Largest window of TCP, in bytes (RFC 7323 §2.3).
 const MAX_WINDOW: u64 = 1 << 30;
 const FULL_FRAME: Bytes = Bytes(1_514);

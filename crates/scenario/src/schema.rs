@@ -13,7 +13,12 @@ use serde_json::{Map, Value, json};
 
 use self::json::{any_of, reference};
 use crate::key::{Form, Key, Presence};
-use crate::{amount, arms, decode, link, page, traffic, wait};
+use crate::write::time_text;
+use crate::{amount, arms, decode, link, page, text, traffic, wait};
+
+/// The annotation with the least and the greatest value of a text with a unit, for which JSON
+/// Schema has no keyword.
+const RANGE: &str = "x-range";
 
 /// The JSON Schema (draft 2020-12) of a scenario file.
 pub fn json_schema() -> String {
@@ -133,14 +138,9 @@ fn table(keys: &[Key]) -> Map<String, Value> {
 fn property(key: &Key) -> Value {
     let mut schema = schema_of(&key.form);
     schema["description"] = key.meaning.into();
-    if let Presence::Default(text) = key.presence {
-        schema["default"] = match (key.form, text.parse::<bool>()) {
-            (_, Ok(flag)) => flag.into(),
-            (Form::Integer(..) | Form::Number(..), _) => {
-                serde_json::from_str(text).expect("the default of a number is one")
-            }
-            _ => text.into(),
-        };
+    if let Some(default) = key.default() {
+        let json = serde_json::from_str(&text::json(&default));
+        schema["default"] = json.expect("canonical JSON is JSON");
     }
     schema
 }
@@ -152,6 +152,13 @@ fn schema_of(form: &Form) -> Value {
             json!({ "type": "integer", "minimum": least, "maximum": most })
         }
         Form::Number(least, most) => json!({ "type": "number", "minimum": least, "maximum": most }),
+        Form::Size(least, most) => {
+            let range = [format!("{least}b"), format!("{most}b")];
+            json!({ "$ref": "#/$defs/size", RANGE: range })
+        }
+        Form::TimeUpTo(most) => {
+            json!({ "$ref": "#/$defs/time", RANGE: ["0s".to_owned(), time_text(*most)] })
+        }
         Form::Def(name) => reference(name),
         Form::Choice(texts) => json!({ "enum": texts() }),
         Form::List(least, item) => {

@@ -29,7 +29,7 @@ pub(crate) fn read(place: &Place<'_>) -> Result<Wait, ScenarioError> {
         .need("distribution", "\"exponential\"")?;
     choice(&named, "distribution of times", &["exponential"])?;
     let fields = place.fields(EXPONENTIAL)?;
-    let mean = fields.need("mean", "\"5s\"")?.positive_time()?;
+    let mean = fields.need("mean", "\"5s\"")?.time()?;
     Ok(Wait::Exponential { mean })
 }
 

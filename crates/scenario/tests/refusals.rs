@@ -3,7 +3,7 @@
 use sojourn_scenario::Scenario;
 
 #[test]
-fn what_the_simulator_refuses_is_told_with_the_line_and_an_arm_only_where_there_are_arms() {
+fn errors_of_the_plan_name_the_line_and_the_arm_if_there_are_arms() {
     let text = "duration = \"5s\"\n[links.up]\nrate = \"1mbit\"\nqdisc = \"pfifo\"\n\
                 burst = \"9kb\"\nmedium = { type = \"wifi\" }\n\
                 [[traffic]]\ntype = \"ping\"\npath = [\"up\"]\nrtt = \"9ms\"\n";

@@ -211,7 +211,7 @@ fn nameless_traffic_gets_a_name_of_its_own() {
 }
 
 #[test]
-fn what_the_simulator_refuses_is_told_by_its_place_in_the_scenario() {
+fn errors_of_the_plan_name_their_place_in_the_scenario() {
     let message = |traffic: &str, delay: &str| {
         let text = format!(
             r#"

@@ -28,8 +28,8 @@ pub(crate) struct Link {
     pub(crate) awaited: bool,
     /// The queue has a timer of its own.
     pub(crate) timed: bool,
-    /// When that timer's event is pending for.
-    pub(crate) timer_at: Instant,
+    /// When that timer's event is pending for, if one is.
+    pub(crate) timer_at: Option<Instant>,
 }
 
 /// A link layer or rate for which bytes alone do not tell how long the link was sending.
@@ -90,7 +90,7 @@ impl Link {
             transmitter,
             radio: None,
             awaited: config.radio.is_some(),
-            timer_at: Instant::MAX,
+            timer_at: None,
         }
     }
 

@@ -64,22 +64,22 @@ fn alone(cc: CcKind, accurate_ecn: bool, queue: &str) -> (f64, f64, u64, f64) {
 }
 
 #[test]
-fn what_marks_cost_does_not_depend_on_how_they_are_told() {
+fn what_marks_cost_does_not_depend_on_their_feedback() {
     for (cc, queue) in [
         (CcKind::Cubic, "codel limit 1000 ecn"),
         (CcKind::Reno, "codel limit 1000 ecn"),
         (CcKind::Dctcp, "pfifo limit 1000 ce_threshold 1ms"),
     ] {
-        let told = alone(cc, false, queue);
+        let classic = alone(cc, false, queue);
         let counted = alone(cc, true, queue);
         assert!(
-            (told.0 - counted.0).abs() < 2.0,
-            "{cc}: {told:?} {counted:?}"
+            (classic.0 - counted.0).abs() < 2.0,
+            "{cc}: {classic:?} {counted:?}"
         );
         assert!(
-            (told.1 - counted.1).abs() < 0.5,
-            "{cc}: {told:?} {counted:?}"
+            (classic.1 - counted.1).abs() < 0.5,
+            "{cc}: {classic:?} {counted:?}"
         );
-        assert_eq!((told.2, counted.2), (0, 0), "{cc}");
+        assert_eq!((classic.2, counted.2), (0, 0), "{cc}");
     }
 }

@@ -91,7 +91,7 @@ const fn stream(mbit: u64) -> Traffic {
 }
 
 #[test]
-fn what_a_wire_loses_is_told_apart_from_what_a_queue_drops() {
+fn losses_on_the_wire_are_counted_apart_from_drops_of_the_queue() {
     let mut config = over(
         LinkConfig {
             delay: MS.times(5),
@@ -159,7 +159,7 @@ fn a_connection_survives_a_wire_that_loses_doubles_and_reorders() {
 }
 
 #[test]
-fn a_link_changes_when_it_is_told_to() {
+fn a_link_changes_at_the_configured_times() {
     for shaper in [
         Shaper::Serial,
         Shaper::Bucket {

@@ -78,7 +78,7 @@ fn a_request_that_is_lost_is_given_up_after_the_time_out() {
 }
 
 #[test]
-fn a_reply_that_comes_after_the_time_out_is_told_all_the_same() {
+fn a_reply_after_the_timeout_is_recorded() {
     let records = records(back_to_back(MS.times(15)), 0.0);
     let pings = &records.flows[0].pings;
     assert!(pings.windows(2).all(|pair| gap(pair) == MS.times(15)));

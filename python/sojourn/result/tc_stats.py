@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from sojourn import _core
-from sojourn.result import Result
+from sojourn.result import Result, metrics
 
 # Names in tc of the drops and marks that every link counts, by queue.
 SIGNALS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -76,7 +76,9 @@ def queues(result: Result, *, arm: str, replication: int = 0) -> list[dict[str, 
     of_run = (pl.col("arm") == arm) & (pl.col("replication") == replication)
     links = result.links.filter(of_run)
     if links.is_empty():
-        message = f"no finished run {replication} of arm {arm!r}"
+        metrics.check_arms(result.per_run, arm)
+        finished = result.per_run.filter(pl.col("arm") == arm)["replication"].sort().to_list()
+        message = f"no finished run {replication} of arm {arm!r}; finished: {_ranges(finished)}"
         raise _core.ResultError(message)
     series = result.link_series.filter(of_run)
     numbers = result.queue_statistics.filter(of_run)
@@ -92,6 +94,23 @@ def queues(result: Result, *, arm: str, replication: int = 0) -> list[dict[str, 
             )
         )
     ]
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Return ascending numbers as text.
+
+    Examples
+    --------
+    >>> _ranges([0, 1, 2, 3, 4, 6])
+    '0 to 4, 6'
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]} to {run[-1]}" if run[1:] else f"{run[0]}" for run in runs)
 
 
 def _with_leaves(queue: dict[str, Any]) -> list[dict[str, Any]]:

@@ -137,7 +137,7 @@ class Station(Table):
     Parameters
     ----------
     host
-        Client host of the station, 0 to 126.
+        Number of the station: ``host`` of its traffic, 0 to 126.
     rate
         Its PHY rate, with its unit.
 

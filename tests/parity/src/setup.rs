@@ -145,12 +145,12 @@ fn link(scenario: &Scenario, direction: Direction) -> Result<LinkConfig, String>
 /// The `tc` arguments in our words: the kernel's behaviour where it differs from the RFC's, and
 /// RED that adapts only where the kernel's did.
 fn kernel_spec(tc: &str, label: &str) -> String {
-    let told = match label {
+    let words = match label {
         "red_asis" => tc.trim_end_matches(" adaptive").to_owned(),
         "red_step" => with_highest_probability(tc),
         _ => tc.to_owned(),
     };
-    format!("{told} profile linux")
+    format!("{words} profile linux")
 }
 
 /// `tc` 6.1 has no room for a probability of 1 and writes 0, which the kernel reads as the largest

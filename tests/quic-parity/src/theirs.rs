@@ -15,7 +15,7 @@ use bytes::BytesMut;
 use quinn_proto::congestion::{ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig,
-    Event as Told, ServerConfig, StreamEvent, StreamId, TransportConfig, VarInt, WriteError,
+    Event as QuinnEvent, ServerConfig, StreamEvent, StreamId, TransportConfig, VarInt, WriteError,
 };
 use sojourn_net::{Duration, Instant};
 use sojourn_transport::CcKind;
@@ -275,8 +275,8 @@ impl Run {
         let mut connected = false;
         while let Some(event) = connection.poll() {
             match event {
-                Told::Connected => connected = true,
-                Told::Stream(StreamEvent::Finished { .. }) => end.acknowledged = true,
+                QuinnEvent::Connected => connected = true,
+                QuinnEvent::Stream(StreamEvent::Finished { .. }) => end.acknowledged = true,
                 _ => {}
             }
         }

@@ -153,7 +153,7 @@ impl Load {
         out.push(Command::ExpectWritable(self.n, LOW));
     }
 
-    /// Has the client told of the next response to a probe.
+    /// Requests an event when the client has received the next response to a probe.
     fn expect(&self, out: &mut AppOutput) {
         if let Some(&(end, _)) = self.responses.front() {
             out.push(Command::Expect(self.n, Side::Client, end));

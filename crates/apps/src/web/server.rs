@@ -103,7 +103,7 @@ impl Serving {
         })
     }
 
-    /// Has the client told of the next response that will be whole.
+    /// Requests an event when the client has received the next complete response.
     pub(super) fn expect(&mut self, n: u32, out: &mut AppOutput) {
         if let Some(&(end, _)) = self.ends.front()
             && end != self.expected

@@ -342,11 +342,11 @@ fn probes<'a>() -> Vec<Column<FlowRow<'a>>> {
     ]
 }
 
-/// Mean round-trip time of the acknowledgements that told one.
+/// Mean round-trip time of the acknowledgements that gave one.
 #[expect(clippy::cast_precision_loss, reason = "exact below 285 years in all")]
 fn ack_rtt_ms(totals: &FlowCounters) -> Option<f64> {
-    let told = totals.rtt_samples > 0;
-    told.then(|| totals.rtt_micros as f64 / totals.rtt_samples as f64 / 1e3)
+    let any = totals.rtt_samples > 0;
+    any.then(|| totals.rtt_micros as f64 / totals.rtt_samples as f64 / 1e3)
 }
 
 /// When the flow ended: with its last byte, when it was stopped, or with the run.

@@ -26,7 +26,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Change>, ScenarioError> {
     for place in places {
         let fields = place.fields(KEYS)?;
         let at_place = fields.need("at", "\"10s\"")?;
-        let at = at_place.positive_time()?;
+        let at = at_place.time()?;
         if at <= before {
             let rule = format!(
                 "{} is not after the previous change; expected ascending times",

@@ -4,7 +4,8 @@ use crate::plan::Encapsulation;
 use sojourn_qdisc::{Framing, LinkLayer};
 
 use crate::error::{ScenarioError, instead_of};
-use crate::place::{Fields, Place, choice};
+use crate::key::Form;
+use crate::place::{Fields, Place};
 use crate::value::{Table, Value};
 use crate::write::insert;
 
@@ -14,8 +15,8 @@ const ETHERNET_HEADER: i16 = 14;
 const VLAN: (&str, i16) = ("ether-vlan", 4);
 /// What Mahimahi counts of a frame: an IP packet and the 4 B that precede it on its device.
 const MAHIMAHI: i16 = 4 - ETHERNET_HEADER;
-/// The largest `mpu`: a full frame.
-const LARGEST_MPU: u64 = 1_514;
+/// The form of `mpu`: at most a full frame.
+pub(super) const MPU: Form = Form::Size(0, 1_514);
 
 /// The link layer as it was given.
 #[derive(Clone, Debug)]
@@ -40,16 +41,14 @@ enum Overhead {
 impl Layer {
     pub(super) fn read(fields: &Fields<'_>, traced: bool) -> Result<Self, ScenarioError> {
         let usual = if traced { MAHIMAHI } else { 0 };
+        let named = |name: &&str| Framing::named(name);
+        let framings: Vec<_> = Framing::NAMES.iter().filter_map(named).collect();
         Ok(Self {
-            overhead: fields.or("overhead", Overhead::Bytes(usual), Overhead::read)?,
-            mpu: fields.option("mpu", |p| {
-                let size = p.size(0, LARGEST_MPU)?;
-                u16::try_from(size.0).map_err(|_| p.fail("is out of range"))
-            })?,
-            framing: fields.option("framing", |p| {
-                choice(p, "framing", Framing::NAMES)?;
-                Framing::named(p.text()?).ok_or_else(|| p.fail("unknown framing"))
-            })?,
+            overhead: fields
+                .option("overhead", Overhead::read)?
+                .unwrap_or(Overhead::Bytes(usual)),
+            mpu: fields.option("mpu", Place::size_as)?,
+            framing: fields.option("framing", |p| p.one_of("framing", &framings))?,
         })
     }
 
@@ -90,10 +89,7 @@ impl Overhead {
     fn bytes(place: &Place<'_>) -> Result<Self, ScenarioError> {
         let bytes = place.signed_size()?;
         if bytes < -ETHERNET_HEADER {
-            let shown = place.node.shown();
-            return Err(place.fail(format!(
-                "{shown} is out of range; expected at least -14b, which counts only the IP packet"
-            )));
+            return Err(place.out_of_range("at least -14b, which counts only the IP packet"));
         }
         Ok(Self::Bytes(bytes))
     }

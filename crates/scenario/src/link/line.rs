@@ -2,7 +2,7 @@
 
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
-use crate::place::{Fields, Place, choice};
+use crate::place::{Fields, Place};
 use crate::plan::{Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order};
 use crate::value::{Node, Table, Value};
 use crate::write::{insert, table, time};
@@ -60,8 +60,8 @@ pub(super) struct Line {
 impl Line {
     pub(super) fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
         Ok(Self {
-            loss: fields.or("loss", Loss::None, read_loss)?,
-            duplicate: fields.or("duplicate", 0.0, Place::percent)?,
+            loss: fields.option("loss", read_loss)?.unwrap_or(Loss::None),
+            duplicate: fields.percent("duplicate")?,
             jitter: fields.option("jitter", read_jitter)?,
         })
     }
@@ -123,12 +123,12 @@ fn read_loss(place: &Place<'_>) -> Result<Loss, ScenarioError> {
     }
     let fields = place.fields(CHAIN_KEYS)?;
     let model = fields.need("model", "\"gilbert-elliott\"")?;
-    choice(&model, "loss model", &[CHAIN])?;
+    model.one_of("loss model", &[CHAIN])?;
     Ok(Loss::GilbertElliott(GilbertElliott {
         to_bad: fields.need("to_bad", "\"1%\"")?.percent()?,
         to_good: fields.need("to_good", "\"25%\"")?.percent()?,
-        in_bad: fields.or("in_bad", 100.0, Place::percent)?,
-        in_good: fields.or("in_good", 0.0, Place::percent)?,
+        in_bad: fields.percent("in_bad")?,
+        in_good: fields.percent("in_good")?,
     }))
 }
 
@@ -140,20 +140,13 @@ fn read_jitter(place: &Place<'_>) -> Result<Jitter, ScenarioError> {
         order: Order::Kept,
     };
     if !matches!(place.node.value, Value::Table(_)) {
-        return place.positive_time().map(plain);
+        return place.time().map(plain);
     }
     let fields = place.fields(JITTER_KEYS)?;
-    let distributions = Distribution::ALL.map(Distribution::name);
-    let orders = Order::ALL.map(Order::name);
-    let jitter = plain(fields.need("spread", "\"5ms\"")?.positive_time()?);
     Ok(Jitter {
-        distribution: fields.or("distribution", jitter.distribution, |p| {
-            choice(p, "distribution", &distributions).map(|n| Distribution::ALL[n])
-        })?,
-        order: fields.or("order", jitter.order, |p| {
-            choice(p, "jitter order", &orders).map(|n| Order::ALL[n])
-        })?,
-        ..jitter
+        spread: fields.need("spread", "\"5ms\"")?.time()?,
+        distribution: fields.one_of("distribution", "distribution", &Distribution::ALL)?,
+        order: fields.one_of("order", "jitter order", &Order::ALL)?,
     })
 }
 

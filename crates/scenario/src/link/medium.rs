@@ -5,7 +5,7 @@ use crate::plan::{Client, DriverLimit, RadioConfig, Sharing, Standard};
 use sojourn_net::Rate;
 
 use crate::error::ScenarioError;
-use crate::place::{Place, choice};
+use crate::place::Place;
 use crate::value::{Node, Value};
 use crate::write::{insert, list, table, time};
 
@@ -32,16 +32,16 @@ pub(super) const KEYS: &[Key] = &[
         Form::Either(&[Form::Def("packets"), Form::POSITIVE_TIME]),
         "Limit of the driver queue, in packets or airtime.",
     )
-    .or("1000p"),
+    .or(PACKETS_WITHOUT_LIMIT),
     Key::optional(
         "stations",
         Form::List(0, &Form::Table(STATION_KEYS)),
-        "Hosts with a rate of their own.",
+        "Stations with a rate of their own.",
     ),
     Key::optional(
         "sharing",
         Form::Choice(|| Sharing::ALL.map(Sharing::name).to_vec()),
-        "What the hosts of the radio share equally: turns or airtime.",
+        "What the stations of the radio share equally: turns or airtime.",
     )
     .or("turns"),
 ];
@@ -49,33 +49,27 @@ const STATION_KEYS: &[Key] = &[
     Key::required(
         "host",
         Form::Integer(0, Client::MOST as i64),
-        "Number of the host.",
+        "Number of the station: host of its traffic.",
     ),
-    Key::required("rate", Form::RATE, "Symbol rate to this host."),
+    Key::required("rate", Form::RATE, "Symbol rate of this station."),
 ];
 const TYPES: [&str; 1] = ["wifi"];
-
 /// Packets that drivers held before their queues were limited.
-const USUAL: DriverLimit = DriverLimit::Packets(1_000);
+const PACKETS_WITHOUT_LIMIT: &str = "1000p";
+
 const MOST_PACKETS: u32 = 1_000_000;
 
 /// Reads the table.
 pub(super) fn read(place: &Place<'_>) -> Result<RadioConfig, ScenarioError> {
     let fields = place.fields(KEYS)?;
     let kind = fields.need("type", "\"wifi\"")?;
-    choice(&kind, "medium", &TYPES)?;
-    let standards = Standard::ALL.map(Standard::name);
-    let sharings = Sharing::ALL.map(Sharing::name);
+    kind.one_of("medium", &TYPES)?;
     Ok(RadioConfig {
-        medium: fields.or("name", "air".to_owned(), Place::name)?,
-        standard: fields.or("standard", Standard::N, |p| {
-            choice(p, "Wi-Fi standard", &standards).map(|n| Standard::ALL[n])
-        })?,
-        driver: fields.or("driver", USUAL, driver)?,
-        stations: fields.or("stations", Vec::new(), stations)?,
-        sharing: fields.or("sharing", Sharing::Turns, |p| {
-            choice(p, "sharing mode", &sharings).map(|n| Sharing::ALL[n])
-        })?,
+        medium: fields.value("name", Place::name)?,
+        standard: fields.one_of("standard", "Wi-Fi standard", &Standard::ALL)?,
+        driver: fields.value("driver", driver)?,
+        stations: fields.option("stations", stations)?.unwrap_or_default(),
+        sharing: fields.one_of("sharing", "sharing mode", &Sharing::ALL)?,
     })
 }
 
@@ -87,11 +81,11 @@ fn driver(place: &Place<'_>) -> Result<DriverLimit, ScenarioError> {
     };
     match packets {
         Some(Ok(n)) if (1..=MOST_PACKETS).contains(&n) => Ok(DriverLimit::Packets(n)),
-        Some(_) => Err(place.fail(format!(
-            "{} is out of range; expected 1p to {MOST_PACKETS}p, or airtime such as \"5ms\"",
-            place.node.shown()
-        ))),
-        None => place.positive_time().map(DriverLimit::Airtime),
+        Some(_) => {
+            let right = format!("1p to {MOST_PACKETS}p, or airtime such as \"5ms\"");
+            Err(place.out_of_range(&right))
+        }
+        None => place.time().map(DriverLimit::Airtime),
     }
 }
 
@@ -100,8 +94,7 @@ fn stations(place: &Place<'_>) -> Result<Vec<(u8, Rate)>, ScenarioError> {
     for place in place.list()? {
         let fields = place.fields(STATION_KEYS)?;
         let host = fields.need("host", "1")?;
-        let number = host.count(0, Client::MOST.into())?;
-        let number = u8::try_from(number).map_err(|_| host.fail("is out of range"))?;
+        let number: u8 = host.integer()?;
         if stations.iter().any(|&(known, _)| known == number) {
             return Err(host.fail(format!("duplicate host {number}")));
         }

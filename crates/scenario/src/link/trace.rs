@@ -131,7 +131,9 @@ impl Traced {
             }
         }
         Ok(Self {
-            file: fields.or("file", String::new(), |p| p.text().map(str::to_owned))?,
+            file: fields
+                .option("file", |p| p.text().map(str::to_owned))?
+                .unwrap_or_default(),
             trace: Trace::new(times).map_err(|(_, rule)| gaps.fail(rule))?,
         })
     }

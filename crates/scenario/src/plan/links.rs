@@ -4,7 +4,7 @@ use sojourn_net::{Bytes, Duration, Instant, Rate};
 use sojourn_qdisc::{Framing, QdiscSpec};
 
 use super::line::{Distribution, LineConfig};
-use super::radio::{RadioConfig, Standard};
+use super::radio::RadioConfig;
 use super::trace::Trace;
 use super::{Client, LONGEST};
 
@@ -121,38 +121,36 @@ impl LinkConfig {
         radios.is_some_and(|(a, b)| a.medium == b.medium && a.standard != b.standard)
     }
 
-    fn radio_fault(&self, radio: &RadioConfig) -> Option<(&'static str, &'static str)> {
+    /// The key of a wireless link that is at fault, and the rule.
+    fn radio_fault(&self, radio: &RadioConfig) -> Option<(String, String)> {
+        let fail = |key: &str, rule: &str| Some((key.to_owned(), rule.to_owned()));
         if self.trace.is_some() {
-            return Some(("trace", "a wireless link cannot follow a trace"));
+            return fail("trace", "a wireless link cannot follow a trace");
         }
-        let symbols = |rate: Rate| radio.standard.has(rate);
-        if !symbols(self.rate) {
-            return Some(("rate", Standard::RATES));
+        if let Some(rule) = radio.standard.rate_fault(self.rate) {
+            return fail("rate", &rule);
         }
-        if !radio.stations.iter().all(|&(_, rate)| symbols(rate)) {
-            return Some(("medium.stations", Standard::RATES));
+        for (n, &(client, rate)) in radio.stations.iter().enumerate() {
+            if let Some(rule) = radio.standard.rate_fault(rate) {
+                return fail(&format!("medium.stations[{n}].rate"), &rule);
+            }
+            if client > Client::MOST {
+                let rule = format!("{client} is out of range; expected 0 to {}", Client::MOST);
+                return fail(&format!("medium.stations[{n}].host"), &rule);
+            }
         }
         if self.shaper != Shaper::Serial {
-            return Some((
-                "burst",
-                "a wireless link cannot have a token bucket; remove burst",
-            ));
+            let rule = "a wireless link cannot have a token bucket; remove burst";
+            return fail("burst", rule);
         }
         if self.encapsulation != Encapsulation::ETHERNET {
-            return Some((
-                "overhead",
-                "a wireless link uses the overhead of its standard; remove overhead, mpu and framing",
-            ));
+            let rule = "a wireless link uses the overhead of its standard; \
+                        remove overhead, mpu and framing";
+            return fail("overhead", rule);
         }
         if self.changes.iter().any(|c| c.rate.is_some()) {
-            return Some((
-                "changes",
-                "the rate of a wireless link cannot change; set only delay",
-            ));
-        }
-        let known = |&(client, _): &(u8, Rate)| client <= Client::MOST;
-        if !radio.stations.iter().all(known) {
-            return Some(("medium.stations", "client numbers must be at most 126"));
+            let rule = "the rate of a wireless link cannot change; set only delay";
+            return fail("changes", rule);
         }
         None
     }
@@ -170,9 +168,9 @@ impl LinkConfig {
             return fail("jitter", "must be at most one year");
         }
         if let Some(radio) = &self.radio
-            && let Some((key, rule)) = self.radio_fault(radio)
+            && let Some(fault) = self.radio_fault(radio)
         {
-            return fail(key, rule);
+            return Some(fault);
         }
         let mut before = None;
         for (n, change) in self.changes.iter().enumerate() {

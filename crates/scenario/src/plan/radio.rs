@@ -1,5 +1,7 @@
 //! Wireless links that share a medium.
 
+use std::ops::RangeInclusive;
+
 use sojourn_net::{Duration, Rate};
 
 /// A wireless link: the radio of an access point or a station. `rate` of the link is that of its
@@ -12,9 +14,9 @@ pub struct RadioConfig {
     pub standard: Standard,
     /// What the driver takes out of the queue ahead of time.
     pub driver: DriverLimit,
-    /// Clients that are reached at another rate, by number.
+    /// Stations with another rate, by the number of their client.
     pub stations: Vec<(u8, Rate)>,
-    /// Which client's packets are sent next.
+    /// Which station's packets are sent next.
     pub sharing: Sharing,
 }
 
@@ -39,15 +41,21 @@ impl Standard {
         }
     }
 
-    pub(super) const RATES: &str = "symbol rate out of range; expected 1mbit to 600mbit for 802.11n, 1mbit to 6933mbit for 802.11ac";
+    /// The symbol rates: below 1 Mbit/s, rounding to whole bits per symbol is too coarse.
+    const fn rates(self) -> RangeInclusive<Rate> {
+        match self {
+            Self::N => Rate::mbit(1)..=Rate::mbit(600),
+            Self::Ac => Rate::mbit(1)..=Rate::mbit(6_933),
+        }
+    }
 
-    /// Whether its symbols can carry `rate`: below 1 Mbit/s, rounding to whole bits per symbol is too coarse.
-    pub(super) fn has(self, rate: Rate) -> bool {
-        let most = match self {
-            Self::N => Rate::mbit(600),
-            Self::Ac => Rate::mbit(6_933),
-        };
-        (Rate::mbit(1)..=most).contains(&rate)
+    /// What is wrong with `rate` as a symbol rate.
+    pub(super) fn rate_fault(self, rate: Rate) -> Option<String> {
+        let rates = self.rates();
+        (!rates.contains(&rate)).then(|| {
+            let (least, most, name) = (rates.start(), rates.end(), self.name());
+            format!("symbol rate {rate} is out of range; expected {least} to {most} for {name}")
+        })
     }
 }
 
@@ -60,7 +68,7 @@ pub enum DriverLimit {
     Airtime(Duration),
 }
 
-/// How clients take turns in the driver's queue.
+/// How stations take turns in the driver's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
     /// One aggregate each: a slow one takes most of the time.

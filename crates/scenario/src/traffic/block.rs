@@ -51,7 +51,8 @@ pub(crate) enum Direction {
 }
 
 impl Direction {
-    pub(crate) const NAMES: [&str; 2] = ["up", "down"];
+    pub(crate) const ALL: [Self; 2] = [Self::Up, Self::Down];
+    pub(crate) const NAMES: [&str; 2] = [Self::Up.name(), Self::Down.name()];
 
     /// Also the name of the link that the data passes.
     pub(crate) const fn name(self) -> &'static str {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
 use sojourn_apps::DashConfig;
-use sojourn_net::{Bytes, Duration, Rate, Rng};
+use sojourn_net::{Rate, Rng};
 
 use super::kind::{Source, TrafficType};
 use super::tcp::{PARAMS, read_params, write_params};
@@ -16,7 +16,7 @@ use crate::value::Table;
 use crate::write::{insert, list, size, time};
 
 /// Bit rates from 300 kbit/s on, each twice the one below.
-const LADDER: [u64; 5] = [300_000, 600_000, 1_200_000, 2_400_000, 4_800_000];
+const LADDER: &str = r#"["300kbit", "600kbit", "1200kbit", "2400kbit", "4800kbit"]"#;
 
 const KEYS: &[Key] = &[
     transport::KEY,
@@ -24,7 +24,8 @@ const KEYS: &[Key] = &[
         "ladder",
         Form::List(1, &Form::RATE),
         "Bit rates of the video, ascending.",
-    ),
+    )
+    .or(LADDER),
     Key::optional(
         "segment",
         Form::POSITIVE_TIME,
@@ -42,7 +43,7 @@ const KEYS: &[Key] = &[
         Form::POSITIVE_TIME,
         "Buffer level at which playback begins; by default one segment.",
     ),
-    Key::optional("request", Form::SIZE, "Size of a request.").or("400b"),
+    transport::REQUEST,
 ];
 
 pub(super) const TYPE: TrafficType = TrafficType {
@@ -57,9 +58,9 @@ struct Dash(Arc<DashConfig>);
 
 impl Dash {
     fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
-        let segment = fields.or("segment", Duration::from_secs(4), Place::positive_time)?;
-        let buffer = fields.or("buffer", Duration::from_secs(30), Place::positive_time)?;
-        let begin = fields.or("begin", segment, Place::positive_time)?;
+        let segment = fields.time("segment")?;
+        let buffer = fields.time("buffer")?;
+        let begin = fields.option("begin", Place::time)?.unwrap_or(segment);
         if let Some(place) = fields.get("buffer")
             && buffer < segment
         {
@@ -74,18 +75,11 @@ impl Dash {
         Ok(Self(Arc::new(DashConfig {
             transport: transport::read(fields, &tcp)?,
             tcp,
-            ladder: fields.or(
-                "ladder",
-                LADDER
-                    .into_iter()
-                    .filter_map(Rate::from_bits_per_sec)
-                    .collect(),
-                ladder,
-            )?,
+            ladder: fields.value("ladder", ladder)?,
             segment,
             buffer,
             start: begin,
-            request: fields.or("request", Bytes(400), |p| p.size(1, 1 << 20))?,
+            request: fields.size("request")?,
         })))
     }
 }

@@ -146,31 +146,26 @@ fn block(
     let names: Vec<_> = TYPES.iter().map(|known| known.name).collect();
     let chosen = &TYPES[choice(&type_place, "traffic type", &names)?];
     let fields = place.fields(&keys_of(chosen))?;
-    let count = fields.or("count", 1, |p| p.count(1, MOST_FLOWS))?;
+    let count = fields.integer("count")?;
     let context = Context {
         pages,
         count,
         duration,
     };
     let block = Block {
-        name: fields.or("name", String::new(), Place::name)?,
+        name: fields.option("name", Place::name)?.unwrap_or_default(),
         way: way(place, &fields, links)?,
         count,
-        start: fields.or("start", Duration::ZERO, Place::time)?,
-        start_jitter: fields.or("start_jitter", Duration::ZERO, Place::time)?,
-        stop: fields.option("stop", Place::positive_time)?,
+        start: fields.time("start")?,
+        start_jitter: fields.time("start_jitter")?,
+        stop: fields.option("stop", Place::time)?,
         rtt: rtt(&fields, count)?,
-        dscp: fields.or("dscp", Dscp::DEFAULT, dscp)?,
-        host: fields.option("host", host)?,
+        dscp: fields.value("dscp", dscp)?,
+        host: fields.option("host", Place::integer)?,
         kind: chosen.settings(&fields, &context)?,
     };
     check_times(&block, &fields, duration)?;
     Ok(block)
-}
-
-fn host(place: &Place<'_>) -> Result<u8, ScenarioError> {
-    let number = place.count(0, Client::MOST.into())?;
-    u8::try_from(number).map_err(|_| place.fail("is out of range"))
 }
 
 /// A name in quotes or a plain number.

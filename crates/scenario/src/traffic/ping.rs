@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::kind::{Context, Source, TrafficType};
+use super::udp::PAYLOAD;
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
 use sojourn_apps::PingPace;
 use sojourn_net::{Bytes, Duration, Rng};
 
 use crate::error::ScenarioError;
-use crate::place::{Fields, Place, choice};
+use crate::place::Fields;
 use crate::value::{Table, Value};
 use crate::write::{insert, size, time};
 
@@ -31,14 +32,16 @@ const KEYS: &[Key] = &[
     Key::optional("protocol", Form::Choice(|| PROTOCOLS.to_vec()), "Protocol.").or("icmp"),
     Key::optional(
         "payload",
-        Form::SIZE,
+        PAYLOAD,
         "Payload of a request and its reply, over UDP.",
-    ),
+    )
+    .or("1b"),
     Key::optional(
         "timeout",
         Form::POSITIVE_TIME,
         "Time after which a back-to-back request without a reply is abandoned.",
-    ),
+    )
+    .or("5s"),
 ];
 
 pub(super) const TYPE: TrafficType = TrafficType {
@@ -58,8 +61,8 @@ struct Ping {
 impl Ping {
     /// Every request is kept, so their number is bounded.
     fn read(fields: &Fields<'_>, context: &Context<'_>) -> Result<Self, ScenarioError> {
-        let udp = fields.or("protocol", 0, |p| choice(p, "protocol", &PROTOCOLS))? == 1;
-        let payload = fields.option("payload", |p| p.size(1, 65_507))?;
+        let udp = fields.one_of("protocol", "protocol", &PROTOCOLS)? == PROTOCOLS[1];
+        let payload = fields.size("payload")?;
         if let Some(place) = fields.get("payload")
             && !udp
         {
@@ -70,12 +73,11 @@ impl Ping {
         let one_at_a_time = fields.get("interval").is_some_and(
             |place| matches!(&place.node.value, Value::Text(text) if text == BACK_TO_BACK),
         );
-        let timeout = fields.or("timeout", Duration::from_secs(5), Place::positive_time)?;
+        let timeout = fields.time("timeout")?;
         let pace = if one_at_a_time {
             PingPace::BackToBack { timeout }
         } else {
-            let usual = Duration::from_millis(100);
-            PingPace::Every(fields.or("interval", usual, Place::positive_time)?)
+            PingPace::Every(fields.time("interval")?)
         };
         if let Some(place) = fields.get("timeout")
             && !one_at_a_time
@@ -91,7 +93,7 @@ impl Ping {
         check_number(fields, pace, context)?;
         Ok(Self {
             pace,
-            payload: udp.then(|| payload.unwrap_or(Bytes(1))),
+            payload: udp.then_some(payload),
         })
     }
 }

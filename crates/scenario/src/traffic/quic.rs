@@ -15,19 +15,18 @@ use super::kind::{Source, TrafficType};
 use super::tcp::{BYTES, SLOW_START, WINDOW, controller, slow_start};
 use crate::amount;
 use crate::error::ScenarioError;
-use crate::place::{Fields, Place, choice};
+use crate::place::{Fields, Place};
 use crate::value::Table;
 use crate::write::{insert, size, time};
 
 /// The end of the data that opens the connection.
 const CLIENTS: [&str; 2] = ["receiver", "sender"];
-/// Bytes of a request that names none: an HTTP/3 request with its headers.
-const REQUEST: u64 = 400;
-/// More says nothing new.
+/// A request that names no size: an HTTP/3 request with its headers.
+const REQUEST: &str = "400b";
+/// Larger requests say nothing new.
 const LARGEST_REQUEST: u64 = 1 << 30;
-/// Less than a datagram is no window, more than 1 TiB no limit.
-const LEAST_LIMIT: u64 = 1_000;
-const LARGEST_LIMIT: u64 = 1 << 40;
+/// A flow-control limit: less than a datagram is no window, more than 1 TiB no limit.
+const LIMIT: Form = Form::Size(1_000, 1 << 40);
 /// Acknowledging more seldom than this is no acknowledging.
 const MOST_PER_ACK: u32 = 100_000;
 
@@ -39,13 +38,13 @@ pub(super) const ZERO_RTT: Key = Key::optional(
 .or("false");
 pub(super) const MAX_DATA: Key = Key::optional(
     "max_data",
-    Form::SIZE,
+    LIMIT,
     "Flow-control limit on unread data, over all streams.",
 )
 .or("24mb");
 pub(super) const MAX_STREAM_DATA: Key = Key::optional(
     "max_stream_data",
-    Form::SIZE,
+    LIMIT,
     "Flow-control limit on unread data, per stream.",
 )
 .or("16mb");
@@ -62,17 +61,22 @@ const KEYS: &[Key] = &[
         "Which end opens the connection: the sender or the receiver of the data.",
     )
     .or("receiver"),
-    Key::optional("request", Form::SIZE, "Size of the receiver's request.").or("400b"),
+    Key::optional(
+        "request",
+        Form::Size(1, LARGEST_REQUEST),
+        "Size of the receiver's request.",
+    )
+    .or(REQUEST),
     ZERO_RTT,
     Key::optional(
         "certificate",
-        Form::SIZE,
+        Form::Size(1, LARGEST_CERTIFICATE as u64),
         "Bytes that the server sends in Handshake packets.",
     )
     .or("3000b"),
     Key::optional(
         "max_datagram",
-        Form::SIZE,
+        Form::Size(SMALLEST_DATAGRAM as u64, LARGEST_DATAGRAM as u64),
         "UDP payload of a full datagram once the handshake is confirmed.",
     )
     .or("1452b"),
@@ -87,7 +91,7 @@ const KEYS: &[Key] = &[
     .or("2"),
     Key::optional(
         "max_ack_delay",
-        Form::TIME,
+        Form::TimeUpTo(LONGEST_ACK_DELAY),
         "Maximum delay of an acknowledgement of fewer packets.",
     )
     .or("25ms"),
@@ -118,33 +122,23 @@ struct Quic {
 impl Quic {
     fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
         let usual = Params::default();
-        let cc = fields.or("cc", usual.cc, controller)?;
+        let cc = fields.value("cc", controller)?;
         let params = Params {
             cc,
             slow_start: fields.option("slow_start", |p| slow_start(p, cc))?,
-            initial_window: fields.or("initial_window", usual.initial_window, |p| {
-                p.count(1, 100_000)
-            })?,
-            zero_rtt: fields.or("zero_rtt", usual.zero_rtt, Place::flag)?,
-            ecn: fields.or("ecn", usual.ecn, Place::flag)?,
-            max_datagram: bytes(
-                fields,
-                "max_datagram",
-                (SMALLEST_DATAGRAM, usual.max_datagram, LARGEST_DATAGRAM),
-            )?,
-            certificate: bytes(
-                fields,
-                "certificate",
-                (1, usual.certificate, LARGEST_CERTIFICATE),
-            )?,
+            initial_window: fields.integer("initial_window")?,
+            zero_rtt: fields.flag("zero_rtt")?,
+            ecn: fields.flag("ecn")?,
+            max_datagram: fields.value("max_datagram", Place::size_as)?,
+            certificate: fields.value("certificate", Place::size_as)?,
             ack: AckPolicy {
-                every: fields.or("ack_every", usual.ack.every, |p| p.count(1, MOST_PER_ACK))?,
-                delay: fields.or("max_ack_delay", usual.ack.delay, ack_delay)?,
+                every: fields.integer("ack_every")?,
+                delay: fields.time("max_ack_delay")?,
                 ..usual.ack
             },
             flow: flow_control(fields)?,
-            pacing: fields.or("pacing", usual.pacing, Place::flag)?,
-            idle_timeout: fields.or("idle_timeout", usual.idle_timeout, Place::positive_time)?,
+            pacing: fields.flag("pacing")?,
+            idle_timeout: fields.time("idle_timeout")?,
             ..usual
         };
         Ok(Self {
@@ -193,14 +187,9 @@ impl Source for Quic {
 
 /// How much may be sent before it is read.
 pub(super) fn flow_control(fields: &Fields<'_>) -> Result<FlowControl, ScenarioError> {
-    let usual = FlowControl::default();
-    let limit = |key, usual| {
-        let given = fields.or(key, Bytes(usual), |p| p.size(LEAST_LIMIT, LARGEST_LIMIT))?;
-        Ok(given.0)
-    };
     Ok(FlowControl {
-        data: limit("max_data", usual.data)?,
-        stream_data: limit("max_stream_data", usual.stream_data)?,
+        data: fields.size("max_data")?.0,
+        stream_data: fields.size("max_stream_data")?.0,
     })
 }
 
@@ -211,34 +200,11 @@ pub(super) fn write_flow_control(flow: FlowControl, fields: &mut Table) {
 }
 
 fn request(fields: &Fields<'_>) -> Result<Option<Bytes>, ScenarioError> {
-    let client = fields.or("client", 0, |p| choice(p, "client", &CLIENTS))?;
-    match (client, fields.get("request")) {
-        (0, _) => {
-            let request = fields.or("request", Bytes(REQUEST), |p| p.size(1, LARGEST_REQUEST))?;
-            Ok(Some(request))
-        }
-        (_, None) => Ok(None),
-        (_, Some(place)) => Err(place.fail("has no effect if the sender is the client; remove it")),
+    if fields.one_of("client", "client", &CLIENTS)? == CLIENTS[0] {
+        return fields.size("request").map(Some);
     }
-}
-
-fn ack_delay(place: &Place<'_>) -> Result<sojourn_net::Duration, ScenarioError> {
-    let delay = place.time()?;
-    if delay <= LONGEST_ACK_DELAY {
-        return Ok(delay);
+    match fields.get("request") {
+        None => Ok(None),
+        Some(place) => Err(place.fail("has no effect if the sender is the client; remove it")),
     }
-    let given = place.node.shown();
-    let most = LONGEST_ACK_DELAY.as_nanos() / 1_000_000;
-    Err(place.fail(format!("{given} is too long; expected at most {most}ms")))
-}
-
-/// A size between the first and the last, by default the one between.
-fn bytes(
-    fields: &Fields<'_>,
-    key: &str,
-    (least, usual, most): (u16, u16, u16),
-) -> Result<u16, ScenarioError> {
-    let usual = Bytes(usual.into());
-    let given = fields.or(key, usual, |p| p.size(least.into(), most.into()))?;
-    Ok(u16::try_from(given.0).unwrap_or(most))
 }

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
 use sojourn_apps::ResponsivenessConfig;
-use sojourn_net::{Bytes, Rng};
+use sojourn_net::Rng;
 
 use super::kind::{Source, TrafficType};
 use super::tcp::{PARAMS, read_params, write_params};
 use super::transport;
 use crate::error::ScenarioError;
-use crate::place::{Fields, Place};
+use crate::place::Fields;
 use crate::value::Table;
 use crate::write::{insert, size};
 
 /// The draft's MNP.
-const USUAL_CONNECTIONS: u32 = 16;
+const DEFAULT_CONNECTIONS: &str = "16";
 const MOST_CONNECTIONS: u32 = 1_000;
 
 const KEYS: &[Key] = &[
@@ -26,20 +26,15 @@ const KEYS: &[Key] = &[
         Form::Integer(1, MOST_CONNECTIONS as i64),
         "Maximum number of load-generating connections.",
     )
-    .or("16"),
+    .or(DEFAULT_CONNECTIONS),
     Key::optional(
         "load",
         Form::Flag,
         "Generate load; false: probe one idle connection.",
     )
     .or("true"),
-    Key::optional(
-        "tls",
-        Form::Flag,
-        "Connections begin with the TLS 1.3 handshake.",
-    )
-    .or("true"),
-    Key::optional("request", Form::SIZE, "Size of a request.").or("400b"),
+    transport::TLS,
+    transport::REQUEST,
 ];
 
 pub(super) const TYPE: TrafficType = TrafficType {
@@ -54,7 +49,7 @@ struct Responsiveness(Arc<ResponsivenessConfig>);
 
 impl Responsiveness {
     fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
-        let load = fields.or("load", true, Place::flag)?;
+        let load = fields.flag("load")?;
         if let Some(place) = fields.get("connections")
             && !load
         {
@@ -66,12 +61,10 @@ impl Responsiveness {
         Ok(Self(Arc::new(ResponsivenessConfig {
             transport: transport::read(fields, &tcp)?,
             tcp,
-            connections: fields.or("connections", USUAL_CONNECTIONS, |p| {
-                p.count(1, MOST_CONNECTIONS)
-            })?,
+            connections: fields.integer("connections")?,
             load,
-            tls: fields.or("tls", true, Place::flag)?,
-            request: fields.or("request", Bytes(400), |p| p.size(1, 1 << 20))?,
+            tls: fields.flag("tls")?,
+            request: fields.size("request")?,
         })))
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
-use sojourn_apps::{RequestsConfig, Wait};
-use sojourn_net::{Bytes, Duration, Rng};
+use sojourn_apps::RequestsConfig;
+use sojourn_net::Rng;
 
 use super::kind::{Source, TrafficType};
 use super::tcp::{PARAMS, read_params, write_params};
@@ -25,7 +25,7 @@ const MOST_SERVERS: u32 = 10_000;
 const KEYS: &[Key] = &[
     transport::KEY,
     Key::required("bytes", Form::AMOUNT, "Size of a response."),
-    Key::optional("request", Form::SIZE, "Size of a request.").or("400b"),
+    transport::REQUEST,
     Key::optional("work", Form::TIME, "Server processing time of a request.").or("0s"),
     Key::optional("think", Form::WAIT, "Pause between rounds.").or("0s"),
     Key::optional(
@@ -54,8 +54,7 @@ pub(super) const INCAST: TrafficType = TrafficType {
     name: "incast",
     keys: &[KEYS, PARAMS, &[SERVERS]],
     read: |fields, _| {
-        let servers = fields.need(SERVERS.name, "32")?;
-        let servers = servers.count(2, MOST_SERVERS)?;
+        let servers = fields.need(SERVERS.name, "32")?.integer()?;
         Ok(Arc::new(Rounds::read(fields, servers)?))
     },
 };
@@ -71,11 +70,11 @@ impl Rounds {
             transport: transport::read(fields, &tcp)?,
             tcp,
             servers,
-            request: fields.or("request", Bytes(400), |p| p.size(1, 1 << 20))?,
+            request: fields.size("request")?,
             response: amount::read(&fields.need("bytes", "\"32kb\"")?)?,
-            work: fields.or("work", Duration::ZERO, Place::time)?,
-            think: fields.or("think", Wait::Fixed(Duration::ZERO), wait::read)?,
-            rounds: fields.option("rounds", |p| p.count(1, u32::MAX))?,
+            work: fields.time("work")?,
+            think: fields.value("think", wait::read)?,
+            rounds: fields.option("rounds", Place::integer)?,
         })))
     }
 }

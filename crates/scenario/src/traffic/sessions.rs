@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
 use sojourn_apps::{SessionsConfig, Wait};
-use sojourn_net::{Bytes, Duration, Rng};
+use sojourn_net::{Duration, Rng};
 
 use super::kind::{Context, Source, TrafficType};
 use super::tcp::{PARAMS, read_params, write_params};
@@ -24,7 +24,7 @@ const KEYS: &[Key] = &[
     transport::KEY,
     Key::required("every", Form::WAIT, "Interval between connections."),
     Key::required("bytes", Form::AMOUNT, "Size of a response."),
-    Key::optional("request", Form::SIZE, "Size of a request.").or("400b"),
+    transport::REQUEST,
 ];
 
 pub(super) const TYPE: TrafficType = TrafficType {
@@ -63,7 +63,7 @@ impl Sessions {
             transport: transport::read(fields, &tcp)?,
             tcp,
             every,
-            request: fields.or("request", Bytes(400), |p| p.size(1, 1 << 20))?,
+            request: fields.size("request")?,
             response: amount::read(&fields.need("bytes", example)?)?,
         })))
     }

@@ -4,21 +4,20 @@ use std::sync::Arc;
 
 use super::kind::{Source, TrafficType};
 use crate::key::{Form, Key};
-use crate::plan::Traffic;
+use crate::plan::{MAX_INITIAL_WINDOW, Traffic};
 use sojourn_apps::Amount;
 use sojourn_net::Rng;
 use sojourn_transport::{AfterIdle, CcError, CcSpec, OnCe, SenderParams, SlowStart};
 
 use crate::amount;
 use crate::error::ScenarioError;
-use crate::place::{Fields, Place, choice};
+use crate::place::{Fields, Place};
 use crate::value::{Table, Value};
 use crate::write::insert;
 
 /// A slow-start exit heuristic that `cc` offers.
 pub(super) fn slow_start(place: &Place<'_>, cc: CcSpec) -> Result<SlowStart, ScenarioError> {
-    let names = SlowStart::ALL.map(SlowStart::name);
-    let chosen = SlowStart::ALL[choice(place, "slow_start heuristic", &names)?];
+    let chosen = place.one_of("slow_start heuristic", &SlowStart::ALL)?;
     let cc = cc.kind();
     let known = cc.slow_starts();
     if known.contains(&chosen) {
@@ -66,7 +65,7 @@ struct Tcp {
 
 /// ECN mode of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Marks {
+enum EcnMode {
     Off,
     Classic,
     Accurate,
@@ -75,11 +74,11 @@ enum Marks {
 /// `ecn` of connections that count marks (RFC 9768).
 const COUNTED: &str = "accurate";
 
-fn marks(place: &Place<'_>) -> Result<Marks, ScenarioError> {
+fn ecn_mode(place: &Place<'_>) -> Result<EcnMode, ScenarioError> {
     match &place.node.value {
-        Value::Bool(false) => Ok(Marks::Off),
-        Value::Bool(true) => Ok(Marks::Classic),
-        Value::Text(text) if text == COUNTED => Ok(Marks::Accurate),
+        Value::Bool(false) => Ok(EcnMode::Off),
+        Value::Bool(true) => Ok(EcnMode::Classic),
+        Value::Text(text) if text == COUNTED => Ok(EcnMode::Accurate),
         _ => {
             let given = place.node.shown();
             let rule = format!("unknown ECN mode {given}; expected true, false or \"{COUNTED}\"");
@@ -115,7 +114,7 @@ pub(super) const PARAMS: &[Key] = &[
 ];
 
 /// An initial window.
-pub(super) const WINDOW: Form = Form::Integer(1, 100_000);
+pub(super) const WINDOW: Form = Form::Integer(1, MAX_INITIAL_WINDOW as i64);
 
 pub(super) const SLOW_START: Key = Key::optional(
     "slow_start",
@@ -125,23 +124,17 @@ pub(super) const SLOW_START: Key = Key::optional(
 
 /// What senders are opened with.
 pub(super) fn read_params(fields: &Fields<'_>) -> Result<SenderParams, ScenarioError> {
-    let fates = AfterIdle::ALL.map(AfterIdle::name);
-    let answers = OnCe::ALL.map(OnCe::name);
-    let cc = fields.or("cc", CcSpec::default(), controller)?;
-    let ecn = fields.or("ecn", Marks::Off, marks)?;
+    let cc = fields.value("cc", controller)?;
+    let ecn = fields.value("ecn", ecn_mode)?;
     Ok(SenderParams {
         cc,
         slow_start: fields.option("slow_start", |p| slow_start(p, cc))?,
-        ecn: ecn != Marks::Off,
-        accurate_ecn: ecn == Marks::Accurate,
-        on_ce: fields.or("on_ce", OnCe::Reduce, |p| {
-            choice(p, "on_ce policy", &answers).map(|n| OnCe::ALL[n])
-        })?,
-        initial_window: fields.or("initial_window", 10, |p| p.count(1, 100_000))?,
-        after_idle: fields.or("after_idle", AfterIdle::Decay, |p| {
-            choice(p, "after_idle policy", &fates).map(|n| AfterIdle::ALL[n])
-        })?,
-        pacing: fields.or("pacing", false, Place::flag)?,
+        ecn: ecn != EcnMode::Off,
+        accurate_ecn: ecn == EcnMode::Accurate,
+        on_ce: fields.one_of("on_ce", "on_ce policy", &OnCe::ALL)?,
+        initial_window: fields.integer("initial_window")?,
+        after_idle: fields.one_of("after_idle", "after_idle policy", &AfterIdle::ALL)?,
+        pacing: fields.flag("pacing")?,
         ..SenderParams::default()
     })
 }

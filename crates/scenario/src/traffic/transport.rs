@@ -5,7 +5,7 @@ use sojourn_transport::SenderParams;
 
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
-use crate::place::{Fields, choice};
+use crate::place::Fields;
 use crate::value::Table;
 use crate::write::insert;
 
@@ -15,6 +15,18 @@ pub(super) const KEY: Key = Key::optional(
     Form::Choice(|| Transport::ALL.map(Transport::name).to_vec()),
     "Transport of the connections.",
 );
+
+/// Whether connections use TLS, for applications that may do without.
+pub(super) const TLS: Key = Key::optional(
+    "tls",
+    Form::Flag,
+    "Connections begin with the TLS 1.3 handshake.",
+)
+.or("true");
+
+/// The size of a request: an HTTP request with its headers, at most 1 MiB.
+pub(super) const REQUEST: Key =
+    Key::optional("request", Form::Size(1, 1 << 20), "Size of a request.").or("400b");
 
 /// Keys that QUIC connections do not have.
 pub(super) const OF_TCP: [&str; 3] = ["on_ce", "after_idle", "pacing"];
@@ -45,10 +57,7 @@ pub(super) fn read(fields: &Fields<'_>, tcp: &SenderParams) -> Result<Transport,
 
 /// The transport that is given, if one is.
 pub(super) fn chosen(fields: &Fields<'_>) -> Result<Option<Transport>, ScenarioError> {
-    let names = Transport::ALL.map(Transport::name);
-    fields.option(KEY.name, |place| {
-        choice(place, "transport", &names).map(|n| Transport::ALL[n])
-    })
+    fields.option(KEY.name, |place| place.one_of("transport", &Transport::ALL))
 }
 
 /// Writes it, unless it is the default.

@@ -9,21 +9,22 @@ use sojourn_apps::Spacing;
 use sojourn_net::{Bytes, Rate, Rng};
 
 use crate::error::ScenarioError;
-use crate::place::{Fields, choice};
+use crate::place::{Fields, Place};
 use crate::value::{Table, Value};
 use crate::write::{insert, size};
 
-/// What UDP over IPv4 can carry.
-const LARGEST_DATAGRAM: u64 = 65_507;
+/// The payload of a datagram: at most what UDP over IPv4 can carry.
+pub(super) const PAYLOAD: Form = Form::Size(1, 65_507);
 
 const SPACINGS: [&str; 2] = ["even", "poisson"];
 
 /// How datagrams are spaced: evenly, unless it says otherwise.
 fn spacing(fields: &Fields<'_>) -> Result<Spacing, ScenarioError> {
-    let chosen = fields.or("spacing", 0, |p| choice(p, "spacing", &SPACINGS))?;
-    if chosen == 0 {
-        let spread = fields.or("spread", 0.0, |p| p.number(0.0..=1.0))?;
-        return Ok(Spacing::Even { spread });
+    let even = Spacing::Even {
+        spread: fields.value("spread", Place::number)?,
+    };
+    if fields.one_of("spacing", "spacing", &SPACINGS)? == SPACINGS[0] {
+        return Ok(even);
     }
     match fields.get("spread") {
         Some(place) => Err(place.fail("not allowed with spacing = \"poisson\"")),
@@ -33,7 +34,7 @@ fn spacing(fields: &Fields<'_>) -> Result<Spacing, ScenarioError> {
 
 const KEYS: &[Key] = &[
     Key::required("rate", Form::RATE, "Rate of the payload."),
-    Key::optional("payload", Form::SIZE, "Payload of a datagram.").or("1448b"),
+    Key::optional("payload", PAYLOAD, "Payload of a datagram.").or("1448b"),
     Key::optional(
         "spread",
         Form::Number(0.0, 1.0),
@@ -66,7 +67,7 @@ impl Udp {
     fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
         Ok(Self {
             rate: fields.need("rate", "\"1mbit\"")?.rate()?,
-            payload: fields.or("payload", Bytes(1_448), |p| p.size(1, LARGEST_DATAGRAM))?,
+            payload: fields.size("payload")?,
             spacing: spacing(fields)?,
         })
     }

@@ -36,9 +36,8 @@ struct Voip {
 impl Voip {
     fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
         Ok(Self {
-            jitter_buffer: fields.or(
+            jitter_buffer: fields.value(
                 "jitter_buffer",
-                JitterBuffer::Adaptive,
                 |place| match &place.node.value {
                     Value::Text(text) if text == ADAPTIVE => Ok(JitterBuffer::Adaptive),
                     _ => place.time().map(JitterBuffer::Fixed).map_err(|_| {

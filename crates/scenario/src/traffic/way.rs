@@ -3,7 +3,7 @@
 use super::block::{Direction, Way};
 use crate::error::ScenarioError;
 use crate::link::Link;
-use crate::place::{Fields, Place, choice};
+use crate::place::{Fields, Place};
 
 pub(super) fn way(
     place: &Place<'_>,
@@ -17,10 +17,7 @@ pub(super) fn way(
         fields.get("return"),
     ) {
         (Some(direction), None, None) => {
-            let chosen = match choice(&direction, "direction", &Direction::NAMES)? {
-                0 => Direction::Up,
-                _ => Direction::Down,
-            };
+            let chosen = direction.one_of("direction", &Direction::ALL)?;
             if Direction::NAMES.iter().all(|name| !names.contains(name)) {
                 return Err(direction.fail(format!(
                     "no link is named \"up\" or \"down\"; set path to a list of links from {}",

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
-use sojourn_apps::{ApplicationConfig, Http, Transport, Wait, WebConfig};
-use sojourn_net::{Bytes, Duration, Rng};
+use sojourn_apps::{ApplicationConfig, Http, Transport, WebConfig};
+use sojourn_net::Rng;
 
 use super::kind::{Source, TrafficType};
 use super::quic::{MAX_DATA, MAX_STREAM_DATA, ZERO_RTT, flow_control, write_flow_control};
@@ -13,7 +13,7 @@ use super::tcp::{PARAMS, read_params, write_params};
 use super::transport::{self, OF_TCP};
 use crate::error::ScenarioError;
 use crate::page::{Pages, built_in_names, named};
-use crate::place::{Fields, Place, choice};
+use crate::place::{Fields, Place};
 use crate::value::Table;
 use crate::wait;
 use crate::write::{insert, size};
@@ -52,16 +52,11 @@ const KEYS: &[Key] = &[
         "Version of HTTP.",
     )
     .or("2"),
-    Key::optional(
-        "tls",
-        Form::Flag,
-        "Connections begin with the TLS 1.3 handshake.",
-    )
-    .or("true"),
+    transport::TLS,
     ZERO_RTT,
     MAX_DATA,
     MAX_STREAM_DATA,
-    Key::optional("request", Form::SIZE, "Size of a request.").or("400b"),
+    transport::REQUEST,
     Key::optional(
         "think",
         Form::WAIT,
@@ -92,24 +87,21 @@ struct Web {
 impl Web {
     fn read(fields: &Fields<'_>, pages: &Pages) -> Result<Self, ScenarioError> {
         let (name, page) = named(&fields.need("page", "\"large\"")?, pages)?;
-        let versions = Http::ALL.map(Http::name);
         let over = transport::chosen(fields)?;
-        let usual = match over {
-            Some(Transport::Quic) => Http::Three,
-            Some(Transport::Tcp) | None => Http::Two,
+        let http = match (over, fields.get("http")) {
+            (Some(Transport::Quic), None) => Http::Three,
+            _ => fields.one_of("http", "HTTP version", &Http::ALL)?,
         };
         let config = WebConfig {
             tcp: read_params(fields)?,
-            http: fields.or("http", usual, |p| {
-                choice(p, "HTTP version", &versions).map(|n| Http::ALL[n])
-            })?,
-            tls: fields.or("tls", true, Place::flag)?,
-            zero_rtt: fields.or("zero_rtt", false, Place::flag)?,
+            http,
+            tls: fields.flag("tls")?,
+            zero_rtt: fields.flag("zero_rtt")?,
             flow: flow_control(fields)?,
-            request: fields.or("request", Bytes(400), |p| p.size(1, 1 << 20))?,
+            request: fields.size("request")?,
             page,
-            think: fields.or("think", Wait::Fixed(Duration::from_secs(1)), wait::read)?,
-            visits: fields.option("visits", |p| p.count(1, u32::MAX))?,
+            think: fields.value("think", wait::read)?,
+            visits: fields.option("visits", Place::integer)?,
         };
         if let Some(place) = fields.get(transport::KEY.name)
             && over.is_some_and(|over| over != config.transport())

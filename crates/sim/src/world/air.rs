@@ -97,7 +97,7 @@ impl World<'_> {
 }
 
 /// What the radio of `link`, if it has one, adds to its record.
-pub(super) fn told_by_radio(record: LinkRecord, link: &Link, media: &[Medium]) -> LinkRecord {
+pub(super) fn with_radio_counters(record: LinkRecord, link: &Link, media: &[Medium]) -> LinkRecord {
     let Some((m, radio)) = link.radio else {
         return record;
     };

@@ -76,10 +76,10 @@ impl World<'_> {
 
     pub(super) fn on_queue_timer(&mut self, id: u32) {
         let link = &mut self.links[id as usize];
-        if link.timer_at != self.now {
+        if link.timer_at != Some(self.now) {
             return;
         }
-        link.timer_at = Instant::MAX;
+        link.timer_at = None;
         if link.qdisc.next_timer().is_some_and(|due| due <= self.now) {
             link.qdisc.on_timer(self.now);
         }
@@ -102,10 +102,11 @@ impl World<'_> {
     pub(super) fn follow_queue_timer(&mut self, id: u32) {
         let link = &mut self.links[id as usize];
         if let Some(due) = link.qdisc.next_timer()
-            && due < link.timer_at
+            && link.timer_at.is_none_or(|pending| due < pending)
         {
-            link.timer_at = due.max(self.now);
-            self.agenda.schedule(link.timer_at, Event::Queue(id));
+            let at = due.max(self.now);
+            link.timer_at = Some(at);
+            self.agenda.schedule(at, Event::Queue(id));
         }
     }
 }

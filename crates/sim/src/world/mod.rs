@@ -300,7 +300,7 @@ impl<'a> World<'a> {
             links: links
                 .map(|(((name, link), probe), before)| {
                     let record = link.record(name, probe, before, measured);
-                    air::told_by_radio(record, link, &media)
+                    air::with_radio_counters(record, link, &media)
                 })
                 .collect(),
             flows: flows

@@ -26,7 +26,7 @@
 //! |---|---|---|
 //! | independence of the RTT from the start | after 500 round trips | shorter flows on short paths are slower |
 //! | a loss halves | as CUBIC or Reno, less what a mark just took | – |
-//! | a classic AQM is not told from one for L4S | told, in the draft as future work | yields too little where one marks ECT(1) |
+//! | a classic AQM is not distinguished from one for L4S | distinguished, in the draft as future work | yields too little where one marks ECT(1) |
 //! | the window changes at once | spread over a round trip | pacing spreads it |
 
 use sojourn_net::Instant;

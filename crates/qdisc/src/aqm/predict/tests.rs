@@ -175,7 +175,7 @@ proptest! {
     }
 
     #[test]
-    fn the_compact_form_marks_the_same_packets_told_in_time_or_not(
+    fn the_compact_form_marks_the_same_packets_notified_in_time_or_not(
         steps in proptest::collection::vec((0..4_u64, 1..60_usize, 0..3_000_u64), 1..40),
     ) {
         // Trains that double and shrink, at gaps from nothing to longer than the memory.
@@ -229,7 +229,7 @@ fn trains_that_double_show_growth_2_at_their_period_and_4_at_twice_that() {
 }
 
 #[test]
-fn the_load_of_a_paced_growth_is_foretold_where_half_the_link_is_used() {
+fn the_load_of_a_paced_growth_is_predicted_where_half_the_link_is_used() {
     let rtt = Duration::from_millis(128);
     let mut history = History::new(vec![128, 64], 1_000_000, 2, true, false);
     history.forget(0);

@@ -371,7 +371,7 @@ fn a_flow_is_paced_from_the_byte_on_that_spends_its_credit() {
 }
 
 #[test]
-fn nobody_needs_to_be_told_the_time_while_another_flow_can_send() {
+fn no_timer_is_needed_while_another_flow_can_send() {
     let (mut q, mut seen) = queue(FqParams {
         maxrate: Some(kbit(500)),
         ..FqParams::default()

@@ -286,7 +286,7 @@ fn timers_are_those_of_the_leaf() {
 }
 
 #[test]
-fn what_a_leaf_marks_is_told() {
+fn marks_of_a_leaf_are_reported() {
     let spec = QdiscSpec::parse("sfb leaf codel ce_threshold 1ms").expect("a queue");
     let mut queue = spec.build(&LinkFacts::default(), Rng::new(1));
     let mut seen = Recorder::default();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn connections_of_one_set_are_told_apart() {
+fn connections_of_one_set_are_distinguished() {
     let params = FloqParams {
         connections: 4,
         setup_packets: 2,

@@ -26,7 +26,7 @@ fn lenient() -> Law {
 }
 
 #[test]
-fn a_growth_is_told_by_its_total_and_its_spread() {
+fn a_growth_is_described_by_its_total_and_its_spread() {
     let growth = lenient().growth(0, &grown([8, 12, 24])).expect("it grows");
     assert!((growth.load - 240_000.0).abs() < 1e-6);
     assert!((growth.total - 3.0).abs() < 1e-12, "{growth:?}");
@@ -82,7 +82,7 @@ fn two_packets_are_the_least_that_says_anything() {
 }
 
 #[test]
-fn the_load_foretold_is_the_mean_growth_times_the_load_but_at_most_double() {
+fn the_predicted_load_is_the_mean_growth_times_the_load_but_at_most_double() {
     let rtt = Duration::from_millis(100);
     let fills = |full: f64, share: f64, total: f64| {
         let growth = Growth {
@@ -100,7 +100,7 @@ fn the_load_foretold_is_the_mean_growth_times_the_load_but_at_most_double() {
 }
 
 #[test]
-fn signals_are_counted_and_the_last_is_told() {
+fn signals_are_counted_and_the_last_is_reported() {
     let rtt = Duration::from_millis(100);
     let mut q = queue(unlimited());
     let seen = drive(&mut q, &exponential(rtt, 0.02), true);
@@ -186,7 +186,7 @@ fn what_was_sent_before_a_pause_is_forgotten() {
 }
 
 #[test]
-fn flows_are_told_apart_by_the_whole_of_their_place() {
+fn flows_are_distinguished_by_the_whole_of_their_place() {
     let mut signalled = Signalled::default();
     for hash in [0, 1, 63, 64, 5 * 64, 15 * 64] {
         assert!(signalled.insert(hash), "{hash}");
