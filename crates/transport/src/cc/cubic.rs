@@ -34,7 +34,7 @@ use sojourn_net::{Duration, Instant};
 
 use super::declaration::{Control, Declaration, EcnNeed, Setup};
 use super::parameter::{Unit, parameters};
-use super::{Ack, Resume, SlowStart, Timeout, Window, WindowBased};
+use super::{Ack, Resume, SlowStart, Threshold, Timeout, Window, WindowBased};
 
 parameters! {
     /// Parameters of [`Cubic`]: those of the module `tcp_cubic`.
@@ -51,6 +51,9 @@ parameters! {
         tcp_friendliness: bool = true, Unit::Flag, (0, 1),
             "never grow more slowly than Reno with the same average window",
             "Linux tcp_cubic, tcp_friendliness; RFC 9438 section 4.3";
+        initial_ssthresh: u32 = 0, Unit::Count("segments"), (0, 1_000_000),
+            "initial slow-start threshold, unless HyStart or HyStart++ is on; 0: none",
+            "Linux tcp_cubic, initial_ssthresh";
         hystart: bool = true, Unit::Flag, (0, 1),
             "exit slow start by HyStart, unless slow_start is set",
             "Linux tcp_cubic, hystart";
@@ -89,6 +92,18 @@ impl Control for CubicParams {
             params.hystart = chosen == SlowStart::HyStart;
         }
         Cubic::new(params, setup.paced)
+    }
+
+    /// Without an exit heuristic `initial_ssthresh`, as `cubictcp_init`.
+    fn initial_ssthresh(&self, setup: &Setup) -> Threshold {
+        let heuristic = match setup.slow_start {
+            None => self.hystart,
+            Some(chosen) => chosen != SlowStart::Standard,
+        };
+        match self.initial_ssthresh {
+            segments @ 1.. if !heuristic => Threshold::of_segments(segments),
+            _ => Threshold::UNSET,
+        }
     }
 }
 

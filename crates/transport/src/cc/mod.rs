@@ -94,6 +94,13 @@ macro_rules! controls {
                     $(Self::$kind(params) => params,)+
                 }
             }
+
+            /// The slow-start threshold of a new connection.
+            pub(crate) fn initial_ssthresh(&self, setup: &Setup) -> Threshold {
+                match self {
+                    $(Self::$kind(params) => params.initial_ssthresh(setup),)+
+                }
+            }
         }
 
         impl From<CcKind> for CcSpec {

@@ -183,3 +183,32 @@ fn the_key_slow_start_decides_over_hystart() {
     assert!(build(None) && build(Some(SlowStart::HyStart)));
     assert!(!build(Some(SlowStart::Standard)));
 }
+
+#[test]
+fn initial_ssthresh_applies_without_an_exit_heuristic_only() {
+    let threshold = |hystart, slow_start| {
+        let params = CubicParams {
+            initial_ssthresh: 40,
+            hystart,
+            ..CubicParams::default()
+        };
+        let setup = Setup {
+            slow_start,
+            ..Setup::default()
+        };
+        params.initial_ssthresh(&setup).segments()
+    };
+    assert_eq!(
+        [true, false].map(|on| threshold(on, None)),
+        [None, Some(40)]
+    );
+    for hystart in [true, false] {
+        let chosen = SlowStart::ALL.map(|chosen| threshold(hystart, Some(chosen)));
+        assert_eq!(chosen, [Some(40), None, None]);
+    }
+    let unset = CubicParams {
+        hystart: false,
+        ..CubicParams::default()
+    };
+    assert!(!unset.initial_ssthresh(&Setup::default()).is_set());
+}
