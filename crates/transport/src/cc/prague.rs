@@ -52,6 +52,9 @@ parameters! {
         beta: u16 = 512, Unit::Ratio(1_024), (1, 1_023),
             "fraction of the window kept after a loss",
             "RFC 5681 section 3.1: 1/2";
+        burst_shift: u8 = 12, Unit::Count(""), (4, 20),
+            "exponent n of the duration 2^-n s of a burst over TCP",
+            "tcp_prague of L4STeam/linux, prague_burst_shift";
     }
 }
 
@@ -250,7 +253,7 @@ impl ModelBased for Prague {
 
     fn burst_size(&self) -> BurstSize {
         BurstSize {
-            pacing_shift: 12,
+            pacing_shift: self.params.burst_shift.into(),
             min_tso_segs: 1,
         }
     }
@@ -416,6 +419,12 @@ mod tests {
             ..default
         };
         assert_eq!([default, beta].map(after_loss), [50, 70]);
+        let burst = |params| Rounds::of(params, 10, 50_000).cc.burst_size().pacing_shift;
+        let long = PragueParams {
+            burst_shift: 10,
+            ..default
+        };
+        assert_eq!([default, long].map(burst), [12, 10]);
         let growth = |params| {
             let mut rounds = Rounds::of(params, 100, 5_000);
             rounds.cc.ssthresh = 50.0;
