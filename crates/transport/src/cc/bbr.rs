@@ -30,6 +30,7 @@ mod params;
 use sojourn_net::{Instant, Rng};
 
 use super::bbr_common::{self, BBR_UNIT, BW_SCALE, MaxFilter, PriorCwnd};
+use super::min_rtt::MinRtt;
 use super::{
     Ack, BurstSize, Episode, ModelBased, Progress, Reduction, Resume, Start, Threshold, Window,
 };
@@ -39,6 +40,8 @@ pub use params::BbrParams;
 
 /// Most segments in one burst.
 const MAX_TSO_SEGS: u64 = 127;
+/// The bandwidth-delay product in segments while there is no RTT; deliveries up to which the window only grows.
+const TCP_INIT_CWND: u64 = 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
@@ -56,8 +59,7 @@ pub struct Bbr {
     rng: Rng,
     mode: Mode,
     bw: MaxFilter,
-    /// In µs; `u32::MAX` before the first.
-    min_rtt: u32,
+    min_rtt: MinRtt,
     /// Tick at which it was taken.
     min_rtt_stamp: u64,
     rtt_cnt: u32,
@@ -96,7 +98,7 @@ impl Bbr {
             rng: Rng::new(seed).fork("bbr"),
             mode: Mode::Startup,
             bw: MaxFilter::new(params.bw_rtts.into()),
-            min_rtt: u32::MAX,
+            min_rtt: MinRtt::NONE,
             min_rtt_stamp: 0,
             rtt_cnt: 0,
             next_rtt_delivered: 0,
@@ -152,10 +154,10 @@ impl Bbr {
 
     /// `gain` times what the path holds at bandwidth `bw`, rounded up.
     fn bdp(&self, bw: u64, gain: u64) -> u64 {
-        if self.min_rtt == u32::MAX {
-            return 10;
-        }
-        let segments = bbr_common::scaled_bdp(bw, self.min_rtt, gain).div_ceil(1 << BW_SCALE);
+        let Some(min_rtt) = self.min_rtt.micros() else {
+            return TCP_INIT_CWND;
+        };
+        let segments = bbr_common::scaled_bdp(bw, min_rtt, gain).div_ceil(1 << BW_SCALE);
         u64::try_from(segments).unwrap_or(u64::MAX)
     }
 
@@ -225,7 +227,9 @@ impl Bbr {
         if self.mode != Mode::ProbeBw {
             return;
         }
-        let long = p.delivered_at.since(self.cycle_mstamp).as_micros() > u64::from(self.min_rtt);
+        let passed = p.delivered_at.since(self.cycle_mstamp).as_micros();
+        let min_rtt = self.min_rtt.micros();
+        let long = min_rtt.is_some_and(|min_rtt| passed > u64::from(min_rtt));
         let over = if self.pacing_gain == BBR_UNIT {
             long
         } else {
@@ -275,9 +279,9 @@ impl Bbr {
         let valid_ms = 1_000 * u64::from(self.params.min_rtt_win_sec);
         let expired = ack.tick > self.min_rtt_stamp + valid_ms;
         if let Some(rtt) = ack.rtt_micros
-            && (rtt < self.min_rtt || (expired && !p.ack_delayed))
+            && (self.min_rtt.is_above(rtt) || (expired && !p.ack_delayed))
         {
-            self.min_rtt = rtt;
+            self.min_rtt = MinRtt::of(rtt);
             self.min_rtt_stamp = ack.tick;
         }
         if expired && !self.idle_restart && self.mode != Mode::ProbeRtt {
@@ -373,7 +377,7 @@ impl Bbr {
         let target = threshold(self.quantization_budget(target)).limit();
         if self.full_bw_reached {
             cwnd = (cwnd + p.newly_delivered).min(target);
-        } else if cwnd < target || p.delivered < 10 {
+        } else if cwnd < target || p.delivered < TCP_INIT_CWND {
             cwnd += p.newly_delivered;
         }
         cwnd.max(self.cwnd_min_target())
@@ -387,7 +391,7 @@ fn threshold(segments: u64) -> Threshold {
 
 impl ModelBased for Bbr {
     fn on_start(&mut self, window: &Window, start: &Start) {
-        self.min_rtt = start.rtt_micros;
+        self.min_rtt = MinRtt::of(start.rtt_micros);
         self.min_rtt_stamp = start.tick;
         self.next_rtt_delivered = start.delivered;
         self.extra_acked.begin(start.now);

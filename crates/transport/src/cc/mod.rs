@@ -11,6 +11,7 @@ mod highspeed;
 #[cfg(feature = "json")]
 mod json;
 mod ledbat;
+mod min_rtt;
 mod parameter;
 mod prague;
 mod progress;

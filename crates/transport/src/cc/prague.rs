@@ -29,6 +29,8 @@
 //! | a classic AQM is not told from one for L4S | told, in the draft as future work | yields too little where one marks ECT(1) |
 //! | the window changes at once | spread over a round trip | pacing spreads it |
 
+use std::num::NonZeroU32;
+
 use sojourn_net::Instant;
 
 use super::bbr_common::scale_rate;
@@ -82,7 +84,7 @@ impl Control for PragueParams {
             marked: 0,
             round_end: Instant::ZERO,
             answered_until: Instant::ZERO,
-            srtt8: 0,
+            srtt8: None,
         }
     }
 }
@@ -113,8 +115,8 @@ pub struct Prague {
     round_end: Instant,
     /// Marks before this have been answered.
     answered_until: Instant,
-    /// In µs; 8 times the smoothed one, 0 before the first sample.
-    srtt8: u32,
+    /// 8 times the smoothed RTT, in µs; `None` before the first sample.
+    srtt8: Option<NonZeroU32>,
 }
 
 impl Default for Prague {
@@ -124,8 +126,9 @@ impl Default for Prague {
 }
 
 impl Prague {
-    const fn srtt(&self) -> u32 {
-        self.srtt8 / 8
+    /// In µs; 0 before the first sample, so that the virtual RTT is its floor.
+    fn srtt(&self) -> u32 {
+        self.srtt8.map_or(0, |srtt8| srtt8.get() / 8)
     }
 
     fn rtt_virt(&self) -> sojourn_net::Duration {
@@ -133,11 +136,10 @@ impl Prague {
     }
 
     fn sample(&mut self, rtt: u32) {
-        if self.srtt8 == 0 {
-            self.srtt8 = rtt.saturating_mul(8);
-        } else {
-            self.srtt8 = self.srtt8 - self.srtt8 / 8 + rtt;
-        }
+        self.srtt8 = NonZeroU32::new(match self.srtt8.map(NonZeroU32::get) {
+            None => rtt.saturating_mul(8),
+            Some(srtt8) => srtt8 - srtt8 / 8 + rtt,
+        });
     }
 
     /// The average of a virtual round trip that is over.
@@ -243,9 +245,7 @@ impl ModelBased for Prague {
     }
 
     fn pacing_rate(&self, mss: u32) -> Option<u64> {
-        if self.srtt8 == 0 {
-            return None;
-        }
+        self.srtt8?;
         let doubling = if self.cwnd < self.ssthresh { 2 } else { 1 };
         let per_second = u64::from(self.whole()) * u64::from(MSS) * 1_000_000 * doubling;
         Some(scale_rate(per_second / u64::from(self.srtt().max(1)), mss))

@@ -1,6 +1,6 @@
 //! The parameters of BBR version 3.
 
-use super::{Bbr3, INFINITE, State};
+use super::{Bbr3, State};
 use crate::cc::RateSample;
 use crate::cc::bbr_common::BBR_UNIT;
 use crate::cc::declaration::{Control, Declaration, EcnNeed, Setup};
@@ -113,7 +113,7 @@ impl Bbr3Params {
     /// `beta` of a number of segments.
     pub(super) fn beta_of(&self, segments: u32) -> u32 {
         let part = u64::from(segments) * u64::from(self.beta) / 1_000;
-        u32::try_from(part).unwrap_or(INFINITE)
+        u32::try_from(part).unwrap_or(u32::MAX)
     }
 
     /// `beta` of a bandwidth; without overflow, so divided first.

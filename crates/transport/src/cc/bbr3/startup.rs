@@ -6,7 +6,7 @@
 
 use sojourn_net::Instant;
 
-use super::{BBR_UNIT, Bbr3, State};
+use super::{BBR_UNIT, Bbr3, Bound, State};
 use crate::cc::{Episode, Progress, RateSample};
 
 /// Longest duration of DRAIN, in rounds.
@@ -99,7 +99,7 @@ impl Bbr3 {
     fn end_startup_at_a_bound(&mut self) {
         self.full_bw_reached = true;
         let bdp = self.bdp(self.bw(), BBR_UNIT);
-        self.bounds.inflight_longterm = bdp.max(self.bounds.inflight_latest);
+        self.bounds.inflight_longterm = Bound::at(bdp.max(self.bounds.inflight_latest));
     }
 
     pub(super) fn check_drain(&mut self, now: Instant, p: &Progress) {

@@ -14,7 +14,7 @@ fn k_is_the_cube_root_of_the_gap_over_c() {
 #[test]
 fn the_window_follows_the_cubic_curve() {
     let mut cubic = Cubic::new(CubicParams::default(), false);
-    cubic.delay_min = 100_000;
+    cubic.delay_min = MinRtt::of(100_000);
     let mut w = Window::new(1_000, 1);
     w.cwnd = w.segments_of(cubic.ssthresh(&w));
     w.end_slow_start();
@@ -66,7 +66,7 @@ const fn ack(tick: u64, rtt_micros: u32) -> Ack {
 /// The window `seconds` after a reduction at 1000 segments, on a path of 100 ms.
 fn after(params: CubicParams, seconds: u64) -> u32 {
     let mut cubic = Cubic::new(params, false);
-    cubic.delay_min = 100_000;
+    cubic.delay_min = MinRtt::of(100_000);
     let mut w = Window::new(1_000, 1);
     w.cwnd = w.segments_of(cubic.ssthresh(&w));
     w.end_slow_start();
@@ -117,7 +117,7 @@ fn without_tcp_friendliness_a_small_window_grows_slower() {
             ..CubicParams::default()
         };
         let mut cubic = Cubic::new(params, false);
-        cubic.delay_min = 10_000;
+        cubic.delay_min = MinRtt::of(10_000);
         let mut w = Window::new(20, 1);
         w.cwnd = w.segments_of(cubic.ssthresh(&w));
         w.end_slow_start();
@@ -133,7 +133,7 @@ fn without_tcp_friendliness_a_small_window_grows_slower() {
 /// RTT of 150 ms on a path of 100 ms.
 fn exits(params: CubicParams, cwnd: u32, gap_ms: u64, rtt: u32) -> bool {
     let mut cubic = Cubic::new(params, false);
-    cubic.delay_min = 100_000;
+    cubic.delay_min = MinRtt::of(100_000);
     let mut w = Window::new(cwnd, 1_448);
     for n in 1..=60 / gap_ms {
         cubic.on_ack(&mut w, &ack(n * gap_ms, rtt));
