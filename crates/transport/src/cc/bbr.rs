@@ -34,10 +34,13 @@ use super::min_rtt::MinRtt;
 use super::{
     Ack, BurstSize, Episode, ModelBased, Progress, Reduction, Resume, Start, Threshold, Window,
 };
+use crate::segment::MSS;
 use ack_aggregation::{AckAggregation, Acked};
-use lt_bw::LongTermBandwidth;
+use lt_bw::{LongTermBandwidth, Signals};
 pub use params::BbrParams;
 
+/// Phases of `PROBE_BW`.
+const CYCLE_LEN: u8 = 8;
 /// Most segments in one burst.
 const MAX_TSO_SEGS: u64 = 127;
 /// The bandwidth-delay product in segments while there is no RTT; deliveries up to which the window only grows.
@@ -69,12 +72,14 @@ pub struct Bbr {
     full_bw: u64,
     full_bw_cnt: u8,
     full_bw_reached: bool,
-    cycle_idx: usize,
+    cycle_idx: u8,
     cycle_mstamp: Instant,
     pacing_gain: u64,
     cwnd_gain: u64,
     /// In bytes/s.
     pacing_rate: u64,
+    /// Bytes of a full-sized segment at the last acknowledgement.
+    mss: u32,
     prior_cwnd: PriorCwnd,
     ssthresh: Threshold,
     prev_episode: Episode,
@@ -111,6 +116,7 @@ impl Bbr {
             pacing_gain: params.high_gain.into(),
             cwnd_gain: params.high_gain.into(),
             pacing_rate: 0,
+            mss: MSS.into(),
             prior_cwnd: PriorCwnd::default(),
             ssthresh: Threshold::UNSET,
             prev_episode: Episode::None,
@@ -130,7 +136,8 @@ impl Bbr {
     }
 
     fn set_pacing_rate(&mut self, bw: u64, gain: u64) {
-        let rate = bbr_common::pacing_rate(bw, gain, self.params.pacing_margin_percent);
+        let margin = self.params.pacing_margin_percent;
+        let rate = bbr_common::pacing_rate(bw, gain, margin, self.mss);
         if self.full_bw_reached || rate > self.pacing_rate {
             self.pacing_rate = rate;
         }
@@ -148,7 +155,7 @@ impl Bbr {
 
     /// Segments in a burst.
     fn tso_segs_goal(&self) -> u64 {
-        let by_rate = bbr_common::burst_segments(self.pacing_rate >> 10);
+        let by_rate = bbr_common::burst_segments(self.pacing_rate >> 10, self.mss);
         by_rate.max(self.min_tso_segs().into()).min(MAX_TSO_SEGS)
     }
 
@@ -192,8 +199,8 @@ impl Bbr {
     fn enter_probe_bw(&mut self, delivered_at: Instant) {
         self.mode = Mode::ProbeBw;
         // Any phase but the draining one.
-        let drawn = usize::try_from(self.rng.below(7)).expect("below 7");
-        self.cycle_idx = (self.params.pacing_gain.len() - drawn) % self.params.pacing_gain.len();
+        let drawn = u8::try_from(self.rng.below(7)).expect("below 7");
+        self.cycle_idx = (CYCLE_LEN - drawn) % CYCLE_LEN;
         self.cycle_mstamp = delivered_at;
     }
 
@@ -214,11 +221,13 @@ impl Bbr {
     }
 
     fn sample_lt_bw(&mut self, p: &Progress, lost: bool) {
-        let probing = self.mode == Mode::ProbeBw;
-        if self
-            .lt_bw
-            .update(&self.params, p, lost, self.round_start, probing)
-        {
+        let signals = Signals {
+            lost,
+            round: self.round_start,
+            probing_bw: self.mode == Mode::ProbeBw,
+            mss: self.mss,
+        };
+        if self.lt_bw.update(&self.params, p, signals) {
             self.enter_probe_bw(p.delivered_at);
         }
     }
@@ -241,7 +250,7 @@ impl Bbr {
             }
         };
         if over {
-            self.cycle_idx = (self.cycle_idx + 1) % self.params.pacing_gain.len();
+            self.cycle_idx = (self.cycle_idx + 1) % CYCLE_LEN;
             self.cycle_mstamp = p.delivered_at;
         }
     }
@@ -330,7 +339,10 @@ impl Bbr {
             Mode::Startup => (p.high_gain.into(), p.high_gain.into()),
             Mode::Drain => (p.drain_gain.into(), p.high_gain.into()),
             Mode::ProbeBw if self.lt_bw.bw().is_some() => (BBR_UNIT, p.cwnd_gain.into()),
-            Mode::ProbeBw => (p.pacing_gain[self.cycle_idx].into(), p.cwnd_gain.into()),
+            Mode::ProbeBw => {
+                let gain = p.pacing_gain[usize::from(self.cycle_idx)];
+                (gain.into(), p.cwnd_gain.into())
+            }
             Mode::ProbeRtt => (BBR_UNIT, BBR_UNIT),
         };
     }
@@ -395,15 +407,15 @@ impl ModelBased for Bbr {
         self.min_rtt_stamp = start.tick;
         self.next_rtt_delivered = start.delivered;
         self.extra_acked.begin(start.now);
+        self.mss = window.mss();
         let bw = bbr_common::initial_bandwidth(window, start);
-        self.pacing_rate = bbr_common::pacing_rate(
-            bw,
-            self.params.high_gain.into(),
-            self.params.pacing_margin_percent,
-        );
+        let margin = self.params.pacing_margin_percent;
+        self.pacing_rate =
+            bbr_common::pacing_rate(bw, self.params.high_gain.into(), margin, self.mss);
     }
 
     fn update(&mut self, window: &mut Window, ack: &Ack, p: &Progress) -> bool {
+        self.mss = window.mss();
         if std::mem::take(&mut self.timed_out) {
             self.round_start = true;
             self.sample_lt_bw(p, true);
@@ -465,8 +477,8 @@ impl ModelBased for Bbr {
         }
     }
 
-    fn pacing_rate(&self, mss: u32) -> Option<u64> {
-        Some(bbr_common::scale_rate(self.pacing_rate, mss))
+    fn pacing_rate(&self, _mss: u32) -> Option<u64> {
+        Some(self.pacing_rate)
     }
 
     fn burst_size(&self) -> BurstSize {

@@ -50,6 +50,7 @@ use super::min_rtt::MinRtt;
 use super::{
     Ack, Episode, ModelBased, Progress, RateSample, Reduction, Resume, Start, Threshold, Window,
 };
+use crate::segment::MSS;
 use bounds::{Bound, Bounds};
 use cycle::{CwndLimited, Cycle};
 pub use params::Bbr3Params;
@@ -104,7 +105,10 @@ pub struct Bbr3 {
     extra_acked_filter: MaxFilter,
     extra_acked_interval_start: Instant,
     extra_acked_delivered: u64,
+    /// In bytes/s.
     pacing_rate: u64,
+    /// Bytes of a full-sized segment at the last acknowledgement.
+    mss: u32,
     prior_cwnd: PriorCwnd,
     prev_episode: Episode,
     initial_cwnd: u32,
@@ -144,6 +148,7 @@ impl Bbr3 {
             extra_acked_interval_start: Instant::ZERO,
             extra_acked_delivered: 0,
             pacing_rate: 0,
+            mss: MSS.into(),
             prior_cwnd: PriorCwnd::default(),
             prev_episode: Episode::None,
             initial_cwnd: 0,
@@ -172,7 +177,8 @@ impl Bbr3 {
     }
 
     fn set_pacing_rate(&mut self, gain: u64) {
-        let rate = bbr_common::pacing_rate(self.bw(), gain, self.params.pacing_margin_percent);
+        let margin = self.params.pacing_margin_percent;
+        let rate = bbr_common::pacing_rate(self.bw(), gain, margin, self.mss);
         if self.full_bw_reached || rate > self.pacing_rate {
             self.pacing_rate = rate;
         }
@@ -187,7 +193,7 @@ impl Bbr3 {
     }
 
     fn quantization_budget(&self, segments: u32) -> u32 {
-        let burst = bbr_common::burst_segments(self.pacing_rate / 1_000);
+        let burst = bbr_common::burst_segments(self.pacing_rate / 1_000, self.mss);
         let burst = u32::try_from(burst.max(2)).unwrap_or(2);
         let probing = if self.state == State::Up { 2 } else { 0 };
         segments.max(3 * burst).max(self.min_pipe_cwnd()) + probing
@@ -326,15 +332,17 @@ impl ModelBased for Bbr3 {
         self.probe_rtt_min = self.min_rtt;
         self.next_round_delivered = start.delivered;
         self.extra_acked_interval_start = start.now;
+        self.mss = window.mss();
         let bw = bbr_common::initial_bandwidth(window, start);
-        self.pacing_rate = bbr_common::pacing_rate(
-            bw,
-            self.params.startup_pacing_gain.into(),
+        let (gain, margin) = (
+            self.params.startup_pacing_gain,
             self.params.pacing_margin_percent,
         );
+        self.pacing_rate = bbr_common::pacing_rate(bw, gain.into(), margin, self.mss);
     }
 
     fn update(&mut self, window: &mut Window, ack: &Ack, p: &Progress) -> bool {
+        self.mss = window.mss();
         self.marked = p.ecn.is_some_and(|feedback| feedback.marked > 0);
         if std::mem::take(&mut self.undone) {
             window.cwnd = self.prior_cwnd.restore(window.cwnd);
@@ -405,8 +413,8 @@ impl ModelBased for Bbr3 {
         }
     }
 
-    fn pacing_rate(&self, mss: u32) -> Option<u64> {
-        Some(bbr_common::scale_rate(self.pacing_rate, mss))
+    fn pacing_rate(&self, _mss: u32) -> Option<u64> {
+        Some(self.pacing_rate)
     }
 }
 

@@ -251,7 +251,7 @@ impl Controller {
         dispatch!(self, cc => window (), model cc.on_restart(window, resume));
     }
 
-    /// The controller's own pacing rate in bytes/s, for segments of `mss` bytes.
+    /// [`ModelBased::pacing_rate`].
     #[inline]
     pub(crate) fn pacing_rate(&self, mss: u32) -> Option<u64> {
         dispatch!(self, cc => window None, model cc.pacing_rate(mss))

@@ -33,11 +33,9 @@ use std::num::NonZeroU32;
 
 use sojourn_net::Instant;
 
-use super::bbr_common::scale_rate;
 use super::declaration::{Control, Declaration, EcnNeed, Setup};
 use super::parameter::{Unit, parameters};
 use super::{Ack, BurstSize, ModelBased, Progress, Reduction, Start, Threshold, Window};
-use crate::segment::MSS;
 
 parameters! {
     /// Parameters of [`Prague`].
@@ -247,8 +245,8 @@ impl ModelBased for Prague {
     fn pacing_rate(&self, mss: u32) -> Option<u64> {
         self.srtt8?;
         let doubling = if self.cwnd < self.ssthresh { 2 } else { 1 };
-        let per_second = u64::from(self.whole()) * u64::from(MSS) * 1_000_000 * doubling;
-        Some(scale_rate(per_second / u64::from(self.srtt().max(1)), mss))
+        let per_second = u64::from(self.whole()) * u64::from(mss) * 1_000_000 * doubling;
+        Some(per_second / u64::from(self.srtt().max(1)))
     }
 
     fn burst_size(&self) -> BurstSize {

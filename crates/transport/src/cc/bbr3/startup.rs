@@ -25,7 +25,7 @@ pub(super) struct FullBw {
 /// Congestion signals that may end STARTUP.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StartupSignals {
-    recovery_rounds: u32,
+    recovery_rounds: u8,
     /// Acknowledgements of this round that reported losses.
     loss_events_in_round: u32,
     marked_rounds: u8,
@@ -58,7 +58,8 @@ impl Bbr3 {
     pub(super) fn check_startup_high_loss(&mut self, p: &Progress, lost: bool) {
         let seen = &mut self.startup_signals;
         if p.episode == Episode::Recovery {
-            seen.recovery_rounds += u32::from(self.round_start);
+            let rounds = seen.recovery_rounds;
+            seen.recovery_rounds = rounds.saturating_add(self.round_start.into());
         } else {
             seen.recovery_rounds = 0;
         }
