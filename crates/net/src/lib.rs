@@ -8,6 +8,7 @@
 mod dscp;
 mod flow;
 mod header;
+mod names;
 mod packet;
 mod rng;
 mod size;
@@ -17,6 +18,7 @@ mod units;
 pub use dscp::{Dscp, DscpError};
 pub use flow::FlowKey;
 pub use header::{TcpHeader, Transport};
+pub use names::{instead_of, nearest};
 pub use packet::{Ecn, Packet};
 pub use rng::Rng;
 pub use size::{Bytes, Rate};

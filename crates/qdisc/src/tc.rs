@@ -16,9 +16,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use sojourn_net::instead_of;
+
 use crate::external::{ExternalSpec, registered};
 use crate::parameters::domain::profile;
-use crate::parameters::{Entry, Field, Flaw, Parameter, ParameterError, Unit, instead_of};
+use crate::parameters::{Entry, Field, Flaw, Parameter, ParameterError, Unit};
 use crate::registry::QdiscSpec;
 
 impl QdiscSpec {
@@ -174,7 +176,7 @@ fn unknown_kind(name: &str) -> ParameterError {
     let names = entries.iter().map(|entry| entry.name);
     ParameterError::UnknownKind {
         given: name.into(),
-        instead: instead_of(name, names.chain(external.iter().map(|kind| kind.name()))),
+        instead: instead_of(name, names.chain(external.iter().map(|kind| kind.name()))).to_string(),
     }
 }
 
@@ -269,8 +271,7 @@ impl Draft {
         for (key, value) in *meaning {
             let (parameter, _) = self.parameter(key)?;
             if self.preset.contains(key) || self.given.contains(key) {
-                let key = parameter.key;
-                return Err(self.conflict(format!("{word} sets {key} again; give it once")));
+                return Err(self.twice(parameter, Some(word.into())));
             }
             if !value.is_empty() {
                 self.assign(parameter, value)?;
@@ -312,7 +313,7 @@ impl Draft {
                     first.key
                 )
             }
-            _ => instead_of(word, all.chain(shorthands)),
+            _ => instead_of(word, all.chain(shorthands)).to_string(),
         };
         Err(ParameterError::UnknownKey {
             kind: self.kind.name,
@@ -323,8 +324,7 @@ impl Draft {
 
     fn set(&mut self, parameter: &'static Parameter, text: &str) -> Result<(), ParameterError> {
         if self.given.contains(&parameter.key) {
-            let key = parameter.key;
-            return Err(self.conflict(format!("{key} is given twice; give it once")));
+            return Err(self.twice(parameter, None));
         }
         self.given.push(parameter.key);
         self.assign(parameter, text)
@@ -361,10 +361,11 @@ impl Draft {
         }
     }
 
-    const fn conflict(&self, why: String) -> ParameterError {
-        ParameterError::Conflict {
+    fn twice(&self, parameter: &Parameter, shorthand: Option<String>) -> ParameterError {
+        ParameterError::Twice {
             kind: self.kind.name,
-            why,
+            key: parameter.key,
+            shorthand,
         }
     }
 

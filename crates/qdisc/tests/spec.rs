@@ -215,11 +215,11 @@ fn a_refusal_says_what_would_be_right() {
     );
     assert_eq!(
         refusal("cake bandwidth 1mbit unlimited"),
-        "cake: unlimited sets bandwidth again; give it once"
+        "cake: bandwidth is given twice, once by unlimited"
     );
     assert_eq!(
         refusal("cake raw docsis"),
-        "cake: docsis sets framing again; give it once"
+        "cake: framing is given twice, once by docsis"
     );
     assert_eq!(
         refusal("cake docsys"),
@@ -262,9 +262,10 @@ fn a_refusal_says_what_would_be_right() {
         refusal("sfq profile rfc"),
         "sfq: profile \"rfc\" is unknown; expected linux"
     );
+    assert_eq!(refusal("codel ecn noecn"), "codel: ecn is given twice");
     assert_eq!(
-        refusal("codel ecn noecn"),
-        "codel: ecn is given twice; give it once"
+        refusal("codel target 5ms target 6ms"),
+        "codel: target is given twice"
     );
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use sojourn_qdisc::nearest;
+use sojourn_net::nearest;
 
 /// What is wrong with a scenario, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]

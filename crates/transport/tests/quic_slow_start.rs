@@ -6,7 +6,7 @@ use quic_path::connection::{Connection, Transfer};
 use quic_path::{Path, To, Way};
 use sojourn_net::{Duration, Rate};
 use sojourn_transport::quic::Params;
-use sojourn_transport::{CcKind, SlowStart};
+use sojourn_transport::{CcKind, CcSpec, SlowStart};
 
 use SlowStart::{HyStart, HyStartPlusPlus, Standard};
 
@@ -73,5 +73,23 @@ fn a_path_without_a_queue_ends_no_slow_start() {
     for way in SlowStart::ALL {
         let connection = fetch(params(CcKind::Cubic, Some(way)), 100, None);
         assert_eq!(connection.server.ssthresh(), None, "{way}");
+    }
+}
+
+#[test]
+fn initial_ssthresh_ends_slow_start_unless_a_heuristic_does() {
+    let limited: CcSpec = "cubic initial_ssthresh 40".parse().unwrap();
+    for (way, ssthresh) in [
+        (Some(Standard), Some(40)),
+        (Some(HyStartPlusPlus), None),
+        (None, None),
+    ] {
+        let params = Params {
+            cc: limited,
+            slow_start: way,
+            ..Params::default()
+        };
+        let connection = fetch(params, 100, None);
+        assert_eq!(connection.server.ssthresh(), ssthresh, "{way:?}");
     }
 }

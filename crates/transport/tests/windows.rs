@@ -6,7 +6,7 @@ mod middlebox;
 
 use middlebox::{Lab, Scenario, What};
 use sojourn_net::Duration;
-use sojourn_transport::CcKind;
+use sojourn_transport::{CcKind, Sender, SenderParams, SlowStart, Ticks};
 
 /// More data than any test here sends.
 const ENDLESS: [(u64, u64); 1] = [(0, 1 << 40)];
@@ -140,4 +140,24 @@ fn pacing_spreads_a_window_of_slow_start_over_half_a_round_trip() {
         // Two windows of 20 per round trip: nine gaps of 5 ms between ten pairs.
         assert!((40.0..50.0).contains(&paced), "{cc}: {paced}");
     }
+}
+
+#[test]
+fn a_connection_begins_with_the_initial_ssthresh() {
+    let ssthresh = |cc: &str, slow_start| {
+        let params = SenderParams {
+            cc: cc.parse().unwrap(),
+            slow_start,
+            ..SenderParams::default()
+        };
+        Sender::new(&params, Ticks::new(Duration::ZERO)).ssthresh()
+    };
+    let limited = "cubic initial_ssthresh 40";
+    assert_eq!(ssthresh(limited, None), None, "HyStart is on");
+    assert_eq!(ssthresh(limited, Some(SlowStart::Standard)), Some(40));
+    assert_eq!(
+        ssthresh("cubic initial_ssthresh 40 hystart off", None),
+        Some(40)
+    );
+    assert_eq!(ssthresh("cubic hystart off", None), None);
 }

@@ -52,6 +52,9 @@ class Cubic(CongestionControl):
     tcp_friendliness
         Never grow more slowly than Reno with the same average window. Default: ``on``. Linux
         tcp_cubic, tcp_friendliness; RFC 9438 section 4.3.
+    initial_ssthresh
+        Initial slow-start threshold, unless HyStart or HyStart++ is on; 0: none, 0 to 1000000 in
+        segments. Default: ``0``. Linux tcp_cubic, initial_ssthresh.
     hystart
         Exit slow start by HyStart, unless slow_start is set. Default: ``on``. Linux tcp_cubic,
         hystart.
@@ -72,6 +75,7 @@ class Cubic(CongestionControl):
     bic_scale: int | None = None
     fast_convergence: bool | None = None
     tcp_friendliness: bool | None = None
+    initial_ssthresh: int | None = None
     hystart: bool | None = None
     hystart_detect: int | None = None
     hystart_low_window: int | None = None
@@ -150,6 +154,9 @@ class Prague(CongestionControl):
     beta
         Fraction of the window kept after a loss, 1/1024 to 1023/1024. Default: ``1/2``. RFC 5681
         section 3.1: 1/2.
+    burst_shift
+        Exponent n of the duration 2^-n s of a burst over TCP, 4 to 20. Default: ``12``. tcp_prague
+        of L4STeam/linux, prague_burst_shift.
     """
 
     kind: ClassVar[str] = "prague"
@@ -158,6 +165,7 @@ class Prague(CongestionControl):
     g: Ratio | None = None
     alpha_on_init: Ratio | None = None
     beta: Ratio | None = None
+    burst_shift: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

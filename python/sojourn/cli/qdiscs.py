@@ -1,6 +1,5 @@
 """``sojourn qdiscs``: list the queues and their parameters."""
 
-import difflib
 import json
 from typing import Annotated, Any
 
@@ -37,11 +36,8 @@ def _named(known: list[dict[str, Any]], name: str) -> dict[str, Any]:
     for entry in known:
         if entry["name"] == name:
             return entry
-    names = [entry["name"] for entry in known]
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}"
-    message = f"unknown queue {name!r}; {hint}"
-    raise _core.ScenarioError(message)
+    kind = _core.parse_qdisc(name).split()[0]
+    return next(entry for entry in known if entry["name"] == kind)
 
 
 def _range(item: dict[str, Any]) -> str:

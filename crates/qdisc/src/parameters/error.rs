@@ -33,6 +33,15 @@ pub enum ParameterError {
         /// What would be right.
         range: String,
     },
+    /// A parameter occurs twice.
+    Twice {
+        /// The discipline.
+        kind: &'static str,
+        /// The parameter.
+        key: &'static str,
+        /// The shorthand that gave it first, if one did.
+        shorthand: Option<String>,
+    },
     /// A queue inside it was not built.
     Leaf {
         /// The discipline.
@@ -75,6 +84,17 @@ impl fmt::Display for ParameterError {
                 flaw,
                 range,
             } => write!(f, "{kind}: {key} {flaw}; expected {range}"),
+            Self::Twice {
+                kind,
+                key,
+                shorthand,
+            } => {
+                write!(f, "{kind}: {key} is given twice")?;
+                match shorthand {
+                    Some(word) => write!(f, ", once by {word}"),
+                    None => Ok(()),
+                }
+            }
             Self::Leaf {
                 kind,
                 number,

@@ -30,15 +30,21 @@ mod params;
 use sojourn_net::{Instant, Rng};
 
 use super::bbr_common::{self, BBR_UNIT, BW_SCALE, MaxFilter, PriorCwnd};
+use super::min_rtt::MinRtt;
 use super::{
     Ack, BurstSize, Episode, ModelBased, Progress, Reduction, Resume, Start, Threshold, Window,
 };
+use crate::segment::MSS;
 use ack_aggregation::{AckAggregation, Acked};
-use lt_bw::LongTermBandwidth;
+use lt_bw::{LongTermBandwidth, Signals};
 pub use params::BbrParams;
 
+/// Phases of `PROBE_BW`.
+const CYCLE_LEN: u8 = 8;
 /// Most segments in one burst.
 const MAX_TSO_SEGS: u64 = 127;
+/// The bandwidth-delay product in segments while there is no RTT; deliveries up to which the window only grows.
+const TCP_INIT_CWND: u64 = 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
@@ -56,8 +62,7 @@ pub struct Bbr {
     rng: Rng,
     mode: Mode,
     bw: MaxFilter,
-    /// In µs; `u32::MAX` before the first.
-    min_rtt: u32,
+    min_rtt: MinRtt,
     /// Tick at which it was taken.
     min_rtt_stamp: u64,
     rtt_cnt: u32,
@@ -67,12 +72,14 @@ pub struct Bbr {
     full_bw: u64,
     full_bw_cnt: u8,
     full_bw_reached: bool,
-    cycle_idx: usize,
+    cycle_idx: u8,
     cycle_mstamp: Instant,
     pacing_gain: u64,
     cwnd_gain: u64,
     /// In bytes/s.
     pacing_rate: u64,
+    /// Bytes of a full-sized segment at the last acknowledgement.
+    mss: u32,
     prior_cwnd: PriorCwnd,
     ssthresh: Threshold,
     prev_episode: Episode,
@@ -96,7 +103,7 @@ impl Bbr {
             rng: Rng::new(seed).fork("bbr"),
             mode: Mode::Startup,
             bw: MaxFilter::new(params.bw_rtts.into()),
-            min_rtt: u32::MAX,
+            min_rtt: MinRtt::NONE,
             min_rtt_stamp: 0,
             rtt_cnt: 0,
             next_rtt_delivered: 0,
@@ -109,6 +116,7 @@ impl Bbr {
             pacing_gain: params.high_gain.into(),
             cwnd_gain: params.high_gain.into(),
             pacing_rate: 0,
+            mss: MSS.into(),
             prior_cwnd: PriorCwnd::default(),
             ssthresh: Threshold::UNSET,
             prev_episode: Episode::None,
@@ -128,7 +136,8 @@ impl Bbr {
     }
 
     fn set_pacing_rate(&mut self, bw: u64, gain: u64) {
-        let rate = bbr_common::pacing_rate(bw, gain, self.params.pacing_margin_percent);
+        let margin = self.params.pacing_margin_percent;
+        let rate = bbr_common::pacing_rate(bw, gain, margin, self.mss);
         if self.full_bw_reached || rate > self.pacing_rate {
             self.pacing_rate = rate;
         }
@@ -146,16 +155,16 @@ impl Bbr {
 
     /// Segments in a burst.
     fn tso_segs_goal(&self) -> u64 {
-        let by_rate = bbr_common::burst_segments(self.pacing_rate >> 10);
+        let by_rate = bbr_common::burst_segments(self.pacing_rate >> 10, self.mss);
         by_rate.max(self.min_tso_segs().into()).min(MAX_TSO_SEGS)
     }
 
     /// `gain` times what the path holds at bandwidth `bw`, rounded up.
     fn bdp(&self, bw: u64, gain: u64) -> u64 {
-        if self.min_rtt == u32::MAX {
-            return 10;
-        }
-        let segments = bbr_common::scaled_bdp(bw, self.min_rtt, gain).div_ceil(1 << BW_SCALE);
+        let Some(min_rtt) = self.min_rtt.micros() else {
+            return TCP_INIT_CWND;
+        };
+        let segments = bbr_common::scaled_bdp(bw, min_rtt, gain).div_ceil(1 << BW_SCALE);
         u64::try_from(segments).unwrap_or(u64::MAX)
     }
 
@@ -190,8 +199,8 @@ impl Bbr {
     fn enter_probe_bw(&mut self, delivered_at: Instant) {
         self.mode = Mode::ProbeBw;
         // Any phase but the draining one.
-        let drawn = usize::try_from(self.rng.below(7)).expect("below 7");
-        self.cycle_idx = (self.params.pacing_gain.len() - drawn) % self.params.pacing_gain.len();
+        let drawn = u8::try_from(self.rng.below(7)).expect("below 7");
+        self.cycle_idx = (CYCLE_LEN - drawn) % CYCLE_LEN;
         self.cycle_mstamp = delivered_at;
     }
 
@@ -212,11 +221,13 @@ impl Bbr {
     }
 
     fn sample_lt_bw(&mut self, p: &Progress, lost: bool) {
-        let probing = self.mode == Mode::ProbeBw;
-        if self
-            .lt_bw
-            .update(&self.params, p, lost, self.round_start, probing)
-        {
+        let signals = Signals {
+            lost,
+            round: self.round_start,
+            probing_bw: self.mode == Mode::ProbeBw,
+            mss: self.mss,
+        };
+        if self.lt_bw.update(&self.params, p, signals) {
             self.enter_probe_bw(p.delivered_at);
         }
     }
@@ -225,7 +236,9 @@ impl Bbr {
         if self.mode != Mode::ProbeBw {
             return;
         }
-        let long = p.delivered_at.since(self.cycle_mstamp).as_micros() > u64::from(self.min_rtt);
+        let passed = p.delivered_at.since(self.cycle_mstamp).as_micros();
+        let min_rtt = self.min_rtt.micros();
+        let long = min_rtt.is_some_and(|min_rtt| passed > u64::from(min_rtt));
         let over = if self.pacing_gain == BBR_UNIT {
             long
         } else {
@@ -237,7 +250,7 @@ impl Bbr {
             }
         };
         if over {
-            self.cycle_idx = (self.cycle_idx + 1) % self.params.pacing_gain.len();
+            self.cycle_idx = (self.cycle_idx + 1) % CYCLE_LEN;
             self.cycle_mstamp = p.delivered_at;
         }
     }
@@ -275,9 +288,9 @@ impl Bbr {
         let valid_ms = 1_000 * u64::from(self.params.min_rtt_win_sec);
         let expired = ack.tick > self.min_rtt_stamp + valid_ms;
         if let Some(rtt) = ack.rtt_micros
-            && (rtt < self.min_rtt || (expired && !p.ack_delayed))
+            && (self.min_rtt.is_above(rtt) || (expired && !p.ack_delayed))
         {
-            self.min_rtt = rtt;
+            self.min_rtt = MinRtt::of(rtt);
             self.min_rtt_stamp = ack.tick;
         }
         if expired && !self.idle_restart && self.mode != Mode::ProbeRtt {
@@ -326,7 +339,10 @@ impl Bbr {
             Mode::Startup => (p.high_gain.into(), p.high_gain.into()),
             Mode::Drain => (p.drain_gain.into(), p.high_gain.into()),
             Mode::ProbeBw if self.lt_bw.bw().is_some() => (BBR_UNIT, p.cwnd_gain.into()),
-            Mode::ProbeBw => (p.pacing_gain[self.cycle_idx].into(), p.cwnd_gain.into()),
+            Mode::ProbeBw => {
+                let gain = p.pacing_gain[usize::from(self.cycle_idx)];
+                (gain.into(), p.cwnd_gain.into())
+            }
             Mode::ProbeRtt => (BBR_UNIT, BBR_UNIT),
         };
     }
@@ -373,7 +389,7 @@ impl Bbr {
         let target = threshold(self.quantization_budget(target)).limit();
         if self.full_bw_reached {
             cwnd = (cwnd + p.newly_delivered).min(target);
-        } else if cwnd < target || p.delivered < 10 {
+        } else if cwnd < target || p.delivered < TCP_INIT_CWND {
             cwnd += p.newly_delivered;
         }
         cwnd.max(self.cwnd_min_target())
@@ -387,19 +403,19 @@ fn threshold(segments: u64) -> Threshold {
 
 impl ModelBased for Bbr {
     fn on_start(&mut self, window: &Window, start: &Start) {
-        self.min_rtt = start.rtt_micros;
+        self.min_rtt = MinRtt::of(start.rtt_micros);
         self.min_rtt_stamp = start.tick;
         self.next_rtt_delivered = start.delivered;
         self.extra_acked.begin(start.now);
+        self.mss = window.mss();
         let bw = bbr_common::initial_bandwidth(window, start);
-        self.pacing_rate = bbr_common::pacing_rate(
-            bw,
-            self.params.high_gain.into(),
-            self.params.pacing_margin_percent,
-        );
+        let margin = self.params.pacing_margin_percent;
+        self.pacing_rate =
+            bbr_common::pacing_rate(bw, self.params.high_gain.into(), margin, self.mss);
     }
 
     fn update(&mut self, window: &mut Window, ack: &Ack, p: &Progress) -> bool {
+        self.mss = window.mss();
         if std::mem::take(&mut self.timed_out) {
             self.round_start = true;
             self.sample_lt_bw(p, true);
@@ -461,8 +477,8 @@ impl ModelBased for Bbr {
         }
     }
 
-    fn pacing_rate(&self, mss: u32) -> Option<u64> {
-        Some(bbr_common::scale_rate(self.pacing_rate, mss))
+    fn pacing_rate(&self, _mss: u32) -> Option<u64> {
+        Some(self.pacing_rate)
     }
 
     fn burst_size(&self) -> BurstSize {

@@ -46,19 +46,19 @@ mod startup;
 use sojourn_net::{Duration, Instant, Rng};
 
 use super::bbr_common::{self, BBR_UNIT, BW_SCALE, MaxFilter, PriorCwnd};
+use super::min_rtt::MinRtt;
 use super::{
     Ack, Episode, ModelBased, Progress, RateSample, Reduction, Resume, Start, Threshold, Window,
 };
-use bounds::Bounds;
+use crate::segment::MSS;
+use bounds::{Bound, Bounds};
 use cycle::{CwndLimited, Cycle};
 pub use params::Bbr3Params;
-use probe_rtt::MinRtt;
+use probe_rtt::StampedMinRtt;
 use startup::{FullBw, StartupSignals};
 
 /// The largest window.
 const MAX_CWND: u32 = Threshold::UNSET.limit();
-/// No bound.
-const INFINITE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -90,9 +90,9 @@ pub struct Bbr3 {
     state: State,
     /// Largest rates of the previous and of this probing cycle.
     max_bw_filter: [u64; 2],
-    min_rtt: MinRtt,
+    min_rtt: StampedMinRtt,
     /// The minimum of the current `PROBE_RTT` interval.
-    probe_rtt_min: MinRtt,
+    probe_rtt_min: StampedMinRtt,
     round_count: u32,
     next_round_delivered: u64,
     round_start: bool,
@@ -105,7 +105,10 @@ pub struct Bbr3 {
     extra_acked_filter: MaxFilter,
     extra_acked_interval_start: Instant,
     extra_acked_delivered: u64,
+    /// In bytes/s.
     pacing_rate: u64,
+    /// Bytes of a full-sized segment at the last acknowledgement.
+    mss: u32,
     prior_cwnd: PriorCwnd,
     prev_episode: Episode,
     initial_cwnd: u32,
@@ -131,8 +134,8 @@ impl Bbr3 {
             rng: Rng::new(seed).fork("bbr3"),
             state: State::Startup,
             max_bw_filter: [0; 2],
-            min_rtt: MinRtt::NONE,
-            probe_rtt_min: MinRtt::NONE,
+            min_rtt: StampedMinRtt::NONE,
+            probe_rtt_min: StampedMinRtt::NONE,
             round_count: 0,
             next_round_delivered: 0,
             round_start: false,
@@ -145,6 +148,7 @@ impl Bbr3 {
             extra_acked_interval_start: Instant::ZERO,
             extra_acked_delivered: 0,
             pacing_rate: 0,
+            mss: MSS.into(),
             prior_cwnd: PriorCwnd::default(),
             prev_episode: Episode::None,
             initial_cwnd: 0,
@@ -169,26 +173,27 @@ impl Bbr3 {
     }
 
     fn bw(&self) -> u64 {
-        self.max_bw().min(self.bounds.bw_shortterm)
+        self.bounds.bw_shortterm.limit(self.max_bw())
     }
 
     fn set_pacing_rate(&mut self, gain: u64) {
-        let rate = bbr_common::pacing_rate(self.bw(), gain, self.params.pacing_margin_percent);
+        let margin = self.params.pacing_margin_percent;
+        let rate = bbr_common::pacing_rate(self.bw(), gain, margin, self.mss);
         if self.full_bw_reached || rate > self.pacing_rate {
             self.pacing_rate = rate;
         }
     }
 
     fn bdp(&self, bw: u64, gain: u64) -> u32 {
-        if self.min_rtt.micros == u32::MAX {
+        let Some(min_rtt) = self.min_rtt.rtt.micros() else {
             return self.initial_cwnd;
-        }
-        let bdp = bbr_common::scaled_bdp(bw, self.min_rtt.micros, gain) >> BW_SCALE;
+        };
+        let bdp = bbr_common::scaled_bdp(bw, min_rtt, gain) >> BW_SCALE;
         u32::try_from(bdp).unwrap_or(MAX_CWND)
     }
 
     fn quantization_budget(&self, segments: u32) -> u32 {
-        let burst = bbr_common::burst_segments(self.pacing_rate / 1_000);
+        let burst = bbr_common::burst_segments(self.pacing_rate / 1_000, self.mss);
         let burst = u32::try_from(burst.max(2)).unwrap_or(2);
         let probing = if self.state == State::Up { 2 } else { 0 };
         segments.max(3 * burst).max(self.min_pipe_cwnd()) + probing
@@ -283,15 +288,15 @@ impl Bbr3 {
         if self.state == State::ProbeRtt {
             window.cwnd = window.cwnd.min(self.probe_rtt_cwnd());
         }
-        let cap = match self.state {
+        let bound = match self.state {
             State::Down | State::Refill | State::Up => self.bounds.inflight_longterm,
             State::Cruise | State::ProbeRtt => self.bounds.inflight_with_headroom(&self.params),
-            State::Startup | State::Drain => INFINITE,
+            State::Startup | State::Drain => Bound::NONE,
         };
-        let cap = cap
+        let bound = bound
             .min(self.bounds.inflight_shortterm)
-            .max(self.min_pipe_cwnd());
-        window.cwnd = window.cwnd.min(cap);
+            .max(Bound::at(self.min_pipe_cwnd()));
+        window.cwnd = bound.limit(window.cwnd);
     }
 
     /// A loss was spurious: restores bounds and state.
@@ -316,26 +321,28 @@ impl Bbr3 {
 impl ModelBased for Bbr3 {
     fn on_start(&mut self, window: &Window, start: &Start) {
         self.initial_cwnd = window.cwnd;
-        self.min_rtt = MinRtt {
-            micros: if start.measured {
-                start.rtt_micros
+        self.min_rtt = StampedMinRtt {
+            rtt: if start.measured {
+                MinRtt::of(start.rtt_micros)
             } else {
-                u32::MAX
+                MinRtt::NONE
             },
             stamp: start.tick,
         };
         self.probe_rtt_min = self.min_rtt;
         self.next_round_delivered = start.delivered;
         self.extra_acked_interval_start = start.now;
+        self.mss = window.mss();
         let bw = bbr_common::initial_bandwidth(window, start);
-        self.pacing_rate = bbr_common::pacing_rate(
-            bw,
-            self.params.startup_pacing_gain.into(),
+        let (gain, margin) = (
+            self.params.startup_pacing_gain,
             self.params.pacing_margin_percent,
         );
+        self.pacing_rate = bbr_common::pacing_rate(bw, gain.into(), margin, self.mss);
     }
 
     fn update(&mut self, window: &mut Window, ack: &Ack, p: &Progress) -> bool {
+        self.mss = window.mss();
         self.marked = p.ecn.is_some_and(|feedback| feedback.marked > 0);
         if std::mem::take(&mut self.undone) {
             window.cwnd = self.prior_cwnd.restore(window.cwnd);
@@ -406,8 +413,8 @@ impl ModelBased for Bbr3 {
         }
     }
 
-    fn pacing_rate(&self, mss: u32) -> Option<u64> {
-        Some(bbr_common::scale_rate(self.pacing_rate, mss))
+    fn pacing_rate(&self, _mss: u32) -> Option<u64> {
+        Some(self.pacing_rate)
     }
 }
 

@@ -1,13 +1,12 @@
 //! Code shared by BBR versions 1 and 3: units, bandwidth-delay product, pacing rate.
 //!
-//! Gains are in 256ths, bandwidths in segments/µs times 2^24, as in Linux. Rates in bytes/s are those of
-//! segments of [`MSS`] bytes, which the constants of both versions refer to; [`scale_rate`] converts them
-//! for other sizes.
+//! Gains are in 256ths, bandwidths in segments/µs times 2^24, as in Linux: delivery-rate samples count segments,
+//! and a bandwidth in bytes would round differently. A bandwidth becomes a rate in bytes/s with the MSS of the
+//! connection ([`Window::mss`]), as Linux uses `mss_cache`.
 
 mod max_filter;
 
 use super::{Episode, RateSample, Start, Window};
-use crate::segment::MSS;
 pub(super) use max_filter::MaxFilter;
 
 /// Binary places of a bandwidth.
@@ -27,20 +26,11 @@ pub(super) fn initial_bandwidth(window: &Window, start: &Start) -> u64 {
     (u64::from(window.cwnd) << BW_SCALE) / u64::from(start.pacing_rtt_micros())
 }
 
-/// `gain` times `bw` less the pacing margin, in bytes/s.
-pub(super) fn pacing_rate(bw: u64, gain: u64, margin_percent: u8) -> u64 {
-    let bytes = (u128::from(bw) * u128::from(MSS) * u128::from(gain)) >> 8;
+/// `gain` times `bw` less the pacing margin, in bytes/s, with segments of `mss` bytes.
+pub(super) fn pacing_rate(bw: u64, gain: u64, margin_percent: u8, mss: u32) -> u64 {
+    let bytes = (u128::from(bw) * u128::from(mss) * u128::from(gain)) >> 8;
     let margin = 1_000_000 / 100 * (100 - u128::from(margin_percent));
     u64::try_from((bytes * margin) >> BW_SCALE).unwrap_or(u64::MAX)
-}
-
-/// A rate of segments of [`MSS`] bytes as one of segments of `mss` bytes.
-pub(super) fn scale_rate(rate: u64, mss: u32) -> u64 {
-    if mss == u32::from(MSS) {
-        rate
-    } else {
-        rate * u64::from(mss) / u64::from(MSS)
-    }
 }
 
 /// `gain` times the bandwidth-delay product, in segments times 2^24.
@@ -48,9 +38,9 @@ pub(super) fn scaled_bdp(bw: u64, min_rtt_micros: u32, gain: u64) -> u128 {
     u128::from(bw) * u128::from(min_rtt_micros) * u128::from(gain) / u128::from(BBR_UNIT)
 }
 
-/// Whole segments in `bytes` of a burst.
-pub(super) fn burst_segments(bytes: u64) -> u64 {
-    bytes.min(MAX_TSO_BYTES) / u64::from(MSS)
+/// Whole segments of `mss` bytes in `bytes` of a burst.
+pub(super) fn burst_segments(bytes: u64, mss: u32) -> u64 {
+    bytes.min(MAX_TSO_BYTES) / u64::from(mss)
 }
 
 /// The window to return to after a recovery or `PROBE_RTT` (`bbr_save_cwnd`).

@@ -112,7 +112,8 @@ pub trait ModelBased {
     /// The application has data again, and nothing is in flight.
     fn on_restart(&mut self, _window: &mut Window, _resume: &Resume) {}
 
-    /// The pacing rate in bytes/s, for segments of `mss` bytes; `None` until it is known.
+    /// The pacing rate in bytes/s; `None` until it is known. A controller that computes it from a window in
+    /// segments takes these as `mss` bytes long.
     fn pacing_rate(&self, mss: u32) -> Option<u64>;
 
     /// How many segments leave together.

@@ -33,8 +33,9 @@ use libm::cbrt;
 use sojourn_net::{Duration, Instant};
 
 use super::declaration::{Control, Declaration, EcnNeed, Setup};
+use super::min_rtt::MinRtt;
 use super::parameter::{Unit, parameters};
-use super::{Ack, Resume, SlowStart, Timeout, Window, WindowBased};
+use super::{Ack, Resume, SlowStart, Threshold, Timeout, Window, WindowBased};
 
 parameters! {
     /// Parameters of [`Cubic`]: those of the module `tcp_cubic`.
@@ -51,6 +52,9 @@ parameters! {
         tcp_friendliness: bool = true, Unit::Flag, (0, 1),
             "never grow more slowly than Reno with the same average window",
             "Linux tcp_cubic, tcp_friendliness; RFC 9438 section 4.3";
+        initial_ssthresh: u32 = 0, Unit::Count("segments"), (0, 1_000_000),
+            "initial slow-start threshold, unless HyStart or HyStart++ is on; 0: none",
+            "Linux tcp_cubic, initial_ssthresh";
         hystart: bool = true, Unit::Flag, (0, 1),
             "exit slow start by HyStart, unless slow_start is set",
             "Linux tcp_cubic, hystart";
@@ -90,6 +94,18 @@ impl Control for CubicParams {
         }
         Cubic::new(params, setup.paced)
     }
+
+    /// Without an exit heuristic `initial_ssthresh`, as `cubictcp_init`.
+    fn initial_ssthresh(&self, setup: &Setup) -> Threshold {
+        let heuristic = match setup.slow_start {
+            None => self.hystart,
+            Some(chosen) => chosen != SlowStart::Standard,
+        };
+        match self.initial_ssthresh {
+            segments @ 1.. if !heuristic => Threshold::of_segments(segments),
+            _ => Threshold::UNSET,
+        }
+    }
 }
 
 /// How many RTT samples of a round make its minimum.
@@ -104,14 +120,14 @@ pub struct Cubic {
     params: CubicParams,
     /// Tick at which the present curve began, plus 1: connections are many, and this takes 8 bytes.
     epoch: Option<NonZeroU64>,
-    /// Window before the last reduction.
+    /// Window before the last reduction; 0 before the first, so that every window exceeds it.
     w_max: u32,
     /// The plateau of the present curve.
     origin: u32,
     /// Time from the start of the curve to its plateau, in 1/1024 s.
     k: u32,
-    /// Smallest RTT seen, in µs; 0 before the first.
-    delay_min: u32,
+    /// Smallest RTT seen.
+    delay_min: MinRtt,
     last_cwnd: u32,
     last_tick: u64,
     /// Segments acknowledged towards the next one of the Reno estimate.
@@ -132,8 +148,8 @@ struct HyStart {
     end_seq: u32,
     round_start: Instant,
     last_ack: Instant,
-    /// Smallest RTT of this round, in µs.
-    curr_rtt: u32,
+    /// Smallest RTT of this round.
+    curr_rtt: MinRtt,
     samples: u8,
 }
 
@@ -145,7 +161,7 @@ impl HyStart {
             end_seq: 0,
             round_start: Instant::ZERO,
             last_ack: Instant::ZERO,
-            curr_rtt: u32::MAX,
+            curr_rtt: MinRtt::NONE,
             samples: 0,
         }
     }
@@ -161,13 +177,10 @@ impl WindowBased for Cubic {
         {
             return;
         }
-        let rtt = rtt.max(1);
-        if self.delay_min == 0 || rtt < self.delay_min {
-            self.delay_min = rtt;
-        }
+        let delay_min = self.delay_min.sample(rtt);
         if self.params.hystart && !self.hystart.found && window.in_slow_start() {
             self.hystart
-                .on_ack(&self.params, window, ack, rtt, self.delay_min);
+                .on_ack(&self.params, window, ack, rtt, delay_min);
         }
     }
 
@@ -219,7 +232,7 @@ impl Cubic {
             w_max: 0,
             origin: 0,
             k: 0,
-            delay_min: 0,
+            delay_min: MinRtt::NONE,
             last_cwnd: 0,
             last_tick: 0,
             ack_cnt: 0,
@@ -259,7 +272,8 @@ impl Cubic {
             Some(start) => start,
             None => self.begin_epoch(cwnd, tick, acked),
         };
-        let ahead_ms = tick - start + u64::from(self.delay_min).div_ceil(1_000);
+        let rtt_ms = self.delay_min.micros().unwrap_or(0).div_ceil(1_000);
+        let ahead_ms = tick - start + u64::from(rtt_ms);
         let t = ahead_ms * 1_024 / 1_000;
         let target = self.target(t);
         self.cnt = if target > cwnd {
@@ -363,7 +377,7 @@ impl HyStart {
         self.round_start = now;
         self.last_ack = now;
         self.end_seq = snd_nxt;
-        self.curr_rtt = u32::MAX;
+        self.curr_rtt = MinRtt::NONE;
         self.samples = 0;
     }
 
@@ -408,12 +422,12 @@ impl HyStart {
     }
 
     fn delay_has_grown(&mut self, rtt: u32, delay_min: u32) -> bool {
-        self.curr_rtt = self.curr_rtt.min(rtt);
+        let curr_rtt = self.curr_rtt.sample(rtt);
         if self.samples < ROUND_SAMPLES {
             self.samples += 1;
             return false;
         }
-        self.curr_rtt > delay_min + (delay_min >> 3).clamp(4_000, 16_000)
+        curr_rtt > delay_min + (delay_min >> 3).clamp(4_000, 16_000)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The declaration of a congestion control: its name, its source, and how it is built.
 
 use super::slow_start::SlowStart;
+use super::window::Threshold;
 
 /// The name, source and needs of a congestion control.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +52,11 @@ pub(crate) trait Control {
 
     /// The controller of a new connection.
     fn build(&self, setup: &Setup) -> Self::Controller;
+
+    /// The slow-start threshold of a new connection.
+    fn initial_ssthresh(&self, _setup: &Setup) -> Threshold {
+        Threshold::UNSET
+    }
 
     /// Why these values contradict each other, if they do.
     fn conflict(&self) -> Option<String> {

@@ -11,6 +11,7 @@ mod highspeed;
 #[cfg(feature = "json")]
 mod json;
 mod ledbat;
+mod min_rtt;
 mod parameter;
 mod prague;
 mod progress;
@@ -92,6 +93,13 @@ macro_rules! controls {
             pub fn parameters_mut(&mut self) -> &mut dyn Parameters {
                 match self {
                     $(Self::$kind(params) => params,)+
+                }
+            }
+
+            /// The slow-start threshold of a new connection.
+            pub(crate) fn initial_ssthresh(&self, setup: &Setup) -> Threshold {
+                match self {
+                    $(Self::$kind(params) => params.initial_ssthresh(setup),)+
                 }
             }
         }
@@ -243,7 +251,7 @@ impl Controller {
         dispatch!(self, cc => window (), model cc.on_restart(window, resume));
     }
 
-    /// The controller's own pacing rate in bytes/s, for segments of `mss` bytes.
+    /// [`ModelBased::pacing_rate`].
     #[inline]
     pub(crate) fn pacing_rate(&self, mss: u32) -> Option<u64> {
         dispatch!(self, cc => window None, model cc.pacing_rate(mss))

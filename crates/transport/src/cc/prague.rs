@@ -29,13 +29,13 @@
 //! | a classic AQM is not distinguished from one for L4S | distinguished, in the draft as future work | yields too little where one marks ECT(1) |
 //! | the window changes at once | spread over a round trip | pacing spreads it |
 
+use std::num::NonZeroU32;
+
 use sojourn_net::Instant;
 
-use super::bbr_common::scale_rate;
 use super::declaration::{Control, Declaration, EcnNeed, Setup};
 use super::parameter::{Unit, parameters};
 use super::{Ack, BurstSize, ModelBased, Progress, Reduction, Start, Threshold, Window};
-use crate::segment::MSS;
 
 parameters! {
     /// Parameters of [`Prague`].
@@ -52,6 +52,9 @@ parameters! {
         beta: u16 = 512, Unit::Ratio(1_024), (1, 1_023),
             "fraction of the window kept after a loss",
             "RFC 5681 section 3.1: 1/2";
+        burst_shift: u8 = 12, Unit::Count(""), (4, 20),
+            "exponent n of the duration 2^-n s of a burst over TCP",
+            "tcp_prague of L4STeam/linux, prague_burst_shift";
     }
 }
 
@@ -79,7 +82,7 @@ impl Control for PragueParams {
             marked: 0,
             round_end: Instant::ZERO,
             answered_until: Instant::ZERO,
-            srtt8: 0,
+            srtt8: None,
         }
     }
 }
@@ -110,8 +113,8 @@ pub struct Prague {
     round_end: Instant,
     /// Marks before this have been answered.
     answered_until: Instant,
-    /// In µs; 8 times the smoothed one, 0 before the first sample.
-    srtt8: u32,
+    /// 8 times the smoothed RTT, in µs; `None` before the first sample.
+    srtt8: Option<NonZeroU32>,
 }
 
 impl Default for Prague {
@@ -121,8 +124,9 @@ impl Default for Prague {
 }
 
 impl Prague {
-    const fn srtt(&self) -> u32 {
-        self.srtt8 / 8
+    /// In µs; 0 before the first sample, so that the virtual RTT is its floor.
+    fn srtt(&self) -> u32 {
+        self.srtt8.map_or(0, |srtt8| srtt8.get() / 8)
     }
 
     fn rtt_virt(&self) -> sojourn_net::Duration {
@@ -130,11 +134,10 @@ impl Prague {
     }
 
     fn sample(&mut self, rtt: u32) {
-        if self.srtt8 == 0 {
-            self.srtt8 = rtt.saturating_mul(8);
-        } else {
-            self.srtt8 = self.srtt8 - self.srtt8 / 8 + rtt;
-        }
+        self.srtt8 = NonZeroU32::new(match self.srtt8.map(NonZeroU32::get) {
+            None => rtt.saturating_mul(8),
+            Some(srtt8) => srtt8 - srtt8 / 8 + rtt,
+        });
     }
 
     /// The average of a virtual round trip that is over.
@@ -240,17 +243,15 @@ impl ModelBased for Prague {
     }
 
     fn pacing_rate(&self, mss: u32) -> Option<u64> {
-        if self.srtt8 == 0 {
-            return None;
-        }
+        self.srtt8?;
         let doubling = if self.cwnd < self.ssthresh { 2 } else { 1 };
-        let per_second = u64::from(self.whole()) * u64::from(MSS) * 1_000_000 * doubling;
-        Some(scale_rate(per_second / u64::from(self.srtt().max(1)), mss))
+        let per_second = u64::from(self.whole()) * u64::from(mss) * 1_000_000 * doubling;
+        Some(per_second / u64::from(self.srtt().max(1)))
     }
 
     fn burst_size(&self) -> BurstSize {
         BurstSize {
-            pacing_shift: 12,
+            pacing_shift: self.params.burst_shift.into(),
             min_tso_segs: 1,
         }
     }
@@ -416,6 +417,12 @@ mod tests {
             ..default
         };
         assert_eq!([default, beta].map(after_loss), [50, 70]);
+        let burst = |params| Rounds::of(params, 10, 50_000).cc.burst_size().pacing_shift;
+        let long = PragueParams {
+            burst_shift: 10,
+            ..default
+        };
+        assert_eq!([default, long].map(burst), [12, 10]);
         let growth = |params| {
             let mut rounds = Rounds::of(params, 100, 5_000);
             rounds.cc.ssthresh = 50.0;

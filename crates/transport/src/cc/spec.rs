@@ -18,6 +18,8 @@ use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
+use sojourn_net::instead_of;
+
 use super::declaration::EcnNeed;
 use super::parameter::{Parameter, Unit};
 use super::{CcKind, CcSpec, SlowStart};
@@ -45,6 +47,13 @@ pub enum CcError {
         /// What is accepted.
         expected: String,
     },
+    /// A parameter occurs twice.
+    Twice {
+        /// The control.
+        control: CcKind,
+        /// The parameter.
+        key: &'static str,
+    },
     /// Values contradict each other.
     Conflict {
         /// The control.
@@ -58,19 +67,12 @@ impl fmt::Display for CcError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownControl(given) => {
-                let names = CcKind::ALL.map(CcKind::name).join(", ");
-                write!(
-                    f,
-                    "unknown congestion control \"{given}\"; expected one of {names}"
-                )
+                let instead = instead_of(given, CcKind::ALL.iter().map(|kind| kind.name()));
+                write!(f, "unknown congestion control \"{given}\"; {instead}")
             }
             Self::UnknownParameter { control, given } => {
-                let keys: Vec<_> = control.parameters().iter().map(|p| p.key).collect();
-                let keys = keys.join(", ");
-                write!(
-                    f,
-                    "{control} has no parameter \"{given}\"; expected one of {keys}"
-                )
+                let instead = instead_of(given, control.parameters().iter().map(|p| p.key));
+                write!(f, "{control}: unknown parameter \"{given}\"; {instead}")
             }
             Self::Value {
                 control,
@@ -78,6 +80,7 @@ impl fmt::Display for CcError {
                 flaw,
                 expected,
             } => write!(f, "{control}: {key} {flaw}; expected {expected}"),
+            Self::Twice { control, key } => write!(f, "{control}: {key} is given twice"),
             Self::Conflict { control, why } => write!(f, "{control}: {why}"),
         }
     }
@@ -157,7 +160,10 @@ impl FromStr for CcSpec {
         while let Some(word) = words.next() {
             let parameter = kind.parameter(word)?;
             if given.contains(&parameter.key) {
-                return Err(spec.flaw(parameter, "is given twice".into()));
+                return Err(CcError::Twice {
+                    control: kind,
+                    key: parameter.key,
+                });
             }
             given.push(parameter.key);
             match words.next() {

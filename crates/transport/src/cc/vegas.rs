@@ -29,6 +29,7 @@
 //! | loss as Reno | paper: its own finer time-outs | the sender's RACK finds losses sooner than either |
 
 use super::declaration::{Control, Declaration, EcnNeed, Setup};
+use super::min_rtt::MinRtt;
 use super::parameter::{Unit, parameters};
 use super::window::half;
 use super::{Ack, Resume, Window, WindowBased};
@@ -63,8 +64,8 @@ impl Control for VegasParams {
     fn build(&self, _setup: &Setup) -> Vegas {
         Vegas {
             params: *self,
-            base_rtt: u32::MAX,
-            min_rtt: u32::MAX,
+            base_rtt: MinRtt::NONE,
+            min_rtt: MinRtt::NONE,
             samples: 0,
             round_end: None,
         }
@@ -83,10 +84,10 @@ const TOO_FEW: u32 = 2;
 #[derive(Clone, Copy, Debug)]
 pub struct Vegas {
     params: VegasParams,
-    /// Smallest RTT since the connection was last idle, in µs.
-    base_rtt: u32,
-    /// Smallest RTT of this round, in µs.
-    min_rtt: u32,
+    /// Smallest RTT since the connection was last idle.
+    base_rtt: MinRtt,
+    /// Smallest RTT of this round.
+    min_rtt: MinRtt,
     samples: u32,
     /// The round ends when this segment is acknowledged; `None`: none has begun since congestion.
     round_end: Option<u32>,
@@ -101,9 +102,8 @@ impl Default for Vegas {
 impl WindowBased for Vegas {
     fn on_ack(&mut self, _window: &mut Window, ack: &Ack) {
         if let Some(rtt) = ack.rtt_micros {
-            let rtt = rtt.max(1);
-            self.base_rtt = self.base_rtt.min(rtt);
-            self.min_rtt = self.min_rtt.min(rtt);
+            self.base_rtt.sample(rtt);
+            self.min_rtt.sample(rtt);
             self.samples += 1;
         }
     }
@@ -141,13 +141,16 @@ impl WindowBased for Vegas {
 impl Vegas {
     const fn begin_round(&mut self, snd_nxt: u32) {
         self.round_end = Some(snd_nxt);
-        self.min_rtt = u32::MAX;
+        self.min_rtt = MinRtt::NONE;
         self.samples = 0;
     }
 
     /// The decision of a round.
     fn adjust(&self, window: &mut Window, acked: u32) {
-        let (rtt, base) = (u64::from(self.min_rtt), u64::from(self.base_rtt));
+        let (Some(rtt), Some(base)) = (self.min_rtt.micros(), self.base_rtt.micros()) else {
+            return;
+        };
+        let (rtt, base) = (u64::from(rtt), u64::from(base));
         let cwnd = u64::from(window.cwnd);
         let fits = u32::try_from(cwnd * base / rtt).expect("no more than cwnd");
         let diff = u32::try_from(cwnd * (rtt - base) / base).unwrap_or(u32::MAX);
@@ -263,13 +266,13 @@ mod tests {
         round(&mut vegas, &mut window, &mut una, BASE);
         assert_eq!(vegas.ssthresh(&Window::new(40, 1)), 20);
         assert_eq!(vegas.round_end, None);
-        assert_eq!(vegas.base_rtt, BASE);
+        assert_eq!(vegas.base_rtt, MinRtt::of(BASE));
         vegas.on_resume(&Resume {
             now: Instant::ZERO,
             tick: 0,
             last_sent_tick: 0,
         });
-        assert_eq!(vegas.base_rtt, u32::MAX);
+        assert_eq!(vegas.base_rtt, MinRtt::NONE);
     }
 
     #[test]

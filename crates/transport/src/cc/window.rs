@@ -1,6 +1,7 @@
 //! The congestion window that a controller changes.
 
-/// The slow-start threshold of a connection: unset until the first congestion.
+/// The slow-start threshold of a connection: unset until the first congestion, unless the control begins with
+/// one.
 ///
 /// Kept as a number of segments, so that a comparison with the window costs one instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,6 +69,11 @@ impl Window {
             cnt: 0,
             mss,
         }
+    }
+
+    /// The window with another slow-start threshold.
+    pub(crate) const fn with_ssthresh(self, ssthresh: Threshold) -> Self {
+        Self { ssthresh, ..self }
     }
 
     /// Payload bytes of a full-sized segment, or of a full-sized datagram.

@@ -93,7 +93,8 @@ impl Congestion {
         let plus_plus = slow_start == Some(SlowStart::HyStartPlusPlus);
         Self {
             cc,
-            window: Window::new(params.initial_window, mss),
+            window: Window::new(params.initial_window, mss)
+                .with_ssthresh(params.cc.initial_ssthresh(&setup)),
             hystart: plus_plus.then(|| HyStartPlusPlus::new(paced)),
             remainder: 0,
             in_flight: 0,

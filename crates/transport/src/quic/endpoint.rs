@@ -260,7 +260,8 @@ impl Endpoint {
         self.congestion.window().cwnd
     }
 
-    /// Slow-start threshold, in full-sized datagrams; `None` until the first congestion.
+    /// Slow-start threshold, in full-sized datagrams; `None` while it is unset, by default until
+    /// the first congestion.
     pub const fn ssthresh(&self) -> Option<u32> {
         self.congestion.window().ssthresh.segments()
     }

@@ -104,7 +104,8 @@ impl Sender {
         Self {
             board: Scoreboard::new(),
             timestamps: Timestamps::new(ticks),
-            window: Window::new(params.initial_window, MSS.into()),
+            window: Window::new(params.initial_window, MSS.into())
+                .with_ssthresh(params.cc.initial_ssthresh(&setup)),
             recovery: Recovery::new(),
             buffer: SendBuffer::new(),
             rtt: RttEstimator::new(),
@@ -147,7 +148,7 @@ impl Sender {
         self.window.cwnd
     }
 
-    /// Slow-start threshold, in segments; `None` until the first congestion.
+    /// Slow-start threshold, in segments; `None` while it is unset, by default until the first congestion.
     pub const fn ssthresh(&self) -> Option<u32> {
         self.window.ssthresh.segments()
     }

@@ -98,7 +98,7 @@ impl Sender {
     #[inline]
     pub(super) fn set_pacing_rate(&mut self) {
         let own = if self.pacing.is_paced() {
-            self.cc.pacing_rate(MSS.into())
+            self.cc.pacing_rate(self.window.mss())
         } else {
             None
         };

@@ -172,7 +172,7 @@ fn the_cycle_paces_at_five_fourths_three_fourths_and_six_times_the_bandwidth() {
     // One segment a ms with 1 % margin.
     let bandwidth = 1_448_000.0 * 0.99;
     let mut gains = Vec::new();
-    let mut last = usize::MAX;
+    let mut last = u8::MAX;
     while gains.len() < 9 {
         path.round();
         if path.bbr.cycle_idx != last {
@@ -370,4 +370,28 @@ fn the_filters_have_the_lengths_asked_for() {
     let mut slow = Path::of(pairs);
     slow.bbr.pacing_rate = 140_000;
     assert_eq!(slow.bbr.burst_size().min_tso_segs, 2);
+}
+
+#[test]
+fn rates_and_bursts_are_those_of_the_segments_of_the_connection() {
+    let started = |mss| {
+        let mut bbr = Bbr::new(BbrParams::default(), 1);
+        let start = Start {
+            now: Instant::ZERO,
+            tick: 0,
+            rtt_micros: 250_000,
+            measured: true,
+            delivered: 1,
+        };
+        bbr.on_start(&Window::new(10, mss), &start);
+        bbr
+    };
+    // 10 segments in 250 ms times 2.89: 1.33 and 1.1 Mbit/s, around the 1.2 Mbit/s of `min_tso_rate`.
+    let [large, small] = [1_448, 1_200].map(started);
+    assert_eq!(
+        [large.pacing_rate(1_448), small.pacing_rate(1_200)],
+        [Some(165_504), Some(137_158)]
+    );
+    assert_eq!(large.burst_size().min_tso_segs, 2);
+    assert_eq!(small.burst_size().min_tso_segs, 1);
 }

@@ -4,15 +4,63 @@
 //!
 //! draft-ietf-ccwg-bbr-06 §5.5.10.
 
-use super::{Bbr3Params, INFINITE};
+use super::Bbr3Params;
 use crate::cc::Progress;
+
+/// An upper bound, or none.
+///
+/// No bound is the largest number, the identity element of `min`: a bound takes no more space than a number, and to
+/// apply it costs one comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Bound<T>(T);
+
+/// Bounded quantities: bandwidths and numbers of segments.
+pub(super) trait Quantity: Copy + Ord {
+    const MAX: Self;
+}
+
+impl Quantity for u32 {
+    const MAX: Self = Self::MAX;
+}
+
+impl Quantity for u64 {
+    const MAX: Self = Self::MAX;
+}
+
+impl<T: Quantity> Bound<T> {
+    pub(super) const NONE: Self = Self(T::MAX);
+
+    pub(super) const fn at(value: T) -> Self {
+        Self(value)
+    }
+
+    /// The bound, if there is one.
+    pub(super) fn get(self) -> Option<T> {
+        (self.0 < T::MAX).then_some(self.0)
+    }
+
+    /// `value`, or the bound if that is smaller.
+    pub(super) fn limit(self, value: T) -> T {
+        value.min(self.0)
+    }
+
+    /// Whether `value` does not exceed the bound.
+    pub(super) fn allows(self, value: T) -> bool {
+        value <= self.0
+    }
+
+    /// Whether `value` is the bound or more.
+    pub(super) fn is_reached_by(self, value: T) -> bool {
+        value >= self.0
+    }
+}
 
 /// Bounds of rate and flight, and the congestion signals of the round.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
-    pub(super) bw_shortterm: u64,
-    pub(super) inflight_shortterm: u32,
-    pub(super) inflight_longterm: u32,
+    pub(super) bw_shortterm: Bound<u64>,
+    pub(super) inflight_shortterm: Bound<u32>,
+    pub(super) inflight_longterm: Bound<u32>,
     /// The largest rate and delivered volume of the round.
     bw_latest: u64,
     pub(super) inflight_latest: u32,
@@ -21,22 +69,22 @@ pub(super) struct Bounds {
     pub(super) loss_round_start: bool,
     loss_in_round: bool,
     pub(super) ce_in_round: bool,
-    saved: (u64, u32, u32),
+    saved: (Bound<u64>, Bound<u32>, Bound<u32>),
 }
 
 impl Default for Bounds {
     fn default() -> Self {
         Self {
-            bw_shortterm: u64::MAX,
-            inflight_shortterm: INFINITE,
-            inflight_longterm: INFINITE,
+            bw_shortterm: Bound::NONE,
+            inflight_shortterm: Bound::NONE,
+            inflight_longterm: Bound::NONE,
             bw_latest: 0,
             inflight_latest: 0,
             loss_round_delivered: 0,
             loss_round_start: false,
             loss_in_round: false,
             ce_in_round: false,
-            saved: (u64::MAX, INFINITE, INFINITE),
+            saved: (Bound::NONE, Bound::NONE, Bound::NONE),
         }
     }
 }
@@ -67,7 +115,7 @@ impl Bounds {
         }
         self.loss_round_start = false;
         let Some(sample) = p.sample else { return first };
-        let volume = u32::try_from(sample.delivered).unwrap_or(INFINITE);
+        let volume = u32::try_from(sample.delivered).unwrap_or(u32::MAX);
         self.bw_latest = self.bw_latest.max(bw);
         self.inflight_latest = self.inflight_latest.max(volume);
         if sample.prior_delivered >= self.loss_round_delivered {
@@ -81,7 +129,7 @@ impl Bounds {
     pub(super) fn advance_latest_delivery_signals(&mut self, p: &Progress, bw: u64) {
         if let Some(sample) = p.sample.filter(|_| self.loss_round_start) {
             self.bw_latest = bw;
-            self.inflight_latest = u32::try_from(sample.delivered).unwrap_or(INFINITE);
+            self.inflight_latest = u32::try_from(sample.delivered).unwrap_or(u32::MAX);
         }
     }
 
@@ -95,21 +143,18 @@ impl Bounds {
         cwnd: u32,
     ) {
         if self.loss_in_round && !probing {
-            let bw = self.bw_shortterm.min(max_bw);
-            self.bw_shortterm = self.bw_latest.max(params.beta_of_bw(bw));
-            let inflight = match self.inflight_shortterm {
-                INFINITE => cwnd,
-                bound => bound,
-            };
-            self.inflight_shortterm = self.inflight_latest.max(params.beta_of(inflight));
+            let bw = params.beta_of_bw(self.bw_shortterm.limit(max_bw));
+            self.bw_shortterm = Bound::at(self.bw_latest.max(bw));
+            let inflight = params.beta_of(self.inflight_shortterm.get().unwrap_or(cwnd));
+            self.inflight_shortterm = Bound::at(self.inflight_latest.max(inflight));
         }
         self.loss_in_round = false;
         self.ce_in_round = false;
     }
 
     pub(super) const fn reset_short_term_model(&mut self) {
-        self.bw_shortterm = u64::MAX;
-        self.inflight_shortterm = INFINITE;
+        self.bw_shortterm = Bound::NONE;
+        self.inflight_shortterm = Bound::NONE;
     }
 
     /// A probe is over: its signals do not apply to what follows.
@@ -128,21 +173,18 @@ impl Bounds {
         target: u32,
     ) {
         let least = params.beta_of(target).max(params.min_pipe_cwnd.into());
-        self.inflight_longterm = in_flight.max(least);
+        self.inflight_longterm = Bound::at(in_flight.max(least));
     }
 
     /// The long-term bound less the room left to others.
-    pub(super) fn inflight_with_headroom(&self, params: &Bbr3Params) -> u32 {
-        match self.inflight_longterm {
-            INFINITE => INFINITE,
-            bound => {
-                let part = u64::from(bound) * u64::from(params.headroom) / 1_000;
-                let headroom = u32::try_from(part).unwrap_or(INFINITE).max(1);
-                bound
-                    .saturating_sub(headroom)
-                    .max(params.min_pipe_cwnd.into())
-            }
-        }
+    pub(super) fn inflight_with_headroom(&self, params: &Bbr3Params) -> Bound<u32> {
+        let Some(bound) = self.inflight_longterm.get() else {
+            return Bound::NONE;
+        };
+        let part = u64::from(bound) * u64::from(params.headroom) / 1_000;
+        let headroom = u32::try_from(part).unwrap_or(u32::MAX).max(1);
+        let rest = bound.saturating_sub(headroom);
+        Bound::at(rest.max(params.min_pipe_cwnd.into()))
     }
 
     /// The last losses were spurious.

@@ -4,9 +4,11 @@
 //!
 //! draft-ietf-ccwg-bbr-06 §5.3.3.
 
+use std::num::NonZeroU32;
+
 use sojourn_net::{Duration, Instant};
 
-use super::{Bbr3, INFINITE, State, probe_wait};
+use super::{Bbr3, Bound, State, probe_wait};
 use crate::cc::{Progress, RateSample, Window};
 
 /// The bound grows by 2^30 segments a round at most.
@@ -35,7 +37,8 @@ pub(super) struct Cycle {
     /// Rounds the bound has grown for, and what is acknowledged towards the next segment of it.
     bw_probe_up_rounds: u32,
     bw_probe_up_acks: u32,
-    pub(super) probe_up_cnt: u32,
+    /// Segments acknowledged per segment of growth of the bound; `None`: it does not grow.
+    pub(super) probe_up_cnt: Option<NonZeroU32>,
     /// The last probe lost too much.
     prev_probe_too_high: bool,
     /// The last probe ended early, at the bound of one that lost too much.
@@ -67,7 +70,7 @@ impl CwndLimited {
 impl Bbr3 {
     pub(super) fn start_probe_bw_down(&mut self, now: Instant, delivered: u64) {
         self.bounds.reset_congestion_signals();
-        self.cycle.probe_up_cnt = INFINITE;
+        self.cycle.probe_up_cnt = None;
         self.cycle.rounds_since_bw_probe = u32::from(self.rng.below(2) == 1);
         self.cycle.bw_probe_wait = probe_wait(self.params.bw_probe_wait_base, &mut self.rng);
         self.cycle.stamp = now;
@@ -110,7 +113,10 @@ impl Bbr3 {
                 if self.is_time_to_probe_bw(window.cwnd, now) {
                     self.start_probe_bw_refill(p.delivered);
                 } else if self.state == State::Down
-                    && p.in_flight <= self.bounds.inflight_with_headroom(&self.params)
+                    && self
+                        .bounds
+                        .inflight_with_headroom(&self.params)
+                        .allows(p.in_flight)
                     && p.in_flight <= self.inflight(self.max_bw())
                 {
                     self.state = State::Cruise;
@@ -142,11 +148,12 @@ impl Bbr3 {
     }
 
     pub(super) fn is_time_to_go_down(&mut self, cwnd: u32, p: &Progress, bw: u64) -> bool {
-        if self.cycle.prev_probe_too_high && p.in_flight >= self.bounds.inflight_longterm {
+        let bound = self.bounds.inflight_longterm;
+        if self.cycle.prev_probe_too_high && bound.is_reached_by(p.in_flight) {
             self.cycle.stopped_risky_probe = true;
             return true;
         }
-        if self.cwnd_limited.is_set() && cwnd >= self.bounds.inflight_longterm {
+        if self.cwnd_limited.is_set() && bound.is_reached_by(cwnd) {
             // The bound, not the path, limits the rate.
             self.reset_full_bw(bw);
             return false;
@@ -174,9 +181,8 @@ impl Bbr3 {
             return self.cycle.bw_probe_samples
                 && self.handle_inflight_too_high(window.cwnd, now, p, sample);
         }
-        if self.bounds.inflight_longterm != INFINITE {
-            let safe = sample.in_flight_then.max(self.bounds.inflight_longterm);
-            self.bounds.inflight_longterm = safe;
+        if let Some(bound) = self.bounds.inflight_longterm.get() {
+            self.bounds.inflight_longterm = Bound::at(sample.in_flight_then.max(bound));
             if self.state == State::Up {
                 self.probe_inflight_longterm_upward(window.cwnd, p);
             }
@@ -228,19 +234,22 @@ impl Bbr3 {
     fn raise_inflight_longterm_slope(&mut self, cwnd: u32) {
         let growth = 1 << self.cycle.bw_probe_up_rounds;
         self.cycle.bw_probe_up_rounds = (self.cycle.bw_probe_up_rounds + 1).min(MAX_UP_ROUNDS);
-        self.cycle.probe_up_cnt = (cwnd / growth).max(1);
+        self.cycle.probe_up_cnt = NonZeroU32::new((cwnd / growth).max(1));
     }
 
     /// The bound grows by 1, 2, 4, … segments a round.
     pub(super) fn probe_inflight_longterm_upward(&mut self, cwnd: u32, p: &Progress) {
-        if !self.cwnd_limited.is_set() || cwnd < self.bounds.inflight_longterm {
+        let bound = self.bounds.inflight_longterm.get();
+        let Some(bound) = bound.filter(|&bound| self.cwnd_limited.is_set() && cwnd >= bound) else {
             return;
-        }
+        };
         let cycle = &mut self.cycle;
         cycle.bw_probe_up_acks += p.newly_delivered;
-        let segments = cycle.bw_probe_up_acks / cycle.probe_up_cnt;
-        cycle.bw_probe_up_acks -= segments * cycle.probe_up_cnt;
-        self.bounds.inflight_longterm = self.bounds.inflight_longterm.saturating_add(segments);
+        if let Some(per) = cycle.probe_up_cnt {
+            let segments = cycle.bw_probe_up_acks / per;
+            cycle.bw_probe_up_acks -= segments * per.get();
+            self.bounds.inflight_longterm = Bound::at(bound.saturating_add(segments));
+        }
         if self.round_start {
             self.raise_inflight_longterm_slope(cwnd);
         }

@@ -1,13 +1,14 @@
 //! The parameters of BBR version 3.
 
-use super::{Bbr3, INFINITE, State};
+use super::{Bbr3, State};
 use crate::cc::RateSample;
 use crate::cc::bbr_common::BBR_UNIT;
 use crate::cc::declaration::{Control, Declaration, EcnNeed, Setup};
 use crate::cc::parameter::{Unit, gcd, parameters};
 
 parameters! {
-    /// Parameters of [`Bbr3`]: the constants of draft-ietf-ccwg-bbr-06.
+    /// Parameters of [`Bbr3`]: the constants of draft-ietf-ccwg-bbr-06 except MaxBwFilterLen, which is 2, the number
+    /// of places in the filter.
     pub struct Bbr3Params {
         startup_pacing_gain: u16 = 710, Unit::Ratio(256), (257, 2_560),
             "pacing gain in STARTUP",
@@ -112,7 +113,7 @@ impl Bbr3Params {
     /// `beta` of a number of segments.
     pub(super) fn beta_of(&self, segments: u32) -> u32 {
         let part = u64::from(segments) * u64::from(self.beta) / 1_000;
-        u32::try_from(part).unwrap_or(INFINITE)
+        u32::try_from(part).unwrap_or(u32::MAX)
     }
 
     /// `beta` of a bandwidth; without overflow, so divided first.

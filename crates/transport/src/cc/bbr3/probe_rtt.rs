@@ -8,20 +8,20 @@ use sojourn_net::Instant;
 
 use super::cycle::AckPhase;
 use super::{Bbr3, State};
+use crate::cc::min_rtt::MinRtt;
 use crate::cc::{Ack, Progress, Window};
 
 /// A minimum RTT and its age.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct MinRtt {
-    /// [`u32::MAX`]: none yet.
-    pub(super) micros: u32,
+pub(super) struct StampedMinRtt {
+    pub(super) rtt: MinRtt,
     /// The tick of its measurement.
     pub(super) stamp: u64,
 }
 
-impl MinRtt {
+impl StampedMinRtt {
     pub(super) const NONE: Self = Self {
-        micros: u32::MAX,
+        rtt: MinRtt::NONE,
         stamp: 0,
     };
 }
@@ -35,15 +35,16 @@ impl Bbr3 {
         let expired =
             ack.tick > self.probe_rtt_min.stamp + u64::from(self.params.probe_rtt_interval);
         if let Some(micros) = ack.rtt_micros
-            && (micros < self.probe_rtt_min.micros || expired)
+            && (self.probe_rtt_min.rtt.is_above(micros) || expired)
         {
-            self.probe_rtt_min = MinRtt {
-                micros,
+            self.probe_rtt_min = StampedMinRtt {
+                rtt: MinRtt::of(micros),
                 stamp: ack.tick,
             };
         }
         let stale = ack.tick > self.min_rtt.stamp + u64::from(self.params.min_rtt_filter_len);
-        if self.probe_rtt_min.micros < self.min_rtt.micros || stale {
+        let recent = self.probe_rtt_min.rtt.micros();
+        if recent.is_some_and(|micros| self.min_rtt.rtt.is_above(micros)) || stale {
             self.min_rtt = self.probe_rtt_min;
         }
         expired

@@ -6,7 +6,7 @@
 
 use sojourn_net::Instant;
 
-use super::{BBR_UNIT, Bbr3, State};
+use super::{BBR_UNIT, Bbr3, Bound, State};
 use crate::cc::{Episode, Progress, RateSample};
 
 /// Longest duration of DRAIN, in rounds.
@@ -25,7 +25,7 @@ pub(super) struct FullBw {
 /// Congestion signals that may end STARTUP.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StartupSignals {
-    recovery_rounds: u32,
+    recovery_rounds: u8,
     /// Acknowledgements of this round that reported losses.
     loss_events_in_round: u32,
     marked_rounds: u8,
@@ -58,7 +58,8 @@ impl Bbr3 {
     pub(super) fn check_startup_high_loss(&mut self, p: &Progress, lost: bool) {
         let seen = &mut self.startup_signals;
         if p.episode == Episode::Recovery {
-            seen.recovery_rounds += u32::from(self.round_start);
+            let rounds = seen.recovery_rounds;
+            seen.recovery_rounds = rounds.saturating_add(self.round_start.into());
         } else {
             seen.recovery_rounds = 0;
         }
@@ -99,7 +100,7 @@ impl Bbr3 {
     fn end_startup_at_a_bound(&mut self) {
         self.full_bw_reached = true;
         let bdp = self.bdp(self.bw(), BBR_UNIT);
-        self.bounds.inflight_longterm = bdp.max(self.bounds.inflight_latest);
+        self.bounds.inflight_longterm = Bound::at(bdp.max(self.bounds.inflight_latest));
     }
 
     pub(super) fn check_drain(&mut self, now: Instant, p: &Progress) {

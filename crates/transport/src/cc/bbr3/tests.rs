@@ -1,3 +1,5 @@
+use std::num::NonZeroU32;
+
 use super::*;
 use crate::cc::EcnFeedback;
 
@@ -216,7 +218,7 @@ fn a_probe_that_loses_too_much_sets_the_long_term_bound_and_ends() {
     path.until(State::Up);
     path.round();
     path.until(State::Down);
-    let bound = path.bbr.bounds.inflight_longterm;
+    let bound = path.bbr.bounds.inflight_longterm.get().unwrap();
     assert!((105..130).contains(&bound), "{bound}");
     // What is in flight while cruising leaves 15 % of it to others.
     path.until(State::Cruise);
@@ -236,13 +238,13 @@ fn losses_while_cruising_bring_the_short_term_bounds_down_by_three_tenths_at_mos
     path.round();
     path.round();
     let bw = path.bbr.max_bw();
-    let bound = path.bbr.bounds.bw_shortterm;
+    let bound = path.bbr.bounds.bw_shortterm.get().unwrap();
     assert!(bound < bw && bound >= bw * 69 / 100 - 1, "{bound} of {bw}");
-    assert_ne!(path.bbr.bounds.inflight_shortterm, INFINITE);
+    assert_ne!(path.bbr.bounds.inflight_shortterm, Bound::NONE);
     // The next probe forgets them.
     path.room = 10_000;
     path.until(State::Refill);
-    assert_eq!(path.bbr.bounds.bw_shortterm, u64::MAX);
+    assert_eq!(path.bbr.bounds.bw_shortterm, Bound::NONE);
 }
 
 #[test]
@@ -279,7 +281,7 @@ fn the_minimum_rtt_is_remembered_for_ten_seconds() {
             one_way_ms: None,
         };
         let expired = path.bbr.update_min_rtt(&ack);
-        (expired, path.bbr.min_rtt.micros)
+        (expired, path.bbr.min_rtt.rtt.micros().unwrap())
     };
     assert_eq!(minimum(10_000, 90_000), (true, 90_000));
     assert_eq!(minimum(15_000, 150_000), (false, 90_000));
@@ -312,11 +314,11 @@ fn an_undone_loss_restores_bounds_and_the_state_it_ended() {
     path.until(State::Up);
     path.round();
     path.until(State::Down);
-    assert_ne!(path.bbr.bounds.inflight_longterm, INFINITE);
+    assert_ne!(path.bbr.bounds.inflight_longterm, Bound::NONE);
     path.bbr.on_undo();
     path.room = 10_000;
     path.round();
-    assert_eq!(path.bbr.bounds.inflight_longterm, INFINITE);
+    assert_eq!(path.bbr.bounds.inflight_longterm, Bound::NONE);
     assert_eq!(path.bbr.state, State::Refill);
 }
 
@@ -325,12 +327,12 @@ fn losses_that_a_timer_found_count() {
     let mut path = Path::new(10_000);
     path.until(State::Cruise);
     path.round();
-    assert_eq!(path.bbr.bounds.bw_shortterm, u64::MAX);
+    assert_eq!(path.bbr.bounds.bw_shortterm, Bound::NONE);
     path.by_timer = true;
     path.room = 50;
     path.round();
     path.round();
-    assert_ne!(path.bbr.bounds.bw_shortterm, u64::MAX);
+    assert_ne!(path.bbr.bounds.bw_shortterm, Bound::NONE);
 }
 
 #[test]
@@ -357,9 +359,9 @@ fn a_mark_while_cruising_is_a_loss() {
     path.round();
     path.round();
     let bounds = &path.bbr.bounds;
-    assert_ne!(bounds.inflight_shortterm, INFINITE);
-    assert_ne!(bounds.bw_shortterm, u64::MAX);
-    assert_eq!(bounds.inflight_longterm, INFINITE);
+    assert_ne!(bounds.inflight_shortterm, Bound::NONE);
+    assert_ne!(bounds.bw_shortterm, Bound::NONE);
+    assert_eq!(bounds.inflight_longterm, Bound::NONE);
 }
 
 #[test]
@@ -369,7 +371,7 @@ fn a_mark_ends_a_probe_and_sets_the_long_term_bound_for_good() {
     path.marked = true;
     path.round();
     assert_eq!(path.bbr.state, State::Down);
-    let bound = path.bbr.bounds.inflight_longterm;
+    let bound = path.bbr.bounds.inflight_longterm.get().unwrap();
     assert!((90..150).contains(&bound), "{bound}");
     path.bbr.on_undo();
     path.round();
@@ -387,7 +389,7 @@ fn two_marked_rounds_in_a_row_end_startup_and_one_does_not() {
     path.marked = true;
     path.round();
     assert_ne!(path.bbr.state, State::Startup);
-    assert_ne!(path.bbr.bounds.inflight_longterm, INFINITE);
+    assert_ne!(path.bbr.bounds.inflight_longterm, Bound::NONE);
 }
 
 #[test]
@@ -399,8 +401,8 @@ fn the_window_limits_for_the_rest_of_a_round_trip_and_the_next() {
     };
     let mut path = Path::new(10_000);
     path.until(State::Up);
-    path.bbr.bounds.inflight_longterm = window.cwnd;
-    path.bbr.cycle.probe_up_cnt = 1;
+    path.bbr.bounds.inflight_longterm = Bound::at(window.cwnd);
+    path.bbr.cycle.probe_up_cnt = Some(NonZeroU32::MIN);
     let mut raised_by = |round_start, prior_in_flight| {
         let bbr = &mut path.bbr;
         bbr.round_start = false;
@@ -413,9 +415,9 @@ fn the_window_limits_for_the_rest_of_a_round_trip_and_the_next() {
             newly_delivered: 1,
             ..with(0)
         };
-        bbr.probe_inflight_longterm_upward(before, &p);
+        bbr.probe_inflight_longterm_upward(window.cwnd, &p);
         let after = std::mem::replace(&mut bbr.bounds.inflight_longterm, before);
-        (ends, after - before)
+        (ends, after.get().unwrap() - window.cwnd)
     };
     raised_by(true, 0);
     raised_by(true, 0);
@@ -446,9 +448,10 @@ fn the_headroom_is_three_twentieths() {
         bounds.inflight_with_headroom(&Bbr3Params::default())
     };
     assert_eq!(
-        [4, 6, 39, 100, 3_000_000_000, INFINITE].map(with),
-        [4, 5, 34, 85, 2_550_000_000, INFINITE]
+        [4, 6, 39, 100, 3_000_000_000].map(|bound| with(Bound::at(bound))),
+        [4, 5, 34, 85, 2_550_000_000].map(Bound::at)
     );
+    assert_eq!(with(Bound::NONE), Bound::NONE);
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn k_is_the_cube_root_of_the_gap_over_c() {
 #[test]
 fn the_window_follows_the_cubic_curve() {
     let mut cubic = Cubic::new(CubicParams::default(), false);
-    cubic.delay_min = 100_000;
+    cubic.delay_min = MinRtt::of(100_000);
     let mut w = Window::new(1_000, 1);
     w.cwnd = w.segments_of(cubic.ssthresh(&w));
     w.end_slow_start();
@@ -66,7 +66,7 @@ const fn ack(tick: u64, rtt_micros: u32) -> Ack {
 /// The window `seconds` after a reduction at 1000 segments, on a path of 100 ms.
 fn after(params: CubicParams, seconds: u64) -> u32 {
     let mut cubic = Cubic::new(params, false);
-    cubic.delay_min = 100_000;
+    cubic.delay_min = MinRtt::of(100_000);
     let mut w = Window::new(1_000, 1);
     w.cwnd = w.segments_of(cubic.ssthresh(&w));
     w.end_slow_start();
@@ -117,7 +117,7 @@ fn without_tcp_friendliness_a_small_window_grows_slower() {
             ..CubicParams::default()
         };
         let mut cubic = Cubic::new(params, false);
-        cubic.delay_min = 10_000;
+        cubic.delay_min = MinRtt::of(10_000);
         let mut w = Window::new(20, 1);
         w.cwnd = w.segments_of(cubic.ssthresh(&w));
         w.end_slow_start();
@@ -133,7 +133,7 @@ fn without_tcp_friendliness_a_small_window_grows_slower() {
 /// RTT of 150 ms on a path of 100 ms.
 fn exits(params: CubicParams, cwnd: u32, gap_ms: u64, rtt: u32) -> bool {
     let mut cubic = Cubic::new(params, false);
-    cubic.delay_min = 100_000;
+    cubic.delay_min = MinRtt::of(100_000);
     let mut w = Window::new(cwnd, 1_448);
     for n in 1..=60 / gap_ms {
         cubic.on_ack(&mut w, &ack(n * gap_ms, rtt));
@@ -182,4 +182,33 @@ fn the_key_slow_start_decides_over_hystart() {
     };
     assert!(build(None) && build(Some(SlowStart::HyStart)));
     assert!(!build(Some(SlowStart::Standard)));
+}
+
+#[test]
+fn initial_ssthresh_applies_without_an_exit_heuristic_only() {
+    let threshold = |hystart, slow_start| {
+        let params = CubicParams {
+            initial_ssthresh: 40,
+            hystart,
+            ..CubicParams::default()
+        };
+        let setup = Setup {
+            slow_start,
+            ..Setup::default()
+        };
+        params.initial_ssthresh(&setup).segments()
+    };
+    assert_eq!(
+        [true, false].map(|on| threshold(on, None)),
+        [None, Some(40)]
+    );
+    for hystart in [true, false] {
+        let chosen = SlowStart::ALL.map(|chosen| threshold(hystart, Some(chosen)));
+        assert_eq!(chosen, [Some(40), None, None]);
+    }
+    let unset = CubicParams {
+        hystart: false,
+        ..CubicParams::default()
+    };
+    assert!(!unset.initial_ssthresh(&Setup::default()).is_set());
 }

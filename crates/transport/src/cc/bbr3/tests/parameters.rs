@@ -110,13 +110,13 @@ fn the_bounds_follow_beta_headroom_and_the_loss_threshold() {
         let headroom = bounds.inflight_with_headroom(&params);
         (bounds.inflight_longterm, headroom)
     };
-    assert_eq!(bound(default), (70, 60));
+    assert_eq!(bound(default), (Bound::at(70), Bound::at(60)));
     let half = Bbr3Params {
         beta: 500,
         headroom: 300,
         ..default
     };
-    assert_eq!(bound(half), (50, 35));
+    assert_eq!(bound(half), (Bound::at(50), Bound::at(35)));
     assert_eq!(
         (default.beta_of_bw(1_000), half.beta_of_bw(1_000)),
         (700, 500)
@@ -125,7 +125,7 @@ fn the_bounds_follow_beta_headroom_and_the_loss_threshold() {
         min_pipe_cwnd: 90,
         ..default
     };
-    assert_eq!(bound(floor), (90, 90));
+    assert_eq!(bound(floor), (Bound::at(90), Bound::at(90)));
     let sample = RateSample {
         prior_delivered: 0,
         delivered: 90,
@@ -173,7 +173,7 @@ fn the_filters_and_the_probes_last_as_long_as_asked_for() {
         };
         bbr.update_min_rtt(&ack(1, 50_000));
         let expired = bbr.update_min_rtt(&ack(2_000, 90_000));
-        (expired, bbr.min_rtt.micros)
+        (expired, bbr.min_rtt.rtt.micros().unwrap())
     };
     assert_eq!(
         [default, short].map(stale),

@@ -1,0 +1,98 @@
+//! Suggestions for misspelt names.
+
+use core::fmt;
+
+/// The longest name that is compared; of a longer one only the start.
+const LONGEST: usize = 64;
+
+/// What an error about `given` says is accepted: `did you mean codel?`, or
+/// `expected one of pfifo, codel` if no name is near.
+pub fn instead_of<'a>(
+    given: &str,
+    names: impl Iterator<Item = &'a str> + Clone,
+) -> impl fmt::Display {
+    Instead {
+        nearest: nearest(given, names.clone()),
+        names,
+    }
+}
+
+struct Instead<'a, I> {
+    nearest: Option<&'a str>,
+    names: I,
+}
+
+impl<'a, I: Iterator<Item = &'a str> + Clone> fmt::Display for Instead<'a, I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(name) = self.nearest {
+            return write!(f, "did you mean {name}?");
+        }
+        f.write_str("expected one of ")?;
+        self.names.clone().enumerate().try_for_each(|(n, name)| {
+            let comma = if n == 0 { "" } else { ", " };
+            write!(f, "{comma}{name}")
+        })
+    }
+}
+
+/// The name that somebody who wrote `given` may have meant, if one is near.
+pub fn nearest<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let distances = names.map(|name| (edits(given, name), name));
+    let (distance, name) = distances.min_by_key(|(distance, _)| *distance)?;
+    (distance <= 1 + given.chars().count() / 3).then_some(name)
+}
+
+/// How many insertions, deletions and substitutions lead from `a` to `b` (Levenshtein).
+fn edits(a: &str, b: &str) -> usize {
+    let (a, b) = (a.chars().take(LONGEST), b.chars().take(LONGEST));
+    let mut row: [usize; LONGEST + 1] = core::array::from_fn(|n| n);
+    for (i, x) in a.enumerate() {
+        let mut diagonal = i;
+        row[0] = i + 1;
+        for (j, y) in b.clone().enumerate() {
+            let substituted = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.count()]
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn edits_are_those_of_levenshtein() {
+        assert_eq!(edits("kitten", "sitting"), 3);
+        assert_eq!(edits("", "abc"), 3);
+        assert_eq!(edits("abc", ""), 3);
+        assert_eq!(edits("rate", "rate"), 0);
+        let long = "x".repeat(1_000);
+        assert_eq!(edits(&long, "rate"), LONGEST);
+        assert_eq!(edits("rate", &long), LONGEST);
+    }
+
+    #[test]
+    fn only_a_near_name_is_proposed() {
+        let nearest = |given| nearest(given, ["rate", "delay"].into_iter());
+        assert_eq!(nearest("rat"), Some("rate"));
+        assert_eq!(nearest("colour"), None);
+        // One edit for two letters, three for six.
+        assert_eq!(nearest("ra"), None);
+        assert_eq!(nearest("rt"), None);
+        assert_eq!(nearest("ray"), Some("rate"));
+        assert_eq!(nearest("relays"), Some("delay"));
+        assert_eq!(nearest("raters"), Some("rate"));
+    }
+
+    #[test]
+    fn without_a_near_name_all_are_listed() {
+        let instead = |given| instead_of(given, ["rate", "delay"].into_iter()).to_string();
+        assert_eq!(instead("rat"), "did you mean rate?");
+        assert_eq!(instead("colour"), "expected one of rate, delay");
+    }
+}
