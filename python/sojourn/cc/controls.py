@@ -50,8 +50,8 @@ class Cubic(CongestionControl):
         Reduce the window further when it is below the last maximum. Default: ``on``. Linux
         tcp_cubic, fast_convergence; RFC 9438 section 4.7.
     tcp_friendliness
-        Never grow more slowly than Reno with the same average window. Default: ``on``. Linux
-        tcp_cubic, tcp_friendliness; RFC 9438 section 4.3.
+        Never grow more slowly than Reno (TCP-friendly region). Default: ``on``. Linux tcp_cubic,
+        tcp_friendliness; RFC 9438 section 4.3.
     hystart
         Exit slow start by HyStart, unless slow_start is set. Default: ``on``. Linux tcp_cubic,
         hystart.
