@@ -13,7 +13,7 @@ fn every_discipline_has_a_page_with_all_sections() {
         let text = fs::read_to_string(folder.join(format!("{page}.md"))).unwrap();
         for section in [
             "## Description",
-            "## Law",
+            "## Algorithm",
             "## Parameters",
             "## Differences",
             "## Validation",

@@ -5,16 +5,13 @@
 //! Feng, Shin, Kandlur and Saha, "The BLUE active queue management algorithms", 2002, as later
 //! works quote its law; the constants of its authors' ns code, as ported to ns-3.
 //!
-//! # Law
+//! # Algorithm
 //!
-//! Each arrival is signalled with probability `p`.
+//! Each arrival is signalled with probability `p`. Overflow raises `p` by `increment`, an idle link
+//! lowers it by `decrement`, each at most once per `freeze`. The queue settles where overflow and
+//! idle times balance.
 //!
-//! ```text
-//! a packet does not fit     last change more than freeze ago: p += increment
-//! the link finds nothing    last change more than freeze ago: p -= decrement
-//! ```
-//!
-//! The queue settles where overflow and idling balance.
+//! Pseudo-code: `docs/qdiscs/blue.md`.
 //!
 //! # Reconstruction
 //!

@@ -5,18 +5,14 @@
 //! Linux 6.1 `net/sched/sch_choke.c`, the defaults of iproute2; Pan, Prabhakar and Psounis, "`CHOKe`:
 //! a stateless active queue management scheme for approximating fair bandwidth allocation", 2000.
 //!
-//! # Law
+//! # Algorithm
 //!
-//! The average is that of [RED](crate::Red), in packets. An arrival that finds it
+//! The average is that of [RED](crate::Red), in packets. An arrival that finds the average above
+//! `min` is compared with a random queued packet; if both belong to the same flow, both are
+//! dropped. Otherwise it is signalled as by RED. A flow that fills the queue often matches its own
+//! packets, so it is limited without per-flow state.
 //!
-//! ```text
-//! avg <= min          passes
-//! otherwise           a packet is drawn from the queue; if both are of one flow, both are dropped
-//! min < avg <= max    else RED's lottery: marked, or dropped
-//! avg > max           else marked, or dropped
-//! ```
-//!
-//! A flow that fills the queue meets itself often: it is held down without a state for each flow.
+//! Pseudo-code: `docs/qdiscs/choke.md`.
 //!
 //! # Differences from Linux
 //!

@@ -4,31 +4,15 @@
 //!
 //! The AQM of CAKE, Linux 6.1 `net/sched/sch_cake.c`, here on a FIFO.
 //!
-//! # Law
+//! # Algorithm
 //!
-//! CoDel answers delay, BLUE a full buffer. Each packet that leaves is looked at:
+//! CoDel responds to delay, BLUE to a full buffer. `drop_next` also replaces CoDel's
+//! `first_above_time`, and `count` decays while the queue is not signalled. BLUE's `p` changes at
+//! most once per `target`. The last packet may be marked, never dropped. The first gap of a queue
+//! is 0, not an interval: CAKE starts with a square root of 0, which the first change of `count`
+//! replaces.
 //!
-//! ```text
-//! a signal is due       count > 0 and now >= drop_next
-//! sojourn > target      begin signalling if not begun: drop_next = now + gap, count at least 1
-//!          (and > 4 transmissions of an MTU)              else end it
-//! due and signalling    mark or drop; count += 1; drop_next += gap
-//! due and not           count -= 1, drop_next += gap, until it is due no more
-//! BLUE                  drop with probability p, even what could be or was just marked
-//! count = 0             drop_next = now + interval
-//! late, nothing dropped drop_next = now
-//! ```
-//!
-//! with `gap = interval / sqrt(count)`, in the arithmetic of Linux. So `drop_next` serves as CoDel's `first_above_time` too, and
-//! `count` decays instead of being forgotten. BLUE's `p` changes once in `target` at most:
-//!
-//! ```text
-//! full     p += increment; signalling begins, a signal is due
-//! empty    p -= decrement; signalling ends; count -= 1 if a signal was due
-//! ```
-//!
-//! The last packet may be marked, never dropped. The first gap of a queue is 0, not an interval: CAKE
-//! begins with a square root of 0, which the first change of `count` replaces.
+//! Pseudo-code: `docs/qdiscs/cobalt.md`.
 //!
 //! # Differences from CAKE
 //!

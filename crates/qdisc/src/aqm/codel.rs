@@ -4,7 +4,7 @@
 //!
 //! RFC 8289 §5, pseudo-code `dequeue` and `dodequeue`; marking and `ce_threshold` as in Linux.
 //!
-//! # Law
+//! # Algorithm
 //!
 //! A packet's *sojourn* is the time it spent in the queue. When every packet leaving
 //! for one `interval` had a sojourn of at least `target`, the queue is *standing*

@@ -4,7 +4,7 @@
 //!
 //! Linux 6.1 `net/sched/sch_fifo.c`.
 //!
-//! # Law
+//! # Algorithm
 //!
 //! A packet that does not fit is dropped; with *head drop* the oldest packets leave until it
 //! fits, so that the sender learns of the overload one queue delay earlier. With `ce_threshold` a packet

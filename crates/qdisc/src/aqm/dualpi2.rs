@@ -5,7 +5,7 @@
 //! RFC 9332, Appendix A with the edge cases of A.2; Linux 6.18 `net/sched/sch_dualpi2.c` (merged in
 //! 6.17) and iproute2 `tc/q_dualpi2.c`.
 //!
-//! # Law
+//! # Algorithm
 //!
 //! ECT(1) and CE go to the L queue, the rest to the C queue. Every `tupdate` a controller moves the
 //! base probability by the longer of the two waiting times, and what leaves is signalled by it:

@@ -6,7 +6,7 @@
 //! say what is used (which traffic answers to loss, which connections are being set up) and when
 //! (above a threshold, "like RED"); no formula, constant or code was published that we could find.
 //!
-//! # Law
+//! # Algorithm
 //!
 //! One FIFO, three classes: packets of a connection in its *set-up* ([`connections`]), other
 //! packets of *responsive* traffic, *unresponsive* ones. An arrival that finds the share `x` of

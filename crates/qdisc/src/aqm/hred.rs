@@ -2,23 +2,17 @@
 //!
 //! # Source
 //!
-//! Järvinen et al., "Harsh RED" (AINA 2012), and Järvinen and Kojo (LCN 2014). What could be read of them
-//! says what HRED is for: few flows at the edge, whose slow start RED with the parameters usually
-//! recommended answers too late, with tail drops or with a burst of forced drops. **Parameters were not in it:
-//! those here are a reconstruction**, argued below.
+//! Järvinen et al., "Harsh RED" (AINA 2012), and Järvinen and Kojo (LCN 2014). The available
+//! parts give the purpose of HRED: few flows at the edge of the network, to whose slow start RED with
+//! the usual parameters responds too late, with tail drops or with a burst of forced drops. **They do
+//! not give its parameters: those here are a reconstruction.**
 //!
-//! # Law
+//! # Algorithm
 //!
-//! [`crate::Ns2Red`], gentle and without wait, in packets, tuned to a round trip and a rate. With `B` packets
-//! in flight on that path:
+//! [`crate::Ns2Red`], gentle and without wait, in packets, with thresholds derived from the packets
+//! in flight on a path with the given round-trip time and rate.
 //!
-//! ```text
-//! min          = max(4, B/4)         above the queue of the last rounds of slow start that fit
-//! max          = max(min + 8, 2 B)   so far that the doubling that comes too late stays below 2 max
-//! probability  = 0.5                 a signal for each flow in the round trip in which the queue appears
-//! q_weight     = 0.05                an average over 20 packets, much less than a round trip
-//! limit        = 2 max               no tail drop before a forced one
-//! ```
+//! Values and their reasons: `docs/qdiscs/hred.md`.
 
 use sojourn_net::{Bytes, Duration, Packet, Rate, Rng};
 

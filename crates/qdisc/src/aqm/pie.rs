@@ -5,7 +5,7 @@
 //! RFC 8033: §4 and Appendix A, the enhancements of §5.1 (ECN), §5.4 (de-randomisation) and
 //! §5.5 (cap); Linux 6.1 and 3.14 `net/sched/sch_pie.c`.
 //!
-//! # Law
+//! # Algorithm
 //!
 //! An arrival is dropped, or marked, with a probability that a controller sets every `tupdate`:
 //!

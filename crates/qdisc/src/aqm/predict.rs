@@ -9,31 +9,25 @@
 //! and there is no public code. What they leave open is **reconstructed** here, validated by a
 //! prototype of the same reconstruction; none of it is its authors'.
 //!
-//! # Law
+//! # Algorithm
 //!
-//! In one round-trip time `R` every outstanding packet passes once, so the load of the path, all
-//! windows together, is `L = busy time in the last R + time to send what waits`, of which the link
-//! carries `R`. It is known with an empty queue too. A signal given now changes what arrives one round
-//! trip later; until then the load grows as it did. At the end of each time slot, for each candidate
-//! `R`:
+//! In one round-trip time `R` every outstanding packet crosses the link once, so the load, the sum
+//! of all windows as time on the link, is `L` = busy time in the last `R` + time to send the
+//! backlog. The link can carry a load of `R`. The load is known with an empty queue, too. A signal
+//! changes the arrivals one round trip later; until then the load grows as before. At the end of
+//! each time slot, the growth of the load is estimated for each candidate `R`, and the departures
+//! of one stretched round trip are marked if the predicted load reaches `full R`, so that every
+//! flow is signalled once.
 //!
-//! ```text
-//! L[0], L[1], … L[rounds]   now, and step by step one round trip earlier, each longer by what waited
-//! r[k] = L[k] / L[k+1]      all within growth_min … growth_max, and within a factor consistency
-//! z                         sum of (a - b) / sqrt(a + b), a and b successive loads in packets; at
-//!                           least significance: no chance of random arrivals
-//! ```
+//! Bursts of a long round trip look like growth at a short one. A candidate is therefore ignored
+//! while an active candidate is more than `dominance` times as long.
 //!
-//! A candidate that fits for `persistence R` is active for `hold R`. Bursts of a long round trip look
-//! like growth at a short one, so a candidate counts if no active one is longer than `dominance` times
-//! it. Of those that count, the one with the steadiest growth foretells `g L`, with `g` the mean growth
-//! but at most 2. At `full R` the departures of one stretched round trip are marked, so that every
-//! flow is signalled once, and no other signal follows for two.
+//! It has no algorithm for congestion avoidance, which its authors left open; `fallback` adds CoDel
+//! while no growth is detected and no signal is pending.
 //!
-//! It has no law for congestion avoidance, an open problem of its authors; `fallback` adds CoDel for
-//! all times at which no growth is followed or was just signalled.
+//! It is designed for end hosts that end slow start at a mark without reducing the window.
 //!
-//! The end host that it is made for ends slow start at a mark without reducing its window.
+//! Pseudo-code: `docs/qdiscs/predict.md`.
 //!
 //! # Choices of this reconstruction
 //!

@@ -6,7 +6,7 @@
 //! The algorithm is Floyd and Jacobson's (1993), the adaptation Floyd, Gummadi and Shenker's
 //! (2001), *gentle* Floyd's (2000).
 //!
-//! # Law
+//! # Algorithm
 //!
 //! An arrival updates the average backlog, then has one of three outcomes:
 //!

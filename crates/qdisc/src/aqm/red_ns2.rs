@@ -5,20 +5,14 @@
 //! ns-2 `queue/red.cc` (revision 1.89) and `tcl/lib/ns-default.tcl`, facts only; the nonlinear form is
 //! Zhou, Yeung and Li's (2006) as in ns-3's `red-queue-disc.cc`.
 //!
-//! # Law
+//! # Algorithm
 //!
-//! ```text
-//! arrival      avg *= (1 - w)^m for the m packets the link could have sent while it idled
-//!              avg += w (queue - avg);  count += 1
-//!  avg < min, or at most 1 waits           pass; the next crossing of min starts anew
-//!  avg >= 2 max (not gentle: max)          drop (forced)
-//!  first above min                         count = 1, pass
-//!  else p_b = max_p x, x = (avg - min) / (max - min);  nonlinear: 1.5 max_p x^2
-//!       above max, gentle: p_b from max_p to 1 at 2 max
-//!       p_a = p_b / (1 - count p_b);  wait: 0 while count p_b < 1, then p_b / (2 - count p_b)
-//!       with p_a drop or mark, count = 0
-//! queue full   drop, count = 0
-//! ```
+//! The average is updated at each arrival; idle time counts as samples of zero. Between the
+//! thresholds the gaps between signals are uniform: `p_a = p_b / (1 - count p_b)`, or with `wait` 0
+//! until `count p_b = 1` and then `p_b / (2 - count p_b)`. With `gentle` the base probability rises
+//! from `max_p` at `max` to 1 at `2 max`.
+//!
+//! Pseudo-code: `docs/qdiscs/red_ns2.md`.
 //!
 //! # Differences from [`crate::Red`], which is Linux's
 //!

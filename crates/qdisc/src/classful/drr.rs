@@ -5,19 +5,14 @@
 //! Linux 6.1 `net/sched/sch_drr.c`, its classes chosen by `cls_flow`; Shreedhar and Varghese,
 //! "Efficient fair queuing using deficit round robin", 1995.
 //!
-//! # Law
+//! # Algorithm
 //!
-//! The hash of a flow names its class. Classes with packets take turns:
+//! The hash of a flow selects its class. Classes with packets are served round robin, `quantum`
+//! bytes per turn; an unused rest is carried over while the class has packets. The paper adds the
+//! quantum at the start of a turn, Linux at the end of the previous turn: the packets leave in the
+//! same order.
 //!
-//! ```text
-//! a packet comes to an idle class    deficit = quantum; to the end of the round
-//! first class of the round, its next packet is of size n
-//!     n <= deficit     deficit -= n; send; empty: it leaves the round
-//!     otherwise        deficit += quantum; to the end of the round; look again
-//! ```
-//!
-//! The paper adds the quantum when a turn begins, Linux when the one before ends: the packets leave
-//! in the same order.
+//! Pseudo-code: `docs/qdiscs/drr.md`.
 //!
 //! # Differences from Linux
 //!

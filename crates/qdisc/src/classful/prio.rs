@@ -5,7 +5,7 @@
 //! Linux 6.1 `net/sched/sch_prio.c` and `sch_generic.c`; Linux 3.14 `sch_generic.c`. The class of a
 //! packet: `net/ipv4/route.c`.
 //!
-//! # Law
+//! # Algorithm
 //!
 //! The DSCP of a packet gives its priority, the priority its band. The next packet comes from the
 //! first band that has one: a band that is always busy starves those behind it.

@@ -7,7 +7,7 @@
 //! (facts only). The paper leaves open how often it samples, how large its tables are and when
 //! and with which gains equation (5) is applied; see *Reconstructed*.
 //!
-//! # Law
+//! # Algorithm
 //!
 //! One arrival in `sample` is remembered, by flow, in a *shadow buffer* of the `shadow` newest.
 //! Of these, `m_i` are of flow i, out of `flow_count` flows. With the fair share

@@ -7,7 +7,7 @@
 //! gains and the period as two public implementations quote them. AFQ: the kernel module that Xue
 //! et al. compared AFCD with (facts only).
 //!
-//! # Law
+//! # Algorithm
 //!
 //! One arrival in `sample` is remembered, by flow, in a *shadow buffer* of `shadow` entries; of
 //! these, `m_i` are of flow i. An arrival of flow i is dropped with probability

@@ -5,26 +5,14 @@
 //! Linux 6.1 `net/sched/sch_cake.c`; the keywords are those of iproute2. Høiland-Jørgensen, Täht and
 //! Morton, "Piece of CAKE" (LANMAN 2018), describes it.
 //!
-//! # Law
+//! # Algorithm
 //!
-//! A shaper around tins, in each tin fair queueing of flows and hosts, on each flow COBALT.
+//! A shaper around tins; in each tin, deficit round robin over the flows with host isolation; on
+//! each flow, COBALT. The quantum of a flow is divided by `h`, the number of bulk flows of its
+//! source host, its destination host or the larger of both, depending on `flowmode`, so that
+//! capacity is shared first among hosts, then among their flows.
 //!
-//! ```text
-//! arrival    DSCP chooses the tin, the flow's hash one of 1024 queues, 8 ways to a set
-//!            an idle flow joins the end of NEW with a turn of quantum bytes; it is sparse
-//!            buffer > limit: the longest queue of all tins loses its oldest packets
-//! departure  the shaper: no packet while time_next > now, and failsafe_next > now
-//!            the tin: the last one within its threshold, else the one due first
-//!                     (without a shaper: round robin by weight)
-//!            the flow: one of DECAYING (at the first look), NEW, OLD, in this order
-//!                     turn used up: the next turn, END of OLD; a flow with packets is bulk now
-//!                     empty: out, or to the end of DECAYING until its law has forgotten
-//!            COBALT may mark the packet, or drop it unless it is the flow's last
-//!            a packet of L bytes moves time_next by L / rate, failsafe_next by 3/2 of that
-//! ```
-//!
-//! A turn is `quantum / h` where `h` is the number of bulk flows of the flow's source host, of its
-//! destination host or of the busier of both, as `flowmode` has it. So hosts share first, then flows.
+//! Pseudo-code: `docs/qdiscs/cake.md`.
 //!
 //! # Differences from Linux
 //!

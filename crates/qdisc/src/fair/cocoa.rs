@@ -5,29 +5,14 @@
 //! Bachl, Zseby and Fabini, "Cocoa: Congestion Control Aware Queuing", 2019, and their module for
 //! Linux 4.19.
 //!
-//! # Law
+//! # Algorithm
 //!
-//! The scheduler is [`crate::Fq`]'s; each flow has a `limit` of its own, which starts at
-//! `flow_limit` and is judged at each of the flow's losses. A *loss-free interval* is the time
-//! from one loss to the next; it knows for how long the flow's queue was empty, the packets sent
-//! meanwhile and the least backlog that a departure left. An arrival that finds `limit` packets of
-//! its flow is treated by the first case that holds:
+//! The scheduler is that of [`crate::Fq`]; each flow has its own `limit`, which starts at
+//! `flow_limit` and is adapted at losses. If the queue of the flow was empty since the last loss,
+//! the limit grows by what could have been sent in that time. If the queue never became empty while
+//! the limit was guarded, the limit decreases by the minimum backlog.
 //!
-//! ```text
-//! A  the queue was empty in this interval, the limit has not grown since the last loss and this
-//!    is not the first interval:
-//!       limit = min(limit + sent / active * idle, limit * max_increase); the arrival is kept
-//! B  first interval, or the limit has grown: drop; guard
-//! C  the guard is over: the n newest packets are dropped and limit -= n, where n is the least
-//!    backlog of the longest interval under this guard; drop; guard
-//! D  drop; the next interval begins
-//!
-//! guard: for guard_interval times the longest interval, at most max_monitoring_interval; its
-//!        first interval begins
-//! ```
-//!
-//! So a queue that ran empty at the bottom of the sawtooth is made longer at its next top, at
-//! once, by what could have been sent meanwhile; one that stood is made shorter by what stood.
+//! Pseudo-code: `docs/qdiscs/cocoa.md`.
 //!
 //! # Differences between the profiles
 //!

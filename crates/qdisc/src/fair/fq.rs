@@ -4,26 +4,14 @@
 //!
 //! Linux 6.1 `net/sched/sch_fq.c`, as it treats packets that are forwarded.
 //!
-//! # Law
+//! # Algorithm
 //!
-//! A packet joins the queue of its flow, or is dropped if `flow_limit` packets wait there or
-//! `limit` in all. A flow without a place joins the end of the *new* list; its first time it has
-//! `initial_quantum` of credit, later what it had left, but at least a `quantum` after more than
-//! `refill_delay` without a place. The next packet comes from the first flow of the new list, else
-//! of the *old* one:
+//! Each flow has a FIFO of at most `flow_limit` packets. Flows are served by deficit round robin,
+//! flows of the *new* list before those of the *old* list. With `maxrate`, a flow that has used its
+//! credit is throttled until the larger of its packet and a quantum is sent at that rate. Packets
+//! of the router itself have strict priority, and only `limit` applies to them.
 //!
-//! ```text
-//! credit <= 0      credit += quantum; to the end of old; look again
-//! empty            from new, if old is not empty: to the end of old; else it loses its place;
-//!                  look again
-//! not yet due      it waits apart for its time, then joins the end of old; look again
-//! otherwise        credit -= size; send
-//! ```
-//!
-//! With `maxrate` a flow that has used up its credit is due again when the larger of its packet
-//! and a quantum is sent at that rate (at most a second later, and by up to half of it sooner if
-//! it comes late); at `low_rate_threshold` or less every packet is spaced. The box's own packets
-//! are served before all others and are bound by `limit` alone.
+//! Pseudo-code: `docs/qdiscs/fq.md`.
 //!
 //! # Differences from Linux
 //!

@@ -4,20 +4,13 @@
 //!
 //! RFC 8290 §4 with the CoDel of RFC 8289; Linux 6.1 and 3.14 `net/sched/sch_fq_codel.c`.
 //!
-//! # Law
+//! # Algorithm
 //!
-//! A packet joins the queue that its flow hashes to. A queue that was inactive joins the end of
-//! the *new* list with a `quantum` of credit. The next packet comes from the first queue of the
-//! new list, else of the *old* one:
+//! The hash of a flow selects a queue. Queues are served by deficit round robin, those of the *new*
+//! list before those of the *old* list, and each queue has a CoDel. On overload, packets are
+//! dropped from the head of the queue with the most bytes.
 //!
-//! ```text
-//! credit <= 0             credit += quantum; to the end of old; look again
-//! CoDel finds it empty    from new: to the end of old; from old: inactive; look again
-//! otherwise               credit -= size; send
-//! ```
-//!
-//! When all queues together exceed `limit`, the one with the most bytes loses packets from its
-//! head.
+//! Pseudo-code: `docs/qdiscs/fq_codel.md`.
 //!
 //! # Differences between the profiles
 //!

@@ -4,17 +4,13 @@
 //!
 //! Linux 6.1 `net/sched/sch_fq_pie.c` and `include/net/pie.h`; there is no RFC.
 //!
-//! # Law
+//! # Algorithm
 //!
-//! The flows, their turns and credits are those of [`crate::FqCodel`] in its profile `linux`. Each
-//! queue has a [`crate::Pie`] of its own, in the kernel's arithmetic, that looks at the queue alone:
+//! The scheduler is that of [`crate::FqCodel`] in its profile `linux`. Each queue has its own
+//! [`crate::Pie`] in the arithmetic of the kernel, with the backlog and the delay of that queue. An
+//! arrival is dropped at `limit` packets, or dropped or marked by PIE.
 //!
-//! ```text
-//! limit packets in all    drop the arrival
-//! PIE of its queue        drop it, or mark it while p is at most ecn_prob
-//! departure               PIE learns the delay of the packet that leaves
-//! every tupdate           every queue's p moves
-//! ```
+//! Pseudo-code: `docs/qdiscs/fq_pie.md`.
 //!
 //! # Differences from Linux
 //!

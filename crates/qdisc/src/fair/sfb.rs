@@ -5,30 +5,18 @@
 //! Linux 6.1 `net/sched/sch_sfb.c` with the defaults of iproute2 6.1; Feng, Kandlur, Saha and Shin,
 //! "Blue", 1999.
 //!
-//! # Law
+//! # Algorithm
 //!
-//! There is one FIFO. Eight levels of 16 *bins* count it: a hash of the flow names one bin in each
-//! level, and each bin knows how many packets of its flows wait and a marking probability. An
-//! arrival looks at its eight bins:
+//! One FIFO with eight levels of 16 *bins*. The hash of a flow selects one bin per level; each bin
+//! counts its queued packets and has a marking probability, which an arrival decreases if the bin
+//! is empty and increases if it holds `target` packets or more. The smallest probability of the
+//! eight bins is that of the flow, so a bin shared with a heavy flow has no effect as long as
+//! another bin of the flow is not shared. If it is 1, the flow is rate-limited by the penalty box.
 //!
-//! ```text
-//! empty                     p -= decrement
-//! target packets or more    p += increment
-//! ```
+//! Every `rehash`, the queue changes to another set of bins with a different hash function. During
+//! the last `db` before that, penalised flows are counted in both sets.
 //!
-//! The least `p` of the eight is the flow's: bins that it shares with a heavy flow do not count as
-//! long as it has one to itself. The arrival is then
-//!
-//! ```text
-//! dropped     if the shortest of its bins holds max packets
-//! penalised   if p is 1: the flow does not answer; all such flows together may send penalty_rate
-//!             packets a second, at first penalty_burst
-//! signalled   with probability p: marked or, if it cannot be, dropped; where p > 1/2, dropped with
-//!             probability 2 (p - 1/2) even if it could be marked
-//! ```
-//!
-//! Each `rehash` the hash changes: another set of bins takes over. For `db` before that, penalised
-//! flows are counted in both sets, so that they enter the new one with a history.
+//! Pseudo-code: `docs/qdiscs/sfb.md`.
 //!
 //! # Differences from Linux
 //!

@@ -4,7 +4,7 @@
 //!
 //! Linux 6.1 `net/sched/sch_sfq.c`; the idea is from 1990 (P. `McKenney`).
 //!
-//! # Law
+//! # Algorithm
 //!
 //! A flow hashes to one of `divisor` buckets; a bucket with packets holds one of `flows` slots,
 //! and the slots take turns of `quantum` bytes. A new slot joins the end of the round. When more

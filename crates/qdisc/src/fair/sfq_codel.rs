@@ -4,20 +4,15 @@
 //!
 //! Kathleen Nichols' `sfqcodel.cc` for ns-2 as of January 2013 (the version for `CableLabs`), facts only.
 //!
-//! # Law
+//! # Algorithm
 //!
-//! A packet joins the bin that its flow hashes to. The bins with packets stand in a ring; each sends one
-//! packet in its turn, or `quantum` bytes if that is given. A bin that joins the ring stands before those
-//! that have had a turn and behind those that have not. One that is found empty leaves it, so that it
-//! keeps its place for a round. When `limit` is reached, the bin with most packets loses its newest.
+//! The hash of a flow selects a bin. Bins are served round robin, one packet or `quantum` bytes per
+//! turn. An inactive bin is inserted before the bins that have been served in this round and after
+//! other new bins; an empty bin is removed when it is its turn, so it keeps its position for one
+//! round. When `limit` is reached, the newest packet of the bin with the most packets is dropped.
+//! Each bin has the CoDel of 2013.
 //!
-//! CoDel is the one of 2013:
-//!
-//! ```text
-//! standing     sojourn >= target for an interval; not: at most a packet left in all, none in the bin
-//! first signal count = count > 2 and less than 8 intervals since drop_next ? count - 2 : 1
-//! then         at drop_next drop; if still standing: count += 1, drop_next += interval / sqrt(count)
-//! ```
+//! Pseudo-code: `docs/qdiscs/sfq_codel.md`.
 //!
 //! # Differences from `fq_codel` (RFC 8290)
 //!
