@@ -26,7 +26,7 @@
 //! |---|---|---|
 //! | no slow start | may be used | ten segments more a second at 100 ms, as Reno in avoidance |
 //! | begins with TCP's initial window | 2 segments SHOULD, no more than TCP's MUST | – |
-//! | moves only while the window limits sending; no parameter ALLOWED_INCREASE | after each ACK `cwnd <= flightsize + ALLOWED_INCREASE MSS` | none while a full window is in flight; see below |
+//! | moves only while the window limits sending; no parameter `ALLOWED_INCREASE` | after each ACK `cwnd <= flightsize + ALLOWED_INCREASE MSS` | none while a full window is in flight; see below |
 //! | the echo of a delayed ACK is that of the first segment it covers | not TCP | up to a delayed ACK more in a sample; the least of four hides it |
 //!
 //! A sender that defers small bursts, as Linux does, or paces has less than a window in flight when an

@@ -7,8 +7,8 @@ use crate::cc::declaration::{Control, Declaration, EcnNeed, Setup};
 use crate::cc::parameter::{Unit, gcd, parameters};
 
 parameters! {
-    /// Parameters of [`Bbr3`]: the constants of draft-ietf-ccwg-bbr-06 except MaxBwFilterLen, which is 2, the number
-    /// of places in the filter.
+    /// Parameters of [`Bbr3`]: the constants of draft-ietf-ccwg-bbr-06 except `MaxBwFilterLen`, which is 2, the
+    /// number of places in the filter.
     pub struct Bbr3Params {
         startup_pacing_gain: u16 = 710, Unit::Ratio(256), (257, 2_560),
             "pacing gain in STARTUP",
