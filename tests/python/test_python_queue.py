@@ -235,7 +235,7 @@ def test_a_class_without_a_method_is_refused_at_once() -> None:
     class Empty(sj.PythonQueue):
         pass
 
-    with pytest.raises(sj.ScenarioError, match="Empty: a Python queue needs a method enqueue"):
+    with pytest.raises(sj.ScenarioError, match="Empty: missing method enqueue; a Python queue"):
         sj.Link(rate="1mbit", qdisc=Empty)
 
 

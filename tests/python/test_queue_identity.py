@@ -253,7 +253,7 @@ def test_a_class_that_changes_after_it_was_given_is_refused() -> None:
     Changing.limit = 500
     many = scenario(many=Changing)
     assert longest_ms(sj.run(many))["many"] > 60
-    with pytest.raises(sj.ScenarioError, match="has changed since it was given"):
+    with pytest.raises(sj.ScenarioError, match="has changed since the class was passed"):
         sj.run(few)
 
 

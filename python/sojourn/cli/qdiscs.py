@@ -15,7 +15,7 @@ def qdiscs(
     *,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="QDISC", help="Name of a queue; by default all."),
+        typer.Argument(metavar="QDISC", help="Name of a queue (default: all)."),
     ] = None,
     as_json: Json = False,
 ) -> int:
@@ -39,8 +39,8 @@ def _named(known: list[dict[str, Any]], name: str) -> dict[str, Any]:
             return entry
     names = [entry["name"] for entry in known]
     near = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}"
-    message = f"unknown queue {name!r}; {hint}"
+    hint = f'did you mean "{near[0]}"?' if near else f"expected one of {', '.join(names)}"
+    message = f'unknown queue "{name}"; {hint}'
     raise _core.ScenarioError(message)
 
 
@@ -55,7 +55,7 @@ def _describe(entry: dict[str, Any]) -> None:
     if entry["reconstruction"]:
         print(f"reconstruction: {entry['reconstruction']}")
     if entry["page"] is None:
-        return  # The parameters of a queue of another crate are known to that crate alone.
+        return  # Sojourn does not know the parameters of an external queue.
     print(f"profiles: {', '.join(entry['profiles'])} (the first is the default)")
     rows = [
         [item["key"], item["unit"], str(item["default"]), item["meaning"], _range(item)]
