@@ -3,7 +3,7 @@
 /// The name nearest to `given`, or all of them if none is near.
 pub(crate) fn instead_of<'a>(given: &str, names: impl Iterator<Item = &'a str> + Clone) -> String {
     match nearest(given, names.clone()) {
-        Some(name) => format!("did you mean {name}?"),
+        Some(name) => format!("did you mean \"{name}\"?"),
         None => format!("expected one of {}", names.collect::<Vec<_>>().join(", ")),
     }
 }
