@@ -286,7 +286,7 @@ def test_only_queues_count_as_queues() -> None:
 
 
 def test_a_result_says_what_depends_on_the_code_of_a_queue() -> None:
-    notice = f"{TailDrop.spec}: not part of Sojourn; whether the same seed gives the same records"
+    notice = f"{TailDrop.spec}: queue from outside Sojourn; its code determines whether runs"
     alone = sj.run(scenario(q=TailDrop)).provenance["notices"]
     assert [text.startswith(notice) for text in alone] == [True]
     together = sj.run(scenario(q=TailDrop, r=TailDrop), jobs=2).provenance["notices"]

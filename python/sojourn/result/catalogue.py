@@ -145,7 +145,7 @@ _RUN = (
         unit="",
         digits=3,
         description="Jain's index (Σ*x*)² / (*n* Σ*x*²) over the goodputs *x* of the *n* TCP and "
-        "QUIC flows of the direction, without finite transfers if any flow is endless; only for "
+        "QUIC flows of the direction, excluding finite transfers if any flow is endless; only for "
         "*n* > 1.",
         role="compared",
     ),
