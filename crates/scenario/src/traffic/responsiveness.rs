@@ -36,7 +36,7 @@ const KEYS: &[Key] = &[
     Key::optional(
         "tls",
         Form::Flag,
-        "Connections begin with the TLS 1.3 handshake.",
+        "Begin connections with a TLS 1.3 handshake.",
     )
     .or("true"),
     Key::optional("request", Form::SIZE, "Size of a request.").or("400b"),

@@ -29,7 +29,8 @@ pub(super) fn slow_start(place: &Place<'_>, cc: CcSpec) -> Result<SlowStart, Sce
     } else {
         let known: Vec<_> = known.iter().map(|s| format!("\"{s}\"")).collect();
         format!(
-            "\"{cc}\" does not support \"{chosen}\"; expected {}",
+            "\"{cc}\" does not support \"{chosen}\"; expected {}{}",
+            if known.len() > 1 { "one of " } else { "" },
             known.join(", ")
         )
     }))
@@ -120,7 +121,7 @@ pub(super) const WINDOW: Form = Form::Integer(1, 100_000);
 pub(super) const SLOW_START: Key = Key::optional(
     "slow_start",
     Form::Choice(|| SlowStart::ALL.map(SlowStart::name).to_vec()),
-    "Slow-start exit heuristic; by default the one of the congestion control.",
+    "Slow-start exit heuristic; by default that of the congestion control.",
 );
 
 /// What senders are opened with.

@@ -37,7 +37,7 @@ pub(super) fn read(fields: &Fields<'_>, tcp: &SenderParams) -> Result<Transport,
         if let Some(place) = fields.get("tls")
             && place.flag() == Ok(false)
         {
-            return Err(place.fail("must be true over QUIC, whose handshake contains that of TLS"));
+            return Err(place.fail("must be true over QUIC, since QUIC always uses TLS"));
         }
     }
     Ok(transport)

@@ -69,7 +69,7 @@ impl fmt::Display for CcError {
                 let keys = keys.join(", ");
                 write!(
                     f,
-                    "{control} has no parameter \"{given}\"; expected one of {keys}"
+                    "{control}: unknown parameter \"{given}\"; expected one of {keys}"
                 )
             }
             Self::Value {

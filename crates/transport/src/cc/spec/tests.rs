@@ -126,7 +126,7 @@ fn what_is_wrong_where_and_what_is_accepted() {
     );
     assert_eq!(
         refusal("vegas delta 1"),
-        "vegas has no parameter \"delta\"; expected one of alpha, beta, gamma"
+        "vegas: unknown parameter \"delta\"; expected one of alpha, beta, gamma"
     );
     for (text, error) in [
         (
