@@ -1,6 +1,6 @@
 """Configuration of the documentation site: ``make docs`` builds it into target/site.
 
-The source folder is the repository, so that the links between documents work on the site as they
+The source directory is the repository, so that the links between documents work on the site as they
 do in the checkout.
 """
 

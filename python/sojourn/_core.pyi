@@ -45,13 +45,13 @@ __all__ = [
 ]
 
 class SojournError(Exception):
-    """Base of all errors of Sojourn."""
+    """Base class of all Sojourn exceptions."""
 
 class ScenarioError(SojournError):
     """A scenario, queue, time, rate or size is not valid; the message says where."""
 
 class ResultError(SojournError):
-    """A result folder cannot be written or read."""
+    """A result or study cannot be written, read or queried."""
 
 class QueueError(SojournError):
     """A queue written in Python failed; the cause is the exception that it raised."""
@@ -100,7 +100,7 @@ class Scenario:
     """
 
     @staticmethod
-    def from_toml(text: str, folder: str | PathLike[str] | None = None) -> Scenario:
+    def from_toml(text: str, directory: str | PathLike[str] | None = None) -> Scenario:
         """Read TOML; the message of a :class:`ScenarioError` names the key and what is accepted."""
 
     @staticmethod
@@ -192,11 +192,11 @@ class Outcome:
     def table(self, name: str) -> Table:
         """Return the table called `name`."""
 
-    def save(self, folder: str | PathLike[str]) -> None:
+    def save(self, directory: str | PathLike[str]) -> None:
         """Write ``manifest.json`` and one Parquet file per table; replaces only a result."""
 
     @staticmethod
-    def load(folder: str | PathLike[str]) -> Outcome:
+    def load(directory: str | PathLike[str]) -> Outcome:
         """Read a result that :meth:`save` wrote."""
 
     def to_bytes(self) -> bytes:

@@ -1,7 +1,7 @@
 """Typed objects as the JSON of a scenario file, checked by the core as they are built.
 
 The core knows every key, unit and range. Here only what JSON cannot hold is refused: objects of
-another class, keys that are not text, numbers that are not finite.
+another type, keys that are not strings, numbers that are not finite.
 """
 
 import json
@@ -23,11 +23,11 @@ _FIELD_NAMES = {value: key for key, value in _FILE_NAMES.items()}
 
 @runtime_checkable
 class Specified(Protocol):
-    """An object that a scenario file writes as text, such as a queue."""
+    """An object that a scenario file writes as a string, such as a queue."""
 
     @property
     def spec(self) -> str:
-        """The text."""
+        """The string."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +132,7 @@ def check_within(kind: PartKind, document: Mapping[str, Any], path: str) -> None
 
 
 def needs(place: str, value: object, kinds: type | UnionType, what: str) -> None:
-    """Check the class of a value.
+    """Check the type of a value.
 
     Parameters
     ----------
@@ -141,24 +141,24 @@ def needs(place: str, value: object, kinds: type | UnionType, what: str) -> None
     value
         The value.
     kinds
-        The accepted classes.
+        The accepted types.
     what
         Their description in messages, such as ``"a Link"``.
 
     Raises
     ------
     ScenarioError
-        `value` has another class, or is a mapping with keys other than text.
+        `value` has another type, or is a mapping with keys other than strings.
     """
     if not isinstance(value, kinds):
         message = f"{place}: expected {what}, not {_described(value)}"
         raise _core.ScenarioError(message)
     for key in value if isinstance(value, Mapping) else ():
-        needs(place, key, str, "text as a key")
+        needs(place, key, str, "string keys")
 
 
 def plain(place: str, value: object) -> Any:
-    """Convert a value to JSON: a queue and a path to text, an object to a table.
+    """Convert a value to JSON: a queue and a path to a string, an object to a table.
 
     Parameters
     ----------
@@ -170,16 +170,16 @@ def plain(place: str, value: object) -> Any:
     Returns
     -------
     value
-        Text, a number, a bool, None, or a list or dict of these.
+        A string, a number, a bool, None, or a list or dict of these.
 
     Raises
     ------
     ScenarioError
-        The value has another class, or is a number that is not finite.
+        The value has another type, or is a number that is not finite.
     """
     if isinstance(value, Table):
         return value.document(place)
-    # The class CoDel has a spec, too: a property, not text. A PythonQueue class has text.
+    # The class CoDel has a spec, too: a property, not a string; that of a PythonQueue is one.
     if isinstance(value, Specified) and isinstance(value.spec, str):
         return value.spec
     if isinstance(value, PurePath):
@@ -194,9 +194,9 @@ def plain(place: str, value: object) -> Any:
         raise _core.ScenarioError(message)
     if value is None or isinstance(value, str | int | float):
         return value
-    message = f"{place}: expected text, a number, a list or a table, not {_described(value)}"
+    message = f"{place}: expected a string, a number, a list or a table, not {_described(value)}"
     raise _core.ScenarioError(message)
 
 
 def _described(value: object) -> str:
-    return "None" if value is None else f"a value of class {type(value).__name__}"
+    return "None" if value is None else f"a value of type {type(value).__name__}"

@@ -19,7 +19,7 @@ def check_qdisc(queue: type[PythonQueue] | Queue | str, *, cases: int = 100, see
     Parameters
     ----------
     queue
-        A class of Python, a queue object, or text such as ``"fq_codel target 5ms"``.
+        A class of Python, a queue object, or a string such as ``"fq_codel target 5ms"``.
     cases
         Number of sequences of up to 400 calls.
     seed

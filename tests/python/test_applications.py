@@ -125,7 +125,10 @@ def test_pages_of_which_most_are_not_completed_are_reported() -> None:
     ).replace(links={name: sj.Link(rate="500kbit", qdisc="fq_codel") for name in ("up", "down")})
     validity = sj.run(built).validity
     findings = [finding.text for finding in validity.findings]
-    expected = "default: users: 0 % of 2 pages were completed within the run; there is no duration."
+    expected = (
+        "default: users: 0 % of 2 pages were completed within the run; there are no durations to "
+        "report."
+    )
     assert expected in findings
     assert validity.verdict == "weak"
     assert not any("others" in text for text in findings)
@@ -174,7 +177,7 @@ def test_differences_of_applications_and_transfers_are_paired() -> None:
     assert ("users", "mos_mean") not in found
     groups = result.group_difference("fq", "fifo")
     assert groups.filter(group="files", metric="fct_s_mean")["n"].to_list() == [3]
-    with pytest.raises(sj.ResultError, match="no finished run of arm 'red'"):
+    with pytest.raises(sj.ResultError, match='no finished run of arm "red"'):
         result.application_difference("fq", "red")
 
 

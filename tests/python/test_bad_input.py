@@ -78,7 +78,7 @@ def test_a_wrong_scenario_file(
         ("traffic[0]=5", ["traffic", "item"]),
         ("traffic[*].speed=3", [r"traffic\[0\]", "speed"]),
         ("traffic[*]=3", ["traffic", "item"]),
-        ("links.up.medium.type=wifi", ["unknown key 'medium'", r"links\.up\.medium=\{"]),
+        ("links.up.medium.type=wifi", ['unknown key "medium"', r"links\.up\.medium=\{"]),
         ('links.up.medium={type="wifi"', ["links.up.medium", "TOML"]),
         ('links.up.medium={type="lte"}', ["links.up.medium", "lte"]),
     ],
@@ -159,7 +159,7 @@ def test_a_change_of_one_group_that_every_arm_undoes_for_all_is_refused(
 
 def test_a_report_in_a_file_and_a_folder_without_studies(sojourn: Command, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    refused(sojourn("compare", "--report", "file/x.html"), 3, "file is not a folder")
+    refused(sojourn("compare", "--report", "file/x.html"), 3, "file is not a directory")
     (tmp_path / "empty").mkdir()
     refused(sojourn("reproduce", "residential", "--papers", "empty"), 3, "no studies in empty")
 
@@ -185,4 +185,4 @@ def test_what_is_no_result_cannot_be_reported_on(
         refused(sojourn("report", "kept"), 3, re.escape(name))
         damaged.write_bytes(whole)
     assert sojourn("report", "kept").returncode == 0
-    refused(sojourn("report", "kept", "-o", "kept"), 3, "folder")
+    refused(sojourn("report", "kept", "-o", "kept"), 3, "it is a directory")

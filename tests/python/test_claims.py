@@ -133,7 +133,7 @@ def test_reproduce_checks_claims_and_keeps_reports(sojourn: Command, tmp_path: P
     done = sojourn(*arguments, "--out", str(tmp_path / "text"))
     assert done.returncode == 0, done.stderr
     by = "by target: A 2 of 2, B 1 of 2; by arm: codel 3 of 4"
-    assert f"verdict on small: 3 of 4 claims are met; {by}" in done.stdout
+    assert f"verdict on small: 3 of 4 claims hold; {by}" in done.stdout
     assert (tmp_path / "text" / "two" / "report.html").exists()
 
     done = sojourn(*arguments, "--out", str(tmp_path / "json"), "--json")
@@ -151,8 +151,8 @@ def test_the_slides_divide_gains_by_their_own_value_and_losses_by_codels() -> No
     throughput = percentages.filter(metric="tcp_throughput")
     assert throughput["against"].to_list() == [
         "codel",
-        "pie, of FLOQ's value",
-        "codel, of FLOQ's value; pie, of FLOQ's value; fifo, of FLOQ's value",
+        "pie, as a share of FLOQ's value",
+        "; ".join(f"{name}, as a share of FLOQ's value" for name in ("codel", "pie", "fifo")),
     ]
     assert throughput["change_codel"].round(1).to_list() == [-29.9, 36.0, 42.5]
     loss = percentages.filter(metric="udp_loss")

@@ -35,7 +35,7 @@ def test_compare_prints_one_row_an_arm_and_the_differences(sojourn: Command) -> 
     assert lines[1].split()[:2] == ["arm", "n"]
     assert [line.split()[0] for line in lines[2:4]] == ["pfifo", "fq_codel"]
     assert lines[2].split()[1] == "2"
-    assert lines[5] == "difference from pfifo, paired by run"
+    assert lines[5] == "difference from pfifo, paired by replication"
     assert "\x1b" not in done.stdout
 
 
@@ -48,7 +48,10 @@ def test_the_backend_is_chosen_by_name_and_help_lists_the_names(
     assert done.stdout == sojourn("run", str(file), "-s", "replications=1").stdout
     for command in ("run", "compare"):
         described = " ".join(sojourn(command, "--help").stdout.replace("│", " ").split())
-        assert f"What executes the runs: {' or '.join(names)}; by default {names[0]}" in described
+        assert (
+            f"Backend that executes the runs: {' or '.join(names)} (default: {names[0]})"
+            in described
+        )
 
 
 def test_json_holds_the_summary_the_runs_and_the_provenance(sojourn: Command, file: Path) -> None:
@@ -83,7 +86,7 @@ def test_the_generated_scenario_gives_what_the_flags_gave(sojourn: Command, tmp_
 
 def test_a_dry_run_says_what_would_run_and_writes_nothing(sojourn: Command, tmp_path: Path) -> None:
     done = sojourn("compare", *QUICK, "--out", "kept", "--dry-run")
-    assert "4 arms x 2 replications = 8 runs of 8 s" in done.stdout
+    assert "8 runs of 8 s (arms: 4, replications: 2)" in done.stdout
     assert list(tmp_path.iterdir()) == []
 
 
@@ -172,7 +175,7 @@ def test_ctrl_c_keeps_what_has_finished_and_says_so(tmp_path: Path) -> None:
     arguments = ["compare", "pfifo", "fq_codel", "--duration", "60s", "--replications", "2000"]
     code, seen = terminal([*arguments, "--out", "kept"], tmp_path, {}, until=r"[1-9]\d*/4000")
     assert code == 130
-    kept = re.search(r"interrupted: kept (\d+) of 4000 runs in kept", seen)
+    kept = re.search(r"interrupted: saved (\d+) of 4000 runs to kept", seen)
     assert kept is not None, seen[-400:]
     assert sj.Result.load(tmp_path / "kept").finished == int(kept[1])
     assert "Traceback" not in seen

@@ -64,4 +64,4 @@ def test_the_command_lists_every_control_and_its_parameters(sojourn: Command) ->
     assert "717/1024" in page
     unknown = sojourn("ccs", "cubci")
     assert unknown.returncode == 2
-    assert 'unknown congestion control "cubci"; did you mean cubic?' in unknown.stderr
+    assert 'unknown congestion control "cubci"; did you mean "cubic"?' in unknown.stderr

@@ -145,6 +145,6 @@ def test_a_column_that_is_unknown_is_refused(tmp_path: Path, present: Path) -> N
     tables = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["tables"]
     tables["flows"]["sha256"] = hashlib.sha256(file.read_bytes()).hexdigest()
     edit(folder, {"tables": tables})
-    expected = r"flows\.parquet: has a column that this version of Sojourn does not read: colour$"
+    expected = r"flows\.parquet: has a column that this version of Sojourn cannot read: colour$"
     with pytest.raises(sj.ResultError, match=expected):
         sj.Result.load(folder)

@@ -201,7 +201,7 @@ def test_an_exception_in_a_process_has_its_traceback_as_a_note() -> None:
 @pytest.mark.parametrize(
     ("method", "message"),
     [
-        ("def enqueue(self, now, packet): pass", "neither kept, returned nor dropped"),
+        ("def enqueue(self, now, packet): pass", "not kept, returned or dropped"),
         ("def dequeue(self, now): return 7", "expected a packet or None, not 7"),
         (
             "def enqueue(self, now, packet): packet.drop(); packet.drop()",
@@ -214,7 +214,7 @@ def test_an_exception_in_a_process_has_its_traceback_as_a_note() -> None:
         ("def __init__(self): self.missing", "has no attribute 'missing'"),
         (
             "next_timer = lambda self: 0.1\n    on_timer = lambda self, now: None",
-            "next_timer still returns a time that has passed",
+            "next_timer returned a time that is not after now",
         ),
     ],
 )
@@ -235,7 +235,7 @@ def test_a_class_without_a_method_is_refused_at_once() -> None:
     class Empty(sj.PythonQueue):
         pass
 
-    with pytest.raises(sj.ScenarioError, match="Empty: a Python queue needs a method enqueue"):
+    with pytest.raises(sj.ScenarioError, match="Empty: missing method enqueue; a Python queue"):
         sj.Link(rate="1mbit", qdisc=Empty)
 
 

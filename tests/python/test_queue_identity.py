@@ -253,7 +253,7 @@ def test_a_class_that_changes_after_it_was_given_is_refused() -> None:
     Changing.limit = 500
     many = scenario(many=Changing)
     assert longest_ms(sj.run(many))["many"] > 60
-    with pytest.raises(sj.ScenarioError, match="has changed since it was given"):
+    with pytest.raises(sj.ScenarioError, match="has changed since the class was passed"):
         sj.run(few)
 
 
@@ -286,7 +286,7 @@ def test_only_queues_count_as_queues() -> None:
 
 
 def test_a_result_says_what_depends_on_the_code_of_a_queue() -> None:
-    notice = f"{TailDrop.spec}: not part of Sojourn; whether the same seed gives the same records"
+    notice = f"{TailDrop.spec}: queue from outside Sojourn; its code determines whether runs"
     alone = sj.run(scenario(q=TailDrop)).provenance["notices"]
     assert [text.startswith(notice) for text in alone] == [True]
     together = sj.run(scenario(q=TailDrop, r=TailDrop), jobs=2).provenance["notices"]

@@ -93,7 +93,7 @@ def test_a_link_that_was_no_bottleneck_raises_the_alarm(scenario: sj.Scenario) -
     )
     page = report.html(sj.run(idle))
     assert 'class="validity invalid" role="alert"' in page
-    assert "no queue was the bottleneck" in page
+    assert "no link was a bottleneck" in page
 
 
 def test_a_result_without_pings_or_without_tcp_has_a_report(scenario: sj.Scenario) -> None:

@@ -64,9 +64,9 @@ def test_means_lie_within_their_intervals(result: sj.Result) -> None:
 
 
 def test_an_arm_that_is_not_there_is_named(result: sj.Result) -> None:
-    with pytest.raises(sj.ResultError, match="'pie'; expected one of fifo, fq"):
+    with pytest.raises(sj.ResultError, match='"pie"; expected one of fifo, fq'):
         result.difference("fifo", "pie")
-    with pytest.raises(sj.ResultError, match="arm 3; expected one of fifo, fq"):
+    with pytest.raises(sj.ResultError, match='arm "3"; expected one of fifo, fq'):
         result.difference("fifo", 3)  # type: ignore[arg-type]
 
 

@@ -214,24 +214,24 @@ def test_a_wrong_object_is_refused_at_its_place(scenario: sj.Scenario) -> None:
     link = {"rate": "1mbit", "qdisc": "codel"}
     page = {"objects": [{"bytes": "1kb"}]}
     wrong: list[tuple[dict[str, typing.Any], str]] = [
-        ({"traffic": [None]}, "traffic[0]: expected traffic such as a Tcp, not None"),
-        ({"traffic": [tcp, sj.Tcp]}, "traffic[1]: expected traffic such as a Tcp, not a "),
+        ({"traffic": [None]}, "traffic[0]: expected a traffic object, such as Tcp, not None"),
+        ({"traffic": [tcp, sj.Tcp]}, "traffic[1]: expected a traffic object, such as Tcp, not a "),
         (
             {"traffic": {"up": tcp}},
-            "traffic: expected a list of traffic, not a ",
+            "traffic: expected a list of traffic blocks, not a ",
         ),
-        ({"traffic": tcp}, "traffic: expected a list of traffic, not a value of class Tcp"),
-        ({"traffic": "tcp"}, "traffic: expected a list of traffic, not a value of class str"),
+        ({"traffic": tcp}, "traffic: expected a list of traffic blocks, not a value of type Tcp"),
+        ({"traffic": "tcp"}, "traffic: expected a list of traffic blocks, not a value of type str"),
         (
             {"links": [link]},
             "links: expected a mapping from names to Links, not a ",
         ),
-        ({"links": {"up": link}}, "links.up: expected a Link, not a value of class dict"),
+        ({"links": {"up": link}}, "links.up: expected a Link, not a value of type dict"),
         (
             {"links": {1: sj.Link(rate="1mbit", qdisc="codel")}},
-            "links: expected text as a key",
+            "links: expected string keys",
         ),
-        ({"arms": [{"name": "a"}]}, "arms[0]: expected an Arm, not a value of class dict"),
+        ({"arms": [{"name": "a"}]}, "arms[0]: expected an Arm, not a value of type dict"),
         ({"arms": sj.Arm(name="a", set={})}, "arms: expected a list of Arms, not a "),
         (
             {"arms": [sj.Arm(name="a", set=None)]},  # type: ignore[arg-type]
@@ -239,16 +239,16 @@ def test_a_wrong_object_is_refused_at_its_place(scenario: sj.Scenario) -> None:
         ),
         (
             {"arms": [sj.Arm(name="a", set={"links.up.qdisc": sj.CoDel})]},  # type: ignore[dict-item]
-            "arms[0].set.links.up.qdisc: expected text, a number, a list",
+            "arms[0].set.links.up.qdisc: expected a string, a number, a list",
         ),
         (
             {"pages": [page]},
             "pages: expected a mapping from names to Pages, not a ",
         ),
-        ({"pages": {"x": page}}, "pages.x: expected a Page, not a value of class dict"),
+        ({"pages": {"x": page}}, "pages.x: expected a Page, not a value of type dict"),
         (
             {"duration": b"5s"},
-            "duration: expected text, a number, a list",
+            "duration: expected a string, a number, a list",
         ),
     ]
     for change, said in wrong:
@@ -263,7 +263,7 @@ def test_a_wrong_object_is_refused_at_its_place(scenario: sj.Scenario) -> None:
         ),
         (
             lambda: sj.Page(objects=objects),
-            "objects[0]: expected a PageObject, not a value of class dict",
+            "objects[0]: expected a PageObject, not a value of type dict",
         ),
         (
             lambda: sj.Udp(direction="up", rate="1mbit", spread=math.inf),
@@ -316,7 +316,7 @@ def test_the_error_of_a_page_instead_of_its_name_says_where_pages_belong(
     scenario: sj.Scenario,
 ) -> None:
     page = sj.Page(objects=[sj.PageObject(name="document", bytes="15kb")])
-    with pytest.raises(sj.ScenarioError, match="scenario's pages"):
+    with pytest.raises(sj.ScenarioError, match="pages of the scenario"):
         sj.Web(direction="down", page=page)  # type: ignore[arg-type]
-    with pytest.raises(sj.ScenarioError, match=r"^name: expected text, .* class set"):
+    with pytest.raises(sj.ScenarioError, match=r"^name: expected a string, .* type set"):
         scenario.replace(name={"a"})  # type: ignore[arg-type]

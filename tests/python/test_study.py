@@ -73,7 +73,7 @@ def test_reproduce_compares_prints_a_verdict_and_keeps_reports(
     found = re.search(
         r"^verdict on residential: goodput (\d+) of 28 within 3 %; induced latency (\d+) of 14 "
         r"within 25 %; fairness (\d+) of 14 within 10 %; "
-        r"order of induced latency (\d+) of 40 pairs",
+        r"order of induced latency: (\d+) of 40 pairs",
         done.stdout,
         re.MULTILINE,
     )

@@ -70,9 +70,9 @@ def test_a_leaf_has_an_entry_of_its_own() -> None:
 
 
 def test_a_run_that_is_not_there_is_named(result: sj.Result) -> None:
-    with pytest.raises(sj.ResultError, match="no finished run of arm 'pie'; expected one of fifo"):
+    with pytest.raises(sj.ResultError, match="no finished run of arm \"pie\"; expected one of fifo"):
         tc_stats.queues(result, arm="pie")
-    message = "no finished run 7 of arm 'fq'; finished: 0 to 2$"
+    message = "arm \"fq\" has no finished replication 7; finished: 0 to 2$"
     with pytest.raises(sj.ResultError, match=message):
         tc_stats.queues(result, arm="fq", replication=7)
 
@@ -83,7 +83,7 @@ def test_the_command_prints_it(result: sj.Result, sojourn: Command, tmp_path: Pa
     assert json.loads(printed.stdout) == tc_stats.queues(result, arm="fq")
     table = sojourn("stats", "kept", "--arm", "fq")
     assert "new_flow_count" in table.stdout
-    assert "down: fq_codel (arm fq, run 0)" in table.stdout
+    assert "down: fq_codel (arm fq, replication 0)" in table.stdout
 
 
 def test_a_reconstruction_is_said_wherever_it_is_met(sojourn: Command) -> None:
@@ -91,8 +91,8 @@ def test_a_reconstruction_is_said_wherever_it_is_met(sojourn: Command) -> None:
     assert "reconstruction: " not in sojourn("qdiscs", "codel").stdout
     short = ("--duration", "7s", "--warmup", "6s", "--replications", "1")
     done = sojourn("compare", "codel", "prio leaf predict", *short)
-    assert "reconstruction: predict: " in done.stderr
-    assert "reconstruction: codel" not in done.stderr
+    assert "notice: predict: " in done.stderr
+    assert "notice: codel" not in done.stderr
 
 
 def test_options_read_back_from_the_words_of_tc() -> None:

@@ -11,7 +11,7 @@ NAMES = ("queues", "controls", "columns")
 
 @functools.cache
 def compiled(root: Path) -> Path:
-    """Compile the examples that print the catalogues and return their folder.
+    """Compile the examples that print the catalogues and return their directory.
 
     With the profile and the features of ``cargo test --workspace``, so that nothing is compiled
     twice.

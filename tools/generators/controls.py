@@ -75,7 +75,7 @@ def description(parameter: Parameter) -> str:
     unit = f" in {parameter['of']}" if parameter["unit"] == "count" and parameter["of"] else ""
     values = "" if parameter["unit"] == "flag" else f", {parameter['range']}{unit}"
     default = f"Default: ``{parameter['default']}``."
-    return f"{meaning[0].upper()}{meaning[1:]}{values}. {default} {parameter['provenance']}."
+    return f"{meaning}{values}. {default} {parameter['provenance']}."
 
 
 def python_package(controls: list[Control]) -> list[str]:

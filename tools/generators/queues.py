@@ -27,7 +27,7 @@ WIDTH = 100
 
 
 def rust_modules(root: Path) -> Iterator[File]:
-    """Yield the module list of each family: a queue is a file in its folder."""
+    """Yield the module list of each family: a queue is a file in its directory."""
     for family, summary in FAMILIES.items():
         folder = root / "crates/qdisc/src" / family
         modules = sorted(path.stem for path in folder.glob("*.rs"))

@@ -70,7 +70,7 @@ impl ApplicationConfig for DashConfig {
             return Some(("segment", "must be > 0"));
         }
         if self.start == Duration::ZERO || self.start > self.buffer {
-            return Some(("begin", "must be > 0 and at most the buffer"));
+            return Some(("begin", "must be > 0 and must not exceed buffer"));
         }
         (self.buffer < self.segment).then_some(("buffer", "must hold at least one segment"))
     }

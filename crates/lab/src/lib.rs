@@ -1,7 +1,7 @@
 //! The laboratory: scenarios, runs, records and statistics.
 //!
 //! ```text
-//! TOML, JSON ──► Scenario ──► run ──► Outcome ──► folder of Parquet files, Arrow tables
+//! TOML, JSON ──► Scenario ──► run ──► Outcome ──► directory of Parquet files, Arrow tables
 //! ```
 
 mod manifest;

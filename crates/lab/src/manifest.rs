@@ -8,7 +8,7 @@ use sojourn_qdisc::source_of;
 use sojourn_scenario::Scenario;
 use sojourn_scenario::digest::sha256_hex;
 
-/// What marks a folder as a result.
+/// What marks a directory as a result.
 const FORMAT: &str = "sojourn-result";
 
 /// Grows when a reader of this version could not read what is written.
@@ -254,7 +254,7 @@ impl Manifest {
                 scenario,
             })
         };
-        let manifest = manifest().ok_or("has a missing key or a value of the wrong type")?;
+        let manifest = manifest().ok_or("lacks a required key or has a value of the wrong type")?;
         let tables = fields["tables"].as_object().cloned().unwrap_or_default();
         Ok(Saved {
             manifest,
@@ -339,10 +339,7 @@ impl RunFact {
 
 /// What a reader must know of a queue from outside Sojourn.
 fn outside(name: &str) -> String {
-    format!(
-        "{name}: not part of Sojourn; whether the same seed gives the same records depends on its \
-         code"
-    )
+    format!("{name}: queue from outside Sojourn; its code determines whether runs are reproducible")
 }
 
 /// The items of a list, which may be absent; `None` if one is not valid.

@@ -26,7 +26,7 @@ const MANIFEST: &str = "manifest.json";
 /// Why a result was not written or read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultError {
-    /// The file or folder.
+    /// The file or directory.
     pub path: PathBuf,
     /// What is wrong with it.
     pub rule: String,
@@ -48,25 +48,25 @@ fn fail(path: &Path, rule: impl Into<String>) -> ResultError {
 }
 
 impl Outcome {
-    /// Writes the result to `folder`, whole or not at all.
+    /// Writes the result to `directory`, whole or not at all.
     ///
     /// What stands there is replaced only if it is a result, or empty; files that do not belong
     /// to the result it replaces stay.
     ///
     /// # Errors
     /// If something else stands there, or it cannot be written.
-    pub fn save(&self, folder: &Path) -> Result<(), ResultError> {
-        let name = folder.file_name().ok_or_else(|| {
+    pub fn save(&self, directory: &Path) -> Result<(), ResultError> {
+        let name = directory.file_name().ok_or_else(|| {
             fail(
-                folder,
-                "is not a folder name; expected a path that ends in a name",
+                directory,
+                "is not a directory name; expected a path that ends in a name",
             )
         })?;
-        let parent = match folder.parent() {
+        let parent = match directory.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
-        let occupied = check_replaceable(folder)?;
+        let occupied = check_replaceable(directory)?;
         let sibling = |what: &str| {
             let mut hidden = std::ffi::OsString::from(".");
             hidden.push(name);
@@ -81,11 +81,11 @@ impl Outcome {
             self.write_files(&partial)?;
             if occupied {
                 remove(&former)?;
-                fs::rename(folder, &former)?;
+                fs::rename(directory, &former)?;
             }
-            fs::rename(&partial, folder)?;
+            fs::rename(&partial, directory)?;
             if occupied {
-                keep_others(&former, folder)?;
+                keep_others(&former, directory)?;
             }
             Ok(())
         };
@@ -93,19 +93,22 @@ impl Outcome {
             // What could not be written could perhaps not be removed either; the first error
             // is the one that helps.
             let _ = remove(&partial);
-            fail(folder, format!("cannot be written: {e}"))
+            fail(directory, format!("cannot be written: {e}"))
         })
     }
 
-    fn write_files(&self, folder: &Path) -> io::Result<()> {
+    fn write_files(&self, directory: &Path) -> io::Result<()> {
         let mut digests = Map::new();
         for kind in TableKind::ALL {
             let table = self.table(kind);
-            let sha256 = write_table(table, &folder.join(file_name(kind)))?;
+            let sha256 = write_table(table, &directory.join(file_name(kind)))?;
             let entry = json!({ "rows": table.rows(), "sha256": sha256 });
             digests.insert(kind.name().to_owned(), entry);
         }
-        fs::write(folder.join(MANIFEST), self.manifest().to_json_with(digests))
+        fs::write(
+            directory.join(MANIFEST),
+            self.manifest().to_json_with(digests),
+        )
     }
 
     /// Reads what [`Outcome::save`] wrote, in this version or an earlier one. Columns that an
@@ -113,20 +116,25 @@ impl Outcome {
     ///
     /// # Errors
     /// If it is no result, or one that is damaged or of another version.
-    pub fn load(folder: &Path) -> Result<Self, ResultError> {
-        let path = folder.join(MANIFEST);
+    pub fn load(directory: &Path) -> Result<Self, ResultError> {
+        let path = directory.join(MANIFEST);
         let text = fs::read_to_string(&path).map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound if folder.is_dir() => {
-                fail(folder, "is not a Sojourn result: it has no manifest.json")
+            io::ErrorKind::NotFound if directory.is_dir() => fail(
+                directory,
+                "is not a Sojourn result: it has no manifest.json",
+            ),
+            io::ErrorKind::NotFound => {
+                fail(directory, "does not exist; expected a result directory")
             }
-            io::ErrorKind::NotFound => fail(folder, "does not exist; expected a result folder"),
-            io::ErrorKind::NotADirectory => fail(folder, "is a file; expected a result folder"),
+            io::ErrorKind::NotADirectory => {
+                fail(directory, "is a file; expected a result directory")
+            }
             _ => fail(&path, format!("cannot be read: {e}")),
         })?;
         let saved = Manifest::read(&text).map_err(|rule| fail(&path, rule))?;
         let mut tables = Vec::new();
         for (kind, empty) in TableKind::ALL.into_iter().zip(empty_batches()) {
-            let file = folder.join(file_name(kind));
+            let file = directory.join(file_name(kind));
             let table = match saved.tables.get(kind.name()) {
                 Some(entry) => {
                     verify(&file, entry["sha256"].as_str())?;
@@ -153,36 +161,37 @@ fn file_name(kind: TableKind) -> String {
 }
 
 /// Whether something stands there that may be replaced.
-fn check_replaceable(folder: &Path) -> Result<bool, ResultError> {
-    let unwritable = |e: io::Error| fail(folder, format!("cannot be written: {e}"));
-    match fs::symlink_metadata(folder) {
+fn check_replaceable(directory: &Path) -> Result<bool, ResultError> {
+    let unwritable = |e: io::Error| fail(directory, format!("cannot be written: {e}"));
+    match fs::symlink_metadata(directory) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(e) => return Err(unwritable(e)),
         Ok(_) => {}
     }
-    let is_result = fs::read_to_string(folder.join(MANIFEST)).is_ok_and(|text| is_manifest(&text));
-    let is_empty = || fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+    let is_result =
+        fs::read_to_string(directory.join(MANIFEST)).is_ok_and(|text| is_manifest(&text));
+    let is_empty = || fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none());
     if is_result || is_empty() {
         Ok(true)
     } else {
         let rule = "exists and is not a Sojourn result; nothing was overwritten";
-        Err(fail(folder, rule))
+        Err(fail(directory, rule))
     }
 }
 
-/// Removes a folder if it is there.
-fn remove(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
+/// Removes a directory if it is there.
+fn remove(directory: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(directory) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
         _ => Ok(()),
     }
 }
 
-/// Moves what is not part of a result from `former` to `folder`, then removes `former`.
-fn keep_others(former: &Path, folder: &Path) -> io::Result<()> {
+/// Moves what is not part of a result from `former` to `directory`, then removes `former`.
+fn keep_others(former: &Path, directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(former)? {
         let entry = entry?;
-        let place = folder.join(entry.file_name());
+        let place = directory.join(entry.file_name());
         if !place.exists() {
             fs::rename(entry.path(), place)?;
         }
@@ -276,7 +285,7 @@ fn read_table(path: &Path, wanted: &SchemaRef) -> Result<Table, ResultError> {
         .map_err(|e| damaged(&e))?;
     let written = reader.schema();
     if let Some(column) = foreign_column(&written, wanted) {
-        let rule = format!("has a column that this version of Sojourn does not read: {column}");
+        let rule = format!("has a column that this version of Sojourn cannot read: {column}");
         return Err(fail(path, rule));
     }
     let schema = with_nulls(wanted, &written);

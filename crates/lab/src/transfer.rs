@@ -80,6 +80,6 @@ fn split<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], ArrowError> {
 
 fn damaged() -> ArrowError {
     ArrowError::IpcError(
-        "the data is not the record of a run of this scenario in this build".to_owned(),
+        "invalid part: expected the output of to_bytes for this scenario and this build".to_owned(),
     )
 }

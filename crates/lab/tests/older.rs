@@ -182,6 +182,6 @@ fn a_column_that_is_unknown_is_refused() {
     )
     .unwrap();
     let message = Outcome::load(place.path()).unwrap_err().to_string();
-    let expected = "flows.parquet: has a column that this version of Sojourn does not read: link";
+    let expected = "flows.parquet: has a column that this version of Sojourn cannot read: link";
     assert!(message.ends_with(expected), "{message}");
 }

@@ -1,4 +1,4 @@
-//! Result folders: what is replaced, what is refused, what damage is noticed.
+//! Result directories: what is replaced, what is refused, what damage is noticed.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -57,7 +57,7 @@ fn what_is_written_is_read_back() {
         assert_eq!(read.table(kind).rows(), written.table(kind).rows());
     }
     let left: Vec<_> = fs::read_dir(place.path().join("new")).unwrap().collect();
-    assert_eq!(left.len(), 1, "temporary folders are gone: {left:?}");
+    assert_eq!(left.len(), 1, "temporary directories are gone: {left:?}");
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn only_a_result_or_an_empty_folder_is_replaced() {
     fs::write(at("file"), "text").unwrap();
     assert!(refusal(&at("file")).ends_with("nothing was overwritten"));
     assert!(refusal(&at("file").join("below")).contains("cannot be written"));
-    assert!(refusal(Path::new("/")).contains("is not a folder name"));
+    assert!(refusal(Path::new("/")).contains("is not a directory name"));
     assert!(refusal(Path::new("/proc/result")).contains("/proc/result: cannot be written"));
 }
 
@@ -96,7 +96,7 @@ fn damage_is_reported_in_one_line() {
     let flows = folder.join("flows.parquet");
     let manifest = folder.join("manifest.json");
 
-    assert!(damage(&folder).ends_with("does not exist; expected a result folder"));
+    assert!(damage(&folder).ends_with("does not exist; expected a result directory"));
     assert!(damage(place.path()).contains("has no manifest.json"));
 
     fresh();

@@ -54,7 +54,7 @@ fn a_part_of_another_build_is_refused() {
     other[at] = b'9';
     let error = assembled(&[part, other]).unwrap_err().to_string();
     assert!(
-        error.contains("not the record of a run of this scenario"),
+        error.contains("expected the output of to_bytes for this scenario"),
         "{error}"
     );
 }

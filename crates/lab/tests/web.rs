@@ -99,7 +99,11 @@ fn visits_are_transactions_of_their_user() {
 #[test]
 fn errors_name_their_place() {
     for (pages, traffic, wanted) in [
-        ("", "", "traffic[0].page: is missing; give page = \"large\""),
+        (
+            "",
+            "",
+            "traffic[0].page: missing; set it, for example page = \"large\"",
+        ),
         (
             "",
             "page = \"lage\"",
@@ -124,7 +128,7 @@ fn errors_name_their_place() {
         (
             "",
             "page = \"large\"\nhttp = \"3\"\npacing = true",
-            "traffic[0].pacing: is for TCP only, and HTTP/3 runs over QUIC",
+            "traffic[0].pacing: is for TCP only, but HTTP/3 runs over QUIC; remove it, or set http = \"2\"",
         ),
         (
             "",

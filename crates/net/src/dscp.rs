@@ -77,7 +77,7 @@ impl fmt::Display for Dscp {
 
 impl fmt::Display for DscpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("expected CS0 to CS7, AF11 to AF43, EF, VA, LE or 0 to 63")
+        f.write_str("expected CS0 to CS7, AF11 to AF43, EF, VA, LE, BE or 0 to 63")
     }
 }
 

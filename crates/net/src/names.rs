@@ -5,7 +5,7 @@ use core::fmt;
 /// The longest name that is compared; of a longer one only the start.
 const LONGEST: usize = 64;
 
-/// What an error about `given` says is accepted: `did you mean codel?`, or
+/// What an error about `given` says is accepted: `did you mean "codel"?`, or
 /// `expected one of pfifo, codel` if no name is near.
 pub fn instead_of<'a>(
     given: &str,
@@ -25,7 +25,7 @@ struct Instead<'a, I> {
 impl<'a, I: Iterator<Item = &'a str> + Clone> fmt::Display for Instead<'a, I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(name) = self.nearest {
-            return write!(f, "did you mean {name}?");
+            return write!(f, "did you mean \"{name}\"?");
         }
         f.write_str("expected one of ")?;
         self.names.clone().enumerate().try_for_each(|(n, name)| {
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn without_a_near_name_all_are_listed() {
         let instead = |given| instead_of(given, ["rate", "delay"].into_iter()).to_string();
-        assert_eq!(instead("rat"), "did you mean rate?");
+        assert_eq!(instead("rat"), "did you mean \"rate\"?");
         assert_eq!(instead("colour"), "expected one of rate, delay");
     }
 }

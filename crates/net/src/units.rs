@@ -61,20 +61,20 @@ impl fmt::Display for UnitError {
         match flaw {
             Flaw::NoNumber => write!(
                 f,
-                "it does not start with a number, for example {}",
+                "it must start with a number; write, for example, {}",
                 quantity.example()
             ),
             Flaw::NoUnit => {
-                f.write_str("the unit is missing, for example ")?;
+                f.write_str("the unit is missing; write ")?;
                 match given.whole().filter(|number| *number != "0") {
                     Some(number) => write!(f, "{number}{}", quantity.usual_unit()),
                     None => f.write_str(quantity.example()),
                 }
             }
-            Flaw::UnknownUnit => write!(f, "the unit is not one of {}", quantity.units()),
+            Flaw::UnknownUnit => write!(f, "unknown unit; the units are {}", quantity.units()),
             Flaw::NotPositive if *quantity == Quantity::Rate => f.write_str("it must be > 0"),
             Flaw::NotPositive => f.write_str("it must be >= 0"),
-            Flaw::TooLarge => f.write_str("it is too large"),
+            Flaw::TooLarge => write!(f, "it is too large; the maximum is {}", quantity.most()),
         }
     }
 }
@@ -178,6 +178,15 @@ impl Quantity {
         }
     }
 
+    /// The largest value in its largest unit, rounded down: `u64::MAX` in the base unit.
+    const fn most(self) -> &'static str {
+        match self {
+            Self::Time => "18446744073s",
+            Self::Rate => "18446744tbit",
+            Self::Size => "17179869183gb",
+        }
+    }
+
     const fn usual_unit(self) -> &'static str {
         match self {
             Self::Time => "ms",
@@ -189,7 +198,10 @@ impl Quantity {
     const fn units(self) -> &'static str {
         match self {
             Self::Time => "s, ms, us, ns",
-            Self::Rate => "bit, kbit, mbit, gbit, tbit, kibit … tibit (bits), bps … tbps (bytes)",
+            Self::Rate => {
+                "bit, kbit, mbit, gbit, tbit, kibit to tibit (powers of 1024 bit/s), bps to tbps \
+                 (bytes/s)"
+            }
             Self::Size => "b, k, kb, m, mb, g, gb, kbit, mbit, gbit",
         }
     }

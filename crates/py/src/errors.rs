@@ -13,7 +13,7 @@ create_exception!(
     sojourn._core,
     SojournError,
     PyException,
-    "Base of all errors of Sojourn."
+    "Base class of all Sojourn exceptions."
 );
 create_exception!(
     sojourn._core,
@@ -25,7 +25,7 @@ create_exception!(
     sojourn._core,
     ResultError,
     SojournError,
-    "A result folder cannot be written or read."
+    "A result or study cannot be written, read or queried."
 );
 create_exception!(
     sojourn._core,
@@ -39,7 +39,7 @@ create_exception!(
 pub(crate) enum Failure {
     /// An argument is not valid.
     Scenario(String),
-    /// A result folder cannot be read or written.
+    /// A result cannot be read or written.
     Result(String),
     /// A queue that is not part of Sojourn failed.
     Queue(String),

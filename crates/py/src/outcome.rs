@@ -110,15 +110,15 @@ impl PyOutcome {
 
     /// Write manifest.json and one Parquet file per table; replaces only a result.
     #[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
-    fn save(&self, py: Python<'_>, folder: PathBuf) -> Result<(), Failure> {
-        Ok(py.detach(|| self.0.save(&folder))?)
+    fn save(&self, py: Python<'_>, directory: PathBuf) -> Result<(), Failure> {
+        Ok(py.detach(|| self.0.save(&directory))?)
     }
 
     /// Read a result that `save` wrote.
     #[staticmethod]
     #[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
-    fn load(py: Python<'_>, folder: PathBuf) -> Result<Self, Failure> {
-        Ok(Self(py.detach(|| Outcome::load(&folder))?))
+    fn load(py: Python<'_>, directory: PathBuf) -> Result<Self, Failure> {
+        Ok(Self(py.detach(|| Outcome::load(&directory))?))
     }
 
     /// The outcome as bytes, for `assemble` in another process of the same build.

@@ -88,7 +88,8 @@ impl ExternalKind for Kind {
         match parameters.first() {
             None => Ok(Arc::new(Kind(Arc::clone(&self.0)))),
             Some((key, _)) => Err(format!(
-                "unknown parameter \"{key}\"; a Python queue takes none: set class attributes instead"
+                "unknown parameter \"{key}\"; a Python queue takes no parameters, set class attributes \
+                 instead"
             )),
         }
     }
@@ -217,7 +218,7 @@ impl PythonQueue {
                     obs.on_drop(now, ticket, reason);
                 }
                 Action::Lost => {
-                    let message = "a packet was neither kept, returned nor dropped; \
+                    let message = "a packet was not kept, returned or dropped; \
                                    call packet.drop() to discard it";
                     self.class.fail(method, now, PyValueError::new_err(message));
                 }
@@ -310,7 +311,7 @@ impl Qdisc<Ticket> for PythonQueue {
         }
         // Else simulated time would stand still.
         if self.next_timer().is_some_and(|due| due <= now) {
-            let message = "after on_timer, next_timer still returns a time that has passed; \
+            let message = "after on_timer, next_timer returned a time that is not after now; \
                            expected None or a later time";
             let error = PyValueError::new_err(message);
             self.class.fail("next_timer", now, error);

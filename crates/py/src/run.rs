@@ -50,7 +50,10 @@ pub(crate) fn run(
     let (cancel, finished) = (AtomicBool::new(false), AtomicUsize::new(0));
     let total = scenario.arms().len() * scenario.replications() as usize;
     if let Some(number) = only.iter().flatten().find(|&&number| number >= total) {
-        let message = format!("only: unknown run {number}; expected 0 to {}", total - 1);
+        let message = format!(
+            "only: run {number} is out of range; expected 0 to {}",
+            total - 1
+        );
         return Err(Failure::Scenario(message));
     }
     let outcome = py.detach(|| {

@@ -18,12 +18,14 @@ pub(crate) struct PyScenario(pub(crate) Scenario);
 impl PyScenario {
     /// Read TOML; the message of a `ScenarioError` names the key and what is accepted.
     ///
-    /// Names of files in it are relative to `folder`, by default the working directory.
+    /// Names of files in it are relative to `directory`, by default the working directory.
     #[staticmethod]
-    #[pyo3(signature = (text, folder=None))]
-    fn from_toml(py: Python<'_>, text: &str, folder: Option<PathBuf>) -> Result<Self, Failure> {
-        let folder = folder.unwrap_or_else(|| PathBuf::from("."));
-        Ok(Self(py.detach(|| Scenario::from_toml_in(text, &folder))?))
+    #[pyo3(signature = (text, directory=None))]
+    fn from_toml(py: Python<'_>, text: &str, directory: Option<PathBuf>) -> Result<Self, Failure> {
+        let directory = directory.unwrap_or_else(|| PathBuf::from("."));
+        Ok(Self(
+            py.detach(|| Scenario::from_toml_in(text, &directory))?,
+        ))
     }
 
     /// Read JSON of the same shape as the TOML.

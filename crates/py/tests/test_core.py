@@ -54,7 +54,7 @@ def test_a_scenario_tells_what_it_is() -> None:
     [
         (lambda: _core.Scenario.from_toml("rat = 1"), _core.ScenarioError, "rat: unknown key"),
         (lambda: _core.parse_time_s("5"), _core.ScenarioError, "the unit is missing"),
-        (lambda: _core.parse_qdisc("codle"), _core.ScenarioError, "did you mean codel?"),
+        (lambda: _core.parse_qdisc("codle"), _core.ScenarioError, 'did you mean "codel"?'),
         (lambda: _core.Outcome.load("/nowhere"), _core.ResultError, "does not exist; expected"),
         (lambda: _core.bootstrap_mean([]), _core.SojournError, "no values"),
         (lambda: _core.bootstrap_mean(["x"]), TypeError, "must be real number"),

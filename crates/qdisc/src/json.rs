@@ -25,7 +25,7 @@ fn external(kind: &dyn ExternalKind) -> Value {
         "page": null,
         "class": null,
         "summary": kind.summary(),
-        "source": "another crate",
+        "source": "external",
         "reconstruction": null,
         "profiles": [],
         "parameters": [],

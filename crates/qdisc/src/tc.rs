@@ -9,7 +9,7 @@
 //! let wrong = QdiscSpec::parse("codel tarqet 5ms").unwrap_err();
 //! assert_eq!(
 //!     wrong.to_string(),
-//!     "codel: unknown parameter \"tarqet\"; did you mean target?"
+//!     "codel: unknown parameter \"tarqet\"; did you mean \"target\"?"
 //! );
 //! ```
 
@@ -52,7 +52,7 @@ impl QdiscSpec {
             } else if !parameter.is_flag() {
                 draft.set(parameter, words.next().unwrap_or_default())?;
             } else if let Some(value) = words.next_if(|word| is_switch(word)) {
-                let flaw = format!("is a flag and takes no value, but {value} follows");
+                let flaw = format!("is a flag and does not take the value \"{value}\"");
                 return Err(draft.flaw(parameter, flaw));
             } else if negated {
                 draft.set(parameter, "off")?;
@@ -83,10 +83,11 @@ impl QdiscSpec {
             }
             let (parameter, negated) = draft.parameter(&key)?;
             if negated {
-                return Err(draft.flaw(
-                    parameter,
-                    format!("is switched off by {} = false", parameter.key),
-                ));
+                return Err(ParameterError::UnknownKey {
+                    kind: draft.kind.name,
+                    given: key,
+                    instead: format!("set {} = false", parameter.key),
+                });
             }
             draft.set(parameter, &value)?;
         }
@@ -184,7 +185,7 @@ fn unknown_kind(name: &str) -> ParameterError {
 const PROFILE: Parameter = profile().declare(
     "profile",
     "Specification or implementation to follow",
-    "ours",
+    "Sojourn parameter",
 );
 
 /// Whether `word` is what a table says of a flag.
@@ -307,12 +308,7 @@ impl Draft {
             .flatten()
             .map(|(name, _)| *name);
         let instead = match parameters.first() {
-            Some(first) if !starts_name(word) => {
-                format!(
-                    "expected a parameter before its value, as in {} {word}",
-                    first.key
-                )
-            }
+            Some(_) if !starts_name(word) => "expected a parameter name before the value".into(),
             _ => instead_of(word, all.chain(shorthands)).to_string(),
         };
         Err(ParameterError::UnknownKey {
@@ -342,6 +338,12 @@ impl Draft {
         parameter
             .set(field, text, self.kind.profiles)
             .map_err(|flaw| match flaw {
+                Flaw::Value(flaw) if parameter.is_flag() => ParameterError::Value {
+                    kind: self.kind.name,
+                    key: parameter.key,
+                    flaw,
+                    range: "on or off".into(),
+                },
                 Flaw::Value(flaw) => self.flaw(parameter, flaw),
                 Flaw::Leaf(number, error) => ParameterError::Leaf {
                     kind: self.kind.name,
@@ -374,7 +376,7 @@ impl Draft {
             kind: self.kind.name,
             key: parameter.key,
             flaw,
-            range: parameter.range(self.kind.profiles),
+            range: parameter.expected(self.kind.profiles),
         }
     }
 }

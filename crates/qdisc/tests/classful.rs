@@ -57,7 +57,7 @@ fn what_is_displayed_is_read_back() {
 fn a_refusal_says_what_would_be_right() {
     assert_eq!(
         refusal("prio bands 2"),
-        "prio: priomap contains band 2, but bands is 2 and they count from 0"
+        "prio: priomap contains band 2; expected 0 to 1"
     );
     assert_eq!(
         refusal("prio priomap 1 2 0 leaf codel"),
@@ -69,7 +69,7 @@ fn a_refusal_says_what_would_be_right() {
     );
     assert_eq!(
         refusal("drr classes 1 leaf codel / codel"),
-        "drr: leaf has 2 queues, but classes is 1"
+        "drr: leaf has 2 queues; expected at most 1"
     );
     assert_eq!(
         refusal("drr quantum 255"),
@@ -81,11 +81,11 @@ fn a_refusal_says_what_would_be_right() {
     );
     assert_eq!(
         refusal("prio leaf codel / codel / codel / codel"),
-        "prio: leaf has 4 queues, but bands is 3"
+        "prio: leaf has 4 queues; expected at most 3"
     );
     assert_eq!(
         refusal("prio leaf codel tarqet 5ms"),
-        "prio: leaf 1: codel: unknown parameter \"tarqet\"; did you mean target?"
+        "prio: leaf 1: codel: unknown parameter \"tarqet\"; did you mean \"target\"?"
     );
 }
 
@@ -93,8 +93,8 @@ fn a_refusal_says_what_would_be_right() {
 fn queues_do_not_stand_too_deep_in_each_other() {
     let deep = |depth: usize| "prio leaf ".repeat(depth - 1) + "pfifo";
     assert!(QdiscSpec::parse(&deep(8)).is_ok());
-    assert!(refusal(&deep(9)).contains("more than 8 levels deep"));
-    assert!(refusal(&deep(100_000)).contains("more than 64 leaves"));
+    assert!(refusal(&deep(9)).contains("expected at most 8 levels"));
+    assert!(refusal(&deep(100_000)).contains("more than 64 classful queues"));
     let wide = "prio bands 16 leaf ".repeat(4) + "pfifo";
     assert!(refusal(&wide).ends_with("leaf creates 69904 queues; expected at most 65536"));
 }

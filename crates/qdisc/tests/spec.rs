@@ -196,22 +196,22 @@ fn an_alias_is_what_it_stands_for() {
 fn a_refusal_says_what_would_be_right() {
     assert_eq!(
         refusal("fq_codl"),
-        "unknown queue \"fq_codl\"; did you mean fq_codel?"
+        "unknown queue \"fq_codl\"; did you mean \"fq_codel\"?"
     );
     assert!(refusal("xyzzy").starts_with(
         "unknown queue \"xyzzy\"; expected one of pfifo, bfifo, pfifo_head_drop, red,"
     ));
     assert_eq!(
         refusal("codel intervall 100ms"),
-        "codel: unknown parameter \"intervall\"; did you mean interval?"
+        "codel: unknown parameter \"intervall\"; did you mean \"interval\"?"
     );
     assert_eq!(
         refusal("cake dual-srchosts"),
-        "cake: unknown parameter \"dual-srchosts\"; did you mean dual-srchost?"
+        "cake: unknown parameter \"dual-srchosts\"; did you mean \"dual-srchost\"?"
     );
     assert_eq!(
         refusal("cake framing cells"),
-        "cake: framing \"cells\" is unknown; expected noatm, atm, ptm"
+        "cake: framing \"cells\" is unknown; expected one of noatm, atm, ptm"
     );
     assert_eq!(
         refusal("cake bandwidth 1mbit unlimited"),
@@ -223,15 +223,15 @@ fn a_refusal_says_what_would_be_right() {
     );
     assert_eq!(
         refusal("cake docsys"),
-        "cake: unknown parameter \"docsys\"; did you mean docsis?"
+        "cake: unknown parameter \"docsys\"; did you mean \"docsis\"?"
     );
     assert_eq!(
         refusal("pfifo 100"),
-        "pfifo: unknown parameter \"100\"; expected a parameter before its value, as in limit 100"
+        "pfifo: unknown parameter \"100\"; expected a parameter name before the value"
     );
     assert_eq!(
         refusal("codel noecn off"),
-        "codel: ecn is a flag and takes no value, but off follows; expected ecn or noecn"
+        "codel: ecn is a flag and does not take the value \"off\"; expected ecn or noecn"
     );
     assert_eq!(
         refusal("predict rtt_min 9ms rtt_max 8ms"),
@@ -239,7 +239,7 @@ fn a_refusal_says_what_would_be_right() {
     );
     assert_eq!(
         refusal("codel target 5"),
-        "codel: target \"5\" is not a time: the unit is missing, for example 5ms; \
+        "codel: target \"5\" is not a time: the unit is missing; write 5ms; \
          expected 1ns to 1000000s"
     );
     assert_eq!(
@@ -256,7 +256,7 @@ fn a_refusal_says_what_would_be_right() {
     );
     assert_eq!(
         refusal("codel profile linux-3.14"),
-        "codel: profile \"linux-3.14\" is unknown; expected rfc, linux"
+        "codel: profile \"linux-3.14\" is unknown; expected one of rfc, linux"
     );
     assert_eq!(
         refusal("sfq profile rfc"),
@@ -274,7 +274,7 @@ fn a_conflict_is_reported_with_its_values() {
     assert_eq!(refusal("red nodrop"), "red: nodrop requires ecn");
     assert_eq!(
         refusal("red probability 1.25"),
-        "red: probability 1.25 is out of range; expected more than 0, at most 1"
+        "red: probability 1.25 is out of range; expected > 0 and at most 1"
     );
     assert_eq!(
         refusal("cocoa max_increase 0.5"),
@@ -290,11 +290,23 @@ fn a_conflict_is_reported_with_its_values() {
     );
     assert_eq!(
         refusal("red min 30000 burst 3"),
-        "red: burst 3 is too small for min 30000B: it must be at least min / avpkt, 30"
+        "red: burst 3 is too small for min 30000B; expected at least 30 (min / avpkt)"
+    );
+    assert_eq!(
+        refusal("red min 1000 max 6000 burst 1000"),
+        "red: burst 1000 is too large for min 1000B; raise min or lower burst"
+    );
+    assert_eq!(
+        refusal("choke min 20 burst 19"),
+        "choke: burst 19 is too small for min 20; expected at least 20"
+    );
+    assert_eq!(
+        refusal("choke min 1 max 6 burst 1000"),
+        "choke: burst 1000 is too large for min 1; raise min or lower burst"
     );
     assert_eq!(
         refusal("choke limit 20 max 30"),
-        "choke: max 30 must not be above limit 20"
+        "choke: max 30 must not exceed limit 20"
     );
     assert_eq!(
         refusal("choke limit 8"),
@@ -336,7 +348,7 @@ fn what_contradicts_itself_is_refused_and_what_only_comes_near_is_not() {
         ),
         (
             "choke limit 20 max 21",
-            "choke: max 21 must not be above limit 20",
+            "choke: max 21 must not exceed limit 20",
             "choke limit 20 max 20",
         ),
         (
@@ -383,7 +395,13 @@ fn a_flag_in_a_table_is_true_or_false() {
         QdiscSpec::from_pairs("codel", pair("ecn", "maybe"))
             .unwrap_err()
             .to_string(),
-        "codel: ecn \"maybe\" is not on or off; expected ecn or noecn"
+        "codel: ecn \"maybe\" is neither on nor off; expected on or off"
+    );
+    assert_eq!(
+        QdiscSpec::from_pairs("codel", pair("noecn", "true"))
+            .unwrap_err()
+            .to_string(),
+        "codel: unknown parameter \"noecn\"; set ecn = false"
     );
 }
 
@@ -456,7 +474,7 @@ fn a_word_of_tc_in_a_table_is_true() {
 fn a_refused_leaf_is_named_by_its_place() {
     assert_eq!(
         refusal("prio leaf pie / codel tarqet 5ms / pfifo"),
-        "prio: leaf 2: codel: unknown parameter \"tarqet\"; did you mean target?"
+        "prio: leaf 2: codel: unknown parameter \"tarqet\"; did you mean \"target\"?"
     );
     assert_eq!(
         refusal("prio leaf pie / (drr leaf codel / pie alpha 33)"),
@@ -464,7 +482,7 @@ fn a_refused_leaf_is_named_by_its_place() {
     );
     assert_eq!(
         refusal("prio leaf codel /"),
-        "prio: leaf is empty at position 2 of 2; expected queues separated by /"
+        "prio: leaf has no queue at position 2 of 2; expected queues separated by /"
     );
 }
 

@@ -91,7 +91,7 @@ fn put(node: &mut Node, steps: &[Step], above: &str, value: &Node) -> Result<(),
             }
             match table.get_mut(key) {
                 Some(child) => put(child, rest, key, value),
-                None => Err(absent(key, table.keys().map(String::as_str))),
+                None => Err(absent("key", key, table.keys().map(String::as_str))),
             }
         }
         (Value::List(items), Step::Every) => items
@@ -101,26 +101,32 @@ fn put(node: &mut Node, steps: &[Step], above: &str, value: &Node) -> Result<(),
             let count = items.len();
             match items.get_mut(*n) {
                 Some(item) => put(item, rest, above, value),
+                None if count == 0 => Err(format!("index {n} is out of range; the list is empty")),
                 None => Err(format!(
-                    "no item {n}: the list has {count} items, counted from 0"
+                    "index {n} is out of range; expected 0 to {}",
+                    count - 1
                 )),
             }
         }
         (Value::List(items), Step::Key(name)) => match named(items, name) {
             Some(n) => put(&mut items[n], rest, above, value),
-            None => Err(absent(name, items.iter().filter_map(name_of))),
+            None => Err(absent("name", name, items.iter().filter_map(name_of))),
         },
         (Value::Text(text), Step::Key(key)) if above == "qdisc" && rest.is_empty() => {
             *text = with_parameter(text, key, value)?;
             Ok(())
         }
-        _ => Err(format!("{} has no keys", node.shown())),
+        (Value::Table(_), _) => Err("a table has no items; expected a key".into()),
+        _ => Err(format!(
+            "{} is a single value without keys; set its path",
+            node.shown()
+        )),
     }
 }
 
-fn absent<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+fn absent<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known: Vec<_> = known.collect();
-    format!("unknown name \"{name}\"; {}", instead_of(name, &known))
+    format!("unknown {what} \"{name}\"; {}", instead_of(name, &known))
 }
 
 fn name_of(node: &Node) -> Option<&str> {
@@ -209,6 +215,6 @@ mod tests {
             spec("codel noecn limit 9p")
         );
         let wrong = with_parameter("codel", "tarqet", &"5ms".into()).unwrap_err();
-        assert!(wrong.contains("did you mean target?"), "{wrong}");
+        assert!(wrong.contains("did you mean \"target\"?"), "{wrong}");
     }
 }

@@ -33,7 +33,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::optional(
         "seed",
         Form::Integer(0, i64::MAX),
-        "Seed of all random numbers.",
+        "Seed for all random numbers.",
     )
     .or("1"),
     Key::optional(
@@ -51,7 +51,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::optional(
         "keep_events",
         Form::Flag,
-        "Record every drop and mark as an event.",
+        "Record every drop, mark and loss in the table events.",
     )
     .or("false"),
     Key::required("links", Form::ByName(&Form::Def("link")), "Links by name."),

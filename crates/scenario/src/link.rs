@@ -62,7 +62,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::optional(
         "loss",
         Form::Either(&[Form::PERCENT, Form::Table(line::CHAIN_KEYS)]),
-        "Share of packets lost on the wire, or a Gilbert-Elliott chain.",
+        "Share of packets lost on the wire, or a Gilbert-Elliott model.",
     ),
     Key::optional(
         "duplicate",
@@ -73,7 +73,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::optional(
         "jitter",
         Form::Either(&[Form::POSITIVE_TIME, Form::Table(line::JITTER_KEYS)]),
-        "Jitter: variation of the delay of the wire.",
+        "Jitter: variation of the propagation delay.",
     ),
     Key::optional(
         "changes",

@@ -124,7 +124,7 @@ impl<'a> Place<'a> {
     pub(crate) fn text(&self) -> Result<&'a str, ScenarioError> {
         match &self.node.value {
             Value::Text(text) => Ok(text),
-            _ => Err(self.not("a string", "text in quotes")),
+            _ => Err(self.not("a string", "a quoted string")),
         }
     }
 
@@ -205,7 +205,7 @@ impl<'a> Place<'a> {
         match number.and_then(|number| number.parse::<f64>().ok()) {
             Some(share) if (0.0..=100.0).contains(&share) => Ok(share + 0.0),
             Some(_) => Err(self.out_of_range(RIGHT)),
-            None => Err(self.not("a percentage", "text such as \"1%\"")),
+            None => Err(self.not("a percentage", "a string such as \"1%\"")),
         }
     }
 
@@ -268,7 +268,7 @@ impl<'a> Place<'a> {
                 let right = format!("a unit, such as \"{n}{unit}\"");
                 Err(self.not(noun, &right))
             }
-            _ => Err(self.not(noun, &format!("text such as \"10{unit}\""))),
+            _ => Err(self.not(noun, &format!("a string such as \"10{unit}\""))),
         }
     }
 }
@@ -295,7 +295,7 @@ impl<'a> Fields<'a> {
         self.get(key).ok_or_else(|| {
             let mut error = self
                 .place
-                .fail(format!("is missing; give {key} = {example}"));
+                .fail(format!("missing; set it, for example {key} = {example}"));
             error.path = joined(&self.place.path, key);
             error
         })

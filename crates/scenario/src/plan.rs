@@ -247,7 +247,9 @@ impl Config {
                     let links = self.links.len();
                     return fail(
                         key,
-                        format!("no link {link}: there are {links} links, counted from 0"),
+                        format!(
+                            "link index {link} is out of range (number of links: {links}, numbered from 0)"
+                        ),
                     );
                 }
                 if let Hop::Delay(delay) = *hop
@@ -350,7 +352,7 @@ impl Config {
             rule: if most == u64::MAX {
                 "an endless transfer needs a path with a link or a delay > 0".to_owned()
             } else {
-                "too many packets: a connection can number at most 2^32, and this path can carry more within the run"
+                "too many packets: a connection can number at most 2^32 packets, but this path can carry more within the run"
                     .to_owned()
             },
         })
@@ -388,7 +390,7 @@ fn check_names(place: &str, mut names: Vec<&str>) -> Result<(), ConfigError> {
         None => Ok(()),
         Some(pair) => Err(ConfigError {
             place: place.to_owned(),
-            rule: format!("duplicate name `{}`", pair[0]),
+            rule: format!("duplicate name \"{}\"", pair[0]),
         }),
     }
 }

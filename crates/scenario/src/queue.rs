@@ -22,7 +22,7 @@ pub(crate) fn qdisc(place: &Place<'_>) -> Result<QdiscSpec, ScenarioError> {
         }
         _ => {
             return Err(place.fail(format!(
-                "{} is not a queue; expected text such as \"fq_codel target 5ms\"",
+                "{} is not a queue; expected a string such as \"fq_codel target 5ms\" or a table with a kind",
                 place.node.shown()
             )));
         }
@@ -55,7 +55,7 @@ pub(crate) fn setting(place: &Place<'_>) -> Result<String, ScenarioError> {
             Ok(queues.join(" / "))
         }
         Value::Table(_) => {
-            let right = "a boolean, a number or text such as \"5ms\"";
+            let right = "a boolean, a number or a string such as \"5ms\"";
             let shown = place.node.shown();
             Err(place.fail(format!(
                 "{shown} is not a parameter value; expected {right}"

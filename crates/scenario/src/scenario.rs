@@ -89,7 +89,7 @@ impl Scenario {
             for (n, arm) in base.arms.iter_mut().enumerate() {
                 let spec = variant(&start, &mut arm.set).map_err(|e| {
                     let path = format!("arms[{n}].set");
-                    ScenarioError::new(path, format!("(arm \"{}\") {e}", arm.name))
+                    ScenarioError::new(path, format!("{e} (arm \"{}\")", arm.name))
                 })?;
                 variants.push((arm.name.clone(), spec));
             }

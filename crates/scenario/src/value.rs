@@ -63,7 +63,7 @@ impl Node {
         let lines = Lines::of(text);
         let table = DeTable::parse(text).map_err(|e| ScenarioError {
             path: String::new(),
-            rule: format!("not TOML: {}", e.message()),
+            rule: format!("invalid TOML: {}", e.message()),
             line: e.span().map(|span| lines.line(span.start)),
         })?;
         let value = toml_table(table.get_ref(), &lines)?;
@@ -75,7 +75,7 @@ impl Node {
 
     pub(crate) fn from_json(text: &str) -> Result<Self, ScenarioError> {
         let value = serde_json::from_str(text)
-            .map_err(|e| ScenarioError::new("", format!("not JSON: {e}")))?;
+            .map_err(|e| ScenarioError::new("", format!("invalid JSON: {e}")))?;
         json_value("", value)
     }
 
@@ -155,7 +155,7 @@ fn toml_value(value: &Spanned<DeValue<'_>>, lines: &Lines) -> Result<Node, Scena
             .map_err(|_| fail(format!("{x} is not a number")))?,
         DeValue::Datetime(date) => {
             return Err(fail(format!(
-                "dates ({date}) are not supported; expected text, a number, a list or a table"
+                "dates ({date}) are not supported; expected a string, a boolean, a number, a list or a table"
             )));
         }
         DeValue::Array(list) => Value::List(
@@ -175,10 +175,12 @@ fn json_value(path: &str, value: serde_json::Value) -> Result<Node, ScenarioErro
     use serde_json::Value as Json;
     Ok(match value {
         Json::Null => {
-            return Err(ScenarioError::new(
-                path,
-                "null is not supported; remove the key",
-            ));
+            let rule = if path.is_empty() {
+                "null is not supported; expected a table"
+            } else {
+                "null is not supported in a list; remove the item"
+            };
+            return Err(ScenarioError::new(path, rule));
         }
         Json::Bool(flag) => flag.into(),
         Json::String(text) => text.into(),

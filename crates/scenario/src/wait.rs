@@ -27,7 +27,7 @@ pub(crate) fn read(place: &Place<'_>) -> Result<Wait, ScenarioError> {
     let named = place
         .open_table()?
         .need("distribution", "\"exponential\"")?;
-    choice(&named, "distribution of times", &["exponential"])?;
+    choice(&named, "distribution", &["exponential"])?;
     let fields = place.fields(EXPONENTIAL)?;
     let mean = fields.need("mean", "\"5s\"")?.time()?;
     Ok(Wait::Exponential { mean })

@@ -44,7 +44,7 @@ fn errors_name_the_place() {
     for (traffic, wanted) in [
         (
             "type = \"sessions\"\nbytes = \"1kb\"",
-            "traffic[0].every: is missing; give every = { distribution = \"exponential\"",
+            "traffic[0].every: missing; set it, for example every = { distribution = \"exponential\"",
         ),
         (
             "type = \"sessions\"\nevery = \"0s\"\nbytes = \"1kb\"",
@@ -108,11 +108,11 @@ fn errors_name_the_place() {
         ),
         (
             "type = \"dash\"\nsegment = \"4s\"\nbuffer = \"3s\"",
-            "traffic[0].buffer: must be at least one segment",
+            "traffic[0].buffer: must hold at least one segment",
         ),
         (
             "type = \"dash\"\nbuffer = \"8s\"\nbegin = \"9s\"",
-            "traffic[0].begin: must be at most the buffer",
+            "traffic[0].begin: must not exceed buffer",
         ),
     ] {
         let error = Scenario::from_toml(&scenario(traffic)).unwrap_err();

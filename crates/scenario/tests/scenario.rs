@@ -258,10 +258,10 @@ fn errors_give_the_place_and_what_is_accepted() {
 #[test]
 fn errors_about_empty_parts_give_an_example() {
     let empties = [
-        ("", "duration: is missing"),
+        ("", "duration: missing"),
         (
             "duration = \"1s\"",
-            "links: is missing; give links = { up =",
+            "links: missing; set it, for example links = { up =",
         ),
         (
             "duration = \"1s\"\n[links]",
@@ -269,7 +269,7 @@ fn errors_about_empty_parts_give_an_example() {
         ),
         (
             "duration = \"1s\"\nlinks.a = { rate = \"1mbit\", qdisc = \"codel\" }",
-            "traffic: is missing; give traffic = [{ type",
+            "traffic: missing; set it, for example traffic = [{ type",
         ),
         (
             "duration = \"1s\"\ntraffic = []\nlinks.a = { rate = \"1mbit\", qdisc = \"codel\" }",
@@ -278,7 +278,7 @@ fn errors_about_empty_parts_give_an_example() {
         (
             "duration = \"1s\"\ntraffic = [{ type = \"tcp\", direction = \"up\" }]\n\
              links.a = { rate = \"1mbit\", qdisc = \"codel\" }",
-            "traffic[0].direction: no link is named \"up\" or \"down\"; set path to a list of links from a",
+            "traffic[0].direction: no link is named \"up\" or \"down\"; set path to a list of links (defined links: a",
         ),
     ];
     for (text, want) in empties {
@@ -290,22 +290,22 @@ fn errors_about_empty_parts_give_an_example() {
 #[test]
 fn json_errors_match_those_of_toml() {
     let json = |text: &str| Scenario::from_json(text).unwrap_err().to_string();
-    assert!(json("{").starts_with("not JSON: "));
+    assert!(json("{").starts_with("invalid JSON: "));
     assert_eq!(
         json("[]"),
         "a list is not a table; expected keys with values"
     );
-    assert!(json("{\"seed\": 1e400}").starts_with("not JSON"));
+    assert!(json("{\"seed\": 1e400}").starts_with("invalid JSON"));
     assert_eq!(
         json("{\"seed\": 18446744073709551615}"),
         "seed: the number 18446744073709551615 is too large"
     );
     assert_eq!(
         json("{\"links\": [null]}"),
-        "links[0]: null is not supported; remove the key"
+        "links[0]: null is not supported in a list; remove the item"
     );
     // What is null was not given.
-    assert!(json("{\"duration\": null}").starts_with("duration: is missing"));
+    assert!(json("{\"duration\": null}").starts_with("duration: missing"));
 }
 
 #[test]
@@ -440,9 +440,7 @@ fn a_trace_is_read_from_its_file_and_kept_in_the_scenario() {
     let at = "arms[0].set.links.up.trace: ";
     assert_eq!(
         refused("back.trace"),
-        format!(
-            "{at}back.trace, line 3: 2 follows 3; expected times that do not decrease (line 8)"
-        )
+        format!("{at}back.trace, line 3: 2 follows 3; expected non-decreasing times (line 8)")
     );
     let words = refused("words.trace");
     assert!(

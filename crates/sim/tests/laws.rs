@@ -390,10 +390,10 @@ fn a_connection_without_time_or_end_is_refused() {
 fn names_are_unique_and_times_finite() {
     let mut config = mixed("pfifo limit 50", 2);
     config.flows[1].name = "cubic".to_owned();
-    assert_eq!(refused(&config), "flows: duplicate name `cubic`");
+    assert_eq!(refused(&config), "flows: duplicate name \"cubic\"");
     config = mixed("pfifo limit 50", 2);
     config.links[1].name = "down".to_owned();
-    assert_eq!(refused(&config), "links: duplicate name `down`");
+    assert_eq!(refused(&config), "links: duplicate name \"down\"");
 
     let faults: [fn(&mut Config); 6] = [
         |c| c.duration = Duration::MAX,

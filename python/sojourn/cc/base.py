@@ -36,7 +36,7 @@ class CongestionControl:
 
     @property
     def spec(self) -> str:
-        """The control as text, as a scenario file writes it.
+        """The control as a string, as a scenario file writes it.
 
         Examples
         --------
@@ -52,7 +52,7 @@ class CongestionControl:
         return " ".join(words)
 
     def __str__(self) -> str:
-        """Return the control as text."""
+        """Return the control as a string."""
         return self.spec
 
 

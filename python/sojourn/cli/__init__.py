@@ -1,7 +1,7 @@
 """The ``sojourn`` command.
 
 Data goes to stdout, everything else to stderr. Exit codes: 0 success, 2 invalid command line or
-scenario, 3 unusable file or folder, 130 interrupted.
+scenario, 3 unusable file or directory, 130 interrupted.
 """
 
 import os

@@ -36,7 +36,9 @@ def _root(
     *,
     version: Annotated[  # noqa: ARG001 - its callback answers
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     if context.invoked_subcommand is None:

@@ -14,7 +14,7 @@ def ccs(
     *,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="CONTROL", help="Name of a congestion control; by default all."),
+        typer.Argument(metavar="CONTROL", help="Name of a congestion control (default: all)."),
     ] = None,
     as_json: Json = False,
 ) -> int:

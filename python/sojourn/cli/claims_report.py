@@ -15,11 +15,11 @@ from sojourn.studies import audit
 from sojourn.studies import claims as claiming
 
 _NOTE = (
-    "measured: mean ±half the 95 % bootstrap interval of the mean over the runs; below: the "
-    "interval lies below that of the reference; ratio to an arm: the ratio of the means; same side "
-    "of 1 as a number: the ratio and the number are both above 1 or both below 1"
+    "measured: mean over the runs ± half the width of its 95 % bootstrap interval; below: the "
+    "interval lies entirely below that of the reference; ratio to an arm: ratio of the means; on "
+    "the same side of 1 as a number: both above 1 or both below 1"
 )
-_WORDS = {"at_least": "at least", "at_most": "at most", "same_side": "same side of 1 as"}
+_WORDS = {"at_least": "at least", "at_most": "at most", "same_side": "on the same side of 1 as"}
 _OF_RUNS = {metric.column: metric for metric in claiming.RUN_METRICS}
 _OF_GROUPS = {metric.column: metric for metric in claiming.GROUP_METRICS}
 
@@ -53,7 +53,7 @@ def execute(
         print(verdict(study.name, claims))
     console = Console(stderr=True, soft_wrap=True, highlight=False)
     for key in measured:
-        console.print(f"report in {kept / key / 'report.html'}", markup=False)
+        console.print(f"wrote report to {kept / key / 'report.html'}", markup=False)
     return 0
 
 
@@ -70,7 +70,7 @@ def _show(result: Result, measured: pl.DataFrame) -> None:
 
 def _show_claims(claims: pl.DataFrame) -> None:
     rows = [_claim(row) for row in claims.iter_rows(named=True)]
-    head = ["target", "load", "arm", "quantity", "claim", "measured", "reference", "met"]
+    head = ["target", "load", "arm", "quantity", "claim", "measured", "reference", "holds"]
     print_table(head, rows, title="claims", words=5)
 
 
@@ -117,17 +117,17 @@ def _show_audit(percentages: pl.DataFrame) -> None:
         ]
         for row in percentages.iter_rows(named=True)
     ]
-    head = ["load", "metric", "printed", "change relative to", "codel", "pie", "fifo"]
+    head = ["load", "metric", "published", "change relative to", "codel", "pie", "fifo"]
     print_table(
         head,
         rows,
-        title="percentages as printed, and the change relative to each baseline",
+        title="published percentages and the change relative to each baseline",
         words=4,
     )
 
 
 def verdict(name: str, claims: pl.DataFrame) -> str:
-    """Count the claims that are met, by target and by arm."""
+    """Count the claims that hold, by target and by arm."""
     by = [
         ", ".join(
             f"{key} {rows['met'].sum()} of {rows.height}"
@@ -135,5 +135,5 @@ def verdict(name: str, claims: pl.DataFrame) -> str:
         )
         for column in ("target", "arm")
     ]
-    met = f"{claims['met'].sum()} of {claims.height} claims are met"
+    met = f"{claims['met'].sum()} of {claims.height} claims hold"
     return f"verdict on {name}: {met}; by target: {by[0]}; by arm: {by[1]}"

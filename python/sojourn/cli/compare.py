@@ -1,4 +1,4 @@
-"""``sojourn compare``: compare queues on both directions of an access link."""
+"""``sojourn compare``: compare queues in both directions of an access link."""
 
 from typing import Annotated
 
@@ -17,13 +17,13 @@ def compare(
         list[str] | None,
         typer.Argument(
             metavar="QDISC",
-            help="Queues in tc syntax; quote a queue with parameters, such as 'codel target 13ms'. "
-            "By default pfifo, codel, pie and fq_codel.",
+            help="Queues in tc syntax; quote a queue that has parameters, such as "
+            "'codel target 13ms'. Default: pfifo, codel, pie and fq_codel.",
         ),
     ] = None,
     link: Annotated[
         str,
-        typer.Option(help="Rates down/up, such as 10/1mbit, or one rate for both directions."),
+        typer.Option(help="Down/up rates, such as 10/1mbit, or one rate for both directions."),
     ] = "10mbit",
     rtt: Annotated[str, typer.Option(help="Round-trip time with empty queues.")] = "50ms",
     traffic: Annotated[
@@ -39,11 +39,11 @@ def compare(
     ] = None,
     ecn: Annotated[bool, typer.Option("--ecn", help="Negotiate ECN on all connections.")] = False,
     duration: Annotated[str, typer.Option(help="Simulated duration of a run.")] = "70s",
-    warmup: Annotated[str, typer.Option(help="Warm-up, excluded from totals.")] = "15s",
+    warmup: Annotated[str, typer.Option(help="Warm-up period, excluded from totals.")] = "15s",
     replications: Annotated[int, typer.Option(help="Number of runs per queue.")] = 10,
     seed: Annotated[
         int,
-        typer.Option(min=0, max=MAX_SEED, metavar="INTEGER", help="Seed of all random numbers."),
+        typer.Option(min=0, max=MAX_SEED, metavar="INTEGER", help="Seed for all random numbers."),
     ] = 1,
     jobs: Jobs = None,
     backend: Backend = None,
@@ -55,7 +55,7 @@ def compare(
         bool, typer.Option("--generate", help="Print the scenario as TOML without running it.")
     ] = False,
 ) -> int:
-    """Compare queues on both directions of an access link."""
+    """Compare queues in both directions of an access link."""
     rates = presets.link_rates(link)
     session.warn_of_bytes(link)
     scenario = presets.access_link(
@@ -84,7 +84,7 @@ def _queues(texts: list[str]) -> dict[str, Queue]:
     for text in texts:
         name = " ".join(text.split())
         if name in named:
-            message = f"queue {name!r}: given twice; expected each queue once"
+            message = f'queue "{name}": given twice; expected each queue once'
             raise _core.ScenarioError(message)
         named[name] = qdisc(name)
     return named

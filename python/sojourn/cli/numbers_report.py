@@ -20,11 +20,11 @@ from sojourn.studies.study import Study
 # Differences below this are shown to a tenth of a percent.
 EXACT_BELOW_PERCENT = 10.0
 _NOTE = (
-    "measured: mean ±half the 95 % bootstrap interval of the mean over n runs; published: value "
-    "read from the publication\n"
-    "A value is within a margin if it differs from the published one by at most that margin, or if "
-    "its interval, widened by the reading error, covers the published one. The Linux column is "
-    "measured with a real kernel; the study's linux.csv describes the set-up."
+    "measured: mean over n runs ± half the width of its 95 % bootstrap interval; published: value "
+    "taken from the publication.\n"
+    "A value is within a margin if it differs from the published value by at most that margin, or "
+    "if its interval, widened by the error of reading the figure, contains the published value. "
+    "The Linux column was measured on a real kernel; linux.csv of the study describes the setup."
 )
 
 
@@ -54,7 +54,7 @@ def execute(
     for key in comparisons:
         place = folder / key
         console.print(
-            f"report in {place / 'report.html'}, figure in {_figure(place, study.figure)}",
+            f"wrote report to {place / 'report.html'} and figure to {_figure(place, study.figure)}",
             markup=False,
         )
     return 0
@@ -130,7 +130,7 @@ def verdict(study: Study, comparisons: dict[str, pl.DataFrame]) -> str:
     ]
     (ordered,) = described([study.order])
     lines.append(
-        f"verdict on {study.name}: {counts}; order of {ordered.label} {kept} of {pairs} pairs as "
+        f"verdict on {study.name}: {counts}; order of {ordered.label}: {kept} of {pairs} pairs as "
         "published"
     )
     return "\n".join(lines)

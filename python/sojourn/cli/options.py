@@ -28,7 +28,7 @@ Change = Annotated[
         "links.up.qdisc.target=5ms; repeatable.",
     ),
 ]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a saved result.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Directory of a saved result.")]
 ScenarioFile = Annotated[Path, typer.Argument(metavar="FILE", help="Scenario file in TOML.")]
 Seed = Annotated[
     int | None,
@@ -36,7 +36,7 @@ Seed = Annotated[
         min=0,
         max=MAX_SEED,
         metavar="INTEGER",
-        help="Seed of all random numbers; overrides the scenario's.",
+        help="Seed for all random numbers; overrides the seed in the scenario.",
     ),
 ]
 Jobs = Annotated[
@@ -48,11 +48,13 @@ Backend = Annotated[
     typer.Option(
         metavar="NAME",
         callback=_known_backend,
-        help=f"What executes the runs: {' or '.join(_core.backend_names())}; by default "
-        f"{_core.backend_names()[0]}.",
+        help=f"Backend that executes the runs: {' or '.join(_core.backend_names())} (default: "
+        f"{_core.backend_names()[0]}).",
     ),
 ]
-Out = Annotated[Path | None, typer.Option(help="Folder in which to save the result.")]
+Out = Annotated[Path | None, typer.Option(help="Directory to save the result in.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check the scenario without running it.")]
-ReportFile = Annotated[Path | None, typer.Option("--report", help="HTML file to write.")]
+ReportFile = Annotated[
+    Path | None, typer.Option("--report", help="Write an HTML report to this file.")
+]

@@ -14,7 +14,7 @@ def qdiscs(
     *,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="QDISC", help="Name of a queue; by default all."),
+        typer.Argument(metavar="QDISC", help="Name of a queue (default: all)."),
     ] = None,
     as_json: Json = False,
 ) -> int:
@@ -51,7 +51,7 @@ def _describe(entry: dict[str, Any]) -> None:
     if entry["reconstruction"]:
         print(f"reconstruction: {entry['reconstruction']}")
     if entry["page"] is None:
-        return  # The parameters of a queue of another crate are known to that crate alone.
+        return  # Sojourn does not know the parameters of an external queue.
     print(f"profiles: {', '.join(entry['profiles'])} (the first is the default)")
     rows = [
         [item["key"], item["unit"], str(item["default"]), item["meaning"], _range(item)]

@@ -23,5 +23,5 @@ def report(
     result = Result.load(folder)
     file = claim_file(folder / "report.html" if output is None else output)
     reports.write(result, file)
-    typer.echo(f"report in {file}", err=True)
+    typer.echo(f"wrote report to {file}", err=True)
     return 0

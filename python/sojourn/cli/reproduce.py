@@ -22,14 +22,18 @@ def reproduce(
         typer.Argument(metavar="STUDY", help="Name of a study: residential, cocoa, afcd or floq."),
     ],
     replications: Annotated[
-        int | None, typer.Option(min=1, help="Number of runs per arm; overrides the scenario's.")
+        int | None,
+        typer.Option(min=1, help="Number of runs per arm; overrides replications in the scenario."),
     ] = None,
     jobs: Jobs = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the results; by default results/STUDY.")
+        Path | None, typer.Option(help="Directory for the results; by default results/STUDY.")
     ] = None,
     papers: Annotated[
-        Path | None, typer.Option(help="Folder of the studies; by default papers in the checkout.")
+        Path | None,
+        typer.Option(
+            help="Directory of the studies; by default the papers directory of the checkout."
+        ),
     ] = None,
     json: Json = False,
 ) -> int:
@@ -52,9 +56,10 @@ def _study(name: str, folder: Path) -> studies.Study:
         known = sorted({path.parent.name for table in tables for path in folder.glob(f"*/{table}")})
         if not known:
             message = (
-                f"no studies in {folder}: expected folders with a published.csv or a claims.csv"
+                f"no studies in {folder}; expected directories that contain published.csv or "
+                "claims.csv"
             )
             raise _core.ResultError(message)
-        message = f"unknown study {name!r}; expected one of {', '.join(known)}"
+        message = f'unknown study "{name}"; expected one of {", ".join(known)}'
         raise _core.ScenarioError(message)
     return studies.load(folder / name)

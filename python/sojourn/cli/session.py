@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from sojourn import _core
 from sojourn import report as reports
 from sojourn.cli import tables
+from sojourn.report import formatting
 from sojourn.result import Result, run
 from sojourn.result.storage import claim_file, claim_folder
 from sojourn.scenario import Scenario
@@ -37,7 +38,7 @@ class Plan:
     backend
         Name of the backend; by default the first.
     out, report
-        Folder of the result and file of the report, if they are to be saved.
+        Directory of the result and file of the report, if they are to be saved.
     json
         Print JSON instead of tables.
     """
@@ -64,9 +65,9 @@ def describe(plan: Plan) -> int:
     rates = [link.bits_per_s for link in Scenario.from_json(checked.to_json()).links.values()]
     packets = sum(rates) * checked.duration_s * plan.scenario.runs / FRAME_BITS
     print(
-        f"{checked.name}: {len(checked.arms)} arms x {checked.replications} replications = "
-        f"{plan.scenario.runs} runs of {checked.duration_s:g} s; at most about "
-        f"{packets / 1e6:.2g} million full-size packets"
+        f"{checked.name}: {formatting.counted(plan.scenario.runs, 'run')} of "
+        f"{checked.duration_s:g} s (arms: {len(checked.arms)}, replications: "
+        f"{checked.replications}); up to about {packets / 1e6:.2g} million full-size packets"
     )
     print(f"arms: {', '.join(checked.arms)}")
     print(f"result: {'not saved (no --out)' if plan.out is None else plan.out}")
@@ -74,7 +75,7 @@ def describe(plan: Plan) -> int:
 
 
 def execute(plan: Plan) -> int:
-    """Run, print and save; after Ctrl-C, keep the finished runs."""
+    """Run, print and save; after Ctrl-C, save the finished runs."""
     folder = None if plan.out is None else claim_folder(plan.out)
     page = None if plan.report is None else claim_file(plan.report)
     with progress_bar() as progress:
@@ -92,21 +93,21 @@ def conclude(result: Result, *, folder: Path | None, page: Path | None, as_json:
     if result.finished:
         tables.show(result, as_json=as_json)
         for notice in result.provenance["notices"]:
-            console.print(f"reconstruction: {notice}", markup=False)
+            console.print(f"notice: {notice}", markup=False)
         for finding in result.validity.findings:
             console.print(f"{finding.severity}: {finding.text}", markup=False)
     if page is not None and result.finished:
-        console.print(f"report in {page}", markup=False)
+        console.print(f"wrote report to {page}", markup=False)
     if not result.complete:
         runs = f"{result.finished} of {result.total} runs"
         if folder is None:
             text = f"finished {runs}; not saved (no --out)"
         else:
-            text = f"kept {runs} in {folder}" if result.finished else f"finished {runs}"
+            text = f"saved {runs} to {folder}" if result.finished else f"finished {runs}"
         console.print(f"interrupted: {text}", markup=False)
         return INTERRUPTED
     if folder is not None:
-        console.print(f"result in {folder}", markup=False)
+        console.print(f"saved result to {folder}", markup=False)
     return 0
 
 

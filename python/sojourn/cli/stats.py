@@ -13,7 +13,9 @@ def stats(
     *,
     folder: Folder,
     arm: Annotated[str | None, typer.Option(help="Name of an arm; by default the first.")] = None,
-    replication: Annotated[int, typer.Option(min=0, help="Replication of the arm, from 0.")] = 0,
+    replication: Annotated[
+        int, typer.Option(min=0, help="Number of the replication, counted from 0.")
+    ] = 0,
     tc_json: Annotated[
         bool, typer.Option("--tc-json", help="Print JSON in the format of tc -j -s qdisc.")
     ] = False,
@@ -22,5 +24,5 @@ def stats(
     result = Result.load(folder)
     arm = arm or result.arms[0]
     queues = tc_stats.queues(result, arm=arm, replication=replication)
-    tables.show_queues(queues, run=f"arm {arm}, run {replication}", as_json=tc_json)
+    tables.show_queues(queues, run=f"arm {arm}, replication {replication}", as_json=tc_json)
     return 0

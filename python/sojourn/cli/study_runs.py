@@ -24,18 +24,18 @@ def results(
     jobs: int | None,
     keep: Callable[[Result, Path], object] | None = None,
 ) -> Iterator[tuple[str, Result]]:
-    """Run every scenario; save each result and its report in a folder of its name.
+    """Run every scenario; save each result and its report in a directory of its name.
 
     Parameters
     ----------
     scenarios
         The scenarios by name.
     folder
-        Parent of the result folders, which are all checked before the first run.
+        Parent of the result directories, which are all checked before the first run.
     replications, jobs
         Runs per arm, instead of those of the scenario; number of threads.
     keep
-        Called with a result and its folder after it was saved.
+        Called with a result and its directory after it was saved.
 
     Yields
     ------
@@ -47,7 +47,7 @@ def results(
     InterruptedStudyError
         The user interrupted the study.
     ResultError
-        A folder cannot be written, or contains other files.
+        A directory cannot be written, or contains other files.
     """
     for key in scenarios:
         claim_folder(folder / key)
@@ -63,8 +63,8 @@ def results(
             if keep is not None:
                 keep(result, place)
         if not result.complete:
-            where = f"in {place}" if result.finished else "(nothing to save)"
-            text = f"interrupted: kept {result.finished} of {result.total} runs of {key} {where}"
+            where = f"to {place}" if result.finished else "(nothing to save)"
+            text = f"interrupted: saved {result.finished} of {result.total} runs of {key} {where}"
             console.print(text, markup=False)
             raise InterruptedStudyError
         yield key, result

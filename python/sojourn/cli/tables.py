@@ -29,11 +29,11 @@ def show(result: Result, *, as_json: bool) -> None:
     _print_section(shown.title, shown, shown.whole, counted=True)
     for group in shown.groups:
         _print_section(f"{shown.title}: {group.name}", shown, group, counted=False)
-    note = "mean ±half the 95 % bootstrap interval of the mean over n runs"
+    note = "mean over n runs ± half the width of its 95 % bootstrap interval"
     if shown.others:
         for section in (shown.whole, *shown.groups):
             _print_differences(shown, section)
-        note += "; * where the interval of a difference excludes 0"
+        note += "; * marks a difference whose interval excludes 0"
     print(note)
 
 
@@ -51,7 +51,7 @@ def _print_differences(shown: ResultView, section: Section) -> None:
     head = ["arm", "n", *(metric.heading for metric in section.metrics)]
     rows = [[arm, str(section.pairs(arm)), *section.changes_of(arm)] for arm in shown.others]
     group = "" if section.name is None else f"{section.name}: "
-    print_table(head, rows, title=f"{group}difference from {shown.baseline}, paired by run")
+    print_table(head, rows, title=f"{group}difference from {shown.baseline}, paired by replication")
 
 
 def show_queues(queues: list[dict[str, Any]], *, run: str, as_json: bool) -> None:
@@ -68,7 +68,7 @@ def show_queues(queues: list[dict[str, Any]], *, run: str, as_json: bool) -> Non
             continue
         rows = [[name, _shown(value)] for name, value in _flat(queue) if name != "options"]
         kind = queue["kind"] if inner is None else f"{queue['kind']} in {inner}"
-        print_table(["number", "value"], rows, title=f"{queue['dev']}: {kind} ({run})")
+        print_table(["statistic", "value"], rows, title=f"{queue['dev']}: {kind} ({run})")
 
 
 def _flat(queue: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -146,7 +146,7 @@ def plot_cdf(result: Result) -> Figure:
         axes.set_ylim(0, 1)
         axes.set_xlabel(label)
         if index == 0:
-            axes.set_ylabel("share of packets")
+            axes.set_ylabel("cumulative share")
     return _finished(figure, result)
 
 

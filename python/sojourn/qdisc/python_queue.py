@@ -28,8 +28,9 @@ def registered(name: str) -> tuple[type, str]:
     source = _identity(queue).text
     if _name(queue, source) != name:
         message = (
-            f"{name}: the class or a value that it reads has changed since it was given as the "
-            "qdisc; write variants as subclasses, keep state in the object and give it again"
+            f"{name}: the class, or a value that it reads, has changed since the class was passed "
+            "as a qdisc; define variants as subclasses, keep state in the instance, and pass the "
+            "class again"
         )
         raise _core.ScenarioError(message)
     return queue, source
@@ -58,7 +59,10 @@ class _QueueType(type):
         """
         for method in ("enqueue", "dequeue"):
             if getattr(cls, method) is getattr(PythonQueue, method):
-                message = f"{cls.__name__}: a Python queue needs a method {method}"
+                message = (
+                    f"{cls.__name__}: missing method {method}; a Python queue must define enqueue "
+                    "and dequeue"
+                )
                 raise _core.ScenarioError(message)
         own = _identity(cls)
         name = _name(cls, own.text)

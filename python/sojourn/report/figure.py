@@ -64,7 +64,7 @@ def _ellipse_figure(result: Result, side: str, ellipses: Sequence[curves.Ellipse
         )
         for ellipse in ellipses
     ]
-    head = ("arm", "n", "median delay [ms]", "σ", "median goodput [Mbit/s]", "σ")
+    head = ("arm", "n", "median induced latency [ms]", "σ", "median goodput [Mbit/s]", "σ")
     note = "Small dots: runs. Large dot: median. Ellipse: 1 σ. Up and to the right is better."
     return _figure(title, note, chart, head, rows)
 
@@ -85,7 +85,7 @@ def series_figures(result: Result) -> list[str]:
     quantities: Sequence[tuple[str, str, Callable[[Result, str], list[curves.Curve]], bool]] = (
         ("Sojourn time", "sojourn {} [ms]", curves.sojourn_curves, True),
         ("Backlog", "backlog {} [packets]", curves.backlog_curves, False),
-        ("Drops since the start", "drops {} [packets]", curves.drop_curves, False),
+        ("Cumulative drops", "drops {} [packets]", curves.drop_curves, False),
     )
     for title, label, compute, logarithmic in quantities:
         figures += [
@@ -147,7 +147,7 @@ def _cdf(result: Result, title: str, label: str, lines: Sequence[curves.Curve]) 
     values = [max(value, curves.SMALLEST_MS) for line in lines for value in line.x]
     if not values or max(values) <= curves.SMALLEST_MS:
         return ""
-    chart = Chart(title, log_axis(label, values), Axis(label="share of packets", low=0.0, high=1.0))
+    chart = Chart(title, log_axis(label, values), Axis(label="cumulative share", low=0.0, high=1.0))
     for line in lines:
         chart.line(result.arms.index(line.arm), line.arm, list(zip(line.x, line.y, strict=True)))
     rows = [

@@ -13,6 +13,17 @@ from sojourn.result.metrics import metrics_of
 MOST_DECIMALS = 3
 
 
+def counted(number: int, noun: str) -> str:
+    """Write a number with its noun, in the plural unless the number is 1.
+
+    Examples
+    --------
+    >>> counted(1, "run"), counted(20, "run")
+    ('1 run', '20 runs')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def decimals(half_width: float) -> int:
     """Count the decimals to show for a value with this uncertainty.
 

@@ -57,7 +57,7 @@ def html(result: Result) -> str:
 </section>
 {_groups(result, shown)}
 {_legend(result)}
-{_section("Delay and goodput", ellipse_figures(result))}
+{_section("Induced latency and goodput", ellipse_figures(result))}
 {_section("Distributions", cdf_figures(result))}
 {_section("Over time", series_figures(result), _SERIES_NOTE)}
 {_provenance(result)}
@@ -90,8 +90,8 @@ def write(result: Result, path: str | Path) -> None:
 
 _SERIES_NOTE = (
     "Lines are means over short intervals and over replications, from the start of the run; the "
-    "numbers above begin at the end of the warm-up. Goodput counts data delivered in order: after "
-    "a retransmission, a large amount of data may be delivered at once, and goodput may briefly "
+    "tables above exclude the warm-up. Goodput counts data delivered in order: after a "
+    "retransmission, a large amount of data may be delivered at once, and goodput may briefly "
     "exceed the link rate."
 )
 
@@ -119,7 +119,7 @@ def _subtitle(result: Result) -> str:
     checked = result.scenario.checked
     links = ", ".join(f"{name} {_rate(link)}" for name, link in result.scenario.links.items())
     return f"{links}; runs of {checked.duration_s:g} s, measured from {checked.warmup_s:g} s; " + (
-        f"n = {checked.replications} runs per arm."
+        f"n = {checked.replications} per arm."
         if result.complete
         else f"{result.finished} of {result.total} runs finished."
     )
@@ -137,7 +137,7 @@ def _validity(result: Result) -> str:
     verdict = result.validity.verdict
     said = {
         "invalid": "This result does not support a conclusion about the queues.",
-        "weak": "These warnings limit what this result shows.",
+        "weak": "The warnings below limit the conclusions that this result supports.",
         "valid": "No limitations found."
         if not result.validity.findings
         else "No warnings; see the notes.",
@@ -165,7 +165,7 @@ def _notices(result: Result) -> str:
     if not notices:
         return ""
     items = "".join(f"<li>{escape(str(notice))}</li>" for notice in notices)
-    return f'<section class="validity weak"><h2>Reconstructions</h2><ul>{items}</ul></section>'
+    return f'<section class="validity weak"><h2>Notices</h2><ul>{items}</ul></section>'
 
 
 def _summary(result: Result, shown: ResultView) -> str:
@@ -199,8 +199,8 @@ def _groups(result: Result, shown: ResultView) -> str:
         return ""
     return (
         f"<section><h2>Transfers and applications</h2>{''.join(tables)}"
-        '<p class="note">For web the duration is the page load time. Means over runs, as above.'
-        "</p></section>"
+        '<p class="note">For web, the duration is the page load time. Values are means over '
+        "runs, as above.</p></section>"
     )
 
 
@@ -212,7 +212,7 @@ def _changes(shown: ResultView, section: Section) -> str:
 def _estimates(result: Result, shown: ResultView, section: Section) -> str:
     """Write a table with one line per arm, each mean with its interval below."""
     head = "".join(
-        f'<th scope="col" title="{escape(metric.description)}">{escape(metric.heading)}</th>'
+        f'<th scope="col" title="{escape(_tooltip(metric))}">{escape(metric.heading)}</th>'
         for metric in section.metrics
     )
     rows = []
@@ -231,6 +231,12 @@ def _estimates(result: Result, shown: ResultView, section: Section) -> str:
         f'<div class="wide"><table class="summary"><thead><tr><th scope="col">arm</th>'
         f'<th scope="col">n</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
     )
+
+
+def _tooltip(metric: Metric) -> str:
+    """Write the definition of a metric without Markdown and without the symbols of the document."""
+    text = metric.description.replace("*W*", "the end of the warm-up")
+    return text.replace("*D*", "the duration of the run").replace("*", "").replace("`", "")
 
 
 def _cell(row: Row | None, metric: Metric) -> str:

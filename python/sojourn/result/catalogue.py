@@ -81,7 +81,7 @@ _RUN = (
         label="induced latency",
         unit="ms",
         digits=1,
-        description="Increase of the ping time under load: flent's `mean_span`.",
+        description="Increase in ping time under load: flent's `mean_span`.",
         role="headline",
     ),
     Metric(
@@ -89,7 +89,7 @@ _RUN = (
         label="latency above base",
         unit="ms",
         digits=1,
-        description="Mean of the ping times sent at or after *W*, minus the smallest ping time of "
+        description="Mean RTT of the pings sent at or after *W*, minus the smallest ping RTT of "
         "the whole run, averaged over the ping flows. Lost pings are excluded.",
     ),
     Metric(
@@ -97,16 +97,16 @@ _RUN = (
         label="ping p95",
         unit="ms",
         digits=1,
-        description="95th percentile of the ping times sent at or after *W*, over all ping flows, "
-        "by linear interpolation.",
+        description="95th percentile of the RTTs of the pings sent at or after *W*, over all ping "
+        "flows, by linear interpolation.",
     ),
     Metric(
         column="ping_ms_p99",
         label="ping p99",
         unit="ms",
         digits=1,
-        description="99th percentile of the ping times sent at or after *W*, over all ping flows, "
-        "by linear interpolation.",
+        description="99th percentile of the RTTs of the pings sent at or after *W*, over all ping "
+        "flows, by linear interpolation.",
     ),
     Metric(
         column="sojourn_{link}_ms_p95",
@@ -121,15 +121,16 @@ _RUN = (
         label="driver {link} p95",
         unit="ms",
         digits=1,
-        description="Wireless links: 95th percentile of the time that packets that left the queue "
-        "after *W* spent in the driver and on the air.",
+        description="Wireless links: 95th percentile of the driver time plus airtime of the "
+        "packets that left the queue after *W*.",
     ),
     Metric(
         column="drops",
         label="drops",
         unit="",
         digits=0,
-        description="Packets dropped at all links after *W*, by a full buffer or an AQM.",
+        description="Packets dropped at all links after *W*, because the buffer was full or by the "
+        "AQM.",
     ),
     Metric(
         column="marks",
@@ -144,7 +145,7 @@ _RUN = (
         unit="",
         digits=3,
         description="Jain's index (Σ*x*)² / (*n* Σ*x*²) over the goodputs *x* of the *n* TCP and "
-        "QUIC flows of the direction, without finite transfers if any flow is endless; only for "
+        "QUIC flows of the direction, excluding finite transfers if any flow is endless; only for "
         "*n* > 1.",
         role="compared",
     ),
@@ -176,7 +177,7 @@ _GROUP = (
         label="flows",
         unit="",
         digits=0,
-        description="Number of flows in the row.",
+        description="Number of flows that the row covers.",
         shown=False,
     ),
     Metric(
@@ -207,8 +208,8 @@ _GROUP = (
         unit="%",
         digits=2,
         description="Share of connections that lost a handshake packet or a segment of the "
-        "initial window, whether original or retransmitted; QUIC: a handshake packet or one of as "
-        "many first packets with data.",
+        "initial window, original or retransmitted; QUIC: a handshake packet or one of the first "
+        "`initial_window` packets with data.",
     ),
     Metric(
         column="handshake_loss_percent",
@@ -223,16 +224,16 @@ _GROUP = (
         label="handshake",
         unit="s",
         digits=3,
-        description="Time from the first SYN or Initial until the connection was established, over "
-        "established connections; a lost packet adds a timeout.",
+        description="Mean time from the first SYN or Initial until the connection was established, "
+        "over established connections; a lost packet adds a timeout.",
     ),
     Metric(
         column="fct_s_mean",
         label="completion",
         unit="s",
         digits=3,
-        description="Completion time of the transfers completed within the run, from the first SYN "
-        "to the last byte.",
+        description="Mean completion time of the transfers completed within the run, from the "
+        "first SYN or Initial to the last byte.",
     ),
     Metric(
         column="fct_s_p95",
@@ -257,16 +258,17 @@ _APPLICATION = (
         label="transactions",
         unit="",
         digits=0,
-        description="Number of transactions that began; null for `voip` and `responsiveness`.",
+        description="Number of transactions that began at or after *W*; null for `voip` and "
+        "`responsiveness`.",
     ),
     Metric(
         column="begun_before",
-        label="begun before",
+        label="in progress at W",
         unit="",
         digits=1,
-        description="Number of transactions that began before *W* and had not completed by then. "
-        "They are excluded from the other columns; null if there were none. If they last until "
-        "the end of the run, `transactions` is 0, which gives a validity warning.",
+        description="Number of transactions that began before *W* and had not completed by then; "
+        "null if there were none. They are excluded from the other columns. If they last until "
+        "the end of the run, `transactions` is 0, which triggers a validity warning.",
     ),
     Metric(
         column="completed_percent",
@@ -282,7 +284,7 @@ _APPLICATION = (
         digits=3,
         description="Mean duration of the completed transactions. For `web`, the page load time: "
         "from the start of the visit to the last byte of the last object, including connection "
-        "set-up and TLS.",
+        "setup and TLS.",
     ),
     Metric(
         column="duration_s_p50",
@@ -312,19 +314,19 @@ _APPLICATION = (
         label="handshake loss",
         unit="%",
         digits=2,
-        description="Share of the connections that lost a handshake packet of either side.",
+        description="Share of the connections that lost a handshake packet in either direction.",
     ),
     Metric(
         column="initial_hit_percent",
         label="initial loss",
         unit="%",
         digits=2,
-        description="Share of the connections that lost a handshake packet of either side or a "
-        "segment of the server's initial window, whether original or retransmitted.",
+        description="Share of the connections that lost a handshake packet in either direction "
+        "or a segment of the server's initial window, original or retransmitted.",
     ),
     Metric(
         column="startup_s_mean",
-        label="start-up",
+        label="startup",
         unit="s",
         digits=2,
         description="`dash`, mean over players: time from the request for the first segment to the "
@@ -349,7 +351,7 @@ _APPLICATION = (
         label="bitrate",
         unit="Mbit/s",
         digits=2,
-        description="`dash`: mean bit rate of the segments fetched.",
+        description="`dash`: mean bitrate of the segments fetched.",
     ),
     Metric(
         column="switches_mean",
@@ -363,7 +365,8 @@ _APPLICATION = (
         label="MOS",
         unit="",
         digits=2,
-        description="`voip`, mean over calls: mean opinion score by the E-model (below).",
+        description="`voip`, mean over calls: mean opinion score computed with the E-model "
+        "(ITU-T G.107).",
     ),
     Metric(
         column="mos_min",
@@ -386,7 +389,8 @@ _APPLICATION = (
         label="loss interval",
         unit="packets",
         digits=0,
-        description="`voip`: packets sent per loss run (RFC 3357).",
+        description="`voip`: packets sent per loss period (RFC 3357), a sequence of consecutive "
+        "lost packets.",
     ),
     Metric(
         column="rpm_mean",

@@ -293,7 +293,7 @@ def check_arms(per_run: pl.DataFrame, *names: str) -> None:
 def _arm(per_run: pl.DataFrame, name: str) -> pl.DataFrame:
     names = per_run["arm"].unique(maintain_order=True).to_list()
     if name not in names:
-        message = f"no finished run of arm {name!r}; expected one of {', '.join(names)}"
+        message = f'no finished run of arm "{name}"; expected one of {", ".join(names)}'
         raise _core.ResultError(message)
     return per_run.filter(pl.col("arm") == name)
 

@@ -111,7 +111,7 @@ def _payload(scenario: _core.Scenario, queues: list[tuple[str, type, str]]) -> b
 
 
 class _Failed:
-    """An exception of a queue, as text: tracebacks do not cross processes."""
+    """An exception of a queue, as a string: tracebacks do not cross processes."""
 
     def __init__(self, error: _core.QueueError) -> None:
         self.message = f"{error}"

@@ -205,29 +205,29 @@ class Result(ResultTables):
         metrics.check_arms(self.per_run, baseline, other)
         return flow_groups.difference(self.per_application, baseline, other, app_metrics.METRICS)
 
-    def save(self, folder: str | Path) -> None:
-        """Write the result to a folder: ``manifest.json`` and one Parquet file per table.
+    def save(self, directory: str | Path) -> None:
+        """Write the result to a directory: ``manifest.json`` and one Parquet file per table.
 
         Parameters
         ----------
-        folder
-            The folder, created if needed. Only an existing result is ever replaced.
+        directory
+            The directory, created if needed. Only an existing result is ever replaced.
 
         Raises
         ------
         ResultError
-            The folder cannot be written, or contains other files.
+            The directory cannot be written, or contains other files.
         """
-        self._outcome.save(str(folder))
+        self._outcome.save(str(directory))
 
     @classmethod
-    def load(cls, folder: str | Path) -> Self:
+    def load(cls, directory: str | Path) -> Self:
         """Read a result that :meth:`save` wrote.
 
         Parameters
         ----------
-        folder
-            The folder.
+        directory
+            The directory.
 
         Returns
         -------
@@ -237,9 +237,9 @@ class Result(ResultTables):
         Raises
         ------
         ResultError
-            The folder contains no result or a damaged one; the message names the file.
+            The directory contains no result or a damaged one; the message names the file.
         """
-        return cls(_core.Outcome.load(str(folder)))
+        return cls(_core.Outcome.load(str(directory)))
 
     def _frame(self, name: str) -> pl.DataFrame:
         return pl.DataFrame(self._outcome.table(name))
@@ -247,7 +247,7 @@ class Result(ResultTables):
     def __repr__(self) -> str:
         """Return the name of the scenario and the number of finished runs."""
         checked = self.scenario.checked
-        return f"<Result of {checked.name!r}: {self.finished} of {self.total} runs>"
+        return f'<Result of "{checked.name}": {self.finished} of {self.total} runs>'
 
 
 def run(

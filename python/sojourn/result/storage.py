@@ -9,22 +9,22 @@ MANIFEST = "manifest.json"
 
 
 def claim_folder(path: str | Path) -> Path:
-    """Check that a result can be saved in a folder.
+    """Check that a result can be saved in a directory.
 
     Parameters
     ----------
     path
-        The folder. It need not exist; the check leaves no folder behind.
+        The directory. It need not exist; the check does not leave one behind.
 
     Returns
     -------
     pathlib.Path
-        The folder.
+        The directory.
 
     Raises
     ------
     ResultError
-        The folder cannot be created or written, or contains files that are not a result.
+        The directory cannot be created or written, or is neither empty nor a result.
     """
     folder = Path(path)
     new = not folder.exists()
@@ -36,13 +36,15 @@ def claim_folder(path: str | Path) -> Path:
         if new:
             folder.rmdir()
     except FileExistsError:
-        message = f"cannot write to {folder}: it is a file; expected a folder"
+        message = f"cannot write to {folder}: it is a file; expected a directory"
         raise _core.ResultError(message) from None
     except OSError as error:
         message = f"cannot write to {folder}: {error.strerror}"
         raise _core.ResultError(message) from None
     if occupied:
-        message = f"{folder}: contains files that are not a result; choose an empty or a new folder"
+        message = (
+            f"{folder}: not empty and not a Sojourn result; expected an empty or new directory"
+        )
         raise _core.ResultError(message)
     return folder
 
@@ -53,7 +55,7 @@ def claim_file(path: str | Path) -> Path:
     Parameters
     ----------
     path
-        The file. Its folder is created if needed.
+        The file. Its directory is created if needed.
 
     Returns
     -------
@@ -63,7 +65,7 @@ def claim_file(path: str | Path) -> Path:
     Raises
     ------
     ResultError
-        The folder of the file cannot be created or written, or the file is a folder.
+        The directory of the file cannot be created or written, or the file is a directory.
     """
     file = Path(path)
     try:
@@ -71,12 +73,12 @@ def claim_file(path: str | Path) -> Path:
         with tempfile.TemporaryFile(dir=file.parent):
             pass
     except (FileExistsError, NotADirectoryError):
-        message = f"cannot write {file}: {file.parent} is not a folder"
+        message = f"cannot write {file}: {file.parent} is not a directory"
         raise _core.ResultError(message) from None
     except OSError as error:
         message = f"cannot write {file}: {error.strerror}"
         raise _core.ResultError(message) from None
     if file.is_dir():
-        message = f"cannot write {file}: it is a folder"
+        message = f"cannot write {file}: it is a directory"
         raise _core.ResultError(message)
     return file

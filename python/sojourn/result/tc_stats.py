@@ -7,7 +7,8 @@ from typing import Any
 import polars as pl
 
 from sojourn import _core
-from sojourn.result import Result, metrics
+from sojourn.result import Result
+from sojourn.result.metrics import check_arms
 
 # Names in tc of the drops and marks that every link counts, by queue.
 SIGNALS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -57,7 +58,7 @@ def queues(result: Result, *, arm: str, replication: int = 0) -> list[dict[str, 
     arm
         Name of an arm.
     replication
-        Replication of the arm, from 0.
+        Number of the replication, counted from 0.
 
     Returns
     -------
@@ -76,10 +77,7 @@ def queues(result: Result, *, arm: str, replication: int = 0) -> list[dict[str, 
     of_run = (pl.col("arm") == arm) & (pl.col("replication") == replication)
     links = result.links.filter(of_run)
     if links.is_empty():
-        metrics.check_arms(result.per_run, arm)
-        finished = result.per_run.filter(pl.col("arm") == arm)["replication"].sort().to_list()
-        message = f"no finished run {replication} of arm {arm!r}; finished: {_ranges(finished)}"
-        raise _core.ResultError(message)
+        raise _core.ResultError(_unfinished(result, arm, replication))
     series = result.link_series.filter(of_run)
     numbers = result.queue_statistics.filter(of_run)
     return [
@@ -94,6 +92,13 @@ def queues(result: Result, *, arm: str, replication: int = 0) -> list[dict[str, 
             )
         )
     ]
+
+
+def _unfinished(result: Result, arm: str, replication: int) -> str:
+    """Write which replications of an arm, or which arms, have finished."""
+    check_arms(result.per_run, arm)
+    finished = result.per_run.filter(pl.col("arm") == arm)["replication"].sort().to_list()
+    return f'arm "{arm}" has no finished replication {replication}; finished: {_ranges(finished)}'
 
 
 def _ranges(numbers: list[int]) -> str:

@@ -157,7 +157,7 @@ def _completeness(finished: int, total: int, replications: int, measured_s: floa
         )
         findings.append(Finding(severity=Severity.NOTE, text=text))
     if measured_s < SHORT_S:
-        text = f"only {measured_s:g} s are measured: the start-up of the flows dominates the means."
+        text = f"only {measured_s:g} s are measured: flow startup dominates the means."
         findings.append(Finding(severity=Severity.WARNING, text=text))
     return findings
 
@@ -171,11 +171,14 @@ def _bottlenecks(links: pl.DataFrame) -> list[Finding]:
         of_arm = means.filter(pl.col("arm") == arm)
         if of_arm["busy_share"].max() < BUSY_SHARE:  # type: ignore[operator]
             seen = "; ".join(
-                f"link {row['link']} {100 * row['busy_share']:.1f} % of the time at a utilisation "
-                f"of {100 * row['utilisation']:.0f} %"
+                f"link {row['link']}: {100 * row['busy_share']:.1f} % of the time, utilisation "
+                f"{100 * row['utilisation']:.0f} %"
                 for row in of_arm.iter_rows(named=True)
             )
-            text = f"{arm}: no queue was the bottleneck (more than one packet was queued: {seen})."
+            text = (
+                f"{arm}: no link was a bottleneck. Share of the time with more than one packet "
+                f"queued: {seen}."
+            )
             findings.append(Finding(severity=Severity.ERROR, text=text))
     return findings or _idle_links(means)
 
@@ -252,9 +255,9 @@ def _without_transactions(per_application: pl.DataFrame | None) -> list[Finding]
     return [
         Finding(
             severity=Severity.WARNING,
-            text=f"{row['arm']}: in {row['runs']} runs, no transaction of {row['group']} began "
-            f"after the warm-up; {row['before']:g} that began earlier were still in progress and "
-            "are excluded. Use a shorter warm-up or a longer run.",
+            text=f"{row['arm']}: no transaction of {row['group']} began after the warm-up (number "
+            f"of runs: {row['runs']}); {row['before']:g} that began earlier were still in progress "
+            "and are excluded. Use a shorter warm-up or a longer run.",
         )
         for row in none.group_by("arm", "group", maintain_order=True)
         .agg(runs=pl.len(), before=pl.col("begun_before").sum())
@@ -272,7 +275,9 @@ def _incomplete_transactions(per_application: pl.DataFrame | None) -> list[Findi
             severity=Severity.WARNING,
             text=f"{row['arm']}: {row['group']}: {row['percent']:.0f} % of {row['begun']} "
             f"{TRANSACTIONS.get(row['kind'], 'transactions')} were completed within the run; "
-            + ("means cover only these." if row["percent"] else "there is no duration."),
+            + (
+                "means cover only these." if row["percent"] else "there are no durations to report."
+            ),
         )
         for row in per_application.filter(begun > 0)
         .group_by("arm", "group", "kind", maintain_order=True)

@@ -202,7 +202,7 @@ class Link(Table):
     rate
         Bits per second of Ethernet frames (14 B header, no FCS) plus `overhead`, with its unit.
     qdisc
-        The queue: an object such as ``CoDel()``, text such as ``"codel target 5ms"``, or a
+        The queue: an object such as ``CoDel()``, a string such as ``"codel target 5ms"``, or a
         subclass of :class:`PythonQueue`.
     delay
         Propagation delay of the wire, with its unit.

@@ -158,14 +158,14 @@ class Scenario:
         return self._checked.to_toml()
 
     @staticmethod
-    def from_toml(text: str, folder: str | Path | None = None) -> "Scenario":
+    def from_toml(text: str, directory: str | Path | None = None) -> "Scenario":
         """Read a scenario from TOML.
 
         Parameters
         ----------
         text
             The TOML.
-        folder
+        directory
             Base of relative file names; by default the working directory.
 
         Returns
@@ -190,7 +190,7 @@ class Scenario:
         ... ''').links["up"].rate
         '10mbit'
         """
-        return _scenario(json.loads(_core.Scenario.from_toml(text, folder).to_json()))
+        return _scenario(json.loads(_core.Scenario.from_toml(text, directory).to_json()))
 
     @staticmethod
     def from_json(text: str) -> "Scenario":
@@ -288,7 +288,7 @@ class Scenario:
 
 def _scenario_document(scenario: Scenario) -> dict[str, Any]:
     needs("links", scenario.links, Mapping, "a mapping from names to Links")
-    needs("traffic", scenario.traffic, list | tuple, "a list of traffic")
+    needs("traffic", scenario.traffic, list | tuple, "a list of traffic blocks")
     needs("arms", scenario.arms, list | tuple, "a list of Arms")
     document: dict[str, Any] = {
         "links": {
@@ -296,7 +296,7 @@ def _scenario_document(scenario: Scenario) -> dict[str, Any]:
             for name, link in scenario.links.items()
         },
         "traffic": [
-            _part(f"traffic[{index}]", group, Traffic, "traffic such as a Tcp")
+            _part(f"traffic[{index}]", group, Traffic, "a traffic object, such as Tcp")
             for index, group in enumerate(scenario.traffic)
         ],
         "arms": [_arm(f"arms[{index}]", arm) for index, arm in enumerate(scenario.arms)],

@@ -172,7 +172,7 @@ def _step(holder: Any, step: str, path: str) -> list[Any]:
     else:
         choices = {}
     if step not in choices:
-        message = f"{path}: unknown key {step!r}; expected one of {', '.join(choices)}"
+        message = f'{path}: unknown key "{step}"; expected one of {", ".join(choices)}'
         if isinstance(holder, dict):
             message += f"; or set the whole table: {path}={{key = value}}"
         raise _core.ScenarioError(message)

@@ -119,7 +119,7 @@ def link_rates(text: str) -> Rates:
     """
     found = _LINK.fullmatch(text.strip())
     if found is None or not (found["down_unit"] or found["unit"]):
-        message = f"link {text!r}: expected down/up with a unit, such as 10/1mbit, or one rate"
+        message = f'link "{text}": expected down/up with a unit, such as 10/1mbit, or one rate'
         raise _core.ScenarioError(message)
     down = found["down"] + (found["down_unit"] or found["unit"])
     up = down if found["up"] is None else found["up"] + found["unit"]
@@ -127,7 +127,7 @@ def link_rates(text: str) -> Rates:
         try:
             _core.parse_rate_bits_per_s(rate)
         except _core.ScenarioError as error:
-            message = f"link {text!r}: {error}"
+            message = f'link "{text}": {error}'
             raise _core.ScenarioError(message) from None
     return Rates(down=down, up=up)
 
@@ -169,13 +169,13 @@ def traffic(
     for group in names:
         if names.count(group) > 1:
             message = (
-                f"traffic {name!r}: {group!r} occurs in more than one part; expected each name once"
+                f'traffic "{name}": "{group}" occurs in more than one part; expected each name once'
             )
             raise _core.ScenarioError(message)
     for option, wanted in (("cc", cc), ("ecn", ecn)):
         if wanted is not None and not any(_takes(group, option) for group in groups):
             given = f"cc {wanted}" if option == "cc" else "ecn"
-            message = f"{given}: no effect, since traffic {name!r} has no connection that uses it"
+            message = f'{given}: no effect, since traffic "{name}" has no connection that uses it'
             raise _core.ScenarioError(message)
     groups = [_with_transport(group, cc=cc, ecn=ecn) for group in groups]
     ping = "Ping (ms) ICMP" if "rrul" in parts else "ping"
@@ -223,7 +223,7 @@ def _load(name: str, rates: Rates) -> list[Traffic]:
         return _APPLICATIONS[name](rates)
     found = _BULK.fullmatch(name)
     if found is None or (found["up"] is None and found["down"] is None):
-        message = f"unknown traffic {name!r}; expected one of {', '.join(TRAFFIC_NAMES)}"
+        message = f'unknown traffic "{name}"; expected one of {", ".join(TRAFFIC_NAMES)}'
         raise _core.ScenarioError(message)
     counts: dict[Direction, str | None] = {"up": found["up"], "down": found["down"]}
     return [
@@ -453,7 +453,7 @@ def parking_lot(
         return Tcp(name=name, path=path, start_jitter=JITTER)
 
     return Scenario(
-        name=f"parking lot of {hops}",
+        name=f"parking lot with {hops} hops",
         links={name: Link(rate=rate, qdisc=first) for name in names},
         traffic=[
             flow("through", names),

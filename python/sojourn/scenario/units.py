@@ -1,7 +1,7 @@
 """Quantities with their units.
 
-Times, rates and sizes are text with a unit, such as ``"5ms"`` or ``"20mbit"``, as in ``tc``. A bare
-number is never a time or a rate; these functions add the unit to a number.
+Times, rates and sizes are strings with a unit, such as ``"5ms"`` or ``"20mbit"``, as in ``tc``. A
+bare number is never a time or a rate; these functions add the unit to a number.
 
 Examples
 --------

@@ -51,7 +51,7 @@ def audited(printed: pl.DataFrame) -> pl.DataFrame:
     --------
     >>> numbers = {"load": "a", "metric": "b", "floq": 2.0, "codel": 1.0, "pie": 4.0, "fifo": 3.0}
     >>> audited(pl.DataFrame([{**numbers, "printed": 50.0}]))["against"].to_list()
-    ["codel, of FLOQ's value"]
+    ["codel, as a share of FLOQ's value"]
     """
     return pl.DataFrame(
         [_audit(row) for row in printed.drop_nulls("printed").iter_rows(named=True)],
@@ -72,7 +72,7 @@ def _audit(row: dict[str, Any]) -> dict[str, Any]:
     for name in ("codel", "pie", "fifo"):
         gained = own - row[name]
         changes[f"change_{name}"] = gained / row[name] * 100
-        for divisor, words in ((row[name], name), (own, f"{name}, of FLOQ's value")):
+        for divisor, words in ((row[name], name), (own, f"{name}, as a share of FLOQ's value")):
             if abs(gained / divisor * 100 - row["printed"]) < _ROUNDING:
                 against.append(words)
     return {

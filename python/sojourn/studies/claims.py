@@ -1,6 +1,6 @@
 """Claims of publications that print no numbers to compare with.
 
-Such a study is a folder with scenarios in TOML and ``claims.csv``, one line per claim:
+Such a study is a directory with scenarios in TOML and ``claims.csv``, one line per claim:
 
 ============  =====================================================================
 ``target``    part of the publication, such as a section
@@ -74,7 +74,7 @@ def load(folder: Path) -> Claims:
     Parameters
     ----------
     folder
-        The folder of the study.
+        The directory of the study.
 
     Returns
     -------

@@ -1,6 +1,6 @@
 """Published studies and their reproduction.
 
-A study is a folder: scenarios in TOML; ``published.csv``, one line per published number, with
+A study is a directory: scenarios in TOML; ``published.csv``, one line per published number, with
 the columns ``scenario`` (file name without suffix), ``arm``, ``metric`` (``docs/metrics.md``),
 ``published``, ``error`` (reading error) and ``origin``; and ``study.toml``: the margins, the metric
 by which arms are ordered, and the figure to draw. Where a real kernel was measured on the same
@@ -123,7 +123,7 @@ def load(folder: Path) -> Study:
     Parameters
     ----------
     folder
-        The folder of the study.
+        The directory of the study.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def load(folder: Path) -> Study:
     Raises
     ------
     ResultError
-        The folder contains no study.
+        The directory contains no study.
     ScenarioError
         One of its scenarios is not valid.
     """
@@ -166,12 +166,15 @@ def _judgement(file: Path) -> tuple[list[Margin], str, Figure]:
         table = tomllib.loads(file.read_text())
         margins = [_margin(entry) for entry in table["margins"]]
         order_by, figure = table["order"], table["figure"]
-    except (OSError, tomllib.TOMLDecodeError, KeyError) as error:
-        message = f"{file}: {error!r}"
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        message = f"{file}: cannot read study: {getattr(error, 'strerror', None) or error}"
+        raise _core.ResultError(message) from None
+    except KeyError as error:
+        message = f'{file}: cannot read study: missing key "{error.args[0]}"'
         raise _core.ResultError(message) from None
     if figure not in get_args(Figure):
         message = (
-            f"{file}: unknown figure {figure!r}; expected one of {', '.join(get_args(Figure))}"
+            f'{file}: unknown figure "{figure}"; expected one of {", ".join(get_args(Figure))}'
         )
         raise _core.ResultError(message)
     return margins, order_by, figure
@@ -189,17 +192,17 @@ def _margin(entry: dict[str, Any]) -> Margin:
 
 
 def studies_folder(given: Path | None) -> Path:
-    """Find the folder of the studies: the one given, or that of the checkout.
+    """Find the directory of the studies: the one given, or that of the checkout.
 
     Raises
     ------
     ResultError
-        There is no such folder.
+        There is no such directory.
     """
     folder = Path(__file__).parents[3] / "papers" if given is None else given
     if not folder.is_dir():
         message = (
-            f"no studies in {folder}: set --papers to the papers folder of a checkout of Sojourn"
+            f"no studies in {folder}; set --papers to the papers directory of a Sojourn checkout"
         )
         raise _core.ResultError(message)
     return folder

@@ -80,8 +80,8 @@ class Web(Application):
         """Have the core check the block."""
         if isinstance(self.page, Page):
             message = (
-                "page: expected the name of a page, not a Page; name the page in the scenario's "
-                "pages"
+                "page: expected the name of a page, not a Page; define the page in pages of the "
+                "scenario and pass its name"
             )
             raise _core.ScenarioError(message)
         check("traffic", self.document())

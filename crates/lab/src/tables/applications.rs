@@ -36,14 +36,14 @@ pub(super) fn transaction_columns<'a>() -> Vec<Column<TransactionRow<'a>>> {
         Column::new(
             "group",
             "",
-            "Name of its traffic block.",
+            "Name of the group: the traffic block of the flow.",
             Get::Text(|row| &row.label.group),
         ),
         Column::new(
             "kind",
             "",
-            "web: a page; sessions: a connection; request: a response; incast: a round; dash: a \
-             segment.",
+            "Type of the application. A transaction is a page (web), a connection (sessions), a \
+             response (request), a round (incast) or a segment (dash).",
             Get::Text(|row| row.label.kind),
         ),
         Column::new(
@@ -159,7 +159,7 @@ fn transfers<'a>() -> Vec<Column<Row<'a>>> {
         Column::new(
             "group",
             "",
-            "Name of its traffic block.",
+            "Name of the group: the traffic block of the flow.",
             Get::Text(|row| &row.label.group),
         ),
         Column::new(
@@ -171,25 +171,25 @@ fn transfers<'a>() -> Vec<Column<Row<'a>>> {
         Column::new(
             "connections",
             "",
-            "Connections opened since the start of the run.",
+            "Connections opened in the whole run, warm-up included.",
             Get::Count(|row| row.record.connections),
         ),
         Column::new(
             "failed",
             "",
-            "Connections that failed since the start of the run.",
+            "Connections that failed in the whole run, warm-up included.",
             Get::Count(|row| row.record.failed),
         ),
         Column::new(
             "handshake_hit",
             "",
-            "Connections that lost a handshake packet, since the start of the run.",
+            "Connections that lost a handshake packet, in the whole run.",
             Get::Count(|row| row.record.handshake_hit),
         ),
         Column::new(
             "initial_hit",
             "",
-            "Connections that lost a handshake packet or a segment of the server's initial window.",
+            "Connections that lost a handshake packet or a segment of the server's initial window, in the whole run.",
             Get::Count(|row| row.record.initial_hit),
         ),
         Column::new(
@@ -285,19 +285,20 @@ fn voice<'a>() -> Vec<Column<Row<'a>>> {
         Column::new(
             "loss_runs",
             "",
-            "voip: number of loss runs, sequences of consecutive packets that were lost or late.",
+            "voip: number of loss periods (RFC 3357), sequences of consecutive packets that were lost \
+             or late.",
             Get::OptionalCount(|row| Some(row.voice?.runs)),
         ),
         Column::new(
             "loss_run_packets_max",
             "packets",
-            "voip: length of the longest loss run.",
+            "voip: length of the longest loss period.",
             Get::OptionalCount(|row| Some(row.voice?.longest_run)),
         ),
         Column::new(
             "loss_interval_packets_mean",
             "packets",
-            "voip: packets sent per loss run.",
+            "voip: packets sent per loss period.",
             Get::OptionalReal(|row| row.voice?.interval),
         ),
     ]

@@ -125,7 +125,7 @@ fn identity<'a>() -> Vec<Column<FlowRow<'a>>> {
         Column::new(
             "group",
             "",
-            "Name of its traffic block.",
+            "Name of the group: the traffic block of the flow.",
             Get::Text(|row| &row.label.group),
         ),
         Column::new(
@@ -138,7 +138,7 @@ fn identity<'a>() -> Vec<Column<FlowRow<'a>>> {
         Column::new(
             "direction",
             "",
-            "up or down; null if the scenario gives paths.",
+            "Direction of the data: up or down; null if the traffic block sets a path.",
             Get::OptionalText(|row| row.label.direction),
         ),
         Column::new(
@@ -204,7 +204,7 @@ fn transfer<'a>() -> Vec<Column<FlowRow<'a>>> {
         Column::new(
             "goodput_mbit_per_s",
             "Mbit/s",
-            "Payload delivered from max(warm-up, start) to min(end, stop, completion), divided by that time.",
+            "Payload delivered from max(warm-up, start) to min(end, stop, completion), divided by the length of that interval.",
             Get::OptionalReal(|row| row.goodput_mbit_per_s),
         ),
         Column::new(
@@ -216,7 +216,7 @@ fn transfer<'a>() -> Vec<Column<FlowRow<'a>>> {
         Column::new(
             "received_packets",
             "",
-            "Data packets that arrived, duplicates included; UDP and voice: without duplicates.",
+            "Data packets received after the warm-up, duplicates included; UDP and voip: of those sent after the warm-up, without duplicates.",
             Get::Count(|row| row.record.totals.received_packets),
         ),
         Column::new(

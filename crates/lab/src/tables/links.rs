@@ -69,7 +69,7 @@ macro_rules! counters {
             Column::new(
                 "marks_ce_threshold",
                 "",
-                "Packets CE-marked at `ce_threshold`.",
+                "Packets CE-marked because their sojourn time exceeded `ce_threshold`.",
                 Get::Count(|row| $of(row).marks_ce_threshold),
             ),
             Column::new(
@@ -323,7 +323,7 @@ pub(super) fn statistic_columns<'a>() -> Vec<Column<StatisticRow<'a>>> {
         Column::new(
             "part",
             "",
-            "Part of the queue, such as tins; null for the whole queue.",
+            "Type of queue part, such as tins; null for the whole queue.",
             Get::OptionalText(|row| Some(row.statistic.part?.0)),
         ),
         Column::new(

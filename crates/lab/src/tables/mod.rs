@@ -40,7 +40,7 @@ pub enum TableKind {
     LinkSeries,
     /// One row per ping.
     Pings,
-    /// One row per link and bucket of its histogram of sojourn times.
+    /// One row per link and bucket of the sojourn time histogram.
     Sojourn,
     /// One row per statistic of a queue.
     QueueStatistics,
@@ -121,7 +121,7 @@ impl TableKind {
             Self::FlowSeries => "One row per flow and sample interval.",
             Self::LinkSeries => "One row per link and sample interval.",
             Self::Pings => "One row per ping.",
-            Self::Sojourn => "One row per link and bucket of its histogram of sojourn times.",
+            Self::Sojourn => "One row per link and bucket of the sojourn time histogram.",
             Self::QueueStatistics => "One row per statistic of a queue at the end of the run.",
             Self::Events => "One row per drop, mark or loss, if the scenario keeps events.",
             Self::Transactions => "One row per transaction of an application.",

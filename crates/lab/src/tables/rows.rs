@@ -61,13 +61,13 @@ pub(super) fn series_columns<'a>() -> Vec<Column<SampleRow<'a>>> {
         Column::new(
             "group",
             "",
-            "Name of its traffic block.",
+            "Name of the group: the traffic block of the flow.",
             Get::Text(|row| row.group),
         ),
         Column::new(
             "goodput_mbit_per_s",
             "Mbit/s",
-            "Payload passed to the receiving application in the interval, divided by its length.",
+            "Payload passed to the receiving application in the interval, divided by the length of the interval.",
             Get::Real(|row| {
                 let sample = row.sample;
                 mbit_per_s(sample.delivered_bytes, sample.at.since(row.from))

@@ -29,7 +29,7 @@ pub(super) struct Voice {
     pub(super) loss_percent: Option<f64>,
     pub(super) runs: u64,
     pub(super) longest_run: u64,
-    /// Mean number of mean number of packets from the start of a loss run (consecutive lost packets) to the start of the next.
+    /// Packets sent per loss period (RFC 3357).
     pub(super) interval: Option<f64>,
 }
 

@@ -75,19 +75,19 @@ fn what_is_displayed_is_read_back() {
 fn an_error_says_what_was_given_and_what_would_be_right() {
     assert_eq!(
         why::<Duration>("5"),
-        "\"5\" is not a time: the unit is missing, for example 5ms"
+        "\"5\" is not a time: the unit is missing; write 5ms"
     );
     assert_eq!(
         why::<Rate>("10"),
-        "\"10\" is not a rate: the unit is missing, for example 10mbit"
+        "\"10\" is not a rate: the unit is missing; write 10mbit"
     );
     assert_eq!(
         why::<Duration>("fast"),
-        "\"fast\" is not a time: it does not start with a number, for example 5ms"
+        "\"fast\" is not a time: it must start with a number; write, for example, 5ms"
     );
     assert_eq!(
         why::<Duration>("5 parsecs"),
-        "\"5 parsecs\" is not a time: the unit is not one of s, ms, us, ns"
+        "\"5 parsecs\" is not a time: unknown unit; the units are s, ms, us, ns"
     );
     assert_eq!(
         why::<Rate>("-1mbit"),
@@ -103,11 +103,11 @@ fn an_error_says_what_was_given_and_what_would_be_right() {
     );
     assert_eq!(
         why::<Bytes>("999999999999gb"),
-        "\"999999999999gb\" is not a size: it is too large"
+        "\"999999999999gb\" is not a size: it is too large; the maximum is 17179869183gb"
     );
     assert_eq!(
         why::<Bytes>("1.2.3k"),
-        "\"1.2.3k\" is not a size: it does not start with a number, for example 15140b"
+        "\"1.2.3k\" is not a size: it must start with a number; write, for example, 15140b"
     );
     for nonsense in ["", "ms", "1ibit", "1mbps/s", "1 m bit", "٣ms"] {
         assert!(nonsense.parse::<Rate>().is_err(), "{nonsense}");

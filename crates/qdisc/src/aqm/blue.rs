@@ -37,9 +37,9 @@ parameters! {
     /// Parameters of [`Blue`].
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct BlueParams {
-        /// Packets that the buffer holds.
+        /// Maximum number of packets in the buffer.
         pub limit: usize = 1_000 => packets(1, 100_000_000),
-            "ours; the paper sets it per experiment";
+            "Sojourn default; the paper sets it per experiment";
         /// Increase of the probability when a packet does not fit.
         pub increment: f64 = 0.002_5 => fraction(0, 1),
             "Feng et al. 2002: delta_1; value of the authors' ns code as ported to ns-3";
@@ -51,7 +51,7 @@ parameters! {
             "Feng et al. 2002: freeze_time; value of the authors' ns code as ported to ns-3";
         /// Mark ECN-capable packets instead of dropping them.
         pub ecn: bool = false => flag(),
-            "Feng et al. 2002: marks or drops; the choice is ours";
+            "Feng et al. 2002: marks or drops; Sojourn default";
     }
 }
 
@@ -61,9 +61,13 @@ impl Params for BlueParams {
     const KINDS: &'static [Kind<Self>] = &[Kind {
         name: "blue",
         class: Some("Blue"),
-        summary: "Signals with a probability that rises on loss and falls on an idle link (reconstructed)",
-        source: "Feng, Shin, Kandlur and Saha 2002, as later works quote it",
-        reconstruction: Some("how often an idle link lowers the probability is ours; see its page"),
+        summary: "Signals with a probability that rises on loss and falls when the link is idle \
+                  (reconstructed)",
+        source: "Feng, Shin, Kandlur and Saha 2002, as cited in later publications",
+        reconstruction: Some(
+            "the interval between decreases on an idle link is Sojourn's choice; see \
+             docs/qdiscs/blue.md",
+        ),
         profiles: &[Profile::Rfc],
         start: Self::default,
         parameters: Self::PARAMETERS,

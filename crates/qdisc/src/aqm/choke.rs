@@ -37,9 +37,9 @@ parameters! {
     /// Parameters of [`Choke`]; unset ones are derived as iproute2 does.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct ChokeParams {
-        /// Packets that the buffer holds.
+        /// Maximum number of packets in the buffer.
         pub limit: usize = 1_000 => packets(1, 100_000_000),
-            "net/sched/sch_choke.c: choke_sched_data.limit; mandatory in tc; the default is ours";
+            "net/sched/sch_choke.c: choke_sched_data.limit; mandatory in tc; Sojourn default";
         /// Average backlog in packets above which arrivals are compared.
         pub min: Option<u32> = None => count(1, 100_000_000).in_packets().unset("max / 3"),
             "include/net/red.h: red_parms.qth_min; default of iproute2 tc/q_choke.c";
@@ -57,13 +57,13 @@ parameters! {
             "include/net/red.h: red_parms.max_P; default of iproute2 tc/q_choke.c";
         /// Link rate for the decay of the average while idle.
         pub bandwidth: Option<Rate> = None => rate().unset("the link's rate, else 10mbit"),
-            "iproute2 tc/q_choke.c: bandwidth; mandatory in tc; the default is ours";
+            "iproute2 tc/q_choke.c: bandwidth; mandatory in tc; Sojourn default";
         /// Mark ECN-capable packets instead of dropping them.
         pub ecn: bool = false => flag(),
             "include/uapi/linux/pkt_sched.h: TC_RED_ECN";
         /// Drop every packet above max, ECN-capable or not.
         pub harddrop: bool = false => flag(),
-            "net/sched/sch_choke.c: use_harddrop (TC_RED_HARDDROP); no option of tc choke";
+            "net/sched/sch_choke.c: use_harddrop (TC_RED_HARDDROP); tc choke has no option for it";
     }
 }
 
@@ -77,15 +77,19 @@ impl ChokeParams {
         self.min.unwrap_or(self.max() / 3)
     }
 
+    fn burst(&self) -> u64 {
+        let derived = (2 * u64::from(self.min()) + u64::from(self.max())) / 3;
+        self.burst.map_or(derived, u64::from)
+    }
+
     /// The same average for RED, which counts bytes; it has no leaf.
     fn as_red(&self) -> RedParams<Infallible> {
         let bytes = |packets: u32| Bytes(u64::from(packets) * self.avpkt.0);
-        let burst = (2 * u64::from(self.min()) + u64::from(self.max())) / 3;
         RedParams {
             min: Some(bytes(self.min())),
             max: Some(bytes(self.max())),
             avpkt: self.avpkt,
-            burst: self.burst.or(u32::try_from(burst).ok()),
+            burst: u32::try_from(self.burst()).ok(),
             probability: self.probability,
             ..RedParams::default()
         }
@@ -98,7 +102,8 @@ impl Params for ChokeParams {
     const KINDS: &'static [Kind<Self>] = &[Kind {
         name: "choke",
         class: Some("Choke"),
-        summary: "RED that drops an arrival together with a random queued packet of the same flow",
+        summary: "RED that compares each arrival with a random queued packet and drops both if they \
+                  are of one flow",
         source: "Linux 6.1 sch_choke, iproute2; Pan, Prabhakar and Psounis 2000",
         reconstruction: None,
         profiles: LINUX,
@@ -112,10 +117,15 @@ impl Params for ChokeParams {
             return Some(format!("min {min} must be positive and below max {max}"));
         }
         if max as usize > limit {
-            return Some(format!("max {max} must not be above limit {limit}"));
+            return Some(format!("max {max} must not exceed limit {limit}"));
         }
-        let burst = self.as_red().derive().err();
-        burst.map(|_| format!("burst is too small for min {min}: it must be at least {min}"))
+        self.as_red().derive().err()?;
+        let burst = self.burst();
+        Some(if burst < u64::from(min) {
+            format!("burst {burst} is too small for min {min}; expected at least {min}")
+        } else {
+            format!("burst {burst} is too large for min {min}; raise min or lower burst")
+        })
     }
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Choke<P> {

@@ -33,9 +33,9 @@ parameters! {
     /// Parameters of [`Cobalt`].
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct CobaltParams {
-        /// Packets that the buffer holds.
+        /// Maximum number of packets in the buffer.
         pub limit: usize = 1_000 => packets(1, 100_000_000),
-            "ours, as net/sched/sch_codel.c: DEFAULT_CODEL_LIMIT";
+            "Sojourn default, as in net/sched/sch_codel.c: DEFAULT_CODEL_LIMIT";
         /// Acceptable standing delay.
         pub target: Duration = Duration::from_millis(5) => time(1, LONGEST),
             "net/sched/sch_cake.c: cobalt_params.target";
@@ -50,7 +50,7 @@ parameters! {
             "net/sched/sch_cake.c: cobalt_params.p_dec";
         /// Mark ECN-capable packets instead of dropping them when CoDel signals.
         pub ecn: bool = true => flag(),
-            "net/sched/sch_cake.c: cobalt_should_drop always marks; noecn is ours";
+            "net/sched/sch_cake.c: cobalt_should_drop always marks; noecn is a Sojourn addition";
     }
 }
 

@@ -49,7 +49,7 @@ parameters! {
     /// Parameters of [`Codel`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct CodelParams {
-        /// Packets that the buffer holds.
+        /// Maximum number of packets in the buffer.
         pub limit: usize = 1_000 => packets(1, 100_000_000),
             "net/sched/sch_codel.c: DEFAULT_CODEL_LIMIT";
         /// Acceptable standing delay.
@@ -66,7 +66,7 @@ parameters! {
             "include/net/codel.h: codel_params.ecn";
         /// Specification or implementation to follow.
         pub profile: Profile = Profile::Rfc => profile(),
-            "ours";
+            "Sojourn parameter";
     }
 }
 

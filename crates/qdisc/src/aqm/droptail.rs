@@ -29,15 +29,15 @@ parameters! {
     /// Parameters of [`DropTail`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct DropTailParams {
-        /// Packets that the buffer holds.
+        /// Maximum number of packets in the buffer.
         pub limit: Limit = Limit::Packets(1_000) => packets(1, 100_000_000),
             "net/sched/sch_fifo.c: fifo_init, sch->limit; the default is the tx_queue_len of an Ethernet interface";
         /// Make room by dropping the oldest packet instead of the arriving one.
         pub headdrop: bool = false => flag(),
-            "net/sched/sch_fifo.c: pfifo_tail_enqueue (pfifo_head_drop); with a limit in bytes an addition";
+            "net/sched/sch_fifo.c: pfifo_tail_enqueue (pfifo_head_drop); an addition for bfifo";
         /// Mark every ECN-capable packet that waited longer than this.
         pub ce_threshold: Option<Duration> = None => time(0, LONGEST).unset("off"),
-            "addition, as include/net/codel.h: codel_params.ce_threshold";
+            "addition, as in include/net/codel.h: codel_params.ce_threshold";
     }
 }
 
@@ -53,7 +53,7 @@ pub enum Limit {
 /// `limit` of `bfifo`.
 const BYTE_LIMIT: Parameter = size(1, 1 << 32).declare(
     "limit",
-    "Bytes that the buffer holds",
+    "Maximum number of bytes in the buffer",
     "net/sched/sch_fifo.c: fifo_init, sch->limit; the default is tx_queue_len Ethernet frames",
 );
 
@@ -90,7 +90,7 @@ impl Params for DropTailParams {
         Kind {
             name: "pfifo",
             class: Some("Pfifo"),
-            summary: "A FIFO limited in packets that drops arrivals when it is full",
+            summary: "Packet-limited FIFO that drops arrivals when full",
             source: "Linux 6.1 sch_fifo",
             reconstruction: None,
             profiles: LINUX,
@@ -100,7 +100,7 @@ impl Params for DropTailParams {
         Kind {
             name: "bfifo",
             class: Some("Bfifo"),
-            summary: "A FIFO limited in bytes that drops arrivals when it is full",
+            summary: "Byte-limited FIFO that drops arrivals when full",
             source: "Linux 6.1 sch_fifo",
             reconstruction: None,
             profiles: LINUX,
@@ -110,7 +110,7 @@ impl Params for DropTailParams {
         Kind {
             name: "pfifo_head_drop",
             class: Some("PfifoHeadDrop"),
-            summary: "A FIFO limited in packets that drops its oldest packet when it is full",
+            summary: "Packet-limited FIFO that drops its oldest packet when full",
             source: "Linux 6.1 sch_fifo",
             reconstruction: None,
             profiles: LINUX,

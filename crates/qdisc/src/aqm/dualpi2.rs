@@ -69,14 +69,14 @@ parameters! {
     /// Parameters of [`DualPi2`]; unset ones have the profile's own values.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct DualPi2Params {
-        /// Packets that both queues hold.
+        /// Maximum number of packets in both queues together.
         pub limit: usize = 10_000 => packets(1, 100_000_000),
             "net/sched/sch_dualpi2.c: dualpi2_reset_default, sch->limit";
-        /// Bytes that both queues hold.
+        /// Maximum number of bytes in both queues together.
         pub memlimit: Option<Bytes> = None
-            => size(1_514, 1 << 40).unset("250 ms of the link; linux: limit times 2 MTU"),
+            => size(1_514, 1 << 40).unset("250 ms at the link rate; linux: limit * 2 MTU"),
             "RFC 9332 appendix A.1: limit; net/sched/sch_dualpi2.c: dualpi2_sched_data.memory_limit";
-        /// Queueing delay to hold in the Classic queue.
+        /// Target queueing delay of the Classic queue.
         pub target: Duration = Duration::from_millis(15) => time(1, LONGEST),
             "RFC 9332 appendix A.1: target; net/sched/sch_dualpi2.c: pi2_target";
         /// Longest round-trip time at which control is stable; profile rfc.
@@ -84,11 +84,11 @@ parameters! {
             "RFC 9332 appendix A.1: RTT_max";
         /// Time between updates of the probability.
         pub tupdate: Option<Duration> = None
-            => time(1_000, LONGEST).unset("target, at most max_rtt / 3; linux: 16ms"),
+            => time(1_000, LONGEST).unset("min(target, max_rtt / 3); linux: 16ms"),
             "RFC 9332 appendix A.1: Tupdate; net/sched/sch_dualpi2.c: pi2_tupdate";
         /// Gain on the deviation from target, in 1/s.
         pub alpha: Option<f64> = None
-            => fraction(0, 1_000_000).unset("0.1 tupdate / max_rtt^2; linux: 41/256"),
+            => fraction(0, 1_000_000).unset("0.1 * tupdate / max_rtt^2; linux: 41/256"),
             "RFC 9332 appendix A.1: alpha; net/sched/sch_dualpi2.c: pi2_alpha";
         /// Gain on the change of the delay, in 1/s.
         pub beta: Option<f64> = None => fraction(0, 1_000_000).unset("0.3 / max_rtt; linux: 819/256"),
@@ -117,7 +117,7 @@ parameters! {
             "RFC 9332 section 4.2.3; net/sched/sch_dualpi2.c: drop_overload";
         /// Specification or implementation to follow.
         pub profile: Profile = Profile::Rfc => profile(),
-            "ours";
+            "Sojourn parameter";
     }
 }
 
@@ -173,7 +173,7 @@ impl Params for DualPi2Params {
     const KINDS: &'static [Kind<Self>] = &[Kind {
         name: "dualpi2",
         class: Some("DualPi2"),
-        summary: "Two coupled queues, one of very low delay for L4S",
+        summary: "Coupled Classic and low-latency (L4S) queues",
         source: "RFC 9332; Linux 6.18 sch_dualpi2, iproute2",
         reconstruction: None,
         profiles: &[Profile::Rfc, Profile::Linux],
@@ -184,7 +184,7 @@ impl Params for DualPi2Params {
     /// What the profile knows nothing of, or what excludes each other.
     fn conflict(&self) -> Option<String> {
         if self.tshift.is_some() && self.classic_protection.is_some() {
-            return Some("tshift and classic_protection exclude each other".into());
+            return Some("tshift and classic_protection are mutually exclusive".into());
         }
         if self.profile == Profile::Rfc {
             return None;

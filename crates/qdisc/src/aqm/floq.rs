@@ -8,7 +8,7 @@
 //!
 //! # Algorithm
 //!
-//! One FIFO, three classes: packets of a connection in its *set-up* ([`connections`]), other
+//! One FIFO, three classes: packets of a connection in its *setup* ([`connections`]), other
 //! packets of *responsive* traffic, *unresponsive* ones. An arrival that finds the share `x` of
 //! the limit taken is signalled with probability
 //!
@@ -17,10 +17,10 @@
 //! min(1, probability ((x - threshold) / (1 - threshold))^gamma weight share^exponent)  above
 //! ```
 //!
-//! `weight` is the class's. `share` is 1 for set-up packets; for the others it is an average of
-//! the class's part of the bytes that arrive, those of set-ups left out. So with `exponent` 0 the
+//! `weight` is the class's. `share` is 1 for setup packets; for the others it is an average of
+//! the class's part of the bytes that arrive, those of setups left out. So with `exponent` 0 the
 //! weights alone decide, and with 2 the class that dominates is signalled far more than its
-//! part. Set-up packets have weight 0 and are lost only when the buffer is full.
+//! part. Setup packets have weight 0 and are lost only when the buffer is full.
 //!
 //! # What is ours
 //!
@@ -28,8 +28,8 @@
 //! |---|---|---|
 //! | the ramp, on the backlog as it is | "like RED", "exceeds a threshold" | the simplest such law |
 //! | `share^2` | nothing | of simple rules the one for which the ratio of UDP's to TCP's losses falls with load as in the slides |
-//! | set-up is the SYN and an initial window of 10 packets, 3 s at most | "state if connection is in setup phase" | "initial packets"; 3 spares too few at light load, see papers/floq |
-//! | weight 0 of set-up packets, no push-out | "less connections suffer" | fewer, not none: the buffer may be full |
+//! | setup is the SYN and an initial window of 10 packets, 3 s at most | "state if connection is in setup phase" | "initial packets"; 3 spares too few at light load, see papers/floq |
+//! | weight 0 of setup packets, no push-out | "less connections suffer" | fewer, not none: the buffer may be full |
 //! | QUIC is responsive | one of five kinds of traffic | it is congestion controlled |
 
 pub(crate) mod connections;
@@ -47,7 +47,7 @@ parameters! {
     /// Parameters of [`Floq`].
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct FloqParams {
-        /// Packets that the buffer holds.
+        /// Maximum number of packets in the buffer.
         pub limit: usize = 1_000 => packets(1, 100_000_000),
             "reconstruction";
         /// Fraction of the limit above which arrivals are signalled.
@@ -74,10 +74,10 @@ parameters! {
         /// Weight of 1514 bytes in the moving average of the shares.
         pub gain: f64 = 0.002 => fraction(0, 1),
             "reconstruction";
-        /// Number of packets with data that belong to the set-up of a connection.
+        /// Number of packets with data that belong to the setup of a connection.
         pub setup_packets: u32 = 10 => count(0, 1_000_000),
             "reconstruction";
-        /// Longest set-up, from the last SYN.
+        /// Maximum duration of connection setup, from the last SYN.
         pub setup_time: Duration = Duration::from_secs(3) => time(0, LONGEST),
             "reconstruction";
         /// Size of the connection table, rounded up to a multiple of 4.
@@ -89,10 +89,10 @@ parameters! {
         /// Idle time after which a connection counts as being set up again.
         pub resume: Option<Duration> = None => time(0, LONGEST).unset("off"),
             "reconstruction";
-        /// Treat QUIC as responsive, with a set-up.
+        /// Treat QUIC as responsive, with a setup.
         pub quic: bool = true => flag(),
             "reconstruction";
-        /// When the buffer is full, replace the youngest other packet with an arriving set-up packet.
+        /// When the buffer is full, replace the youngest other packet with an arriving setup packet.
         pub pushout: bool = false => flag(),
             "reconstruction";
         /// Mark ECN-capable packets of responsive traffic.
@@ -112,10 +112,10 @@ impl FloqParams {
             name,
             class: Some(class),
             summary: "",
-            source: "reconstruction of Yanev's FLOQ from slides and abstract",
+            source: "reconstruction of Yanev's FLOQ from its slides and abstract",
             reconstruction: Some(
-                "only the idea of FLOQ was published; classifier, threshold, formula and every \
-                 constant are ours",
+                "only the idea of FLOQ was published; the classifier, the threshold, the formula \
+                 and all constants are Sojourn's choice",
             ),
             profiles: &[Profile::Rfc],
             start,
@@ -131,7 +131,7 @@ impl FloqParams {
         }
     }
 
-    /// `floq_protect`: set-up packets are spared, all others alike.
+    /// `floq_protect`: setup packets are spared, all others alike.
     pub fn protect() -> Self {
         Self {
             exponent: 0,
@@ -145,7 +145,8 @@ impl Params for FloqParams {
 
     const KINDS: &'static [Kind<Self>] = &[
         Kind {
-            summary: "Spares connections being set up; signals others by class and share (reconstructed)",
+            summary: "Exempts connections during setup; signals other traffic by class and share \
+                      (reconstructed)",
             ..Self::kind_named("floq", "Floq", Self::default)
         },
         Kind {
@@ -157,7 +158,7 @@ impl Params for FloqParams {
             ..Self::kind_named("floq_fixed", "FloqFixed", Self::fixed)
         },
         Kind {
-            summary: "floq, treating all packets outside a set-up alike (reconstructed)",
+            summary: "floq that treats all packets after connection setup alike (reconstructed)",
             ..Self::kind_named("floq_protect", "FloqProtect", Self::protect)
         },
     ];
@@ -173,7 +174,7 @@ pub struct Floq<P> {
     params: FloqParams,
     packets: VecDeque<(Class, P)>,
     bytes: Bytes,
-    /// How many of `packets` belong to set-ups.
+    /// How many of `packets` belong to setups.
     waiting_setups: usize,
     connections: Connections,
     law: Law,
@@ -215,7 +216,7 @@ impl<P: Packet> Floq<P> {
         self.packets.push_back((class, pkt));
     }
 
-    /// Makes room for a set-up packet; the search ends with the set-up packets behind its victim.
+    /// Makes room for a setup packet; the search ends with the setup packets behind its victim.
     fn push_out(&mut self) -> Option<P> {
         if self.waiting_setups == self.packets.len() {
             return None;
@@ -312,7 +313,7 @@ struct Law {
     exponent: u32,
     /// Of one byte.
     gain: f64,
-    /// Responsive traffic's part of the bytes that do not belong to set-ups.
+    /// Responsive traffic's part of the bytes that do not belong to setups.
     responsive_share: f64,
 }
 

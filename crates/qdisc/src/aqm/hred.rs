@@ -33,8 +33,8 @@ parameters! {
         /// Link rate.
         pub bandwidth: Option<Rate> = None => rate().unset("the link's rate, else 10mbit"),
             "reconstruction";
-        /// Packets that the buffer holds.
-        pub limit: Option<u32> = None => count(1, 100_000_000).unset("twice max"),
+        /// Maximum number of packets in the buffer.
+        pub limit: Option<u32> = None => count(1, 100_000_000).unset("2 * max"),
             "reconstruction";
         /// Weight of a sample in the average.
         pub q_weight: f64 = 0.05 => fraction(0, 1),
@@ -92,7 +92,8 @@ impl Params for HredParams {
         summary: "Harsh RED: red_ns2 tuned to react within one round trip (reconstructed)",
         source: "Järvinen et al. 2012; Järvinen and Kojo 2014",
         reconstruction: Some(
-            "the available sources do not give weight, thresholds and probability; derived from the purpose of HRED",
+            "the available sources do not specify the weight, thresholds or probability; the \
+             values here are derived from the purpose of HRED",
         ),
         profiles: &[Profile::Rfc],
         start: Self::default,

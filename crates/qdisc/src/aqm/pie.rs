@@ -61,10 +61,10 @@ parameters! {
     /// Parameters of [`Pie`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PieParams {
-        /// Packets that the buffer holds.
+        /// Maximum number of packets in the buffer.
         pub limit: usize = 1_000 => packets(1, 100_000_000),
             "include/net/pie.h: pie_params.limit";
-        /// Queueing delay to hold.
+        /// Target queueing delay.
         pub target: Option<Duration> = None => time(1, LONGEST).unset("15ms; linux-3.14: 20ms"),
             "RFC 8033 section 4.2: QDELAY_REF; include/net/pie.h: pie_params.target";
         /// Time between updates of the probability.
@@ -93,7 +93,7 @@ parameters! {
             "RFC 8033 section 5.5";
         /// Specification or implementation to follow.
         pub profile: Profile = Profile::Rfc => profile(),
-            "ours";
+            "Sojourn parameter";
     }
 }
 

@@ -60,7 +60,7 @@ parameters! {
     /// Parameters of [`Predict`].
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct PredictParams {
-        /// Packets that the buffer holds.
+        /// Maximum number of packets in the buffer.
         pub limit: usize = 1_000 => packets(1, 100_000_000),
             "reconstruction";
         /// Link rate.
@@ -117,7 +117,7 @@ parameters! {
         /// Mark ECN-capable packets instead of dropping them.
         pub ecn: bool = true => flag(),
             "Järvinen and Kojo 2016 (slides): ECN";
-        /// Let packets pass that cannot be marked.
+        /// Pass packets that cannot be marked instead of dropping them.
         pub nodrop: bool = false => flag(),
             "reconstruction";
         /// Apply CoDel while no growth is followed.
@@ -138,11 +138,12 @@ impl Params for PredictParams {
     const KINDS: &'static [Kind<Self>] = &[Kind {
         name: "predict",
         class: Some("Predict"),
-        summary: "Marks early enough for slow start to end at a full link (reconstructed)",
+        summary: "Marks early enough that slow start ends when the link becomes full \
+                  (reconstructed)",
         source: "Järvinen and Kojo, slides at ICCRG, IETF 97, 2016",
         reconstruction: Some(
-            "only the structure was published; the constants, the tests for growth, the choice of a \
-                 candidate and which packets are marked are ours",
+            "only the structure was published; the constants, the growth tests, the candidate \
+             selection and the choice of packets to mark are Sojourn's",
         ),
         profiles: &[Profile::Rfc],
         start: Self::default,

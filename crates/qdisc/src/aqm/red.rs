@@ -57,18 +57,18 @@ parameters! {
     /// Parameters of [`Red`]; unset ones are derived as iproute2 does.
     #[derive(Clone, Debug, PartialEq)]
     pub struct RedParams<L> {
-        /// Bytes that the buffer holds.
+        /// Maximum number of bytes in the buffer.
         pub limit: Bytes = Bytes(1_514_000) => size(1, 1 << 32),
-            "include/uapi/linux/pkt_sched.h: tc_red_qopt.limit; mandatory in tc; the default is ours";
+            "include/uapi/linux/pkt_sched.h: tc_red_qopt.limit; mandatory in tc; Sojourn default";
         /// Average backlog above which packets are signalled at random.
         pub min: Option<Bytes> = None => size(1, 1 << 32).unset("max / 3"),
             "Floyd and Jacobson 1993: min_th; include/net/red.h: red_parms.qth_min; default of iproute2 tc/q_red.c";
         /// Average backlog above which every packet is signalled.
-        pub max: Option<Bytes> = None => size(1, 1 << 32).unset("3 * min, else limit / 4"),
+        pub max: Option<Bytes> = None => size(1, 1 << 32).unset("3 * min if min is set, else limit / 4"),
             "Floyd and Jacobson 1993: max_th; include/net/red.h: red_parms.qth_max; default of iproute2 tc/q_red.c";
         /// Average packet size, which scales the average.
         pub avpkt: Bytes = Bytes(1_000) => size(1, 65_536),
-            "iproute2 tc/q_red.c: avpkt; mandatory in tc; the default is ours";
+            "iproute2 tc/q_red.c: avpkt; mandatory in tc; Sojourn default";
         /// Packets of a burst that pass without a signal.
         pub burst: Option<u32> = None => count(1, 1 << 24).in_packets().unset("(2 * min + max) / (3 * avpkt)"),
             "iproute2 tc/q_red.c: burst, for tc_red_eval_ewma";
@@ -77,7 +77,7 @@ parameters! {
             "Floyd and Jacobson 1993: max_p; include/net/red.h: red_parms.max_P; default of iproute2 tc/q_red.c";
         /// Link rate for the decay of the average while idle.
         pub bandwidth: Option<Rate> = None => rate().unset("the link's rate, else 10mbit"),
-            "iproute2 tc/q_red.c: bandwidth, for tc_red_eval_idle_damping; the link's rate is our default";
+            "iproute2 tc/q_red.c: bandwidth, for tc_red_eval_idle_damping; Sojourn defaults to the link rate";
         /// Mark ECN-capable packets instead of dropping them.
         pub ecn: bool = false => flag(),
             "include/uapi/linux/pkt_sched.h: TC_RED_ECN";
@@ -93,7 +93,7 @@ parameters! {
         /// Raise the probability linearly to 1 between max and 2 * max.
         pub gentle: bool = false => flag(),
             "Floyd 2000; absent from Linux";
-        /// Queue inside, instead of a FIFO of limit bytes.
+        /// Inner queue; by default a FIFO of limit bytes.
         pub leaf: Vec<L> = Vec::new() => leaves(1).unset("a FIFO of limit bytes"),
             "net/sched/sch_red.c: red_sched_data.qdisc";
     }
@@ -116,7 +116,7 @@ impl<L: Leaf> Params for RedParams<L> {
         Kind {
             name: "red",
             class: Some("Red"),
-            summary: "Signals at random as the average backlog grows",
+            summary: "Signals with a probability that grows with the average backlog",
             source: "Linux 6.1 sch_red, iproute2; Floyd and Jacobson 1993",
             reconstruction: None,
             profiles: LINUX,
@@ -139,7 +139,7 @@ impl<L: Leaf> Params for RedParams<L> {
         if self.nodrop && !self.ecn {
             return Some("nodrop requires ecn".into());
         }
-        let leaf = leaf::conflict(&self.leaf, 1, "their number");
+        let leaf = leaf::conflict(&self.leaf, 1);
         leaf.or(self.derive().err())
     }
 

@@ -44,17 +44,17 @@ parameters! {
     /// Parameters of [`Ns2Red`]; unset ones are derived as ns-2 does.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct Ns2RedParams {
-        /// Packets that the buffer holds; with bytes, that many average packets.
+        /// Maximum number of packets in the buffer; with bytes, multiplied by mean_pktsize.
         pub limit: u32 = 50 => count(1, 100_000_000),
             "ns-2 tcl/lib/ns-default.tcl: Queue limit_";
         /// Average queue in packets above which packets are signalled at random.
-        pub min: Option<f64> = None => fraction(0, 100_000_000).unset("5, or half of targetdelay if that is more"),
+        pub min: Option<f64> = None => fraction(0, 100_000_000).unset("max(5, targetdelay / 2 in packets)"),
             "ns-2 queue/red.cc: thresh_";
         /// Average queue in packets at which the probability reaches its maximum.
         pub max: Option<f64> = None => fraction(0, 100_000_000).unset("3 * min"),
             "ns-2 queue/red.cc: maxthresh_";
         /// Weight of a sample in the average.
-        pub q_weight: Option<f64> = None => fraction(0, 1).unset("from ten round trips of 100 ms"),
+        pub q_weight: Option<f64> = None => fraction(0, 1).unset("derived from a time constant of ten round trips of 100 ms"),
             "ns-2 queue/red.cc: q_weight_";
         /// Probability of a signal at max.
         pub probability: f64 = 0.1 => fraction(0, 1),

@@ -38,11 +38,11 @@ parameters! {
     pub struct DrrParams<L> {
         /// Number of classes that flows are hashed to.
         pub classes: u32 = 1_024 => count(1, 16_384),
-            "ours; in tc each class is added by hand";
+            "Sojourn parameter; in tc, each class is added explicitly";
         /// Bytes that a class sends per turn.
         pub quantum: Option<Bytes> = None => size(256, 1 << 20).unset("the MTU"),
             "net/sched/sch_drr.c: drr_class.quantum";
-        /// Queue of each class; one stands for all.
+        /// Queue of each class; a single queue applies to all classes.
         pub leaf: Vec<L> = Vec::new() => leaves(16_384).unset("pfifo"),
             "net/sched/sch_drr.c: drr_class.qdisc";
     }
@@ -54,7 +54,7 @@ impl<L: Leaf> Params for DrrParams<L> {
     const KINDS: &'static [Kind<Self>] = &[Kind {
         name: "drr",
         class: Some("Drr"),
-        summary: "Classes that take turns by bytes, with any queue in each class",
+        summary: "Deficit round robin over classes, with any queue in each class",
         source: "Linux 6.1 sch_drr and cls_flow; Shreedhar and Varghese 1995",
         reconstruction: None,
         profiles: LINUX,
@@ -63,7 +63,7 @@ impl<L: Leaf> Params for DrrParams<L> {
     }];
 
     fn conflict(&self) -> Option<String> {
-        leaf::conflict(&self.leaf, self.classes, "classes")
+        leaf::conflict(&self.leaf, self.classes)
     }
 
     fn leaves(&self) -> Option<(&dyn LeafList, u32)> {

@@ -42,7 +42,7 @@ parameters! {
         /// Band of each of the 16 priorities.
         pub priomap: [u8; 16] = PRIOMAP => numbers(0, 15),
             "net/sched/sch_prio.c: prio_sched_data.prio2band; default of iproute2 tc/q_prio.c";
-        /// Queue of each band; one stands for all.
+        /// Queue of each band; a single queue applies to all bands.
         pub leaf: Vec<L> = Vec::new() => leaves(16).unset("pfifo"),
             "net/sched/sch_prio.c: prio_sched_data.queues";
     }
@@ -52,12 +52,12 @@ parameters! {
     /// Parameters of [`PfifoFast`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PfifoFastParams {
-        /// Packets that each band holds; linux-3.14: that all bands hold together.
+        /// Maximum number of packets in each band; linux-3.14: in all bands together.
         pub limit: usize = 1_000 => packets(1, 100_000_000),
             "net/sched/sch_generic.c: pfifo_fast_init, the tx_queue_len of the interface";
         /// Specification or implementation to follow.
         pub profile: Profile = Profile::Linux => profile(),
-            "ours";
+            "Sojourn parameter";
     }
 }
 
@@ -79,10 +79,11 @@ impl<L: Leaf> Params for PrioParams<L> {
         let bands = self.bands;
         if let Some(band) = self.priomap.iter().find(|&&band| u32::from(band) >= bands) {
             return Some(format!(
-                "priomap contains band {band}, but bands is {bands} and they count from 0"
+                "priomap contains band {band}; expected 0 to {}",
+                bands - 1
             ));
         }
-        leaf::conflict(&self.leaf, bands, "bands")
+        leaf::conflict(&self.leaf, bands)
     }
 
     fn leaves(&self) -> Option<(&dyn LeafList, u32)> {

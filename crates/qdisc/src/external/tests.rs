@@ -134,7 +134,7 @@ fn a_registered_queue_is_listed_and_suggested() {
     assert!(names.contains(&"marker_three".to_owned()), "{names:?}");
     assert_eq!(
         QdiscSpec::parse("marker_tree").unwrap_err().to_string(),
-        "unknown queue \"marker_tree\"; did you mean marker_three?"
+        "unknown queue \"marker_tree\"; did you mean \"marker_three\"?"
     );
     let listed: serde_json::Value = serde_json::from_str(&crate::catalogue_json()).unwrap();
     let entries = listed.as_array().unwrap();

@@ -75,7 +75,7 @@ parameters! {
     /// Parameters of [`Afcd`].
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct AfcdParams {
-        /// Packets that the buffer holds.
+        /// Maximum number of packets in the buffer.
         pub limit: usize = 1_000 => packets(1, 100_000_000),
             "the first author's module of 2012, sch_afcodel.c: DEFAULT_AFCODEL_LIMIT";
         /// Acceptable standing delay of a flow at its fair share, before scaling.
@@ -83,8 +83,8 @@ parameters! {
             "Xue et al. 2013: target";
         /// Factor applied to target.
         pub target_scale: f64 = 1.0 => fraction(0, 1_000),
-            "addition for the first author's module of 2012, afcodel.h, whose factor is 1/100";
-        /// Exponent of fair share over share in a flow's target.
+            "addition that models the first author's module of 2012, afcodel.h, which uses 1/100";
+        /// Exponent of the ratio of the fair share to the flow's share, in the target of the flow.
         pub exponent: u32 = 3 => count(1, 8),
             "Xue et al. 2013: equation (6)";
         /// A little more than the longest common round-trip time.
@@ -95,7 +95,7 @@ parameters! {
             "Xue et al. 2013: interval; a tenth of it in the first author's module of 2012, afcodel.h";
         /// Never signal a flow below its fair share.
         pub protect: bool = false => flag(),
-            "addition for the first author's module of 2012, afcodel.h, where it is on";
+            "addition that models the first author's module of 2012, afcodel.h, where it is on";
         /// Number of arrivals in the shadow buffer.
         pub shadow: u32 = 2_000 => count(1, 1 << 20),
             "the first author's module of 2012, afcodel.h: SHADOW_BUFFER_SIZE";
@@ -111,10 +111,10 @@ parameters! {
             "Xue et al. 2013: equation (5), without values; off in this reconstruction";
         /// Gain on the previous backlog.
         pub alpha: f64 = 1.7 => fraction(0, 1_000),
-            "Pan et al. 2003: a, as the first author's AFQ module of 2012 quotes it";
+            "Pan et al. 2003: a, as given in the first author's AFQ module of 2012";
         /// Gain on the backlog.
         pub beta: f64 = 1.8 => fraction(0, 1_000),
-            "Pan et al. 2003: b, as the first author's AFQ module of 2012 quotes it";
+            "Pan et al. 2003: b, as given in the first author's AFQ module of 2012";
         /// Target backlog of the fair-share controller, in packets.
         pub qtarget: Option<u32> = None => count(0, 100_000_000).unset("limit / 5"),
             "the first author's AFQ module of 2012, sch_afq.c";
@@ -144,7 +144,8 @@ impl Params for AfcdParams {
         Kind {
             name: "afcd",
             class: Some("Afcd"),
-            summary: "CoDel with a target per flow that falls with the flow's share (reconstructed)",
+            summary: "CoDel with a per-flow target that decreases as the flow's share increases \
+                      (reconstructed)",
             source: "Xue, Kumar, Cui, Kondikoppa, Chiu and Park, ICCCN 2013",
             reconstruction: RECONSTRUCTION,
             profiles: &[Profile::Rfc],
@@ -154,7 +155,8 @@ impl Params for AfcdParams {
         Kind {
             name: "afcd_kernel2012",
             class: Some("AfcdKernel2012"),
-            summary: "afcd as in its first author's module: spares slow flows, 50 µs for fast ones (reconstructed)",
+            summary: "afcd as in its first author's module: never signals flows below the fair share; \
+                      base target 50 µs (reconstructed)",
             source: "the first author's module of 2012 for Linux 3.6",
             reconstruction: RECONSTRUCTION,
             profiles: LINUX,

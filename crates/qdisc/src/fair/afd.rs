@@ -60,16 +60,17 @@ use crate::parts::shadow::{FairShare, Shadow, as_f64, sample_for};
 
 const RECONSTRUCTION: Option<&str> = Some(
     "the sources give no target backlog, shadow buffer size or sampling rate; a fifth of the limit and 2000 \
-     samples are those of the AFQ module, sampling is scaled to the link, and the module's arithmetic is signed here",
+     samples are the values of the AFQ module, sampling is scaled to the link, and the unsigned arithmetic of the \
+     module is replaced by signed arithmetic",
 );
 
 parameters! {
     /// Parameters of [`Afd`].
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct AfdParams {
-        /// Packets that the buffer holds.
+        /// Maximum number of packets in the buffer.
         pub limit: usize = 1_000 => packets(1, 100_000_000),
-            "ours; mandatory in the AFQ module of 2012";
+            "Sojourn default; mandatory in the AFQ module of 2012";
         /// Number of arrivals in the shadow buffer.
         pub shadow: u32 = 2_000 => count(1, 1 << 20),
             "AFQ module of 2012, sch_afq.c: SHADOW_BUFFER_SIZE";
@@ -91,19 +92,19 @@ parameters! {
             "Pan et al. 2003: 160 updates per second";
         /// Gain on the previous backlog.
         pub alpha: f64 = 1.7 => fraction(0, 1_000),
-            "Pan et al. 2003: a, as the AFQ module of 2012 quotes it";
+            "Pan et al. 2003: a, as given in the AFQ module of 2012";
         /// Gain on the backlog.
         pub beta: f64 = 1.8 => fraction(0, 1_000),
-            "Pan et al. 2003: b, as the AFQ module of 2012 quotes it";
+            "Pan et al. 2003: b, as given in the AFQ module of 2012";
         /// Target backlog of the fair-share controller, in packets.
         pub qtarget: Option<u32> = None => count(0, 100_000_000).unset("limit / 5"),
             "AFQ module of 2012, sch_afq.c";
         /// Multiple of the fair share that a flow may use before it is dropped.
         pub tolerance: f64 = 1.0 => fraction(0, 1_000),
-            "addition for the AFQ module of 2012, sch_afq.c, which has 6/5";
+            "addition that models the AFQ module of 2012, sch_afq.c, which uses 6/5";
         /// Factor applied to the drop probability.
         pub gain: f64 = 1.0 => fraction(0, 1),
-            "addition for the AFQ module of 2012, sch_afq.c, which has 1/1000";
+            "addition that models the AFQ module of 2012, sch_afq.c, which uses 1/1000";
         /// Mark ECN-capable packets instead of dropping them.
         pub ecn: bool = false => flag(),
             "addition";
@@ -131,8 +132,9 @@ impl Params for AfdParams {
         Kind {
             name: "afd",
             class: Some("Afd"),
-            summary: "Drops packets of a flow beyond a fair share adjusted to the backlog (reconstructed)",
-            source: "Pan, Breslau, Prabhakar and Shenker, CCR 33(2), 2003, as later works cite it",
+            summary: "Drops packets of flows that exceed a fair share, which is adjusted to the backlog \
+                      (reconstructed)",
+            source: "Pan, Breslau, Prabhakar and Shenker, CCR 33(2), 2003, as cited in later publications",
             reconstruction: RECONSTRUCTION,
             profiles: &[Profile::Rfc],
             start: Self::default,
@@ -151,7 +153,7 @@ impl Params for AfdParams {
         Kind {
             name: "afq",
             class: None,
-            summary: "alias of afq_kernel2012 (reconstructed)",
+            summary: "Alias of afq_kernel2012 (reconstructed)",
             source: "the AFQ module of 2012 that AFCD was compared with, for Linux 3.6",
             reconstruction: RECONSTRUCTION,
             profiles: LINUX,

@@ -43,10 +43,10 @@ parameters! {
     /// Parameters of [`Cocoa`].
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct CocoaParams {
-        /// Packets that all flows hold together.
+        /// Maximum number of packets of all flows together.
         pub limit: usize = 10_000 => packets(1, 100_000_000),
             "the authors' sch_cocoa.c: sch->limit";
-        /// Packets that one flow holds initially.
+        /// Initial maximum number of queued packets per flow.
         pub flow_limit: u32 = 100 => count(1, 100_000_000).in_packets(),
             "the authors' sch_cocoa.c: flow_plimit";
         /// Bytes that a flow sends per turn.
@@ -72,7 +72,7 @@ parameters! {
             "Bachl, Zseby and Fabini 2019: maximum monitoring interval";
         /// Specification or implementation to follow.
         pub profile: Profile = Profile::Rfc => profile(),
-            "ours";
+            "Sojourn parameter";
     }
 }
 

@@ -39,10 +39,10 @@ parameters! {
     /// Parameters of [`Fq`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct FqParams {
-        /// Packets that all flows hold together.
+        /// Maximum number of packets of all flows together.
         pub limit: usize = 10_000 => packets(1, 100_000_000),
             "net/sched/sch_fq.c: fq_init, sch->limit";
-        /// Packets that one flow holds.
+        /// Maximum number of queued packets per flow.
         pub flow_limit: u32 = 100 => count(1, 100_000_000).in_packets(),
             "net/sched/sch_fq.c: fq_sched_data.flow_plimit";
         /// Bytes that a flow sends per turn.
@@ -102,7 +102,7 @@ impl Params for FqParams {
     const KINDS: &'static [Kind<Self>] = &[Kind {
         name: "fq",
         class: Some("Fq"),
-        summary: "One queue with its own limit per flow; returning flows go first",
+        summary: "One queue per flow, each with its own limit; new and returning flows first",
         source: "Linux 6.1 sch_fq",
         reconstruction: None,
         profiles: LINUX,

@@ -42,10 +42,10 @@ parameters! {
     /// Parameters of [`FqCodel`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct FqCodelParams {
-        /// Packets that all queues hold together.
+        /// Maximum number of packets in all queues together.
         pub limit: usize = 10_240 => packets(1, 100_000_000),
             "RFC 8290 section 5.2.3: packet limit; net/sched/sch_fq_codel.c: fq_codel_init, sch->limit";
-        /// Bytes that all queues hold together.
+        /// Maximum number of bytes in all queues together.
         pub memory_limit: Bytes = Bytes(32 << 20) => size(1, 1 << 40),
             "net/sched/sch_fq_codel.c: fq_codel_sched_data.memory_limit";
         /// Number of queues that flows are hashed to.
@@ -71,7 +71,7 @@ parameters! {
             "RFC 8290 section 5.2.6: ECN; net/sched/sch_fq_codel.c: fq_codel_init, cparams.ecn";
         /// Specification or implementation to follow.
         pub profile: Profile = Profile::Rfc => profile(),
-            "ours";
+            "Sojourn parameter";
     }
 }
 

@@ -36,13 +36,13 @@ parameters! {
     /// Parameters of [`FqPie`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct FqPieParams {
-        /// Packets that all queues hold together.
+        /// Maximum number of packets in all queues together.
         pub limit: usize = 10_240 => packets(1, 100_000_000),
             "net/sched/sch_fq_pie.c: fq_pie_init, sch->limit";
         /// Number of queues that flows are hashed to.
         pub flows: u32 = 1_024 => count(1, 65_536),
             "net/sched/sch_fq_pie.c: fq_pie_sched_data.flows_cnt";
-        /// Queueing delay to hold in each queue.
+        /// Target queueing delay of each queue.
         pub target: Duration = Duration::from_millis(15) => time(1, LONGEST),
             "include/net/pie.h: pie_params.target";
         /// Time between updates of the probabilities.

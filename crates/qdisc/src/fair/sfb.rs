@@ -44,7 +44,7 @@ parameters! {
     /// Parameters of [`Sfb`].
     #[derive(Clone, Debug, PartialEq)]
     pub struct SfbParams<L> {
-        /// Packets that the buffer holds.
+        /// Maximum number of packets in the buffer.
         pub limit: usize = 1_000 => packets(1, 100_000_000),
             "net/sched/sch_sfb.c: sfb_sched_data.limit; the default is the tx_queue_len of an Ethernet interface";
         /// Time between two changes of the hash.
@@ -53,25 +53,25 @@ parameters! {
         /// Time before a change of the hash from which the next hash is warmed up.
         pub db: Duration = Duration::from_secs(60) => time(0, LONGEST),
             "net/sched/sch_sfb.c: sfb_sched_data.warmup_time (double buffering)";
-        /// Packets of a bin above which its probability rises.
+        /// Number of packets in a bin above which its probability increases.
         pub target: Option<u32> = None => count(1, 100_000_000).in_packets().unset("4/5 max"),
             "net/sched/sch_sfb.c: sfb_sched_data.bin_size; default of iproute2 tc/q_sfb.c";
-        /// Packets that one flow holds.
+        /// Maximum number of queued packets per flow.
         pub max: u32 = 25 => count(1, 100_000_000).in_packets(),
             "net/sched/sch_sfb.c: sfb_sched_data.max";
         /// Increase of the probability of a full bin per arrival.
         pub increment: f64 = 0.0005 => fraction(0, 1),
-            "net/sched/sch_sfb.c: sfb_sched_data.increment; default of iproute2 tc/q_sfb.c, the kernel's is 0.001";
+            "net/sched/sch_sfb.c: sfb_sched_data.increment; default of iproute2 tc/q_sfb.c (kernel default: 0.001)";
         /// Decrease of the probability of an empty bin per arrival.
         pub decrement: f64 = 0.00005 => fraction(0, 1),
-            "net/sched/sch_sfb.c: sfb_sched_data.decrement; default of iproute2 tc/q_sfb.c, the kernel's is 1/6000";
+            "net/sched/sch_sfb.c: sfb_sched_data.decrement; default of iproute2 tc/q_sfb.c (kernel default: 1/6000)";
         /// Rate limit of unresponsive flows, in packets per second.
         pub penalty_rate: u32 = 10 => count(0, 1_000_000),
             "net/sched/sch_sfb.c: sfb_sched_data.penalty_rate";
         /// Burst of unresponsive flows, in packets.
         pub penalty_burst: u32 = 20 => count(0, 1_000_000),
             "net/sched/sch_sfb.c: sfb_sched_data.penalty_burst";
-        /// Queue inside, instead of a FIFO; limit still applies.
+        /// Inner queue, to which limit also applies; by default a FIFO.
         pub leaf: Vec<L> = Vec::new() => leaves(1).unset("a FIFO"),
             "net/sched/sch_sfb.c: sfb_sched_data.qdisc";
     }
@@ -92,7 +92,7 @@ impl<L: Leaf> Params for SfbParams<L> {
     }];
 
     fn conflict(&self) -> Option<String> {
-        leaf::conflict(&self.leaf, 1, "their number")
+        leaf::conflict(&self.leaf, 1)
     }
 
     fn leaves(&self) -> Option<(&dyn LeafList, u32)> {

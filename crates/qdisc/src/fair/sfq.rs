@@ -32,10 +32,10 @@ parameters! {
     /// Parameters of [`Sfq`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct SfqParams {
-        /// Packets that all slots hold together.
+        /// Maximum number of packets in all slots together.
         pub limit: usize = 127 => packets(1, 65_536 * 127),
             "net/sched/sch_sfq.c: sfq_sched_data.limit";
-        /// Packets that one slot holds.
+        /// Maximum number of packets in one slot.
         pub depth: u32 = 127 => count(1, 127).in_packets(),
             "net/sched/sch_sfq.c: sfq_sched_data.maxdepth";
         /// Number of flows that can be queued at the same time.
@@ -55,7 +55,7 @@ parameters! {
             "net/sched/sch_sfq.c: sfq_sched_data.headdrop";
         /// Mark every ECN-capable packet that waited longer than this.
         pub ce_threshold: Option<Duration> = None => time(0, LONGEST).unset("off"),
-            "addition, as include/net/codel.h: codel_params.ce_threshold";
+            "addition, as in include/net/codel.h: codel_params.ce_threshold";
     }
 }
 
@@ -65,7 +65,7 @@ impl Params for SfqParams {
     const KINDS: &'static [Kind<Self>] = &[Kind {
         name: "sfq",
         class: Some("Sfq"),
-        summary: "Flows hashed to slots that take turns",
+        summary: "Round robin over slots to which flows are hashed",
         source: "Linux 6.1 sch_sfq; McKenney 1990",
         reconstruction: None,
         profiles: LINUX,

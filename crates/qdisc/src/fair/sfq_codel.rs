@@ -48,9 +48,9 @@ parameters! {
     /// Parameters of [`SfqCodel`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct SfqCodelParams {
-        /// Packets that all bins hold together.
+        /// Maximum number of packets in all bins together.
         pub limit: usize = 1_000 => packets(1, 100_000_000),
-            "ns-2 sfqcodel.cc: limit_, set per scenario; the default is ours, as net/sched/sch_codel.c";
+            "ns-2 sfqcodel.cc: limit_, set per scenario; Sojourn default, as in net/sched/sch_codel.c";
         /// Number of bins that flows are hashed to.
         pub flows: u32 = 1_024 => count(1, 65_536),
             "ns-2 sfqcodel.cc: maxbins_";
@@ -75,7 +75,7 @@ impl Params for SfqCodelParams {
     const KINDS: &'static [Kind<Self>] = &[Kind {
         name: "sfq_codel",
         class: Some("SfqCodel"),
-        summary: "Bins that take turns packet by packet, CoDel of 2013 in each bin",
+        summary: "Packet-by-packet round robin over bins, with the CoDel of 2013 in each bin",
         source: "Nichols' sfqcodel.cc for ns-2, 2013",
         reconstruction: None,
         profiles: &[Profile::Rfc],

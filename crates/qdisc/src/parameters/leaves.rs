@@ -99,7 +99,7 @@ impl<L: Leaf> LeafList for Vec<L> {
 
 fn parse<L: Leaf>(text: &str, max: u64) -> Result<Vec<L>, Flaw> {
     if text.matches("leaf").count() > MAX_CLASSFUL {
-        return Err(format!("nests more than {MAX_CLASSFUL} leaves").into());
+        return Err(format!("contains more than {MAX_CLASSFUL} classful queues").into());
     }
     let parts = split(text)?;
     if parts.len() as u64 > max {
@@ -109,7 +109,7 @@ fn parse<L: Leaf>(text: &str, max: u64) -> Result<Vec<L>, Flaw> {
     let mut leaves = Vec::with_capacity(parts.len());
     for (number, part) in (1..).zip(&parts) {
         if part.is_empty() {
-            return Err(format!("is empty at position {number} of {}", parts.len()).into());
+            return Err(format!("has no queue at position {number} of {}", parts.len()).into());
         }
         let leaf = L::parse(part).map_err(|e| Flaw::Leaf(number, Box::new(e)))?;
         leaves.push(leaf);

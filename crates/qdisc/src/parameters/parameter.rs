@@ -102,7 +102,7 @@ impl Parameter {
             ),
             Unit::Rate => "1bit or more".into(),
             Unit::Size => format!("{min}b to {max}b"),
-            Unit::Fraction | Unit::Percent if min == 0 => format!("more than 0, at most {max}"),
+            Unit::Fraction | Unit::Percent if min == 0 => format!("> 0 and at most {max}"),
             Unit::Packets | Unit::Count | Unit::Fraction | Unit::Weight | Unit::Percent => {
                 format!("{min} to {max}")
             }
@@ -114,6 +114,16 @@ impl Parameter {
             }
             Unit::Choice(words) => words.join(", "),
             Unit::Leaves => "queues separated by /".into(),
+        }
+    }
+
+    /// The allowed values, as the end of an error message.
+    pub(crate) fn expected(&self, profiles: &[Profile]) -> String {
+        let range = self.range(profiles);
+        let several = range.contains(", ");
+        match self.unit {
+            Unit::Choice(_) | Unit::Profile if several => format!("one of {range}"),
+            _ => range,
         }
     }
 
@@ -223,7 +233,7 @@ fn flag(text: &str) -> Result<bool, String> {
     match text {
         "on" | "true" | "yes" => Ok(true),
         "off" | "false" | "no" => Ok(false),
-        _ => Err(format!("\"{text}\" is not on or off")),
+        _ => Err(format!("\"{text}\" is neither on nor off")),
     }
 }
 

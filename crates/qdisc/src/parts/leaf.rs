@@ -11,14 +11,18 @@ const MAX_DEPTH: usize = 8;
 /// How many queues one may consist of; each takes its memory whether it is used or not.
 const MAX_QUEUES: u64 = 65_536;
 
-/// Why a queue with `classes` classes, which its users call `name`, cannot have these leaves.
-pub(crate) fn conflict<L: Leaf>(leaves: &Vec<L>, classes: u32, name: &str) -> Option<String> {
+/// Why a queue with `classes` classes cannot have these leaves.
+pub(crate) fn conflict<L: Leaf>(leaves: &Vec<L>, classes: u32) -> Option<String> {
     let given = leaves.len();
     if given as u64 > u64::from(classes) {
-        return Some(format!("leaf has {given} queues, but {name} is {classes}"));
+        return Some(format!(
+            "leaf has {given} queues; expected at most {classes}"
+        ));
     }
     if leaves.depth() >= MAX_DEPTH {
-        return Some(format!("leaf is nested more than {MAX_DEPTH} levels deep"));
+        return Some(format!(
+            "leaf is nested too deeply; expected at most {MAX_DEPTH} levels"
+        ));
     }
     let queues = leaves.queues(classes);
     (queues > MAX_QUEUES)

@@ -21,7 +21,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<Vec<Change>, ScenarioError> {
     let mut changes = Vec::new();
     let places = place.list()?;
     if places.is_empty() {
-        return Err(place.fail("empty; expected at least one change, or remove changes"));
+        return Err(place.fail("empty; expected at least one change (or omit the key)"));
     }
     for place in places {
         let fields = place.fields(KEYS)?;

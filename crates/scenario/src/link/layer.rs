@@ -116,7 +116,7 @@ impl Overhead {
         for word in words {
             if word != VLAN.0 || tags > 0 {
                 let rule = format!(
-                    "\"{word}\" cannot follow {name}; expected nothing or {} once",
+                    "unexpected \"{word}\" after {name}; expected at most one {}",
                     VLAN.0
                 );
                 return Err(place.fail(rule));

@@ -34,7 +34,11 @@ pub(super) const CHAIN_KEYS: &[Key] = &[
     .or("0%"),
 ];
 pub(super) const JITTER_KEYS: &[Key] = &[
-    Key::required("spread", Form::POSITIVE_TIME, "Unit of the deviation."),
+    Key::required(
+        "spread",
+        Form::POSITIVE_TIME,
+        "Scale of the delay variation: the maximum deviation if uniform, the standard deviation if normal.",
+    ),
     Key::optional(
         "distribution",
         Form::Choice(|| Distribution::ALL.map(Distribution::name).to_vec()),
@@ -44,7 +48,7 @@ pub(super) const JITTER_KEYS: &[Key] = &[
     Key::optional(
         "order",
         Form::Choice(|| Order::ALL.map(Order::name).to_vec()),
-        "Whether packets may overtake one another.",
+        "Packet order: kept, or free to reorder.",
     )
     .or("kept"),
 ];

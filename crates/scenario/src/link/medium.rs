@@ -41,7 +41,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::optional(
         "sharing",
         Form::Choice(|| Sharing::ALL.map(Sharing::name).to_vec()),
-        "What the stations of the radio share equally: turns or airtime.",
+        "How the stations share the radio: equal turns or equal airtime.",
     )
     .or("turns"),
 ];

@@ -24,7 +24,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::required(
         "gaps_ms",
         Form::Def("text"),
-        "Milliseconds between delivery opportunities of 1504 B, such as \"1 2x10\".",
+        "Gaps between delivery opportunities of 1504 B, in milliseconds, such as \"1 2x10\": 1 ms, then ten gaps of 2 ms.",
     ),
 ];
 

@@ -34,7 +34,7 @@ impl Trace {
         for (n, pair) in pairs {
             if pair[1] < pair[0] {
                 let rule = format!(
-                    "{} follows {}; expected times that do not decrease",
+                    "{} follows {}; expected non-decreasing times",
                     pair[1], pair[0]
                 );
                 return Err((n + 1, rule));

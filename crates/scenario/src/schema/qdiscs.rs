@@ -17,7 +17,7 @@ pub(super) fn definitions() -> Map<String, Value> {
         .map(|name| reference(&table_name(name)))
         .collect();
     let qdisc = json!({
-        "description": "A queue: text in tc syntax, or a table with its kind and parameters.",
+        "description": "A queue: a string in tc syntax, or a table with its kind and parameters.",
         "anyOf": [
             { "enum": names },
             { "type": "string", "pattern": pattern, "examples": ["fq_codel target 5ms"] },

@@ -71,7 +71,11 @@ pub(super) fn definitions() -> Map<String, Value> {
         ),
         (
             "packets",
-            text(r"\s*[1-9]\d{0,6}p\s*", &["1000p"], "A number of packets."),
+            text(
+                r"\s*[1-9]\d{0,6}p\s*",
+                &["1000p"],
+                "A number of packets with the suffix p.",
+            ),
         ),
         (
             "dscp",

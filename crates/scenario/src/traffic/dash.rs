@@ -64,12 +64,12 @@ impl Dash {
         if let Some(place) = fields.get("buffer")
             && buffer < segment
         {
-            return Err(place.fail("must be at least one segment"));
+            return Err(place.fail("must hold at least one segment"));
         }
         if begin > buffer
             && let Some(place) = fields.get("begin").or_else(|| fields.get("buffer"))
         {
-            return Err(place.fail("must be at most the buffer"));
+            return Err(place.fail("must not exceed buffer"));
         }
         let tcp = read_params(fields)?;
         Ok(Self(Arc::new(DashConfig {

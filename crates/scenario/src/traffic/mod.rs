@@ -31,7 +31,7 @@ use names::{check_names, name_the_nameless};
 use way::way;
 
 const COMMON: &[Key] = &[
-    Key::required("type", Form::Def("text"), "Type of the traffic."),
+    Key::required("type", Form::Def("text"), "Type of traffic."),
     Key::optional(
         "name",
         Form::NAME,
@@ -45,7 +45,7 @@ const COMMON: &[Key] = &[
     Key::optional(
         "path",
         Form::List(0, &Form::Def("text")),
-        "Links that data crosses, in order; instead of a direction.",
+        "Links that data crosses, in order; replaces direction.",
     ),
     Key::optional(
         "return",
@@ -62,10 +62,10 @@ const COMMON: &[Key] = &[
     Key::optional(
         "start_jitter",
         Form::TIME,
-        "Each start is delayed by a random time up to this.",
+        "Maximum random delay of each start.",
     )
     .or("0s"),
-    Key::optional("stop", Form::POSITIVE_TIME, "When the flows are aborted."),
+    Key::optional("stop", Form::POSITIVE_TIME, "When the flows stop."),
     Key::optional(
         "rtt",
         Form::Either(&[Form::TIME, Form::List(1, &Form::TIME)]),
@@ -175,7 +175,7 @@ fn dscp(place: &Place<'_>) -> Result<Dscp, ScenarioError> {
         Value::Int(number) => number.to_string().parse(),
         _ => Err(DscpError),
     };
-    read.map_err(|e: DscpError| place.fail(format!("invalid DSCP {}: {e}", place.node.shown())))
+    read.map_err(|e: DscpError| place.fail(format!("invalid DSCP {}; {e}", place.node.shown())))
 }
 
 fn rtt(fields: &Fields<'_>, count: u32) -> Result<Rtt, ScenarioError> {

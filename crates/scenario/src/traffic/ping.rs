@@ -66,9 +66,9 @@ impl Ping {
         if let Some(place) = fields.get("payload")
             && !udp
         {
-            return Err(
-                place.fail("requires protocol = \"udp\"; an ICMP echo request has 56 bytes")
-            );
+            return Err(place.fail(
+                "requires protocol = \"udp\"; an ICMP echo request carries 56 bytes of payload",
+            ));
         }
         let one_at_a_time = fields.get("interval").is_some_and(
             |place| matches!(&place.node.value, Value::Text(text) if text == BACK_TO_BACK),

@@ -53,7 +53,7 @@ const KEYS: &[Key] = &[
     Key::optional("cc", Form::CONTROL, "Congestion control.").or("cubic"),
     SLOW_START,
     BYTES,
-    Key::optional("ecn", Form::Flag, "Packets are ECN-capable.").or("false"),
+    Key::optional("ecn", Form::Flag, "Send ECN-capable packets.").or("false"),
     Key::optional("initial_window", WINDOW, "Initial window in datagrams.").or("10"),
     Key::optional(
         "client",
@@ -92,7 +92,7 @@ const KEYS: &[Key] = &[
     Key::optional(
         "max_ack_delay",
         Form::TimeUpTo(LONGEST_ACK_DELAY),
-        "Maximum delay of an acknowledgement of fewer packets.",
+        "Maximum delay of an acknowledgement if fewer than ack_every packets arrive.",
     )
     .or("25ms"),
     Key::optional(

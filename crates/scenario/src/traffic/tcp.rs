@@ -28,7 +28,8 @@ pub(super) fn slow_start(place: &Place<'_>, cc: CcSpec) -> Result<SlowStart, Sce
     } else {
         let known: Vec<_> = known.iter().map(|s| format!("\"{s}\"")).collect();
         format!(
-            "\"{cc}\" does not support \"{chosen}\"; expected {}",
+            "\"{cc}\" does not support \"{chosen}\"; expected {}{}",
+            if known.len() > 1 { "one of " } else { "" },
             known.join(", ")
         )
     }))
@@ -119,7 +120,7 @@ pub(super) const WINDOW: Form = Form::Integer(1, MAX_INITIAL_WINDOW as i64);
 pub(super) const SLOW_START: Key = Key::optional(
     "slow_start",
     Form::Choice(|| SlowStart::ALL.map(SlowStart::name).to_vec()),
-    "Slow-start exit heuristic; by default the one of the congestion control.",
+    "Slow-start exit heuristic; by default that of the congestion control.",
 );
 
 /// What senders are opened with.

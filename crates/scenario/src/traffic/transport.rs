@@ -20,7 +20,7 @@ pub(super) const KEY: Key = Key::optional(
 pub(super) const TLS: Key = Key::optional(
     "tls",
     Form::Flag,
-    "Connections begin with the TLS 1.3 handshake.",
+    "Begin connections with a TLS 1.3 handshake.",
 )
 .or("true");
 
@@ -49,7 +49,7 @@ pub(super) fn read(fields: &Fields<'_>, tcp: &SenderParams) -> Result<Transport,
         if let Some(place) = fields.get("tls")
             && place.flag() == Ok(false)
         {
-            return Err(place.fail("must be true over QUIC, whose handshake contains that of TLS"));
+            return Err(place.fail("must be true over QUIC, since QUIC always uses TLS"));
         }
     }
     Ok(transport)

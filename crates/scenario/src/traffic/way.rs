@@ -20,7 +20,7 @@ pub(super) fn way(
             let chosen = direction.one_of("direction", &Direction::ALL)?;
             if Direction::NAMES.iter().all(|name| !names.contains(name)) {
                 return Err(direction.fail(format!(
-                    "no link is named \"up\" or \"down\"; set path to a list of links from {}",
+                    "no link is named \"up\" or \"down\"; set path to a list of links (defined links: {})",
                     names.join(", ")
                 )));
             }
@@ -31,11 +31,11 @@ pub(super) fn way(
             back: back.map_or(Ok(Vec::new()), |back| path_of(&back, &names))?,
         }),
         (None, None, _) => {
-            let rule = "direction is missing; give direction = \"up\" or \"down\", or a path";
+            let rule = "missing direction; set direction = \"up\" or \"down\", or set path";
             Err(place.fail(rule))
         }
         (Some(direction), ..) => Err(direction.fail(
-            "cannot be combined with path or return; give either direction, or path and return",
+            "cannot be combined with path or return; set either direction, or path and return",
         )),
     }
 }

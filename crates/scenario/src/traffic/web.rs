@@ -24,7 +24,8 @@ const OF_QUIC: [&str; 3] = ["zero_rtt", "max_data", "max_stream_data"];
 /// Refuses what HTTP/3 cannot have.
 fn check_quic(fields: &Fields<'_>, config: &WebConfig) -> Result<(), ScenarioError> {
     if let Some(place) = OF_TCP.iter().find_map(|key| fields.get(key)) {
-        return Err(place.fail("is for TCP only, and HTTP/3 runs over QUIC"));
+        return Err(place
+            .fail("is for TCP only, but HTTP/3 runs over QUIC; remove it, or set http = \"2\""));
     }
     if let Some(place) = fields.get("ecn")
         && config.tcp.accurate_ecn
@@ -60,7 +61,7 @@ const KEYS: &[Key] = &[
     Key::optional(
         "think",
         Form::WAIT,
-        "Time from a loaded page to the next visit.",
+        "Time from the completion of a page load to the next visit.",
     )
     .or("1s"),
     Key::optional(

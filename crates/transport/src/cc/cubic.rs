@@ -41,25 +41,25 @@ parameters! {
     /// Parameters of [`Cubic`]: those of the module `tcp_cubic`.
     pub struct CubicParams {
         beta: u16 = 717, Unit::Ratio(1_024), (1, 1_023),
-            "fraction of the window kept after a reduction",
+            "Fraction of the window kept after a reduction",
             "Linux tcp_cubic, beta; RFC 9438 section 4.6: 0.7";
         bic_scale: u16 = 41, Unit::Count(""), (1, 10_000),
-            "constant C of the cubic function, in units of 10/1024",
+            "Constant C of the cubic function, in units of 10/1024",
             "Linux tcp_cubic, bic_scale; RFC 9438 section 5.1: 0.4";
         fast_convergence: bool = true, Unit::Flag, (0, 1),
-            "reduce the window further when it is below the last maximum",
+            "Reduce the window further when it is below the last maximum",
             "Linux tcp_cubic, fast_convergence; RFC 9438 section 4.7";
         tcp_friendliness: bool = true, Unit::Flag, (0, 1),
-            "never grow more slowly than Reno (TCP-friendly region)",
+            "Never grow more slowly than Reno (TCP-friendly region)",
             "Linux tcp_cubic, tcp_friendliness; RFC 9438 section 4.3";
         initial_ssthresh: u32 = 0, Unit::Count("segments"), (0, 1_000_000),
-            "initial slow-start threshold, unless HyStart or HyStart++ is on; 0: none",
+            "Initial slow-start threshold, unless HyStart or HyStart++ is on; 0: none",
             "Linux tcp_cubic, initial_ssthresh";
         hystart: bool = true, Unit::Flag, (0, 1),
-            "exit slow start by HyStart, unless slow_start is set",
+            "Exit slow start with HyStart, unless slow_start is set",
             "Linux tcp_cubic, hystart";
         hystart_detect: u8 = 3, Unit::Count(""), (1, 3),
-            "signals that HyStart uses: 1 for ACK trains, 2 for delays, 3 for both",
+            "Signals that HyStart uses: 1 for ACK trains, 2 for delays, 3 for both",
             "Linux tcp_cubic, hystart_detect";
         hystart_low_window: u16 = 16, Unit::Count("segments"), (0, 65_535),
             "HyStart is inactive below this window",

@@ -39,10 +39,10 @@ parameters! {
     /// Parameters of [`Dctcp`].
     pub struct DctcpParams {
         shift_g: u8 = 4, Unit::Count(""), (0, 10),
-            "exponent n of the gain g = 2^-n of alpha",
+            "Exponent n of the gain g = 2^-n of alpha",
             "Linux tcp_dctcp, dctcp_shift_g; RFC 8257 section 4.2: 1/16";
         alpha_on_init: u16 = 1_024, Unit::Ratio(1_024), (0, 1_024),
-            "alpha at the start of a connection",
+            "Alpha at the start of a connection",
             "Linux tcp_dctcp, dctcp_alpha_on_init";
     }
 }

@@ -38,16 +38,16 @@ parameters! {
     /// Parameters of [`HighSpeed`].
     pub struct HighSpeedParams {
         low_window: u32 = 38, Unit::Count("segments"), (2, 1_000_000),
-            "window up to which the control behaves as Reno",
+            "Window up to which the control behaves as Reno",
             "RFC 3649 section 5, Low_Window";
         high_window: u32 = 83_000, Unit::Count("segments"), (3, 10_000_000),
-            "window at the loss rate high_p",
+            "Window at the loss rate high_p",
             "RFC 3649 section 5, High_Window";
         high_p: u32 = 100, Unit::Decimal(9), (1, 1_000_000),
-            "loss rate at which the window is high_window",
+            "Loss rate at which the window is high_window",
             "RFC 3649 section 5, High_P";
         high_decrease: u16 = 100, Unit::Decimal(3), (1, 500),
-            "fraction of the window removed by a reduction at high_window",
+            "Fraction of the window removed by a reduction at high_window",
             "RFC 3649 section 7, High_Decrease";
     }
 }

@@ -44,19 +44,19 @@ parameters! {
     /// Parameters of [`Ledbat`].
     pub struct LedbatParams {
         target: u32 = 100, Unit::Millis, (1, 10_000),
-            "target queueing delay",
+            "Target queueing delay",
             "RFC 6817 section 2.5, TARGET";
         gain: u32 = 1_000, Unit::Decimal(3), (1, 10_000),
-            "growth per round trip with an empty queue, in segments",
+            "Growth per round trip with an empty queue, in segments",
             "RFC 6817 section 2.5, GAIN";
         base_history: u8 = 10, Unit::Count("minutes"), (1, 60),
-            "length of the base delay history",
+            "Length of the base delay history",
             "RFC 6817 section 2.5, BASE_HISTORY";
         current_filter: u8 = 4, Unit::Count("samples"), (1, 64),
-            "number of delay samples over which the minimum is taken",
+            "Number of delay samples over which the minimum is taken",
             "RFC 6817 section 2.5, CURRENT_FILTER";
         min_cwnd: u8 = 2, Unit::Count("segments"), (1, 100),
-            "minimum congestion window",
+            "Minimum congestion window",
             "RFC 6817 section 2.5, MIN_CWND";
     }
 }

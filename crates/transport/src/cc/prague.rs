@@ -44,13 +44,13 @@ parameters! {
             "RTT floor: at a shorter RTT, the window grows as slowly as at this one",
             "draft-briscoe-iccrg-prague-congestion-control section 2.4.4";
         g: u16 = 64, Unit::Ratio(1_024), (1, 1_024),
-            "gain of the moving average of the fraction of marked segments",
+            "Gain of the moving average of the fraction of marked segments",
             "draft-briscoe-iccrg-prague-congestion-control section 2.3.2: 1/16";
         alpha_on_init: u16 = 1_024, Unit::Ratio(1_024), (0, 1_024),
-            "alpha at the start of a connection",
+            "Alpha at the start of a connection",
             "tcp_prague of L4STeam/linux, prague_alpha_on_init";
         beta: u16 = 512, Unit::Ratio(1_024), (1, 1_023),
-            "fraction of the window kept after a loss",
+            "Fraction of the window kept after a loss",
             "RFC 5681 section 3.1: 1/2";
         burst_shift: u8 = 12, Unit::Count(""), (4, 20),
             "exponent n of the duration 2^-n s of a burst over TCP",

@@ -28,10 +28,10 @@ parameters! {
     /// Parameters of [`Reno`].
     pub struct RenoParams {
         alpha: u32 = 1_000, Unit::Decimal(3), (1, 1_000_000),
-            "segments by which the window grows per round trip in congestion avoidance",
+            "Segments by which the window grows per round trip in congestion avoidance",
             "RFC 5681 section 3.1: 1";
         beta: u16 = 512, Unit::Ratio(1_024), (1, 1_023),
-            "fraction of the window kept after a reduction",
+            "Fraction of the window kept after a reduction",
             "RFC 5681 section 3.1: 1/2";
     }
 }

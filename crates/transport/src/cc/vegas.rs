@@ -38,13 +38,13 @@ parameters! {
     /// Parameters of [`Vegas`].
     pub struct VegasParams {
         alpha: u16 = 2, Unit::Count("segments"), (0, 10_000),
-            "number of queued segments below which the window grows",
+            "Number of queued segments below which the window grows",
             "Linux tcp_vegas, alpha";
         beta: u16 = 4, Unit::Count("segments"), (0, 10_000),
-            "number of queued segments above which the window shrinks",
+            "Number of queued segments above which the window shrinks",
             "Linux tcp_vegas, beta";
         gamma: u16 = 1, Unit::Count("segments"), (0, 10_000),
-            "number of queued segments above which slow start ends",
+            "Number of queued segments above which slow start ends",
             "Linux tcp_vegas, gamma";
     }
 }
@@ -54,7 +54,7 @@ impl Control for VegasParams {
 
     const DECLARATION: Declaration = Declaration {
         name: "vegas",
-        summary: "Keeps a few segments queued, estimated from the delay",
+        summary: "Keeps a few segments queued, as estimated from the RTT",
         source: "Brakmo and Peterson 1995; Linux 6.1 tcp_vegas",
         slow_starts: &[],
         quic_slow_start: None,

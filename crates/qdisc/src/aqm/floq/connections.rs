@@ -1,13 +1,13 @@
 //! Connection tracking: assigns each packet to one of the classes of FLOQ.
 //!
 //! ```text
-//! TCP               responsive; set-up from the SYN on
-//! QUIC              responsive; set-up from the first long header on
-//! SCTP, DCCP        responsive; their set-up is not recognised
+//! TCP               responsive; setup from the SYN on
+//! QUIC              responsive; setup from the first long header on
+//! SCTP, DCCP        responsive; their setup is not recognised
 //! the rest          unresponsive
 //! ```
 //!
-//! Set-up ends after some packets with data, some time after the last SYN or long header, or with
+//! Setup ends after some packets with data, some time after the last SYN or long header, or with
 //! FIN or RST. Both directions of a connection are one. The memory has four places for each value
 //! of a hash; a connection that finds them taken gets that which was idle longest. What was never
 //! seen to open counts as established.
@@ -58,9 +58,9 @@ pub(super) struct Connection {
     /// times the number of places.
     tag: u32,
     phase: Phase,
-    /// Packets with data since the set-up began.
+    /// Packets with data since the setup began.
     packets: u32,
-    /// When the last SYN or long header of the set-up came.
+    /// When the last SYN or long header of the setup came.
     opened: Instant,
     /// When its last packet came.
     seen: Instant,

@@ -121,7 +121,7 @@ fn quic_is_known_by_its_long_headers_and_other_udp_does_not_answer() {
         of_one(&at_once),
         [Unresponsive, Setup, Setup, Setup, Responsive, Responsive]
     );
-    // Forgotten with the connection; a long header after the time of a set-up begins another.
+    // Forgotten with the connection; a long header after the time of a setup begins another.
     assert_eq!(
         of_one(&[(0, long), (10_000, short), (20_001, short)]),
         [Setup, Responsive, Unresponsive]
@@ -406,7 +406,7 @@ fn a_full_buffer_drops_even_a_set_up_unless_it_may_push_out() {
         (lost, left, queue.pushed_out)
     };
     assert_eq!(fill(false), (vec![4, 5, 6, 7], vec![0, 1, 2, 3], 0));
-    // The youngest that is no set-up goes first; when none is left, the arrival does.
+    // The youngest that is no setup goes first; when none is left, the arrival does.
     assert_eq!(fill(true), (vec![1, 0, 6, 7], vec![2, 3, 4, 5], 2));
 }
 

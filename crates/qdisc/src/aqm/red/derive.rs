@@ -33,10 +33,14 @@ impl<L> RedParams<L> {
         }
         let burst = self.burst_for(min, max);
         let wlog = wlog(min, burst, self.avpkt).ok_or_else(|| {
-            format!(
-                "burst {burst} is too small for min {min}: it must be at least min / avpkt, {}",
-                min.0.div_ceil(self.avpkt.0.max(1))
-            )
+            let least = min.0.div_ceil(self.avpkt.0.max(1));
+            if u64::from(burst) < least {
+                format!(
+                    "burst {burst} is too small for min {min}; expected at least {least} (min / avpkt)"
+                )
+            } else {
+                format!("burst {burst} is too large for min {min}; raise min or lower burst")
+            }
         })?;
         Ok(self.derived(wlog))
     }

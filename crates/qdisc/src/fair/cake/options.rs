@@ -117,18 +117,18 @@ parameters! {
         /// Round-trip time that COBALT is tuned for.
         pub rtt: Duration = Duration::from_millis(100) => time(1_000, LONGEST_IN_TC),
             "net/sched/sch_cake.c: cake_sched_data.interval";
-        /// How the link packs bytes.
+        /// Framing of the link layer.
         pub framing: Framing = Framing::Bytes => choice(Framing::WORDS),
             "include/uapi/linux/pkt_sched.h: CAKE_ATM_NONE";
         /// Bytes that the link adds to an IP packet.
         pub overhead: Option<Bytes> = None => size(0, 256).unset("raw"),
             "net/sched/sch_cake.c: cake_sched_data.rate_overhead";
-        /// Minimum size that a packet is counted with.
+        /// Minimum size that a packet is accounted as.
         pub mpu: Bytes = Bytes(0) => size(0, 256),
             "net/sched/sch_cake.c: cake_sched_data.rate_mpu";
-        /// Bytes that the buffer holds.
+        /// Maximum number of bytes in the buffer.
         pub memlimit: Option<Bytes> = None
-            => size(1, 1 << 32).unset("4 MiB, or 4 * bandwidth * rtt; at most 10240 MTU"),
+            => size(1, 1 << 32).unset("max(4 MiB, 4 * bandwidth * rtt), at most 10240 MTU; 10240 MTU if unlimited"),
             "net/sched/sch_cake.c: cake_reconfigure, buffer_limit";
         /// Count dropped packets as sent, for shaping behind a bottleneck.
         pub ingress: bool = false => flag(),
@@ -142,7 +142,7 @@ impl Params for CakeParams {
     const KINDS: &'static [Kind<Self>] = &[Kind {
         name: "cake",
         class: Some("Cake"),
-        summary: "A shaper, traffic classes, fair shares of hosts and flows, COBALT in each queue",
+        summary: "Shaper with priority tins, fairness among hosts and flows, and COBALT in each queue",
         source: "Linux 6.1 sch_cake, iproute2; Høiland-Jørgensen, Täht and Morton 2018",
         reconstruction: None,
         profiles: LINUX,

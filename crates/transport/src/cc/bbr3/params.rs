@@ -11,67 +11,67 @@ parameters! {
     /// number of places in the filter.
     pub struct Bbr3Params {
         startup_pacing_gain: u16 = 710, Unit::Ratio(256), (257, 2_560),
-            "pacing gain in STARTUP",
+            "Pacing gain in STARTUP",
             "draft-ietf-ccwg-bbr-06 section 2.5, StartupPacingGain: 4 ln 2";
         drain_pacing_gain: u16 = 128, Unit::Ratio(256), (1, 256),
-            "pacing gain in DRAIN",
+            "Pacing gain in DRAIN",
             "draft-ietf-ccwg-bbr-06 section 2.5, DrainPacingGain";
         default_cwnd_gain: u16 = 512, Unit::Ratio(256), (256, 2_560),
-            "congestion window gain",
+            "Congestion window gain",
             "draft-ietf-ccwg-bbr-06 section 2.6, DefaultCwndGain";
         probe_bw_down_pacing_gain: u16 = 230, Unit::Ratio(256), (1, 256),
-            "pacing gain in ProbeBW_DOWN",
+            "Pacing gain in ProbeBW_DOWN",
             "draft-ietf-ccwg-bbr-06 section 5.3.3.1: 0.9";
         probe_bw_up_pacing_gain: u16 = 320, Unit::Ratio(256), (257, 2_560),
-            "pacing gain in ProbeBW_UP",
+            "Pacing gain in ProbeBW_UP",
             "draft-ietf-ccwg-bbr-06 section 5.3.3.5: 1.25";
         probe_bw_up_cwnd_gain: u16 = 576, Unit::Ratio(256), (256, 2_560),
-            "congestion window gain in ProbeBW_UP",
+            "Congestion window gain in ProbeBW_UP",
             "draft-ietf-ccwg-bbr-06 section 5.3.3.5: 2.25";
         probe_rtt_cwnd_gain: u16 = 128, Unit::Ratio(256), (1, 256),
-            "congestion window gain in ProbeRTT",
+            "Congestion window gain in ProbeRTT",
             "draft-ietf-ccwg-bbr-06 section 2.16.2, ProbeRTTCwndGain";
         pacing_margin_percent: u8 = 1, Unit::Count("percent"), (0, 50),
-            "margin of the pacing rate below the bandwidth",
+            "Margin of the pacing rate below the bandwidth",
             "draft-ietf-ccwg-bbr-06 section 2.5, PacingMarginPercent";
         loss_thresh: u16 = 20, Unit::Decimal(3), (0, 1_000),
-            "loss ratio tolerated while probing",
+            "Loss ratio tolerated while probing",
             "draft-ietf-ccwg-bbr-06 section 2.8, LossThresh";
         beta: u16 = 700, Unit::Decimal(3), (1, 1_000),
-            "minimum fraction of a bound that remains after congestion",
+            "Minimum fraction of a bound that remains after congestion",
             "draft-ietf-ccwg-bbr-06 section 2.8, Beta";
         headroom: u16 = 150, Unit::Decimal(3), (0, 900),
-            "fraction of the long-term bound left to other flows",
+            "Fraction of the long-term bound left to other flows",
             "draft-ietf-ccwg-bbr-06 section 2.8, Headroom";
         min_pipe_cwnd: u16 = 4, Unit::Count("segments"), (1, 10_000),
-            "minimum congestion window",
+            "Minimum congestion window",
             "draft-ietf-ccwg-bbr-06 section 2.8, MinPipeCwnd";
         full_bw_thresh: u16 = 320, Unit::Ratio(256), (257, 2_560),
-            "bandwidth growth per round that continues STARTUP",
+            "Minimum bandwidth growth factor per round to stay in STARTUP",
             "draft-ietf-ccwg-bbr-06 section 5.3.1.2: 1.25";
         full_bw_count: u8 = 3, Unit::Count("rounds"), (1, 100),
-            "rounds without that growth after which the pipe is full",
+            "Number of rounds below full_bw_thresh after which the pipe is considered full",
             "draft-ietf-ccwg-bbr-06 section 5.3.1.2: 3";
         full_loss_count: u16 = 6, Unit::Count("loss events"), (1, 10_000),
-            "loss events per round that end STARTUP",
+            "Loss events per round that end STARTUP",
             "draft-ietf-ccwg-bbr-06 section 5.3.1.3, BBRStartupFullLossCnt";
         extra_acked_filter_len: u16 = 10, Unit::Count("rounds"), (1, 10_000),
-            "length of the max filter for aggregation",
+            "Length of the max filter for aggregation",
             "draft-ietf-ccwg-bbr-06 section 2.12, ExtraAckedFilterLen";
         min_rtt_filter_len: u32 = 10_000, Unit::Millis, (1, 10_000_000),
-            "lifetime of a minimum RTT sample",
+            "Lifetime of a minimum RTT sample",
             "draft-ietf-ccwg-bbr-06 section 2.16.1, MinRTTFilterLen";
         probe_rtt_interval: u32 = 5_000, Unit::Millis, (1, 10_000_000),
-            "interval between probes for the minimum RTT",
+            "Interval between probes for the minimum RTT",
             "draft-ietf-ccwg-bbr-06 section 2.16.2, ProbeRTTInterval";
         probe_rtt_duration: u32 = 200, Unit::Millis, (0, 60_000),
-            "minimum duration of ProbeRTT",
+            "Minimum duration of ProbeRTT",
             "draft-ietf-ccwg-bbr-06 section 2.16.2, ProbeRTTDuration";
         bw_probe_wait_base: u32 = 2_000, Unit::Millis, (1, 10_000_000),
-            "minimum wait between bandwidth probes; a random time up to 1 s is added",
+            "Minimum wait between bandwidth probes; a random time up to 1 s is added",
             "draft-ietf-ccwg-bbr-06 section 5.3.3.8, bw_probe_wait";
         bw_probe_max_rounds: u16 = 63, Unit::Count("rounds"), (1, 10_000),
-            "maximum number of rounds between bandwidth probes",
+            "Maximum number of rounds between bandwidth probes",
             "draft-ietf-ccwg-bbr-06 section 5.3.3.8, T_reno";
     }
 }
@@ -81,7 +81,7 @@ impl Control for Bbr3Params {
 
     const DECLARATION: Declaration = Declaration {
         name: "bbr3",
-        summary: "BBR version 3: bounds the data in flight by the losses and marks of its probes",
+        summary: "BBR version 3: bounds the data in flight using the losses and marks seen while probing",
         source: "draft-ietf-ccwg-bbr-06",
         slow_starts: &[],
         quic_slow_start: None,

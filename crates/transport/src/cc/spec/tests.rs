@@ -122,7 +122,7 @@ fn what_is_wrong_where_and_what_is_accepted() {
     assert!(names.starts_with("reno, cubic, highspeed"), "{names}");
     assert_eq!(
         refusal("cubci"),
-        "unknown congestion control \"cubci\"; did you mean cubic?"
+        "unknown congestion control \"cubci\"; did you mean \"cubic\"?"
     );
     assert_eq!(
         refusal("xyzzy"),
@@ -130,7 +130,7 @@ fn what_is_wrong_where_and_what_is_accepted() {
     );
     assert_eq!(
         refusal("vegas delta 1"),
-        "vegas: unknown parameter \"delta\"; did you mean beta?"
+        "vegas: unknown parameter \"delta\"; did you mean \"beta\"?"
     );
     assert_eq!(
         refusal("vegas window 1"),
