@@ -13,7 +13,7 @@ PLAIN_ENGLISH := Makefile pyproject.toml '*.md' docs papers crates examples pyth
 DIR ?= results/residential/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help generate new-queue new-cc setup demo cocoa test test-full golden golden-quick golden-update schema check fmt bench bench-peers parity formulae vectors fuzz report docs figures user-strings clean
+.PHONY: help generate new-queue new-cc setup demo cocoa test test-full golden golden-quick golden-update schema check fmt bench bench-peers parity parity-update formulae vectors fuzz report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,7 +39,7 @@ cocoa: setup ## Reproduce the Cocoa paper: 40 s of CPU time.
 
 test: check ## Run all checks, all tests and the build of the documentation.
 	cargo test --workspace --quiet
-	cargo run --release --quiet -p sojourn-parity -- --misses --require 0.95
+	$(MAKE) --no-print-directory parity
 	$(BIN)/python -m pytest --quiet -rs
 	$(MAKE) docs
 	@echo
@@ -99,9 +99,15 @@ bench: setup ## Measure the cost of the simulator (docs/validation/performance.m
 bench-peers: ## Measure ns-3 and ns-2 on the same scenarios.
 	benches/peers/run.sh
 
-parity: ## Compare with the Linux kernel and, for QUIC, with quinn-proto.
-	cargo run --release -p sojourn-parity
-	cargo run --quiet -p sojourn-quic-parity
+parity: ## Compare with Linux and, for QUIC, with quinn-proto; check the tables of docs/validation.
+	@mkdir -p target/parity
+	cargo run --release --quiet -p sojourn-parity -- --misses --require 0.95 --markdown target/parity/parity.md
+	cargo run --quiet -p sojourn-quic-parity -- --markdown target/parity/quic.md
+	@$(PYTHON) tools/measured.py $(WRITE) docs/validation/parity.md target/parity/parity.md
+	@$(PYTHON) tools/measured.py $(WRITE) docs/validation/quic.md target/parity/quic.md
+
+parity-update: ## The same, and write the tables of docs/validation again.
+	@$(MAKE) --no-print-directory parity WRITE=--write
 
 formulae: ## Compare congestion controls with their formulae.
 	cargo test --release --quiet -p sojourn-transport --test formulae -- --nocapture --test-threads 1

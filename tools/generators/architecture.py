@@ -82,5 +82,10 @@ def _sentence(text: str) -> str:
     """Return the first sentence as it may stand in a table: no links, no bars."""
     first = re.split(r"(?<=\.) (?=[A-Z])", " ".join(text.split()), maxsplit=1)[0]
     without_roles = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", first)
-    without_links = re.sub(r"\[(`[^`]+`|[^\]]+)\](\([^)]*\))?", r"\1", without_roles)
+    # A code span is matched first, so that brackets in it stay.
+    without_links = re.sub(
+        r"(`[^`]+`)|\[(`[^`]+`|[^\]]+)\](?:\([^)]*\))?",
+        lambda found: found[1] or found[2],
+        without_roles,
+    )
     return without_links.replace("|", "\\|")

@@ -63,7 +63,35 @@ def replace_section(text: str, name: str, content: str, *, where: str) -> str:
     SystemExit
         The markers are missing.
     """
-    begin, end = BEGIN.format(name=name), END.format(name=name)
+    return replace_between(
+        text, BEGIN.format(name=name), END.format(name=name), content, where=where
+    )
+
+
+def replace_between(text: str, begin: str, end: str, content: str, *, where: str) -> str:
+    """Replace the text between two lines.
+
+    Parameters
+    ----------
+    text
+        The file.
+    begin, end
+        The lines, each of which the file has once.
+    content
+        The new text between them, without a line feed at its end.
+    where
+        The path for the error message.
+
+    Returns
+    -------
+    str
+        The file with the new text.
+
+    Raises
+    ------
+    SystemExit
+        The lines are missing.
+    """
     if text.count(begin) != 1 or text.count(end) != 1:
         message = f"{where}: expected one pair of these lines\n{begin}\n{end}"
         raise SystemExit(message)

@@ -21,6 +21,9 @@ pub(crate) struct Cell {
     /// Whom it measures, where TCP flows run.
     pub(crate) cc: Option<String>,
     pub(crate) metric: &'static str,
+    /// The metric in full with its unit.
+    #[serde(skip)]
+    pub(crate) described: &'static str,
     /// Mean over our runs; `None`: no run yielded it.
     pub(crate) ours: Option<f64>,
     pub(crate) ours_deviation: f64,
@@ -29,6 +32,8 @@ pub(crate) struct Cell {
     pub(crate) linux_deviation: f64,
     /// How far apart still is agreement.
     pub(crate) tolerance: f64,
+    /// The same without regard to the kernel's deviation.
+    pub(crate) metric_tolerance: f64,
 }
 
 impl Cell {
@@ -46,6 +51,23 @@ impl Cell {
 
     pub(crate) fn agrees(&self) -> bool {
         self.distance() <= 1.0
+    }
+
+    /// Whether the kernel's deviation allows more than the metric does.
+    pub(crate) fn is_limited_by_deviation(&self) -> bool {
+        self.tolerance > self.metric_tolerance
+    }
+
+    /// Whether it agrees only because the kernel's deviation allows more than the metric does.
+    pub(crate) fn agrees_by_deviation(&self) -> bool {
+        let agrees_with = |tolerance| {
+            let strict = Self {
+                tolerance,
+                ..self.clone()
+            };
+            strict.agrees()
+        };
+        self.agrees() && !agrees_with(self.metric_tolerance)
     }
 }
 
@@ -127,18 +149,21 @@ fn rows(scenario: &Scenario, runs: &[Vec<Option<f64>>]) -> Vec<Cell> {
             continue;
         };
         let ours: Vec<f64> = runs.iter().filter_map(|values| values[n]).collect();
+        let metric_tolerance = metric.tolerance(linux_mean);
         cells.push(Cell {
             suite: scenario.suite.clone(),
             scenario: scenario.name.clone(),
             title: scenario.title(),
             cc: scenario.controller().map(str::to_owned),
             metric: metric.name(),
+            described: metric.described(),
             ours: mean(&ours),
             ours_deviation: deviation(&ours),
             ours_runs: ours.len(),
             linux: linux_mean,
             linux_deviation: deviation(&linux),
-            tolerance: metric.tolerance(linux_mean).max(2.0 * deviation(&linux)),
+            tolerance: metric_tolerance.max(2.0 * deviation(&linux)),
+            metric_tolerance,
         });
     }
     cells
@@ -155,12 +180,14 @@ mod tests {
             title: String::new(),
             cc: None,
             metric: "drops",
+            described: "drops, packets",
             ours,
             ours_deviation: 0.0,
             ours_runs: 3,
             linux,
             linux_deviation: 0.0,
             tolerance,
+            metric_tolerance: tolerance,
         }
     }
 
@@ -169,6 +196,16 @@ mod tests {
         assert!(cell(Some(10.0), 8.0, 2.0).agrees());
         assert!(!cell(Some(10.1), 8.0, 2.0).agrees());
         assert!((cell(Some(11.0), 8.0, 2.0).distance() - 1.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_deviation_of_the_kernel_may_decide() {
+        let mut wide = cell(Some(10.0), 8.0, 3.0);
+        assert!(!wide.is_limited_by_deviation() && !wide.agrees_by_deviation());
+        wide.metric_tolerance = 2.5;
+        assert!(wide.is_limited_by_deviation() && !wide.agrees_by_deviation());
+        wide.metric_tolerance = 1.5;
+        assert!(wide.agrees_by_deviation());
     }
 
     #[test]

@@ -11,12 +11,14 @@
 )]
 
 mod compare;
+mod markdown;
 mod metric;
 mod report;
 mod series;
 mod setup;
 mod truth;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -30,6 +32,7 @@ usage: sojourn-parity [options]
   --only REGEX     scenarios whose name matches, such as '^R1.*codel$'
   --misses         print only the cells that disagree
   --json FILE      write every cell there
+  --markdown FILE  write the tables of docs/validation/parity.md there
   --require SHARE  exit with 1 if the score is below it
   --series NAME    instead: our congestion window and RTT beside the kernel's each 0.5 s
   --list           instead: the names of the scenarios";
@@ -38,6 +41,7 @@ struct Options {
     only: Regex,
     misses_only: MissesOnly,
     json: Option<PathBuf>,
+    markdown: Option<PathBuf>,
     require: Option<f64>,
     series: Option<String>,
     list: bool,
@@ -65,6 +69,7 @@ fn options(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
         only: Regex::new("").expect("the empty expression matches all"),
         misses_only: MissesOnly::No,
         json: None,
+        markdown: None,
         require: None,
         series: None,
         list: false,
@@ -75,6 +80,7 @@ fn options(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
             "--only" => options.only = Regex::new(&value()?).map_err(|e| e.to_string())?,
             "--misses" => options.misses_only = MissesOnly::Yes,
             "--json" => options.json = Some(value()?.into()),
+            "--markdown" => options.markdown = Some(value()?.into()),
             "--require" => {
                 let share = value()?;
                 let parsed = share.parse().map_err(|e| format!("{share}: {e}"))?;
@@ -109,21 +115,21 @@ fn answer(options: &Options) -> Result<ExitCode, String> {
     let comparison = compare::compare(&wanted);
     let score = Score::of(&comparison.cells);
     println!("{}", report::lines(&comparison.cells, options.misses_only));
-    println!("{}", report::subtotals(&comparison.cells));
+    println!("{}", report::subtotal_lines(&comparison.cells));
     println!("{}", report::by_controller(&comparison.cells));
     for failure in &comparison.failures {
         println!("failed: {failure}");
     }
+    let failed = |path: &Path, e: io::Error| format!("{}: {e}", path.display());
     if let Some(path) = &options.json {
-        write(path, &truth, &comparison)?;
+        report::write_json(path, &truth.kernel, &comparison).map_err(|e| failed(path, e))?;
+    }
+    if let Some(path) = &options.markdown {
+        report::write_text(path, &markdown::sections(&comparison.cells))
+            .map_err(|e| failed(path, e))?;
     }
     println!("{}", report::stricter(&comparison.cells));
     println!("{}", report::last_line(score));
     let missed = options.require.is_some_and(|share| score.share() < share);
     Ok(ExitCode::from(u8::from(missed)))
-}
-
-fn write(path: &Path, truth: &Truth, comparison: &compare::Comparison) -> Result<(), String> {
-    report::write_json(path, &truth.kernel, comparison)
-        .map_err(|e| format!("{}: {e}", path.display()))
 }

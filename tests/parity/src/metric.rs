@@ -102,6 +102,29 @@ impl Metric {
         }
     }
 
+    /// The name in full with the unit, for tables.
+    pub(crate) const fn described(self) -> &'static str {
+        match self {
+            Goodput(Up) => "goodput, Mbit/s",
+            Goodput(Down) => "goodput down, Mbit/s",
+            SrttMean(Up) => "mean smoothed RTT, ms",
+            SrttMean(Down) => "mean smoothed RTT down, ms",
+            SrttP95 => "95th percentile of the smoothed RTT, ms",
+            PingMean => "mean ping, ms",
+            PingP95 => "95th percentile of the pings, ms",
+            PingStart => "mean ping from 5 to 10 s, ms",
+            PingLater => "mean ping from 10 to 15 s, ms",
+            Completion => "completion time, s",
+            Drops(Up) => "drops, packets",
+            Drops(Down) => "drops down, packets",
+            Marks(Up) => "marks, packets",
+            Marks(Down) => "marks down, packets",
+            UdpGoodput => "UDP goodput, Mbit/s",
+            OwdMean => "mean one-way delay, ms",
+            OwdP95 => "95th percentile of the one-way delay, ms",
+        }
+    }
+
     /// How far from the kernel's value counts as agreement, whatever its spread.
     pub(crate) fn tolerance(self, linux: f64) -> f64 {
         let (part, least) = match self {

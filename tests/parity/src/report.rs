@@ -25,7 +25,7 @@ impl Score {
         score
     }
 
-    fn count(&mut self, cell: &Cell) {
+    pub(crate) fn count(&mut self, cell: &Cell) {
         self.cells += 1;
         self.agreeing += usize::from(cell.agrees());
     }
@@ -76,8 +76,9 @@ pub(crate) enum MissesOnly {
     No,
 }
 
-/// How many cells agree, by suite and by metric.
-pub(crate) fn subtotals(cells: &[Cell]) -> String {
+/// How many cells agree, by suite and by metric: a row of suites, then a row of scores for each
+/// metric, the sums last.
+pub(crate) fn subtotals(cells: &[Cell]) -> Vec<Vec<String>> {
     let mut suites: BTreeMap<&str, BTreeMap<&str, Score>> = BTreeMap::new();
     let mut metrics: Vec<&str> = Vec::new();
     for cell in cells {
@@ -89,56 +90,83 @@ pub(crate) fn subtotals(cells: &[Cell]) -> String {
         }
     }
     metrics.push("all");
-    let mut text = format!("{:16}", "agreeing cells");
-    for suite in suites.keys().copied().chain(["all"]) {
-        let _ = write!(text, "{suite:>10}");
-    }
-    text.push('\n');
+    let names = suites.keys().copied();
+    let mut rows = vec![
+        ["agreeing cells"]
+            .into_iter()
+            .chain(names)
+            .chain(["all"])
+            .map(str::to_owned)
+            .collect(),
+    ];
     for metric in metrics {
-        let _ = write!(text, "{metric:16}");
+        let mut row = vec![metric.to_owned()];
         let mut sum = Score::default();
         for by_metric in suites.values() {
             let score = by_metric.get(metric).copied().unwrap_or_default();
             sum.agreeing += score.agreeing;
             sum.cells += score.cells;
-            let _ = write!(text, "{:>10}", share(score));
+            row.push(share(score));
         }
-        let _ = writeln!(text, "{:>10}", share(sum));
+        row.push(share(sum));
+        rows.push(row);
+    }
+    rows
+}
+
+/// The same, in columns.
+pub(crate) fn subtotal_lines(cells: &[Cell]) -> String {
+    let mut text = String::new();
+    for row in subtotals(cells) {
+        let _ = write!(text, "{:16}", row[0]);
+        for score in &row[1..] {
+            let _ = write!(text, "{score:>10}");
+        }
+        text.push('\n');
     }
     text
 }
 
-/// A line for each congestion control.
-pub(crate) fn by_controller(cells: &[Cell]) -> String {
+/// How many cells agree, by congestion control.
+pub(crate) fn controllers(cells: &[Cell]) -> BTreeMap<&str, Score> {
     let mut scores: BTreeMap<&str, Score> = BTreeMap::new();
     for cell in cells {
         if let Some(cc) = &cell.cc {
             scores.entry(cc).or_default().count(cell);
         }
     }
+    scores
+}
+
+/// A line for each congestion control.
+pub(crate) fn by_controller(cells: &[Cell]) -> String {
     let mut text = String::new();
-    for (cc, score) in scores {
+    for (cc, score) in controllers(cells) {
         let percent = 100.0 * score.share();
         let _ = writeln!(text, "{cc:16}{:>10}{percent:>7.1} %", share(score));
     }
     text
 }
 
-fn share(score: Score) -> String {
+pub(crate) fn share(score: Score) -> String {
     match score.cells {
         0 => String::new(),
         n => format!("{}/{n}", score.agreeing),
     }
 }
 
+/// How many cells are within this part of their tolerance.
+pub(crate) fn within(cells: &[Cell], part: f64) -> usize {
+    cells.iter().filter(|c| c.distance() <= part).count()
+}
+
 /// How many cells would agree if less were tolerated: where all agree, this still tells progress.
 pub(crate) fn stricter(cells: &[Cell]) -> String {
-    let within = |part: f64| cells.iter().filter(|c| c.distance() <= part).count();
     format!(
         "within half the tolerance {}, a quarter {}, a tenth {} of {}",
-        within(0.5),
-        within(0.25),
-        within(0.1),
+        within(cells, 0.5),
+        within(cells, 0.25),
+        within(cells, 0.1),
         cells.len()
     )
 }
@@ -154,7 +182,7 @@ pub(crate) fn last_line(score: Score) -> String {
 }
 
 /// Four significant digits or two decimals, whichever is shorter.
-fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         v if v >= 1_000.0 => format!("{value:.0}"),
         v if v >= 100.0 => format!("{value:.1}"),
@@ -177,9 +205,12 @@ pub(crate) fn write_json(path: &Path, kernel: &str, comparison: &Comparison) -> 
         failures: &comparison.failures,
         cells: &comparison.cells,
     };
-    let text = serde_json::to_string_pretty(&report)?;
-    // Readers never see half a file.
+    write_text(path, &(serde_json::to_string_pretty(&report)? + "\n"))
+}
+
+/// Writes a file so that readers never see half of it.
+pub(crate) fn write_text(path: &Path, text: &str) -> io::Result<()> {
     let partial = path.with_extension("partial");
-    fs::write(&partial, text + "\n")?;
+    fs::write(&partial, text)?;
     fs::rename(partial, path)
 }

@@ -12,7 +12,7 @@ use crate::quic_path::{Path, To};
 use crate::scenarios::{Off, Scenario};
 use crate::theirs;
 
-/// A number of both.
+/// A row of the table: a number of both.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     scenario: &'static str,
@@ -42,13 +42,13 @@ impl fmt::Display for Row {
             tolerance,
         } = self;
         let verdict = match (self.agrees(), by_rfc) {
-            (false, _) => " off".to_owned(),
-            (true, None) => String::new(),
-            (true, Some(right)) => format!(" by the RFC {right:.1}"),
+            (false, _) => "**no**".to_owned(),
+            (true, None) => "yes".to_owned(),
+            (true, Some(right)) => format!("yes, with the RFC: {right:.1}"),
         };
         write!(
             f,
-            "| {scenario} | {what} | {ours:.1} | {theirs:.1} | {tolerance:.1} |{verdict}"
+            "| {scenario} | {what} | {ours:.1} | {theirs:.1} | {tolerance:.1} | {verdict} |"
         )
     }
 }
@@ -101,6 +101,11 @@ fn mean(outcomes: &[Outcome], of: impl Fn(&Outcome) -> f64) -> f64 {
     outcomes.iter().map(of).sum::<f64>() / outcomes.len() as f64
 }
 
+/// The head of the table.
+pub(crate) const HEAD: &str = "\
+| scenario | quantity | Sojourn | quinn-proto | tolerance | agrees |
+|---|---|---|---|---|---|";
+
 /// Every number of a scenario.
 pub(crate) fn rows(scenario: &Scenario) -> Vec<Row> {
     let (here, there) = run(scenario);
@@ -125,9 +130,11 @@ pub(crate) fn rows(scenario: &Scenario) -> Vec<Row> {
     let mut rows = vec![
         row("connected, ms", &|o| ms(o.connected), &time),
         completed,
-        row("datagrams of the server", &|o| o.count(To::Client), &|n| {
-            0.03 * n + 6.0
-        }),
+        row(
+            "datagrams the server sent",
+            &|o| o.count(To::Client),
+            &|n| 0.03 * n + 6.0,
+        ),
     ];
     for &(to, after, part) in &scenario.instants {
         let of = move |o: &Outcome| {
@@ -144,8 +151,14 @@ pub(crate) fn rows(scenario: &Scenario) -> Vec<Row> {
     }
     if scenario.bulk {
         #[expect(clippy::cast_precision_loss, reason = "thousands")]
-        rows.push(row("deemed lost", &|o| o.lost as f64, &|n| 0.25 * n + 10.0));
-        rows.push(row("mean window", &Outcome::mean_window, &|w| 0.1 * w));
+        rows.push(row("packets declared lost", &|o| o.lost as f64, &|n| {
+            0.25 * n + 10.0
+        }));
+        rows.push(row(
+            "mean congestion window, datagrams",
+            &Outcome::mean_window,
+            &|w| 0.1 * w,
+        ));
     }
     rows
 }

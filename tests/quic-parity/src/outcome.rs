@@ -19,7 +19,7 @@ pub(crate) struct Outcome {
     /// When the client had all of the response.
     pub(crate) completed: Option<Instant>,
     pub(crate) sent: Vec<Sent>,
-    /// Packets that the server deemed lost.
+    /// Packets that the server declared lost.
     pub(crate) lost: u64,
     /// The server's window in datagrams, whenever it changed.
     pub(crate) windows: Vec<(Instant, f64)>,

@@ -9,10 +9,10 @@
 //! | completion with losses of the handshake | two round trips | what a probe sends is left to the stack (RFC 9002 §6.2.4) |
 //! | completion of bulk under losses | 5 % | phases of the sawtooth |
 //! | the mean over random losses | 10 % | the two meet different losses; 400 runs each |
-//! | datagrams sent | 3 % and 6 | connection IDs that are announced; probes |
-//! | packets deemed lost | 25 % and 10 | one slow start's overshoot, in bursts or not |
+//! | datagrams the server sent | 3 % and 6 | connection IDs that are announced; probes |
+//! | packets declared lost | 25 % and 10 | one slow start's overshoot, in bursts or not |
 //! | completion where flow control limits | 5 % | the receiver chooses when to announce a limit |
-//! | the mean window | 10 % | half a datagram of rounding, phases of the sawtooth |
+//! | the mean congestion window | 10 % | half a datagram of rounding, phases of the sawtooth |
 //!
 //! Changed since: the runs under random loss were 40 and met different losses from the first datagram
 //! on; their time to connect, seconds in few runs, then differed by chance. Now they are 400, and both
