@@ -55,8 +55,37 @@ mod tests { const T: &str = "in a test"; }
     assert found == [(3, "0% to 100% are allowed"), (8, "{…} is out of range: {…}")]
 
 
+def test_headings_labels_and_docstrings_of_commands() -> None:
+    source = '''
+def stats(x):
+    """Print the queue statistics."""
+    head = ["arm", "n"]
+    print_table(["queue", "source"], [], title="queues")
+    refuse("needs a value")
+'''
+    found = [text.text for text in tool().python_texts(source, "cli/stats.py", docstrings=False)]
+    expected = ["Print the queue statistics.", "arm | n", "needs a value", "queue | source"]
+    assert sorted(found) == sorted([*expected, "queues"])
+
+
+def test_meanings_of_parameters() -> None:
+    source = """
+parameters! {
+    /// Parameters of a queue, which nobody is shown.
+    pub struct Params {
+        /// Maximum number of packets
+        /// in the buffer.
+        pub limit: usize = 1_000 => packets(1, 100),
+            "ours";
+    }
+}
+"""
+    found = [(text.line, text.text) for text in tool().rust_texts(source, "a.rs")]
+    assert found == [(5, "Maximum number of packets in the buffer.")]
+
+
 def test_the_repository_has_texts_of_both_languages() -> None:
-    folders = [ROOT / "python" / "sojourn" / "cli", ROOT / "crates" / "net"]
-    files = {text.file for text in tool().texts(folders, docstrings=False)}
+    directories = [ROOT / "python" / "sojourn" / "cli", ROOT / "crates" / "net"]
+    files = {text.file for text in tool().texts(directories, docstrings=False)}
     assert any(file.endswith(".py") for file in files)
     assert any(file.endswith(".rs") for file in files)
