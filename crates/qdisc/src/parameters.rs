@@ -20,6 +20,7 @@ pub(crate) use error::Flaw;
 pub use error::ParameterError;
 pub(crate) use field::{Field, Value, time_text};
 pub(crate) use kind::{ALL_PROFILES, Entry, Kind, LINUX};
+pub use kind::{Counter, TcStatistics};
 pub(crate) use leaves::{Leaf, LeafList};
 pub(crate) use names::instead_of;
 pub use names::nearest;
