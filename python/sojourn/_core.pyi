@@ -242,8 +242,8 @@ def qdisc_catalogue() -> str:
 
     ``[{name, page, class, summary, source, reconstruction, profiles, parameters: [{key, unit,
     default, derived, min, max, range, choices, meaning, provenance}], tc_statistics: {counters,
-    leaves}}]``. ``counters`` are pairs of a name in ``tc -s qdisc`` and a column, ``leaves`` the part
-    of the statistics with the queues inside.
+    leaves}}]``. ``counters`` are pairs of a name in ``tc -s qdisc`` and a column, ``leaves`` the
+    part of the statistics with the queues inside.
     """
 
 def change_qdisc(text: str, key: str, value: str) -> str:

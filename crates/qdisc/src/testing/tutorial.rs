@@ -2,6 +2,11 @@
 //!
 //! A test of the documents compares the two, so that what the page shows compiles.
 
+#![expect(
+    unreachable_pub,
+    reason = "`parameters!` declares items for the users of a queue, which tests have none of"
+)]
+
 use sojourn_net::{Duration, Instant, Packet, Rng};
 
 use crate::contract::{DropReason, MarkReason, Observer};
@@ -75,5 +80,7 @@ fn signals_begin_at_low() {
     assert_eq!(dropped_after(RampParams::default().low), 0);
     let strongest = dropped_after(RampParams::default().high);
     assert!((25..100).contains(&strongest), "{strongest} of 1000");
+    let keys = RampParams::PARAMETERS.iter().map(|parameter| parameter.key);
+    assert_eq!(keys.collect::<Vec<_>>(), ["limit", "low", "high"]);
     assert_eq!(RampParams::default().limit, 1_000);
 }
