@@ -6,14 +6,14 @@ BIN := $(VENV)/bin
 PACKAGES := $(VENV)/.packages
 EXTENSION := $(VENV)/.extension
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name Cargo.toml)
-PYTHON_CODE := python docs/conf.py docs/_ext tools tests/python tests/golden tests/vectors/tools crates/py/tests
+PYTHON_CODE := python docs/conf.py docs/_ext tools benches tests/python tests/golden tests/parity tests/vectors/tools crates/py/tests
 # What codespell and tools/banned_phrases.py read.
 SPELLED := Makefile pyproject.toml $(wildcard *.md) docs papers crates examples python tests benches tools
 PLAIN_ENGLISH := Makefile pyproject.toml '*.md' docs papers crates examples python tests benches tools
 DIR ?= results/residential/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help generate new-queue new-cc setup demo cocoa test test-full golden golden-quick golden-update schema check fmt bench bench-peers parity parity-update formulae vectors fuzz report docs figures user-strings clean
+.PHONY: help generate new-queue new-cc setup demo cocoa test test-full golden golden-quick golden-update schema check fmt bench bench-peers parity parity-update formulae vectors fuzz mutants report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,8 @@ check: setup ## Check generated files, formatting, lints, types, spelling and ph
 	$(BIN)/ruff check --quiet $(PYTHON_CODE)
 	$(BIN)/mypy
 	MYPYPATH=tests/golden $(BIN)/mypy tests/golden/golden.py
+	$(BIN)/mypy benches/python_queue.py
+	$(BIN)/mypy tests/parity/compact.py tests/parity/draw.py
 	$(BIN)/python -m mypy.stubtest sojourn._core
 	$(BIN)/python tools/metrics_doc.py --check
 	$(BIN)/codespell $(SPELLED)
@@ -143,8 +145,8 @@ docs: setup ## Build the documentation site in target/site.
 		--conf-dir docs --doctree-dir target/doctrees . target/site
 	@echo 'documentation: target/site/index.html'
 
-user-strings: ## List every text that a user may read, for a review of the language.
-	@$(PYTHON) tools/user_strings.py
+user-strings: setup ## List every text that a user may read, for a review of the language.
+	@$(BIN)/python tools/user_strings.py
 
 clean: ## Remove all build products; results are kept.
 	cargo clean

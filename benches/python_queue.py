@@ -43,7 +43,7 @@ def us_per_packet(qdisc: str | type[sj.PythonQueue]) -> float:
     start = time.process_time()
     result = sj.run(scenario, jobs=1)
     spent = time.process_time() - start
-    packets = result.links.filter(link="up")["sent_packets"].sum()
+    packets = int(result.links.filter(link="up")["sent_packets"].sum())
     return 1e6 * spent / packets
 
 

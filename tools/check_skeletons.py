@@ -1,9 +1,11 @@
 """Check ``make new-queue`` and ``make new-cc``: what they create compiles and passes its tests.
 
 Each works on a copy of the repository. The check also counts the cost: three files written by
-hand, all others generated.
+hand, all others generated. For a queue, the tests of the documents run with an extension that has
+it: no document may need a line by hand.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -21,6 +23,13 @@ QUEUE_TESTS = [
     *("--lib", "--test", "contract", "--test", "fuzz_seeds", "--test", "docs", "--test", "spec"),
 ]
 CONTROL_TESTS = ["--lib", "--test", "survival"]
+#: Tests of Python that compare documents and lists with the catalogue, without long simulations.
+DOCUMENT_TESTS = [
+    *("tests/python/test_documents.py", "tests/python/test_qdiscs.py"),
+    *("tests/python/test_controls.py", "tests/python/test_schema.py"),
+    *("tests/python/test_packages.py", "tests/python/test_user_strings.py"),
+    *("-k", "not python_in_documents_runs"),
+]
 
 
 def main() -> int:
@@ -53,8 +62,21 @@ def check(tool: str, name: str, package: str, tests: list[str]) -> bool:
         run(copy, sys.executable, "tools/generate.py", "--check")
         run(copy, "cargo", "fmt", "--package", package, "--check")
         run(copy, "cargo", "test", "--quiet", "--package", package, *tests)
+        check_documents(copy)
     print(f"{tool}: {len(by_hand)} files by hand, and all tests of {name} pass")
     return True
+
+
+def check_documents(copy: Path) -> None:
+    """Build the extension of the copy, generate what it generates and test the documents."""
+    # The profile and the features of `cargo test --workspace`: dependencies are not built again.
+    run(copy, "cargo", "build", "--quiet", "--workspace", "--lib", "--profile", "test")
+    library = ROOT / "target/debug/libsojourn_extension.so"
+    shutil.copy(library, copy / "python/sojourn/_core.abi3.so")
+    python = os.path.abspath(ROOT / ".venv/bin/python")  # noqa: PTH100 - keeps the link
+    found = run(copy, python, "-m", "sojourn", "schema", stdout=subprocess.PIPE).stdout
+    (copy / "docs/schema/scenario.schema.json").write_bytes(found)
+    run(copy, python, "-m", "pytest", "--quiet", *DOCUMENT_TESTS)
 
 
 def tracked_files() -> list[str]:
@@ -97,9 +119,10 @@ def generated_files(copy: Path) -> list[File]:
     return [file for generator in generators for file in generator(copy)] + pages
 
 
-def run(copy: Path, *command: str) -> None:
-    """Run a command in the copy."""
-    subprocess.run(command, cwd=copy, check=True)
+def run(copy: Path, *command: str, stdout: int | None = None) -> subprocess.CompletedProcess[bytes]:
+    """Run a command in the copy, with the Python package of the copy."""
+    environment = os.environ | {"PYTHONPATH": str(copy / "python")}
+    return subprocess.run(command, cwd=copy, check=True, env=environment, stdout=stdout)
 
 
 if __name__ == "__main__":

@@ -241,7 +241,9 @@ def qdisc_catalogue() -> str:
     """Every queue as JSON.
 
     ``[{name, page, class, summary, source, reconstruction, profiles, parameters: [{key, unit,
-    default, derived, min, max, range, choices, meaning, provenance}]}]``
+    default, derived, min, max, range, choices, meaning, provenance}], tc_statistics: {counters,
+    leaves}}]``. ``counters`` are pairs of a name in ``tc -s qdisc`` and a column, ``leaves`` the
+    part of the statistics with the queues inside.
     """
 
 def change_qdisc(text: str, key: str, value: str) -> str:

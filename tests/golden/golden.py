@@ -16,20 +16,11 @@ import polars as pl
 
 import sojourn as sj
 from corpus import HERE, Document, corpus, quick
+from sojourn import _core
 
 EXPECTED = HERE / "expected.txt"
-TABLES = (
-    "flows",
-    "links",
-    "flow_series",
-    "link_series",
-    "pings",
-    "sojourn",
-    "queue_statistics",
-    "events",
-    "transactions",
-    "applications",
-)
+# Every table of a result.
+TABLES = tuple(table["name"] for table in json.loads(_core.column_catalogue()))
 # Digits of SHA-256 that the file keeps per table and per column.
 TABLE_DIGITS = 16
 COLUMN_DIGITS = 4
@@ -82,7 +73,12 @@ class Expected:
         if scenario not in self.values:
             yield f"{scenario}: not recorded"
             return
+        for table in sorted(found.keys() - self.columns.keys()):
+            yield f"{scenario}: {table}: not recorded"
         for table, names in self.columns.items():
+            if table not in found:
+                yield f"{scenario}: {table}: missing"
+                continue
             missing = [name for name in names if name not in found[table]]
             if missing:
                 yield f"{scenario}: {table}: missing columns {', '.join(missing)}"
@@ -160,9 +156,9 @@ def new_columns(expected: Expected, found: dict[str, dict[str, Columns]]) -> lis
     first = next(iter(found.values()))
     return [
         f"{table}.{name}"
-        for table in TABLES
+        for table in first
         for name in first[table]
-        if name not in expected.columns[table]
+        if table in expected.columns and name not in expected.columns[table]
     ]
 
 

@@ -1,10 +1,9 @@
-#!/usr/bin/env python3
 """Packs the kernel's raw results into data/linux.json.
 
-usage: compact.py DIR      (DIR holds <run>_rep<n>.json, one file a repetition)
+usage: compact.py DIR      (DIR holds <run>_rep<n>.json, one file per repetition)
 
-One line per scenario, so that a changed measurement is a changed line. Metrics that can be derived from
-the series of the same file are recomputed and must agree, so that no metric is misread.
+One line per scenario, so that a changed measurement is a changed line. Metrics that can be derived
+from the series of the same file are recomputed and must agree, so that no metric is misread.
 """
 
 import json
@@ -13,6 +12,7 @@ import re
 import statistics
 import sys
 from pathlib import Path
+from typing import Any
 
 SUITES = ("R1", "R2", "R4", "R6", "R7", "R8", "V")
 DCTCP = "net.ipv4.tcp_congestion_control=dctcp"
@@ -21,19 +21,24 @@ STEP = 0.5
 """Spacing of the diagnostic series, in seconds."""
 
 
-def decimated(flow: dict, key: str) -> dict:
+def decimated(flow: dict[str, Any], key: str) -> dict[str, Any]:
     """Every STEP seconds of a series, from its first sample on."""
     start, step = flow["cwnd_t0_dt"]
     every = round(STEP / step)
-    return {"from": start, "values": [round(value) if key == "cwnd" else value for value in flow[key][::every]]}
+    return {
+        "from": start,
+        "values": [round(value) if key == "cwnd" else value for value in flow[key][::every]],
+    }
 
 
 def agrees(got: float, want: float, slack: float, what: str) -> None:
+    """Raise an error if a recomputed metric is not the recorded one."""
     if not math.isclose(got, want, abs_tol=slack):
-        raise ValueError(f"{what}: recomputed {got}, recorded {want}")
+        msg = f"{what}: recomputed {got}, recorded {want}"
+        raise ValueError(msg)
 
 
-def check(run: dict) -> None:
+def check(run: dict[str, Any]) -> None:
     """Recomputes what the file's own series allow."""
     params, name = run["params"], f"{run['name']} rep {run['rep']}"
     warm, end = params["warm"], params["duration"]
@@ -46,16 +51,22 @@ def check(run: dict) -> None:
         # The first send time is kept to 1 ms, so that one ping at an edge may be misplaced.
         recorded = run["ping_rtt_ms"]["mean"]
         agrees(statistics.mean(replies), recorded, 0.06 + 0.002 * recorded, f"{name}: ping mean")
-        agrees(1 - len(replies) / len(window), run["ping_rtt_ms"]["loss"], 1e-3, f"{name}: ping loss")
+        agrees(
+            1 - len(replies) / len(window), run["ping_rtt_ms"]["loss"], 1e-3, f"{name}: ping loss"
+        )
     for n, flow in enumerate(run["flows"]):
         first, last = max(warm, round(flow["start"], 1)), min(end, flow["stop"])
         if "goodput_mbps" in flow and float(first).is_integer() and float(last).is_integer():
             mean = statistics.mean(flow["thr_1s"][int(first) : int(last)])
             agrees(mean, flow["goodput_mbps"], 0.002, f"{name}: goodput of flow {n}")
     for direction in ("up", "down"):
-        goodput = [f["goodput_mbps"] for f in run["flows"] if f["dir"] == direction and "goodput_mbps" in f]
+        goodput = [
+            f["goodput_mbps"] for f in run["flows"] if f["dir"] == direction and "goodput_mbps" in f
+        ]
         if goodput:
-            agrees(sum(goodput), run[f"total_{direction}_mbps"], 0.001, f"{name}: total {direction}")
+            agrees(
+                sum(goodput), run[f"total_{direction}_mbps"], 0.001, f"{name}: total {direction}"
+            )
     for direction, queue in run["qdisc_stats"].items():
         first, last = counted(run)
         step, cumulative = queue["sample_dt"], queue["dropped_cum"]
@@ -63,7 +74,7 @@ def check(run: dict) -> None:
         agrees(steady, queue["dropped_steady"], 0, f"{name}: drops {direction}")
 
 
-def counted(run: dict) -> tuple[float, float]:
+def counted(run: dict[str, Any]) -> tuple[float, float]:
     """When the counter readings behind `dropped_steady` were taken."""
     queue = run["qdisc_stats"]["up"]
     step = queue["sample_dt"]
@@ -75,7 +86,8 @@ def marks(statistics: str) -> int:
     return sum(map(int, re.findall(r"(?:ecn_mark|ce_mark|marked) (\d+)", statistics)))
 
 
-def repetition(run: dict) -> dict:
+def repetition(run: dict[str, Any]) -> dict[str, Any]:
+    """Return what is kept of one run."""
     out = {"rep": run["rep"], "starts": [f["start"] for f in run["flows"]]}
     long_flows = [f for f in run["flows"] if "bytes" not in f]
     if long_flows:
@@ -94,26 +106,39 @@ def repetition(run: dict) -> dict:
     out["ping"] = {key: ping[key] for key in ("n", "loss", "mean", "median", "p95", "max")}
     if "ping_windows" in run:
         out["windows"] = {key: value["mean"] for key, value in run["ping_windows"].items()}
-    out["drops"] = {direction: queue["dropped_steady"] for direction, queue in run["qdisc_stats"].items()}
+    out["drops"] = {
+        direction: queue["dropped_steady"] for direction, queue in run["qdisc_stats"].items()
+    }
     if run["params"]["ecn"]:
-        out["marks"] = {direction: marks(queue["raw_end"]) for direction, queue in run["qdisc_stats"].items()}
+        out["marks"] = {
+            direction: marks(queue["raw_end"]) for direction, queue in run["qdisc_stats"].items()
+        }
     out["udp"] = [
-        {"goodput_mbps": u["goodput_mbps"], "loss": u["loss"], "owd_mean_ms": u["owd_ms"]["mean"], "owd_p95_ms": u["owd_ms"]["p95"]}
+        {
+            "goodput_mbps": u["goodput_mbps"],
+            "loss": u["loss"],
+            "owd_mean_ms": u["owd_ms"]["mean"],
+            "owd_p95_ms": u["owd_ms"]["p95"],
+        }
         for u in run.get("udp", [])
     ]
     return out
 
 
-def scenario(runs: list[dict]) -> dict:
+def scenario(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what is kept of a scenario: its parameters and its repetitions."""
     first = runs[0]
     params = {key: value for key, value in first["params"].items() if key not in ("ecn", "sysctl")}
     if any(run["params"] != first["params"] for run in runs):
-        raise ValueError(f"{first['name']}: parameters differ between repetitions")
+        msg = f"{first['name']}: parameters differ between repetitions"
+        raise ValueError(msg)
     ecn = bool(first["params"]["ecn"])
     if first["params"]["sysctl"] not in ([], [DCTCP]):
-        raise ValueError(f"{first['name']}: settings this file has no place for")
+        msg = f"{first['name']}: settings this file has no place for"
+        raise ValueError(msg)
     bounds = {
-        name: [float(bound) for bound in re.findall(r"_(\d+)", name)] for name in first.get("ping_windows", {})
+        name: [float(bound) for bound in re.findall(r"_(\d+)", name)]
+        for name in first.get("ping_windows", {})
     }
     drops_from, drops_to = counted(first)
     return {
@@ -127,26 +152,44 @@ def scenario(runs: list[dict]) -> dict:
         "drops_to": drops_to,
         "windows": bounds,
         "flows": [
-            {"dir": f["dir"], "cc": f["cc"], "rtt": f["rtt"], "stop": f["stop"], "bytes": f.get("bytes")} for f in first["flows"]
+            {
+                "dir": f["dir"],
+                "cc": f["cc"],
+                "rtt": f["rtt"],
+                "stop": f["stop"],
+                "bytes": f.get("bytes"),
+            }
+            for f in first["flows"]
         ],
         "udp": [
-            {"rate_mbps": u["rate_mbps"], "size": u["size"], "start": 1, "stop": params["duration"]} for u in first.get("udp", [])
+            {"rate_mbps": u["rate_mbps"], "size": u["size"], "start": 1, "stop": params["duration"]}
+            for u in first.get("udp", [])
         ],
         "reps": [repetition(run) for run in runs],
     }
 
 
 def main(folder: Path) -> None:
-    runs: dict[str, list[dict]] = {}
+    """Pack all files of a folder."""
+    runs: dict[str, list[dict[str, Any]]] = {}
     for path in sorted(folder.glob("*.json")):
         run = json.loads(path.read_text())
         if run["suite"] in SUITES:
             check(run)
             runs.setdefault(run["name"], []).append(run)
-    lines = [json.dumps(scenario(group), separators=(",", ":")) for _, group in sorted(runs.items())]
+    lines = [
+        json.dumps(scenario(group), separators=(",", ":")) for _, group in sorted(runs.items())
+    ]
     target = Path(__file__).parent / "data" / "linux.json"
-    target.write_text('{"kernel":"6.1.192","series_step_s":%s,"scenarios":[\n%s\n]}\n' % (STEP, ",\n".join(lines)))
-    print(f"{len(runs)} scenarios, {sum(map(len, runs.values()))} runs, {target.stat().st_size / 1e6:.2f} MB")
+    target.write_text(
+        '{{"kernel":"6.1.192","series_step_s":{},"scenarios":[\n{}\n]}}\n'.format(
+            STEP, ",\n".join(lines)
+        )
+    )
+    print(
+        f"{len(runs)} scenarios, {sum(map(len, runs.values()))} runs, "
+        f"{target.stat().st_size / 1e6:.2f} MB"
+    )
 
 
 if __name__ == "__main__":

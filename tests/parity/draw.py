@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Draws congestion windows and smoothed RTTs, ours beside the kernel's.
 
 usage: draw.py DIR      (writes DIR/cwnd_<congestion control>.png)
@@ -25,14 +24,25 @@ COLUMNS = (("window [segments]", 1, 2), ("smoothed RTT [ms]", 3, 4))
 
 
 def series(name: str) -> list[list[float | None]]:
-    """The rows of the table."""
-    command = ["cargo", "run", "--release", "--quiet", "-p", "sojourn-parity", "--", "--series", name]
+    """Return the rows of the table."""
+    command = [
+        "cargo",
+        "run",
+        "--release",
+        "--quiet",
+        "-p",
+        "sojourn-parity",
+        "--",
+        "--series",
+        name,
+    ]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     rows = (line.split() for line in text.splitlines()[2:])
     return [[None if word == "-" else float(word) for word in row[:5]] for row in rows]
 
 
 def draw(cc: str, names: tuple[str, ...], path: Path) -> None:
+    """Draw one figure: a row of axes per scenario."""
     figure = Figure(figsize=(9.0, 2.4 * len(names) + 0.6), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(len(names), len(COLUMNS), squeeze=False)
@@ -40,8 +50,17 @@ def draw(cc: str, names: tuple[str, ...], path: Path) -> None:
         rows = series(name)
         time = [row[0] for row in rows]
         for axes, (label, ours, linux) in zip(across, COLUMNS, strict=True):
-            axes.plot(time, [row[linux] for row in rows], label="Linux 6.1", color="#0072B2", linewidth=2.4, alpha=0.5)
-            axes.plot(time, [row[ours] for row in rows], label="Sojourn", color="#D55E00", linewidth=1.0)
+            axes.plot(
+                time,
+                [row[linux] for row in rows],
+                label="Linux 6.1",
+                color="#0072B2",
+                linewidth=2.4,
+                alpha=0.5,
+            )
+            axes.plot(
+                time, [row[ours] for row in rows], label="Sojourn", color="#D55E00", linewidth=1.0
+            )
             axes.set_ylabel(label)
             axes.set_ylim(bottom=0)
             axes.set_xlim(0, time[-1])
@@ -56,6 +75,7 @@ def draw(cc: str, names: tuple[str, ...], path: Path) -> None:
 
 
 def main(folder: Path) -> None:
+    """Draw the figure of each control into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for cc, names in SCENARIOS.items():
         draw(cc, names, folder / f"cwnd_{cc}.png")

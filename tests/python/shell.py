@@ -8,6 +8,15 @@ from pathlib import Path
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 ROOT = Path(__file__).parents[2]
+DOCUMENTS = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
+    *(
+        path
+        for folder in ("docs", "papers", "examples")
+        for path in sorted((ROOT / folder).rglob("*.md"))
+        if "generated" not in path.parts
+    ),
+]
 
 
 def environment() -> dict[str, str]:

@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from shell import ROOT, environment
 
@@ -68,3 +69,15 @@ def test_the_example_needs_the_same_packages() -> None:
     )
     assert its["dependencies"] == ours["dependencies"]
     assert its["requires-python"] == ours["requires-python"]
+
+
+def test_the_schema_has_the_queue(package: Path) -> None:
+    done = sojourn(package, "schema")
+    assert done.returncode == 0, done.stderr
+    validator = Draft202012Validator(json.loads(done.stdout))
+    scenario = tomllib.loads((EXAMPLE / "scenario.toml").read_text(encoding="utf-8"))
+    assert list(validator.iter_errors(scenario)) == []
+    scenario["links"]["up"]["qdisc"] = {"kind": "ramp", "low": "2ms", "high": "20ms"}
+    assert list(validator.iter_errors(scenario)) == []
+    scenario["links"]["up"]["qdisc"] = {"kind": "rampe"}
+    assert list(validator.iter_errors(scenario)) != []

@@ -1,5 +1,6 @@
 """The records of the golden corpus, and that the check of them can fail."""
 
+import json
 from copy import deepcopy
 
 import polars as pl
@@ -7,6 +8,7 @@ import pytest
 
 from corpus import Document, corpus, quick
 from golden import EXPECTED, Expected, column_digests, digests, new_columns, run_all
+from sojourn import _core
 
 NAME = "probes/plain"
 
@@ -54,6 +56,19 @@ def test_a_new_column_is_reported_and_a_missing_one_fails(
     assert new_columns(expected, {NAME: found}) == ["flows.colour:String"]
     del found["flows"]["cc:String"]
     assert list(expected.differences(NAME, found)) == [f"{NAME}: flows: missing columns cc:String"]
+
+
+def test_a_table_that_is_new_or_missing_fails(
+    scenarios: dict[str, Document], expected: Expected
+) -> None:
+    found = digests(scenarios[NAME])
+    assert list(found) == [table["name"] for table in json.loads(_core.column_catalogue())]
+    found["weather"] = {"arm:String": "00"}
+    del found["events"]
+    assert sorted(expected.differences(NAME, found)) == [
+        f"{NAME}: events: missing",
+        f"{NAME}: weather: not recorded",
+    ]
 
 
 def test_a_scenario_that_was_not_recorded_fails(expected: Expected) -> None:

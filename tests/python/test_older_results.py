@@ -11,7 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import sojourn as sj
+from sojourn import _core
 
+# What an earlier build wrote; README.md beside the folder says which.
+EARLIER = Path(__file__).parent / "data" / "format_4"
 # What each format lacked: whole tables, and columns by their table.
 LACKED_TABLES = {2: ["transactions", "applications"], 3: [], 4: []}
 LACKED_COLUMNS: dict[int, dict[str, list[str]]] = {
@@ -103,6 +106,23 @@ def test_results_of_earlier_formats_load(tmp_path: Path, result: sj.Result, vers
         assert getattr(older, table).columns == getattr(result, table).columns
     metrics = older.summary().filter(pl.col("metric") == "goodput_up_mbit_per_s")
     assert metrics.equals(result.summary().filter(pl.col("metric") == "goodput_up_mbit_per_s"))
+    older.save(tmp_path / "again")
+    assert sj.Result.load(tmp_path / "again").flows.equals(older.flows)
+
+
+def test_a_result_of_an_earlier_build_loads_and_runs_again(tmp_path: Path) -> None:
+    older = sj.Result.load(EARLIER)
+    assert older.finished == 4
+    tables = [table["name"] for table in json.loads(_core.column_catalogue())]
+    filled = [table for table in tables if not getattr(older, table).is_empty()]
+    assert set(tables) - set(filled) == {"events"}
+    for table in tables:
+        loaded, written = getattr(older, table), pl.read_parquet(EARLIER / f"{table}.parquet")
+        assert loaded.select(written.columns).equals(written), table
+        # Columns that are newer than the build.
+        newer = loaded.drop(written.columns)
+        assert all(column.null_count() == loaded.height for column in newer), table
+    assert sj.run(older.scenario).finished == 4
     older.save(tmp_path / "again")
     assert sj.Result.load(tmp_path / "again").flows.equals(older.flows)
 

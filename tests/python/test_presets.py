@@ -1,8 +1,11 @@
 """Named traffic, links and changes by path."""
 
+import re
+
 import pytest
 
 import sojourn as sj
+from shell import ROOT
 from sojourn.scenario import presets
 from sojourn.scenario.overrides import assignment, overridden
 
@@ -184,3 +187,14 @@ def test_a_flow_across_a_parking_lot_competes_at_every_link() -> None:
 def test_a_parking_lot_has_links_and_queues(hops: int, queues: dict[str, sj.Queue]) -> None:
     with pytest.raises(sj.ScenarioError, match=r"^(hops|queues): "):
         presets.parking_lot(rate="10mbit", queues=queues, hops=hops)
+
+
+def test_the_documentation_has_every_preset() -> None:
+    text = (ROOT / "docs" / "scenario.md").read_text(encoding="utf-8")
+    section = text.split("\n## Named traffic\n")[1].split("\n## ")[0]
+    cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    named = {name for cell in cells for name in re.findall(r"`(\w+)", cell)}
+    kinds = {name.split("_N")[0] + "_" for name in presets.TRAFFIC_NAMES if "_N" in name}
+    fixed = {name for name in presets.TRAFFIC_NAMES if "_N" not in name}
+    assert {name for name in named if not name.startswith(tuple(kinds))} == fixed
+    assert all(any(name.startswith(kind) for name in named) for kind in kinds)

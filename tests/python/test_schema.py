@@ -85,6 +85,8 @@ VALUES: list[Any] = [
     {"file": "", "gaps_ms": "1 2x10"},
     {"kind": "codel", "target": "5ms", "ecn": True, "limit": 100},
     {"kind": "codel", "tarqet": "5ms"},
+    *("python:Foo:0123456789ab", {"kind": "python:Foo:0123456789ab"}),
+    {"kind": "prio", "leaf": ["python:Foo:0123456789ab", {"kind": "python:Foo:01", "limit": 3}]},
     {"kind": "cake", "diffserv4": True},
     {"kind": "prio", "bands": 3, "leaf": ["pfifo", "codel", {"kind": "sfq", "limit": 60}]},
     [{"at": "1s", "rate": "5mbit"}],

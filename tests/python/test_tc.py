@@ -7,6 +7,7 @@ import pytest
 
 import sojourn as sj
 from shell import Command
+from sojourn import _core
 from sojourn.result import tc_stats
 
 SHAPE = [
@@ -67,6 +68,23 @@ def test_a_leaf_has_an_entry_of_its_own() -> None:
     assert leaves[0]["options"]["target"] == 9_000
     assert all(leaf["packets"] > 0 for leaf in leaves)
     assert sum(leaf["bytes"] for leaf in leaves) == root["bytes"]
+
+
+def test_the_catalogue_says_what_tc_calls_the_counters(result: sj.Result) -> None:
+    declared = {
+        entry["name"]: entry["tc_statistics"] for entry in json.loads(_core.qdisc_catalogue())
+    }
+    columns = {column for each in declared.values() for _, column in each["counters"]}
+    assert columns <= set(result.link_series.columns)
+    assert columns == {"drops_aqm", "drops_overlimit", "marks_aqm", "marks_ce_threshold"}
+    assert declared["sfq_codel"] == declared["codel"] != declared["fq"]
+    assert {name: each["leaves"] for name, each in declared.items() if each["leaves"]} == {
+        "prio": "bands",
+        "drr": "classes",
+        **dict.fromkeys(("red", "ared", "sfb"), "leaf"),
+    }
+    up = tc_stats.queues(result, arm="fq")[1]
+    assert list(up)[len(SHAPE) :][:3] == ["ecn_mark", "ce_mark", "drop_overlimit"]
 
 
 def test_a_run_that_is_not_there_is_named(result: sj.Result) -> None:

@@ -1,8 +1,9 @@
 """Typed parts of a scenario: checked as they are built, equal to what TOML says."""
 
+import json
 import re
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
 import pytest
 
@@ -121,31 +122,59 @@ def test_objects_in_an_arm_are_written_as_tables(scenario: sj.Scenario) -> None:
     assert "gilbert-elliott" in built.to_toml()
 
 
-@pytest.mark.parametrize(
-    ("choices", "build"),
-    [
-        (block.Direction, lambda value: sj.Tcp(direction=value)),
-        (connections.SlowStart, lambda value: sj.Tcp(direction="up", slow_start=value)),
-        (connections.OnCe, lambda value: sj.Tcp(direction="up", on_ce=value)),
-        (connections.AfterIdle, lambda value: sj.Tcp(direction="up", after_idle=value)),
-        (connections.QuicClient, lambda value: sj.Quic(direction="up", client=value)),
-        (datagrams.Spacing, lambda value: sj.Udp(direction="up", rate="1mbit", spacing=value)),
-        (datagrams.PingProtocol, lambda value: sj.Ping(direction="up", protocol=value)),
-        (applications.Http, lambda value: sj.Web(direction="up", page="small", http=value)),
-        (links.JitterDistribution, lambda value: sj.Jitter(spread="5ms", distribution=value)),
-        (links.PacketOrder, lambda value: sj.Jitter(spread="5ms", order=value)),
-        (links.Framing, lambda value: sj.Link(rate="1mbit", qdisc="pfifo", framing=value)),
-        (links.WifiStandard, lambda value: sj.Wifi(standard=value)),
-        (links.WifiSharing, lambda value: sj.Wifi(sharing=value)),
-    ],
-)
-def test_every_choice_of_a_type_is_one_of_the_core(
-    choices: Any, build: Callable[[str], object]
-) -> None:
-    for choice in get_args(choices):
-        build(choice)
-    with pytest.raises(sj.ScenarioError):
-        build("none of these")
+# The types of choices, with the places in the schema of what they are for.
+CHOICES: list[tuple[Any, list[str]]] = [
+    (block.Direction, ["traffic_tcp.direction"]),
+    (connections.SlowStart, ["traffic_tcp.slow_start", "traffic_quic.slow_start"]),
+    (connections.Ecn, ["traffic_tcp.ecn"]),
+    (connections.OnCe, ["traffic_tcp.on_ce"]),
+    (connections.AfterIdle, ["traffic_tcp.after_idle"]),
+    (connections.QuicClient, ["traffic_quic.client"]),
+    (datagrams.Spacing, ["traffic_udp.spacing"]),
+    (datagrams.PingProtocol, ["traffic_ping.protocol"]),
+    (applications.Http, ["traffic_web.http"]),
+    (applications.Transport, ["traffic_web.transport", "traffic_dash.transport"]),
+    (links.JitterDistribution, ["link.jitter.distribution"]),
+    (links.PacketOrder, ["link.jitter.order"]),
+    (links.Framing, ["link.framing"]),
+    (links.WifiStandard, ["link.medium.standard"]),
+    (links.WifiSharing, ["link.medium.sharing"]),
+]
+
+
+def schema_choices(place: str) -> set[str]:
+    """List the words that the schema accepts at a place such as ``link.jitter.order``."""
+    definition, *keys = place.split(".")
+    form = json.loads(_core.scenario_schema())["$defs"][definition]
+    for key in keys:
+        holders = [form, *form.get("anyOf", []), *form.get("oneOf", [])]
+        form = next(
+            each["properties"][key] for each in holders if key in each.get("properties", {})
+        )
+    forms = [form, *form.get("anyOf", []), *form.get("oneOf", [])]
+    words = [word for each in forms for word in [*each.get("enum", []), each.get("const")]]
+    return {word for word in words if isinstance(word, str)}
+
+
+def type_choices(choices: Any) -> set[str]:
+    """List the words of a ``Literal``, also in a union with other types."""
+    parts = [choices, *get_args(choices)]
+    words = [word for part in parts if get_origin(part) is Literal for word in get_args(part)]
+    return {word for word in words if isinstance(word, str)}
+
+
+@pytest.mark.parametrize(("choices", "places"), CHOICES)
+def test_the_choices_of_a_type_are_those_of_the_core(choices: Any, places: list[str]) -> None:
+    for place in places:
+        assert type_choices(choices) == schema_choices(place) != set(), place
+
+
+def test_every_type_of_choices_is_compared() -> None:
+    modules = (block, connections, datagrams, applications, links)
+    listed = [choices for choices, _ in CHOICES]
+    for module in modules:
+        for name, value in vars(module).items():
+            assert not type_choices(value) or value in listed, f"{module.__name__}.{name}"
 
 
 def test_an_unknown_part_is_refused() -> None:

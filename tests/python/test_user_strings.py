@@ -1,9 +1,12 @@
 """The list of texts for reviewers: what is in it and what is not."""
 
 import importlib.util
+import json
 from types import ModuleType
+from typing import Any
 
 from shell import ROOT
+from sojourn import _core
 
 
 def tool() -> ModuleType:
@@ -89,3 +92,39 @@ def test_the_repository_has_texts_of_both_languages() -> None:
     files = {text.file for text in tool().texts(directories, docstrings=False)}
     assert any(file.endswith(".py") for file in files)
     assert any(file.endswith(".rs") for file in files)
+
+
+def test_markup_is_dropped_and_labels_are_kept() -> None:
+    source = """
+svg = f'<svg viewBox="0 0 {x} {y}" role="img"><path class="grid" d="M{x} {y}V{z}"/></svg>'
+row = 'class="d{x}" cx="{y}" cy="1" r="2"'
+nav = '<nav class="legend" aria-label="Arms shown in figures"><h2>Two words</h2></nav>'
+"""
+    found = [text.text for text in tool().python_texts(source, "a.py", docstrings=False)]
+    assert found == ["Two words", "Arms shown in figures"]
+
+
+def test_names_of_random_streams_are_dropped() -> None:
+    source = 'let seeds = rng.fork("congestion control");'
+    assert list(tool().rust_texts(source, "a.rs")) == []
+
+
+def test_the_whole_list_has_what_users_read() -> None:
+    listed = tool().everything()
+    found = {text.text.removesuffix(".") for text in listed}
+    catalogues: list[list[dict[str, Any]]] = [
+        json.loads(_core.qdisc_catalogue()),
+        json.loads(_core.cc_catalogue()),
+    ]
+    for entry in [entry for catalogue in catalogues for entry in catalogue]:
+        assert {entry["summary"], *(each["meaning"] for each in entry["parameters"])} <= found
+    columns = [each for table in json.loads(_core.column_catalogue()) for each in table["columns"]]
+    assert {column["description"].removesuffix(".") for column in columns} <= found
+    schema = json.loads(_core.scenario_schema())
+    for key in schema["$defs"]["link"]["properties"].values():
+        assert key["description"].removesuffix(".") in found
+    for command in ("Run a scenario file", "Reproduce a published study and compare the results"):
+        assert any(text.startswith(command) for text in found), command
+    assert any(text.file.endswith("_core.pyi") for text in listed)
+    assert not any("<svg" in text.text or "<th " in text.text for text in listed)
+    assert "congestion control" not in found

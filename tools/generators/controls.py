@@ -125,7 +125,17 @@ def parameter_table(control: Control) -> str:
         cells = [f"`{parameter['key']}`", parameter["default"], parameter["range"], unit]
         cells += [parameter["meaning"], parameter["provenance"]]
         lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", slow_starts(control)])
+
+
+def slow_starts(control: Control) -> str:
+    """Return which values of the key `slow_start` the control supports."""
+    known = [f'`"{name}"`' for name in control["slow_starts"]]
+    if not known:
+        return "The key `slow_start` does not apply: the control has a slow start of its own."
+    return (
+        f"Values of the key `slow_start`: {', '.join(known)}; the default over TCP is {known[0]}."
+    )
 
 
 def wrapped(text: str, indent: str) -> list[str]:

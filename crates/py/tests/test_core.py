@@ -188,6 +188,7 @@ def test_the_catalogue_reads_as_documented() -> None:
             "reconstruction",
             "profiles",
             "parameters",
+            "tc_statistics",
         }
         assert _core.parse_qdisc(queue["name"])
         for parameter in queue["parameters"]:

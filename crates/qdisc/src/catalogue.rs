@@ -1,6 +1,6 @@
 //! The catalogue of disciplines and their parameters.
 
-use crate::parameters::{Entry, Profile, Unit};
+use crate::parameters::{Entry, Profile, TcStatistics, Unit};
 use crate::registry::QdiscSpec;
 
 /// A discipline, as a person choosing one wants to see it.
@@ -22,6 +22,8 @@ pub struct QdiscInfo {
     pub profiles: &'static [Profile],
     /// What may be set.
     pub parameters: Vec<ParameterInfo>,
+    /// What `tc -s qdisc` prints for it besides the statistics of its own.
+    pub tc_statistics: TcStatistics,
 }
 
 /// A parameter of a discipline, as a person setting it wants to see it.
@@ -78,5 +80,6 @@ fn info(entry: &Entry) -> QdiscInfo {
         reconstruction: entry.reconstruction,
         profiles: entry.profiles,
         parameters: parameters.collect(),
+        tc_statistics: entry.tc_statistics,
     }
 }

@@ -4,13 +4,15 @@ use serde_json::{Value, json};
 
 use crate::catalogue::{ParameterInfo, QdiscInfo, catalogue};
 use crate::external::{ExternalKind, registered};
-use crate::parameters::Unit;
+use crate::parameters::{TcStatistics, Unit};
 
 /// Every discipline as a JSON array of objects, those that this process registered last:
 ///
-/// `name`, `page`, `class`, `summary`, `source`, `reconstruction`, `profiles` and `parameters`, each of
+/// `name`, `page`, `class`, `summary`, `source`, `reconstruction`, `profiles`, `parameters`, each of
 /// which has `key`, `unit`, `default`, `derived`, `min`, `max`, `range`, `choices`, `meaning` and
-/// `provenance`. `min` and `max` are in nanoseconds, bits per second, bytes or plain numbers.
+/// `provenance`, and `tc_statistics`: `counters`, pairs of what `tc -s qdisc` calls a number of drops or
+/// marks and its column, and `leaves`, the part of the statistics with the queues inside.
+/// `min` and `max` are in nanoseconds, bits per second, bytes or plain numbers.
 pub fn catalogue_json() -> String {
     let ours = catalogue();
     let registered = registered();
@@ -29,6 +31,7 @@ fn external(kind: &dyn ExternalKind) -> Value {
         "reconstruction": null,
         "profiles": [],
         "parameters": [],
+        "tc_statistics": tc_statistics(TcStatistics::default()),
     })
 }
 
@@ -46,7 +49,16 @@ fn discipline(info: &QdiscInfo) -> Value {
         "reconstruction": info.reconstruction,
         "profiles": profiles,
         "parameters": parameters,
+        "tc_statistics": tc_statistics(info.tc_statistics),
     })
+}
+
+fn tc_statistics(of: TcStatistics) -> Value {
+    let counters = of.counters.iter();
+    let counters: Vec<_> = counters
+        .map(|(name, counter)| json!([name, counter.name()]))
+        .collect();
+    json!({ "counters": counters, "leaves": of.leaves })
 }
 
 fn parameter(info: &ParameterInfo, profiles: &[String]) -> Value {

@@ -31,7 +31,7 @@ pub use fair::cake::{AckFilter, Diffserv, FlowMode};
 #[cfg(feature = "json")]
 pub use json::catalogue_json;
 pub use link::LinkFacts;
-pub use parameters::{ParameterError, Profile, Unit};
+pub use parameters::{Counter, ParameterError, Profile, TcStatistics, Unit};
 pub use parts::fifo::Fifo;
 pub use parts::framing::{Framing, LinkLayer};
 pub use registry::disciplines::*;

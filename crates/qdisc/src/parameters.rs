@@ -19,6 +19,7 @@ pub(crate) use error::Flaw;
 pub use error::ParameterError;
 pub(crate) use field::{Field, Value, time_text};
 pub(crate) use kind::{ALL_PROFILES, Entry, Kind, LINUX};
+pub use kind::{Counter, TcStatistics};
 pub(crate) use leaves::{Leaf, LeafList};
 pub(crate) use parameter::Parameter;
 pub use parameter::Unit;

@@ -95,7 +95,7 @@ macro_rules! disciplines {
             /// The discipline called `name` at the defaults of that name.
             pub(crate) fn at_defaults(name: &str) -> Option<(Entry, Self)> {
                 $(if let Some(kind) = <$params>::KINDS.iter().find(|kind| kind.name == name) {
-                    return Some((kind.entry(<$params>::page()), Self::$name((kind.start)())));
+                    return Some((<$params>::entry(kind), Self::$name((kind.start)())));
                 })*
                 None
             }

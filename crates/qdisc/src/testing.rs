@@ -4,6 +4,8 @@
 //! queue at all: nothing is lost, invented, reordered within a flow or marked against its will.
 
 pub mod fuzz;
+#[cfg(test)]
+mod tutorial;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

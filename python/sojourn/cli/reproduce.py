@@ -18,9 +18,9 @@ from sojourn.studies import study as studies
 def reproduce(
     *,
     study: Annotated[
-        str,
-        typer.Argument(metavar="STUDY", help="Name of a study: residential, cocoa, afcd or floq."),
-    ],
+        str | None,
+        typer.Argument(metavar="STUDY", help="Name of a study; without it, list the studies."),
+    ] = None,
     replications: Annotated[
         int | None,
         typer.Option(min=1, help="Number of runs per arm; overrides replications in the scenario."),
@@ -39,6 +39,10 @@ def reproduce(
 ) -> int:
     """Reproduce a published study and compare the results."""
     folder = studies.studies_folder(papers)
+    if study is None:
+        for name in _known(folder):
+            print(name)
+        return 0
     if (folder / study / claims.FILE).is_file():
         execute = partial(claims_report.execute, folder / study)
     else:
@@ -49,17 +53,19 @@ def reproduce(
         return INTERRUPTED
 
 
+def _known(folder: Path) -> list[str]:
+    """Return the names of the studies in a folder."""
+    tables = ("published.csv", claims.FILE)
+    known = sorted({path.parent.name for table in tables for path in folder.glob(f"*/{table}")})
+    if not known:
+        message = f"no studies in {folder}: expected folders with a published.csv or a claims.csv"
+        raise _core.ResultError(message)
+    return known
+
+
 def _study(name: str, folder: Path) -> studies.Study:
     """Load a study with published numbers."""
     if not (folder / name / "published.csv").is_file():
-        tables = ("published.csv", claims.FILE)
-        known = sorted({path.parent.name for table in tables for path in folder.glob(f"*/{table}")})
-        if not known:
-            message = (
-                f"no studies in {folder}; expected directories that contain published.csv or "
-                "claims.csv"
-            )
-            raise _core.ResultError(message)
-        message = f'unknown study "{name}"; expected one of {", ".join(known)}'
+        message = f'unknown study "{name}"; expected one of {", ".join(_known(folder))}'
         raise _core.ScenarioError(message)
     return studies.load(folder / name)

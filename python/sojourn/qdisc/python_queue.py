@@ -85,7 +85,7 @@ class PythonQueue(metaclass=_QueueType):
     """A queue discipline written in Python: subclass it and give the class as a ``qdisc``.
 
     Every link of every run builds an object of its own. A method that raises ends the run with a
-    :class:`QueueError` whose cause has the traceback. The queue owns each packet from `enqueue`
+    :class:`QueueError` that shows the traceback. The queue owns each packet from `enqueue`
     until it returns it from `dequeue` or drops it; a packet that is merely forgotten is an error.
 
     A queue with a timer also defines ``next_timer(self) -> float | None``, the simulated time in

@@ -10,35 +10,6 @@ from sojourn import _core
 from sojourn.result import Result
 from sojourn.result.metrics import check_arms
 
-# Names in tc of the drops and marks that every link counts, by queue.
-SIGNALS: dict[str, dict[str, tuple[str, ...]]] = {
-    "codel": {
-        "ecn_mark": ("marks_aqm",),
-        "ce_mark": ("marks_ce_threshold",),
-        "drop_overlimit": ("drops_overlimit",),
-    },
-    "pie": {
-        "overlimit": ("drops_overlimit",),
-        "dropped": ("drops_aqm",),
-        "ecn_mark": ("marks_aqm",),
-    },
-    "red": {"marked": ("marks_aqm",), "early": ("drops_aqm",), "pdrop": ("drops_overlimit",)},
-    "sfb": {"marked": ("marks_aqm",)},
-    "fq": {"ce_mark": ("marks_ce_threshold",)},
-}
-# Queues that use the names of another queue.
-FAMILIES = {
-    "fq_codel": "codel",
-    "fq_nocodel": "codel",
-    "sfq_codel": "codel",
-    "fq_pie": "pie",
-    "ared": "red",
-    "choke": "red",
-    "hred": "red",
-}
-
-# The key under which classful queues keep the statistics of their inner queues.
-LEAVES = {"prio": "bands", "drr": "classes", "red": "leaf", "ared": "leaf", "sfb": "leaf"}
 _COUNTED = ("bytes", "packets", "drops")
 
 MICROS_PER_S = 1e6
@@ -120,7 +91,7 @@ def _ranges(numbers: list[int]) -> str:
 
 def _with_leaves(queue: dict[str, Any]) -> list[dict[str, Any]]:
     """Give the inner queues of a classful queue entries of their own."""
-    parts = queue.pop(LEAVES.get(queue["kind"], ""), [])
+    parts = queue.pop(_declared(queue["kind"])["tc_statistics"]["leaves"] or "", [])
     given = _leaves(queue["options"].get("leaf", ""))
     leaves = []
     for number, part in enumerate(parts):
@@ -138,6 +109,13 @@ def _with_leaves(queue: dict[str, Any]) -> list[dict[str, Any]]:
             }
         )
     return [queue, *leaves]
+
+
+def _declared(kind: str) -> dict[str, Any]:
+    """Return the entry of a queue in the catalogue; a class of Python has none."""
+    catalogue: list[dict[str, Any]] = json.loads(_core.qdisc_catalogue())
+    nothing = {"parameters": [], "tc_statistics": {"counters": [], "leaves": None}}
+    return next((entry for entry in catalogue if entry["name"] == kind), nothing)
 
 
 def _leaf_of(given: list[str], number: int) -> str:
@@ -182,29 +160,21 @@ def _queue(link: str, spec: str, series: pl.DataFrame, numbers: pl.DataFrame) ->
         "requeues": 0,
         "backlog": last("backlog_bytes"),
         "qlen": last("backlog_packets"),
-        **{
-            name: total(*columns)
-            for name, columns in SIGNALS.get(FAMILIES.get(kind, kind), {}).items()
-        },
+        **{name: total(column) for name, column in _declared(kind)["tc_statistics"]["counters"]},
         **_numbers(numbers),
     }
 
 
 def _options(kind: str, words: list[str]) -> dict[str, Any]:
     """Parse the canonical text of a queue into options in the units of ``tc``."""
-    known = [
-        item
-        for entry in json.loads(_core.qdisc_catalogue())
-        if entry["name"] == kind
-        for item in entry["parameters"]
-    ]
+    known = _declared(kind)["parameters"]
     units = {item["key"]: item["unit"] for item in known}
     # These parameters are written as their value alone: diffserv4, ack-filter.
     chosen = {
         value: item["key"]
         for item in known
         if item["unit"] == "choice"
-        for value in item["range"].split(", ")
+        for value in item["choices"]
     }
     options: dict[str, Any] = {}
     while words:

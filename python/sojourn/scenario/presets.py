@@ -52,26 +52,6 @@ SESSION_MEAN_BYTES = 24_000
 # Offered load of sessions, relative to the downlink rate.
 SESSION_LOAD = 0.5
 
-TRAFFIC_NAMES = (
-    "rrul",
-    "rrul_be",
-    "rtt_fair",
-    "udp_flood",
-    "tcp_Nup",
-    "tcp_Ndown",
-    "tcp_Nup_Mdown",
-    "quic_Nup_Mdown",
-    "ledbat_Nup_Mdown",
-    "web",
-    "web_http1",
-    "web_http3",
-    "dash",
-    "voip",
-    "sessions",
-    "incast",
-    "responsiveness",
-)
-
 _BULK = re.compile(
     r"(?P<kind>tcp|quic|ledbat)(?:_(?P<up>[1-9]\d{0,4})up)?(?:_(?P<down>[1-9]\d{0,4})down)?"
 )
@@ -199,28 +179,8 @@ def _takes(group: Traffic, option: str) -> bool:
 
 
 def _load(name: str, rates: Rates) -> list[Traffic]:
-    if name == "rrul":
-        return _rrul()
-    if name == "rrul_be":
-        return [_bulk("tcp", "up", 4), _bulk("tcp", "down", 4)]
-    if name == "rtt_fair":
-        return [
-            Tcp(
-                name="tcp up",
-                direction="up",
-                count=len(FAIRNESS_RTTS),
-                rtt=FAIRNESS_RTTS,
-                start=START,
-                start_jitter=JITTER,
-            )
-        ]
-    if name == "udp_flood":
-        flood = _core.parse_rate_bits_per_s(rates.up) * FLOOD_PERCENT // 100
-        return [
-            Udp(name="udp up", direction="up", rate=f"{flood // 1000}kbit", start=START, spread=0.1)
-        ]
-    if name in _APPLICATIONS:
-        return _APPLICATIONS[name](rates)
+    if name in _LOADS:
+        return _LOADS[name](rates)
     found = _BULK.fullmatch(name)
     if found is None or (found["up"] is None and found["down"] is None):
         message = f'unknown traffic "{name}"; expected one of {", ".join(TRAFFIC_NAMES)}'
@@ -230,6 +190,26 @@ def _load(name: str, rates: Rates) -> list[Traffic]:
         _bulk(found["kind"], side, int(count))
         for side, count in counts.items()
         if count is not None
+    ]
+
+
+def _rtt_fair(_: Rates) -> list[Traffic]:
+    return [
+        Tcp(
+            name="tcp up",
+            direction="up",
+            count=len(FAIRNESS_RTTS),
+            rtt=FAIRNESS_RTTS,
+            start=START,
+            start_jitter=JITTER,
+        )
+    ]
+
+
+def _udp_flood(rates: Rates) -> list[Traffic]:
+    flood = _core.parse_rate_bits_per_s(rates.up) * FLOOD_PERCENT // 100
+    return [
+        Udp(name="udp up", direction="up", rate=f"{flood // 1000}kbit", start=START, spread=0.1)
     ]
 
 
@@ -267,35 +247,6 @@ def _sessions(rates: Rates) -> list[Traffic]:
             start=START,
         )
     ]
-
-
-_APPLICATIONS: dict[str, Callable[[Rates], list[Traffic]]] = {
-    "web": lambda _: _web("2"),
-    "web_http1": lambda _: _web("1.1"),
-    "web_http3": lambda _: _web("3"),
-    "dash": lambda _: [
-        Dash(name="dash", direction="down", start=START, start_jitter=JITTER),
-    ],
-    "responsiveness": lambda _: [
-        Responsiveness(
-            name=f"responsiveness {side}", direction=side, start=START, start_jitter=JITTER
-        )
-        for side in ("down", "up")
-    ],
-    "voip": _voip,
-    "sessions": _sessions,
-    "incast": lambda _: [
-        Incast(
-            name="incast",
-            direction="down",
-            servers=32,
-            bytes="32kb",
-            think="1s",
-            start=START,
-            start_jitter=JITTER,
-        )
-    ],
-}
 
 
 def _rrul() -> list[Traffic]:
@@ -336,6 +287,46 @@ def _bulk(kind: str, direction: Direction, count: int) -> Tcp | Quic:
         start_jitter=JITTER,
         cc="ledbat" if kind == "ledbat" else None,
     )
+
+
+# Every preset but those of _BULK, by name.
+_LOADS: dict[str, Callable[[Rates], list[Traffic]]] = {
+    "rrul": lambda _: _rrul(),
+    "rrul_be": lambda _: [_bulk("tcp", "up", 4), _bulk("tcp", "down", 4)],
+    "rtt_fair": _rtt_fair,
+    "udp_flood": _udp_flood,
+    "web": lambda _: _web("2"),
+    "web_http1": lambda _: _web("1.1"),
+    "web_http3": lambda _: _web("3"),
+    "dash": lambda _: [
+        Dash(name="dash", direction="down", start=START, start_jitter=JITTER),
+    ],
+    "responsiveness": lambda _: [
+        Responsiveness(
+            name=f"responsiveness {side}", direction=side, start=START, start_jitter=JITTER
+        )
+        for side in ("down", "up")
+    ],
+    "voip": _voip,
+    "sessions": _sessions,
+    "incast": lambda _: [
+        Incast(
+            name="incast",
+            direction="down",
+            servers=32,
+            bytes="32kb",
+            think="1s",
+            start=START,
+            start_jitter=JITTER,
+        )
+    ],
+}
+
+# The presets as messages name them; N and M stand for numbers.
+TRAFFIC_NAMES = (
+    *_LOADS,
+    *("tcp_Nup", "tcp_Ndown", "tcp_Nup_Mdown", "quic_Nup_Mdown", "ledbat_Nup_Mdown"),
+)
 
 
 def access_link(

@@ -24,9 +24,8 @@ class TcpSender(TrafficBlock):
     Parameters
     ----------
     cc
-        Congestion control: ``"cubic"``, ``"reno"``, ``"highspeed"``, ``"dctcp"``,
-        ``"prague"``, ``"bbr"``, ``"bbr3"``, ``"vegas"`` or ``"ledbat"``, with parameters as in
-        ``"cubic beta 0.8"`` or ``Cubic(beta=0.8)``; ``sojourn ccs`` lists them.
+        Congestion control, such as ``"cubic"``, with parameters as in ``"cubic beta 0.8"`` or
+        ``Cubic(beta=0.8)``; ``sojourn ccs`` lists the controls.
     slow_start
         Slow-start exit heuristic: ``"standard"`` (none), ``"hystart"`` (with ``"cubic"``) or
         ``"hystart++"`` (RFC 9406). The default is that of Linux.
@@ -92,9 +91,8 @@ class Quic(TrafficBlock):
     Parameters
     ----------
     cc
-        Congestion control: ``"cubic"``, ``"reno"`` (the NewReno of RFC 9002), ``"highspeed"``,
-        ``"dctcp"``, ``"prague"``, ``"bbr"``, ``"bbr3"``, ``"vegas"`` or ``"ledbat"``, with
-        parameters as for :class:`Tcp`.
+        Congestion control, with parameters as for :class:`Tcp`; ``"reno"`` is the NewReno of
+        RFC 9002. ``sojourn ccs`` lists the controls.
     slow_start
         Slow-start exit heuristic, as for :class:`Tcp`; by default ``"hystart++"`` with
         ``"cubic"``.

@@ -28,10 +28,10 @@ use std::convert::Infallible;
 
 use sojourn_net::{Bytes, FlowKey, Instant, Packet, Rate, Rng};
 
-use crate::aqm::red::{Law, RedDerived, RedParams};
+use crate::aqm::red::{self, Law, RedDerived, RedParams};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Kind, LINUX, Params, parameters};
+use crate::parameters::{Kind, LINUX, Params, TcStatistics, parameters};
 
 parameters! {
     /// Parameters of [`Choke`]; unset ones are derived as iproute2 does.
@@ -110,6 +110,8 @@ impl Params for ChokeParams {
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
+
+    const TC_STATISTICS: TcStatistics = TcStatistics::of(red::COUNTERS);
 
     fn conflict(&self) -> Option<String> {
         let (min, max, limit) = (self.min(), self.max(), self.limit);

@@ -39,9 +39,9 @@ mod control;
 
 use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
-use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Kind, Params, Profile, parameters};
+use crate::parameters::{Counter, Kind, Params, Profile, TcStatistics, parameters};
 use crate::parts::fifo::Fifo;
 pub(crate) use control::{Control, Law, Popped, Signals, Source, div_sqrt};
 
@@ -70,6 +70,13 @@ parameters! {
     }
 }
 
+/// What tc calls the drops and marks of this discipline and of those that derive from it.
+pub(crate) const COUNTERS: &[(&str, Counter)] = &[
+    ("ecn_mark", Counter::Marks(MarkReason::Aqm)),
+    ("ce_mark", Counter::Marks(MarkReason::CeThreshold)),
+    ("drop_overlimit", Counter::Drops(DropReason::Overlimit)),
+];
+
 impl Params for CodelParams {
     type Queue<P: Packet> = Codel<P>;
 
@@ -83,6 +90,8 @@ impl Params for CodelParams {
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
+
+    const TC_STATISTICS: TcStatistics = TcStatistics::of(COUNTERS);
 
     fn build<P: Packet>(&self, link: &LinkFacts, _rng: Rng) -> Codel<P> {
         Codel::new(self, link.mtu)

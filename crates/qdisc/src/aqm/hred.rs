@@ -16,9 +16,10 @@
 
 use sojourn_net::{Bytes, Duration, Packet, Rate, Rng};
 
+use crate::aqm::red;
 use crate::aqm::red_ns2::{Ns2Red, Ns2RedParams};
 use crate::link::LinkFacts;
-use crate::parameters::{Kind, Params, Profile, parameters};
+use crate::parameters::{Kind, Params, Profile, TcStatistics, parameters};
 
 /// The queue that HRED builds.
 pub type Hred<P> = Ns2Red<P>;
@@ -99,6 +100,8 @@ impl Params for HredParams {
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
+
+    const TC_STATISTICS: TcStatistics = TcStatistics::of(red::COUNTERS);
 
     fn conflict(&self) -> Option<String> {
         (self.min >= self.max).then(|| format!("min {} must be below max {}", self.min, self.max))

@@ -52,7 +52,7 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{ALL_PROFILES, Kind, Params, Profile, parameters};
+use crate::parameters::{ALL_PROFILES, Counter, Kind, Params, Profile, TcStatistics, parameters};
 use crate::parts::fifo::Fifo;
 use linux::Linux;
 use rfc::Rfc;
@@ -115,6 +115,13 @@ impl PieParams {
     }
 }
 
+/// What tc calls the drops and marks of this discipline and of those that derive from it.
+pub(crate) const COUNTERS: &[(&str, Counter)] = &[
+    ("overlimit", Counter::Drops(DropReason::Overlimit)),
+    ("dropped", Counter::Drops(DropReason::Aqm)),
+    ("ecn_mark", Counter::Marks(MarkReason::Aqm)),
+];
+
 impl Params for PieParams {
     type Queue<P: Packet> = Pie<P>;
 
@@ -128,6 +135,8 @@ impl Params for PieParams {
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
+
+    const TC_STATISTICS: TcStatistics = TcStatistics::of(COUNTERS);
 
     /// Switches that the profile knows nothing of.
     fn conflict(&self) -> Option<String> {

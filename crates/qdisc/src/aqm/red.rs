@@ -47,7 +47,7 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Kind, LINUX, Leaf, LeafList, Params, parameters};
+use crate::parameters::{Counter, Kind, LINUX, Leaf, LeafList, Params, TcStatistics, parameters};
 use crate::parts::classes::Classes;
 use crate::parts::fifo::Fifo;
 use crate::parts::leaf;
@@ -109,6 +109,13 @@ impl<L> RedParams<L> {
     }
 }
 
+/// What tc calls the drops and marks of this discipline and of those that derive from it.
+pub(crate) const COUNTERS: &[(&str, Counter)] = &[
+    ("marked", Counter::Marks(MarkReason::Aqm)),
+    ("early", Counter::Drops(DropReason::Aqm)),
+    ("pdrop", Counter::Drops(DropReason::Overlimit)),
+];
+
 impl<L: Leaf> Params for RedParams<L> {
     type Queue<P: Packet> = Red<P, L::Queue<P>>;
 
@@ -134,6 +141,8 @@ impl<L: Leaf> Params for RedParams<L> {
             parameters: Self::PARAMETERS,
         },
     ];
+
+    const TC_STATISTICS: TcStatistics = TcStatistics::of(COUNTERS).with_leaves("leaf");
 
     fn conflict(&self) -> Option<String> {
         if self.nodrop && !self.ecn {

@@ -27,7 +27,7 @@ use sojourn_net::{Bytes, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Kind, LINUX, Leaf, LeafList, Params, parameters};
+use crate::parameters::{Kind, LINUX, Leaf, LeafList, Params, TcStatistics, parameters};
 use crate::parts::classes::Classes;
 use crate::parts::leaf;
 use crate::parts::round::{FlowId, Round};
@@ -61,6 +61,8 @@ impl<L: Leaf> Params for DrrParams<L> {
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
+
+    const TC_STATISTICS: TcStatistics = TcStatistics::of(&[]).with_leaves("classes");
 
     fn conflict(&self) -> Option<String> {
         leaf::conflict(&self.leaf, self.classes)

@@ -25,7 +25,7 @@ use sojourn_net::{Instant, Packet, Rng};
 use crate::aqm::droptail::{DropTail, DropTailParams, Limit};
 use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Kind, LINUX, Leaf, LeafList, Params, Profile, parameters};
+use crate::parameters::{Kind, LINUX, Leaf, LeafList, Params, Profile, TcStatistics, parameters};
 use crate::parts::classes::Classes;
 use crate::parts::leaf;
 
@@ -74,6 +74,8 @@ impl<L: Leaf> Params for PrioParams<L> {
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
+
+    const TC_STATISTICS: TcStatistics = TcStatistics::of(&[]).with_leaves("bands");
 
     fn conflict(&self) -> Option<String> {
         let bands = self.bands;

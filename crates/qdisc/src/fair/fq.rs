@@ -31,7 +31,7 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Kind, LINUX, Params, Shorthand, parameters};
+use crate::parameters::{Counter, Kind, LINUX, Params, Shorthand, TcStatistics, parameters};
 use crate::parts::pool::{List, Pool};
 use crate::parts::round::{FlowId, Round};
 
@@ -109,6 +109,9 @@ impl Params for FqParams {
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
+
+    const TC_STATISTICS: TcStatistics =
+        TcStatistics::of(&[("ce_mark", Counter::Marks(MarkReason::CeThreshold))]);
 
     fn shorthands(&self) -> &'static [&'static [Shorthand]] {
         // Packets that are forwarded bear no send time: what `pacing` could delay are `maxrate`'s.

@@ -31,10 +31,10 @@
 
 use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
-use crate::aqm::codel::{CodelParams, Control, Law, Source};
+use crate::aqm::codel::{self, CodelParams, Control, Law, Source};
 use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{ALL_PROFILES, Kind, Params, Profile, parameters};
+use crate::parameters::{ALL_PROFILES, Kind, Params, Profile, TcStatistics, parameters};
 use crate::parts::pool::{List, Pool};
 use crate::parts::round::{FlowId, SparseFirst};
 
@@ -122,6 +122,8 @@ impl Params for FqCodelParams {
             parameters: Self::PARAMETERS,
         },
     ];
+
+    const TC_STATISTICS: TcStatistics = TcStatistics::of(codel::COUNTERS);
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> FqCodel<P> {
         FqCodel::new(self, link.mtu, rng)

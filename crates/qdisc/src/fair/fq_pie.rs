@@ -21,11 +21,11 @@
 
 use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
-use crate::aqm::pie::PieParams;
 use crate::aqm::pie::linux::{Constants, Control};
+use crate::aqm::pie::{self, PieParams};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Kind, LINUX, Params, Profile, parameters};
+use crate::parameters::{Kind, LINUX, Params, Profile, TcStatistics, parameters};
 use crate::parts::pool::{List, Pool};
 use crate::parts::round::{FlowId, SparseFirst};
 
@@ -105,6 +105,8 @@ impl Params for FqPieParams {
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
+
+    const TC_STATISTICS: TcStatistics = TcStatistics::of(pie::COUNTERS);
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> FqPie<P> {
         FqPie::new(self, link.mtu, rng)

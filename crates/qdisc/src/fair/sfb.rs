@@ -36,7 +36,7 @@ use sojourn_net::{Bytes, Duration, FlowKey, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Kind, LINUX, Leaf, LeafList, Params, parameters};
+use crate::parameters::{Counter, Kind, LINUX, Leaf, LeafList, Params, TcStatistics, parameters};
 use crate::parts::leaf;
 use inner::Inner;
 
@@ -90,6 +90,9 @@ impl<L: Leaf> Params for SfbParams<L> {
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
+
+    const TC_STATISTICS: TcStatistics =
+        TcStatistics::of(&[("marked", Counter::Marks(MarkReason::Aqm))]).with_leaves("leaf");
 
     fn conflict(&self) -> Option<String> {
         leaf::conflict(&self.leaf, 1)

@@ -34,10 +34,10 @@
 
 use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
-use crate::aqm::codel::div_sqrt;
+use crate::aqm::codel::{self, div_sqrt};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Kind, Params, Profile, parameters};
+use crate::parameters::{Kind, Params, Profile, TcStatistics, parameters};
 use crate::parts::pool::{List, Pool};
 use crate::parts::round::FlowId;
 
@@ -82,6 +82,8 @@ impl Params for SfqCodelParams {
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
+
+    const TC_STATISTICS: TcStatistics = TcStatistics::of(codel::COUNTERS);
 
     fn build<P: Packet>(&self, _link: &LinkFacts, rng: Rng) -> SfqCodel<P> {
         SfqCodel::new(self, rng)

@@ -2,11 +2,60 @@
 
 use super::parameter::Parameter;
 use super::profile::Profile;
+use crate::contract::{DropReason, MarkReason};
 
 /// The profiles of a discipline that follows Linux 6.1 alone.
 pub(crate) const LINUX: &[Profile] = &[Profile::Linux];
 /// The profiles of a discipline that has all three.
 pub(crate) const ALL_PROFILES: &[Profile] = &[Profile::Rfc, Profile::Linux, Profile::Linux314];
+
+/// What `tc -s qdisc` prints for a discipline besides the statistics of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcStatistics {
+    /// Its names of drops and marks that every link counts.
+    pub counters: &'static [(&'static str, Counter)],
+    /// The part of its statistics that has one entry per queue inside.
+    pub leaves: Option<&'static str>,
+}
+
+/// What every link counts, by reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counter {
+    /// Packets that the queue dropped.
+    Drops(DropReason),
+    /// Packets that the queue marked.
+    Marks(MarkReason),
+}
+
+impl TcStatistics {
+    /// These names, and no queue inside.
+    pub(crate) const fn of(counters: &'static [(&'static str, Counter)]) -> Self {
+        Self {
+            counters,
+            leaves: None,
+        }
+    }
+
+    /// The same, with the queues inside under this part.
+    pub(crate) const fn with_leaves(self, part: &'static str) -> Self {
+        Self {
+            counters: self.counters,
+            leaves: Some(part),
+        }
+    }
+}
+
+impl Counter {
+    /// The column of the result with this counter.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Drops(DropReason::Overlimit) => "drops_overlimit",
+            Self::Drops(DropReason::Aqm) => "drops_aqm",
+            Self::Marks(MarkReason::Aqm) => "marks_aqm",
+            Self::Marks(MarkReason::CeThreshold) => "marks_ce_threshold",
+        }
+    }
+}
 
 /// One name of a discipline with parameters `T`, and the defaults it stands for.
 #[derive(Debug)]
@@ -40,11 +89,12 @@ pub(crate) struct Entry {
     pub(crate) reconstruction: Option<&'static str>,
     pub(crate) profiles: &'static [Profile],
     pub(crate) parameters: &'static [Parameter],
+    pub(crate) tc_statistics: TcStatistics,
 }
 
 impl<T> Kind<T> {
     /// This name, documented on `page`.
-    pub(crate) const fn entry(&self, page: &'static str) -> Entry {
+    pub(crate) const fn entry(&self, page: &'static str, tc_statistics: TcStatistics) -> Entry {
         Entry {
             name: self.name,
             page,
@@ -54,6 +104,7 @@ impl<T> Kind<T> {
             reconstruction: self.reconstruction,
             profiles: self.profiles,
             parameters: self.parameters,
+            tc_statistics,
         }
     }
 }

@@ -3,7 +3,7 @@
 use sojourn_net::{Packet, Rng};
 
 use super::declare::Fields;
-use super::kind::{Entry, Kind};
+use super::kind::{Entry, Kind, TcStatistics};
 use super::leaves::LeafList;
 use crate::contract::Qdisc;
 use crate::link::LinkFacts;
@@ -20,6 +20,9 @@ pub(crate) trait Params: Fields + Sized + 'static {
     /// The names of the discipline; the first is that of its documentation.
     const KINDS: &'static [Kind<Self>];
 
+    /// What `tc -s qdisc` prints for it besides the statistics of its own.
+    const TC_STATISTICS: TcStatistics = TcStatistics::of(&[]);
+
     /// The page of the documentation.
     fn page() -> &'static str {
         Self::KINDS.first().map_or("", |kind| kind.name)
@@ -27,7 +30,12 @@ pub(crate) trait Params: Fields + Sized + 'static {
 
     /// The names of the discipline, apart from the type of its parameters.
     fn entries() -> impl Iterator<Item = Entry> {
-        Self::KINDS.iter().map(|kind| kind.entry(Self::page()))
+        Self::KINDS.iter().map(Self::entry)
+    }
+
+    /// One of the names, apart from the type of its parameters.
+    fn entry(kind: &Kind<Self>) -> Entry {
+        kind.entry(Self::page(), Self::TC_STATISTICS)
     }
 
     /// The name in the canonical text.
