@@ -25,7 +25,7 @@ __all__ = [
     "bootstrap_difference",
     "bootstrap_mean",
     "cc_catalogue",
-    "change_qdisc",
+    "check_jobs",
     "check_part",
     "check_qdisc",
     "column_catalogue",
@@ -112,6 +112,16 @@ class Scenario:
 
     def to_json(self) -> str:
         """Canonical JSON: sorted keys, canonical units, defaults included."""
+
+    def changed(self, changes: Sequence[tuple[str, str]]) -> Scenario:
+        """Return the scenario with some values changed: pairs of a path and a value as JSON.
+
+        :class:`ScenarioError` if a path does not exist, a value is not valid there, or every arm
+        sets the value itself.
+        """
+
+    def arms_that_set(self, path: str) -> list[str]:
+        """Return the names of the arms that set the value at `path`, or a part of it."""
 
     @property
     def hash(self) -> str:
@@ -234,6 +244,9 @@ def backend_concurrency(backend: str | None = None) -> int | None:
     :class:`ScenarioError` if no backend has the name.
     """
 
+def check_jobs(jobs: int) -> None:
+    """Refuse a number of jobs that `run` refuses, with a :class:`ScenarioError`."""
+
 def backend_names() -> list[str]:
     """Return the names that `run` takes as `backend`, the default first."""
 
@@ -244,12 +257,6 @@ def qdisc_catalogue() -> str:
     default, derived, min, max, range, choices, meaning, provenance}], tc_statistics: {counters,
     leaves}}]``. ``counters`` are pairs of a name in ``tc -s qdisc`` and a column, ``leaves`` the
     part of the statistics with the queues inside.
-    """
-
-def change_qdisc(text: str, key: str, value: str) -> str:
-    """Return the canonical form of a queue with the parameter `key` set to `value`.
-
-    The value of a flag is ``"true"`` or ``"false"``.
     """
 
 def parse_qdisc(text: str) -> str:
@@ -275,12 +282,12 @@ def cc_catalogue() -> str:
 def parse_cc(text: str) -> str:
     """Return the canonical form of a congestion control such as ``cubic beta 0.8``."""
 
-def check_part(kind: Literal["link", "traffic", "page"], text: str) -> None:
-    """Check one link, traffic block or page, given as JSON, by the rules of scenario files.
+def check_part(kind: Literal["link", "traffic", "page", "arm"], text: str) -> None:
+    """Check one link, traffic block, page or arm, given as JSON, by the rules of scenario files.
 
     What depends on the rest of the scenario is left to the check of the whole: the links of a
-    path, the page of a web user and the end of the run are assumed to fit. The path in the
-    message of a :class:`ScenarioError` is relative to the part.
+    path, the page of a web user, the end of the run and what an arm sets are assumed to fit. The
+    path in the message of a :class:`ScenarioError` is relative to the part.
     """
 
 def column_catalogue() -> str:

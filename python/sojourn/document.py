@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 from sojourn import _core
 
-PartKind = Literal["link", "traffic", "page"]
+PartKind = Literal["link", "traffic", "page", "arm"]
 
 # Fields whose name in a scenario file is a word that Python reserves.
 _FILE_NAMES = {"reverse": "return"}
@@ -106,7 +106,7 @@ def convert(part: Table, name: str, *classes: type[Table]) -> None:
 
 
 def check(kind: PartKind, document: Mapping[str, Any]) -> None:
-    """Have the core check one link, traffic block or page.
+    """Have the core check one link, traffic block, page or arm.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def needs(place: str, value: object, kinds: type | UnionType, what: str) -> None
         `value` has another type, or is a mapping with keys other than strings.
     """
     if not isinstance(value, kinds):
-        message = f"{place}: expected {what}, not {_described(value)}"
+        message = f"{place}: expected {what}, not {described(value)}{hint(value)}"
         raise _core.ScenarioError(message)
     for key in value if isinstance(value, Mapping) else ():
         needs(place, key, str, "string keys")
@@ -194,9 +194,64 @@ def plain(place: str, value: object) -> Any:
         raise _core.ScenarioError(message)
     if value is None or isinstance(value, str | int | float):
         return value
-    message = f"{place}: expected a string, a number, a list or a table, not {_described(value)}"
+    message = (
+        f"{place}: expected a string, a number, a list or a table, not "
+        f"{described(value)}{hint(value)}"
+    )
     raise _core.ScenarioError(message)
 
 
-def _described(value: object) -> str:
+def word(name: str, value: str | float) -> str:
+    """Write the value of a parameter as the one word that the core reads.
+
+    Parameters
+    ----------
+    name
+        The parameter.
+    value
+        A string or a number.
+
+    Returns
+    -------
+    str
+        The value as a string.
+
+    Raises
+    ------
+    ScenarioError
+        The string has spaces, so that a part of it would be read as another parameter.
+    """
+    text = f"{value}"
+    if not text or any(character.isspace() for character in text):
+        message = f'{name}: "{text}" is not a single value; expected a string without spaces'
+        raise _core.ScenarioError(message)
+    return text
+
+
+def hint(value: object) -> str:
+    """Return what to pass instead, if a class and an object of it were confused.
+
+    Parameters
+    ----------
+    value
+        A value that is not accepted.
+
+    Returns
+    -------
+    str
+        The end of a message, such as ``"; pass an object: CoDel()"``; empty if nothing is known.
+    """
+    if isinstance(value, type):
+        takes_objects = issubclass(value, Table) or isinstance(value, Specified)
+        return f"; pass an object: {value.__name__}()" if takes_objects else ""
+    # The class of a queue written in Python has a spec; its objects have none.
+    if isinstance(type(value), Specified):
+        return f"; pass the class itself: {type(value).__name__}"
+    return ""
+
+
+def described(value: object) -> str:
+    """Return what a value is, for a message that refuses it."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
     return "None" if value is None else f"a value of type {type(value).__name__}"

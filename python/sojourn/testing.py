@@ -1,10 +1,14 @@
 """Checks for user-defined queues."""
 
 from sojourn import _core
+from sojourn.document import needs, plain
 from sojourn.qdisc import Queue
 from sojourn.qdisc.python_queue import PythonQueue
 
 __all__ = ["check_qdisc"]
+
+# The largest seed of the scenario schema.
+_LARGEST = 2**63 - 1
 
 
 def check_qdisc(queue: type[PythonQueue] | Queue | str, *, cases: int = 100, seed: int = 1) -> None:
@@ -29,6 +33,8 @@ def check_qdisc(queue: type[PythonQueue] | Queue | str, *, cases: int = 100, see
     ------
     AssertionError
         The queue breaks a rule; the message names it.
+    ScenarioError
+        An argument is not valid.
     QueueError
         A method of the queue raised.
 
@@ -36,5 +42,11 @@ def check_qdisc(queue: type[PythonQueue] | Queue | str, *, cases: int = 100, see
     --------
     >>> check_qdisc("fq_codel limit 20", cases=5)
     """
-    text = queue if isinstance(queue, str) else queue.spec
+    for name, value, lowest in (("cases", cases, 1), ("seed", seed, 0)):
+        needs(name, value, int, "a whole number")
+        if not lowest <= value <= _LARGEST:
+            message = f"{name}: {value} is out of range; expected {lowest} to {_LARGEST}"
+            raise _core.ScenarioError(message)
+    text = plain("queue", queue)
+    needs("queue", text, str, "a PythonQueue class, a queue object or text")
     _core.check_qdisc(text, cases, seed)

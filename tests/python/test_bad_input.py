@@ -75,10 +75,16 @@ def test_a_wrong_scenario_file(
         ("links.up.qdisc.target=5", ["links.up.qdisc.target", "5ms|unit"]),
         ("links.up.rate.burst=5", ["links.up.rate", "single value"]),
         ("links.up.rate=fast", ["links.up.rate", "fast"]),
-        ("traffic[0]=5", ["traffic", "item"]),
+        ("traffic[0]=5", [r"traffic\[0\]: 5 is not a table"]),
         ("traffic[*].speed=3", [r"traffic\[0\]", "speed"]),
-        ("traffic[*]=3", ["traffic", "item"]),
-        ("links.up.medium.type=wifi", ['unknown key "medium"', r"links\.up\.medium=\{"]),
+        ("traffic[*]=3", [r"traffic\[0\]: 3 is not a table"]),
+        ("links.up.medium.type=wifi", ['unknown key "medium"', r"whole table links\.up\.medium"]),
+        ("links.upp.rate=3mbit", ['unknown key "upp"; expected down or up']),
+        ("traffic[0].cc.beta=3", [r"traffic\[0\]\.cc is a single value without keys"]),
+        ("traffic.0.cc.beta=3", [r"set traffic\[0\]\.cc itself"]),
+        ("links.up.qdisc.tarqet=5ms", ['did you mean "target"']),
+        ("links.up.qdisc.target.x=5ms", ["set links.up.qdisc.target as a whole"]),
+        ("traffic[0.cc=bbr", ["invalid path; expected one such as links"]),
         ('links.up.medium={type="wifi"', ["links.up.medium", "TOML"]),
         ('links.up.medium={type="lte"}', ["links.up.medium", "lte"]),
     ],
@@ -146,6 +152,28 @@ set."links.up.qdisc" = "pie"
     (tmp_path / "arms.toml").write_text(VALID + arms, encoding="utf-8")
     refused(sojourn("run", "arms.toml", "-s", "links.up.qdisc=sfq"), 2, "links.up.qdisc", "arm")
     assert sojourn("run", "arms.toml", "--dry-run", "-s", "links.down.qdisc=sfq").returncode == 0
+
+
+def test_the_arms_that_a_change_does_not_reach_are_noted(sojourn: Command, tmp_path: Path) -> None:
+    arms = """
+[[arms]]
+name = "base"
+[[arms]]
+name = "fast"
+set."links.up.qdisc.target" = "1ms"
+[[arms]]
+name = "pie"
+set."links.up.qdisc" = "pie"
+"""
+    (tmp_path / "arms.toml").write_text(VALID + arms, encoding="utf-8")
+    dry = ["run", "arms.toml", "--dry-run", "-s"]
+    done = sojourn(*dry, "links.up.qdisc.target=7ms")
+    assert done.returncode == 0
+    assert done.stderr == (
+        "note: -s links.up.qdisc.target: does not change what these arms set themselves: "
+        '"fast", "pie"\n'
+    )
+    assert sojourn(*dry, "links.up.rate=2mbit").stderr == ""
 
 
 def test_a_change_of_one_group_that_every_arm_undoes_for_all_is_refused(

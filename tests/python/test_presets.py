@@ -150,6 +150,28 @@ def test_one_parameter_of_a_queue_is_changed(scenario: sj.Scenario) -> None:
     assert slow.set["links.up.qdisc.target"] == "20ms"
 
 
+def test_a_list_of_leaves_is_changed_as_in_an_arm(scenario: sj.Scenario) -> None:
+    path, leaves = "links.up.qdisc.leaf", ["codel", "pie"]
+    queue = sj.Link(rate="1mbit", qdisc=sj.Drr(classes=2))
+    built = scenario.replace(links={**scenario.links, "up": queue}, arms=[])
+    changed = overridden(built, dict([assignment(f'{path}=["codel", "pie"]')]))
+    expected = sj.Drr(classes=2, leaf=[sj.CoDel(), sj.Pie()])
+    assert changed.links["up"].qdisc == sj.qdisc(str(expected)).spec
+    arms = [sj.Arm(name="leaves", set={path: leaves})]  # type: ignore[dict-item]
+    assert built.replace(arms=arms).checked.arms_that_set("links.up.qdisc.leaf") == ["leaves"]
+
+
+def test_items_and_lists_are_changed_as_in_an_arm(scenario: sj.Scenario) -> None:
+    changes = [
+        'traffic[0].rtt=["10ms", "20ms"]',
+        "traffic[0].count=2",
+        'traffic[1]={type="udp", direction="down", rate="1mbit"}',
+    ]
+    changed = overridden(scenario, dict(assignment(text) for text in changes))
+    assert changed.traffic[0].rtt == ["10ms", "20ms"]
+    assert isinstance(changed.traffic[1], sj.Udp)
+
+
 def test_a_change_may_be_a_table_and_may_be_of_all_groups(scenario: sj.Scenario) -> None:
     without_pings = scenario.replace(traffic=scenario.traffic[:2])
     texts = [

@@ -1,9 +1,13 @@
 """Queues written in Python."""
 # ruff: noqa: ARG002 - the time is part of the interface
 
+import os
+import re
 import subprocess
 import sys
+import threading
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -195,7 +199,103 @@ def test_an_exception_in_a_process_has_its_traceback_as_a_note() -> None:
 
     with pytest.raises(sj.QueueError, match=r"Refuses\.enqueue failed") as caught:
         sj.run(scenario(Refuses, replications=2), jobs=2)
-    assert "RuntimeError: no packet of" in caught.value.__notes__[0]
+    assert re.search(r'\(link "up", arm "default", replication [01]\)', str(caught.value))
+    cause = caught.value.__cause__
+    assert isinstance(cause, RuntimeError)
+    assert str(cause).startswith("RuntimeError: no packet of")
+    assert "in enqueue" in cause.__notes__[0]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_failure_names_link_arm_and_replication(jobs: int) -> None:
+    class Stops(TailDrop):
+        def enqueue(self, now: float, packet: sj.Packet) -> None:
+            message = "no"
+            raise RuntimeError(message)
+
+    arms = [
+        sj.Arm(name="good", set={"links.down.qdisc": TailDrop}),
+        sj.Arm(name="bad", set={"links.down.qdisc": Stops}),
+    ]
+    place = r'\(link "down", arm "bad", replication 0\): RuntimeError: no$'
+    with pytest.raises(sj.QueueError, match=place) as caught:
+        sj.run(scenario("pfifo", arms=arms), jobs=jobs)
+    assert caught.value.__cause__ is not None
+
+
+class Unlucky(Paced):
+    """Fails in the first call of `next_timer` after 1 s, which is not given the time."""
+
+    late = False
+
+    def enqueue(self, now: float, packet: sj.Packet) -> None:
+        self.late = now > 1
+        super().enqueue(now, packet)
+
+    def next_timer(self) -> float | None:
+        if self.late:
+            message = "no timer"
+            raise RuntimeError(message)
+        return super().next_timer()
+
+
+def test_a_failure_of_next_timer_has_the_simulated_time() -> None:
+    with pytest.raises(sj.QueueError, match=r"Unlucky\.next_timer failed at 1\.\d+ s"):
+        sj.run(scenario(Unlucky))
+
+
+class Locked(TailDrop):
+    lock = threading.Lock()
+
+
+class Exits(TailDrop):
+    def enqueue(self, now: float, packet: sj.Packet) -> None:
+        os._exit(3)
+
+
+def test_a_class_that_cannot_be_sent_to_a_process_is_named_with_its_attribute() -> None:
+    twice = scenario(Locked, replications=2)
+    sj.run(twice, jobs=1)
+    message = (
+        r"^Locked\.lock: cannot be sent to another process: cannot pickle .*lock.*; "
+        r"create such objects in __init__, or run with jobs=1$"
+    )
+    with pytest.raises(sj.QueueError, match=message):
+        sj.run(twice, jobs=2)
+
+
+def test_a_process_that_ends_is_a_queue_error() -> None:
+    with pytest.raises(sj.QueueError, match=r"^Exits: a process of the run ended.*jobs=1"):
+        sj.run(scenario(Exits, replications=2), jobs=2)
+    assert sj.run(scenario(TailDrop, replications=2), jobs=2).complete
+
+
+@pytest.mark.parametrize("queue", ["pfifo", TailDrop])
+@pytest.mark.parametrize("jobs", [0, -1])
+def test_jobs_are_checked_as_for_every_queue(queue: Any, jobs: int) -> None:
+    with pytest.raises(sj.ScenarioError, match=f"^jobs: {jobs} is out of range; expected at least"):
+        sj.run(scenario(queue, replications=2), jobs=jobs)
+
+
+@pytest.mark.parametrize(
+    ("build", "hint"),
+    [
+        (lambda: scenario(TailDrop()), "pass the class itself: TailDrop"),  # type: ignore[arg-type]
+        (lambda: scenario(sj.CoDel), r"the class CoDel; pass an object: CoDel\(\)"),  # type: ignore[arg-type]
+        (lambda: sj.Drr(leaf=TailDrop()), "pass the class itself: TailDrop"),  # type: ignore[arg-type]
+        (lambda: sj.testing.check_qdisc(TailDrop()), "^queue: .*pass the class itself: TailDrop"),  # type: ignore[arg-type]
+        (lambda: sj.testing.check_qdisc(sj.CoDel), r"^queue: .*pass an object: CoDel\(\)"),  # type: ignore[arg-type]
+        (lambda: sj.testing.check_qdisc(3), "^queue: expected a PythonQueue class, a queue object"),  # type: ignore[arg-type]
+        (lambda: sj.testing.check_qdisc("pfifo", cases=-3), "^cases: -3 is out of range"),
+        (lambda: sj.testing.check_qdisc("pfifo", seed=-1), "^seed: -1 is out of range"),
+        (lambda: sj.testing.check_qdisc("pfifo", cases=1.5), "^cases: expected a whole number"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_class_and_an_object_are_not_confused_silently(
+    build: Callable[[], object], hint: str
+) -> None:
+    with pytest.raises(sj.ScenarioError, match=hint):
+        build()
 
 
 @pytest.mark.parametrize(

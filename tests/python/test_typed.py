@@ -10,7 +10,7 @@ import pytest
 import sojourn as sj
 from sojourn import _core
 from sojourn.scenario import link as links
-from sojourn.traffic import applications, block, connections, datagrams
+from sojourn.traffic import TYPES, applications, block, connections, datagrams
 
 TOML = """
 duration = "5s"
@@ -50,6 +50,16 @@ def toml_message(link: str = "", traffic: str = "", kind: str = "tcp") -> str:
             lambda: sj.Link(rate="10mbit", qdisc="pfifo", framing="atn"),  # type: ignore[arg-type]
             {"link": ', framing = "atn"'},
             "links.up.",
+        ),
+        (
+            lambda: sj.Sessions(direction="up", every="1s", bytes="0b"),
+            {"kind": "sessions", "traffic": ', every = "1s", bytes = "0b"'},
+            "traffic[0].",
+        ),
+        (
+            lambda: sj.Incast(direction="up", servers=1, bytes="1kb"),
+            {"kind": "incast", "traffic": ', servers = 1, bytes = "1kb"'},
+            "traffic[0].",
         ),
         (lambda: sj.Bernoulli("2"), {"link": ', loss = "2"'}, "links.up.loss: "),
         (
@@ -179,4 +189,65 @@ def test_every_type_of_choices_is_compared() -> None:
 
 def test_an_unknown_part_is_refused() -> None:
     with pytest.raises(sj.SojournError, match="unknown part"):
-        _core.check_part("arm", "{}")  # type: ignore[arg-type]
+        _core.check_part("arms", "{}")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        (3, {}, "^name: 3 is not a string"),
+        ("", {}, '^name: "" is not a name'),
+        ("a", {"nonsense": object()}, r"^set\.nonsense: expected text, a number.*class object$"),
+        ("a", {"links..up": 3}, r"^set\.links\.\.up: invalid path; expected one such as links\.up"),
+        ("a", {"traffic[x].cc": "bbr"}, r"^set\.traffic\[x\]\.cc: invalid path"),
+        ("a", {"seed": 3}, r"^set\.seed: must be the same for all arms"),
+        ("a", {3: 3}, "^set: expected text as a key"),
+        ("a", None, "^set: expected a mapping from paths to values, not None"),
+        ("a", "links.up.qdisc", "^set: expected a mapping from paths to values"),
+        ("a", {"links.up.qdisc": sj.CoDel}, r"the class CoDel; pass an object: CoDel\(\)$"),
+    ],
+)
+def test_an_arm_refuses_what_no_scenario_accepts(name: Any, changes: Any, message: str) -> None:
+    with pytest.raises(sj.ScenarioError, match=message):
+        sj.Arm(name=name, set=changes)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: sj.CoDel(target="5ms limit 3"), '^target: "5ms limit 3" is not a single value'),
+        (
+            lambda: sj.Cubic(beta="0.7 bic_scale 3"),
+            '^beta: "0.7 bic_scale 3" is not a single value',
+        ),
+        (lambda: sj.Cubic(beta=""), '^beta: "" is not a single value'),
+        (lambda: sj.Drr(leaf=sj.CoDel), r"^leaf: expected a queue.*pass an object: CoDel\(\)"),
+        (
+            lambda: sj.Prio(leaf=[sj.CoDel(), 3]),
+            "^leaf: expected a queue, not a value of class int",
+        ),
+        (lambda: sj.Tcp(direction="up", cc=sj.Cubic), r"^cc: .*pass an object: Cubic\(\)$"),
+        (
+            lambda: sj.Link(rate="1mbit", qdisc="pfifo", loss=sj.GilbertElliott),
+            r"^loss: .*pass an object: GilbertElliott\(\)$",
+        ),
+    ],
+)
+def test_a_value_is_one_value_of_its_parameter(build: Callable[[], object], message: str) -> None:
+    with pytest.raises(sj.ScenarioError, match=message):
+        build()
+
+
+def test_every_traffic_class_is_checked_by_the_common_base() -> None:
+    own = [cls for cls in TYPES.values() if "__post_init__" in vars(cls)]
+    assert own == [sj.Web]  # which also refuses a Page, and then calls the base
+    with pytest.raises(sj.ScenarioError, match=r"^request: "):
+        sj.Web(direction="up", page="small", request="x")
+    converted = sj.Incast(
+        direction="up",
+        servers=2,
+        bytes={"distribution": "pareto", "least": "4kb", "shape": 1.2},  # type: ignore[arg-type]
+        think={"distribution": "exponential", "mean": "1s"},  # type: ignore[arg-type]
+    )
+    assert converted.bytes == sj.Pareto(least="4kb", shape=1.2)
+    assert converted.think == sj.Exponential(mean="1s")

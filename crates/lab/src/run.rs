@@ -1,14 +1,16 @@
 //! Runs every replication of every arm.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroUsize;
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use sojourn_backend::{Backend, BackendError, Cancellation, Completion};
+use sojourn_qdisc::QueueFailure;
 use sojourn_records::Records;
 use sojourn_scenario::Scenario;
 
@@ -95,7 +97,11 @@ pub fn run(
             };
             let plan = scenario.plan(arm, replication);
             let mut records = Records::default();
-            match backend.run(&plan, &Cancellation::new(&ended), &mut records) {
+            let run = || backend.run(&plan, &Cancellation::new(&ended), &mut records);
+            // After a panic nothing reads the records.
+            let completion = catch_unwind(AssertUnwindSafe(run))
+                .unwrap_or_else(|panic| resume_unwind(in_run(panic, arms[arm], replication)));
+            match completion {
                 Ok(Completion::Cancelled) => {}
                 Ok(Completion::Finished) => {
                     let piece = Piece::of(Cell {
@@ -138,6 +144,17 @@ pub fn run(
         finished.into_values().collect(),
         all.len(),
     ))
+}
+
+/// Adds the run to the failure of a queue from outside; any other panic stays as it is.
+fn in_run(panic: Box<dyn Any + Send>, arm: &str, replication: u32) -> Box<dyn Any + Send> {
+    match panic.downcast::<QueueFailure>() {
+        Ok(mut failure) => {
+            failure.run = Some(format!("arm \"{arm}\", replication {replication}"));
+            failure
+        }
+        Err(panic) => panic,
+    }
 }
 
 /// How many runs are under way at once.

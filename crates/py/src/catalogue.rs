@@ -26,13 +26,6 @@ pub(crate) fn parse_qdisc(text: &str) -> Result<String, Failure> {
     Ok(text.parse::<QdiscSpec>()?.to_string())
 }
 
-/// Return the canonical form of a queue with one parameter changed.
-#[pyfunction]
-pub(crate) fn change_qdisc(text: &str, key: &str, value: &str) -> Result<String, Failure> {
-    let queue = text.parse::<QdiscSpec>()?;
-    Ok(queue.with(key, value)?.to_string())
-}
-
 /// Return every congestion control as JSON.
 ///
 /// `[{name, class, summary, source, slow_starts, parameters: [{key, unit, of, default, range, meaning,

@@ -42,7 +42,6 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(backends::backend_concurrency, module)?)?;
     module.add_function(wrap_pyfunction!(backends::backend_names, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::cc_catalogue, module)?)?;
-    module.add_function(wrap_pyfunction!(catalogue::change_qdisc, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::column_catalogue, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::commit, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::parse_cc, module)?)?;
@@ -60,6 +59,7 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
         python_queue::register_python_queue,
         module
     )?)?;
+    module.add_function(wrap_pyfunction!(run::check_jobs, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::check_part, module)?)?;
     module.add_function(wrap_pyfunction!(statistics::bootstrap_difference, module)?)?;

@@ -101,17 +101,20 @@ impl ExternalParams for Kind {
         let made = Python::attach(|py| PythonQueue::new(py, Arc::clone(&self.0), link, seed));
         match made {
             Ok(queue) => BoxedQueue::new(queue),
-            Err(error) => self.0.fail("__init__", Instant::ZERO, error),
+            Err(error) => self
+                .0
+                .fail("__init__", Instant::ZERO, link.name.clone(), error),
         }
     }
 }
 
 impl Class {
-    /// Ends the run: `method` raised `error` at `now`.
-    fn fail(&self, method: &'static str, now: Instant, error: PyErr) -> ! {
+    /// Ends the run: `method` raised `error` at `now`, serving `link`.
+    fn fail(&self, method: &'static str, now: Instant, link: Option<Arc<str>>, error: PyErr) -> ! {
         fail(FailureCause::new(Raised {
             place: format!("{}.{method}", self.label),
             at_s: now.as_secs_f64(),
+            link,
             error,
         }))
     }
@@ -122,14 +125,22 @@ pub(crate) struct Raised {
     /// Class and method.
     place: String,
     at_s: f64,
+    link: Option<Arc<str>>,
     error: PyErr,
 }
 
 impl Raised {
     /// As the exception that [`crate::run::run`] raises; its cause has the user's traceback.
-    pub(crate) fn into_exception(self, py: Python<'_>) -> PyErr {
-        let Self { place, at_s, error } = self;
-        let message = format!("{place} failed at {at_s:.6} s of simulated time: {error}");
+    pub(crate) fn into_exception(self, py: Python<'_>, run: Option<String>) -> PyErr {
+        let Self {
+            place,
+            at_s,
+            link,
+            error,
+        } = self;
+        let link = link.map(|name| format!("link \"{name}\""));
+        let context = in_parentheses(link.into_iter().chain(run));
+        let message = format!("{place} failed at {at_s:.6} s of simulated time{context}: {error}");
         let raised = QueueError::new_err(message);
         raised.set_cause(py, Some(error));
         raised
@@ -141,13 +152,24 @@ pub(crate) fn queue_failure(py: Python<'_>, panic: Box<dyn Any + Send>) -> Failu
     let failure = panic
         .downcast::<QueueFailure>()
         .unwrap_or_else(|panic| resume_unwind(panic));
-    match failure.0.downcast::<Raised>() {
-        Ok(raised) => Failure::Python(raised.into_exception(py)),
+    let QueueFailure { cause, run } = *failure;
+    match cause.downcast::<Raised>() {
+        Ok(raised) => Failure::Python(raised.into_exception(py, run)),
         Err(cause) => {
             let message = cause.downcast_ref::<String>();
-            Failure::Queue(message.map_or("a queue failed", String::as_str).to_owned())
+            let message = message.map_or("a queue failed", String::as_str);
+            Failure::Queue(format!("{message}{}", in_parentheses(run.into_iter())))
         }
     }
+}
+
+/// The parts of a place, ready to follow a message.
+fn in_parentheses(parts: impl Iterator<Item = String>) -> String {
+    let parts: Vec<_> = parts.collect();
+    if parts.is_empty() {
+        return String::new();
+    }
+    format!(" ({})", parts.join(", "))
 }
 
 /// An object of the class, and what it holds.
@@ -156,6 +178,10 @@ struct PythonQueue {
     object: Py<PyAny>,
     actions: Arc<Actions>,
     backlog: Backlog,
+    /// Name of its link.
+    link: Option<Arc<str>>,
+    /// The time of the last call, for methods without a time of their own.
+    now: Instant,
 }
 
 impl fmt::Debug for PythonQueue {
@@ -184,8 +210,10 @@ impl Clone for PythonQueue {
                 object,
                 actions,
                 backlog: self.backlog,
+                link: self.link.clone(),
+                now: self.now,
             },
-            Err(error) => self.class.fail("__deepcopy__", Instant::ZERO, error),
+            Err(error) => self.fail("__deepcopy__", error),
         }
     }
 }
@@ -204,8 +232,15 @@ impl PythonQueue {
             object: object.unbind(),
             actions: Arc::default(),
             backlog: Backlog::default(),
+            link: link.name.clone(),
+            now: Instant::ZERO,
             class,
         })
+    }
+
+    /// Ends the run: `method` raised `error` in the last call.
+    fn fail(&self, method: &'static str, error: PyErr) -> ! {
+        self.class.fail(method, self.now, self.link.clone(), error)
     }
 
     /// Passes on what the object did to packets in the last call.
@@ -220,7 +255,7 @@ impl PythonQueue {
                 Action::Lost => {
                     let message = "a packet was not kept, returned or dropped; \
                                    call packet.drop() to discard it";
-                    self.class.fail(method, now, PyValueError::new_err(message));
+                    self.fail(method, PyValueError::new_err(message));
                 }
             }
         }
@@ -236,6 +271,7 @@ impl Qdisc<Ticket> for PythonQueue {
     const TIMED: bool = true;
 
     fn enqueue(&mut self, now: Instant, pkt: Ticket, obs: &mut dyn Observer<Ticket>) {
+        self.now = now;
         self.backlog.packets += 1;
         self.backlog.bytes += pkt.size();
         let called = Python::attach(|py| {
@@ -247,12 +283,13 @@ impl Qdisc<Ticket> for PythonQueue {
             Ok(())
         });
         if let Err(error) = called {
-            self.class.fail("enqueue", now, error);
+            self.fail("enqueue", error);
         }
         self.report("enqueue", now, obs);
     }
 
     fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<Ticket>) -> Option<Ticket> {
+        self.now = now;
         if self.backlog.packets == 0 {
             return None;
         }
@@ -270,7 +307,7 @@ impl Qdisc<Ticket> for PythonQueue {
         });
         let left = match called {
             Ok(left) => left,
-            Err(error) => self.class.fail("dequeue", now, error),
+            Err(error) => self.fail("dequeue", error),
         };
         self.report("dequeue", now, obs);
         if let Some(ticket) = &left {
@@ -296,25 +333,26 @@ impl Qdisc<Ticket> for PythonQueue {
         });
         match called {
             Ok(due) => due.map(instant),
-            Err(error) => self.class.fail("next_timer", Instant::ZERO, error),
+            Err(error) => self.fail("next_timer", error),
         }
     }
 
     fn on_timer(&mut self, now: Instant) {
+        self.now = now;
         let called = Python::attach(|py| {
             let object = self.object.bind(py);
             object.call_method1(intern!(py, "on_timer"), (now.as_secs_f64(),))?;
             Ok(())
         });
         if let Err(error) = called {
-            self.class.fail("on_timer", now, error);
+            self.fail("on_timer", error);
         }
         // Else simulated time would stand still.
         if self.next_timer().is_some_and(|due| due <= now) {
             let message = "after on_timer, next_timer returned a time that is not after now; \
                            expected None or a later time";
             let error = PyValueError::new_err(message);
-            self.class.fail("next_timer", now, error);
+            self.fail("next_timer", error);
         }
     }
 }

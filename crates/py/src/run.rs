@@ -95,6 +95,12 @@ fn attached(work: &(dyn Fn() + Sync)) {
     Python::attach(|py| py.detach(work));
 }
 
+/// Refuse a number of jobs that `run` refuses.
+#[pyfunction]
+pub(crate) fn check_jobs(jobs: i64) -> Result<(), Failure> {
+    threads(jobs).map(drop)
+}
+
 fn threads(jobs: i64) -> Result<NonZeroUsize, Failure> {
     let threads = usize::try_from(jobs).ok().and_then(NonZeroUsize::new);
     threads.ok_or_else(|| {

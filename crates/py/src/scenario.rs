@@ -44,6 +44,16 @@ impl PyScenario {
         self.0.to_json()
     }
 
+    /// The scenario with some values changed: pairs of a path and its new value as JSON.
+    fn changed(&self, py: Python<'_>, changes: Vec<(String, String)>) -> Result<Self, Failure> {
+        Ok(Self(py.detach(|| self.0.changed(&changes))?))
+    }
+
+    /// Names of the arms that set the value at `path`, or a part of it, themselves.
+    fn arms_that_set(&self, path: &str) -> Vec<&str> {
+        self.0.arms_that_set(path)
+    }
+
     /// SHA-256 of the canonical JSON, in hexadecimal.
     #[getter]
     fn hash(&self) -> &str {
@@ -104,14 +114,14 @@ impl PyScenario {
     }
 }
 
-/// Check one link, traffic block or page, given as JSON, by the rules of scenario files.
+/// Check one link, traffic block, page or arm, given as JSON, by the rules of scenario files.
 ///
 /// What depends on the rest of the scenario is left to the check of the whole.
 #[pyfunction]
 pub(crate) fn check_part(kind: &str, text: &str) -> Result<(), Failure> {
     let part = Part::named(kind).ok_or_else(|| {
         Failure::Other(format!(
-            "kind: unknown part {kind:?}; expected link, traffic or page"
+            "kind: unknown part {kind:?}; expected link, traffic, page or arm"
         ))
     })?;
     Ok(sojourn_lab::check_part(part, text)?)

@@ -383,15 +383,18 @@ impl<P: Packet> Observer<Ticket> for Relay<'_, P> {
 }
 
 /// What a queue from outside that cannot go on ends its run with.
-pub struct QueueFailure(
+pub struct QueueFailure {
     /// The cause: a `String`, or a type that whoever started the run knows.
-    pub Box<dyn Any + Send>,
-);
+    pub cause: Box<dyn Any + Send>,
+    /// The run that it ended, such as `arm "codel", replication 0`, once that is known.
+    pub run: Option<String>,
+}
 
 impl fmt::Debug for QueueFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("QueueFailure")
-            .field(&self.0.downcast_ref::<String>())
+        f.debug_struct("QueueFailure")
+            .field("cause", &self.cause.downcast_ref::<String>())
+            .field("run", &self.run)
             .finish()
     }
 }
@@ -401,7 +404,10 @@ impl fmt::Debug for QueueFailure {
 /// Unwinds with a [`QueueFailure`], without the message that a panic prints. Whoever started the
 /// run catches it and reports the cause.
 pub fn fail(cause: impl Into<FailureCause>) -> ! {
-    resume_unwind(Box::new(QueueFailure(cause.into().0)))
+    resume_unwind(Box::new(QueueFailure {
+        cause: cause.into().0,
+        run: None,
+    }))
 }
 
 /// Why a queue cannot go on, of any type.

@@ -80,6 +80,7 @@ impl Setting {
             link: LinkFacts {
                 rate: rate.map(|bits| Rate::from_bits_per_sec(bits).unwrap()),
                 mtu: Bytes(json["mtu"].as_u64().unwrap()),
+                name: None,
             },
         }
     }

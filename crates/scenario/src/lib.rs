@@ -22,6 +22,7 @@ mod link;
 mod model;
 mod page;
 mod part;
+mod path;
 mod place;
 pub mod plan;
 mod queue;

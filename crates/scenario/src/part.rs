@@ -7,9 +7,11 @@ use std::path::Path;
 
 use sojourn_net::Duration;
 
+use crate::arms;
 use crate::decode;
 use crate::error::ScenarioError;
 use crate::link;
+use crate::model::Arm;
 use crate::page::is_built_in;
 use crate::value::{Node, Table, Value};
 use crate::write::{insert, table, time};
@@ -23,14 +25,17 @@ pub enum Part {
     Traffic,
     /// A table of `pages`.
     Page,
+    /// An entry of `arms`.
+    Arm,
 }
 
 impl Part {
     /// Every part, by the name that [`Part::named`] takes.
-    const NAMES: [(&str, Self); 3] = [
+    const NAMES: [(&str, Self); 4] = [
         ("link", Self::Link),
         ("traffic", Self::Traffic),
         ("page", Self::Page),
+        ("arm", Self::Arm),
     ];
 
     /// The part called `name`.
@@ -45,14 +50,15 @@ impl Part {
             Self::Link => "links.up",
             Self::Traffic => "traffic[0]",
             Self::Page => "pages.page",
+            Self::Arm => "arms[0]",
         }
     }
 }
 
-/// Checks one link, traffic block or page, given as JSON.
+/// Checks one link, traffic block, page or arm, given as JSON.
 ///
-/// What depends on the rest of the scenario passes: the links of a path, the page of a web user
-/// and the end of the run are assumed to fit.
+/// What depends on the rest of the scenario passes: the links of a path, the page of a web user,
+/// the end of the run and what an arm sets are assumed to fit.
 ///
 /// # Errors
 /// The first mistake. Its path is relative to the part.
@@ -68,12 +74,23 @@ pub fn check_part(part: Part, json: &str) -> Result<(), ScenarioError> {
         Part::Link => put(&mut scenario, "links", table([("up", node)])),
         Part::Page => put(&mut scenario, "pages", table([("page", node)])),
         Part::Traffic => surround(&mut scenario, node),
+        Part::Arm => insert(&mut scenario, "arms", Some(list(vec![node]))),
     }
     let mut tree = Value::Table(scenario).into();
     link::embed(&mut tree, Path::new("."))
         .and_then(|()| decode::spec(&tree))
-        .map(drop)
+        .and_then(|spec| spec.arms.iter().try_for_each(check_paths))
         .map_err(|error| relative(error, part.path()))
+}
+
+/// Checks the paths of what an arm sets, as far as they can be without the scenario.
+fn check_paths(arm: &Arm) -> Result<(), ScenarioError> {
+    arm.set.iter().try_for_each(|(key, _)| {
+        arms::check(key).map_err(|error| ScenarioError {
+            path: format!("arms[0].set.{key}"),
+            ..error
+        })
+    })
 }
 
 /// Adds a traffic block and whatever it refers to.
@@ -182,6 +199,23 @@ mod tests {
     #[test]
     fn parts_have_the_names_that_select_them() {
         assert_eq!(Part::named("link"), Some(Part::Link));
-        assert_eq!(Part::named("arm"), None);
+        assert_eq!(Part::named("arms"), None);
+    }
+
+    #[test]
+    fn the_paths_of_an_arm_are_checked() {
+        let arm = |set: &str| format!(r#"{{"name": "a", "set": {{{set}}}}}"#);
+        assert_eq!(check_part(Part::Arm, &arm(r#""links.x.rate": 3"#)), Ok(()));
+        let bad = refused(Part::Arm, &arm(r#""links..up": 3"#));
+        assert!(
+            bad.starts_with("set.links..up: invalid path; expected"),
+            "{bad}"
+        );
+        let bad = refused(Part::Arm, &arm(r#""seed": 3"#));
+        assert!(
+            bad.starts_with("set.seed: must be the same for all arms"),
+            "{bad}"
+        );
+        assert!(refused(Part::Arm, r#"{"name": ""}"#).starts_with("name: "));
     }
 }

@@ -14,7 +14,8 @@ use sojourn_qdisc::is_external;
 use crate::digest::sha256_hex;
 use crate::error::ScenarioError;
 use crate::key::names;
-use crate::model::Spec;
+use crate::model::{Arm, Spec};
+use crate::path::{self, Covered};
 use crate::value::{Node, Value};
 use crate::{arms, compile, decode, encode, link, page, text, traffic};
 
@@ -87,10 +88,8 @@ impl Scenario {
             let start = Node::from(Value::Table(encode::without_arms(&base)));
             let mut variants = Vec::new();
             for (n, arm) in base.arms.iter_mut().enumerate() {
-                let spec = variant(&start, &mut arm.set).map_err(|e| {
-                    let path = format!("arms[{n}].set");
-                    ScenarioError::new(path, format!("{e} (arm \"{}\")", arm.name))
-                })?;
+                let spec =
+                    variant(&start, &mut arm.set).map_err(|e| in_arm(e, n, &arm.name, &arm.set))?;
                 variants.push((arm.name.clone(), spec));
             }
             variants
@@ -116,6 +115,39 @@ impl Scenario {
             tree,
             json,
         })
+    }
+
+    /// The scenario with some values changed: pairs of a path and of its new value as JSON.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, and where; also if every arm sets one of the values itself.
+    pub fn changed(&self, changes: &[(String, String)]) -> Result<Self, ScenarioError> {
+        let mut tree = self.tree.clone();
+        for (path, value) in changes {
+            path::set(&mut tree, path, &Node::from_json(value)?)?;
+        }
+        for (path, _) in changes {
+            let all = |arm: &Arm| self.covered(path, arm) == Covered::All;
+            if !self.base.arms.is_empty() && self.base.arms.iter().all(all) {
+                let rule = "no effect, since every arm sets this value; change it in the arms";
+                return Err(ScenarioError::new(path, rule));
+            }
+        }
+        Self::from_tree(tree, Path::new("."))
+    }
+
+    /// The names of the arms that set the value at `path`, or a part of it, themselves:
+    /// [`Scenario::changed`] does not reach these.
+    pub fn arms_that_set(&self, path: &str) -> Vec<&str> {
+        let arms = self.base.arms.iter();
+        arms.filter(|arm| self.covered(path, arm) != Covered::Nothing)
+            .map(|arm| arm.name.as_str())
+            .collect()
+    }
+
+    fn covered(&self, path: &str, arm: &Arm) -> Covered {
+        let keys = arm.set.iter().map(|(key, _)| key.as_str());
+        path::covered(&self.tree, path, keys)
     }
 
     /// All keys as TOML, for people; reading it gives an equal scenario.
@@ -228,4 +260,17 @@ fn variant(start: &Node, set: &mut Vec<(String, Node)>) -> Result<Spec, Scenario
     let spec = decode::spec(&tree)?;
     *set = arms::canonical(set, &Node::from(Value::Table(encode::without_arms(&spec))));
     Ok(spec)
+}
+
+/// The error of arm number `n`, with its place in the scenario.
+fn in_arm(error: ScenarioError, n: usize, arm: &str, set: &[(String, Node)]) -> ScenarioError {
+    let ScenarioError { path, rule, line } = error;
+    let own = set.iter().any(|(key, _)| *key == path);
+    let (path, rule) = if own {
+        (format!("arms[{n}].set.{path}"), rule)
+    } else {
+        (format!("arms[{n}].set"), format!("{path}: {rule}"))
+    };
+    let rule = format!("{rule} (arm \"{arm}\")");
+    ScenarioError { path, rule, line }
 }

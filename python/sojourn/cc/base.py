@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from sojourn import _core
+from sojourn.document import word
 
 #: A ratio, such as ``0.7`` or ``"717/1024"``.
 Ratio = str | float
@@ -48,7 +49,7 @@ class CongestionControl:
         for field in fields(self):
             value = getattr(self, field.name)
             if value is not None:
-                words += [field.name, _text(value)]
+                words += [field.name, _text(field.name, value)]
         return " ".join(words)
 
     def __str__(self) -> str:
@@ -59,10 +60,10 @@ class CongestionControl:
 _Value = bool | str | float | Sequence[Ratio]
 
 
-def _text(value: _Value) -> str:
+def _text(name: str, value: _Value) -> str:
     """Write a value: a flag as on or off, a list with commas."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, str | int | float):
-        return f"{value}"
-    return ",".join(f"{part}" for part in value)
+        return word(name, value)
+    return ",".join(word(name, part) for part in value)

@@ -41,7 +41,12 @@ Seed = Annotated[
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option(min=1, max=MAX_JOBS, help="Number of threads; by default one per processor."),
+    typer.Option(
+        min=1,
+        max=MAX_JOBS,
+        help="Number of threads (processes if a queue is written in Python); by default one per "
+        "processor.",
+    ),
 ]
 Backend = Annotated[
     str | None,

@@ -58,7 +58,7 @@ def _known(folder: Path) -> list[str]:
     tables = ("published.csv", claims.FILE)
     known = sorted({path.parent.name for table in tables for path in folder.glob(f"*/{table}")})
     if not known:
-        message = f"no studies in {folder}: expected folders with a published.csv or a claims.csv"
+        message = f"no studies in {folder}; expected directories with published.csv or claims.csv"
         raise _core.ResultError(message)
     return known
 

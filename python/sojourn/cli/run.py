@@ -16,7 +16,7 @@ from sojourn.cli.options import (
     Seed,
 )
 from sojourn.scenario import Scenario
-from sojourn.scenario.overrides import assignment, overridden, refuse_hidden
+from sojourn.scenario.overrides import assignment, overridden
 
 
 def run(
@@ -36,8 +36,9 @@ def run(
     session.warn_of_bytes(file.read_text(encoding="utf-8"))
     if change:
         changes = dict(assignment(text) for text in change)
-        refuse_hidden(scenario, changes)
-        scenario = overridden(scenario, changes)
+        before, scenario = scenario, overridden(scenario, changes)
+        for path in changes:
+            session.note_unreached(path, before.checked.arms_that_set(path))
     if seed is not None:
         scenario = scenario.replace(seed=seed)
     plan = session.Plan(

@@ -34,7 +34,7 @@ class Plan:
     scenario
         The scenario.
     jobs
-        Number of threads; by default one per processor.
+        Number of threads or processes; by default one per processor.
     backend
         Name of the backend; by default the first.
     out, report
@@ -56,6 +56,14 @@ def warn_of_bytes(text: str) -> None:
     for rate in dict.fromkeys(BYTES_PER_SECOND.findall(text)):
         megabits = _core.parse_rate_bits_per_s(rate) / 1e6
         text = f"warning: {rate} is a rate in bytes per second, as in tc: {megabits:g} Mbit/s"
+        print(text, file=sys.stderr)
+
+
+def note_unreached(path: str, arms: list[str]) -> None:
+    """Note the arms that keep a value of their own when `path` is overridden."""
+    if arms:
+        names = ", ".join(f'"{name}"' for name in arms)
+        text = f"note: -s {path}: does not change what these arms set themselves: {names}"
         print(text, file=sys.stderr)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from sojourn import _core
+from sojourn.document import Specified, described, hint, word
 from sojourn.qdisc.python_queue import PythonQueue
 
 
@@ -53,24 +54,34 @@ class Queue:
 
 
 def _words(name: str, value: "_Value") -> list[str]:
-    """Write one parameter: a flag as its name alone, or with the prefix ``no``."""
+    """Write one parameter: a flag as its name alone, or with the prefix ``no``.
+
+    Raises
+    ------
+    ScenarioError
+        The value would be read as several words, or is not a queue where one is expected.
+    """
     if value is None:
         return []
     if isinstance(value, bool):
         return [name if value else f"no{name}"]
     if isinstance(value, str | int | float):
-        return [name, f"{value}"]
+        return [name, word(name, value)]
     if not isinstance(value, Sequence):
-        return [name, _part(value.spec)]
-    leaves = [part.spec for part in value if not isinstance(part, int | str)]
-    if leaves:
-        return [name, " / ".join(_part(leaf) for leaf in leaves)]
-    return [name, *(f"{part}" for part in value)]
+        return [name, _part(name, value)]
+    numbers = [word(name, part) for part in value if isinstance(part, int | str)]
+    if len(numbers) == len(value):
+        return [name, *numbers]
+    return [name, " / ".join(_part(name, leaf) for leaf in value)]
 
 
-def _part(leaf: str) -> str:
-    """Put a leaf that has leaves of its own in parentheses."""
-    return f"({leaf})" if " / " in leaf else leaf
+def _part(name: str, leaf: object) -> str:
+    """Write a leaf; one that has leaves of its own in parentheses."""
+    spec = leaf.spec if isinstance(leaf, Specified) else None
+    if not isinstance(spec, str):
+        message = f"{name}: expected a queue, not {described(leaf)}{hint(leaf)}"
+        raise _core.ScenarioError(message)
+    return f"({spec})" if " / " in spec else spec
 
 
 # A queue inside another.

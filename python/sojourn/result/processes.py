@@ -7,7 +7,7 @@ and the number of one run at a time, and returns the records of that run.
 import sys
 import traceback
 from collections.abc import Callable
-from concurrent.futures import Future, as_completed
+from concurrent.futures import BrokenExecutor, Future, as_completed
 from functools import lru_cache
 
 from sojourn import _core
@@ -59,12 +59,16 @@ def run(
     Raises
     ------
     QueueError
-        A queue failed; the note of the error is the traceback in the process.
+        A queue failed; a note of the cause has the traceback in the process. Or a class cannot be
+        sent to a process, or a process ended.
     ScenarioError
-        The backend is unknown or does not support the scenario.
+        The backend is unknown or does not support the scenario, or `jobs` is less than 1.
     """
     # Imported here: few runs need them.
     from loky import cpu_count, get_reusable_executor  # noqa: PLC0415
+
+    if jobs is not None:
+        _core.check_jobs(jobs)
 
     at_once = _core.backend_concurrency(backend)
     payload = _payload(scenario, queues)
@@ -86,6 +90,13 @@ def run(
                     progress(len(parts), total)
     except KeyboardInterrupt:
         pass
+    except BrokenExecutor as error:
+        names = " or ".join(queue.__name__ for _, queue, _ in queues)
+        message = (
+            f"{names}: a process of the run ended without a result (memory exhausted, os._exit or "
+            "a crash in an extension module); jobs=1 runs everything in this process"
+        )
+        raise _core.QueueError(message) from error
     finally:
         if len(parts) < total:
             executor.shutdown(wait=True, kill_workers=True)
@@ -105,23 +116,47 @@ def _payload(scenario: _core.Scenario, queues: list[tuple[str, type, str]]) -> b
         cloudpickle.register_pickle_by_value(module)
     try:
         return bytes(cloudpickle.dumps((scenario.to_json(), queues)))
+    except Exception as error:
+        message = (
+            f"{_unpicklable([queue for _, queue, _ in queues])}: cannot be sent to another "
+            f"process: {error}; create such objects in __init__, or run with jobs=1"
+        )
+        raise _core.QueueError(message) from error
     finally:
         for module in modules:
             cloudpickle.unregister_pickle_by_value(module)
 
 
+def _unpicklable(classes: list[type]) -> str:
+    """Name the first attribute that cannot be pickled, or else the classes."""
+    import cloudpickle  # noqa: PLC0415
+
+    for base in dict.fromkeys(base for queue in classes for base in defining(queue)):
+        for name, value in vars(base).items():
+            # Python itself adds these, and cloudpickle leaves them out.
+            if name in {"__dict__", "__weakref__"}:
+                continue
+            try:
+                cloudpickle.dumps(value)
+            except Exception:  # noqa: BLE001 - as above
+                return f"{base.__name__}.{name}"
+    return ", ".join(queue.__name__ for queue in classes)
+
+
 class _Failed:
     """An exception of a queue, as a string: tracebacks do not cross processes."""
 
-    def __init__(self, error: _core.QueueError) -> None:
-        self.message = f"{error}"
-        cause = error.__cause__
-        self.note = "".join(traceback.format_exception(cause)) if cause else ""
+    def __init__(self, message: str, cause: BaseException | None) -> None:
+        self.message = message
+        self.cause = "" if cause is None else f"{type(cause).__name__}: {cause}"
+        self.traceback = "" if cause is None else "".join(traceback.format_exception(cause))
 
     def reraise(self) -> None:
-        error = _core.QueueError(self.message)
-        error.add_note(self.note)
-        raise error
+        if not self.cause:
+            raise _core.QueueError(self.message)
+        cause = RuntimeError(self.cause)
+        cause.add_note(f"In the process of the run:\n\n{self.traceback}")
+        raise _core.QueueError(self.message) from cause
 
 
 @lru_cache(maxsize=1)
@@ -138,6 +173,10 @@ def _prepared(payload: bytes) -> _core.Scenario:
 def _one(payload: bytes, number: int, backend: str | None) -> bytes | _Failed:
     """Run one run of a scenario in a process of its own."""
     try:
-        return _core.run(_prepared(payload), jobs=1, only=[number], backend=backend).to_bytes()
+        scenario = _prepared(payload)
+    except Exception as error:  # noqa: BLE001 - unpickling runs the code of any object
+        return _Failed(f"cannot load the Python queues in another process: {error}", error)
+    try:
+        return _core.run(scenario, jobs=1, only=[number], backend=backend).to_bytes()
     except _core.QueueError as error:
-        return _Failed(error)
+        return _Failed(f"{error}", error.__cause__)

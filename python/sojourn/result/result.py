@@ -272,7 +272,7 @@ def run(
     seed
         Seed to use instead of the scenario's.
     jobs
-        Number of threads; by default one per processor.
+        Number of threads, or of processes, at least 1; by default one per processor.
     progress
         Called with the number of finished runs and of all runs.
     backend
@@ -287,7 +287,10 @@ def run(
     Raises
     ------
     ScenarioError
-        The backend is unknown or does not support the scenario.
+        The backend is unknown or does not support the scenario, or `jobs` is less than 1.
+    QueueError
+        A queue written in Python failed; the cause has the traceback of its code. Or its class
+        cannot be sent to a process.
 
     Examples
     --------

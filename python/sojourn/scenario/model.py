@@ -12,7 +12,7 @@ from types import UnionType
 from typing import Any
 
 from sojourn import _core
-from sojourn.document import Table, needs, plain
+from sojourn.document import Table, check, needs, plain
 from sojourn.qdisc import Queue
 from sojourn.scenario.link import Link
 from sojourn.traffic import TYPES, Page, PageObject, Traffic
@@ -38,6 +38,22 @@ class Arm:
 
     name: str
     set: Mapping[str, Queue | Table | str | float | bool | Sequence[Table]]
+
+    def __post_init__(self) -> None:
+        """Have the core check the name and the paths, as far as they can be without the scenario.
+
+        Raises
+        ------
+        ScenarioError
+            The name or a path is not valid, or a value is none that a scenario file can hold.
+        """
+        check("arm", self.document())
+
+    def document(self, place: str = "") -> dict[str, Any]:
+        """Write the arm as JSON has it; `place` is its path, for error messages."""
+        at = f"{place}." if place else ""
+        needs(f"{at}set", self.set, Mapping, "a mapping from paths to values")
+        return {"name": plain(f"{at}name", self.name), "set": plain(f"{at}set", self.set)}
 
     def __hash__(self) -> int:
         """Hash the name and the changes."""
@@ -330,8 +346,7 @@ def _part(place: str, part: Table, kinds: type | UnionType, what: str) -> Any:
 
 def _arm(place: str, arm: Arm) -> dict[str, Any]:
     needs(place, arm, Arm, "an Arm")
-    needs(f"{place}.set", arm.set, Mapping, "a mapping from paths to values")
-    return {"name": plain(f"{place}.name", arm.name), "set": plain(f"{place}.set", arm.set)}
+    return arm.document(place)
 
 
 def _scenario(document: dict[str, Any]) -> Scenario:

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from sojourn import _core
-from sojourn.document import check, convert
-from sojourn.traffic.block import TrafficBlock
+from sojourn.traffic.block import Conversions, TrafficBlock
 from sojourn.traffic.connections import TcpSender
 from sojourn.traffic.distributions import SIZES, WAITS, RandomSize, Size, Wait
 from sojourn.traffic.page import Page
@@ -65,6 +64,7 @@ class Web(Application):
     """
 
     kind: ClassVar[str] = "web"
+    converted: ClassVar[Conversions] = {"think": WAITS}
 
     page: str
     http: Http | None = None
@@ -84,8 +84,7 @@ class Web(Application):
                 "scenario and pass its name"
             )
             raise _core.ScenarioError(message)
-        check("traffic", self.document())
-        convert(self, "think", *WAITS)
+        TrafficBlock.__post_init__(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,21 +110,16 @@ class Sessions(Application):
     """
 
     kind: ClassVar[str] = "sessions"
+    converted: ClassVar[Conversions] = {"every": WAITS, "bytes": SIZES}
 
     every: Wait
     bytes: RandomSize
     request: Size | None = None
 
-    def __post_init__(self) -> None:
-        """Have the core check the block."""
-        check("traffic", self.document())
-        convert(self, "every", *WAITS)
-        convert(self, "bytes", *SIZES)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request(Application):
-    """Clients that send requests to a server, one after another, over a persistent connection.
+class RequestRounds(Application):
+    """Clients that send requests and wait for the responses: the base of such applications.
 
     The remaining parameters are those of :class:`Application`.
 
@@ -136,12 +130,28 @@ class Request(Application):
     request
         Size of a request, with its unit.
     work
-        Processing time of the server per response, with its unit.
+        Processing time of a server per response, with its unit.
     think
-        Time from a response to the next request, with its unit, or :class:`Exponential`; by
-        default 0.
+        Time from the last response to the next request, with its unit, or :class:`Exponential`;
+        by default 0.
     rounds
-        Number of requests; by default as many as the run lasts.
+        Number of rounds; by default as many as the run lasts.
+    """
+
+    converted: ClassVar[Conversions] = {"bytes": SIZES, "think": WAITS}
+
+    bytes: RandomSize
+    request: Size | None = None
+    work: str | None = None
+    think: Wait | None = None
+    rounds: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request(RequestRounds):
+    """Clients that send requests to a server, one after another, over a persistent connection.
+
+    The parameters are those of :class:`RequestRounds`; a round is one request.
 
     Examples
     --------
@@ -151,39 +161,18 @@ class Request(Application):
 
     kind: ClassVar[str] = "request"
 
-    bytes: RandomSize
-    request: Size | None = None
-    work: str | None = None
-    think: Wait | None = None
-    rounds: int | None = None
-
-    def __post_init__(self) -> None:
-        """Have the core check the block."""
-        check("traffic", self.document())
-        convert(self, "bytes", *SIZES)
-        convert(self, "think", *WAITS)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Incast(Application):
+class Incast(RequestRounds):
     """Clients that send a request to many servers at once and wait for the last response.
 
-    The remaining parameters are those of :class:`Application`.
+    The remaining parameters are those of :class:`RequestRounds`; a round is one request to each
+    server.
 
     Parameters
     ----------
     servers
         Number of servers, at least 2, each over a persistent connection.
-    bytes
-        Size of a response, or a distribution such as :class:`Lognormal`.
-    request
-        Size of a request, with its unit.
-    work
-        Processing time of a server per response, with its unit.
-    think
-        Time from the last response to the next round, as for :class:`Request`.
-    rounds
-        Number of rounds; by default as many as the run lasts.
 
     Examples
     --------
@@ -194,17 +183,6 @@ class Incast(Application):
     kind: ClassVar[str] = "incast"
 
     servers: int
-    bytes: RandomSize
-    request: Size | None = None
-    work: str | None = None
-    think: Wait | None = None
-    rounds: int | None = None
-
-    def __post_init__(self) -> None:
-        """Have the core check the block."""
-        check("traffic", self.document())
-        convert(self, "bytes", *SIZES)
-        convert(self, "think", *WAITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

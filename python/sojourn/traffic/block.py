@@ -1,12 +1,13 @@
 """Base of all traffic: path, number of flows, times and DSCP."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from sojourn.document import Table, check
+from sojourn.document import Table, check, convert
 
 Direction = Literal["up", "down"]
+Conversions = Mapping[str, tuple[type[Table], ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,8 @@ class TrafficBlock(Table):
     """
 
     kind: ClassVar[str] = ""
+    # The classes to which tables are converted, by field.
+    converted: ClassVar[Conversions] = {}
 
     direction: Direction | None = None
     path: Sequence[str] | None = None
@@ -59,8 +62,10 @@ class TrafficBlock(Table):
     host: int | None = None
 
     def __post_init__(self) -> None:
-        """Have the core check the block, as far as it can be without the scenario."""
+        """Have the core check the block, as far as it can be without the scenario; type tables."""
         check("traffic", self.document())
+        for name, classes in self.converted.items():
+            convert(self, name, *classes)
 
     def document(self, place: str = "") -> Any:
         """Write the block as JSON has it, with its type."""

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from sojourn.cc import CongestionControl
-from sojourn.document import check, convert
-from sojourn.traffic.block import TrafficBlock
+from sojourn.traffic.block import Conversions, TrafficBlock
 from sojourn.traffic.distributions import SIZES, RandomSize, Size
 
 SlowStart = Literal["standard", "hystart", "hystart++"]
@@ -73,13 +72,9 @@ class Tcp(TcpSender):
     """
 
     kind: ClassVar[str] = "tcp"
+    converted: ClassVar[Conversions] = {"bytes": SIZES}
 
     bytes: RandomSize | None = None
-
-    def __post_init__(self) -> None:
-        """Have the core check the block."""
-        check("traffic", self.document())
-        convert(self, "bytes", *SIZES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +130,7 @@ class Quic(TrafficBlock):
     """
 
     kind: ClassVar[str] = "quic"
+    converted: ClassVar[Conversions] = {"bytes": SIZES}
 
     cc: CongestionControl | str | None = None
     slow_start: SlowStart | None = None
@@ -152,8 +148,3 @@ class Quic(TrafficBlock):
     ack_every: int | None = None
     max_ack_delay: str | None = None
     idle_timeout: str | None = None
-
-    def __post_init__(self) -> None:
-        """Have the core check the block."""
-        check("traffic", self.document())
-        convert(self, "bytes", *SIZES)

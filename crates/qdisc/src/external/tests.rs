@@ -162,7 +162,7 @@ fn a_python_queue_that_is_not_loaded_is_read_but_not_built() {
     }));
     let failure = built.unwrap_err().downcast::<QueueFailure>().unwrap();
     assert_eq!(
-        failure.0.downcast_ref::<String>().unwrap(),
+        failure.cause.downcast_ref::<String>().unwrap(),
         "python:Fifo:0123 is not loaded"
     );
 }

@@ -136,6 +136,7 @@ impl<'a> World<'a> {
                 // Nobody can tell a queue what a trace or the air will allow.
                 rate: (link.trace.is_none() && link.radio.is_none()).then_some(link.rate),
                 mtu: FRAME,
+                name: Some(link.name.as_str().into()),
             };
             let qdisc = link.qdisc.build(&facts, rng.fork(&link.name));
             self.links.push(Link::new(qdisc, link));

@@ -1,0 +1,358 @@
+//! Sets and finds values by path, such as `links.up.qdisc.target` or `traffic[0].cc`.
+//!
+//! Arms and `-s` on the command line take the same paths.
+
+use sojourn_qdisc::{ParameterError, QdiscSpec};
+
+use crate::error::{ScenarioError, instead_of};
+use crate::place::Place;
+use crate::queue::setting;
+use crate::value::{Node, Value, joined};
+
+/// One step from a value to a value within it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// A key of a table, or the name of an item of a list.
+    Key(String),
+    /// An item of a list, by its index.
+    Item(usize),
+    /// Every item of a list: `[*]`.
+    Every,
+}
+
+/// Sets what is at `path` to `value`.
+pub(crate) fn set(tree: &mut Node, path: &str, value: &Node) -> Result<(), ScenarioError> {
+    let steps = read(path)?;
+    put(tree, &steps, "", value).map_err(|rule| ScenarioError::new(path, rule))
+}
+
+/// The value at `path`, where there is one.
+pub(crate) fn find<'a>(tree: &'a Node, path: &str) -> Option<&'a Node> {
+    steps(path)?
+        .iter()
+        .try_fold(tree, |node, step| match (&node.value, step) {
+            (Value::List(items), Step::Every) => items.first(),
+            _ => child(node, step),
+        })
+}
+
+/// The places in `tree` that `path` leads to: `[*]` and names become indices.
+pub(crate) fn places(tree: &Node, path: &str) -> Vec<Vec<Step>> {
+    steps(path).map_or_else(Vec::new, |steps| below(Some(tree), &steps))
+}
+
+/// The steps of a path.
+pub(crate) fn read(path: &str) -> Result<Vec<Step>, ScenarioError> {
+    steps(path).ok_or_else(|| {
+        ScenarioError::new(
+            path,
+            "invalid path; expected one such as links.up.qdisc or traffic[0].cc",
+        )
+    })
+}
+
+/// `traffic[0].cc` as its steps; an index may also stand between dots.
+fn steps(path: &str) -> Option<Vec<Step>> {
+    let mut steps = Vec::new();
+    for segment in path.split('.') {
+        let (name, indices) = match segment.find('[') {
+            Some(at) => segment.split_at(at),
+            None => (segment, ""),
+        };
+        match (name.is_empty(), name.parse()) {
+            (true, _) => return None,
+            (false, Ok(n)) if !steps.is_empty() => steps.push(Step::Item(n)),
+            (false, _) if name == "*" => steps.push(Step::Every),
+            (false, _) => steps.push(Step::Key(name.to_owned())),
+        }
+        let mut rest = indices;
+        while !rest.is_empty() {
+            let (index, after) = rest.strip_prefix('[')?.split_once(']')?;
+            steps.push(match index {
+                "*" => Step::Every,
+                index => Step::Item(index.parse().ok()?),
+            });
+            rest = after;
+        }
+    }
+    Some(steps)
+}
+
+fn child<'a>(node: &'a Node, step: &Step) -> Option<&'a Node> {
+    match (&node.value, step) {
+        (Value::Table(table), Step::Key(key)) => table.get(key),
+        (Value::List(items), Step::Item(n)) => items.get(*n),
+        (Value::List(items), Step::Key(name)) => items.get(named(items, name)?),
+        _ => None,
+    }
+}
+
+/// The places below `node`; what does not exist yet, or is a parameter of a queue, stays as given.
+fn below(node: Option<&Node>, steps: &[Step]) -> Vec<Vec<Step>> {
+    let Some((step, rest)) = steps.split_first() else {
+        return vec![Vec::new()];
+    };
+    let children: Vec<(Step, Option<&Node>)> = match (node.map(|node| &node.value), step) {
+        (Some(Value::List(items)), Step::Every) => (0..)
+            .zip(items)
+            .map(|(n, item)| (Step::Item(n), Some(item)))
+            .collect(),
+        (Some(Value::List(items)), Step::Key(name)) => {
+            let index = named(items, name);
+            let step = index.map_or_else(|| step.clone(), Step::Item);
+            vec![(step, index.map(|n| &items[n]))]
+        }
+        _ => vec![(step.clone(), node.and_then(|node| child(node, step)))],
+    };
+    children
+        .into_iter()
+        .flat_map(|(step, node)| {
+            below(node, rest).into_iter().map(move |mut place| {
+                place.insert(0, step.clone());
+                place
+            })
+        })
+        .collect()
+}
+
+/// Sets what `steps` lead to from `node`, which is at `path`; the error is what is wrong.
+fn put(node: &mut Node, steps: &[Step], path: &str, value: &Node) -> Result<(), String> {
+    let Some((step, rest)) = steps.split_first() else {
+        *node = value.clone();
+        return Ok(());
+    };
+    match (&mut node.value, step) {
+        (Value::Table(table), Step::Key(key)) => {
+            let at = joined(path, key);
+            if rest.is_empty() {
+                table.insert(key.clone(), value.clone());
+                return Ok(());
+            }
+            if let Some(child) = table.get_mut(key) {
+                return put(child, rest, &at, value);
+            }
+            let known: Vec<_> = table.keys().map(String::as_str).collect();
+            let instead = instead_of(key, &known);
+            Err(format!(
+                "unknown key \"{key}\"; {instead}; or set the whole table {at}"
+            ))
+        }
+        (Value::Table(table), Step::Item(_) | Step::Every) => {
+            let known: Vec<_> = table.keys().map(String::as_str).collect();
+            Err(format!("{path} is not a list; {}", instead_of("", &known)))
+        }
+        (Value::List(items), Step::Every) => (0..)
+            .zip(items)
+            .try_for_each(|(n, item): (usize, _)| put(item, rest, &indexed(path, n), value)),
+        (Value::List(items), Step::Item(n)) if *n < items.len() => {
+            put(&mut items[*n], rest, &indexed(path, *n), value)
+        }
+        (Value::List(items), Step::Item(n)) => {
+            Err(format!("no item {n}; expected {}", indices(path, items)))
+        }
+        (Value::List(items), Step::Key(name)) => match named(items, name) {
+            Some(n) => put(&mut items[n], rest, &indexed(path, n), value),
+            None => Err(no_item(path, name, items)),
+        },
+        (Value::Text(text), Step::Key(key)) if is_queue(path) => {
+            if rest.is_empty() {
+                *text = with_parameter(text, key, value)?;
+                return Ok(());
+            }
+            Err(format!(
+                "a queue parameter has no keys; set {path}.{key} as a whole"
+            ))
+        }
+        _ => Err(format!(
+            "{path} is a single value without keys; set {path} itself"
+        )),
+    }
+}
+
+fn indexed(path: &str, n: usize) -> String {
+    format!("{path}[{n}]")
+}
+
+fn is_queue(path: &str) -> bool {
+    path.rsplit('.').next() == Some("qdisc")
+}
+
+/// The accepted indices of the list at `path`.
+fn indices(path: &str, items: &[Node]) -> String {
+    match items.len() {
+        0 | 1 => format!("{path}[0]"),
+        count => format!("{path}[0] to {path}[{}]", count - 1),
+    }
+}
+
+/// That the list at `path` has no item called `name`.
+fn no_item(path: &str, name: &str, items: &[Node]) -> String {
+    let known: Vec<_> = items.iter().filter_map(name_of).collect();
+    let index = indices(path, items);
+    if known.is_empty() {
+        return format!("{path} is a list without names; expected {index}");
+    }
+    let instead = instead_of(name, &known);
+    format!("unknown name \"{name}\"; {instead}; or an index, {index}")
+}
+
+fn name_of(node: &Node) -> Option<&str> {
+    let Value::Table(table) = &node.value else {
+        return None;
+    };
+    match &table.get("name")?.value {
+        Value::Text(name) => Some(name),
+        _ => None,
+    }
+}
+
+fn named(items: &[Node], name: &str) -> Option<usize> {
+    items.iter().position(|item| name_of(item) == Some(name))
+}
+
+/// The queue `text` with one parameter set: `fq_codel target 5ms` and `target`, say.
+fn with_parameter(text: &str, key: &str, value: &Node) -> Result<String, String> {
+    let setting = setting(&Place::root(value)).map_err(|e| e.rule)?;
+    let spec: QdiscSpec = text.parse().map_err(|e: ParameterError| e.to_string())?;
+    let changed = spec.with(key, &setting).map_err(|e| e.to_string())?;
+    Ok(changed.to_string())
+}
+
+/// How much of what `path` leads to in `tree` is covered by `paths`.
+pub(crate) fn covered<'a>(
+    tree: &Node,
+    path: &str,
+    paths: impl Iterator<Item = &'a str>,
+) -> Covered {
+    let covering: Vec<_> = paths.flat_map(|path| places(tree, path)).collect();
+    let wanted = places(tree, path);
+    let hidden = |place: &Vec<Step>| covering.iter().any(|whole| place.starts_with(whole));
+    match wanted.iter().filter(|place| hidden(place)).count() {
+        0 => Covered::Nothing,
+        all if all == wanted.len() => Covered::All,
+        _ => Covered::Part,
+    }
+}
+
+/// How much of a path other paths cover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Covered {
+    Nothing,
+    Part,
+    All,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> Step {
+        Step::Key(name.to_owned())
+    }
+
+    #[test]
+    fn a_key_is_split_at_its_dots_and_brackets() {
+        let traffic = || key("traffic");
+        assert_eq!(
+            steps("links.up.rate"),
+            Some(vec![key("links"), key("up"), key("rate")])
+        );
+        for text in ["traffic[2].cc", "traffic.2.cc"] {
+            assert_eq!(
+                steps(text),
+                Some(vec![traffic(), Step::Item(2), key("cc")]),
+                "{text}"
+            );
+        }
+        for text in ["traffic[*].cc", "traffic.*.cc"] {
+            assert_eq!(
+                steps(text),
+                Some(vec![traffic(), Step::Every, key("cc")]),
+                "{text}"
+            );
+        }
+        for text in ["", "a..b", "traffic[x]", "traffic[1", "traffic[1]x"] {
+            assert_eq!(steps(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_parameter_of_a_queue_is_set_within_its_text() {
+        let with = |text, key, value: Node| {
+            let changed = with_parameter(text, key, &value).unwrap();
+            changed.parse::<QdiscSpec>().unwrap()
+        };
+        let spec = |text: &str| text.parse::<QdiscSpec>().unwrap();
+        assert_eq!(
+            with("codel", "target", "5ms".into()),
+            spec("codel target 5ms")
+        );
+        assert_eq!(
+            with("codel target 5ms ecn", "target", "1ms".into()),
+            spec("codel target 1ms ecn")
+        );
+        assert_eq!(with("codel noecn", "ecn", true.into()), spec("codel ecn"));
+        assert_eq!(
+            with("codel ecn limit 9p", "ecn", false.into()),
+            spec("codel noecn limit 9p")
+        );
+        let wrong = with_parameter("codel", "tarqet", &"5ms".into()).unwrap_err();
+        assert!(wrong.contains("did you mean target?"), "{wrong}");
+    }
+
+    #[test]
+    fn a_path_is_compared_by_the_places_that_it_leads_to() {
+        let tree = Node::from_json(
+            r#"{"links": {"up": {"qdisc": "codel"}},
+                "traffic": [{"name": "a", "cc": "reno"}, {"name": "b", "cc": "reno"}]}"#,
+        )
+        .unwrap();
+        let of = |path, arm| covered(&tree, path, [arm].into_iter());
+        assert_eq!(of("traffic[0].cc", "traffic.a.cc"), Covered::All);
+        assert_eq!(of("traffic[*].cc", "traffic[1].cc"), Covered::Part);
+        assert_eq!(of("traffic.b.cc", "traffic[0].cc"), Covered::Nothing);
+        assert_eq!(of("links.up.qdisc.target", "links.up.qdisc"), Covered::All);
+        assert_eq!(
+            of("links.up.qdisc", "links.up.qdisc.target"),
+            Covered::Nothing
+        );
+    }
+
+    #[test]
+    fn a_refused_path_says_what_is_accepted() {
+        let tree = Node::from_json(
+            r#"{"links": {"up": {"qdisc": "drr", "rate": "1mbit"}},
+                "traffic": [{"name": "a", "cc": "reno", "rtt": ["1ms", "2ms"]}]}"#,
+        )
+        .unwrap();
+        for (path, message) in [
+            ("links.upp.rate", "unknown key \"upp\"; expected up;"),
+            ("links[0].rate", "links is not a list; expected up"),
+            (
+                "traffic.b.cc",
+                "unknown name \"b\"; expected a; or an index, traffic[0]",
+            ),
+            (
+                "traffic[0].rtt.x",
+                "traffic[0].rtt is a list without names; expected traffic[0].rtt[0] to traffic[0].rtt[1]",
+            ),
+            (
+                "traffic.0.cc.beta",
+                "traffic[0].cc is a single value without keys; set traffic[0].cc itself",
+            ),
+            (
+                "links.up.qdisc.leaf.target",
+                "a queue parameter has no keys; set links.up.qdisc.leaf as a whole",
+            ),
+            ("traffic[9].cc", "no item 9; expected traffic[0]"),
+        ] {
+            let refused = set(&mut tree.clone(), path, &"1".into()).unwrap_err();
+            assert_eq!(refused.path, path);
+            assert!(
+                refused.rule.starts_with(message),
+                "{path}: {}",
+                refused.rule
+            );
+        }
+    }
+}
