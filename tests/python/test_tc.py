@@ -88,9 +88,9 @@ def test_the_catalogue_says_what_tc_calls_the_counters(result: sj.Result) -> Non
 
 
 def test_a_run_that_is_not_there_is_named(result: sj.Result) -> None:
-    with pytest.raises(sj.ResultError, match="no finished run of arm \"pie\"; expected one of fifo"):
+    with pytest.raises(sj.ResultError, match='no finished run of arm "pie"; expected one of fifo'):
         tc_stats.queues(result, arm="pie")
-    message = "arm \"fq\" has no finished replication 7; finished: 0 to 2$"
+    message = 'arm "fq" has no finished replication 7; finished: 0 to 2$'
     with pytest.raises(sj.ResultError, match=message):
         tc_stats.queues(result, arm="fq", replication=7)
 

@@ -197,11 +197,11 @@ def test_an_unknown_part_is_refused() -> None:
     [
         (3, {}, "^name: 3 is not a string"),
         ("", {}, '^name: "" is not a name'),
-        ("a", {"nonsense": object()}, r"^set\.nonsense: expected text, a number.*class object$"),
+        ("a", {"nonsense": object()}, r"^set\.nonsense: expected a string, a number.*type object$"),
         ("a", {"links..up": 3}, r"^set\.links\.\.up: invalid path; expected one such as links\.up"),
         ("a", {"traffic[x].cc": "bbr"}, r"^set\.traffic\[x\]\.cc: invalid path"),
         ("a", {"seed": 3}, r"^set\.seed: must be the same for all arms"),
-        ("a", {3: 3}, "^set: expected text as a key"),
+        ("a", {3: 3}, "^set: expected string keys"),
         ("a", None, "^set: expected a mapping from paths to values, not None"),
         ("a", "links.up.qdisc", "^set: expected a mapping from paths to values"),
         ("a", {"links.up.qdisc": sj.CoDel}, r"the class CoDel; pass an object: CoDel\(\)$"),
@@ -224,7 +224,7 @@ def test_an_arm_refuses_what_no_scenario_accepts(name: Any, changes: Any, messag
         (lambda: sj.Drr(leaf=sj.CoDel), r"^leaf: expected a queue.*pass an object: CoDel\(\)"),
         (
             lambda: sj.Prio(leaf=[sj.CoDel(), 3]),
-            "^leaf: expected a queue, not a value of class int",
+            "^leaf: expected a queue, not a value of type int",
         ),
         (lambda: sj.Tcp(direction="up", cc=sj.Cubic), r"^cc: .*pass an object: Cubic\(\)$"),
         (

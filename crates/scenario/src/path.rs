@@ -297,7 +297,7 @@ mod tests {
             spec("codel noecn limit 9p")
         );
         let wrong = with_parameter("codel", "tarqet", &"5ms".into()).unwrap_err();
-        assert!(wrong.contains("did you mean target?"), "{wrong}");
+        assert!(wrong.contains("did you mean \"target\"?"), "{wrong}");
     }
 
     #[test]
