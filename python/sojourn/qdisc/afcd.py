@@ -94,7 +94,7 @@ class Afcd(Queue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AfcdKernel2012(Afcd):
-    """afcd as in its first author's module: never signals flows below the fair share; base target 50 µs (reconstructed).
+    """afcd as its author's module: no signals below the fair share, 50 µs target (reconstructed).
 
     Source: the first author's module of 2012 for Linux 3.6. Reconstructed: the paper gives no
     sampling rate, table sizes or values for equation (5); table sizes are those of the first

@@ -11,7 +11,7 @@ from sojourn.qdisc.base import Queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Afd(Queue):
-    """Drops packets of flows that exceed a fair share, which is adjusted to the backlog (reconstructed).
+    """Drops packets of flows above a fair share that adapts to the backlog (reconstructed).
 
     Source: Pan, Breslau, Prabhakar and Shenker, CCR 33(2), 2003, as cited in later publications.
     Reconstructed: the sources give no target backlog, shadow buffer size or sampling rate; a fifth

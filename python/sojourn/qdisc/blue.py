@@ -11,7 +11,7 @@ from sojourn.qdisc.base import Queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blue(Queue):
-    """Signals with a probability that rises on loss and falls when the link is idle (reconstructed).
+    """Signals with a probability that rises on loss and falls during idle time (reconstructed).
 
     Source: Feng, Shin, Kandlur and Saha 2002, as cited in later publications. Reconstructed: the
     interval between decreases on an idle link is Sojourn's choice; see docs/qdiscs/blue.md.
