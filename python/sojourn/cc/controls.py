@@ -56,7 +56,7 @@ class Cubic(CongestionControl):
         Initial slow-start threshold, unless HyStart or HyStart++ is on; 0: none, 0 to 1000000 in
         segments. Default: ``0``. Linux tcp_cubic, initial_ssthresh.
     hystart
-        Exit slow start by HyStart, unless slow_start is set. Default: ``on``. Linux tcp_cubic,
+        Exit slow start with HyStart, unless slow_start is set. Default: ``on``. Linux tcp_cubic,
         hystart.
     hystart_detect
         Signals that HyStart uses: 1 for ACK trains, 2 for delays, 3 for both, 1 to 3. Default:
@@ -203,13 +203,13 @@ class Bbr(CongestionControl):
         Margin of the pacing rate below the bandwidth, 0 to 50 in percent. Default: ``1``. Linux
         tcp_bbr, bbr_pacing_margin_percent.
     full_bw_thresh
-        Bandwidth growth per round that continues STARTUP, 257/256 to 10. Default: ``5/4``. Linux
-        tcp_bbr, bbr_full_bw_thresh.
+        Minimum bandwidth growth factor per round to stay in STARTUP, 257/256 to 10. Default:
+        ``5/4``. Linux tcp_bbr, bbr_full_bw_thresh.
     full_bw_cnt
-        Rounds without that growth after which the pipe is full, 1 to 100 in rounds. Default: ``3``.
-        Linux tcp_bbr, bbr_full_bw_cnt.
+        Number of rounds below full_bw_thresh after which the pipe is considered full, 1 to 100 in
+        rounds. Default: ``3``. Linux tcp_bbr, bbr_full_bw_cnt.
     min_tso_rate
-        Minimum rate for bursts of at least two segments, 0 to 1000000000 in bit/s. Default:
+        Pacing rate from which bursts have at least two segments, 0 to 1000000000 in bit/s. Default:
         ``1200000``. Linux tcp_bbr, bbr_min_tso_rate.
     extra_acked_gain
         Gain of the congestion window increment for ACK aggregation, 0 to 10. Default: ``1``. Linux
@@ -263,7 +263,7 @@ class Bbr(CongestionControl):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bbr3(CongestionControl):
-    """BBR version 3: bounds the data in flight by the losses and marks of its probes.
+    """BBR version 3: bounds the data in flight using the losses and marks seen while probing.
 
     Source: draft-ietf-ccwg-bbr-06.
 
@@ -306,11 +306,11 @@ class Bbr3(CongestionControl):
         Minimum congestion window, 1 to 10000 in segments. Default: ``4``. draft-ietf-ccwg-bbr-06
         section 2.8, MinPipeCwnd.
     full_bw_thresh
-        Bandwidth growth per round that continues STARTUP, 257/256 to 10. Default: ``5/4``.
-        draft-ietf-ccwg-bbr-06 section 5.3.1.2: 1.25.
+        Minimum bandwidth growth factor per round to stay in STARTUP, 257/256 to 10. Default:
+        ``5/4``. draft-ietf-ccwg-bbr-06 section 5.3.1.2: 1.25.
     full_bw_count
-        Rounds without that growth after which the pipe is full, 1 to 100 in rounds. Default: ``3``.
-        draft-ietf-ccwg-bbr-06 section 5.3.1.2: 3.
+        Number of rounds below full_bw_thresh after which the pipe is considered full, 1 to 100 in
+        rounds. Default: ``3``. draft-ietf-ccwg-bbr-06 section 5.3.1.2: 3.
     full_loss_count
         Loss events per round that end STARTUP, 1 to 10000 in loss events. Default: ``6``.
         draft-ietf-ccwg-bbr-06 section 5.3.1.3, BBRStartupFullLossCnt.
@@ -361,7 +361,7 @@ class Bbr3(CongestionControl):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vegas(CongestionControl):
-    """Keeps a few segments queued, estimated from the delay.
+    """Keeps a few segments queued, as estimated from the RTT.
 
     Source: Brakmo and Peterson 1995; Linux 6.1 tcp_vegas.
 

@@ -11,7 +11,7 @@ from sojourn.qdisc.base import Queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Afcd(Queue):
-    """CoDel with a target per flow that falls with the flow's share (reconstructed).
+    """CoDel with a per-flow target that decreases as the flow's share increases (reconstructed).
 
     Source: Xue, Kumar, Cui, Kondikoppa, Chiu and Park, ICCCN 2013. Reconstructed: the paper gives
     no sampling rate, table sizes or values for equation (5); table sizes are those of the first
@@ -20,17 +20,18 @@ class Afcd(Queue):
     Parameters
     ----------
     limit
-        Packets that the buffer holds. 1 to 100000000. Default: 1000.
+        Maximum number of packets in the buffer. 1 to 100000000. Default: 1000.
         Source: the first author's module of 2012, sch_afcodel.c: DEFAULT_AFCODEL_LIMIT.
     target
         Acceptable standing delay of a flow at its fair share, before scaling. A time with its unit,
         such as ``"5ms"``, 1ns to 1000000s. Default: 5ms.
         Source: Xue et al. 2013: target.
     target_scale
-        Factor applied to target. More than 0, at most 1000. Default: 1.
-        Source: addition for the first author's module of 2012, afcodel.h, whose factor is 1/100.
+        Factor applied to target. > 0 and at most 1000. Default: 1.
+        Source: addition that models the first author's module of 2012, afcodel.h, which uses 1/100.
     exponent
-        Exponent of fair share over share in a flow's target. 1 to 8. Default: 3.
+        Exponent of the ratio of the fair share to the flow's share, in the target of the flow. 1 to
+        8. Default: 3.
         Source: Xue et al. 2013: equation (6).
     interval
         A little more than the longest common round-trip time. A time with its unit, such as
@@ -43,7 +44,7 @@ class Afcd(Queue):
         afcodel.h.
     protect
         Never signal a flow below its fair share. Default: off.
-        Source: addition for the first author's module of 2012, afcodel.h, where it is on.
+        Source: addition that models the first author's module of 2012, afcodel.h, where it is on.
     shadow
         Number of arrivals in the shadow buffer. 1 to 1048576. Default: 2000.
         Source: the first author's module of 2012, afcodel.h: SHADOW_BUFFER_SIZE.
@@ -58,11 +59,11 @@ class Afcd(Queue):
         Control the fair share by the backlog. Default: off.
         Source: Xue et al. 2013: equation (5), without values; off in this reconstruction.
     alpha
-        Gain on the previous backlog. More than 0, at most 1000. Default: 1.7.
-        Source: Pan et al. 2003: a, as the first author's AFQ module of 2012 quotes it.
+        Gain on the previous backlog. > 0 and at most 1000. Default: 1.7.
+        Source: Pan et al. 2003: a, as given in the first author's AFQ module of 2012.
     beta
-        Gain on the backlog. More than 0, at most 1000. Default: 1.8.
-        Source: Pan et al. 2003: b, as the first author's AFQ module of 2012 quotes it.
+        Gain on the backlog. > 0 and at most 1000. Default: 1.8.
+        Source: Pan et al. 2003: b, as given in the first author's AFQ module of 2012.
     qtarget
         Target backlog of the fair-share controller, in packets. 0 to 100000000. Default: limit / 5.
         Source: the first author's AFQ module of 2012, sch_afq.c.
@@ -93,7 +94,7 @@ class Afcd(Queue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AfcdKernel2012(Afcd):
-    """afcd as in its first author's module: spares slow flows, 50 µs for fast ones (reconstructed).
+    """afcd as its author's module: no signals below the fair share, 50 µs target (reconstructed).
 
     Source: the first author's module of 2012 for Linux 3.6. Reconstructed: the paper gives no
     sampling rate, table sizes or values for equation (5); table sizes are those of the first
@@ -102,17 +103,18 @@ class AfcdKernel2012(Afcd):
     Parameters
     ----------
     limit
-        Packets that the buffer holds. 1 to 100000000. Default: 1000.
+        Maximum number of packets in the buffer. 1 to 100000000. Default: 1000.
         Source: the first author's module of 2012, sch_afcodel.c: DEFAULT_AFCODEL_LIMIT.
     target
         Acceptable standing delay of a flow at its fair share, before scaling. A time with its unit,
         such as ``"5ms"``, 1ns to 1000000s. Default: 5ms.
         Source: Xue et al. 2013: target.
     target_scale
-        Factor applied to target. More than 0, at most 1000. Default: 0.01.
-        Source: addition for the first author's module of 2012, afcodel.h, whose factor is 1/100.
+        Factor applied to target. > 0 and at most 1000. Default: 0.01.
+        Source: addition that models the first author's module of 2012, afcodel.h, which uses 1/100.
     exponent
-        Exponent of fair share over share in a flow's target. 1 to 8. Default: 4.
+        Exponent of the ratio of the fair share to the flow's share, in the target of the flow. 1 to
+        8. Default: 4.
         Source: Xue et al. 2013: equation (6).
     interval
         A little more than the longest common round-trip time. A time with its unit, such as
@@ -125,7 +127,7 @@ class AfcdKernel2012(Afcd):
         afcodel.h.
     protect
         Never signal a flow below its fair share. Default: on.
-        Source: addition for the first author's module of 2012, afcodel.h, where it is on.
+        Source: addition that models the first author's module of 2012, afcodel.h, where it is on.
     shadow
         Number of arrivals in the shadow buffer. 1 to 1048576. Default: 2000.
         Source: the first author's module of 2012, afcodel.h: SHADOW_BUFFER_SIZE.
@@ -140,11 +142,11 @@ class AfcdKernel2012(Afcd):
         Control the fair share by the backlog. Default: off.
         Source: Xue et al. 2013: equation (5), without values; off in this reconstruction.
     alpha
-        Gain on the previous backlog. More than 0, at most 1000. Default: 1.7.
-        Source: Pan et al. 2003: a, as the first author's AFQ module of 2012 quotes it.
+        Gain on the previous backlog. > 0 and at most 1000. Default: 1.7.
+        Source: Pan et al. 2003: a, as given in the first author's AFQ module of 2012.
     beta
-        Gain on the backlog. More than 0, at most 1000. Default: 1.8.
-        Source: Pan et al. 2003: b, as the first author's AFQ module of 2012 quotes it.
+        Gain on the backlog. > 0 and at most 1000. Default: 1.8.
+        Source: Pan et al. 2003: b, as given in the first author's AFQ module of 2012.
     qtarget
         Target backlog of the fair-share controller, in packets. 0 to 100000000. Default: limit / 5.
         Source: the first author's AFQ module of 2012, sch_afq.c.

@@ -11,18 +11,18 @@ from sojourn.qdisc.base import Queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Afd(Queue):
-    """Drops packets of a flow beyond a fair share adjusted to the backlog (reconstructed).
+    """Drops packets of flows above a fair share that adapts to the backlog (reconstructed).
 
-    Source: Pan, Breslau, Prabhakar and Shenker, CCR 33(2), 2003, as later works cite it.
+    Source: Pan, Breslau, Prabhakar and Shenker, CCR 33(2), 2003, as cited in later publications.
     Reconstructed: the sources give no target backlog, shadow buffer size or sampling rate; a fifth
-    of the limit and 2000 samples are those of the AFQ module, sampling is scaled to the link, and
-    the module's arithmetic is signed here.
+    of the limit and 2000 samples are the values of the AFQ module, sampling is scaled to the link,
+    and the unsigned arithmetic of the module is replaced by signed arithmetic.
 
     Parameters
     ----------
     limit
-        Packets that the buffer holds. 1 to 100000000. Default: 1000.
-        Source: ours; mandatory in the AFQ module of 2012.
+        Maximum number of packets in the buffer. 1 to 100000000. Default: 1000.
+        Source: Sojourn default; mandatory in the AFQ module of 2012.
     shadow
         Number of arrivals in the shadow buffer. 1 to 1048576. Default: 2000.
         Source: AFQ module of 2012, sch_afq.c: SHADOW_BUFFER_SIZE.
@@ -45,21 +45,21 @@ class Afd(Queue):
         1000000s. Default: 6250us.
         Source: Pan et al. 2003: 160 updates per second.
     alpha
-        Gain on the previous backlog. More than 0, at most 1000. Default: 1.7.
-        Source: Pan et al. 2003: a, as the AFQ module of 2012 quotes it.
+        Gain on the previous backlog. > 0 and at most 1000. Default: 1.7.
+        Source: Pan et al. 2003: a, as given in the AFQ module of 2012.
     beta
-        Gain on the backlog. More than 0, at most 1000. Default: 1.8.
-        Source: Pan et al. 2003: b, as the AFQ module of 2012 quotes it.
+        Gain on the backlog. > 0 and at most 1000. Default: 1.8.
+        Source: Pan et al. 2003: b, as given in the AFQ module of 2012.
     qtarget
         Target backlog of the fair-share controller, in packets. 0 to 100000000. Default: limit / 5.
         Source: AFQ module of 2012, sch_afq.c.
     tolerance
-        Multiple of the fair share that a flow may use before it is dropped. More than 0, at most
-        1000. Default: 1.
-        Source: addition for the AFQ module of 2012, sch_afq.c, which has 6/5.
+        Multiple of the fair share that a flow may use before it is dropped. > 0 and at most 1000.
+        Default: 1.
+        Source: addition that models the AFQ module of 2012, sch_afq.c, which uses 6/5.
     gain
-        Factor applied to the drop probability. More than 0, at most 1. Default: 1.
-        Source: addition for the AFQ module of 2012, sch_afq.c, which has 1/1000.
+        Factor applied to the drop probability. > 0 and at most 1. Default: 1.
+        Source: addition that models the AFQ module of 2012, sch_afq.c, which uses 1/1000.
     ecn
         Mark ECN-capable packets instead of dropping them. Default: off.
         Source: addition.
@@ -88,14 +88,14 @@ class AfqKernel2012(Afd):
 
     Source: the AFQ module of 2012 that AFCD was compared with, for Linux 3.6. Reconstructed: the
     sources give no target backlog, shadow buffer size or sampling rate; a fifth of the limit and
-    2000 samples are those of the AFQ module, sampling is scaled to the link, and the module's
-    arithmetic is signed here.
+    2000 samples are the values of the AFQ module, sampling is scaled to the link, and the unsigned
+    arithmetic of the module is replaced by signed arithmetic.
 
     Parameters
     ----------
     limit
-        Packets that the buffer holds. 1 to 100000000. Default: 1000.
-        Source: ours; mandatory in the AFQ module of 2012.
+        Maximum number of packets in the buffer. 1 to 100000000. Default: 1000.
+        Source: Sojourn default; mandatory in the AFQ module of 2012.
     shadow
         Number of arrivals in the shadow buffer. 1 to 1048576. Default: 2000.
         Source: AFQ module of 2012, sch_afq.c: SHADOW_BUFFER_SIZE.
@@ -118,21 +118,21 @@ class AfqKernel2012(Afd):
         1000000s. Default: 6250us.
         Source: Pan et al. 2003: 160 updates per second.
     alpha
-        Gain on the previous backlog. More than 0, at most 1000. Default: 1.7.
-        Source: Pan et al. 2003: a, as the AFQ module of 2012 quotes it.
+        Gain on the previous backlog. > 0 and at most 1000. Default: 1.7.
+        Source: Pan et al. 2003: a, as given in the AFQ module of 2012.
     beta
-        Gain on the backlog. More than 0, at most 1000. Default: 1.8.
-        Source: Pan et al. 2003: b, as the AFQ module of 2012 quotes it.
+        Gain on the backlog. > 0 and at most 1000. Default: 1.8.
+        Source: Pan et al. 2003: b, as given in the AFQ module of 2012.
     qtarget
         Target backlog of the fair-share controller, in packets. 0 to 100000000. Default: limit / 5.
         Source: AFQ module of 2012, sch_afq.c.
     tolerance
-        Multiple of the fair share that a flow may use before it is dropped. More than 0, at most
-        1000. Default: 1.2.
-        Source: addition for the AFQ module of 2012, sch_afq.c, which has 6/5.
+        Multiple of the fair share that a flow may use before it is dropped. > 0 and at most 1000.
+        Default: 1.2.
+        Source: addition that models the AFQ module of 2012, sch_afq.c, which uses 6/5.
     gain
-        Factor applied to the drop probability. More than 0, at most 1. Default: 0.001.
-        Source: addition for the AFQ module of 2012, sch_afq.c, which has 1/1000.
+        Factor applied to the drop probability. > 0 and at most 1. Default: 0.001.
+        Source: addition that models the AFQ module of 2012, sch_afq.c, which uses 1/1000.
     ecn
         Mark ECN-capable packets instead of dropping them. Default: off.
         Source: addition.

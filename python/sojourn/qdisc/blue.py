@@ -11,22 +11,21 @@ from sojourn.qdisc.base import Queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blue(Queue):
-    """Signals with a probability that rises on loss and falls on an idle link (reconstructed).
+    """Signals with a probability that rises on loss and falls during idle time (reconstructed).
 
-    Source: Feng, Shin, Kandlur and Saha 2002, as later works quote it. Reconstructed: how often an
-    idle link lowers the probability is ours; see its page.
+    Source: Feng, Shin, Kandlur and Saha 2002, as cited in later publications. Reconstructed: the
+    interval between decreases on an idle link is Sojourn's choice; see docs/qdiscs/blue.md.
 
     Parameters
     ----------
     limit
-        Packets that the buffer holds. 1 to 100000000. Default: 1000.
-        Source: ours; the paper sets it per experiment.
+        Maximum number of packets in the buffer. 1 to 100000000. Default: 1000.
+        Source: Sojourn default; the paper sets it per experiment.
     increment
-        Increase of the probability when a packet does not fit. More than 0, at most 1. Default:
-        0.0025.
+        Increase of the probability when a packet does not fit. > 0 and at most 1. Default: 0.0025.
         Source: Feng et al. 2002: delta_1; value of the authors' ns code as ported to ns-3.
     decrement
-        Decrease of the probability when the link is idle. More than 0, at most 1. Default: 0.00025.
+        Decrease of the probability when the link is idle. > 0 and at most 1. Default: 0.00025.
         Source: Feng et al. 2002: delta_2; value of the authors' ns code as ported to ns-3.
     freeze
         Minimum time between two changes of the probability. A time with its unit, such as
@@ -34,7 +33,7 @@ class Blue(Queue):
         Source: Feng et al. 2002: freeze_time; value of the authors' ns code as ported to ns-3.
     ecn
         Mark ECN-capable packets instead of dropping them. Default: off.
-        Source: Feng et al. 2002: marks or drops; the choice is ours.
+        Source: Feng et al. 2002: marks or drops; Sojourn default.
     """
 
     kind: ClassVar[str] = "blue"

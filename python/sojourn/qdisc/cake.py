@@ -42,7 +42,7 @@ Framing = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cake(Queue):
-    """A shaper, traffic classes, fair shares of hosts and flows, COBALT in each queue.
+    """Shaper with priority tins, fairness among hosts and flows, and COBALT in each queue.
 
     Source: Linux 6.1 sch_cake, iproute2; Høiland-Jørgensen, Täht and Morton 2018.
 
@@ -75,19 +75,19 @@ class Cake(Queue):
         4294967295us. Default: 100ms.
         Source: net/sched/sch_cake.c: cake_sched_data.interval.
     framing
-        How the link packs bytes. One of ``"noatm"``, ``"atm"``, ``"ptm"``. Default: noatm.
+        Framing of the link layer. One of ``"noatm"``, ``"atm"``, ``"ptm"``. Default: noatm.
         Source: include/uapi/linux/pkt_sched.h: CAKE_ATM_NONE.
     overhead
         Bytes that the link adds to an IP packet. Bytes, or a size with its unit, 0b to 256b.
         Default: raw.
         Source: net/sched/sch_cake.c: cake_sched_data.rate_overhead.
     mpu
-        Minimum size that a packet is counted with. Bytes, or a size with its unit, 0b to 256b.
+        Minimum size that a packet is accounted as. Bytes, or a size with its unit, 0b to 256b.
         Default: 0b.
         Source: net/sched/sch_cake.c: cake_sched_data.rate_mpu.
     memlimit
-        Bytes that the buffer holds. Bytes, or a size with its unit, 1b to 4294967296b. Default: 4
-        MiB, or 4 * bandwidth * rtt; at most 10240 MTU.
+        Maximum number of bytes in the buffer. Bytes, or a size with its unit, 1b to 4294967296b.
+        Default: max(4 MiB, 4 * bandwidth * rtt), at most 10240 MTU; 10240 MTU if unlimited.
         Source: net/sched/sch_cake.c: cake_reconfigure, buffer_limit.
     ingress
         Count dropped packets as sent, for shaping behind a bottleneck. Default: off.

@@ -11,15 +11,15 @@ from sojourn.qdisc.base import Queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choke(Queue):
-    """RED that drops an arrival together with a random queued packet of the same flow.
+    """RED that drops an arrival and a random queued packet if both are of one flow.
 
     Source: Linux 6.1 sch_choke, iproute2; Pan, Prabhakar and Psounis 2000.
 
     Parameters
     ----------
     limit
-        Packets that the buffer holds. 1 to 100000000. Default: 1000.
-        Source: net/sched/sch_choke.c: choke_sched_data.limit; mandatory in tc; the default is ours.
+        Maximum number of packets in the buffer. 1 to 100000000. Default: 1000.
+        Source: net/sched/sch_choke.c: choke_sched_data.limit; mandatory in tc; Sojourn default.
     min
         Average backlog in packets above which arrivals are compared. 1 to 100000000. Default: max /
         3.
@@ -36,18 +36,19 @@ class Choke(Queue):
         Packets of a burst that pass without a signal. 1 to 16777216. Default: (2 * min + max) / 3.
         Source: iproute2 tc/q_choke.c: burst.
     probability
-        Probability of a signal at max. More than 0, at most 1. Default: 0.02.
+        Probability of a signal at max. > 0 and at most 1. Default: 0.02.
         Source: include/net/red.h: red_parms.max_P; default of iproute2 tc/q_choke.c.
     bandwidth
         Link rate for the decay of the average while idle. A rate with its unit, such as
         ``"10mbit"``. Default: the link's rate, else 10mbit.
-        Source: iproute2 tc/q_choke.c: bandwidth; mandatory in tc; the default is ours.
+        Source: iproute2 tc/q_choke.c: bandwidth; mandatory in tc; Sojourn default.
     ecn
         Mark ECN-capable packets instead of dropping them. Default: off.
         Source: include/uapi/linux/pkt_sched.h: TC_RED_ECN.
     harddrop
         Drop every packet above max, ECN-capable or not. Default: off.
-        Source: net/sched/sch_choke.c: use_harddrop (TC_RED_HARDDROP); no option of tc choke.
+        Source: net/sched/sch_choke.c: use_harddrop (TC_RED_HARDDROP); tc choke has no option for
+        it.
     """
 
     kind: ClassVar[str] = "choke"

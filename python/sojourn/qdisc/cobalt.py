@@ -18,8 +18,8 @@ class Cobalt(Queue):
     Parameters
     ----------
     limit
-        Packets that the buffer holds. 1 to 100000000. Default: 1000.
-        Source: ours, as net/sched/sch_codel.c: DEFAULT_CODEL_LIMIT.
+        Maximum number of packets in the buffer. 1 to 100000000. Default: 1000.
+        Source: Sojourn default, as in net/sched/sch_codel.c: DEFAULT_CODEL_LIMIT.
     target
         Acceptable standing delay. A time with its unit, such as ``"5ms"``, 1ns to 1000000s.
         Default: 5ms.
@@ -29,16 +29,16 @@ class Cobalt(Queue):
         ``"5ms"``, 1ns to 1000000s. Default: 100ms.
         Source: net/sched/sch_cake.c: cobalt_params.interval.
     increment
-        Increase of BLUE's probability when the buffer is full. More than 0, at most 1. Default:
+        Increase of BLUE's probability when the buffer is full. > 0 and at most 1. Default:
         0.00390625.
         Source: net/sched/sch_cake.c: cobalt_params.p_inc.
     decrement
-        Decrease of BLUE's probability when the buffer is empty. More than 0, at most 1. Default:
+        Decrease of BLUE's probability when the buffer is empty. > 0 and at most 1. Default:
         0.000244140625.
         Source: net/sched/sch_cake.c: cobalt_params.p_dec.
     ecn
         Mark ECN-capable packets instead of dropping them when CoDel signals. Default: on.
-        Source: net/sched/sch_cake.c: cobalt_should_drop always marks; noecn is ours.
+        Source: net/sched/sch_cake.c: cobalt_should_drop always marks; noecn is a Sojourn addition.
     """
 
     kind: ClassVar[str] = "cobalt"

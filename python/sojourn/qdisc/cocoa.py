@@ -18,10 +18,10 @@ class Cocoa(Queue):
     Parameters
     ----------
     limit
-        Packets that all flows hold together. 1 to 100000000. Default: 10000.
+        Maximum number of packets of all flows together. 1 to 100000000. Default: 10000.
         Source: the authors' sch_cocoa.c: sch->limit.
     flow_limit
-        Packets that one flow holds initially. 1 to 100000000. Default: 100.
+        Initial maximum number of queued packets per flow. 1 to 100000000. Default: 100.
         Source: the authors' sch_cocoa.c: flow_plimit.
     quantum
         Bytes that a flow sends per turn. Bytes, or a size with its unit, 1b to 1048576b. Default: 2
@@ -39,7 +39,7 @@ class Cocoa(Queue):
         Bit mask on the hash of a flow. 0 to 65535. Default: 1023.
         Source: net/sched/sch_fq.c: fq_sched_data.orphan_mask.
     guard_interval
-        Number of loss-free intervals before a limit may shrink. More than 0, at most 1000. Default:
+        Number of loss-free intervals before a limit may shrink. > 0 and at most 1000. Default:
         1.25.
         Source: Bachl, Zseby and Fabini 2019: guard interval.
     max_increase
@@ -51,7 +51,7 @@ class Cocoa(Queue):
         Source: Bachl, Zseby and Fabini 2019: maximum monitoring interval.
     profile
         Specification or implementation to follow. One of ``"rfc"``, ``"linux"``. Default: rfc.
-        Source: ours.
+        Source: Sojourn parameter.
     """
 
     kind: ClassVar[str] = "cocoa"

@@ -18,7 +18,7 @@ class CoDel(Queue):
     Parameters
     ----------
     limit
-        Packets that the buffer holds. 1 to 100000000. Default: 1000.
+        Maximum number of packets in the buffer. 1 to 100000000. Default: 1000.
         Source: net/sched/sch_codel.c: DEFAULT_CODEL_LIMIT.
     target
         Acceptable standing delay. A time with its unit, such as ``"5ms"``, 1ns to 1000000s.
@@ -37,7 +37,7 @@ class CoDel(Queue):
         Source: include/net/codel.h: codel_params.ecn.
     profile
         Specification or implementation to follow. One of ``"rfc"``, ``"linux"``. Default: rfc.
-        Source: ours.
+        Source: Sojourn parameter.
     """
 
     kind: ClassVar[str] = "codel"

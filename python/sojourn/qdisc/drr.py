@@ -12,7 +12,7 @@ from sojourn.qdisc.base import Leaf, Queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drr(Queue):
-    """Classes that take turns by bytes, with any queue in each class.
+    """Deficit round robin over classes, with any queue in each class.
 
     Source: Linux 6.1 sch_drr and cls_flow; Shreedhar and Varghese 1995.
 
@@ -20,14 +20,14 @@ class Drr(Queue):
     ----------
     classes
         Number of classes that flows are hashed to. 1 to 16384. Default: 1024.
-        Source: ours; in tc each class is added by hand.
+        Source: Sojourn parameter; in tc, each class is added explicitly.
     quantum
         Bytes that a class sends per turn. Bytes, or a size with its unit, 256b to 1048576b.
         Default: the MTU.
         Source: net/sched/sch_drr.c: drr_class.quantum.
     leaf
-        Queue of each class; one stands for all. One queue for all, or up to 16384 queues. Default:
-        pfifo.
+        Queue of each class; a single queue applies to all classes. One queue for all, or up to
+        16384 queues. Default: pfifo.
         Source: net/sched/sch_drr.c: drr_class.qdisc.
     """
 

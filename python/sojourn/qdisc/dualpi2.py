@@ -11,22 +11,22 @@ from sojourn.qdisc.base import Queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DualPi2(Queue):
-    """Two coupled queues, one of very low delay for L4S.
+    """Coupled Classic and low-latency (L4S) queues.
 
     Source: RFC 9332; Linux 6.18 sch_dualpi2, iproute2.
 
     Parameters
     ----------
     limit
-        Packets that both queues hold. 1 to 100000000. Default: 10000.
+        Maximum number of packets in both queues together. 1 to 100000000. Default: 10000.
         Source: net/sched/sch_dualpi2.c: dualpi2_reset_default, sch->limit.
     memlimit
-        Bytes that both queues hold. Bytes, or a size with its unit, 1514b to 1099511627776b.
-        Default: 250 ms of the link; linux: limit times 2 MTU.
+        Maximum number of bytes in both queues together. Bytes, or a size with its unit, 1514b to
+        1099511627776b. Default: 250 ms at the link rate; linux: limit * 2 MTU.
         Source: RFC 9332 appendix A.1: limit; net/sched/sch_dualpi2.c:
         dualpi2_sched_data.memory_limit.
     target
-        Queueing delay to hold in the Classic queue. A time with its unit, such as ``"5ms"``, 1ns to
+        Target queueing delay of the Classic queue. A time with its unit, such as ``"5ms"``, 1ns to
         1000000s. Default: 15ms.
         Source: RFC 9332 appendix A.1: target; net/sched/sch_dualpi2.c: pi2_target.
     max_rtt
@@ -35,15 +35,15 @@ class DualPi2(Queue):
         Source: RFC 9332 appendix A.1: RTT_max.
     tupdate
         Time between updates of the probability. A time with its unit, such as ``"5ms"``, 1us to
-        1000000s. Default: target, at most max_rtt / 3; linux: 16ms.
+        1000000s. Default: min(target, max_rtt / 3); linux: 16ms.
         Source: RFC 9332 appendix A.1: Tupdate; net/sched/sch_dualpi2.c: pi2_tupdate.
     alpha
-        Gain on the deviation from target, in 1/s. More than 0, at most 1000000. Default: 0.1
-        tupdate / max_rtt^2; linux: 41/256.
+        Gain on the deviation from target, in 1/s. > 0 and at most 1000000. Default: 0.1 * tupdate /
+        max_rtt^2; linux: 41/256.
         Source: RFC 9332 appendix A.1: alpha; net/sched/sch_dualpi2.c: pi2_alpha.
     beta
-        Gain on the change of the delay, in 1/s. More than 0, at most 1000000. Default: 0.3 /
-        max_rtt; linux: 819/256.
+        Gain on the change of the delay, in 1/s. > 0 and at most 1000000. Default: 0.3 / max_rtt;
+        linux: 819/256.
         Source: RFC 9332 appendix A.1: beta; net/sched/sch_dualpi2.c: pi2_beta.
     coupling_factor
         Ratio of the L4S marking probability to the base probability. 1 to 255. Default: 2.
@@ -61,8 +61,8 @@ class DualPi2(Queue):
         1.
         Source: RFC 9332 appendix A.1: Th_len.
     classic_protection
-        Share of the link for the Classic queue while both queues hold packets, in percent. More
-        than 0, at most 100. Default: 6.25; linux: 10.
+        Share of the link for the Classic queue while both queues hold packets, in percent. > 0 and
+        at most 100. Default: 6.25; linux: 10.
         Source: RFC 9332 section 4.2.2 and appendix A.2: scheduler weight 1/16;
         net/sched/sch_dualpi2.c: c_protection_wc.
     tshift
@@ -74,7 +74,7 @@ class DualPi2(Queue):
         Source: RFC 9332 section 4.2.3; net/sched/sch_dualpi2.c: drop_overload.
     profile
         Specification or implementation to follow. One of ``"rfc"``, ``"linux"``. Default: rfc.
-        Source: ours.
+        Source: Sojourn parameter.
     """
 
     kind: ClassVar[str] = "dualpi2"

@@ -11,26 +11,26 @@ from sojourn.qdisc.base import Queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Floq(Queue):
-    """Spares connections being set up; signals others by class and share (reconstructed).
+    """Exempts connections during setup; signals other traffic by class and share (reconstructed).
 
-    Source: reconstruction of Yanev's FLOQ from slides and abstract. Reconstructed: only the idea of
-    FLOQ was published; classifier, threshold, formula and every constant are ours.
+    Source: reconstruction of Yanev's FLOQ from its slides and abstract. Reconstructed: only the
+    idea of FLOQ was published; the classifier, the threshold, the formula and all constants are
+    Sojourn's choice.
 
     Parameters
     ----------
     limit
-        Packets that the buffer holds. 1 to 100000000. Default: 1000.
+        Maximum number of packets in the buffer. 1 to 100000000. Default: 1000.
         Source: reconstruction.
     threshold
-        Fraction of the limit above which arrivals are signalled. More than 0, at most 1. Default:
-        0.5.
+        Fraction of the limit above which arrivals are signalled. > 0 and at most 1. Default: 0.5.
         Source: reconstruction.
     gamma
         Exponent of the ramp from threshold to limit. 1 to 8. Default: 1.
         Source: reconstruction.
     probability
-        Probability of a signal when the buffer is full, before weight and share. More than 0, at
-        most 1. Default: 1.
+        Probability of a signal when the buffer is full, before weight and share. > 0 and at most 1.
+        Default: 1.
         Source: reconstruction.
     setup_weight
         Weight of packets of connections being set up. 0 to 10. Default: 0.
@@ -45,16 +45,15 @@ class Floq(Queue):
         Exponent of the class's share of the traffic. 0 to 8. Default: 2.
         Source: reconstruction.
     gain
-        Weight of 1514 bytes in the moving average of the shares. More than 0, at most 1. Default:
-        0.002.
+        Weight of 1514 bytes in the moving average of the shares. > 0 and at most 1. Default: 0.002.
         Source: reconstruction.
     setup_packets
-        Number of packets with data that belong to the set-up of a connection. 0 to 1000000.
-        Default: 10.
+        Number of packets with data that belong to the setup of a connection. 0 to 1000000. Default:
+        10.
         Source: reconstruction.
     setup_time
-        Longest set-up, from the last SYN. A time with its unit, such as ``"5ms"``, 0ms to 1000000s.
-        Default: 3s.
+        Maximum duration of connection setup, from the last SYN. A time with its unit, such as
+        ``"5ms"``, 0ms to 1000000s. Default: 3s.
         Source: reconstruction.
     connections
         Size of the connection table, rounded up to a multiple of 4. 1 to 1048576. Default: 4096.
@@ -68,10 +67,10 @@ class Floq(Queue):
         as ``"5ms"``, 0ms to 1000000s. Default: off.
         Source: reconstruction.
     quic
-        Treat QUIC as responsive, with a set-up. Default: on.
+        Treat QUIC as responsive, with a setup. Default: on.
         Source: reconstruction.
     pushout
-        When the buffer is full, replace the youngest other packet with an arriving set-up packet.
+        When the buffer is full, replace the youngest other packet with an arriving setup packet.
         Default: off.
         Source: reconstruction.
     ecn
@@ -104,24 +103,24 @@ class Floq(Queue):
 class FloqShare(Floq):
     """floq with its default preset, share (reconstructed).
 
-    Source: reconstruction of Yanev's FLOQ from slides and abstract. Reconstructed: only the idea of
-    FLOQ was published; classifier, threshold, formula and every constant are ours.
+    Source: reconstruction of Yanev's FLOQ from its slides and abstract. Reconstructed: only the
+    idea of FLOQ was published; the classifier, the threshold, the formula and all constants are
+    Sojourn's choice.
 
     Parameters
     ----------
     limit
-        Packets that the buffer holds. 1 to 100000000. Default: 1000.
+        Maximum number of packets in the buffer. 1 to 100000000. Default: 1000.
         Source: reconstruction.
     threshold
-        Fraction of the limit above which arrivals are signalled. More than 0, at most 1. Default:
-        0.5.
+        Fraction of the limit above which arrivals are signalled. > 0 and at most 1. Default: 0.5.
         Source: reconstruction.
     gamma
         Exponent of the ramp from threshold to limit. 1 to 8. Default: 1.
         Source: reconstruction.
     probability
-        Probability of a signal when the buffer is full, before weight and share. More than 0, at
-        most 1. Default: 1.
+        Probability of a signal when the buffer is full, before weight and share. > 0 and at most 1.
+        Default: 1.
         Source: reconstruction.
     setup_weight
         Weight of packets of connections being set up. 0 to 10. Default: 0.
@@ -136,16 +135,15 @@ class FloqShare(Floq):
         Exponent of the class's share of the traffic. 0 to 8. Default: 2.
         Source: reconstruction.
     gain
-        Weight of 1514 bytes in the moving average of the shares. More than 0, at most 1. Default:
-        0.002.
+        Weight of 1514 bytes in the moving average of the shares. > 0 and at most 1. Default: 0.002.
         Source: reconstruction.
     setup_packets
-        Number of packets with data that belong to the set-up of a connection. 0 to 1000000.
-        Default: 10.
+        Number of packets with data that belong to the setup of a connection. 0 to 1000000. Default:
+        10.
         Source: reconstruction.
     setup_time
-        Longest set-up, from the last SYN. A time with its unit, such as ``"5ms"``, 0ms to 1000000s.
-        Default: 3s.
+        Maximum duration of connection setup, from the last SYN. A time with its unit, such as
+        ``"5ms"``, 0ms to 1000000s. Default: 3s.
         Source: reconstruction.
     connections
         Size of the connection table, rounded up to a multiple of 4. 1 to 1048576. Default: 4096.
@@ -159,10 +157,10 @@ class FloqShare(Floq):
         as ``"5ms"``, 0ms to 1000000s. Default: off.
         Source: reconstruction.
     quic
-        Treat QUIC as responsive, with a set-up. Default: on.
+        Treat QUIC as responsive, with a setup. Default: on.
         Source: reconstruction.
     pushout
-        When the buffer is full, replace the youngest other packet with an arriving set-up packet.
+        When the buffer is full, replace the youngest other packet with an arriving setup packet.
         Default: off.
         Source: reconstruction.
     ecn
@@ -177,24 +175,24 @@ class FloqShare(Floq):
 class FloqFixed(Floq):
     """floq, signalling unresponsive traffic five times as often (reconstructed).
 
-    Source: reconstruction of Yanev's FLOQ from slides and abstract. Reconstructed: only the idea of
-    FLOQ was published; classifier, threshold, formula and every constant are ours.
+    Source: reconstruction of Yanev's FLOQ from its slides and abstract. Reconstructed: only the
+    idea of FLOQ was published; the classifier, the threshold, the formula and all constants are
+    Sojourn's choice.
 
     Parameters
     ----------
     limit
-        Packets that the buffer holds. 1 to 100000000. Default: 1000.
+        Maximum number of packets in the buffer. 1 to 100000000. Default: 1000.
         Source: reconstruction.
     threshold
-        Fraction of the limit above which arrivals are signalled. More than 0, at most 1. Default:
-        0.5.
+        Fraction of the limit above which arrivals are signalled. > 0 and at most 1. Default: 0.5.
         Source: reconstruction.
     gamma
         Exponent of the ramp from threshold to limit. 1 to 8. Default: 1.
         Source: reconstruction.
     probability
-        Probability of a signal when the buffer is full, before weight and share. More than 0, at
-        most 1. Default: 1.
+        Probability of a signal when the buffer is full, before weight and share. > 0 and at most 1.
+        Default: 1.
         Source: reconstruction.
     setup_weight
         Weight of packets of connections being set up. 0 to 10. Default: 0.
@@ -209,16 +207,15 @@ class FloqFixed(Floq):
         Exponent of the class's share of the traffic. 0 to 8. Default: 0.
         Source: reconstruction.
     gain
-        Weight of 1514 bytes in the moving average of the shares. More than 0, at most 1. Default:
-        0.002.
+        Weight of 1514 bytes in the moving average of the shares. > 0 and at most 1. Default: 0.002.
         Source: reconstruction.
     setup_packets
-        Number of packets with data that belong to the set-up of a connection. 0 to 1000000.
-        Default: 10.
+        Number of packets with data that belong to the setup of a connection. 0 to 1000000. Default:
+        10.
         Source: reconstruction.
     setup_time
-        Longest set-up, from the last SYN. A time with its unit, such as ``"5ms"``, 0ms to 1000000s.
-        Default: 3s.
+        Maximum duration of connection setup, from the last SYN. A time with its unit, such as
+        ``"5ms"``, 0ms to 1000000s. Default: 3s.
         Source: reconstruction.
     connections
         Size of the connection table, rounded up to a multiple of 4. 1 to 1048576. Default: 4096.
@@ -232,10 +229,10 @@ class FloqFixed(Floq):
         as ``"5ms"``, 0ms to 1000000s. Default: off.
         Source: reconstruction.
     quic
-        Treat QUIC as responsive, with a set-up. Default: on.
+        Treat QUIC as responsive, with a setup. Default: on.
         Source: reconstruction.
     pushout
-        When the buffer is full, replace the youngest other packet with an arriving set-up packet.
+        When the buffer is full, replace the youngest other packet with an arriving setup packet.
         Default: off.
         Source: reconstruction.
     ecn
@@ -248,26 +245,26 @@ class FloqFixed(Floq):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FloqProtect(Floq):
-    """floq, treating all packets outside a set-up alike (reconstructed).
+    """floq that treats all packets after connection setup alike (reconstructed).
 
-    Source: reconstruction of Yanev's FLOQ from slides and abstract. Reconstructed: only the idea of
-    FLOQ was published; classifier, threshold, formula and every constant are ours.
+    Source: reconstruction of Yanev's FLOQ from its slides and abstract. Reconstructed: only the
+    idea of FLOQ was published; the classifier, the threshold, the formula and all constants are
+    Sojourn's choice.
 
     Parameters
     ----------
     limit
-        Packets that the buffer holds. 1 to 100000000. Default: 1000.
+        Maximum number of packets in the buffer. 1 to 100000000. Default: 1000.
         Source: reconstruction.
     threshold
-        Fraction of the limit above which arrivals are signalled. More than 0, at most 1. Default:
-        0.5.
+        Fraction of the limit above which arrivals are signalled. > 0 and at most 1. Default: 0.5.
         Source: reconstruction.
     gamma
         Exponent of the ramp from threshold to limit. 1 to 8. Default: 1.
         Source: reconstruction.
     probability
-        Probability of a signal when the buffer is full, before weight and share. More than 0, at
-        most 1. Default: 1.
+        Probability of a signal when the buffer is full, before weight and share. > 0 and at most 1.
+        Default: 1.
         Source: reconstruction.
     setup_weight
         Weight of packets of connections being set up. 0 to 10. Default: 0.
@@ -282,16 +279,15 @@ class FloqProtect(Floq):
         Exponent of the class's share of the traffic. 0 to 8. Default: 0.
         Source: reconstruction.
     gain
-        Weight of 1514 bytes in the moving average of the shares. More than 0, at most 1. Default:
-        0.002.
+        Weight of 1514 bytes in the moving average of the shares. > 0 and at most 1. Default: 0.002.
         Source: reconstruction.
     setup_packets
-        Number of packets with data that belong to the set-up of a connection. 0 to 1000000.
-        Default: 10.
+        Number of packets with data that belong to the setup of a connection. 0 to 1000000. Default:
+        10.
         Source: reconstruction.
     setup_time
-        Longest set-up, from the last SYN. A time with its unit, such as ``"5ms"``, 0ms to 1000000s.
-        Default: 3s.
+        Maximum duration of connection setup, from the last SYN. A time with its unit, such as
+        ``"5ms"``, 0ms to 1000000s. Default: 3s.
         Source: reconstruction.
     connections
         Size of the connection table, rounded up to a multiple of 4. 1 to 1048576. Default: 4096.
@@ -305,10 +301,10 @@ class FloqProtect(Floq):
         as ``"5ms"``, 0ms to 1000000s. Default: off.
         Source: reconstruction.
     quic
-        Treat QUIC as responsive, with a set-up. Default: on.
+        Treat QUIC as responsive, with a setup. Default: on.
         Source: reconstruction.
     pushout
-        When the buffer is full, replace the youngest other packet with an arriving set-up packet.
+        When the buffer is full, replace the youngest other packet with an arriving setup packet.
         Default: off.
         Source: reconstruction.
     ecn

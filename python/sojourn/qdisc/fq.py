@@ -11,17 +11,17 @@ from sojourn.qdisc.base import Queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fq(Queue):
-    """One queue with its own limit per flow; returning flows go first.
+    """One queue per flow, each with its own limit; new and returning flows first.
 
     Source: Linux 6.1 sch_fq.
 
     Parameters
     ----------
     limit
-        Packets that all flows hold together. 1 to 100000000. Default: 10000.
+        Maximum number of packets of all flows together. 1 to 100000000. Default: 10000.
         Source: net/sched/sch_fq.c: fq_init, sch->limit.
     flow_limit
-        Packets that one flow holds. 1 to 100000000. Default: 100.
+        Maximum number of queued packets per flow. 1 to 100000000. Default: 100.
         Source: net/sched/sch_fq.c: fq_sched_data.flow_plimit.
     quantum
         Bytes that a flow sends per turn. Bytes, or a size with its unit, 1b to 1048576b. Default: 2

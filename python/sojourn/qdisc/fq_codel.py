@@ -18,12 +18,12 @@ class FqCoDel(Queue):
     Parameters
     ----------
     limit
-        Packets that all queues hold together. 1 to 100000000. Default: 10240.
+        Maximum number of packets in all queues together. 1 to 100000000. Default: 10240.
         Source: RFC 8290 section 5.2.3: packet limit; net/sched/sch_fq_codel.c: fq_codel_init,
         sch->limit.
     memory_limit
-        Bytes that all queues hold together. Bytes, or a size with its unit, 1b to 1099511627776b.
-        Default: 33554432b.
+        Maximum number of bytes in all queues together. Bytes, or a size with its unit, 1b to
+        1099511627776b. Default: 33554432b.
         Source: net/sched/sch_fq_codel.c: fq_codel_sched_data.memory_limit.
     flows
         Number of queues that flows are hashed to. 1 to 65536. Default: 1024.
@@ -56,7 +56,7 @@ class FqCoDel(Queue):
     profile
         Specification or implementation to follow. One of ``"rfc"``, ``"linux"``, ``"linux-3.14"``.
         Default: rfc.
-        Source: ours.
+        Source: Sojourn parameter.
     """
 
     kind: ClassVar[str] = "fq_codel"
@@ -82,12 +82,12 @@ class FqNoCoDel(FqCoDel):
     Parameters
     ----------
     limit
-        Packets that all queues hold together. 1 to 100000000. Default: 10240.
+        Maximum number of packets in all queues together. 1 to 100000000. Default: 10240.
         Source: RFC 8290 section 5.2.3: packet limit; net/sched/sch_fq_codel.c: fq_codel_init,
         sch->limit.
     memory_limit
-        Bytes that all queues hold together. Bytes, or a size with its unit, 1b to 1099511627776b.
-        Default: 33554432b.
+        Maximum number of bytes in all queues together. Bytes, or a size with its unit, 1b to
+        1099511627776b. Default: 33554432b.
         Source: net/sched/sch_fq_codel.c: fq_codel_sched_data.memory_limit.
     flows
         Number of queues that flows are hashed to. 1 to 65536. Default: 1024.
@@ -120,7 +120,7 @@ class FqNoCoDel(FqCoDel):
     profile
         Specification or implementation to follow. One of ``"rfc"``, ``"linux"``, ``"linux-3.14"``.
         Default: rfc.
-        Source: ours.
+        Source: Sojourn parameter.
     """
 
     kind: ClassVar[str] = "fq_nocodel"

@@ -18,13 +18,13 @@ class FqPie(Queue):
     Parameters
     ----------
     limit
-        Packets that all queues hold together. 1 to 100000000. Default: 10240.
+        Maximum number of packets in all queues together. 1 to 100000000. Default: 10240.
         Source: net/sched/sch_fq_pie.c: fq_pie_init, sch->limit.
     flows
         Number of queues that flows are hashed to. 1 to 65536. Default: 1024.
         Source: net/sched/sch_fq_pie.c: fq_pie_sched_data.flows_cnt.
     target
-        Queueing delay to hold in each queue. A time with its unit, such as ``"5ms"``, 1ns to
+        Target queueing delay of each queue. A time with its unit, such as ``"5ms"``, 1ns to
         1000000s. Default: 15ms.
         Source: include/net/pie.h: pie_params.target.
     tupdate

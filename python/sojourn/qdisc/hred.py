@@ -14,7 +14,8 @@ class Hred(Queue):
     """Harsh RED: red_ns2 tuned to react within one round trip (reconstructed).
 
     Source: Järvinen et al. 2012; Järvinen and Kojo 2014. Reconstructed: the available sources do
-    not give weight, thresholds and probability; derived from the purpose of HRED.
+    not specify the weight, thresholds or probability; the values here are derived from the purpose
+    of HRED.
 
     Parameters
     ----------
@@ -27,21 +28,21 @@ class Hred(Queue):
         10mbit.
         Source: reconstruction.
     limit
-        Packets that the buffer holds. 1 to 100000000. Default: twice max.
+        Maximum number of packets in the buffer. 1 to 100000000. Default: 2 * max.
         Source: reconstruction.
     q_weight
-        Weight of a sample in the average. More than 0, at most 1. Default: 0.05.
+        Weight of a sample in the average. > 0 and at most 1. Default: 0.05.
         Source: reconstruction.
     min
-        Average queue above which packets are signalled at random, in bandwidth-delay products. More
-        than 0, at most 1000. Default: 0.25.
+        Average queue above which packets are signalled at random, in bandwidth-delay products. > 0
+        and at most 1000. Default: 0.25.
         Source: reconstruction.
     max
-        Average queue at which the probability reaches its maximum, in bandwidth-delay products.
-        More than 0, at most 1000. Default: 2.
+        Average queue at which the probability reaches its maximum, in bandwidth-delay products. > 0
+        and at most 1000. Default: 2.
         Source: reconstruction.
     probability
-        Probability of a signal at max. More than 0, at most 1. Default: 0.5.
+        Probability of a signal at max. > 0 and at most 1. Default: 0.5.
         Source: reconstruction.
     ecn
         Mark ECN-capable packets instead of dropping them, except forced drops. Default: off.

@@ -11,20 +11,20 @@ from sojourn.qdisc.base import Queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pfifo(Queue):
-    """A FIFO limited in packets that drops arrivals when it is full.
+    """Packet-limited FIFO that drops arrivals when full.
 
     Source: Linux 6.1 sch_fifo.
 
     Parameters
     ----------
     limit
-        Packets that the buffer holds. 1 to 100000000. Default: 1000.
+        Maximum number of packets in the buffer. 1 to 100000000. Default: 1000.
         Source: net/sched/sch_fifo.c: fifo_init, sch->limit; the default is the tx_queue_len of an
         Ethernet interface.
     ce_threshold
         Mark every ECN-capable packet that waited longer than this. A time with its unit, such as
         ``"5ms"``, 0ms to 1000000s. Default: off.
-        Source: addition, as include/net/codel.h: codel_params.ce_threshold.
+        Source: addition, as in include/net/codel.h: codel_params.ce_threshold.
     """
 
     kind: ClassVar[str] = "pfifo"
@@ -35,25 +35,24 @@ class Pfifo(Queue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bfifo(Queue):
-    """A FIFO limited in bytes that drops arrivals when it is full.
+    """Byte-limited FIFO that drops arrivals when full.
 
     Source: Linux 6.1 sch_fifo.
 
     Parameters
     ----------
     limit
-        Bytes that the buffer holds. Bytes, or a size with its unit, 1b to 4294967296b. Default:
-        1514000b.
+        Maximum number of bytes in the buffer. Bytes, or a size with its unit, 1b to 4294967296b.
+        Default: 1514000b.
         Source: net/sched/sch_fifo.c: fifo_init, sch->limit; the default is tx_queue_len Ethernet
         frames.
     headdrop
         Make room by dropping the oldest packet instead of the arriving one. Default: off.
-        Source: net/sched/sch_fifo.c: pfifo_tail_enqueue (pfifo_head_drop); with a limit in bytes an
-        addition.
+        Source: net/sched/sch_fifo.c: pfifo_tail_enqueue (pfifo_head_drop); an addition for bfifo.
     ce_threshold
         Mark every ECN-capable packet that waited longer than this. A time with its unit, such as
         ``"5ms"``, 0ms to 1000000s. Default: off.
-        Source: addition, as include/net/codel.h: codel_params.ce_threshold.
+        Source: addition, as in include/net/codel.h: codel_params.ce_threshold.
     """
 
     kind: ClassVar[str] = "bfifo"
@@ -65,20 +64,20 @@ class Bfifo(Queue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PfifoHeadDrop(Pfifo):
-    """A FIFO limited in packets that drops its oldest packet when it is full.
+    """Packet-limited FIFO that drops its oldest packet when full.
 
     Source: Linux 6.1 sch_fifo.
 
     Parameters
     ----------
     limit
-        Packets that the buffer holds. 1 to 100000000. Default: 1000.
+        Maximum number of packets in the buffer. 1 to 100000000. Default: 1000.
         Source: net/sched/sch_fifo.c: fifo_init, sch->limit; the default is the tx_queue_len of an
         Ethernet interface.
     ce_threshold
         Mark every ECN-capable packet that waited longer than this. A time with its unit, such as
         ``"5ms"``, 0ms to 1000000s. Default: off.
-        Source: addition, as include/net/codel.h: codel_params.ce_threshold.
+        Source: addition, as in include/net/codel.h: codel_params.ce_threshold.
     """
 
     kind: ClassVar[str] = "pfifo_head_drop"

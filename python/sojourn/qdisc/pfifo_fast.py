@@ -18,13 +18,13 @@ class PfifoFast(Queue):
     Parameters
     ----------
     limit
-        Packets that each band holds; linux-3.14: that all bands hold together. 1 to 100000000.
+        Maximum number of packets in each band; linux-3.14: in all bands together. 1 to 100000000.
         Default: 1000.
         Source: net/sched/sch_generic.c: pfifo_fast_init, the tx_queue_len of the interface.
     profile
         Specification or implementation to follow. One of ``"linux"``, ``"linux-3.14"``. Default:
         linux.
-        Source: ours.
+        Source: Sojourn parameter.
     """
 
     kind: ClassVar[str] = "pfifo_fast"

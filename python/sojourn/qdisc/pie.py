@@ -18,10 +18,10 @@ class Pie(Queue):
     Parameters
     ----------
     limit
-        Packets that the buffer holds. 1 to 100000000. Default: 1000.
+        Maximum number of packets in the buffer. 1 to 100000000. Default: 1000.
         Source: include/net/pie.h: pie_params.limit.
     target
-        Queueing delay to hold. A time with its unit, such as ``"5ms"``, 1ns to 1000000s. Default:
+        Target queueing delay. A time with its unit, such as ``"5ms"``, 1ns to 1000000s. Default:
         15ms; linux-3.14: 20ms.
         Source: RFC 8033 section 4.2: QDELAY_REF; include/net/pie.h: pie_params.target.
     tupdate
@@ -52,7 +52,7 @@ class Pie(Queue):
     profile
         Specification or implementation to follow. One of ``"rfc"``, ``"linux"``, ``"linux-3.14"``.
         Default: rfc.
-        Source: ours.
+        Source: Sojourn parameter.
     """
 
     kind: ClassVar[str] = "pie"

@@ -11,16 +11,16 @@ from sojourn.qdisc.base import Queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predict(Queue):
-    """Marks early enough for slow start to end at a full link (reconstructed).
+    """Marks early enough that slow start ends when the link becomes full (reconstructed).
 
     Source: Järvinen and Kojo, slides at ICCRG, IETF 97, 2016. Reconstructed: only the structure was
-    published; the constants, the tests for growth, the choice of a candidate and which packets are
-    marked are ours.
+    published; the constants, the growth tests, the candidate selection and the choice of packets to
+    mark are Sojourn's.
 
     Parameters
     ----------
     limit
-        Packets that the buffer holds. 1 to 100000000. Default: 1000.
+        Maximum number of packets in the buffer. 1 to 100000000. Default: 1000.
         Source: reconstruction.
     bandwidth
         Link rate. A rate with its unit, such as ``"10mbit"``. Default: the link's rate, else
@@ -53,24 +53,24 @@ class Predict(Queue):
         Largest accepted ratio of the largest growth to the smallest. 1 to 10. Default: 1.5.
         Source: reconstruction.
     significance
-        Standard deviations by which the growth must differ from chance. More than 0, at most 1000.
+        Standard deviations by which the growth must differ from chance. > 0 and at most 1000.
         Default: 3.
         Source: reconstruction.
     persistence
-        Round trips that a growth must last before it counts. More than 0, at most 10. Default: 0.5.
+        Round trips that a growth must last before it counts. > 0 and at most 10. Default: 0.5.
         Source: reconstruction.
     hold
-        Round trips that a matching candidate stays active. More than 0, at most 10. Default: 1.
+        Round trips that a matching candidate stays active. > 0 and at most 10. Default: 1.
         Source: reconstruction.
     dominance
         Largest ratio of an active candidate to the chosen one. 1 to 10000. Default: 1.6.
         Source: reconstruction.
     full
-        Predicted load at which a signal is sent; 1 is a full link without a queue. More than 0, at
-        most 10. Default: 1.
+        Predicted load at which a signal is sent; 1 is a full link without a queue. > 0 and at most
+        10. Default: 1.
         Source: Järvinen and Kojo 2016 (slides): a full link; the value is a reconstruction.
     mark
-        Stretched round trips for which departures are marked. More than 0, at most 10. Default: 1.
+        Stretched round trips for which departures are marked. > 0 and at most 10. Default: 1.
         Source: reconstruction.
     stretch
         Add the queueing delay to the round trips looked back. Default: on.
@@ -83,7 +83,7 @@ class Predict(Queue):
         Mark ECN-capable packets instead of dropping them. Default: on.
         Source: Järvinen and Kojo 2016 (slides): ECN.
     nodrop
-        Let packets pass that cannot be marked. Default: off.
+        Pass packets that cannot be marked instead of dropping them. Default: off.
         Source: reconstruction.
     fallback
         Apply CoDel while no growth is followed. Default: off.

@@ -26,8 +26,8 @@ class Prio(Queue):
         1 1 1.
         Source: net/sched/sch_prio.c: prio_sched_data.prio2band; default of iproute2 tc/q_prio.c.
     leaf
-        Queue of each band; one stands for all. One queue for all, or up to 16 queues. Default:
-        pfifo.
+        Queue of each band; a single queue applies to all bands. One queue for all, or up to 16
+        queues. Default: pfifo.
         Source: net/sched/sch_prio.c: prio_sched_data.queues.
     """
 

@@ -11,17 +11,16 @@ from sojourn.qdisc.base import Leaf, Queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Red(Queue):
-    """Signals at random as the average backlog grows.
+    """Signals with a probability that grows with the average backlog.
 
     Source: Linux 6.1 sch_red, iproute2; Floyd and Jacobson 1993.
 
     Parameters
     ----------
     limit
-        Bytes that the buffer holds. Bytes, or a size with its unit, 1b to 4294967296b. Default:
-        1514000b.
-        Source: include/uapi/linux/pkt_sched.h: tc_red_qopt.limit; mandatory in tc; the default is
-        ours.
+        Maximum number of bytes in the buffer. Bytes, or a size with its unit, 1b to 4294967296b.
+        Default: 1514000b.
+        Source: include/uapi/linux/pkt_sched.h: tc_red_qopt.limit; mandatory in tc; Sojourn default.
     min
         Average backlog above which packets are signalled at random. Bytes, or a size with its unit,
         1b to 4294967296b. Default: max / 3.
@@ -29,27 +28,27 @@ class Red(Queue):
         iproute2 tc/q_red.c.
     max
         Average backlog above which every packet is signalled. Bytes, or a size with its unit, 1b to
-        4294967296b. Default: 3 * min, else limit / 4.
+        4294967296b. Default: 3 * min if min is set, else limit / 4.
         Source: Floyd and Jacobson 1993: max_th; include/net/red.h: red_parms.qth_max; default of
         iproute2 tc/q_red.c.
     avpkt
         Average packet size, which scales the average. Bytes, or a size with its unit, 1b to 65536b.
         Default: 1000b.
-        Source: iproute2 tc/q_red.c: avpkt; mandatory in tc; the default is ours.
+        Source: iproute2 tc/q_red.c: avpkt; mandatory in tc; Sojourn default.
     burst
         Packets of a burst that pass without a signal. 1 to 16777216. Default: (2 * min + max) / (3
         * avpkt).
         Source: iproute2 tc/q_red.c: burst, for tc_red_eval_ewma.
     probability
-        Probability of a signal at max; with adaptive its initial value. More than 0, at most 1.
-        Default: 0.02.
+        Probability of a signal at max; with adaptive its initial value. > 0 and at most 1. Default:
+        0.02.
         Source: Floyd and Jacobson 1993: max_p; include/net/red.h: red_parms.max_P; default of
         iproute2 tc/q_red.c.
     bandwidth
         Link rate for the decay of the average while idle. A rate with its unit, such as
         ``"10mbit"``. Default: the link's rate, else 10mbit.
-        Source: iproute2 tc/q_red.c: bandwidth, for tc_red_eval_idle_damping; the link's rate is our
-        default.
+        Source: iproute2 tc/q_red.c: bandwidth, for tc_red_eval_idle_damping; Sojourn defaults to
+        the link rate.
     ecn
         Mark ECN-capable packets instead of dropping them. Default: off.
         Source: include/uapi/linux/pkt_sched.h: TC_RED_ECN.
@@ -66,7 +65,7 @@ class Red(Queue):
         Raise the probability linearly to 1 between max and 2 * max. Default: off.
         Source: Floyd 2000; absent from Linux.
     leaf
-        Queue inside, instead of a FIFO of limit bytes. Default: a FIFO of limit bytes.
+        Inner queue; by default a FIFO of limit bytes. Default: a FIFO of limit bytes.
         Source: net/sched/sch_red.c: red_sched_data.qdisc.
     """
 
@@ -96,10 +95,9 @@ class Ared(Red):
     Parameters
     ----------
     limit
-        Bytes that the buffer holds. Bytes, or a size with its unit, 1b to 4294967296b. Default:
-        1514000b.
-        Source: include/uapi/linux/pkt_sched.h: tc_red_qopt.limit; mandatory in tc; the default is
-        ours.
+        Maximum number of bytes in the buffer. Bytes, or a size with its unit, 1b to 4294967296b.
+        Default: 1514000b.
+        Source: include/uapi/linux/pkt_sched.h: tc_red_qopt.limit; mandatory in tc; Sojourn default.
     min
         Average backlog above which packets are signalled at random. Bytes, or a size with its unit,
         1b to 4294967296b. Default: max / 3.
@@ -107,27 +105,27 @@ class Ared(Red):
         iproute2 tc/q_red.c.
     max
         Average backlog above which every packet is signalled. Bytes, or a size with its unit, 1b to
-        4294967296b. Default: 3 * min, else limit / 4.
+        4294967296b. Default: 3 * min if min is set, else limit / 4.
         Source: Floyd and Jacobson 1993: max_th; include/net/red.h: red_parms.qth_max; default of
         iproute2 tc/q_red.c.
     avpkt
         Average packet size, which scales the average. Bytes, or a size with its unit, 1b to 65536b.
         Default: 1000b.
-        Source: iproute2 tc/q_red.c: avpkt; mandatory in tc; the default is ours.
+        Source: iproute2 tc/q_red.c: avpkt; mandatory in tc; Sojourn default.
     burst
         Packets of a burst that pass without a signal. 1 to 16777216. Default: (2 * min + max) / (3
         * avpkt).
         Source: iproute2 tc/q_red.c: burst, for tc_red_eval_ewma.
     probability
-        Probability of a signal at max; with adaptive its initial value. More than 0, at most 1.
-        Default: 0.02.
+        Probability of a signal at max; with adaptive its initial value. > 0 and at most 1. Default:
+        0.02.
         Source: Floyd and Jacobson 1993: max_p; include/net/red.h: red_parms.max_P; default of
         iproute2 tc/q_red.c.
     bandwidth
         Link rate for the decay of the average while idle. A rate with its unit, such as
         ``"10mbit"``. Default: the link's rate, else 10mbit.
-        Source: iproute2 tc/q_red.c: bandwidth, for tc_red_eval_idle_damping; the link's rate is our
-        default.
+        Source: iproute2 tc/q_red.c: bandwidth, for tc_red_eval_idle_damping; Sojourn defaults to
+        the link rate.
     ecn
         Mark ECN-capable packets instead of dropping them. Default: off.
         Source: include/uapi/linux/pkt_sched.h: TC_RED_ECN.
@@ -144,7 +142,7 @@ class Ared(Red):
         Raise the probability linearly to 1 between max and 2 * max. Default: off.
         Source: Floyd 2000; absent from Linux.
     leaf
-        Queue inside, instead of a FIFO of limit bytes. Default: a FIFO of limit bytes.
+        Inner queue; by default a FIFO of limit bytes. Default: a FIFO of limit bytes.
         Source: net/sched/sch_red.c: red_sched_data.qdisc.
     """
 

@@ -18,23 +18,23 @@ class Ns2Red(Queue):
     Parameters
     ----------
     limit
-        Packets that the buffer holds; with bytes, that many average packets. 1 to 100000000.
-        Default: 50.
+        Maximum number of packets in the buffer; with bytes, multiplied by mean_pktsize. 1 to
+        100000000. Default: 50.
         Source: ns-2 tcl/lib/ns-default.tcl: Queue ``limit_``.
     min
-        Average queue in packets above which packets are signalled at random. More than 0, at most
-        100000000. Default: 5, or half of targetdelay if that is more.
+        Average queue in packets above which packets are signalled at random. > 0 and at most
+        100000000. Default: max(5, targetdelay / 2 in packets).
         Source: ns-2 queue/red.cc: ``thresh_``.
     max
-        Average queue in packets at which the probability reaches its maximum. More than 0, at most
+        Average queue in packets at which the probability reaches its maximum. > 0 and at most
         100000000. Default: 3 * min.
         Source: ns-2 queue/red.cc: ``maxthresh_``.
     q_weight
-        Weight of a sample in the average. More than 0, at most 1. Default: from ten round trips of
-        100 ms.
+        Weight of a sample in the average. > 0 and at most 1. Default: derived from a time constant
+        of ten round trips of 100 ms.
         Source: ns-2 queue/red.cc: ``q_weight_``.
     probability
-        Probability of a signal at max. More than 0, at most 1. Default: 0.1.
+        Probability of a signal at max. > 0 and at most 1. Default: 0.1.
         Source: ns-2 tcl/lib/ns-default.tcl: 1 / ``linterm_``.
     mean_pktsize
         Average packet size. Bytes, or a size with its unit, 1b to 65536b. Default: 500b.
@@ -94,23 +94,23 @@ class Nlred(Ns2Red):
     Parameters
     ----------
     limit
-        Packets that the buffer holds; with bytes, that many average packets. 1 to 100000000.
-        Default: 50.
+        Maximum number of packets in the buffer; with bytes, multiplied by mean_pktsize. 1 to
+        100000000. Default: 50.
         Source: ns-2 tcl/lib/ns-default.tcl: Queue ``limit_``.
     min
-        Average queue in packets above which packets are signalled at random. More than 0, at most
-        100000000. Default: 5, or half of targetdelay if that is more.
+        Average queue in packets above which packets are signalled at random. > 0 and at most
+        100000000. Default: max(5, targetdelay / 2 in packets).
         Source: ns-2 queue/red.cc: ``thresh_``.
     max
-        Average queue in packets at which the probability reaches its maximum. More than 0, at most
+        Average queue in packets at which the probability reaches its maximum. > 0 and at most
         100000000. Default: 3 * min.
         Source: ns-2 queue/red.cc: ``maxthresh_``.
     q_weight
-        Weight of a sample in the average. More than 0, at most 1. Default: from ten round trips of
-        100 ms.
+        Weight of a sample in the average. > 0 and at most 1. Default: derived from a time constant
+        of ten round trips of 100 ms.
         Source: ns-2 queue/red.cc: ``q_weight_``.
     probability
-        Probability of a signal at max. More than 0, at most 1. Default: 0.1.
+        Probability of a signal at max. > 0 and at most 1. Default: 0.1.
         Source: ns-2 tcl/lib/ns-default.tcl: 1 / ``linterm_``.
     mean_pktsize
         Average packet size. Bytes, or a size with its unit, 1b to 65536b. Default: 500b.

@@ -18,7 +18,7 @@ class Sfb(Queue):
     Parameters
     ----------
     limit
-        Packets that the buffer holds. 1 to 100000000. Default: 1000.
+        Maximum number of packets in the buffer. 1 to 100000000. Default: 1000.
         Source: net/sched/sch_sfb.c: sfb_sched_data.limit; the default is the tx_queue_len of an
         Ethernet interface.
     rehash
@@ -30,21 +30,21 @@ class Sfb(Queue):
         unit, such as ``"5ms"``, 0ms to 1000000s. Default: 60s.
         Source: net/sched/sch_sfb.c: sfb_sched_data.warmup_time (double buffering).
     target
-        Packets of a bin above which its probability rises. 1 to 100000000. Default: 4/5 max.
+        Number of packets in a bin above which its probability increases. 1 to 100000000. Default:
+        4/5 max.
         Source: net/sched/sch_sfb.c: sfb_sched_data.bin_size; default of iproute2 tc/q_sfb.c.
     max
-        Packets that one flow holds. 1 to 100000000. Default: 25.
+        Maximum number of queued packets per flow. 1 to 100000000. Default: 25.
         Source: net/sched/sch_sfb.c: sfb_sched_data.max.
     increment
-        Increase of the probability of a full bin per arrival. More than 0, at most 1. Default:
-        0.0005.
-        Source: net/sched/sch_sfb.c: sfb_sched_data.increment; default of iproute2 tc/q_sfb.c, the
-        kernel's is 0.001.
+        Increase of the probability of a full bin per arrival. > 0 and at most 1. Default: 0.0005.
+        Source: net/sched/sch_sfb.c: sfb_sched_data.increment; default of iproute2 tc/q_sfb.c
+        (kernel default: 0.001).
     decrement
-        Decrease of the probability of an empty bin per arrival. More than 0, at most 1. Default:
+        Decrease of the probability of an empty bin per arrival. > 0 and at most 1. Default:
         0.00005.
-        Source: net/sched/sch_sfb.c: sfb_sched_data.decrement; default of iproute2 tc/q_sfb.c, the
-        kernel's is 1/6000.
+        Source: net/sched/sch_sfb.c: sfb_sched_data.decrement; default of iproute2 tc/q_sfb.c
+        (kernel default: 1/6000).
     penalty_rate
         Rate limit of unresponsive flows, in packets per second. 0 to 1000000. Default: 10.
         Source: net/sched/sch_sfb.c: sfb_sched_data.penalty_rate.
@@ -52,7 +52,7 @@ class Sfb(Queue):
         Burst of unresponsive flows, in packets. 0 to 1000000. Default: 20.
         Source: net/sched/sch_sfb.c: sfb_sched_data.penalty_burst.
     leaf
-        Queue inside, instead of a FIFO; limit still applies. Default: a FIFO.
+        Inner queue, to which limit also applies; by default a FIFO. Default: a FIFO.
         Source: net/sched/sch_sfb.c: sfb_sched_data.qdisc.
     """
 

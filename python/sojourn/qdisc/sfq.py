@@ -11,17 +11,17 @@ from sojourn.qdisc.base import Queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sfq(Queue):
-    """Flows hashed to slots that take turns.
+    """Round robin over slots to which flows are hashed.
 
     Source: Linux 6.1 sch_sfq; McKenney 1990.
 
     Parameters
     ----------
     limit
-        Packets that all slots hold together. 1 to 8323072. Default: 127.
+        Maximum number of packets in all slots together. 1 to 8323072. Default: 127.
         Source: net/sched/sch_sfq.c: sfq_sched_data.limit.
     depth
-        Packets that one slot holds. 1 to 127. Default: 127.
+        Maximum number of packets in one slot. 1 to 127. Default: 127.
         Source: net/sched/sch_sfq.c: sfq_sched_data.maxdepth.
     flows
         Number of flows that can be queued at the same time. 1 to 65408. Default: 128.
@@ -43,7 +43,7 @@ class Sfq(Queue):
     ce_threshold
         Mark every ECN-capable packet that waited longer than this. A time with its unit, such as
         ``"5ms"``, 0ms to 1000000s. Default: off.
-        Source: addition, as include/net/codel.h: codel_params.ce_threshold.
+        Source: addition, as in include/net/codel.h: codel_params.ce_threshold.
     """
 
     kind: ClassVar[str] = "sfq"

@@ -11,15 +11,15 @@ from sojourn.qdisc.base import Queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SfqCodel(Queue):
-    """Bins that take turns packet by packet, CoDel of 2013 in each bin.
+    """Packet-by-packet round robin over bins, with the CoDel of 2013 in each bin.
 
     Source: Nichols' sfqcodel.cc for ns-2, 2013.
 
     Parameters
     ----------
     limit
-        Packets that all bins hold together. 1 to 100000000. Default: 1000.
-        Source: ns-2 sfqcodel.cc: ``limit_``, set per scenario; the default is ours, as
+        Maximum number of packets in all bins together. 1 to 100000000. Default: 1000.
+        Source: ns-2 sfqcodel.cc: ``limit_``, set per scenario; Sojourn default, as in
         net/sched/sch_codel.c.
     flows
         Number of bins that flows are hashed to. 1 to 65536. Default: 1024.

@@ -129,8 +129,7 @@ _RUN = (
         label="drops",
         unit="",
         digits=0,
-        description="Packets dropped at all links after *W*, because the buffer was full or by the "
-        "AQM.",
+        description="Packets dropped at all links after *W*, by the AQM or at a full buffer.",
     ),
     Metric(
         column="marks",

@@ -25,12 +25,12 @@ class ResultTables(ABC):
         flow : str
             Name of the flow.
         group : str
-            Name of its traffic block.
+            Name of the group: the traffic block of the flow.
         kind : str
             tcp, quic, udp, ping, or the application: web, sessions, request, incast, dash, voip,
             responsiveness.
         direction : str
-            up or down; null if the scenario gives paths.
+            Direction of the data: up or down; null if the traffic block sets a path.
         cc : str
             Congestion control; null for flows without a connection.
         rtt_ms : float
@@ -48,12 +48,13 @@ class ResultTables(ABC):
         delivered_bytes : int
             Payload passed to the receiving application after the warm-up; null for ping. Unit: B.
         goodput_mbit_per_s : float
-            Payload delivered from max(warm-up, start) to min(end, stop, completion), divided by
-            that time. Unit: Mbit/s.
+            Payload delivered from max(warm-up, start) to min(end, stop, completion), divided by the
+            length of that interval. Unit: Mbit/s.
         sent_packets : int
             Data packets sent after the warm-up, retransmissions included.
         received_packets : int
-            Data packets that arrived, duplicates included; UDP and voice: without duplicates.
+            Data packets received after the warm-up, duplicates included; UDP and voip: of those
+            sent after the warm-up, without duplicates.
         retransmits : int
             TCP: retransmitted segments; QUIC: packets that resend data.
         timeouts : int
@@ -117,7 +118,7 @@ class ResultTables(ABC):
         marks_aqm : int
             Packets CE-marked by the AQM.
         marks_ce_threshold : int
-            Packets CE-marked at ``ce_threshold``.
+            Packets CE-marked because their sojourn time exceeded ``ce_threshold``.
         lost_packets : int
             Packets lost on the wire after transmission.
         duplicated_packets : int
@@ -155,10 +156,10 @@ class ResultTables(ABC):
         flow : str
             Name of the flow.
         group : str
-            Name of its traffic block.
+            Name of the group: the traffic block of the flow.
         goodput_mbit_per_s : float
-            Payload passed to the receiving application in the interval, divided by its length.
-            Unit: Mbit/s.
+            Payload passed to the receiving application in the interval, divided by the length of
+            the interval. Unit: Mbit/s.
         cwnd_packets : int
             Congestion window at the end of the interval. Unit: packets.
         ssthresh_packets : int
@@ -199,7 +200,7 @@ class ResultTables(ABC):
         marks_aqm : int
             Packets CE-marked by the AQM.
         marks_ce_threshold : int
-            Packets CE-marked at ``ce_threshold``.
+            Packets CE-marked because their sojourn time exceeded ``ce_threshold``.
         lost_packets : int
             Packets lost on the wire after transmission.
         duplicated_packets : int
@@ -224,7 +225,7 @@ class ResultTables(ABC):
 
     @cached_property
     def sojourn(self) -> pl.DataFrame:
-        """One row per link and bucket of its histogram of sojourn times.
+        """One row per link and bucket of the sojourn time histogram.
 
         After ``arm`` and ``replication``:
 
@@ -248,7 +249,7 @@ class ResultTables(ABC):
         link : str
             Name of the link.
         part : str
-            Part of the queue, such as tins; null for the whole queue.
+            Type of queue part, such as tins; null for the whole queue.
         part_number : int
             Number of the part, from 0.
         name : str
@@ -288,10 +289,10 @@ class ResultTables(ABC):
         flow : str
             Name of the flow.
         group : str
-            Name of its traffic block.
+            Name of the group: the traffic block of the flow.
         kind : str
-            web: a page; sessions: a connection; request: a response; incast: a round; dash: a
-            segment.
+            Type of the application. A transaction is a page (web), a connection (sessions), a
+            response (request), a round (incast) or a segment (dash).
         started_s : float
             Time at which the transaction began. Unit: s.
         completed_s : float
@@ -313,17 +314,18 @@ class ResultTables(ABC):
         flow : str
             Name of the flow.
         group : str
-            Name of its traffic block.
+            Name of the group: the traffic block of the flow.
         kind : str
             Type of the application.
         connections : int
-            Connections opened since the start of the run.
+            Connections opened in the whole run, warm-up included.
         failed : int
-            Connections that failed since the start of the run.
+            Connections that failed in the whole run, warm-up included.
         handshake_hit : int
-            Connections that lost a handshake packet, since the start of the run.
+            Connections that lost a handshake packet, in the whole run.
         initial_hit : int
-            Connections that lost a handshake packet or a segment of the server's initial window.
+            Connections that lost a handshake packet or a segment of the server's initial window, in
+            the whole run.
         transactions : int
             Transactions that began after the warm-up.
         completed : int
@@ -351,11 +353,12 @@ class ResultTables(ABC):
         voice_loss_percent : float
             voip: share of packets that were lost or late. Unit: %.
         loss_runs : int
-            voip: number of loss runs, sequences of consecutive packets that were lost or late.
+            voip: number of loss periods (RFC 3357), sequences of consecutive packets that were lost
+            or late.
         loss_run_packets_max : int
-            voip: length of the longest loss run. Unit: packets.
+            voip: length of the longest loss period. Unit: packets.
         loss_interval_packets_mean : float
-            voip: packets sent per loss run. Unit: packets.
+            voip: packets sent per loss period. Unit: packets.
         rpm : float
             responsiveness: mean of ``foreign_rpm`` and ``loaded_rpm``. Unit: 1/min.
         foreign_rpm : float

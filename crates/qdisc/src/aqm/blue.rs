@@ -61,7 +61,7 @@ impl Params for BlueParams {
     const KINDS: &'static [Kind<Self>] = &[Kind {
         name: "blue",
         class: Some("Blue"),
-        summary: "Signals with a probability that rises on loss and falls when the link is idle \
+        summary: "Signals with a probability that rises on loss and falls during idle time \
                   (reconstructed)",
         source: "Feng, Shin, Kandlur and Saha 2002, as cited in later publications",
         reconstruction: Some(

@@ -155,8 +155,8 @@ impl Params for AfcdParams {
         Kind {
             name: "afcd_kernel2012",
             class: Some("AfcdKernel2012"),
-            summary: "afcd as in its first author's module: never signals flows below the fair share; \
-                      base target 50 µs (reconstructed)",
+            summary: "afcd as its author's module: no signals below the fair share, 50 µs target \
+                      (reconstructed)",
             source: "the first author's module of 2012 for Linux 3.6",
             reconstruction: RECONSTRUCTION,
             profiles: LINUX,

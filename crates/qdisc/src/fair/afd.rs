@@ -132,7 +132,7 @@ impl Params for AfdParams {
         Kind {
             name: "afd",
             class: Some("Afd"),
-            summary: "Drops packets of flows that exceed a fair share, which is adjusted to the backlog \
+            summary: "Drops packets of flows above a fair share that adapts to the backlog \
                       (reconstructed)",
             source: "Pan, Breslau, Prabhakar and Shenker, CCR 33(2), 2003, as cited in later publications",
             reconstruction: RECONSTRUCTION,
