@@ -50,8 +50,8 @@ class Cubic(CongestionControl):
         Reduce the window further when it is below the last maximum. Default: ``on``. Linux
         tcp_cubic, fast_convergence; RFC 9438 section 4.7.
     tcp_friendliness
-        Never grow more slowly than Reno with the same average window. Default: ``on``. Linux
-        tcp_cubic, tcp_friendliness; RFC 9438 section 4.3.
+        Never grow more slowly than Reno (TCP-friendly region). Default: ``on``. Linux tcp_cubic,
+        tcp_friendliness; RFC 9438 section 4.3.
     initial_ssthresh
         Initial slow-start threshold, unless HyStart or HyStart++ is on; 0: none, 0 to 1000000 in
         segments. Default: ``0``. Linux tcp_cubic, initial_ssthresh.
@@ -155,7 +155,7 @@ class Prague(CongestionControl):
         Fraction of the window kept after a loss, 1/1024 to 1023/1024. Default: ``1/2``. RFC 5681
         section 3.1: 1/2.
     burst_shift
-        Exponent n of the duration 2^-n s of a burst over TCP, 4 to 20. Default: ``12``. tcp_prague
+        exponent n of the duration 2^-n s of a burst over TCP, 4 to 20. Default: ``12``. tcp_prague
         of L4STeam/linux, prague_burst_shift.
     """
 
