@@ -1,14 +1,26 @@
 //! One connection over TCP or QUIC, as the event loop sees it.
 
-use sojourn_apps::{AppEvent, AppOutput, Command};
+use sojourn_apps::{AppEvent, Command, Length};
 use sojourn_net::Instant;
 
 use super::Outbox;
+use super::bulk::BulkFlow;
 use super::quic::QuicConnection;
 use super::tcp::TcpConnection;
 use super::user::User;
 use crate::packet::Kind;
 use sojourn_records::{FlowCounters, FlowRecord, FlowSample};
+
+/// What is written for endless data. At 100 Gbit/s it lasts for 46 years.
+const ENDLESS: u64 = u64::MAX;
+
+/// The number of bytes to pass to an endpoint.
+pub(super) const fn bytes_of(length: Length) -> u64 {
+    match length {
+        Length::Bytes(bytes) => bytes,
+        Length::Endless => ENDLESS,
+    }
+}
 
 /// A connection, both ends of it.
 #[derive(Debug)]
@@ -18,58 +30,29 @@ pub(crate) enum Connection {
 }
 
 impl Connection {
-    pub(crate) const fn user(&self) -> &User {
-        match self {
+    /// The application that uses it: its flow, and its number for the connection. `None`: a bulk
+    /// transfer uses it, whose flow it is in.
+    pub(crate) const fn app(&self) -> Option<(u32, u32)> {
+        let user = match self {
             Self::Tcp(tcp) => &tcp.user,
             Self::Quic(quic) => &quic.user,
-        }
-    }
-
-    pub(crate) const fn user_mut(&mut self) -> &mut User {
-        match self {
-            Self::Tcp(tcp) => &mut tcp.user,
-            Self::Quic(quic) => &mut quic.user,
-        }
-    }
-
-    /// The application that uses it: its flow, and its number for the connection.
-    pub(crate) const fn app(&self) -> Option<(u32, u32)> {
-        match self.user() {
+        };
+        match user {
             User::App { app, number } => Some((*app, *number)),
             User::Bulk(_) => None,
         }
     }
 
-    /// The kind of the packets of its client, of an application.
-    pub(crate) const fn client_kind(&self) -> Kind {
-        match self {
-            Self::Tcp(_) => Kind::Request,
-            Self::Quic(_) => Kind::QuicBack,
-        }
-    }
-
-    /// Starts the bulk transfer that uses the connection. Returns the kind of the packets to send.
-    pub(crate) fn start_bulk(&mut self, now: Instant, out: &mut Outbox) -> Option<Kind> {
-        self.notify_bulk(now, AppEvent::Started, out)
-    }
-
-    /// Notifies the bulk transfer that uses the connection, and executes its commands. Returns the
-    /// kind of the packets to send, if any.
-    pub(crate) fn notify_bulk(
-        &mut self,
-        now: Instant,
-        event: AppEvent,
-        out: &mut Outbox,
-    ) -> Option<Kind> {
-        let User::Bulk(bulk) = self.user_mut() else {
-            return None;
+    /// The bulk transfer that uses it.
+    pub(crate) const fn bulk_mut(&mut self) -> Option<&mut BulkFlow> {
+        let user = match self {
+            Self::Tcp(tcp) => &mut tcp.user,
+            Self::Quic(quic) => &mut quic.user,
         };
-        let mut output = AppOutput::default();
-        bulk.on(now, event, &mut output);
-        let commands = output.commands.into_iter();
-        let kinds = commands.map(|command| self.execute(now, command, out));
-        // All its commands are of one end.
-        kinds.fold(None, Option::or)
+        match user {
+            User::Bulk(bulk) => Some(bulk),
+            User::App { .. } => None,
+        }
     }
 
     /// Executes a command of its user. Returns the kind of the packets to send, if any.
@@ -136,7 +119,7 @@ impl Connection {
 
     /// The scenario stops the flow: the sender of data aborts.
     pub(crate) fn stop(&mut self) {
-        if let User::Bulk(bulk) = self.user_mut() {
+        if let Some(bulk) = self.bulk_mut() {
             bulk.stop();
         }
         match self {
@@ -156,7 +139,7 @@ impl Connection {
     /// An interval of the series ends.
     pub(crate) fn sample(&mut self, at: Instant) {
         let state = self.state(at);
-        if let User::Bulk(bulk) = self.user_mut() {
+        if let Some(bulk) = self.bulk_mut() {
             bulk.sample(state);
         }
     }
@@ -164,7 +147,7 @@ impl Connection {
     /// The warm-up has ended.
     pub(crate) fn begin_measuring(&mut self) {
         let counters = self.counters();
-        if let User::Bulk(bulk) = self.user_mut() {
+        if let Some(bulk) = self.bulk_mut() {
             bulk.begin_measuring(counters);
         }
     }
@@ -174,9 +157,7 @@ impl Connection {
     pub(crate) fn record(&mut self, now: Instant) -> Option<(FlowRecord, bool)> {
         let (state, counters) = (self.state(now), self.counters());
         let (over, failed) = (self.is_over(), self.has_failed());
-        match self.user_mut() {
-            User::Bulk(bulk) => Some(bulk.record(state, counters, over, failed)),
-            User::App { .. } => None,
-        }
+        let bulk = self.bulk_mut()?;
+        Some(bulk.record(state, counters, over, failed))
     }
 }

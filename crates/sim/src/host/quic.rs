@@ -4,6 +4,7 @@ use sojourn_apps::{AppEvent, Command, Side};
 use sojourn_net::Instant;
 use sojourn_transport::quic::{Datagram, Endpoint, Params, Role, State};
 
+use super::connection::bytes_of;
 use super::user::User;
 use crate::packet::Kind;
 use sojourn_records::{FlowCounters, FlowSample};
@@ -73,12 +74,6 @@ impl QuicConnection {
             writable_goal: None,
             taken: 0,
         }
-    }
-
-    /// Sends the client's first flight.
-    pub(crate) fn connect(&mut self, now: Instant, out: &mut Vec<Datagram>) {
-        let client = self.client;
-        self.end_mut(client).connect(now, out);
     }
 
     const fn end(&self, end: End) -> &Endpoint {
@@ -153,15 +148,22 @@ impl QuicConnection {
         out: &mut Vec<Datagram>,
     ) -> Option<Kind> {
         let end = match command {
-            Command::OpenAndWrite { bytes, end, .. } => {
+            Command::Open(_) => {
                 let client = self.client;
-                self.end_mut(client).write(now, BYTES, bytes, end, out);
-                self.connect(now, out);
+                self.end_mut(client).connect(now, out);
                 client
             }
-            Command::Write(_, side, bytes) => {
+            Command::OpenAndWrite { length, end, .. } => {
+                let client = self.client;
+                let endpoint = self.end_mut(client);
+                endpoint.write(now, BYTES, bytes_of(length), end, out);
+                endpoint.connect(now, out);
+                client
+            }
+            Command::Write(_, side, length) => {
                 let end = self.end_of(side);
-                self.end_mut(end).write(now, BYTES, bytes, false, out);
+                let endpoint = self.end_mut(end);
+                endpoint.write(now, BYTES, bytes_of(length), false, out);
                 end
             }
             Command::WriteStream(_, side, stream, bytes) => {
@@ -187,10 +189,6 @@ impl QuicConnection {
             }
             Command::ExpectWritable(_, unsent) => {
                 self.writable_goal = Some(unsent);
-                return None;
-            }
-            Command::Open(_) => {
-                debug_assert!(false, "{command:?} is for a new connection");
                 return None;
             }
         };

@@ -6,7 +6,7 @@ use sojourn_transport::Arrival;
 
 use super::World;
 use crate::agenda::Event;
-use crate::host::{Connection, End, Flow, Source, User};
+use crate::host::{Connection, End, Flow, Source};
 use crate::packet::{Kind, Packet};
 
 impl World<'_> {
@@ -94,6 +94,13 @@ impl World<'_> {
         self.send(id, kind);
         self.collect_events(id);
         let flow = &mut self.flows[id as usize];
+        if let Source::Connection(connection) = &mut flow.source
+            && connection.app().is_none()
+        {
+            // The record of a flow is taken when its connection is over.
+            self.notify_pending();
+        }
+        let flow = &mut self.flows[id as usize];
         let Source::Connection(connection) = &mut flow.source else {
             return;
         };
@@ -104,39 +111,30 @@ impl World<'_> {
         let Source::Connection(connection) = &flow.source else {
             return;
         };
-        match (connection.is_over(), connection.user()) {
-            (true, User::Bulk(_)) => flow.release(self.now),
-            (true, User::App { .. }) => self.end_connection(id),
-            (false, _) => self.follow_timers(id, kind),
+        if connection.is_over() {
+            self.end_connection(id);
+        } else {
+            self.follow_timers(id, kind);
         }
         self.notify_pending();
     }
 
-    /// Collects the events of a connection for its application, or notifies its bulk transfer.
+    /// Collects the events of a connection for its user.
     pub(super) fn collect_events(&mut self, id: u32) {
         let Source::Connection(connection) = &mut self.flows[id as usize].source else {
             return;
         };
-        match connection.app() {
-            Some((app, _)) => {
-                while let Some(event) = connection.next_event() {
-                    self.applications.pending.push_back((app, event));
-                }
-            }
-            None => self.notify_bulk(id),
+        let user = connection.app().map_or(id, |(app, _)| app);
+        while let Some(event) = connection.next_event() {
+            self.applications.pending.push_back((user, event));
         }
     }
 
-    /// Notifies the bulk transfer of a flow of its events, and sends what it writes.
+    /// Notifies the user of a connection of its events.
     #[inline(never)]
-    pub(super) fn notify_bulk(&mut self, id: u32) {
-        while let Source::Connection(connection) = &mut self.flows[id as usize].source
-            && let Some(event) = connection.next_event()
-        {
-            if let Some(kind) = connection.notify_bulk(self.now, event, &mut self.outbox) {
-                self.send(id, kind);
-            }
-        }
+    pub(super) fn notify_user(&mut self, id: u32) {
+        self.collect_events(id);
+        self.notify_pending();
     }
 
     /// Puts what an endpoint sends on its way: packets of this kind.

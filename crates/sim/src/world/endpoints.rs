@@ -17,14 +17,10 @@ impl World<'_> {
         }
         let config = &self.config.flows[id as usize];
         let rng = self.flow_rng.fork(&config.name);
-        let first = flow.start(self.now, config, self.hosts, &rng, &mut self.outbox);
-        match (first, &flow.source) {
-            (Some(kind), _) => {
-                self.send(id, kind);
-                self.follow_timers(id, kind);
-            }
-            (None, Source::App(_)) => self.notify(id, AppEvent::Started),
-            (None, _) => self.on_probe(id),
+        flow.start(self.now, config, self.hosts, &rng);
+        match flow.source {
+            Source::Probe(_) => self.on_probe(id),
+            _ => self.notify(id, AppEvent::Started),
         }
     }
 
@@ -177,7 +173,7 @@ impl World<'_> {
             receiver.on_segment(self.now, pkt.segment(), arrival, out);
             let (way, event) = (flow.reverse, tcp.has_event(Kind::Data));
             if event {
-                self.notify_bulk(id);
+                self.notify_user(id);
             }
             self.send_segments(id, Kind::Ack, way);
             self.follow_receiver(id);
@@ -186,7 +182,7 @@ impl World<'_> {
             tcp.data.sender.on_segment(self.now, pkt.segment(), out);
             let (way, event, over) = (flow.forward, tcp.has_event(Kind::Ack), tcp.is_over());
             if event {
-                self.notify_bulk(id);
+                self.notify_user(id);
             }
             if over {
                 self.flows[id as usize].release(self.now);
