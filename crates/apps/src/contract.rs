@@ -152,3 +152,21 @@ impl AppOutput {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_of_one_end_are_joined_and_endless_data_stays_endless() {
+        let mut out = AppOutput::default();
+        out.write(3, Side::Client, 100);
+        out.write(3, Side::Client, 20);
+        let written = Command::Write(3, Side::Client, Length::Bytes(120));
+        assert_eq!(out.commands, [written]);
+        let endless = Command::Write(4, Side::Server, Length::Endless);
+        out.push(endless);
+        out.write(4, Side::Server, 20);
+        assert_eq!(out.commands, [written, endless]);
+    }
+}

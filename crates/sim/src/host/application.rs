@@ -6,7 +6,7 @@ use sojourn_apps::ApplicationConfig;
 use sojourn_net::{Instant, Rng};
 use sojourn_transport::{SenderParams, quic};
 
-use super::{Connection, End, Hosts, QuicConnection, TcpConnection, User, blank};
+use super::{Connection, End, Hosts, User, blank};
 use sojourn_records::{AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, InitialLosses};
 
 /// An application and what is recorded of it.
@@ -71,15 +71,15 @@ impl Application {
         let seed = self.seeds.next_u64();
         if let Some(params) = self.config.quic() {
             let params = quic::Params { seed, ..params };
-            let quic = QuicConnection::new(user, &params, End::Far);
-            (Connection::Quic(Box::new(quic)), params.initial_window)
+            let connection = Connection::quic(user, &params, End::Far);
+            (connection, params.initial_window)
         } else {
             let params = SenderParams {
                 seed,
                 ..self.config.tcp()
             };
-            let tcp = TcpConnection::two_way(user, &params, hosts);
-            (Connection::Tcp(Box::new(tcp)), params.initial_window)
+            let connection = Connection::two_way_tcp(user, &params, hosts);
+            (connection, params.initial_window)
         }
     }
 

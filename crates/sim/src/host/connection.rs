@@ -1,26 +1,17 @@
 //! One connection over TCP or QUIC, as the event loop sees it.
 
-use sojourn_apps::{AppEvent, Command, Length};
-use sojourn_net::Instant;
+use sojourn_apps::{AppEvent, Command, Side};
+use sojourn_net::{Ecn, Instant, Packet as View};
+use sojourn_transport::{Arrival, SenderParams, quic};
 
-use super::Outbox;
 use super::bulk::BulkFlow;
-use super::quic::QuicConnection;
+use super::quic::{End, QuicConnection};
 use super::tcp::TcpConnection;
+use super::timer::TimerEvent;
 use super::user::User;
-use crate::packet::Kind;
+use super::{Hosts, Outbox};
+use crate::packet::{Kind, Packet};
 use sojourn_records::{FlowCounters, FlowRecord, FlowSample};
-
-/// What is written for endless data. At 100 Gbit/s it lasts for 46 years.
-const ENDLESS: u64 = u64::MAX;
-
-/// The number of bytes to pass to an endpoint.
-pub(super) const fn bytes_of(length: Length) -> u64 {
-    match length {
-        Length::Bytes(bytes) => bytes,
-        Length::Endless => ENDLESS,
-    }
-}
 
 /// A connection, both ends of it.
 #[derive(Debug)]
@@ -30,6 +21,30 @@ pub(crate) enum Connection {
 }
 
 impl Connection {
+    /// A TCP connection over which its client, the near end, sends data.
+    pub(super) fn one_way_tcp(user: User, params: &SenderParams, hosts: Hosts) -> Self {
+        Self::Tcp(Box::new(TcpConnection::one_way(user, params, hosts)))
+    }
+
+    /// A TCP connection whose client, the far end, sends requests.
+    pub(super) fn two_way_tcp(user: User, params: &SenderParams, hosts: Hosts) -> Self {
+        Self::Tcp(Box::new(TcpConnection::two_way(user, params, hosts)))
+    }
+
+    /// A QUIC connection that `client` opens.
+    pub(super) fn quic(user: User, params: &quic::Params, client: End) -> Self {
+        Self::Quic(Box::new(QuicConnection::new(user, params, client)))
+    }
+
+    /// The connection if it is of TCP: for the short path of one-way TCP only.
+    #[inline]
+    pub(crate) fn tcp_mut(&mut self) -> Option<&mut TcpConnection> {
+        match self {
+            Self::Tcp(tcp) => Some(tcp),
+            Self::Quic(_) => None,
+        }
+    }
+
     /// The application that uses it: its flow, and its number for the connection. `None`: a bulk
     /// transfer uses it, whose flow it is in.
     pub(crate) const fn app(&self) -> Option<(u32, u32)> {
@@ -52,6 +67,88 @@ impl Connection {
         match user {
             User::Bulk(bulk) => Some(bulk),
             User::App { .. } => None,
+        }
+    }
+
+    /// A packet has reached an end; `follows`: another comes at the same instant. Returns the kind of
+    /// the packets that the end sends.
+    pub(crate) fn deliver(
+        &mut self,
+        now: Instant,
+        pkt: &Packet,
+        follows: bool,
+        out: &mut Outbox,
+    ) -> Kind {
+        let (kind, ce) = (pkt.kind(), pkt.ecn() == Ecn::Ce);
+        match self {
+            Self::Tcp(tcp) => {
+                let arrival = Arrival { ce, more: follows };
+                tcp.on_segment(now, kind, pkt.segment(), arrival, &mut out.segments);
+            }
+            Self::Quic(quic) => {
+                let datagram = pkt.datagram();
+                let end = match kind {
+                    Kind::QuicData => End::Far,
+                    _ => End::Near,
+                };
+                quic.on_datagram(now, end, (&datagram, ce), &mut out.datagrams);
+            }
+        }
+        kind.answer()
+    }
+
+    /// Closes the server's end of a TCP connection once the client's is closed. Returns the kind of
+    /// the packets to send, if any.
+    pub(crate) fn close_server(&mut self, now: Instant, out: &mut Outbox) -> Option<Kind> {
+        match self {
+            Self::Tcp(tcp) => tcp.close_server(now, &mut out.segments),
+            Self::Quic(_) => None,
+        }
+    }
+
+    /// When the timers behind an event are due.
+    pub(crate) fn next_timer(&self, now: Instant, event: TimerEvent) -> Option<Instant> {
+        match (self, event) {
+            (Self::Tcp(tcp), TimerEvent::Sender) => tcp.next_sender_timer(),
+            (Self::Tcp(tcp), TimerEvent::Receiver) => tcp.next_receiver_timer(),
+            // One that is overdue needs no second event now.
+            (Self::Quic(quic), _) => {
+                let timer = quic.next_timer(End::of(event));
+                timer.map(|due| due.max(now))
+            }
+        }
+    }
+
+    /// Whether a turn of the end that sends packets of this kind may set the timers behind an event.
+    pub(crate) fn may_set(&self, kind: Kind, event: TimerEvent) -> bool {
+        match self {
+            Self::Tcp(_) => true,
+            Self::Quic(_) => End::of(event).kind() == kind,
+        }
+    }
+
+    /// Handles the timers of one side behind an event, those that are due. Returns the kind of the
+    /// packets that it sends; `None`: the side has no timer behind this event.
+    pub(crate) fn on_timer(
+        &mut self,
+        now: Instant,
+        (event, side): (TimerEvent, Side),
+        out: &mut Outbox,
+    ) -> Option<Kind> {
+        match (self, event) {
+            (Self::Tcp(tcp), TimerEvent::Sender) => {
+                tcp.on_sender_timer(now, side, &mut out.segments)
+            }
+            (Self::Tcp(tcp), TimerEvent::Receiver) => {
+                tcp.on_receiver_timer(now, side, &mut out.segments)
+            }
+            (Self::Quic(quic), _) => {
+                let end = End::of(event);
+                (quic.end_of(side) == end).then(|| {
+                    quic.on_timer(now, end, &mut out.datagrams);
+                    end.kind()
+                })
+            }
         }
     }
 

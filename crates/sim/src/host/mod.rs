@@ -3,6 +3,7 @@
 mod application;
 mod bulk;
 mod connection;
+mod length;
 mod ping;
 mod probe;
 mod quic;
@@ -22,11 +23,10 @@ pub(crate) use application::Application;
 use bulk::BulkFlow;
 pub(crate) use connection::Connection;
 pub(crate) use probe::Probe;
-pub(crate) use quic::{End, QuicConnection};
+use quic::End;
 use sojourn_records::{AppRecord, FlowCounters, FlowKind, FlowRecord, InitialLosses};
 use sojourn_scenario::plan::{FlowConfig, Traffic};
-pub(crate) use tcp::TcpConnection;
-pub(crate) use timer::Pending;
+pub(crate) use timer::{Pending, TimerEvent};
 use user::User;
 
 /// A flow. Before its start and after its end it takes a few dozen bytes, so that a million fit.
@@ -124,8 +124,8 @@ impl Flow {
                 let params = SenderParams { seed, ..params };
                 let flow = BulkFlow::new(now, FlowKind::Tcp, Bulk::new(bytes, None));
                 let user = User::Bulk(Box::new(flow));
-                let tcp = TcpConnection::one_way(user, &params, hosts);
-                self.source = Source::Connection(Connection::Tcp(Box::new(tcp)));
+                let connection = Connection::one_way_tcp(user, &params, hosts);
+                self.source = Source::Connection(connection);
             }
             Traffic::Quic {
                 bytes,
@@ -137,8 +137,8 @@ impl Flow {
                 let flow = BulkFlow::new(now, FlowKind::Quic, Bulk::new(bytes, request));
                 let client = request.map_or(End::Near, |_| End::Far);
                 let user = User::Bulk(Box::new(flow));
-                let quic = QuicConnection::new(user, &params, client);
-                self.source = Source::Connection(Connection::Quic(Box::new(quic)));
+                let connection = Connection::quic(user, &params, client);
+                self.source = Source::Connection(connection);
             }
             Traffic::App(ref app) => {
                 let application = Application::new(now, self.owner.flow(), app, rng);

@@ -4,7 +4,8 @@ use sojourn_apps::{AppEvent, Command, Side};
 use sojourn_net::Instant;
 use sojourn_transport::quic::{Datagram, Endpoint, Params, Role, State};
 
-use super::connection::bytes_of;
+use super::length::bytes_of;
+use super::timer::TimerEvent;
 use super::user::User;
 use crate::packet::Kind;
 use sojourn_records::{FlowCounters, FlowSample};
@@ -22,6 +23,14 @@ pub(crate) enum End {
 }
 
 impl End {
+    /// The end whose timer is behind an event.
+    pub(super) const fn of(event: TimerEvent) -> Self {
+        match event {
+            TimerEvent::Sender => Self::Near,
+            TimerEvent::Receiver => Self::Far,
+        }
+    }
+
     /// The kind of the QUIC packets that it sends.
     pub(crate) const fn kind(self) -> Kind {
         match self {
@@ -90,7 +99,8 @@ impl QuicConnection {
         }
     }
 
-    const fn end_of(&self, side: Side) -> End {
+    /// The end that is on this side.
+    pub(super) const fn end_of(&self, side: Side) -> End {
         match (side, self.client) {
             (Side::Client, end) => end,
             (Side::Server, End::Near) => End::Far,

@@ -9,7 +9,7 @@ use sojourn_net::Instant;
 use sojourn_transport::{Arrival, Receiver, Segment, Sender, SenderParams, State};
 
 use super::Hosts;
-use super::connection::bytes_of;
+use super::length::bytes_of;
 use super::user::User;
 use crate::packet::Kind;
 use sojourn_records::{FlowCounters, FlowSample};
@@ -312,33 +312,37 @@ impl TcpConnection {
         )
     }
 
-    /// Handles the timer of the sender of that side, if it is due.
+    /// Handles the timer of the sender of that side, if it is due; `None`: there is no sender.
     pub(crate) fn on_sender_timer(
         &mut self,
         now: Instant,
         side: Side,
         out: &mut Vec<Segment>,
-    ) -> Kind {
+    ) -> Option<Kind> {
+        if side == Side::Server && self.is_one_way() {
+            return None;
+        }
         let (sender, kind) = self.sender(side);
         if sender.next_timer().is_some_and(|due| due <= now) {
             sender.on_timer(now, out);
         }
-        kind
+        Some(kind)
     }
 
-    /// Handles the timer of the receiver of that side, if it is due.
+    /// Handles the timer of the receiver of that side, if it is due; `None`: there is no receiver.
     pub(crate) fn on_receiver_timer(
         &mut self,
         now: Instant,
         side: Side,
         out: &mut Vec<Segment>,
-    ) -> Kind {
+    ) -> Option<Kind> {
         let (receiver, kind) = match (side, &mut self.request) {
             (Side::Server, Some(request)) => (&mut request.direction.receiver, Kind::RequestAck),
-            _ => (&mut self.data.receiver, Kind::Ack),
+            (Side::Client, None) => return None,
+            (Side::Client, Some(_)) | (Side::Server, None) => (&mut self.data.receiver, Kind::Ack),
         };
         receiver.on_timer(now, out);
-        kind
+        Some(kind)
     }
 
     /// Bytes of data delivered since the last call.
