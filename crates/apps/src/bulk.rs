@@ -1,6 +1,9 @@
 //! Bulk transfer: data in one direction over one connection, of a given size or endless.
 
-use crate::contract::{AppEvent, AppOutput, Command, Side};
+use sojourn_net::Instant;
+
+use crate::application::Application;
+use crate::contract::{AppEvent, AppOutput, Command, Length, Side};
 
 /// The only connection of a transfer, and the stream that carries request and data.
 const CONNECTION: u32 = 0;
@@ -11,63 +14,96 @@ const STREAM: u16 = 0;
 pub struct Bulk {
     bytes: Option<u64>,
     request: Option<u64>,
+    connected: Option<Instant>,
+    completed: Option<Instant>,
+}
+
+impl Application for Bulk {
+    fn on(&mut self, now: Instant, event: AppEvent, out: &mut AppOutput) {
+        match event {
+            AppEvent::Started => {
+                let length = self.request.map_or(self.length(), Length::Bytes);
+                out.push(Command::OpenAndWrite {
+                    number: CONNECTION,
+                    length,
+                    end: length != Length::Endless,
+                });
+                if self.sender() == Side::Client {
+                    self.finish_sending(out);
+                }
+            }
+            AppEvent::Connected(_) => self.connected = Some(now),
+            AppEvent::RequestReceived(..) => match self.sender() {
+                Side::Client => self.complete(now),
+                Side::Server => {
+                    out.push(match self.bytes {
+                        Some(bytes) => {
+                            Command::WriteStream(CONNECTION, Side::Server, STREAM, bytes)
+                        }
+                        None => Command::Write(CONNECTION, Side::Server, Length::Endless),
+                    });
+                    self.finish_sending(out);
+                }
+            },
+            AppEvent::ResponseReceived(..) => self.complete(now),
+            AppEvent::Timer
+            | AppEvent::ServerReceived(..)
+            | AppEvent::ClientReceived(..)
+            | AppEvent::Writable(_)
+            | AppEvent::Failed(_) => {}
+        }
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        None
+    }
+
+    /// There is nothing to report: [`Bulk::completed`] tells what has become of the transfer.
+    fn finish(&mut self, _: Instant, _: &mut AppOutput) {}
 }
 
 impl Bulk {
     /// A transfer of `bytes`, or endless. With a request the client downloads: it asks with that
     /// many bytes and the server sends the data. Without one the client uploads.
     pub const fn new(bytes: Option<u64>, request: Option<u64>) -> Self {
-        Self { bytes, request }
+        Self {
+            bytes,
+            request,
+            connected: None,
+            completed: None,
+        }
+    }
+
+    /// When the connection was established.
+    pub const fn connected(&self) -> Option<Instant> {
+        self.connected
+    }
+
+    /// When all data had arrived.
+    pub const fn completed(&self) -> Option<Instant> {
+        self.completed
+    }
+
+    fn length(&self) -> Length {
+        self.bytes.map_or(Length::Endless, Length::Bytes)
     }
 
     /// The end that sends the data.
-    pub const fn sender(&self) -> Side {
+    const fn sender(&self) -> Side {
         match self.request {
             Some(_) => Side::Server,
             None => Side::Client,
         }
     }
 
-    /// Handles an event; commands go to `out`.
-    pub fn on(&mut self, event: AppEvent, out: &mut AppOutput) {
-        match (event, self.request) {
-            (AppEvent::Started, Some(request)) => out.push(Command::OpenAndWrite {
-                number: CONNECTION,
-                bytes: request,
-                end: true,
-            }),
-            (AppEvent::Started, None) => {
-                out.push(Command::OpenAndWrite {
-                    number: CONNECTION,
-                    bytes: self.bytes.unwrap_or(u64::MAX),
-                    end: self.bytes.is_some(),
-                });
-                self.finish(out);
-            }
-            (AppEvent::RequestReceived(..), Some(_)) => {
-                out.push(match self.bytes {
-                    Some(bytes) => Command::WriteStream(CONNECTION, Side::Server, STREAM, bytes),
-                    None => Command::Write(CONNECTION, Side::Server, u64::MAX),
-                });
-                self.finish(out);
-            }
-            _ => {}
-        }
-    }
-
-    fn finish(&self, out: &mut AppOutput) {
+    fn finish_sending(&self, out: &mut AppOutput) {
         if self.bytes.is_some() {
             out.push(Command::Finish(CONNECTION, self.sender()));
         }
     }
 
-    /// Whether `event` says that all data has arrived.
-    pub const fn is_completed_by(&self, event: AppEvent) -> bool {
-        matches!(
-            (event, self.sender()),
-            (AppEvent::RequestReceived(..), Side::Client)
-                | (AppEvent::ResponseReceived(..), Side::Server)
-        )
+    fn complete(&mut self, now: Instant) {
+        self.completed.get_or_insert(now);
     }
 }
 
@@ -75,9 +111,11 @@ impl Bulk {
 mod tests {
     use super::*;
 
-    fn commands(bulk: &mut Bulk, event: AppEvent) -> Vec<Command> {
+    const NOW: Instant = Instant::from_millis(7);
+
+    fn commands(bulk: &mut dyn Application, event: AppEvent) -> Vec<Command> {
         let mut out = AppOutput::default();
-        bulk.on(event, &mut out);
+        bulk.on(NOW, event, &mut out);
         out.commands
     }
 
@@ -86,17 +124,20 @@ mod tests {
         let mut upload = Bulk::new(Some(5_000), None);
         let open = Command::OpenAndWrite {
             number: 0,
-            bytes: 5_000,
+            length: Length::Bytes(5_000),
             end: true,
         };
         let started = commands(&mut upload, AppEvent::Started);
         assert_eq!(started, [open, Command::Finish(0, Side::Client)]);
+        assert_eq!((upload.connected(), upload.completed()), (None, None));
         assert_eq!(commands(&mut upload, AppEvent::Connected(0)), []);
-        assert!(upload.is_completed_by(AppEvent::RequestReceived(0, 0)));
+        assert_eq!((upload.connected(), upload.completed()), (Some(NOW), None));
+        assert_eq!(commands(&mut upload, AppEvent::RequestReceived(0, 0)), []);
+        assert_eq!(upload.completed(), Some(NOW));
         let endless = commands(&mut Bulk::new(None, None), AppEvent::Started);
         let open = Command::OpenAndWrite {
             number: 0,
-            bytes: u64::MAX,
+            length: Length::Endless,
             end: false,
         };
         assert_eq!(endless, [open]);
@@ -107,19 +148,24 @@ mod tests {
         let mut download = Bulk::new(Some(5_000), Some(200));
         let open = Command::OpenAndWrite {
             number: 0,
-            bytes: 200,
+            length: Length::Bytes(200),
             end: true,
         };
         assert_eq!(commands(&mut download, AppEvent::Started), [open]);
         let request = AppEvent::RequestReceived(0, 0);
-        assert!(!download.is_completed_by(request));
         let answer = [
             Command::WriteStream(0, Side::Server, 0, 5_000),
             Command::Finish(0, Side::Server),
         ];
         assert_eq!(commands(&mut download, request), answer);
-        assert!(download.is_completed_by(AppEvent::ResponseReceived(0, 0)));
+        assert_eq!(download.completed(), None);
+        assert_eq!(
+            commands(&mut download, AppEvent::ResponseReceived(0, 0)),
+            []
+        );
+        assert_eq!(download.completed(), Some(NOW));
         let endless = commands(&mut Bulk::new(None, Some(200)), request);
-        assert_eq!(endless, [Command::Write(0, Side::Server, u64::MAX)]);
+        let write = Command::Write(0, Side::Server, Length::Endless);
+        assert_eq!(endless, [write]);
     }
 }

@@ -38,6 +38,25 @@ pub enum AppEvent {
     Failed(u32),
 }
 
+/// How much data a command writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// This many bytes.
+    Bytes(u64),
+    /// Data without an end: the connection always has more to send.
+    Endless,
+}
+
+impl Length {
+    /// This and `bytes` more.
+    const fn plus(self, bytes: u64) -> Self {
+        match self {
+            Self::Bytes(written) => Self::Bytes(written + bytes),
+            Self::Endless => Self::Endless,
+        }
+    }
+}
+
 /// An action that an application asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -48,13 +67,13 @@ pub enum Command {
     OpenAndWrite {
         /// Its number.
         number: u32,
-        /// Bytes to send.
-        bytes: u64,
+        /// What the client sends.
+        length: Length,
         /// The client writes nothing more.
         end: bool,
     },
-    /// Send bytes: connection, writing end, number of bytes.
-    Write(u32, Side, u64),
+    /// Send data: connection, writing end, how much.
+    Write(u32, Side, Length),
     /// Send bytes on a stream and end it: connection, writing end, stream, number of bytes.
     WriteStream(u32, Side, u16, u64),
     /// Report when this end has received this many bytes in total.
@@ -119,8 +138,8 @@ impl AppOutput {
             _ => false,
         };
         match self.commands.iter_mut().rev().find(same) {
-            Some(Command::Write(.., total)) => *total += bytes,
-            _ => self.commands.push(Command::Write(n, side, bytes)),
+            Some(Command::Write(.., total)) => *total = total.plus(bytes),
+            _ => self.push(Command::Write(n, side, Length::Bytes(bytes))),
         }
     }
 
@@ -131,5 +150,23 @@ impl AppOutput {
             completed,
             bytes,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_of_one_end_are_joined_and_endless_data_stays_endless() {
+        let mut out = AppOutput::default();
+        out.write(3, Side::Client, 100);
+        out.write(3, Side::Client, 20);
+        let written = Command::Write(3, Side::Client, Length::Bytes(120));
+        assert_eq!(out.commands, [written]);
+        let endless = Command::Write(4, Side::Server, Length::Endless);
+        out.push(endless);
+        out.write(4, Side::Server, 20);
+        assert_eq!(out.commands, [written, endless]);
     }
 }

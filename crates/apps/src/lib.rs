@@ -31,7 +31,7 @@ mod web;
 pub use amount::Amount;
 pub use application::{Application, ApplicationConfig, Comparable};
 pub use bulk::Bulk;
-pub use contract::{AppEvent, AppOutput, Command, Side, Transaction};
+pub use contract::{AppEvent, AppOutput, Command, Length, Side, Transaction};
 pub use dash::DashConfig;
 pub use page::{Object, Page, PageError};
 pub use ping::{Ping, PingPace, PingSample};

@@ -6,7 +6,7 @@ use sojourn_apps::ApplicationConfig;
 use sojourn_net::{Instant, Rng};
 use sojourn_transport::{SenderParams, quic};
 
-use super::{Connection, End, Hosts, Outbox, QuicConnection, TcpConnection, User, blank};
+use super::{Connection, End, Hosts, User, blank};
 use sojourn_records::{AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, InitialLosses};
 
 /// An application and what is recorded of it.
@@ -56,39 +56,31 @@ impl Application {
         }
     }
 
-    /// Opens the next connection, in `slot`, which the application knows as `number`. Its first
-    /// packets go to `out`. Returns its initial window too.
-    pub(crate) fn open(
+    /// Makes the next connection, in `slot`, which the application knows as `number`. Returns its
+    /// initial window too.
+    pub(crate) fn make_connection(
         &mut self,
-        now: Instant,
         (number, slot): (u32, u32),
         hosts: Hosts,
-        out: &mut Outbox,
     ) -> (Connection, u32) {
         let app = self.record.flow;
         let user = User::App { app, number };
-        self.opened(number, slot);
+        let at = self.live.partition_point(|&(other, _)| other < number);
+        self.live.insert(at, (number, slot));
+        self.record.connections += 1;
         let seed = self.seeds.next_u64();
         if let Some(params) = self.config.quic() {
             let params = quic::Params { seed, ..params };
-            let mut quic = QuicConnection::new(user, &params, End::Far);
-            quic.connect(now, &mut out.datagrams);
-            (Connection::Quic(Box::new(quic)), params.initial_window)
+            let connection = Connection::quic(user, &params, End::Far);
+            (connection, params.initial_window)
         } else {
             let params = SenderParams {
                 seed,
                 ..self.config.tcp()
             };
-            let tcp = TcpConnection::open(now, user, &params, hosts, &mut out.segments);
-            (Connection::Tcp(Box::new(tcp)), params.initial_window)
+            let connection = Connection::two_way_tcp(user, &params, hosts);
+            (connection, params.initial_window)
         }
-    }
-
-    /// Connection `number` is in `slot`.
-    fn opened(&mut self, number: u32, slot: u32) {
-        let at = self.live.partition_point(|&(other, _)| other < number);
-        self.live.insert(at, (number, slot));
-        self.record.connections += 1;
     }
 
     pub(crate) fn slot(&self, number: u32) -> Option<u32> {

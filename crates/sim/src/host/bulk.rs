@@ -1,6 +1,6 @@
 //! A bulk transfer over TCP or QUIC, and its record.
 
-use sojourn_apps::{AppEvent, AppOutput, Bulk};
+use sojourn_apps::Bulk;
 use sojourn_net::Instant;
 
 use super::blank;
@@ -12,8 +12,6 @@ pub(crate) struct BulkFlow {
     kind: FlowKind,
     pub(crate) transfer: Bulk,
     started: Instant,
-    connected: Option<Instant>,
-    completed: Option<Instant>,
     stopped: bool,
     /// Bytes delivered up to the last sample.
     sampled_bytes: u64,
@@ -27,24 +25,11 @@ impl BulkFlow {
             kind,
             transfer,
             started: now,
-            connected: None,
-            completed: None,
             stopped: false,
             sampled_bytes: 0,
             series: Vec::new(),
             before: FlowCounters::default(),
         }
-    }
-
-    /// Records an event and passes it to the application.
-    pub(crate) fn on(&mut self, now: Instant, event: AppEvent, out: &mut AppOutput) {
-        if let AppEvent::Connected(_) = event {
-            self.connected = Some(now);
-        }
-        if self.completed.is_none() && self.transfer.is_completed_by(event) {
-            self.completed = Some(now);
-        }
-        self.transfer.on(event, out);
     }
 
     /// The scenario stops the flow.
@@ -87,8 +72,8 @@ impl BulkFlow {
         series.shrink_to_fit();
         let record = FlowRecord {
             started: Some(self.started),
-            connected: self.connected,
-            completed: self.completed,
+            connected: self.transfer.connected(),
+            completed: self.transfer.completed(),
             aborted: !self.stopped && failed,
             series,
             totals: counters.since(&self.before),

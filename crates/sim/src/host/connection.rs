@@ -1,13 +1,16 @@
 //! One connection over TCP or QUIC, as the event loop sees it.
 
-use sojourn_apps::{AppEvent, AppOutput, Command};
-use sojourn_net::Instant;
+use sojourn_apps::{AppEvent, Command, Side};
+use sojourn_net::{Ecn, Instant, Packet as View};
+use sojourn_transport::{Arrival, SenderParams, quic};
 
-use super::Outbox;
-use super::quic::QuicConnection;
+use super::bulk::BulkFlow;
+use super::quic::{End, QuicConnection};
 use super::tcp::TcpConnection;
+use super::timer::TimerEvent;
 use super::user::User;
-use crate::packet::Kind;
+use super::{Hosts, Outbox};
+use crate::packet::{Kind, Packet};
 use sojourn_records::{FlowCounters, FlowRecord, FlowSample};
 
 /// A connection, both ends of it.
@@ -18,58 +21,135 @@ pub(crate) enum Connection {
 }
 
 impl Connection {
-    pub(crate) const fn user(&self) -> &User {
+    /// A TCP connection over which its client, the near end, sends data.
+    pub(super) fn one_way_tcp(user: User, params: &SenderParams, hosts: Hosts) -> Self {
+        Self::Tcp(Box::new(TcpConnection::one_way(user, params, hosts)))
+    }
+
+    /// A TCP connection whose client, the far end, sends requests.
+    pub(super) fn two_way_tcp(user: User, params: &SenderParams, hosts: Hosts) -> Self {
+        Self::Tcp(Box::new(TcpConnection::two_way(user, params, hosts)))
+    }
+
+    /// A QUIC connection that `client` opens.
+    pub(super) fn quic(user: User, params: &quic::Params, client: End) -> Self {
+        Self::Quic(Box::new(QuicConnection::new(user, params, client)))
+    }
+
+    /// The connection if it is of TCP: for the short path of one-way TCP only.
+    #[inline]
+    pub(crate) fn tcp_mut(&mut self) -> Option<&mut TcpConnection> {
         match self {
+            Self::Tcp(tcp) => Some(tcp),
+            Self::Quic(_) => None,
+        }
+    }
+
+    /// The application that uses it: its flow, and its number for the connection. `None`: a bulk
+    /// transfer uses it, whose flow it is in.
+    pub(crate) const fn app(&self) -> Option<(u32, u32)> {
+        let user = match self {
             Self::Tcp(tcp) => &tcp.user,
             Self::Quic(quic) => &quic.user,
-        }
-    }
-
-    pub(crate) const fn user_mut(&mut self) -> &mut User {
-        match self {
-            Self::Tcp(tcp) => &mut tcp.user,
-            Self::Quic(quic) => &mut quic.user,
-        }
-    }
-
-    /// The application that uses it: its flow, and its number for the connection.
-    pub(crate) const fn app(&self) -> Option<(u32, u32)> {
-        match self.user() {
+        };
+        match user {
             User::App { app, number } => Some((*app, *number)),
             User::Bulk(_) => None,
         }
     }
 
-    /// The kind of the packets of its client, of an application.
-    pub(crate) const fn client_kind(&self) -> Kind {
-        match self {
-            Self::Tcp(_) => Kind::Request,
-            Self::Quic(_) => Kind::QuicBack,
+    /// The bulk transfer that uses it.
+    pub(crate) const fn bulk_mut(&mut self) -> Option<&mut BulkFlow> {
+        let user = match self {
+            Self::Tcp(tcp) => &mut tcp.user,
+            Self::Quic(quic) => &mut quic.user,
+        };
+        match user {
+            User::Bulk(bulk) => Some(bulk),
+            User::App { .. } => None,
         }
     }
 
-    /// Starts the bulk transfer that uses the connection. Returns the kind of the packets to send.
-    pub(crate) fn start_bulk(&mut self, now: Instant, out: &mut Outbox) -> Option<Kind> {
-        self.notify_bulk(now, AppEvent::Started, out)
-    }
-
-    /// Notifies the bulk transfer that uses the connection, and executes its commands. Returns the
-    /// kind of the packets to send, if any.
-    pub(crate) fn notify_bulk(
+    /// A packet has reached an end; `follows`: another comes at the same instant. Returns the kind of
+    /// the packets that the end sends.
+    pub(crate) fn deliver(
         &mut self,
         now: Instant,
-        event: AppEvent,
+        pkt: &Packet,
+        follows: bool,
+        out: &mut Outbox,
+    ) -> Kind {
+        let (kind, ce) = (pkt.kind(), pkt.ecn() == Ecn::Ce);
+        match self {
+            Self::Tcp(tcp) => {
+                let arrival = Arrival { ce, more: follows };
+                tcp.on_segment(now, kind, pkt.segment(), arrival, &mut out.segments);
+            }
+            Self::Quic(quic) => {
+                let datagram = pkt.datagram();
+                let end = match kind {
+                    Kind::QuicData => End::Far,
+                    _ => End::Near,
+                };
+                quic.on_datagram(now, end, (&datagram, ce), &mut out.datagrams);
+            }
+        }
+        kind.answer()
+    }
+
+    /// Closes the server's end of a TCP connection once the client's is closed. Returns the kind of
+    /// the packets to send, if any.
+    pub(crate) fn close_server(&mut self, now: Instant, out: &mut Outbox) -> Option<Kind> {
+        match self {
+            Self::Tcp(tcp) => tcp.close_server(now, &mut out.segments),
+            Self::Quic(_) => None,
+        }
+    }
+
+    /// When the timers behind an event are due.
+    pub(crate) fn next_timer(&self, now: Instant, event: TimerEvent) -> Option<Instant> {
+        match (self, event) {
+            (Self::Tcp(tcp), TimerEvent::Sender) => tcp.next_sender_timer(),
+            (Self::Tcp(tcp), TimerEvent::Receiver) => tcp.next_receiver_timer(),
+            // One that is overdue needs no second event now.
+            (Self::Quic(quic), _) => {
+                let timer = quic.next_timer(End::of(event));
+                timer.map(|due| due.max(now))
+            }
+        }
+    }
+
+    /// Whether a turn of the end that sends packets of this kind may set the timers behind an event.
+    pub(crate) fn may_set(&self, kind: Kind, event: TimerEvent) -> bool {
+        match self {
+            Self::Tcp(_) => true,
+            Self::Quic(_) => End::of(event).kind() == kind,
+        }
+    }
+
+    /// Handles the timers of one side behind an event, those that are due. Returns the kind of the
+    /// packets that it sends; `None`: the side has no timer behind this event.
+    pub(crate) fn on_timer(
+        &mut self,
+        now: Instant,
+        (event, side): (TimerEvent, Side),
         out: &mut Outbox,
     ) -> Option<Kind> {
-        let User::Bulk(bulk) = self.user_mut() else {
-            return None;
-        };
-        let mut output = AppOutput::default();
-        bulk.on(now, event, &mut output);
-        let commands = output.commands.into_iter();
-        let kinds = commands.map(|command| self.execute(now, command, out));
-        // All its commands are of one end.
-        kinds.fold(None, Option::or)
+        match (self, event) {
+            (Self::Tcp(tcp), TimerEvent::Sender) => {
+                tcp.on_sender_timer(now, side, &mut out.segments)
+            }
+            (Self::Tcp(tcp), TimerEvent::Receiver) => {
+                tcp.on_receiver_timer(now, side, &mut out.segments)
+            }
+            (Self::Quic(quic), _) => {
+                let end = End::of(event);
+                (quic.end_of(side) == end).then(|| {
+                    quic.on_timer(now, end, &mut out.datagrams);
+                    end.kind()
+                })
+            }
+        }
     }
 
     /// Executes a command of its user. Returns the kind of the packets to send, if any.
@@ -136,7 +216,7 @@ impl Connection {
 
     /// The scenario stops the flow: the sender of data aborts.
     pub(crate) fn stop(&mut self) {
-        if let User::Bulk(bulk) = self.user_mut() {
+        if let Some(bulk) = self.bulk_mut() {
             bulk.stop();
         }
         match self {
@@ -156,7 +236,7 @@ impl Connection {
     /// An interval of the series ends.
     pub(crate) fn sample(&mut self, at: Instant) {
         let state = self.state(at);
-        if let User::Bulk(bulk) = self.user_mut() {
+        if let Some(bulk) = self.bulk_mut() {
             bulk.sample(state);
         }
     }
@@ -164,7 +244,7 @@ impl Connection {
     /// The warm-up has ended.
     pub(crate) fn begin_measuring(&mut self) {
         let counters = self.counters();
-        if let User::Bulk(bulk) = self.user_mut() {
+        if let Some(bulk) = self.bulk_mut() {
             bulk.begin_measuring(counters);
         }
     }
@@ -174,9 +254,7 @@ impl Connection {
     pub(crate) fn record(&mut self, now: Instant) -> Option<(FlowRecord, bool)> {
         let (state, counters) = (self.state(now), self.counters());
         let (over, failed) = (self.is_over(), self.has_failed());
-        match self.user_mut() {
-            User::Bulk(bulk) => Some(bulk.record(state, counters, over, failed)),
-            User::App { .. } => None,
-        }
+        let bulk = self.bulk_mut()?;
+        Some(bulk.record(state, counters, over, failed))
     }
 }

@@ -3,6 +3,7 @@
 mod application;
 mod bulk;
 mod connection;
+mod length;
 mod ping;
 mod probe;
 mod quic;
@@ -17,17 +18,16 @@ use sojourn_net::{Dscp, Instant, Rng};
 use sojourn_transport::quic::{self as transport, Datagram};
 use sojourn_transport::{Segment, SenderParams, Ticks};
 
-use crate::packet::{Kind, Owner};
+use crate::packet::Owner;
 pub(crate) use application::Application;
 use bulk::BulkFlow;
 pub(crate) use connection::Connection;
 pub(crate) use probe::Probe;
-pub(crate) use quic::{End, QuicConnection};
+use quic::End;
 use sojourn_records::{AppRecord, FlowCounters, FlowKind, FlowRecord, InitialLosses};
 use sojourn_scenario::plan::{FlowConfig, Traffic};
-pub(crate) use tcp::TcpConnection;
-pub(crate) use timer::Pending;
-pub(crate) use user::User;
+pub(crate) use timer::{Pending, TimerEvent};
+use user::User;
 
 /// A flow. Before its start and after its end it takes a few dozen bytes, so that a million fit.
 #[derive(Debug)]
@@ -115,16 +115,8 @@ impl Flow {
         }
     }
 
-    /// Starts. Packets to send now go to `out`; returns their kind. The first packet of a probe is
-    /// due now.
-    pub(crate) fn start(
-        &mut self,
-        now: Instant,
-        config: &FlowConfig,
-        hosts: Hosts,
-        rng: &Rng,
-        out: &mut Outbox,
-    ) -> Option<Kind> {
+    /// Gets its source. An application is to be notified, and the first packet of a probe is due.
+    pub(crate) fn start(&mut self, now: Instant, config: &FlowConfig, hosts: Hosts, rng: &Rng) {
         let seed = || rng.fork("congestion control").next_u64();
         match config.traffic {
             Traffic::Tcp { bytes, params } => {
@@ -132,8 +124,8 @@ impl Flow {
                 let params = SenderParams { seed, ..params };
                 let flow = BulkFlow::new(now, FlowKind::Tcp, Bulk::new(bytes, None));
                 let user = User::Bulk(Box::new(flow));
-                let tcp = TcpConnection::one_way(user, &params, hosts);
-                self.start_bulk(now, Connection::Tcp(Box::new(tcp)), out)
+                let connection = Connection::one_way_tcp(user, &params, hosts);
+                self.source = Source::Connection(connection);
             }
             Traffic::Quic {
                 bytes,
@@ -145,13 +137,12 @@ impl Flow {
                 let flow = BulkFlow::new(now, FlowKind::Quic, Bulk::new(bytes, request));
                 let client = request.map_or(End::Near, |_| End::Far);
                 let user = User::Bulk(Box::new(flow));
-                let quic = QuicConnection::new(user, &params, client);
-                self.start_bulk(now, Connection::Quic(Box::new(quic)), out)
+                let connection = Connection::quic(user, &params, client);
+                self.source = Source::Connection(connection);
             }
             Traffic::App(ref app) => {
                 let application = Application::new(now, self.owner.flow(), app, rng);
                 self.source = Source::App(Box::new(application));
-                None
             }
             Traffic::Udp { .. }
             | Traffic::Ping { .. }
@@ -160,21 +151,27 @@ impl Flow {
                 if let Some(probe) = Probe::new(now, &config.traffic, rng) {
                     self.source = Source::Probe(Box::new(probe));
                 }
-                None
             }
         }
     }
 
-    /// Starts a bulk transfer over its connection.
-    fn start_bulk(
-        &mut self,
-        now: Instant,
-        mut connection: Connection,
-        out: &mut Outbox,
-    ) -> Option<Kind> {
-        let kind = connection.start_bulk(now, out);
-        self.source = Source::Connection(connection);
-        kind
+    /// The application of a flow of the configuration; `None`: it has none, or has ended.
+    pub(crate) fn application(&mut self) -> Option<&mut dyn sojourn_apps::Application> {
+        match &mut self.source {
+            Source::App(application) => Some(&mut *application.app),
+            Source::Connection(connection) => Some(&mut connection.bulk_mut()?.transfer),
+            Source::None | Source::Probe(_) | Source::Finished(_) => None,
+        }
+    }
+
+    /// Where the connection is that its application knows by this number. That of a bulk transfer
+    /// is in the flow itself: a slot would cost it memory and instructions.
+    pub(crate) fn slot(&self, number: u32) -> Option<u32> {
+        match &self.source {
+            Source::App(application) => application.slot(number),
+            Source::Connection(_) => Some(self.owner.flow()),
+            Source::None | Source::Probe(_) | Source::Finished(_) => None,
+        }
     }
 
     /// The scenario stops the flow: its packets in flight are discarded on arrival.

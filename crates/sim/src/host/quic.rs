@@ -4,6 +4,8 @@ use sojourn_apps::{AppEvent, Command, Side};
 use sojourn_net::Instant;
 use sojourn_transport::quic::{Datagram, Endpoint, Params, Role, State};
 
+use super::length::bytes_of;
+use super::timer::TimerEvent;
 use super::user::User;
 use crate::packet::Kind;
 use sojourn_records::{FlowCounters, FlowSample};
@@ -21,6 +23,14 @@ pub(crate) enum End {
 }
 
 impl End {
+    /// The end whose timer is behind an event.
+    pub(super) const fn of(event: TimerEvent) -> Self {
+        match event {
+            TimerEvent::Sender => Self::Near,
+            TimerEvent::Receiver => Self::Far,
+        }
+    }
+
     /// The kind of the QUIC packets that it sends.
     pub(crate) const fn kind(self) -> Kind {
         match self {
@@ -75,12 +85,6 @@ impl QuicConnection {
         }
     }
 
-    /// Sends the client's first flight.
-    pub(crate) fn connect(&mut self, now: Instant, out: &mut Vec<Datagram>) {
-        let client = self.client;
-        self.end_mut(client).connect(now, out);
-    }
-
     const fn end(&self, end: End) -> &Endpoint {
         match end {
             End::Near => &self.near,
@@ -95,7 +99,8 @@ impl QuicConnection {
         }
     }
 
-    const fn end_of(&self, side: Side) -> End {
+    /// The end that is on this side.
+    pub(super) const fn end_of(&self, side: Side) -> End {
         match (side, self.client) {
             (Side::Client, end) => end,
             (Side::Server, End::Near) => End::Far,
@@ -153,15 +158,22 @@ impl QuicConnection {
         out: &mut Vec<Datagram>,
     ) -> Option<Kind> {
         let end = match command {
-            Command::OpenAndWrite { bytes, end, .. } => {
+            Command::Open(_) => {
                 let client = self.client;
-                self.end_mut(client).write(now, BYTES, bytes, end, out);
-                self.connect(now, out);
+                self.end_mut(client).connect(now, out);
                 client
             }
-            Command::Write(_, side, bytes) => {
+            Command::OpenAndWrite { length, end, .. } => {
+                let client = self.client;
+                let endpoint = self.end_mut(client);
+                endpoint.write(now, BYTES, bytes_of(length), end, out);
+                endpoint.connect(now, out);
+                client
+            }
+            Command::Write(_, side, length) => {
                 let end = self.end_of(side);
-                self.end_mut(end).write(now, BYTES, bytes, false, out);
+                let endpoint = self.end_mut(end);
+                endpoint.write(now, BYTES, bytes_of(length), false, out);
                 end
             }
             Command::WriteStream(_, side, stream, bytes) => {
@@ -187,10 +199,6 @@ impl QuicConnection {
             }
             Command::ExpectWritable(_, unsent) => {
                 self.writable_goal = Some(unsent);
-                return None;
-            }
-            Command::Open(_) => {
-                debug_assert!(false, "{command:?} is for a new connection");
                 return None;
             }
         };

@@ -9,6 +9,7 @@ use sojourn_net::Instant;
 use sojourn_transport::{Arrival, Receiver, Segment, Sender, SenderParams, State};
 
 use super::Hosts;
+use super::length::bytes_of;
 use super::user::User;
 use crate::packet::Kind;
 use sojourn_records::{FlowCounters, FlowSample};
@@ -55,8 +56,8 @@ struct Requests {
 }
 
 impl TcpConnection {
-    /// A connection over which the near end, its client, sends data. It does nothing before
-    /// [`Command::OpenAndWrite`].
+    /// A connection over which the near end, its client, sends data. It does nothing before it is
+    /// opened.
     pub(crate) fn one_way(user: User, params: &SenderParams, hosts: Hosts) -> Self {
         Self {
             user,
@@ -71,20 +72,13 @@ impl TcpConnection {
         }
     }
 
-    /// A connection that the far end opens to send requests to the near one. Sends the SYN.
-    pub(crate) fn open(
-        now: Instant,
-        user: User,
-        params: &SenderParams,
-        hosts: Hosts,
-        out: &mut Vec<Segment>,
-    ) -> Self {
-        let mut client = Sender::new(params, hosts.far);
-        client.connect(now, out);
+    /// A connection over which the far end, its client, sends requests to the near one. It does
+    /// nothing before it is opened.
+    pub(crate) fn two_way(user: User, params: &SenderParams, hosts: Hosts) -> Self {
         Self {
             request: Some(Box::new(Requests {
                 direction: Direction {
-                    sender: client,
+                    sender: Sender::new(params, hosts.far),
                     receiver: Receiver::answering(params, hosts.near),
                 },
                 established: false,
@@ -156,18 +150,23 @@ impl TcpConnection {
         out: &mut Vec<Segment>,
     ) -> Option<Kind> {
         match command {
-            Command::OpenAndWrite { bytes, end, .. } => {
+            Command::Open(_) => {
                 let (sender, kind) = self.sender(Side::Client);
-                sender.write(now, bytes, out);
+                sender.connect(now, out);
+                Some(kind)
+            }
+            Command::OpenAndWrite { length, end, .. } => {
+                let (sender, kind) = self.sender(Side::Client);
+                sender.write(now, bytes_of(length), out);
                 if end {
                     sender.close(now, out);
                 }
                 sender.connect(now, out);
                 Some(kind)
             }
-            Command::Write(_, side, bytes) => {
+            Command::Write(_, side, length) => {
                 let (sender, kind) = self.sender(side);
-                sender.write(now, bytes, out);
+                sender.write(now, bytes_of(length), out);
                 Some(kind)
             }
             Command::Close(_) => {
@@ -195,7 +194,7 @@ impl TcpConnection {
             }
             // A FIN follows the data; the connection ends when it is acknowledged.
             Command::Finish(..) => None,
-            Command::Open(_) | Command::WriteStream(..) => {
+            Command::WriteStream(..) => {
                 debug_assert!(false, "{command:?} is not for a TCP connection");
                 None
             }
@@ -313,33 +312,37 @@ impl TcpConnection {
         )
     }
 
-    /// Handles the timer of the sender of that side, if it is due.
+    /// Handles the timer of the sender of that side, if it is due; `None`: there is no sender.
     pub(crate) fn on_sender_timer(
         &mut self,
         now: Instant,
         side: Side,
         out: &mut Vec<Segment>,
-    ) -> Kind {
+    ) -> Option<Kind> {
+        if side == Side::Server && self.is_one_way() {
+            return None;
+        }
         let (sender, kind) = self.sender(side);
         if sender.next_timer().is_some_and(|due| due <= now) {
             sender.on_timer(now, out);
         }
-        kind
+        Some(kind)
     }
 
-    /// Handles the timer of the receiver of that side, if it is due.
+    /// Handles the timer of the receiver of that side, if it is due; `None`: there is no receiver.
     pub(crate) fn on_receiver_timer(
         &mut self,
         now: Instant,
         side: Side,
         out: &mut Vec<Segment>,
-    ) -> Kind {
+    ) -> Option<Kind> {
         let (receiver, kind) = match (side, &mut self.request) {
             (Side::Server, Some(request)) => (&mut request.direction.receiver, Kind::RequestAck),
-            _ => (&mut self.data.receiver, Kind::Ack),
+            (Side::Client, None) => return None,
+            (Side::Client, Some(_)) | (Side::Server, None) => (&mut self.data.receiver, Kind::Ack),
         };
         receiver.on_timer(now, out);
-        kind
+        Some(kind)
     }
 
     /// Bytes of data delivered since the last call.

@@ -1,11 +1,25 @@
-//! The pending timer event of a flow.
+//! The timer events of a flow.
 
 use sojourn_net::Instant;
+
+/// One of the two timer events of a flow. Of a TCP connection they are for the timers of its senders
+/// and of its receivers, of a QUIC connection for those of its near and of its far end. Others use
+/// the first only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimerEvent {
+    Sender,
+    Receiver,
+}
 
 /// When the earliest pending event for a timer is due, if one is pending. A timer that moves back is
 /// looked at when its event comes; later events than this one are stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pending(Instant);
+
+impl TimerEvent {
+    /// Both.
+    pub(crate) const ALL: [Self; 2] = [Self::Sender, Self::Receiver];
+}
 
 impl Pending {
     /// No event is pending. Eight bytes rather than an `Option`'s sixteen: a flow has two.

@@ -36,12 +36,12 @@ impl World<'_> {
 
     pub(super) fn notify_pending(&mut self) {
         while let Some((id, event)) = self.applications.pending.pop_front() {
-            let Source::App(application) = &mut self.flows[id as usize].source else {
+            let Some(application) = self.flows[id as usize].application() else {
                 continue;
             };
             let mut output = std::mem::take(&mut self.applications.output);
             output.flow = id;
-            application.app.on(self.now, event, &mut output);
+            application.on(self.now, event, &mut output);
             for n in 0..output.commands.len() {
                 self.execute(id, output.commands[n]);
             }
@@ -53,13 +53,10 @@ impl World<'_> {
 
     /// Executes a command of application `id`.
     fn execute(&mut self, id: u32, command: Command) {
-        if let Command::Open(number) = command {
-            return self.open_connection(id, number);
+        if let Command::Open(number) | Command::OpenAndWrite { number, .. } = command {
+            self.make_connection(id, number);
         }
-        let Source::App(application) = &self.flows[id as usize].source else {
-            return;
-        };
-        let Some(slot) = application.slot(command.connection()) else {
+        let Some(slot) = self.flows[id as usize].slot(command.connection()) else {
             return;
         };
         let Source::Connection(connection) = &mut self.flows[slot as usize].source else {
@@ -77,7 +74,11 @@ impl World<'_> {
         }
     }
 
-    fn open_connection(&mut self, id: u32, number: u32) {
+    /// Makes the connection that an application opens. That of a bulk transfer exists.
+    fn make_connection(&mut self, id: u32, number: u32) {
+        let Source::App(_) = self.flows[id as usize].source else {
+            return;
+        };
         let Some(slot) = self.free_slot(id) else {
             let failed = AppEvent::Failed(number);
             self.applications.pending.push_back((id, failed));
@@ -86,14 +87,9 @@ impl World<'_> {
         let Source::App(application) = &mut self.flows[id as usize].source else {
             return;
         };
-        let names = (number, slot);
-        let opened = application.open(self.now, names, self.hosts, &mut self.outbox);
-        let (connection, initial_window) = opened;
+        let (connection, initial_window) = application.make_connection((number, slot), self.hosts);
         self.observed.starts.open_slot(slot, id, initial_window);
-        let kind = connection.client_kind();
         self.flows[slot as usize].source = Source::Connection(connection);
-        self.send(slot, kind);
-        self.follow_timers(slot, kind);
     }
 
     /// A slot for a connection of application `id`; `None`: there are no more numbers.
@@ -123,14 +119,15 @@ impl World<'_> {
         Some(slot)
     }
 
-    /// Removes the connection in slot `id`, which has nothing more to send.
+    /// Removes the connection in slot `id`, or of the bulk transfer `id`, which has nothing more to
+    /// send.
     pub(super) fn end_connection(&mut self, id: u32) {
         let source = &mut self.flows[id as usize].source;
         let Source::Connection(connection) = source else {
             return;
         };
         let Some((app, number)) = connection.app() else {
-            return;
+            return self.flows[id as usize].release(self.now);
         };
         let (delivered, failed) = (connection.take_delivered(), connection.has_failed());
         let counters = connection.counters();
@@ -223,9 +220,9 @@ impl World<'_> {
         }
         let mut output = std::mem::take(&mut self.applications.output);
         for (id, flow) in (0..).zip(&mut self.flows) {
-            if let Source::App(application) = &mut flow.source {
+            if let Some(application) = flow.application() {
                 output.flow = id;
-                application.app.finish(self.now, &mut output);
+                application.finish(self.now, &mut output);
             }
         }
         output

@@ -1,98 +1,76 @@
 //! Events of connections over TCP or QUIC: delivery and timers.
 
 use sojourn_apps::Side;
-use sojourn_net::{Ecn, Packet as View};
-use sojourn_transport::Arrival;
+use sojourn_net::Instant;
 
 use super::World;
 use crate::agenda::Event;
-use crate::host::{Connection, End, Flow, Source, User};
+use crate::host::{Flow, Source, TimerEvent};
 use crate::packet::{Kind, Packet};
 
 impl World<'_> {
-    /// A segment has reached an end of a TCP connection with requests.
+    /// A packet has reached an end of a connection.
     #[inline(never)]
-    pub(super) fn deliver_segment(&mut self, pkt: &Packet, follows: bool) {
+    pub(super) fn deliver_to_connection(&mut self, pkt: &Packet, follows: bool) {
         let id = pkt.owner.flow();
         self.observed.starts.on_leaving(id);
-        let arrival = Arrival {
-            ce: pkt.ecn() == Ecn::Ce,
-            more: follows,
+        let Source::Connection(connection) = &mut self.flows[id as usize].source else {
+            return;
         };
-        let kind = pkt.kind();
-        if let Source::Connection(Connection::Tcp(tcp)) = &mut self.flows[id as usize].source {
-            let out = &mut self.outbox.segments;
-            tcp.on_segment(self.now, kind, pkt.segment(), arrival, out);
-            self.send(id, kind.answer());
-        }
-        if let Source::Connection(Connection::Tcp(tcp)) = &mut self.flows[id as usize].source
-            && let Some(kind) = tcp.close_server(self.now, &mut self.outbox.segments)
+        let kind = connection.deliver(self.now, pkt, follows, &mut self.outbox);
+        self.send(id, kind);
+        if let Source::Connection(connection) = &mut self.flows[id as usize].source
+            && let Some(kind) = connection.close_server(self.now, &mut self.outbox)
         {
             self.send(id, kind);
         }
-        self.after_turn(id, kind.answer());
+        self.after_turn(id, kind);
     }
 
-    /// A datagram has reached an end of a QUIC connection.
+    /// A timer event of a connection has come. The timer may have moved since it was scheduled.
     #[inline(never)]
-    pub(super) fn deliver_datagram(&mut self, pkt: &Packet) {
-        let id = pkt.owner.flow();
-        self.observed.starts.on_leaving(id);
-        let end = match pkt.kind() {
-            Kind::QuicData => End::Far,
-            _ => End::Near,
-        };
-        if let Source::Connection(Connection::Quic(quic)) = &mut self.flows[id as usize].source {
-            let datagram = pkt.datagram();
-            let ce = pkt.ecn() == Ecn::Ce;
-            let out = &mut self.outbox.datagrams;
-            quic.on_datagram(self.now, end, (&datagram, ce), out);
-            self.after_turn(id, end.kind());
+    pub(super) fn on_connection_timer(&mut self, id: u32, event: TimerEvent) {
+        if self.on_one_way_timer(id, event) {
+            return;
         }
-    }
-
-    /// The event of the senders of a TCP connection with requests has come.
-    #[inline(never)]
-    pub(super) fn on_tcp_senders(&mut self, id: u32) {
-        for side in [Side::Client, Side::Server] {
-            if let Source::Connection(Connection::Tcp(tcp)) = &mut self.flows[id as usize].source {
-                let kind = tcp.on_sender_timer(self.now, side, &mut self.outbox.segments);
-                self.send(id, kind);
-            }
-        }
-        self.after_turn(id, Kind::Data);
-    }
-
-    /// The event of its receivers.
-    #[inline(never)]
-    pub(super) fn on_tcp_receivers(&mut self, id: u32) {
-        for side in [Side::Client, Side::Server] {
-            if let Source::Connection(Connection::Tcp(tcp)) = &mut self.flows[id as usize].source {
-                let kind = tcp.on_receiver_timer(self.now, side, &mut self.outbox.segments);
-                self.send(id, kind);
-            }
-        }
-        self.after_turn(id, Kind::Ack);
-    }
-
-    /// The event of an end of a QUIC connection has come.
-    pub(super) fn on_quic_timer(&mut self, id: u32, end: End) {
-        let Source::Connection(Connection::Quic(quic)) = &mut self.flows[id as usize].source else {
+        let Source::Connection(connection) = &self.flows[id as usize].source else {
             return;
         };
-        if quic.next_timer(end).is_some_and(|due| due <= self.now) {
-            quic.on_timer(self.now, end, &mut self.outbox.datagrams);
-            self.after_turn(id, end.kind());
-        } else {
-            self.follow_timers(id, end.kind());
+        match connection.next_timer(self.now, event) {
+            Some(due) if due <= self.now => self.on_due_timers(id, event),
+            Some(due) => self.schedule_timer(id, event, due),
+            None => {}
+        }
+    }
+
+    /// Timers of a connection are due.
+    #[inline(never)]
+    fn on_due_timers(&mut self, id: u32, event: TimerEvent) {
+        let mut last = None;
+        for side in [Side::Client, Side::Server] {
+            if let Source::Connection(connection) = &mut self.flows[id as usize].source
+                && let Some(kind) = connection.on_timer(self.now, (event, side), &mut self.outbox)
+            {
+                self.send(id, kind);
+                last = Some(kind);
+            }
+        }
+        if let Some(kind) = last {
+            self.after_turn(id, kind);
         }
     }
 
     /// What follows from a turn of a connection, one end of which sends packets of this kind: its
     /// user is notified, and a connection that is over is removed.
     fn after_turn(&mut self, id: u32, kind: Kind) {
-        self.send(id, kind);
         self.collect_events(id);
+        let flow = &self.flows[id as usize];
+        if let Source::Connection(connection) = &flow.source
+            && connection.app().is_none()
+        {
+            // A bulk transfer ends with its connection, and with it what it has recorded.
+            self.notify_pending();
+        }
         let flow = &mut self.flows[id as usize];
         let Source::Connection(connection) = &mut flow.source else {
             return;
@@ -104,39 +82,30 @@ impl World<'_> {
         let Source::Connection(connection) = &flow.source else {
             return;
         };
-        match (connection.is_over(), connection.user()) {
-            (true, User::Bulk(_)) => flow.release(self.now),
-            (true, User::App { .. }) => self.end_connection(id),
-            (false, _) => self.follow_timers(id, kind),
+        if connection.is_over() {
+            self.end_connection(id);
+        } else {
+            self.follow_timers(id, kind);
         }
         self.notify_pending();
     }
 
-    /// Collects the events of a connection for its application, or notifies its bulk transfer.
+    /// Collects the events of a connection for its user.
     pub(super) fn collect_events(&mut self, id: u32) {
         let Source::Connection(connection) = &mut self.flows[id as usize].source else {
             return;
         };
-        match connection.app() {
-            Some((app, _)) => {
-                while let Some(event) = connection.next_event() {
-                    self.applications.pending.push_back((app, event));
-                }
-            }
-            None => self.notify_bulk(id),
+        let user = connection.app().map_or(id, |(app, _)| app);
+        while let Some(event) = connection.next_event() {
+            self.applications.pending.push_back((user, event));
         }
     }
 
-    /// Notifies the bulk transfer of a flow of its events, and sends what it writes.
+    /// Notifies the user of a connection of its events.
     #[inline(never)]
-    pub(super) fn notify_bulk(&mut self, id: u32) {
-        while let Source::Connection(connection) = &mut self.flows[id as usize].source
-            && let Some(event) = connection.next_event()
-        {
-            if let Some(kind) = connection.notify_bulk(self.now, event, &mut self.outbox) {
-                self.send(id, kind);
-            }
-        }
+    pub(super) fn notify_user(&mut self, id: u32) {
+        self.collect_events(id);
+        self.notify_pending();
     }
 
     /// Puts what an endpoint sends on its way: packets of this kind.
@@ -162,33 +131,40 @@ impl World<'_> {
         self.outbox.datagrams.clear();
     }
 
-    /// Schedules events for the timers of a connection, unless they are pending no later: those of
-    /// TCP, or that of the end of QUIC that sends packets of this kind.
-    pub(super) fn follow_timers(&mut self, id: u32, kind: Kind) {
-        let flow = &mut self.flows[id as usize];
-        let Source::Connection(connection) = &flow.source else {
-            return;
-        };
-        let (sender, receiver) = match (connection, kind) {
-            (Connection::Tcp(tcp), _) => (tcp.next_sender_timer(), tcp.next_receiver_timer()),
-            (Connection::Quic(quic), Kind::QuicData) => (quic.next_timer(End::Near), None),
-            (Connection::Quic(quic), _) => (None, quic.next_timer(End::Far)),
-        };
-        // An overdue timer needs no second event now.
-        let overdue = |due: sojourn_net::Instant| match connection {
-            Connection::Tcp(_) => due,
-            Connection::Quic(_) => due.max(self.now),
-        };
-        let (sender, receiver) = (sender.map(overdue), receiver.map(overdue));
-        if let Some(due) = sender
-            && let Some(at) = flow.sender_event.advance(due, self.now)
-        {
-            self.agenda.schedule(at, Event::Sender(id));
+    /// Puts the segments that an endpoint sends on their way.
+    #[inline]
+    pub(super) fn send_segments(&mut self, id: u32, kind: Kind, way: u16) {
+        let Flow { class, owner, .. } = self.flows[id as usize];
+        for n in 0..self.outbox.segments.len() {
+            let pkt = Packet::tcp(owner, kind, way, &self.outbox.segments[n]).in_class(class);
+            self.forward(&pkt);
         }
-        if let Some(due) = receiver
-            && let Some(at) = flow.receiver_event.advance(due, self.now)
-        {
-            self.agenda.schedule(at, Event::Receiver(id));
+        self.outbox.segments.clear();
+    }
+
+    /// Schedules events for the timers that a turn may have set, of the end that sends packets of this
+    /// kind.
+    pub(super) fn follow_timers(&mut self, id: u32, kind: Kind) {
+        for event in TimerEvent::ALL {
+            if let Source::Connection(connection) = &self.flows[id as usize].source
+                && connection.may_set(kind, event)
+                && let Some(due) = connection.next_timer(self.now, event)
+            {
+                self.schedule_timer(id, event, due);
+            }
+        }
+    }
+
+    /// Schedules an event for timers that are `due`, unless one is pending no later.
+    #[inline]
+    fn schedule_timer(&mut self, id: u32, event: TimerEvent, due: Instant) {
+        let flow = &mut self.flows[id as usize];
+        let (pending, event) = match event {
+            TimerEvent::Sender => (&mut flow.sender_event, Event::Sender(id)),
+            TimerEvent::Receiver => (&mut flow.receiver_event, Event::Receiver(id)),
+        };
+        if let Some(at) = pending.advance(due, self.now) {
+            self.agenda.schedule(at, event);
         }
     }
 }

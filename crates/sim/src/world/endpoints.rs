@@ -1,12 +1,11 @@
-//! Endpoints: start and stop of flows, packet delivery and timers.
+//! Events of flows: start, stop and timers; packets for a flow without a connection.
 
 use sojourn_apps::AppEvent;
-use sojourn_net::{Ecn, Instant, Packet as View};
-use sojourn_transport::Arrival;
+use sojourn_net::Instant;
 
 use super::World;
 use crate::agenda::Event;
-use crate::host::{Connection, End, Flow, Source};
+use crate::host::{Source, TimerEvent};
 use crate::packet::{Kind, Packet};
 
 impl World<'_> {
@@ -17,14 +16,10 @@ impl World<'_> {
         }
         let config = &self.config.flows[id as usize];
         let rng = self.flow_rng.fork(&config.name);
-        let first = flow.start(self.now, config, self.hosts, &rng, &mut self.outbox);
-        match (first, &flow.source) {
-            (Some(kind), _) => {
-                self.send(id, kind);
-                self.follow_timers(id, kind);
-            }
-            (None, Source::App(_)) => self.notify(id, AppEvent::Started),
-            (None, _) => self.on_probe(id),
+        flow.start(self.now, config, self.hosts, &rng);
+        match flow.source {
+            Source::Probe(_) => self.on_probe(id),
+            _ => self.notify(id, AppEvent::Started),
         }
     }
 
@@ -81,18 +76,7 @@ impl World<'_> {
             return;
         }
         match &mut flow.source {
-            Source::Connection(Connection::Tcp(tcp)) if tcp.is_one_way() => {
-                let sender = &mut tcp.data.sender;
-                if sender.next_timer().is_some_and(|due| due <= self.now) {
-                    sender.on_timer(self.now, &mut self.outbox.segments);
-                    let way = flow.forward;
-                    flow.release(self.now);
-                    self.send_segments(id, Kind::Data, way);
-                }
-                self.follow_sender(id);
-            }
-            Source::Connection(Connection::Tcp(_)) => self.on_tcp_senders(id),
-            Source::Connection(Connection::Quic(_)) => self.on_quic_timer(id, End::Near),
+            Source::Connection(_) => self.on_connection_timer(id, TimerEvent::Sender),
             Source::App(_) => self.on_application_timer(id),
             Source::None | Source::Probe(_) | Source::Finished(_) => {}
         }
@@ -100,109 +84,18 @@ impl World<'_> {
 
     pub(super) fn on_receiver(&mut self, id: u32) {
         let flow = &mut self.flows[id as usize];
-        if !flow.receiver_event.take(self.now) {
-            return;
-        }
-        let Source::Connection(connection) = &mut flow.source else {
-            return;
-        };
-        match connection {
-            Connection::Tcp(tcp) if tcp.is_one_way() => {
-                let receiver = &mut tcp.data.receiver;
-                if receiver.next_timer().is_some_and(|due| due <= self.now) {
-                    receiver.on_timer(self.now, &mut self.outbox.segments);
-                    let way = flow.reverse;
-                    self.send_segments(id, Kind::Ack, way);
-                }
-                self.follow_receiver(id);
-            }
-            Connection::Tcp(_) => self.on_tcp_receivers(id),
-            Connection::Quic(_) => self.on_quic_timer(id, End::Far),
+        if flow.receiver_event.take(self.now) {
+            self.on_connection_timer(id, TimerEvent::Receiver);
         }
     }
 
-    /// Schedules an event for the timer of the sender of one-way TCP, unless one is pending no later.
-    #[inline]
-    fn follow_sender(&mut self, id: u32) {
-        let flow = &mut self.flows[id as usize];
-        let Source::Connection(Connection::Tcp(tcp)) = &flow.source else {
-            return;
-        };
-        let sender = &tcp.data.sender;
-        if let Some(due) = sender.next_timer_before(flow.sender_event.limit())
-            && let Some(at) = flow.sender_event.advance(due, self.now)
-        {
-            self.agenda.schedule(at, Event::Sender(id));
-        }
-    }
-
-    /// The same for its receiver.
-    #[inline]
-    fn follow_receiver(&mut self, id: u32) {
-        let flow = &mut self.flows[id as usize];
-        let Source::Connection(Connection::Tcp(tcp)) = &flow.source else {
-            return;
-        };
-        if let Some(due) = tcp.data.receiver.next_timer()
-            && let Some(at) = flow.receiver_event.advance(due, self.now)
-        {
-            self.agenda.schedule(at, Event::Receiver(id));
-        }
-    }
-
-    /// Delivers a packet to the endpoint it has reached; `follows`: another of its flow comes at the
-    /// same instant.
-    ///
-    /// Packets of one-way TCP, which most are, take a short path: they rarely concern its user.
-    #[inline]
-    pub(super) fn deliver(&mut self, pkt: &Packet, follows: bool) {
-        let id = pkt.owner.flow();
-        let flow = &mut self.flows[id as usize];
-        if flow.stopped {
-            return;
-        }
-        let Source::Connection(Connection::Tcp(tcp)) = &mut flow.source else {
-            return self.deliver_elsewhere(pkt, follows);
-        };
-        if !tcp.is_one_way() {
-            return self.deliver_segment(pkt, follows);
-        }
-        if pkt.kind() == Kind::Data {
-            let arrival = Arrival {
-                ce: pkt.ecn() == Ecn::Ce,
-                more: follows,
-            };
-            let out = &mut self.outbox.segments;
-            let receiver = &mut tcp.data.receiver;
-            receiver.on_segment(self.now, pkt.segment(), arrival, out);
-            let (way, event) = (flow.reverse, tcp.has_event(Kind::Data));
-            if event {
-                self.notify_bulk(id);
-            }
-            self.send_segments(id, Kind::Ack, way);
-            self.follow_receiver(id);
-        } else {
-            let out = &mut self.outbox.segments;
-            tcp.data.sender.on_segment(self.now, pkt.segment(), out);
-            let (way, event, over) = (flow.forward, tcp.has_event(Kind::Ack), tcp.is_over());
-            if event {
-                self.notify_bulk(id);
-            }
-            if over {
-                self.flows[id as usize].release(self.now);
-            }
-            self.send_segments(id, Kind::Data, way);
-            self.follow_sender(id);
-        }
-    }
-
+    /// Delivers a packet to whatever it has reached.
     #[inline(never)]
-    fn deliver_elsewhere(&mut self, pkt: &Packet, follows: bool) {
+    pub(super) fn deliver_elsewhere(&mut self, pkt: &Packet, follows: bool) {
         let id = pkt.owner.flow();
         let flow = &mut self.flows[id as usize];
         match &mut flow.source {
-            Source::Connection(Connection::Quic(_)) => self.deliver_datagram(pkt),
-            Source::Connection(Connection::Tcp(_)) => self.deliver_segment(pkt, follows),
+            Source::Connection(_) => self.deliver_to_connection(pkt, follows),
             Source::Probe(probe) => {
                 let reply = probe.on_arrival(self.now, pkt);
                 let due = probe.paced_by_replies();
@@ -218,16 +111,5 @@ impl World<'_> {
                 self.observed.starts.on_leaving(id);
             }
         }
-    }
-
-    /// Puts the segments that an endpoint sends on their way.
-    #[inline]
-    pub(super) fn send_segments(&mut self, id: u32, kind: Kind, way: u16) {
-        let Flow { class, owner, .. } = self.flows[id as usize];
-        for n in 0..self.outbox.segments.len() {
-            let pkt = Packet::tcp(owner, kind, way, &self.outbox.segments[n]).in_class(class);
-            self.forward(&pkt);
-        }
-        self.outbox.segments.clear();
     }
 }

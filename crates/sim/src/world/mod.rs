@@ -6,6 +6,7 @@ mod connections;
 mod endpoints;
 mod lines;
 mod links;
+mod one_way;
 
 use std::collections::VecDeque;
 
