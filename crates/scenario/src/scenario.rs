@@ -87,9 +87,11 @@ impl Scenario {
             let start = Node::from(Value::Table(encode::without_arms(&base)));
             let mut variants = Vec::new();
             for (n, arm) in base.arms.iter_mut().enumerate() {
-                let spec = variant(&start, &mut arm.set).map_err(|e| {
+                let spec = variant(&start, &mut arm.set).map_err(|mut e| {
+                    let line = e.line.take();
                     let path = format!("arms[{n}].set");
-                    ScenarioError::new(path, format!("{e} (arm \"{}\")", arm.name))
+                    let rule = format!("{e} (arm \"{}\")", arm.name);
+                    ScenarioError { path, rule, line }
                 })?;
                 variants.push((arm.name.clone(), spec));
             }
