@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn what_is_not_a_list_of_queues_is_refused() {
         for (wrong, why) in [
-            ("codel / ", "empty at position 2 of 2"),
+            ("codel / ", "no queue at position 2 of 2"),
             ("codel) / pfifo", "unmatched )"),
             ("(codel / pfifo", "unmatched ("),
             (
