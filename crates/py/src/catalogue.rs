@@ -14,7 +14,7 @@ use crate::errors::Failure;
 /// Return every queue as JSON.
 ///
 /// [{name, page, class, summary, source, reconstruction, profiles, parameters: [{key, unit, default,
-/// derived, min, max, range, choices, meaning, provenance}], tc_statistics: {counters, leaves}}]
+/// derived, min, max, range, choices, meaning, provenance}], `tc_statistics`: {counters, leaves}}]
 #[pyfunction]
 pub(crate) fn qdisc_catalogue() -> String {
     sojourn_qdisc::catalogue_json()

@@ -45,6 +45,7 @@ impl PyScenario {
     }
 
     /// The scenario with some values changed: pairs of a path and its new value as JSON.
+    #[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
     fn changed(&self, py: Python<'_>, changes: Vec<(String, String)>) -> Result<Self, Failure> {
         Ok(Self(py.detach(|| self.0.changed(&changes))?))
     }

@@ -44,7 +44,7 @@ parameters! {
     /// Parameters of [`Ns2Red`]; unset ones are derived as ns-2 does.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct Ns2RedParams {
-        /// Maximum number of packets in the buffer; with bytes, multiplied by mean_pktsize.
+        /// Maximum number of packets in the buffer; with bytes, multiplied by `mean_pktsize`.
         pub limit: u32 = 50 => count(1, 100_000_000),
             "ns-2 tcl/lib/ns-default.tcl: Queue limit_";
         /// Average queue in packets above which packets are signalled at random.
