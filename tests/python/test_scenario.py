@@ -217,8 +217,10 @@ def test_a_wrong_object_is_refused_at_its_place(scenario: sj.Scenario) -> None:
         ({"traffic": [None]}, "traffic[0]: expected a traffic object, such as Tcp, not None"),
         (
             {"traffic": [tcp, sj.Tcp]},
-            "traffic[1]: expected a traffic object, such as Tcp, not the class Tcp; pass an "
-            "object: Tcp()",
+            (
+                "traffic[1]: expected a traffic object, such as Tcp, not the class Tcp; pass an "
+                "object: Tcp()"
+            ),
         ),
         (
             {"traffic": {"up": tcp}},

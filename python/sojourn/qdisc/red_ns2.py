@@ -18,7 +18,7 @@ class Ns2Red(Queue):
     Parameters
     ----------
     limit
-        Maximum number of packets in the buffer; with bytes, multiplied by mean_pktsize. 1 to
+        Maximum number of packets in the buffer; with bytes, multiplied by `mean_pktsize`. 1 to
         100000000. Default: 50.
         Source: ns-2 tcl/lib/ns-default.tcl: Queue ``limit_``.
     min
@@ -94,7 +94,7 @@ class Nlred(Ns2Red):
     Parameters
     ----------
     limit
-        Maximum number of packets in the buffer; with bytes, multiplied by mean_pktsize. 1 to
+        Maximum number of packets in the buffer; with bytes, multiplied by `mean_pktsize`. 1 to
         100000000. Default: 50.
         Source: ns-2 tcl/lib/ns-default.tcl: Queue ``limit_``.
     min
