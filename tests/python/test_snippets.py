@@ -1,7 +1,11 @@
 """The snippets of the documents are executed: Python, TOML, commands and Rust."""
 
+import json
 import re
 import shlex
+import shutil
+import subprocess
+import textwrap
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -33,10 +37,10 @@ Run = Callable[[list[str]], tuple[int, str, str]]
 def snippets(language: str) -> list[tuple[str, str]]:
     """Every fenced block of a language in the documents, with the name of its file."""
     return [
-        (str(path.relative_to(ROOT)), block)
+        (str(path.relative_to(ROOT)), textwrap.dedent(block))
         for path in DOCUMENTS
-        for block in re.findall(
-            rf"^```{language}\n(.*?)^```",
+        for _, block in re.findall(
+            rf"^( *)```{language}\n(.*?)^\1```",
             path.read_text(encoding="utf-8"),
             re.DOTALL | re.MULTILINE,
         )
@@ -165,12 +169,29 @@ def test_python_in_documents_runs(
     exec(compile(snippet, file, "exec"), {})  # noqa: S102 - our own documents
 
 
+def assert_stands_alone(manifest: str, folder: Path) -> None:
+    """Check that Cargo resolves a manifest in a copy of the example outside the repository."""
+    copy = folder / "queue"
+    shutil.copytree(ROOT / "examples/external-queue", copy)
+    shutil.copy(ROOT / "Cargo.lock", copy)
+    (copy / "Cargo.toml").write_text(manifest.replace("../sojourn/", f"{ROOT}/"), encoding="utf-8")
+    command = ["cargo", "metadata", "--offline", "--format-version", "1"]
+    done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    packages = {package["name"] for package in json.loads(done.stdout)["packages"]}
+    assert {"external-queue", "sojourn-py", "sojourn-qdisc"} <= packages
+
+
 @pytest.mark.parametrize(("file", "snippet"), snippets("toml"))
-def test_toml_in_documents_is_read(file: str, snippet: str) -> None:
+def test_toml_in_documents_is_read(file: str, snippet: str, tmp_path: Path) -> None:
     if file in EXTERNAL:
-        manifest = "pyproject.toml" if "tool" in tomllib.loads(snippet) else "Cargo.toml"
+        found = tomllib.loads(snippet)
+        if "package" in found:
+            assert_stands_alone(snippet, tmp_path)
+            return
+        manifest = "pyproject.toml" if "tool" in found else "Cargo.toml"
         example = tomllib.loads((ROOT / "examples/external-queue" / manifest).read_text())
-        assert is_within(tomllib.loads(snippet), example), file
+        assert is_within(found, example), file
     else:
         assert sj.Scenario.from_toml(whole(snippet)).runs > 0, file
 
