@@ -34,7 +34,15 @@ include_patterns = [
     "papers/**README.md",
     "tests/**README.md",
 ]
-exclude_patterns = ["target", ".venv", "results", "crates", "python", "tests/python", "**/__pycache__"]
+exclude_patterns = [
+    "target",
+    ".venv",
+    "results",
+    "crates",
+    "python",
+    "tests/python",
+    "**/__pycache__",
+]
 
 # A broken link, a reference without target or an undocumented public name is a warning, and
 # `make docs` makes every warning an error.
