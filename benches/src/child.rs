@@ -10,7 +10,8 @@ use sojourn_bench::dumbbell::Dumbbell;
 use sojourn_bench::idle::{self, Idle};
 use sojourn_bench::queues::{self, Treadmill};
 use sojourn_bench::{usage, web};
-use sojourn_sim::{Config, Records};
+use sojourn_records::Records;
+use sojourn_scenario::plan::Config;
 
 /// One run of S1 to S5.
 #[derive(Clone, Debug, Serialize, Deserialize)]

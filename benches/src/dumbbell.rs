@@ -3,7 +3,7 @@
 use sojourn_apps::Spacing;
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
-use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Traffic};
+use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
 use sojourn_transport::SenderParams;
 
 /// One of the scenarios that the peers were measured with.

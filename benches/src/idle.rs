@@ -1,7 +1,7 @@
 //! What a flow costs that has nothing to do.
 
 use sojourn_net::{Dscp, Duration, Rate};
-use sojourn_sim::{Config, FlowConfig, Hop, Traffic};
+use sojourn_scenario::plan::{Config, FlowConfig, Hop, Traffic};
 use sojourn_transport::SenderParams;
 
 use crate::dumbbell::{bulk, link};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use sojourn_apps::{Amount, Http, Object, Page, Wait, WebConfig};
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
-use sojourn_sim::{Config, FlowConfig, Hop, Records, Traffic};
+use sojourn_records::Records;
+use sojourn_scenario::plan::{Config, FlowConfig, Hop, Traffic};
 use sojourn_transport::SenderParams;
 use sojourn_transport::quic::FlowControl;
 

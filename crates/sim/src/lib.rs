@@ -1,7 +1,8 @@
 //! The event loop: links with queues, wires, hosts with TCP, UDP and ping, and probes.
 //!
-//! [`run`] turns a [`Config`] into [`Records`] and is a pure function of it: the same
-//! configuration gives the same records, to the bit, on any machine.
+//! [`run`] turns a [`Config`](sojourn_scenario::plan::Config) into
+//! [`Records`](sojourn_records::Records) and is a pure function of it: the same configuration gives
+//! the same records, to the bit, on any machine.
 //!
 //! # Speed
 //!
@@ -26,13 +27,4 @@ mod world;
 pub use agenda::{Agenda, Event};
 pub use packet::Packet;
 pub use simulator::Simulator;
-pub use sojourn_records::{
-    AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, Histogram, InitialLosses,
-    LinkCounters, LinkRecord, LinkSample, Records, Signal, SignalRecord,
-};
-pub use sojourn_scenario::plan::{
-    Change, Client, Config, ConfigError, Distribution, DriverLimit, Encapsulation, FlowConfig,
-    GilbertElliott, Hop, Jitter, LineConfig, LinkConfig, Loss, Order, RadioConfig, Shaper, Sharing,
-    Standard, Trace, Traffic,
-};
 pub use world::run;

@@ -4,7 +4,8 @@
 
 use sojourn_net::{Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
-use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Traffic, run};
+use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
+use sojourn_sim::run;
 use sojourn_transport::{CcKind, SenderParams};
 
 const SECONDS: u64 = 20;

@@ -4,10 +4,11 @@
 
 use sojourn_net::{Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
-use sojourn_sim::{
-    Config, DriverLimit, FlowConfig, Hop, LinkConfig, RadioConfig, Records, Sharing, Standard,
-    Traffic, run,
+use sojourn_records::Records;
+use sojourn_scenario::plan::{
+    Config, DriverLimit, FlowConfig, Hop, LinkConfig, RadioConfig, Sharing, Standard, Traffic,
 };
+use sojourn_sim::run;
 use sojourn_transport::SenderParams;
 
 const MS: Duration = Duration::from_millis(1);

@@ -4,7 +4,9 @@
 
 use sojourn_net::{Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
-use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Records, Traffic, run};
+use sojourn_records::Records;
+use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
+use sojourn_sim::run;
 use sojourn_transport::quic::Params;
 use sojourn_transport::{CcKind, SenderParams, SlowStart};
 

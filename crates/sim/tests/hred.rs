@@ -8,7 +8,8 @@
 
 use sojourn_net::{Dscp, Duration, Rate};
 use sojourn_qdisc::{Number, QdiscSpec};
-use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Traffic, run};
+use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
+use sojourn_sim::run;
 use sojourn_transport::{CcKind, SenderParams};
 
 const MS: Duration = Duration::from_millis(1);

@@ -5,10 +5,9 @@
 use sojourn_apps::Spacing;
 use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
 use sojourn_qdisc::QdiscSpec;
-use sojourn_sim::{
-    Client, Config, FlowConfig, FlowRecord, Hop, InitialLosses, LinkConfig, LinkCounters, Records,
-    Shaper, Signal, Traffic, run,
-};
+use sojourn_records::{FlowRecord, InitialLosses, LinkCounters, Records, Signal};
+use sojourn_scenario::plan::{Client, Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
+use sojourn_sim::run;
 use sojourn_transport::{CcKind, SenderParams};
 
 const MS: Duration = Duration::from_millis(1);
@@ -125,7 +124,7 @@ fn a_datagram_is_delivered_dropped_or_on_its_way() {
 /// Drops of a flow's packets, by the events.
 fn dropped(records: &Records, flow: u32) -> u64 {
     let of_flow =
-        |e: &&sojourn_sim::SignalRecord| e.flow == flow && matches!(e.signal, Signal::Drop(_));
+        |e: &&sojourn_records::SignalRecord| e.flow == flow && matches!(e.signal, Signal::Drop(_));
     records.events.iter().filter(of_flow).count() as u64
 }
 

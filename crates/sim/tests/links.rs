@@ -5,10 +5,12 @@
 use sojourn_apps::Spacing;
 use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
 use sojourn_qdisc::{Framing, QdiscSpec};
-use sojourn_sim::{
+use sojourn_records::{Records, Signal};
+use sojourn_scenario::plan::{
     Change, Config, Distribution, Encapsulation, FlowConfig, Hop, Jitter, LineConfig, LinkConfig,
-    Loss, Order, Records, Shaper, Signal, Trace, Traffic, run,
+    Loss, Order, Shaper, Trace, Traffic,
 };
+use sojourn_sim::run;
 use sojourn_transport::SenderParams;
 
 const MS: Duration = Duration::from_millis(1);

@@ -4,7 +4,9 @@
 
 use sojourn_apps::{PingPace, PingSample};
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
-use sojourn_sim::{Config, FlowConfig, Hop, LineConfig, LinkConfig, Loss, Records, Traffic, run};
+use sojourn_records::Records;
+use sojourn_scenario::plan::{Config, FlowConfig, Hop, LineConfig, LinkConfig, Loss, Traffic};
+use sojourn_sim::run;
 
 const MS: Duration = Duration::from_millis(1);
 

@@ -5,9 +5,9 @@
 use sojourn_apps::Spacing;
 use sojourn_net::{Dscp, Duration, Instant, Rate};
 use sojourn_qdisc::{Number, QdiscSpec};
-use sojourn_sim::{
-    Config, FlowConfig, FlowKind, FlowRecord, Hop, LinkConfig, Records, Traffic, run,
-};
+use sojourn_records::{FlowKind, FlowRecord, Records};
+use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
+use sojourn_sim::run;
 use sojourn_transport::CcKind;
 use sojourn_transport::quic::Params;
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use sojourn_apps::{Confidence, ResponsivenessConfig, ResponsivenessRecord, Transport};
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
-use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Records, Traffic, run};
+use sojourn_records::Records;
+use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
+use sojourn_sim::run;
 use sojourn_transport::SenderParams;
 
 fn usual() -> ResponsivenessConfig {

@@ -9,7 +9,9 @@ use sojourn_apps::{
     Transport, Wait,
 };
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
-use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Records, Traffic, run};
+use sojourn_records::Records;
+use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
+use sojourn_sim::run;
 use sojourn_transport::SenderParams;
 
 const REQUEST: Bytes = Bytes(400);

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use sojourn_apps::{Amount, Http, Object, Page, Wait, WebConfig};
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
-use sojourn_sim::{Config, FlowConfig, FlowKind, Hop, LinkConfig, Records, Traffic, run};
+use sojourn_records::{FlowKind, Records};
+use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
+use sojourn_sim::run;
 use sojourn_transport::SenderParams;
 use sojourn_transport::quic::FlowControl;
 

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use serde::Serialize;
-use sojourn_sim::{Records, run};
+use sojourn_records::Records;
+use sojourn_sim::run;
 
 use crate::metric::{Metric, deviation, mean};
 use crate::setup::{Draw, config, draws};

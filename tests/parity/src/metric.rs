@@ -1,7 +1,7 @@
 //! What is compared, taken from the kernel's file and from our records by one definition.
 
 use sojourn_net::Duration;
-use sojourn_sim::{FlowRecord, FlowSample, LinkSample, Records};
+use sojourn_records::{FlowRecord, FlowSample, LinkSample, Records};
 
 use crate::truth::Direction::{self, Down, Up};
 use crate::truth::{Repetition, Scenario};

@@ -3,7 +3,7 @@
 use sojourn_apps::Spacing;
 use sojourn_net::{Bytes, Dscp, Duration, Rate, Rng};
 use sojourn_qdisc::QdiscSpec;
-use sojourn_sim::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
+use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
 use sojourn_transport::{CcKind, SenderParams};
 
 use crate::truth::{Direction, Flow, Scenario};
