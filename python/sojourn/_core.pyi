@@ -25,6 +25,7 @@ __all__ = [
     "bootstrap_difference",
     "bootstrap_mean",
     "cc_catalogue",
+    "check_backend",
     "check_jobs",
     "check_part",
     "check_qdisc",
@@ -41,6 +42,7 @@ __all__ = [
     "run",
     "scenario_keys",
     "scenario_schema",
+    "traffic_transactions",
     "version",
 ]
 
@@ -87,7 +89,10 @@ class Packet:
         """Set Congestion Experienced; False, and no mark, if the packet is not ECN-capable."""
 
     def drop(self, reason: Literal["aqm", "overlimit"] = "aqm") -> None:
-        """Discard the packet; `reason` is a congestion signal or want of room."""
+        """Discard the packet.
+
+        `reason` is ``"aqm"``, a congestion signal, or ``"overlimit"``, a full queue.
+        """
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> Packet:
         """Copy the packet into a copy of its queue."""
@@ -244,6 +249,13 @@ def backend_concurrency(backend: str | None = None) -> int | None:
     :class:`ScenarioError` if no backend has the name.
     """
 
+def check_backend(scenario: Scenario, backend: str | None = None) -> None:
+    """Check that a backend supports every arm of a scenario.
+
+    :class:`ScenarioError` names the features that it does not support, or the backends if none has
+    the name.
+    """
+
 def check_jobs(jobs: int) -> None:
     """Refuse a number of jobs that `run` refuses, with a :class:`ScenarioError`."""
 
@@ -300,6 +312,12 @@ def scenario_keys() -> dict[str, list[str]]:
     """Return the keys of each table of a scenario.
 
     By what it describes: ``"scenario"``, ``"link"``, ``"page object"`` and each type of traffic.
+    """
+
+def traffic_transactions() -> dict[str, str | None]:
+    """Return what the users of each type of traffic wait for, such as ``"pages"``.
+
+    None: the type has no transactions.
     """
 
 def scenario_schema() -> str:

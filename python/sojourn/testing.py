@@ -16,14 +16,15 @@ def check_qdisc(queue: type[PythonQueue] | Queue | str, *, cases: int = 100, see
 
     Random sequences of arrivals, departures and passing time are fed to the queue. After every
     call: no packet is lost, invented, altered or reordered within its flow, no packet that is
-    not ECN-capable is marked, the backlog is what waits, and a packet is given while some wait
-    unless a timer is set. The same seed gives the same history, and a copy of the queue behaves
-    as the original.
+    not ECN-capable is marked, the backlog counts exactly the waiting packets, and a packet is
+    returned whenever some are waiting, unless a timer is set. The same seed gives the same history,
+    and a copy of the queue behaves like the original.
 
     Parameters
     ----------
     queue
-        A class of Python, a queue object, or a string such as ``"fq_codel target 5ms"``.
+        A :class:`PythonQueue` subclass, a queue object, or a string such as
+        ``"fq_codel target 5ms"``.
     cases
         Number of sequences of up to 400 calls.
     seed
@@ -48,5 +49,5 @@ def check_qdisc(queue: type[PythonQueue] | Queue | str, *, cases: int = 100, see
             message = f"{name}: {value} is out of range; expected {lowest} to {_LARGEST}"
             raise _core.ScenarioError(message)
     text = plain("queue", queue)
-    needs("queue", text, str, "a PythonQueue class, a queue object or text")
+    needs("queue", text, str, "a PythonQueue class, a queue object or a string")
     _core.check_qdisc(text, cases, seed)

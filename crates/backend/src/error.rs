@@ -4,23 +4,45 @@ use std::fmt;
 
 use sojourn_scenario::ConfigError;
 
+/// A feature of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Feature {
+    /// Where the plan has it, such as `links[0].medium`; in a message, where the scenario has it.
+    pub place: String,
+    /// What it is, such as `a wireless link`.
+    pub what: &'static str,
+}
+
 /// Features of a plan that a backend does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsupported {
     /// The backend.
     pub backend: &'static str,
-    /// Each feature with its place, such as `links[0].medium: a wireless link`.
-    pub features: Vec<String>,
+    /// Each of the features.
+    pub features: Vec<Feature>,
+}
+
+impl Unsupported {
+    /// The same with other places: those of the scenario that the plan was made from.
+    #[must_use]
+    pub fn with_places(mut self, place: impl Fn(&str) -> String) -> Self {
+        for feature in &mut self.features {
+            feature.place = place(&feature.place);
+        }
+        self
+    }
 }
 
 impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let features = self.features.join(", ");
-        write!(
-            f,
-            "backend \"{}\" does not support {features}",
-            self.backend
-        )
+        write!(f, "backend \"{}\" does not support ", self.backend)?;
+        self.features
+            .iter()
+            .enumerate()
+            .try_for_each(|(n, feature)| {
+                let comma = if n == 0 { "" } else { ", " };
+                write!(f, "{comma}{}: {}", feature.place, feature.what)
+            })
     }
 }
 

@@ -9,5 +9,5 @@ mod error;
 mod registry;
 
 pub use contract::{Backend, Cancellation, Completion, Fingerprint, Properties};
-pub use error::{BackendError, Unsupported};
+pub use error::{BackendError, Feature, Unsupported};
 pub use registry::{Registry, UnknownBackend};

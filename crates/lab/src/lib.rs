@@ -1,4 +1,4 @@
-//! The laboratory: scenarios, runs, records and statistics.
+//! The laboratory: runs scenarios on a backend, builds and stores their tables, and computes statistics.
 //!
 //! ```text
 //! TOML, JSON ──► Scenario ──► run ──► Outcome ──► directory of Parquet files, Arrow tables
@@ -14,10 +14,11 @@ mod transfer;
 
 pub use manifest::{Build, ExternalQueue, Manifest, Provenance, RunFact};
 pub use outcome::Outcome;
-pub use run::{RunOptions, run};
+pub use run::{RunOptions, check, run};
 pub use sojourn_records::{ColumnInfo, ColumnKind};
 pub use sojourn_scenario::{
     ConfigError, Part, Scenario, ScenarioError, check_part, json_schema, scenario_keys,
+    traffic_transactions,
 };
 pub use stats::{Bootstrap, Interval, StatsError};
 pub use store::ResultError;

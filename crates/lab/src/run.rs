@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use sojourn_backend::{Backend, BackendError, Cancellation, Completion};
+use sojourn_backend::{Backend, BackendError, Cancellation, Completion, Unsupported};
 use sojourn_qdisc::QueueFailure;
 use sojourn_records::Records;
 use sojourn_scenario::Scenario;
@@ -57,6 +57,17 @@ impl fmt::Debug for RunOptions<'_> {
     }
 }
 
+/// Checks that `backend` supports every arm.
+///
+/// # Errors
+/// The features of the first arm that it does not support, with their places in the scenario.
+pub fn check(backend: &dyn Backend, scenario: &Scenario) -> Result<(), Unsupported> {
+    (0..scenario.arms().len()).try_for_each(|arm| {
+        let supported = backend.check(&scenario.plan(arm, 0));
+        supported.map_err(|e| e.with_places(|place| scenario.place_of(arm, place)))
+    })
+}
+
 /// Runs every replication of every arm on `backend`.
 ///
 /// With a deterministic backend the outcome depends on the scenario alone, not on the number of
@@ -72,10 +83,8 @@ pub fn run(
     scenario: &Scenario,
     options: RunOptions<'_>,
 ) -> Result<Outcome, BackendError> {
+    check(backend, scenario)?;
     let arms: Vec<_> = scenario.arms().collect();
-    for arm in 0..arms.len() {
-        backend.check(&scenario.plan(arm, 0))?;
-    }
     let all: Vec<(usize, u32)> = (0..arms.len())
         .flat_map(|arm| (0..scenario.replications()).map(move |k| (arm, k)))
         .collect();

@@ -174,7 +174,7 @@ fn check_replaceable(directory: &Path) -> Result<bool, ResultError> {
     if is_result || is_empty() {
         Ok(true)
     } else {
-        let rule = "exists and is not a Sojourn result; nothing was overwritten";
+        let rule = "exists and is not a Sojourn result; expected an empty or new directory";
         Err(fail(directory, rule))
     }
 }

@@ -7,7 +7,8 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use sojourn_backend::{
-    Backend, BackendError, Cancellation, Completion, Fingerprint, Properties, Registry, Unsupported,
+    Backend, BackendError, Cancellation, Completion, Feature, Fingerprint, Properties, Registry,
+    Unsupported,
 };
 use sojourn_lab::{Outcome, RunOptions, Scenario, TableKind, run};
 use sojourn_net::Duration;
@@ -52,7 +53,10 @@ impl Backend for Tiny {
         let links = plan.config.links.iter().enumerate();
         let radios = links.filter(|(_, link)| link.radio.is_some());
         let features: Vec<_> = radios
-            .map(|(n, _)| format!("links[{n}].medium: a wireless link"))
+            .map(|(n, _)| Feature {
+                place: format!("links[{n}].medium"),
+                what: "a wireless link",
+            })
             .collect();
         if features.is_empty() {
             return Ok(());
@@ -166,8 +170,13 @@ fn an_unsupported_feature_is_named_before_anything_runs() {
     let error = run_on(&tiny, &text, &AtomicBool::new(false)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "backend \"tiny\" does not support links[0].medium: a wireless link"
+        "backend \"tiny\" does not support links.up.medium: a wireless link"
     );
+    let arms =
+        format!("{text}\n[[arms]]\nname = \"a\"\nset = {{ \"links.up.delay\" = \"1ms\" }}\n");
+    let error = run_on(&tiny, &arms, &AtomicBool::new(false)).unwrap_err();
+    let place = "links.up.medium (arm \"a\"): a wireless link";
+    assert!(error.to_string().ends_with(place), "{error}");
     assert_eq!(tiny.runs.load(Ordering::SeqCst), 0);
     let simulated = run_on(&Simulator::default(), &text, &AtomicBool::new(false));
     assert!(simulated.unwrap().is_complete());

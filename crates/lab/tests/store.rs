@@ -78,11 +78,11 @@ fn only_a_result_or_an_empty_folder_is_replaced() {
         "{\"format\": \"other\"}",
     )
     .unwrap();
-    assert!(refusal(&at("thesis")).ends_with("nothing was overwritten"));
+    assert!(refusal(&at("thesis")).ends_with("expected an empty or new directory"));
     assert_eq!(fs::read_dir(at("thesis")).unwrap().count(), 1);
 
     fs::write(at("file"), "text").unwrap();
-    assert!(refusal(&at("file")).ends_with("nothing was overwritten"));
+    assert!(refusal(&at("file")).ends_with("expected an empty or new directory"));
     assert!(refusal(&at("file").join("below")).contains("cannot be written"));
     assert!(refusal(Path::new("/")).contains("is not a directory name"));
     assert!(refusal(Path::new("/proc/result")).contains("/proc/result: cannot be written"));

@@ -59,7 +59,7 @@ pub trait Packet {
         Dscp::DEFAULT
     }
 
-    /// Overwrites the class, fixing any checksum that covers it; who has none keeps none.
+    /// Sets the DSCP and updates any checksum that covers it; does nothing for packets without one.
     fn set_dscp(&mut self, _dscp: Dscp) {}
 
     /// The box's own traffic, such as ARP, which some disciplines serve before all other (Linux:

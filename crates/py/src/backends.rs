@@ -3,11 +3,12 @@
 use std::num::NonZeroUsize;
 
 use pyo3::prelude::*;
-use sojourn_backend::Registry;
+use sojourn_backend::{BackendError, Registry};
 use sojourn_lab::Build;
 use sojourn_sim::Simulator;
 
 use crate::errors::Failure;
+use crate::scenario::PyScenario;
 
 /// All backends; the first is the default.
 pub(crate) fn registry() -> Registry {
@@ -19,6 +20,21 @@ pub(crate) fn registry() -> Registry {
 #[pyfunction]
 pub(crate) fn backend_names() -> Vec<&'static str> {
     registry().names().collect()
+}
+
+/// Check that a backend supports every arm of a scenario.
+///
+/// `ScenarioError` names the features that it does not support, or the backends if none has the name.
+#[pyfunction]
+#[pyo3(signature = (scenario, backend=None))]
+pub(crate) fn check_backend(
+    scenario: &Bound<'_, PyScenario>,
+    backend: Option<&str>,
+) -> Result<(), Failure> {
+    let registry = registry();
+    let backend = registry.get(backend)?;
+    sojourn_lab::check(backend, &scenario.get().0).map_err(BackendError::from)?;
+    Ok(())
 }
 
 /// Return how many runs a backend can do at once; None if only the processors limit it.

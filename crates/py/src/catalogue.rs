@@ -73,6 +73,14 @@ pub(crate) fn scenario_keys() -> BTreeMap<&'static str, Vec<&'static str>> {
     sojourn_lab::scenario_keys()
 }
 
+/// Return what the users of each type of traffic wait for, such as ``"pages"``.
+///
+/// None: the type has no transactions.
+#[pyfunction]
+pub(crate) fn traffic_transactions() -> BTreeMap<&'static str, Option<&'static str>> {
+    sojourn_lab::traffic_transactions()
+}
+
 /// Return the JSON Schema of scenario files.
 #[pyfunction]
 pub(crate) fn scenario_schema() -> String {

@@ -40,6 +40,7 @@ fn add_type(module: &Bound<'_, PyModule>, class: &Bound<'_, PyType>) -> PyResult
 
 fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(backends::backend_concurrency, module)?)?;
+    module.add_function(wrap_pyfunction!(backends::check_backend, module)?)?;
     module.add_function(wrap_pyfunction!(backends::backend_names, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::cc_catalogue, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::column_catalogue, module)?)?;
@@ -51,6 +52,7 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(catalogue::parse_time_s, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::qdisc_catalogue, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::scenario_keys, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::traffic_transactions, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::scenario_schema, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::version, module)?)?;
     module.add_function(wrap_pyfunction!(python_queue::check_qdisc, module)?)?;

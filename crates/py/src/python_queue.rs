@@ -88,7 +88,7 @@ impl ExternalKind for Kind {
         match parameters.first() {
             None => Ok(Arc::new(Kind(Arc::clone(&self.0)))),
             Some((key, _)) => Err(format!(
-                "unknown parameter \"{key}\"; a Python queue takes no parameters, set class attributes \
+                "unknown parameter \"{key}\"; a Python queue takes no parameters; set class attributes \
                  instead"
             )),
         }

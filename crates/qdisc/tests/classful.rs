@@ -94,7 +94,7 @@ fn queues_do_not_stand_too_deep_in_each_other() {
     let deep = |depth: usize| "prio leaf ".repeat(depth - 1) + "pfifo";
     assert!(QdiscSpec::parse(&deep(8)).is_ok());
     assert!(refusal(&deep(9)).contains("expected at most 8 levels"));
-    assert!(refusal(&deep(100_000)).contains("more than 64 classful queues"));
+    assert!(refusal(&deep(100_000)).contains("too many classful queues (maximum 64)"));
     let wide = "prio bands 16 leaf ".repeat(4) + "pfifo";
     assert!(refusal(&wide).ends_with("leaf creates 69904 queues; expected at most 65536"));
 }

@@ -215,11 +215,11 @@ fn a_refusal_says_what_would_be_right() {
     );
     assert_eq!(
         refusal("cake bandwidth 1mbit unlimited"),
-        "cake: bandwidth is given twice, once by unlimited"
+        "cake: bandwidth is given twice, once by the keyword \"unlimited\""
     );
     assert_eq!(
         refusal("cake raw docsis"),
-        "cake: framing is given twice, once by docsis"
+        "cake: framing is given twice, once by the keyword \"docsis\""
     );
     assert_eq!(
         refusal("cake docsys"),

@@ -36,13 +36,13 @@ counters! {
         sent_packets,
         /// Bytes sent, without the link's overhead.
         sent_bytes,
-        /// Drops for want of room.
+        /// Packets dropped because the queue was full.
         drops_overlimit,
-        /// Drops chosen by the AQM.
+        /// Packets dropped by the AQM.
         drops_aqm,
-        /// Marks chosen by the AQM.
+        /// Packets CE-marked by the AQM.
         marks_aqm,
-        /// Marks at the shallow threshold.
+        /// Packets CE-marked because their sojourn time exceeded `ce_threshold`.
         marks_ce_threshold,
         /// Packets lost on the wire after transmission.
         lost_packets,
@@ -52,7 +52,7 @@ counters! {
 }
 
 counters! {
-    /// What was counted of a flow.
+    /// Packets and data counted for a flow.
     pub struct FlowCounters {
         /// Payload handed to the receiving application: no headers, no duplicates.
         delivered_bytes,
@@ -66,9 +66,9 @@ counters! {
         timeouts,
         /// Retransmitted SYNs; of QUIC, packets with a part of the handshake that was sent before.
         syn_retransmits,
-        /// Acknowledgements that gave a round-trip time: of data sent once, acknowledged in order.
+        /// RTT samples: acknowledgements of data that was sent once, in order.
         rtt_samples,
-        /// Sum of these times, each from the newest of that data, in µs.
+        /// Sum of the RTT samples, each from the newest of that data, in µs.
         rtt_micros,
     }
 }

@@ -139,21 +139,21 @@ pub struct FlowRecord {
 /// What happened to the connections of an application, whenever that was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AppRecord {
-    /// Whose, by the flow's place in the configuration.
+    /// Index of the flow in the configuration.
     pub flow: u32,
     /// Connections opened.
     pub connections: u64,
-    /// Those given up by TCP.
+    /// Connections that failed.
     pub failed: u64,
-    /// Those of which a queue dropped a SYN of either side.
+    /// Connections that lost a handshake packet in either direction.
     pub handshake_hit: u64,
-    /// The same, or a segment of the server's initial window.
+    /// Connections that lost a handshake packet or a segment of the server's initial window.
     pub initial_hit: u64,
-    /// What its player did, if it has one.
+    /// Playback of a video; `None` for other applications.
     pub player: Option<PlayerRecord>,
-    /// What its listener got, if it has one.
+    /// Quality of a call; `None` for other applications.
     pub call: Option<CallRecord>,
-    /// What its test of responsiveness found, if it is one and had time to.
+    /// Result of a responsiveness test; `None` for other applications, and if the run was too short.
     pub responsiveness: Option<ResponsivenessRecord>,
 }
 

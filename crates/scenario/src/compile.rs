@@ -39,7 +39,7 @@ pub(crate) fn plan(spec: &Spec, replication: u32) -> Plan {
     Plan { config, flows }
 }
 
-/// Where in `spec` stands what the simulator calls `place`.
+/// The path in `spec` of what the plan has at `place`.
 pub(crate) fn place_of(spec: &Spec, place: &str) -> String {
     let numbered = |list: &str| {
         let (n, key) = place.strip_prefix(list)?.split_once("].")?;

@@ -37,5 +37,5 @@ mod write;
 pub use error::ScenarioError;
 pub use part::{Part, check_part};
 pub use plan::{Config, ConfigError, FlowLabel, Plan};
-pub use scenario::{Scenario, scenario_keys};
+pub use scenario::{Scenario, scenario_keys, traffic_transactions};
 pub use schema::json_schema;

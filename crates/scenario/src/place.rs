@@ -7,11 +7,9 @@ use sojourn_net::{Bytes, Duration, Rate};
 
 use crate::error::{ScenarioError, instead_of};
 use crate::key::{Form, Key, names};
+use crate::plan::LONGEST;
 use crate::value::{Node, Table, Value, joined};
 use crate::write::time_text;
-
-/// Ten years: far beyond any run, and far from where sums of times would overflow.
-const LONGEST: Duration = Duration::from_secs(10 * 366 * 86_400);
 
 /// A value, where it stands and what its key declares.
 #[derive(Clone, Debug)]
@@ -187,7 +185,7 @@ impl<'a> Place<'a> {
             return Err(self.out_of_range(&format!("at most {}", time_text(most))));
         }
         if time > LONGEST {
-            return Err(self.out_of_range("at most ten years"));
+            return Err(self.out_of_range("at most one year"));
         }
         if time == Duration::ZERO && self.form.is_some_and(Form::is_positive_time) {
             return Err(self.fail("must be > 0"));

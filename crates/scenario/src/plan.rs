@@ -156,7 +156,7 @@ pub enum Traffic {
 }
 
 /// Longest time that is simulated or waited for: sums of several stay far from 2^64 ns.
-const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+pub(crate) const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 /// What 10 Gbit/s and 120 ms hold; the controllers' 32-bit arithmetic has room for ten times that.
 pub(crate) const MAX_INITIAL_WINDOW: u32 = 100_000;
 /// Largest window of TCP, in bytes (RFC 7323 §2.3).

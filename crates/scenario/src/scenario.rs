@@ -31,6 +31,12 @@ pub fn scenario_keys() -> BTreeMap<&'static str, Vec<&'static str>> {
     tables.map(|(table, keys)| (table, names(&keys))).collect()
 }
 
+/// What the users of each type of traffic wait for, in the plural, such as `pages`; `None`: the type
+/// has no transactions.
+pub fn traffic_transactions() -> BTreeMap<&'static str, Option<&'static str>> {
+    traffic::transactions().collect()
+}
+
 /// The only arm of a scenario that names none.
 const SOLE_ARM: &str = "default";
 
@@ -245,6 +251,21 @@ impl Scenario {
     /// If there is no such arm.
     pub fn plan(&self, arm: usize, replication: u32) -> Plan {
         compile::plan(&self.variants[arm].1, replication)
+    }
+
+    /// Where the scenario has what the plan of arm number `arm` has at `place`: `links.up.medium` for
+    /// `links[0].medium`, followed by the name of the arm if there are several.
+    ///
+    /// # Panics
+    /// If there is no such arm.
+    pub fn place_of(&self, arm: usize, place: &str) -> String {
+        let (name, spec) = &self.variants[arm];
+        let place = compile::place_of(spec, place);
+        if self.base.arms.is_empty() {
+            place
+        } else {
+            format!("{place} (arm \"{name}\")")
+        }
     }
 }
 

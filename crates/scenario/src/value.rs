@@ -147,7 +147,11 @@ fn toml_value(value: &Spanned<DeValue<'_>>, lines: &Lines) -> Result<Node, Scena
         DeValue::Boolean(flag) => Value::Bool(*flag),
         DeValue::Integer(n) => i64::from_str_radix(n.as_str(), n.radix())
             .map(Value::Int)
-            .map_err(|_| fail(format!("the number {n} is too large")))?,
+            .map_err(|_| {
+                fail(format!(
+                    "the number {n} is out of range; expected -2^63 to 2^63 - 1"
+                ))
+            })?,
         DeValue::Float(x) => x
             .as_str()
             .parse()
@@ -188,7 +192,7 @@ fn json_value(path: &str, value: serde_json::Value) -> Result<Node, ScenarioErro
             (Some(n), _) => Value::Int(n).into(),
             (None, Some(x)) if n.is_f64() => Value::Float(x).into(),
             _ => {
-                let rule = format!("the number {n} is too large");
+                let rule = format!("the number {n} is out of range; expected -2^63 to 2^63 - 1");
                 return Err(ScenarioError::new(path, rule));
             }
         },

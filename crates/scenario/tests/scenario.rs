@@ -298,7 +298,7 @@ fn json_errors_match_those_of_toml() {
     assert!(json("{\"seed\": 1e400}").starts_with("invalid JSON"));
     assert_eq!(
         json("{\"seed\": 18446744073709551615}"),
-        "seed: the number 18446744073709551615 is too large"
+        "seed: the number 18446744073709551615 is out of range; expected -2^63 to 2^63 - 1"
     );
     assert_eq!(
         json("{\"links\": [null]}"),

@@ -50,7 +50,7 @@ class Cubic(CongestionControl):
         Reduce the window further when it is below the last maximum. Default: ``on``. Linux
         tcp_cubic, fast_convergence; RFC 9438 section 4.7.
     tcp_friendliness
-        Never grow more slowly than Reno (TCP-friendly region). Default: ``on``. Linux tcp_cubic,
+        Never grow more slowly than Reno (Reno-friendly region). Default: ``on``. Linux tcp_cubic,
         tcp_friendliness; RFC 9438 section 4.3.
     initial_ssthresh
         Initial slow-start threshold, unless HyStart or HyStart++ is on; 0: none, 0 to 1000000 in
@@ -91,7 +91,7 @@ class HighSpeed(CongestionControl):
     Parameters
     ----------
     low_window
-        Window up to which the control behaves as Reno, 2 to 1000000 in segments. Default: ``38``.
+        Window up to which the control behaves like Reno, 2 to 1000000 in segments. Default: ``38``.
         RFC 3649 section 5, Low_Window.
     high_window
         Window at the loss rate high_p, 3 to 10000000 in segments. Default: ``83000``. RFC 3649
@@ -155,7 +155,7 @@ class Prague(CongestionControl):
         Fraction of the window kept after a loss, 1/1024 to 1023/1024. Default: ``1/2``. RFC 5681
         section 3.1: 1/2.
     burst_shift
-        exponent n of the duration 2^-n s of a burst over TCP, 4 to 20. Default: ``12``. tcp_prague
+        Exponent n of the duration 2^-n s of a burst over TCP, 4 to 20. Default: ``12``. tcp_prague
         of L4STeam/linux, prague_burst_shift.
     """
 

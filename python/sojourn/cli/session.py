@@ -70,6 +70,7 @@ def note_unreached(path: str, arms: list[str]) -> None:
 def describe(plan: Plan) -> int:
     """Print the number and length of the runs, and where the result would be saved."""
     checked = plan.scenario.checked
+    _core.check_backend(checked, plan.backend)
     rates = [link.bits_per_s for link in Scenario.from_json(checked.to_json()).links.values()]
     packets = sum(rates) * checked.duration_s * plan.scenario.runs / FRAME_BITS
     print(

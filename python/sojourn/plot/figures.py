@@ -165,7 +165,7 @@ def save(figure: Figure, path: str | Path, result: Result) -> None:
     Raises
     ------
     ResultError
-        The suffix is another, or the file cannot be written.
+        The suffix is none of these, or the file cannot be written.
     """
     about = provenance_line(result)
     kinds: dict[str, dict[str, str | None]] = {

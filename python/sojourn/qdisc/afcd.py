@@ -34,7 +34,7 @@ class Afcd(Queue):
         8. Default: 3.
         Source: Xue et al. 2013: equation (6).
     interval
-        A little more than the longest common round-trip time. A time with its unit, such as
+        Slightly more than the longest round-trip time to be expected. A time with its unit, such as
         ``"5ms"``, 1ns to 1000000s. Default: 100ms.
         Source: Xue et al. 2013: interval.
     persist
@@ -94,7 +94,7 @@ class Afcd(Queue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AfcdKernel2012(Afcd):
-    """afcd as its author's module: no signals below the fair share, 50 µs target (reconstructed).
+    """afcd as in its author's module: no signals below fair share, 50 µs target (reconstructed).
 
     Source: the first author's module of 2012 for Linux 3.6. Reconstructed: the paper gives no
     sampling rate, table sizes or values for equation (5); table sizes are those of the first
@@ -117,7 +117,7 @@ class AfcdKernel2012(Afcd):
         8. Default: 4.
         Source: Xue et al. 2013: equation (6).
     interval
-        A little more than the longest common round-trip time. A time with its unit, such as
+        Slightly more than the longest round-trip time to be expected. A time with its unit, such as
         ``"5ms"``, 1ns to 1000000s. Default: 100ms.
         Source: Xue et al. 2013: interval.
     persist

@@ -54,8 +54,8 @@ class Afd(Queue):
         Target backlog of the fair-share controller, in packets. 0 to 100000000. Default: limit / 5.
         Source: AFQ module of 2012, sch_afq.c.
     tolerance
-        Multiple of the fair share that a flow may use before it is dropped. > 0 and at most 1000.
-        Default: 1.
+        Multiple of the fair share that a flow may use before its packets are dropped. > 0 and at
+        most 1000. Default: 1.
         Source: addition that models the AFQ module of 2012, sch_afq.c, which uses 6/5.
     gain
         Factor applied to the drop probability. > 0 and at most 1. Default: 1.
@@ -127,8 +127,8 @@ class AfqKernel2012(Afd):
         Target backlog of the fair-share controller, in packets. 0 to 100000000. Default: limit / 5.
         Source: AFQ module of 2012, sch_afq.c.
     tolerance
-        Multiple of the fair share that a flow may use before it is dropped. > 0 and at most 1000.
-        Default: 1.2.
+        Multiple of the fair share that a flow may use before its packets are dropped. > 0 and at
+        most 1000. Default: 1.2.
         Source: addition that models the AFQ module of 2012, sch_afq.c, which uses 6/5.
     gain
         Factor applied to the drop probability. > 0 and at most 1. Default: 0.001.

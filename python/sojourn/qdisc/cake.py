@@ -90,7 +90,7 @@ class Cake(Queue):
         Default: max(4 MiB, 4 * bandwidth * rtt), at most 10240 MTU; 10240 MTU if unlimited.
         Source: net/sched/sch_cake.c: cake_reconfigure, buffer_limit.
     ingress
-        Count dropped packets as sent, for shaping behind a bottleneck. Default: off.
+        Count dropped packets as sent, for shaping downstream of a bottleneck. Default: off.
         Source: net/sched/sch_cake.c: CAKE_FLAG_INGRESS.
     """
 

@@ -11,7 +11,7 @@ from sojourn.qdisc.base import Queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choke(Queue):
-    """RED that drops an arrival and a random queued packet if both are of one flow.
+    """RED that drops an arrival and a random queued packet if both belong to the same flow.
 
     Source: Linux 6.1 sch_choke, iproute2; Pan, Prabhakar and Psounis 2000.
 

@@ -25,7 +25,7 @@ class Cobalt(Queue):
         Default: 5ms.
         Source: net/sched/sch_cake.c: cobalt_params.target.
     interval
-        A little more than the longest common round-trip time. A time with its unit, such as
+        Slightly more than the longest round-trip time to be expected. A time with its unit, such as
         ``"5ms"``, 1ns to 1000000s. Default: 100ms.
         Source: net/sched/sch_cake.c: cobalt_params.interval.
     increment

@@ -25,7 +25,7 @@ class CoDel(Queue):
         Default: 5ms.
         Source: RFC 8289 section 4.3: TARGET; include/net/codel.h: codel_params.target.
     interval
-        A little more than the longest common round-trip time. A time with its unit, such as
+        Slightly more than the longest round-trip time to be expected. A time with its unit, such as
         ``"5ms"``, 1ns to 1000000s. Default: 100ms.
         Source: RFC 8289 section 4.2: INTERVAL; include/net/codel.h: codel_params.interval.
     ce_threshold

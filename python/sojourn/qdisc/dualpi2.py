@@ -53,12 +53,13 @@ class DualPi2(Queue):
         its unit, such as ``"5ms"``, 0ms to 1000000s. Default: 800us; linux: 1ms.
         Source: RFC 9332 appendix A.1: minTh; net/sched/sch_dualpi2.c: step_thresh.
     range
-        Width of the ramp over which that marking becomes certain; profile rfc. A time with its
-        unit, such as ``"5ms"``, 0ms to 1000000s. Default: 0 if step_thresh is given, else 400us.
+        Width of the ramp above `step_thresh` over which L4S marking becomes certain; profile rfc. A
+        time with its unit, such as ``"5ms"``, 0ms to 1000000s. Default: 0 if step_thresh is given,
+        else 400us.
         Source: RFC 9332 appendix A.1: range.
     th_len
-        Number of L4S packets up to which that marking is off; profile rfc. 0 to 100000000. Default:
-        1.
+        Number of queued L4S packets up to which `step_thresh` does not apply; profile rfc. 0 to
+        100000000. Default: 1.
         Source: RFC 9332 appendix A.1: Th_len.
     classic_protection
         Share of the link for the Classic queue while both queues hold packets, in percent. > 0 and

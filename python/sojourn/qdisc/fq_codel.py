@@ -34,7 +34,7 @@ class FqCoDel(Queue):
         1000000s. Default: 5ms.
         Source: RFC 8290 section 5.2.2: target; include/net/codel.h: codel_params.target.
     interval
-        A little more than the longest common round-trip time. A time with its unit, such as
+        Slightly more than the longest round-trip time to be expected. A time with its unit, such as
         ``"5ms"``, 1ns to 1000000s. Default: 100ms.
         Source: RFC 8290 section 5.2.1: interval; include/net/codel.h: codel_params.interval.
     quantum
@@ -98,7 +98,7 @@ class FqNoCoDel(FqCoDel):
         1000000s. Default: 100s.
         Source: RFC 8290 section 5.2.2: target; include/net/codel.h: codel_params.target.
     interval
-        A little more than the longest common round-trip time. A time with its unit, such as
+        Slightly more than the longest round-trip time to be expected. A time with its unit, such as
         ``"5ms"``, 1ns to 1000000s. Default: 100ms.
         Source: RFC 8290 section 5.2.1: interval; include/net/codel.h: codel_params.interval.
     quantum

@@ -73,7 +73,7 @@ class Predict(Queue):
         Stretched round trips for which departures are marked. > 0 and at most 10. Default: 1.
         Source: reconstruction.
     stretch
-        Add the queueing delay to the round trips looked back. Default: on.
+        Add the queueing delay to the round trip of each look-back. Default: on.
         Source: Järvinen and Kojo 2016 (slides): look-back over a stretched round trip.
     compact
         Keep one sum per slot instead of a history per candidate; the results are the same. Default:
@@ -86,7 +86,7 @@ class Predict(Queue):
         Pass packets that cannot be marked instead of dropping them. Default: off.
         Source: reconstruction.
     fallback
-        Apply CoDel while no growth is followed. Default: off.
+        Apply CoDel while no candidate is active. Default: off.
         Source: reconstruction.
     target
         Acceptable standing delay of the CoDel fallback. A time with its unit, such as ``"5ms"``,

@@ -32,16 +32,16 @@ class Red(Queue):
         Source: Floyd and Jacobson 1993: max_th; include/net/red.h: red_parms.qth_max; default of
         iproute2 tc/q_red.c.
     avpkt
-        Average packet size, which scales the average. Bytes, or a size with its unit, 1b to 65536b.
-        Default: 1000b.
+        Average packet size; the weight and the idle decay of the average backlog derive from it.
+        Bytes, or a size with its unit, 1b to 65536b. Default: 1000b.
         Source: iproute2 tc/q_red.c: avpkt; mandatory in tc; Sojourn default.
     burst
         Packets of a burst that pass without a signal. 1 to 16777216. Default: (2 * min + max) / (3
         * avpkt).
         Source: iproute2 tc/q_red.c: burst, for tc_red_eval_ewma.
     probability
-        Probability of a signal at max; with adaptive its initial value. > 0 and at most 1. Default:
-        0.02.
+        Probability of a signal at max; with adaptive, its initial value. > 0 and at most 1.
+        Default: 0.02.
         Source: Floyd and Jacobson 1993: max_p; include/net/red.h: red_parms.max_P; default of
         iproute2 tc/q_red.c.
     bandwidth
@@ -109,16 +109,16 @@ class Ared(Red):
         Source: Floyd and Jacobson 1993: max_th; include/net/red.h: red_parms.qth_max; default of
         iproute2 tc/q_red.c.
     avpkt
-        Average packet size, which scales the average. Bytes, or a size with its unit, 1b to 65536b.
-        Default: 1000b.
+        Average packet size; the weight and the idle decay of the average backlog derive from it.
+        Bytes, or a size with its unit, 1b to 65536b. Default: 1000b.
         Source: iproute2 tc/q_red.c: avpkt; mandatory in tc; Sojourn default.
     burst
         Packets of a burst that pass without a signal. 1 to 16777216. Default: (2 * min + max) / (3
         * avpkt).
         Source: iproute2 tc/q_red.c: burst, for tc_red_eval_ewma.
     probability
-        Probability of a signal at max; with adaptive its initial value. > 0 and at most 1. Default:
-        0.02.
+        Probability of a signal at max; with adaptive, its initial value. > 0 and at most 1.
+        Default: 0.02.
         Source: Floyd and Jacobson 1993: max_p; include/net/red.h: red_parms.max_P; default of
         iproute2 tc/q_red.c.
     bandwidth

@@ -26,8 +26,8 @@ class Sfb(Queue):
         1000000s. Default: 600s.
         Source: net/sched/sch_sfb.c: sfb_sched_data.rehash_interval.
     db
-        Time before a change of the hash from which the next hash is warmed up. A time with its
-        unit, such as ``"5ms"``, 0ms to 1000000s. Default: 60s.
+        Time before a change of the hash at which the warm-up of the next hash begins. A time with
+        its unit, such as ``"5ms"``, 0ms to 1000000s. Default: 60s.
         Source: net/sched/sch_sfb.c: sfb_sched_data.warmup_time (double buffering).
     target
         Number of packets in a bin above which its probability increases. 1 to 100000000. Default:

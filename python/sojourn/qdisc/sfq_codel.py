@@ -29,7 +29,7 @@ class SfqCodel(Queue):
         1000000s. Default: 5ms.
         Source: ns-2 sfqcodel.cc: ``target_``.
     interval
-        A little more than the longest common round-trip time. A time with its unit, such as
+        Slightly more than the longest round-trip time to be expected. A time with its unit, such as
         ``"5ms"``, 1ns to 1000000s. Default: 100ms.
         Source: ns-2 sfqcodel.cc: ``interval_``.
     quantum

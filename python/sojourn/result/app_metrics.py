@@ -5,13 +5,11 @@
 
 import polars as pl
 
+from sojourn import _core
 from sojourn.result.catalogue import of_kind, shown
 from sojourn.result.metrics import KEYS
 
 METRICS = shown("application")
-
-# Traffic without transactions.
-_WITHOUT = ("voip", "responsiveness")
 
 
 def per_application(
@@ -76,7 +74,9 @@ def per_application(
     joined = connected.join(waited, on=keys, how="left", maintain_order="left").join(
         under_way, on=keys, how="left", maintain_order="left"
     )
-    without = pl.col("kind").is_in(_WITHOUT)
+    without = pl.col("kind").is_in(
+        [kind for kind, unit in _core.traffic_transactions().items() if unit is None]
+    )
     counted = joined.with_columns(
         transactions=pl.when(~without).then(pl.col("transactions").fill_null(0))
     )

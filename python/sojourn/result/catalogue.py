@@ -347,10 +347,10 @@ _APPLICATION = (
     ),
     Metric(
         column="bitrate_mbit_per_s_mean",
-        label="bitrate",
+        label="bit rate",
         unit="Mbit/s",
         digits=2,
-        description="`dash`: mean bitrate of the segments fetched.",
+        description="`dash`: mean bit rate of the segments fetched.",
     ),
     Metric(
         column="switches_mean",

@@ -201,7 +201,7 @@ def summary(per_run: pl.DataFrame) -> pl.DataFrame:
     -------
     polars.DataFrame
         One row per arm and metric: ``arm``, ``metric``, ``unit``, ``n`` (runs that have the
-        metric), ``mean``, ``low`` and ``high`` (bootstrap interval of 95 %; null for fewer than
+        metric), ``mean``, ``low`` and ``high`` (95 % bootstrap interval; null for fewer than
         two runs).
     """
     rows = []

@@ -155,7 +155,7 @@ class _Failed:
         if not self.cause:
             raise _core.QueueError(self.message)
         cause = RuntimeError(self.cause)
-        cause.add_note(f"In the process of the run:\n\n{self.traceback}")
+        cause.add_note(f"Traceback in the worker process:\n\n{self.traceback}")
         raise _core.QueueError(self.message) from cause
 
 

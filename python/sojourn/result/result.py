@@ -115,7 +115,7 @@ class Result(ResultTables):
         -------
         polars.DataFrame
             One row per arm and metric: ``arm``, ``metric``, ``unit``, ``n``, ``mean``, and
-            ``low`` and ``high``: the bootstrap interval of 95 %, null for fewer than two runs.
+            ``low`` and ``high``: the 95 % bootstrap interval, null for fewer than two runs.
         """
         return metrics.summary(self.per_run)
 
@@ -289,8 +289,8 @@ def run(
     ScenarioError
         The backend is unknown or does not support the scenario, or `jobs` is less than 1.
     QueueError
-        A queue written in Python failed; the cause has the traceback of its code. Or its class
-        cannot be sent to a process.
+        A queue written in Python failed (the cause has its traceback), or its class cannot be
+        sent to another process.
 
     Examples
     --------

@@ -27,8 +27,7 @@ class ResultTables(ABC):
         group : str
             Name of the group: the traffic block of the flow.
         kind : str
-            tcp, quic, udp, ping, or the application: web, sessions, request, incast, dash, voip,
-            responsiveness.
+            Type of the traffic block, such as tcp or web.
         direction : str
             Direction of the data: up or down; null if the traffic block sets a path.
         cc : str
@@ -291,8 +290,7 @@ class ResultTables(ABC):
         group : str
             Name of the group: the traffic block of the flow.
         kind : str
-            Type of the application. A transaction is a page (web), a connection (sessions), a
-            response (request), a round (incast) or a segment (dash).
+            Type of the application, such as web, whose transactions are pages.
         started_s : float
             Time at which the transaction began. Unit: s.
         completed_s : float

@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from sojourn import _core
 from sojourn.result.metrics import CONNECTIONS
 
 # A queue that holds more than one packet for a smaller share of the time has no effect.
@@ -26,8 +27,6 @@ PING_LOSS = 0.10
 COMPLETED_PERCENT = 50.0
 # The lowest mean opinion score on the scale.
 WORST_MOS = 1.0
-# Names of the transactions of each type of application.
-TRANSACTIONS = {"web": "pages", "request": "responses", "incast": "rounds", "dash": "segments"}
 
 
 class Severity(StrEnum):
@@ -157,7 +156,7 @@ def _completeness(finished: int, total: int, replications: int, measured_s: floa
         )
         findings.append(Finding(severity=Severity.NOTE, text=text))
     if measured_s < SHORT_S:
-        text = f"only {measured_s:g} s are measured: flow startup dominates the means."
+        text = f"only {measured_s:g} s of each run is measured: flow startup dominates the means."
         findings.append(Finding(severity=Severity.WARNING, text=text))
     return findings
 
@@ -206,8 +205,8 @@ def _connections(flows: pl.DataFrame) -> list[Finding]:
     return [
         Finding(
             severity=Severity.WARNING,
-            text=f"{row['arm']}: {row['lost']} of {row['flows']} connections were never "
-            "established.",
+            text=f"{row['arm']}: connections that were never established: {row['lost']} of "
+            f"{row['flows']}.",
         )
         for row in tcp.group_by("arm", maintain_order=True)
         .agg(lost=pl.col("connected_s").null_count(), flows=pl.len())
@@ -256,8 +255,8 @@ def _without_transactions(per_application: pl.DataFrame | None) -> list[Finding]
         Finding(
             severity=Severity.WARNING,
             text=f"{row['arm']}: no transaction of {row['group']} began after the warm-up (number "
-            f"of runs: {row['runs']}); {row['before']:g} that began earlier were still in progress "
-            "and are excluded. Use a shorter warm-up or a longer run.",
+            f"of runs: {row['runs']}). Transactions in progress at the end of the warm-up are "
+            f"excluded ({row['before']:g}). Use a shorter warm-up or a longer run.",
         )
         for row in none.group_by("arm", "group", maintain_order=True)
         .agg(runs=pl.len(), before=pl.col("begun_before").sum())
@@ -274,7 +273,7 @@ def _incomplete_transactions(per_application: pl.DataFrame | None) -> list[Findi
         Finding(
             severity=Severity.WARNING,
             text=f"{row['arm']}: {row['group']}: {row['percent']:.0f} % of {row['begun']} "
-            f"{TRANSACTIONS.get(row['kind'], 'transactions')} were completed within the run; "
+            f"{_core.traffic_transactions()[row['kind']]} were completed within the run; "
             + (
                 "means cover only these." if row["percent"] else "there are no durations to report."
             ),
@@ -294,8 +293,8 @@ def _worst_calls(applications: pl.DataFrame | None) -> list[Finding]:
     return [
         Finding(
             severity=Severity.WARNING,
-            text=f"{row['arm']}: {row['group']}: {row['worst']} of {row['voices']} calls have a "
-            f"MOS of {WORST_MOS:g}, the lowest value, so the MOS cannot rank them.",
+            text=f"{row['arm']}: {row['group']}: calls with a MOS of {WORST_MOS:g}, the lowest "
+            f"value: {row['worst']} of {row['voices']}; the MOS cannot rank them.",
         )
         for row in applications.filter(pl.col("kind") == "voip")
         .group_by("arm", "group", maintain_order=True)

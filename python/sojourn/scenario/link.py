@@ -83,7 +83,8 @@ class Jitter(Table):
     Parameters
     ----------
     spread
-        Largest deviation, or the standard deviation, with its unit.
+        Scale of the deviation, as a time: its maximum if uniform, its standard
+        deviation if normal, a scale factor if pareto or paretonormal.
     distribution
         ``"uniform"`` (the default), ``"normal"``, ``"pareto"`` or ``"paretonormal"``.
     order
@@ -209,7 +210,7 @@ class Link(Table):
     overhead
         Bytes that the link adds to each frame, with unit; may be negative. Or a link layer by
         its name in ``tc``, such as ``"ethernet"`` or ``"pppoe-ptm"``, with ``"ether-vlan"``
-        behind it for a VLAN tag.
+        after it for a VLAN tag.
     mpu
         Smallest size that a frame counts as, overhead included, with its unit.
     framing

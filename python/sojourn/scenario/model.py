@@ -90,11 +90,12 @@ class Scenario:
     sample
         Length of one interval of the series, with its unit.
     rtt
-        Round-trip time with empty queues, with its unit, for traffic without one of its own.
+        Base round-trip time, to which the delays of links are added, with its unit, for traffic
+        without one of its own.
     name
         Name of the scenario in reports.
     keep_events
-        Record every drop and mark as an event, besides counting it.
+        Record every drop, mark and loss as an event, besides counting it.
     pages
         Web pages by name, for the `page` of :class:`Web`.
 

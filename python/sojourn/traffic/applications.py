@@ -33,7 +33,7 @@ class Application(TcpSender):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Web(Application):
-    """Users that load web pages, one after another.
+    """Users who load web pages, one after another.
 
     The remaining parameters are those of :class:`Application`.
 
@@ -55,7 +55,7 @@ class Web(Application):
     think
         Time from one page to the next, with its unit, or :class:`Exponential`.
     visits
-        Number of pages per user; by default as many as the run lasts.
+        Number of pages per user; by default as many as fit into the run.
 
     Examples
     --------
@@ -135,7 +135,7 @@ class RequestRounds(Application):
         Time from the last response to the next request, with its unit, or :class:`Exponential`;
         by default 0.
     rounds
-        Number of rounds; by default as many as the run lasts.
+        Number of rounds; by default as many as fit into the run.
     """
 
     converted: ClassVar[Conversions] = {"bytes": SIZES, "think": WAITS}
@@ -232,7 +232,7 @@ class Responsiveness(Application):
     connections
         Largest number of load-generating connections, added one per second; by default 16.
     load
-        Whether to generate load; without, an idle connection is probed.
+        Whether to generate load; if not, an idle connection is probed.
     tls
         Whether connections begin with a TLS 1.3 handshake, which is then measured too.
     request

@@ -33,7 +33,8 @@ class TrafficBlock(Table):
     stop
         When they stop, with its unit; by default when the run ends.
     rtt
-        Round-trip time with empty queues, or one for each flow, with units.
+        Base round-trip time, to which the delays of links are added, or one for each flow, with
+        units.
     dscp
         DSCP of all packets, in both directions: ``"EF"``, ``"AF42"``, ``"LE"``, 0 to 63.
     host

@@ -31,8 +31,9 @@ class TcpSender(TrafficBlock):
     ecn
         Negotiate ECN (RFC 3168); ``"accurate"`` negotiates Accurate ECN (RFC 9768).
     on_ce
-        Response to an echo of CE: ``"reduce"`` as at a loss (RFC 3168); ``"end-slow-start"``
-        without a reduction, later reductions to 0.8 (RFC 8511); or ``"end-slow-start-only"``.
+        Response to an echo of CE: ``"reduce"``: as for a loss (RFC 3168); ``"end-slow-start"``:
+        leave slow start without a reduction, and later reduce the window to 0.8 of its size
+        (RFC 8511); or ``"end-slow-start-only"``.
     initial_window
         Initial window in segments.
     after_idle
@@ -95,7 +96,7 @@ class Quic(TrafficBlock):
         Bytes to transfer, or a distribution from which each connection draws them, as for
         :class:`Tcp`; by default the transfer is endless.
     ecn
-        Send ECN-capable packets; the response to a mark is that to a loss.
+        Send ECN-capable packets; the response to a mark is the same as to a loss.
     initial_window
         Initial window in datagrams.
     client

@@ -26,7 +26,7 @@ class PageObject(Table):
     think
         Processing time of the server before the response, with its unit.
     origin
-        Name of the server, if it is another than that of the page; each has its own connections.
+        Name of the server, if other than that of the page; each has its own connections.
 
     Examples
     --------

@@ -42,8 +42,7 @@ pub(super) fn transaction_columns<'a>() -> Vec<Column<TransactionRow<'a>>> {
         Column::new(
             "kind",
             "",
-            "Type of the application. A transaction is a page (web), a connection (sessions), a \
-             response (request), a round (incast) or a segment (dash).",
+            "Type of the application, such as web, whose transactions are pages.",
             Get::Text(|row| row.label.kind),
         ),
         Column::new(

@@ -131,8 +131,7 @@ fn identity<'a>() -> Vec<Column<FlowRow<'a>>> {
         Column::new(
             "kind",
             "",
-            "tcp, quic, udp, ping, or the application: web, sessions, request, incast, dash, voip, \
-             responsiveness.",
+            "Type of the traffic block, such as tcp or web.",
             Get::Text(|row| row.label.kind),
         ),
         Column::new(

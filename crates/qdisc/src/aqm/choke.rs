@@ -102,7 +102,7 @@ impl Params for ChokeParams {
     const KINDS: &'static [Kind<Self>] = &[Kind {
         name: "choke",
         class: Some("Choke"),
-        summary: "RED that drops an arrival and a random queued packet if both are of one flow",
+        summary: "RED that drops an arrival and a random queued packet if both belong to the same flow",
         source: "Linux 6.1 sch_choke, iproute2; Pan, Prabhakar and Psounis 2000",
         reconstruction: None,
         profiles: LINUX,

@@ -99,11 +99,11 @@ parameters! {
         /// Sojourn time above which L4S packets are marked regardless of the probability.
         pub step_thresh: Option<Duration> = None => time(0, LONGEST).unset("800us; linux: 1ms"),
             "RFC 9332 appendix A.1: minTh; net/sched/sch_dualpi2.c: step_thresh";
-        /// Width of the ramp over which that marking becomes certain; profile rfc.
+        /// Width of the ramp above `step_thresh` over which L4S marking becomes certain; profile rfc.
         pub range: Option<Duration> = None
             => time(0, LONGEST).unset("0 if step_thresh is given, else 400us"),
             "RFC 9332 appendix A.1: range";
-        /// Number of L4S packets up to which that marking is off; profile rfc.
+        /// Number of queued L4S packets up to which `step_thresh` does not apply; profile rfc.
         pub th_len: Option<u32> = None => count(0, 100_000_000).unset("1"),
             "RFC 9332 appendix A.1: Th_len";
         /// Share of the link for the Classic queue while both queues hold packets, in percent.

@@ -108,7 +108,7 @@ parameters! {
         /// Stretched round trips for which departures are marked.
         pub mark: f64 = 1.0 => fraction(0, 10),
             "reconstruction";
-        /// Add the queueing delay to the round trips looked back.
+        /// Add the queueing delay to the round trip of each look-back.
         pub stretch: bool = true => flag(),
             "Järvinen and Kojo 2016 (slides): look-back over a stretched round trip";
         /// Keep one sum per slot instead of a history per candidate; the results are the same.
@@ -120,7 +120,7 @@ parameters! {
         /// Pass packets that cannot be marked instead of dropping them.
         pub nodrop: bool = false => flag(),
             "reconstruction";
-        /// Apply CoDel while no growth is followed.
+        /// Apply CoDel while no candidate is active.
         pub fallback: bool = false => flag(),
             "reconstruction";
         /// Acceptable standing delay of the CoDel fallback.

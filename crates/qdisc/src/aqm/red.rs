@@ -66,13 +66,13 @@ parameters! {
         /// Average backlog above which every packet is signalled.
         pub max: Option<Bytes> = None => size(1, 1 << 32).unset("3 * min if min is set, else limit / 4"),
             "Floyd and Jacobson 1993: max_th; include/net/red.h: red_parms.qth_max; default of iproute2 tc/q_red.c";
-        /// Average packet size, which scales the average.
+        /// Average packet size; the weight and the idle decay of the average backlog derive from it.
         pub avpkt: Bytes = Bytes(1_000) => size(1, 65_536),
             "iproute2 tc/q_red.c: avpkt; mandatory in tc; Sojourn default";
         /// Packets of a burst that pass without a signal.
         pub burst: Option<u32> = None => count(1, 1 << 24).in_packets().unset("(2 * min + max) / (3 * avpkt)"),
             "iproute2 tc/q_red.c: burst, for tc_red_eval_ewma";
-        /// Probability of a signal at max; with adaptive its initial value.
+        /// Probability of a signal at max; with adaptive, its initial value.
         pub probability: f64 = 0.02 => fraction(0, 1),
             "Floyd and Jacobson 1993: max_p; include/net/red.h: red_parms.max_P; default of iproute2 tc/q_red.c";
         /// Link rate for the decay of the average while idle.

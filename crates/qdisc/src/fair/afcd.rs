@@ -87,7 +87,7 @@ parameters! {
         /// Exponent of the ratio of the fair share to the flow's share, in the target of the flow.
         pub exponent: u32 = 3 => count(1, 8),
             "Xue et al. 2013: equation (6)";
-        /// A little more than the longest common round-trip time.
+        /// Slightly more than the longest round-trip time to be expected.
         pub interval: Duration = Duration::from_millis(100) => time(1, LONGEST),
             "Xue et al. 2013: interval";
         /// Time that a flow stays above its target before it is signalled.
@@ -155,7 +155,7 @@ impl Params for AfcdParams {
         Kind {
             name: "afcd_kernel2012",
             class: Some("AfcdKernel2012"),
-            summary: "afcd as its author's module: no signals below the fair share, 50 µs target \
+            summary: "afcd as in its author's module: no signals below fair share, 50 µs target \
                       (reconstructed)",
             source: "the first author's module of 2012 for Linux 3.6",
             reconstruction: RECONSTRUCTION,

@@ -99,7 +99,7 @@ parameters! {
         /// Target backlog of the fair-share controller, in packets.
         pub qtarget: Option<u32> = None => count(0, 100_000_000).unset("limit / 5"),
             "AFQ module of 2012, sch_afq.c";
-        /// Multiple of the fair share that a flow may use before it is dropped.
+        /// Multiple of the fair share that a flow may use before its packets are dropped.
         pub tolerance: f64 = 1.0 => fraction(0, 1_000),
             "addition that models the AFQ module of 2012, sch_afq.c, which uses 6/5";
         /// Factor applied to the drop probability.

@@ -50,7 +50,7 @@ parameters! {
         /// Time between two changes of the hash.
         pub rehash: Duration = Duration::from_secs(600) => time(1, LONGEST),
             "net/sched/sch_sfb.c: sfb_sched_data.rehash_interval";
-        /// Time before a change of the hash from which the next hash is warmed up.
+        /// Time before a change of the hash at which the warm-up of the next hash begins.
         pub db: Duration = Duration::from_secs(60) => time(0, LONGEST),
             "net/sched/sch_sfb.c: sfb_sched_data.warmup_time (double buffering)";
         /// Number of packets in a bin above which its probability increases.

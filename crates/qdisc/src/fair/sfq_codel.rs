@@ -57,7 +57,7 @@ parameters! {
         /// Acceptable standing delay of each bin.
         pub target: Duration = Duration::from_millis(5) => time(1, LONGEST),
             "ns-2 sfqcodel.cc: target_";
-        /// A little more than the longest common round-trip time.
+        /// Slightly more than the longest round-trip time to be expected.
         pub interval: Duration = Duration::from_millis(100) => time(1, LONGEST),
             "ns-2 sfqcodel.cc: interval_";
         /// Bytes that a bin sends per turn.

@@ -91,7 +91,7 @@ impl fmt::Display for ParameterError {
             } => {
                 write!(f, "{kind}: {key} is given twice")?;
                 match shorthand {
-                    Some(word) => write!(f, ", once by {word}"),
+                    Some(word) => write!(f, ", once by the keyword \"{word}\""),
                     None => Ok(()),
                 }
             }

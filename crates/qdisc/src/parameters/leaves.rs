@@ -99,7 +99,7 @@ impl<L: Leaf> LeafList for Vec<L> {
 
 fn parse<L: Leaf>(text: &str, max: u64) -> Result<Vec<L>, Flaw> {
     if text.matches("leaf").count() > MAX_CLASSFUL {
-        return Err(format!("contains more than {MAX_CLASSFUL} classful queues").into());
+        return Err(format!("contains too many classful queues (maximum {MAX_CLASSFUL})").into());
     }
     let parts = split(text)?;
     if parts.len() as u64 > max {

@@ -37,7 +37,7 @@ pub(super) const JITTER_KEYS: &[Key] = &[
     Key::required(
         "spread",
         Form::POSITIVE_TIME,
-        "Scale of the delay variation: the maximum deviation if uniform, the standard deviation if normal.",
+        "Unit of the deviation: its maximum if uniform, its standard deviation if normal, a scale factor if pareto or paretonormal.",
     ),
     Key::optional(
         "distribution",

@@ -24,7 +24,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::optional(
         "standard",
         Form::Choice(|| Standard::ALL.map(Standard::name).to_vec()),
-        "Wi-Fi standard: sets the largest aggregate and the preamble.",
+        "WiFi standard: sets the largest aggregate and the preamble.",
     )
     .or("802.11n"),
     Key::optional(
@@ -51,7 +51,7 @@ const STATION_KEYS: &[Key] = &[
         Form::Integer(0, Client::MOST as i64),
         "Number of the station: host of its traffic.",
     ),
-    Key::required("rate", Form::RATE, "Symbol rate of this station."),
+    Key::required("rate", Form::RATE, "PHY rate of this station."),
 ];
 const TYPES: [&str; 1] = ["wifi"];
 /// Packets that drivers held before their queues were limited.
@@ -66,7 +66,7 @@ pub(super) fn read(place: &Place<'_>) -> Result<RadioConfig, ScenarioError> {
     kind.one_of("medium", &TYPES)?;
     Ok(RadioConfig {
         medium: fields.value("name", Place::name)?,
-        standard: fields.one_of("standard", "Wi-Fi standard", &Standard::ALL)?,
+        standard: fields.one_of("standard", "WiFi standard", &Standard::ALL)?,
         driver: fields.value("driver", driver)?,
         stations: fields.option("stations", stations)?.unwrap_or_default(),
         sharing: fields.one_of("sharing", "sharing mode", &Sharing::ALL)?,

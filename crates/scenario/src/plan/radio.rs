@@ -10,11 +10,11 @@ use sojourn_net::{Duration, Rate};
 pub struct RadioConfig {
     /// Links of the same medium share it, one at a time.
     pub medium: String,
-    /// What frames look like; the same for all links of a medium.
+    /// Standard of the frames; the same for all links of a medium.
     pub standard: Standard,
-    /// What the driver takes out of the queue ahead of time.
+    /// Limit of the driver queue.
     pub driver: DriverLimit,
-    /// Stations with another rate, by the number of their client.
+    /// Stations with a PHY rate of their own, by the number of their host.
     pub stations: Vec<(u8, Rate)>,
     /// Which station's packets are sent next.
     pub sharing: Sharing,
@@ -41,7 +41,7 @@ impl Standard {
         }
     }
 
-    /// The symbol rates: below 1 Mbit/s, rounding to whole bits per symbol is too coarse.
+    /// The PHY rates: below 1 Mbit/s, rounding to whole bits per symbol is too coarse.
     const fn rates(self) -> RangeInclusive<Rate> {
         match self {
             Self::N => Rate::mbit(1)..=Rate::mbit(600),
@@ -49,12 +49,12 @@ impl Standard {
         }
     }
 
-    /// What is wrong with `rate` as a symbol rate.
+    /// What is wrong with `rate` as a PHY rate.
     pub(super) fn rate_fault(self, rate: Rate) -> Option<String> {
         let rates = self.rates();
         (!rates.contains(&rate)).then(|| {
             let (least, most, name) = (rates.start(), rates.end(), self.name());
-            format!("symbol rate {rate} is out of range; expected {least} to {most} for {name}")
+            format!("PHY rate {rate} is out of range; expected {least} to {most} for {name}")
         })
     }
 }

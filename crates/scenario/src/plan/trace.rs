@@ -80,7 +80,7 @@ impl Trace {
     /// The mean rate, at least a bit per second.
     ///
     /// # Panics
-    /// Never: one is not nothing.
+    /// Never: the rate is at least 1 bit/s.
     pub fn mean_rate(&self) -> Rate {
         let bits = u128::from(Self::OPPORTUNITY.0) * 8 * self.times_ms.len() as u128 * 1_000;
         let bits = bits / u128::from(self.period_ms());

@@ -29,7 +29,7 @@ pub(super) fn definitions() -> Map<String, Value> {
         .extend(external.map(|kind| of_another(&json!({ "const": kind.name() }), kind.summary())));
     tables.push(of_another(
         &json!({ "type": "string", "pattern": format!("^{python}$") }),
-        "A class of Python, as saved results name it",
+        "A Python class, as saved results name it",
     ));
     let qdisc = json!({
         "description": "A queue: a string in tc syntax, or a table with its kind and parameters.",

@@ -49,6 +49,7 @@ const KEYS: &[Key] = &[
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "dash",
     keys: &[KEYS, PARAMS],
+    transactions: Some("segments"),
     read: |fields, _| Ok(Arc::new(Dash::read(fields)?)),
 };
 

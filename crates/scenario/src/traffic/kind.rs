@@ -18,6 +18,8 @@ pub(super) struct TrafficType {
     pub(super) name: &'static str,
     /// Lists of the keys that it has beside those of all traffic.
     pub(super) keys: &'static [&'static [Key]],
+    /// What its users wait for, in the plural, such as `pages`; `None`: it has no transactions.
+    pub(super) transactions: Option<&'static str>,
     pub(super) read: Reader,
 }
 

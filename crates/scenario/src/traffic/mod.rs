@@ -107,6 +107,11 @@ pub(crate) fn keys() -> impl Iterator<Item = (&'static str, Vec<Key>)> {
     TYPES.iter().map(|known| (known.name, keys_of(known)))
 }
 
+/// What the users of each type of traffic wait for, in the plural; `None`: it has no transactions.
+pub(crate) fn transactions() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
+    TYPES.iter().map(|known| (known.name, known.transactions))
+}
+
 fn keys_of(chosen: &TrafficType) -> Vec<Key> {
     [&[COMMON], chosen.keys].concat().concat()
 }

@@ -49,8 +49,9 @@ pub(super) fn check_names(blocks: &[Block], places: &[Place<'_>]) -> Result<(), 
             return fail(place, format!("duplicate traffic name \"{name}\""));
         }
         if let Some(clash) = clash(block, &groups) {
-            let rule =
-                format!("a flow of \"{name}\" would have the same name as the traffic \"{clash}\"");
+            let rule = format!(
+                "a flow of \"{name}\" would have the same name as the traffic block \"{clash}\"; rename one of them"
+            );
             return fail(place, rule);
         }
     }

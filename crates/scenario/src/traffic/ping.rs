@@ -16,7 +16,8 @@ use crate::write::{insert, size, time};
 
 /// Requests a block may make in a run: some 500 MB of records.
 const MOST_REQUESTS: u64 = 10_000_000;
-const PROTOCOLS: [&str; 2] = ["icmp", "udp"];
+const UDP: &str = "udp";
+const PROTOCOLS: [&str; 2] = ["icmp", UDP];
 /// The interval of requests that go one at a time.
 const BACK_TO_BACK: &str = "back-to-back";
 /// How long one of these at least takes, in the simulator.
@@ -47,6 +48,7 @@ const KEYS: &[Key] = &[
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "ping",
     keys: &[KEYS],
+    transactions: None,
     read: |fields, context| Ok(Arc::new(Ping::read(fields, context)?)),
 };
 
@@ -61,7 +63,7 @@ struct Ping {
 impl Ping {
     /// Every request is kept, so their number is bounded.
     fn read(fields: &Fields<'_>, context: &Context<'_>) -> Result<Self, ScenarioError> {
-        let udp = fields.one_of("protocol", "protocol", &PROTOCOLS)? == PROTOCOLS[1];
+        let udp = fields.one_of("protocol", "protocol", &PROTOCOLS)? == UDP;
         let payload = fields.size("payload")?;
         if let Some(place) = fields.get("payload")
             && !udp
@@ -107,7 +109,7 @@ impl Source for Ping {
                 insert(fields, "timeout", Some(time(timeout)));
             }
         }
-        let udp = self.payload.map(|_| PROTOCOLS[1].into());
+        let udp = self.payload.map(|_| UDP.into());
         insert(fields, "protocol", udp);
         insert(fields, "payload", self.payload.map(size));
     }

@@ -20,14 +20,16 @@ use crate::value::Table;
 use crate::write::{insert, size, time};
 
 /// The end of the data that opens the connection.
-const CLIENTS: [&str; 2] = ["receiver", "sender"];
+const RECEIVER: &str = "receiver";
+const SENDER: &str = "sender";
+const CLIENTS: [&str; 2] = [RECEIVER, SENDER];
 /// A request that names no size: an HTTP/3 request with its headers.
 const REQUEST: &str = "400b";
-/// Larger requests say nothing new.
+/// The largest request: far beyond the requests of any application.
 const LARGEST_REQUEST: u64 = 1 << 30;
-/// A flow-control limit: less than a datagram is no window, more than 1 TiB no limit.
+/// A flow-control limit: at least about a datagram; above 1 TiB it never limits.
 const LIMIT: Form = Form::Size(1_000, 1 << 40);
-/// Acknowledging more seldom than this is no acknowledging.
+/// The largest number of packets per acknowledgement: far beyond any implementation.
 const MOST_PER_ACK: u32 = 100_000;
 
 pub(super) const ZERO_RTT: Key = Key::optional(
@@ -106,6 +108,7 @@ const KEYS: &[Key] = &[
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "quic",
     keys: &[KEYS],
+    transactions: None,
     read: |fields, _| Ok(Arc::new(Quic::read(fields)?)),
 };
 
@@ -161,7 +164,10 @@ impl Source for Quic {
         insert(fields, "bytes", self.bytes.map(amount::write));
         insert(fields, "ecn", Some(params.ecn.into()));
         insert(fields, "initial_window", Some(params.initial_window.into()));
-        let client = CLIENTS[usize::from(self.request.is_none())];
+        let client = match self.request {
+            Some(_) => RECEIVER,
+            None => SENDER,
+        };
         insert(fields, "client", Some(client.into()));
         insert(fields, "request", self.request.map(size));
         insert(fields, "zero_rtt", Some(params.zero_rtt.into()));
@@ -200,7 +206,7 @@ pub(super) fn write_flow_control(flow: FlowControl, fields: &mut Table) {
 }
 
 fn request(fields: &Fields<'_>) -> Result<Option<Bytes>, ScenarioError> {
-    if fields.one_of("client", "client", &CLIENTS)? == CLIENTS[0] {
+    if fields.one_of("client", "client", &CLIENTS)? == RECEIVER {
         return fields.size("request").map(Some);
     }
     match fields.get("request") {

@@ -40,6 +40,7 @@ const KEYS: &[Key] = &[
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "responsiveness",
     keys: &[KEYS, PARAMS],
+    transactions: None,
     read: |fields, _| Ok(Arc::new(Responsiveness::read(fields)?)),
 };
 

@@ -46,6 +46,7 @@ const SERVERS: Key = Key::required(
 pub(super) const REQUEST: TrafficType = TrafficType {
     name: "request",
     keys: &[KEYS, PARAMS],
+    transactions: Some("responses"),
     read: |fields, _| Ok(Arc::new(Rounds::read(fields, 1)?)),
 };
 
@@ -53,6 +54,7 @@ pub(super) const REQUEST: TrafficType = TrafficType {
 pub(super) const INCAST: TrafficType = TrafficType {
     name: "incast",
     keys: &[KEYS, PARAMS, &[SERVERS]],
+    transactions: Some("rounds"),
     read: |fields, _| {
         let servers = fields.need(SERVERS.name, "32")?.integer()?;
         Ok(Arc::new(Rounds::read(fields, servers)?))

@@ -30,6 +30,7 @@ const KEYS: &[Key] = &[
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "sessions",
     keys: &[KEYS, PARAMS],
+    transactions: Some("sessions"),
     read: |fields, context| Ok(Arc::new(Sessions::read(fields, context)?)),
 };
 

@@ -53,6 +53,7 @@ const KEYS: &[Key] = &[BYTES];
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "tcp",
     keys: &[KEYS, PARAMS],
+    transactions: None,
     read: |fields, _| Ok(Arc::new(Tcp::read(fields)?)),
 };
 

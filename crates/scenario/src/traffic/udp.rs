@@ -16,14 +16,16 @@ use crate::write::{insert, size};
 /// The payload of a datagram: at most what UDP over IPv4 can carry.
 pub(super) const PAYLOAD: Form = Form::Size(1, 65_507);
 
-const SPACINGS: [&str; 2] = ["even", "poisson"];
+const EVEN: &str = "even";
+const POISSON: &str = "poisson";
+const SPACINGS: [&str; 2] = [EVEN, POISSON];
 
 /// How datagrams are spaced: evenly, unless it says otherwise.
 fn spacing(fields: &Fields<'_>) -> Result<Spacing, ScenarioError> {
     let even = Spacing::Even {
         spread: fields.value("spread", Place::number)?,
     };
-    if fields.one_of("spacing", "spacing", &SPACINGS)? == SPACINGS[0] {
+    if fields.one_of("spacing", "spacing", &SPACINGS)? == EVEN {
         return Ok(even);
     }
     match fields.get("spread") {
@@ -52,6 +54,7 @@ const KEYS: &[Key] = &[
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "udp",
     keys: &[KEYS],
+    transactions: None,
     read: |fields, _| Ok(Arc::new(Udp::read(fields)?)),
 };
 
@@ -81,7 +84,7 @@ impl Source for Udp {
             Spacing::Even { spread } => {
                 insert(fields, "spread", Some(Value::Float(spread).into()));
             }
-            Spacing::Poisson => insert(fields, "spacing", Some(SPACINGS[1].into())),
+            Spacing::Poisson => insert(fields, "spacing", Some(POISSON.into())),
         }
     }
 

@@ -24,6 +24,7 @@ const KEYS: &[Key] = &[Key::optional(
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "voip",
     keys: &[KEYS],
+    transactions: None,
     read: |fields, _| Ok(Arc::new(Voip::read(fields)?)),
 };
 

@@ -35,7 +35,7 @@ pub(super) fn way(
             Err(place.fail(rule))
         }
         (Some(direction), ..) => Err(direction.fail(
-            "cannot be combined with path or return; set either direction, or path and return",
+            "cannot be combined with path or return; set either direction, or path and optionally return",
         )),
     }
 }

@@ -74,6 +74,7 @@ const KEYS: &[Key] = &[
 pub(super) const TYPE: TrafficType = TrafficType {
     name: "web",
     keys: &[KEYS, PARAMS],
+    transactions: Some("pages"),
     read: |fields, context| Ok(Arc::new(Web::read(fields, context.pages)?)),
 };
 

@@ -50,7 +50,7 @@ parameters! {
             "Reduce the window further when it is below the last maximum",
             "Linux tcp_cubic, fast_convergence; RFC 9438 section 4.7";
         tcp_friendliness: bool = true, Unit::Flag, (0, 1),
-            "Never grow more slowly than Reno (TCP-friendly region)",
+            "Never grow more slowly than Reno (Reno-friendly region)",
             "Linux tcp_cubic, tcp_friendliness; RFC 9438 section 4.3";
         initial_ssthresh: u32 = 0, Unit::Count("segments"), (0, 1_000_000),
             "Initial slow-start threshold, unless HyStart or HyStart++ is on; 0: none",

@@ -38,7 +38,7 @@ parameters! {
     /// Parameters of [`HighSpeed`].
     pub struct HighSpeedParams {
         low_window: u32 = 38, Unit::Count("segments"), (2, 1_000_000),
-            "Window up to which the control behaves as Reno",
+            "Window up to which the control behaves like Reno",
             "RFC 3649 section 5, Low_Window";
         high_window: u32 = 83_000, Unit::Count("segments"), (3, 10_000_000),
             "Window at the loss rate high_p",

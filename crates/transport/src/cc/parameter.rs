@@ -43,7 +43,7 @@ impl Unit {
             Self::Flag => match text {
                 "on" | "true" => Ok(1),
                 "off" | "false" => Ok(0),
-                _ => Err(format!("\"{text}\" is not on or off")),
+                _ => Err(format!("\"{text}\" is neither on nor off")),
             },
             Self::Count(_) => text.parse().map_err(|_| {
                 let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

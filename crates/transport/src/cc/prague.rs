@@ -53,7 +53,7 @@ parameters! {
             "Fraction of the window kept after a loss",
             "RFC 5681 section 3.1: 1/2";
         burst_shift: u8 = 12, Unit::Count(""), (4, 20),
-            "exponent n of the duration 2^-n s of a burst over TCP",
+            "Exponent n of the duration 2^-n s of a burst over TCP",
             "tcp_prague of L4STeam/linux, prague_burst_shift";
     }
 }

@@ -130,7 +130,7 @@ parameters! {
         pub memlimit: Option<Bytes> = None
             => size(1, 1 << 32).unset("max(4 MiB, 4 * bandwidth * rtt), at most 10240 MTU; 10240 MTU if unlimited"),
             "net/sched/sch_cake.c: cake_reconfigure, buffer_limit";
-        /// Count dropped packets as sent, for shaping behind a bottleneck.
+        /// Count dropped packets as sent, for shaping downstream of a bottleneck.
         pub ingress: bool = false => flag(),
             "net/sched/sch_cake.c: CAKE_FLAG_INGRESS";
     }

@@ -159,7 +159,7 @@ fn what_is_wrong_where_and_what_is_accepted() {
         ),
         (
             "cubic hystart maybe",
-            "cubic: hystart \"maybe\" is not on or off; expected on or off",
+            "cubic: hystart \"maybe\" is neither on nor off; expected on or off",
         ),
         (
             "vegas alpha 1.5",
