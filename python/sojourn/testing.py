@@ -23,7 +23,7 @@ def check_qdisc(queue: type[PythonQueue] | Queue | str, *, cases: int = 100, see
     Parameters
     ----------
     queue
-        A :class:`PythonQueue` subclass, a queue object, or a string such as
+        A subclass of :class:`sojourn.PythonQueue`, a queue object, or a string such as
         ``"fq_codel target 5ms"``.
     cases
         Number of sequences of up to 400 calls.
