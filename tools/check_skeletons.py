@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from generators import controls, queues
+from generators import architecture, controls, queues
 from generators.files import File
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -102,7 +102,7 @@ def differs(path: str, copy: Path) -> bool:
 
 
 def generated_files(copy: Path) -> list[File]:
-    """Return the files of which the generators write all, so not the pages of documentation."""
+    """Return the files that the generators write, apart from the pages of queues and controls."""
     generators = (
         queues.rust_modules,
         queues.python_classes,
@@ -116,7 +116,9 @@ def generated_files(copy: Path) -> list[File]:
         for file in generator(copy)
         if file.path.endswith(("README.md", "index.md"))
     ]
-    return [file for generator in generators for file in generator(copy)] + pages
+    found = [file for generator in generators for file in generator(copy)]
+    # Beside its text, which a module does not change, the map.
+    return [*found, *architecture.module_map(copy), *pages]
 
 
 def run(copy: Path, *command: str, stdout: int | None = None) -> subprocess.CompletedProcess[bytes]:
