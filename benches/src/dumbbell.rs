@@ -1,6 +1,6 @@
 //! S1 to S5: long flows over one bottleneck, as the peers ran them.
 
-use sojourn_apps::Spacing;
+use sojourn_apps::{Spacing, UdpConfig};
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Traffic};
@@ -131,11 +131,11 @@ impl Dumbbell {
             stop: None,
             dscp: Dscp::DEFAULT,
             client: None,
-            traffic: Traffic::Udp {
+            traffic: Traffic::datagrams(UdpConfig {
                 rate,
                 payload: Bytes(1_472),
                 spacing: Spacing::CONSTANT,
-            },
+            }),
         }));
         Config {
             seed: 1,

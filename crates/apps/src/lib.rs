@@ -5,14 +5,15 @@
 //! driver may be a simulator or real sockets. One application is one user: a client and the servers
 //! it talks to. The server's part acts only on what has reached the server.
 //!
-//! Traffic without connections works the same way: [`UdpSource`], [`Ping`] and [`Call`] say when to
-//! send the next datagram and take what arrives.
+//! Traffic without connections works the same way: a [`DatagramSource`] says when to send the next
+//! datagram and takes what arrives.
 
 mod amount;
 mod application;
 mod bulk;
 mod contract;
 mod dash;
+mod datagrams;
 mod page;
 mod ping;
 mod playout;
@@ -33,15 +34,18 @@ pub use application::{Application, ApplicationConfig, Comparable};
 pub use bulk::Bulk;
 pub use contract::{AppEvent, AppOutput, Command, Length, Side, Transaction};
 pub use dash::DashConfig;
+pub use datagrams::{DatagramConfig, DatagramCounts, DatagramKind, DatagramSource};
 pub use page::{Object, Page, PageError};
-pub use ping::{Ping, PingPace, PingSample};
+pub use ping::{PingConfig, PingPace};
 pub use playout::JitterBuffer;
-pub use report::{Confidence, PlayerRecord, ResponsivenessRecord, RoundTrips};
+pub use report::{
+    CallRecord, Confidence, PingSample, PlayerRecord, ResponsivenessRecord, RoundTrips,
+};
 pub use requests::RequestsConfig;
 pub use responsiveness::ResponsivenessConfig;
 pub use sessions::SessionsConfig;
 pub use transport::Transport;
-pub use udp::{Arrivals, Spacing, UdpSource};
-pub use voip::{Call, CallRecord};
-pub use wait::Wait;
+pub use udp::{Spacing, UdpConfig};
+pub use voip::VoipConfig;
+pub use wait::{LONGEST, Wait};
 pub use web::{Http, WebConfig};

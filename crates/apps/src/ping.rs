@@ -6,7 +6,11 @@
 //! flight and sends the next when the reply has arrived. Old versions of netperf wait forever for a
 //! lost reply; here a request is given up after a timeout.
 
-use sojourn_net::{Duration, Instant};
+use sojourn_net::{Bytes, Duration, Instant, Rng};
+
+use crate::datagrams::{DatagramConfig, DatagramCounts, DatagramKind, DatagramSource};
+use crate::report::PingSample;
+use crate::wait::LONGEST;
 
 /// Shortest time from a reply to the next request of a host; ours. It bounds the number of requests.
 const TURNAROUND: Duration = Duration::from_micros(100);
@@ -23,35 +27,56 @@ pub enum PingPace {
     },
 }
 
-/// One echo request.
+/// Echo requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PingSample {
-    /// When it was sent.
-    pub sent: Instant,
-    /// Round-trip time; `None`: no reply within the run.
-    pub rtt: Option<Duration>,
+pub struct PingConfig {
+    /// When the next request is sent.
+    pub pace: PingPace,
+    /// Payload of a UDP request and of its reply; `None`: ICMP.
+    pub payload: Option<Bytes>,
+}
+
+impl DatagramConfig for PingConfig {
+    fn kind(&self) -> DatagramKind {
+        self.payload
+            .map_or(DatagramKind::IcmpEcho, DatagramKind::UdpEcho)
+    }
+
+    fn phase(&self) -> Duration {
+        match self.pace {
+            PingPace::Every(interval) => interval,
+            PingPace::BackToBack { .. } => Duration::ZERO,
+        }
+    }
+
+    fn broken_rule(&self) -> Option<(&'static str, &'static str)> {
+        let (PingPace::Every(time) | PingPace::BackToBack { timeout: time }) = self.pace;
+        (time == Duration::ZERO || time > LONGEST)
+            .then_some(("interval", "must be > 0 and at most one year"))
+    }
+
+    fn build(&self, now: Instant, _: &Rng) -> Box<dyn DatagramSource> {
+        Box::new(Ping {
+            started: now,
+            pace: self.pace,
+            requests: Vec::new(),
+            before: 0,
+        })
+    }
 }
 
 /// Requests and the round-trip times of their replies.
 #[derive(Debug)]
-pub struct Ping {
+struct Ping {
     started: Instant,
     pace: PingPace,
     requests: Vec<PingSample>,
+    /// Number of requests sent during the warm-up.
+    before: usize,
 }
 
-impl Ping {
-    /// No request sent yet.
-    pub const fn new(now: Instant, pace: PingPace) -> Self {
-        Self {
-            started: now,
-            pace,
-            requests: Vec::new(),
-        }
-    }
-
-    /// Number of the request to send now, and when the next one is due at the latest.
-    pub fn send(&mut self, now: Instant) -> (u32, Instant) {
+impl DatagramSource for Ping {
+    fn send(&mut self, now: Instant) -> (u32, Instant) {
         let number = u32::try_from(self.requests.len()).unwrap_or(u32::MAX);
         self.requests.push(PingSample {
             sent: now,
@@ -61,8 +86,7 @@ impl Ping {
         (number, now + later)
     }
 
-    /// When the next request is due if replies pace them; `None`: the clock does.
-    pub fn due(&self) -> Option<Instant> {
+    fn due(&self) -> Option<Instant> {
         let PingPace::BackToBack { timeout } = self.pace else {
             return None;
         };
@@ -76,20 +100,26 @@ impl Ping {
         })
     }
 
-    /// A reply has arrived. Duplicates are ignored.
-    pub fn on_reply(&mut self, number: u32, rtt: Duration) {
+    /// Duplicates are ignored.
+    fn on_reply(&mut self, number: u32, rtt: Duration) {
         if let Some(request) = self.requests.get_mut(number as usize) {
             request.rtt.get_or_insert(rtt);
         }
     }
 
-    /// All requests, in order.
-    pub fn requests(&self) -> &[PingSample] {
-        &self.requests
+    fn begin_measuring(&mut self) {
+        self.before = self.requests.len();
     }
 
-    /// All requests, in order.
-    pub fn into_requests(self) -> Vec<PingSample> {
+    fn counts(&self) -> DatagramCounts {
+        let measured = &self.requests[self.before..];
+        DatagramCounts {
+            sent: measured.len() as u64,
+            received: measured.iter().filter(|p| p.rtt.is_some()).count() as u64,
+        }
+    }
+
+    fn into_requests(self: Box<Self>) -> Vec<PingSample> {
         self.requests
     }
 }
@@ -102,15 +132,41 @@ mod tests {
     fn the_next_request_follows_the_reply_or_the_timeout() {
         let (ms, at) = (Duration::from_millis, Instant::from_millis);
         let timeout = ms(200);
-        let mut ping = Ping::new(at(5), PingPace::BackToBack { timeout });
-        assert_eq!(ping.due(), Some(at(5)));
-        assert_eq!(ping.send(at(5)), (0, at(205)));
-        assert_eq!(ping.due(), Some(at(205)));
-        ping.on_reply(0, ms(30));
-        ping.on_reply(0, ms(40));
-        assert_eq!(ping.due(), Some(at(35)));
-        assert_eq!(ping.requests()[0].rtt, Some(ms(30)));
-        let clock = Ping::new(at(5), PingPace::Every(timeout));
-        assert_eq!(clock.due(), None);
+        let ping = |pace| {
+            let config = PingConfig {
+                pace,
+                payload: None,
+            };
+            config.build(at(5), &Rng::new(1))
+        };
+        let mut paced = ping(PingPace::BackToBack { timeout });
+        assert_eq!(paced.due(), Some(at(5)));
+        assert_eq!(paced.send(at(5)), (0, at(205)));
+        assert_eq!(paced.due(), Some(at(205)));
+        paced.on_reply(0, ms(30));
+        paced.on_reply(0, ms(40));
+        assert_eq!(paced.due(), Some(at(35)));
+        assert_eq!(paced.into_requests()[0].rtt, Some(ms(30)));
+        assert_eq!(ping(PingPace::Every(timeout)).due(), None);
+    }
+
+    #[test]
+    fn only_requests_after_the_warm_up_are_counted() {
+        let config = PingConfig {
+            pace: PingPace::Every(Duration::from_millis(10)),
+            payload: Some(Bytes(1)),
+        };
+        let mut ping = config.build(Instant::ZERO, &Rng::new(1));
+        ping.send(Instant::ZERO);
+        ping.begin_measuring();
+        for n in 1..4 {
+            ping.send(Instant::from_millis(10 * n));
+        }
+        for number in [0, 2] {
+            ping.on_reply(number, Duration::from_millis(3));
+        }
+        let counts = ping.counts();
+        assert_eq!((counts.sent, counts.received), (3, 1));
+        assert_eq!(ping.into_requests().len(), 4);
     }
 }

@@ -99,3 +99,29 @@ impl RoundTrips {
 fn nanos(d: Duration) -> f64 {
     d.as_nanos() as f64
 }
+
+/// One echo request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PingSample {
+    /// When it was sent.
+    pub sent: Instant,
+    /// Round-trip time; `None`: no reply within the run.
+    pub rtt: Option<Duration>,
+}
+
+/// What the receiver got of a call after the warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallRecord {
+    /// Packets whose playout time was within the run.
+    pub spoken: u64,
+    /// Packets that had not arrived when the run ended.
+    pub lost: u64,
+    /// Packets that arrived after their playout time.
+    pub late: u64,
+    /// Runs of consecutive packets that were lost or late.
+    pub runs: u64,
+    /// Packets in the longest run.
+    pub longest_run: u64,
+    /// Mean mouth-to-ear delay: packetisation and playout; `None`: nothing arrived.
+    pub delay: Option<Duration>,
+}

@@ -2,6 +2,8 @@
 
 use sojourn_net::{Bytes, Duration, Instant, Rate, Rng};
 
+use crate::datagrams::{DatagramConfig, DatagramCounts, DatagramKind, DatagramSource};
+
 /// How far apart the datagrams of a stream are. The stream's rate sets the mean gap.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Spacing {
@@ -19,40 +21,60 @@ impl Spacing {
     pub const CONSTANT: Self = Self::Even { spread: 0.0 };
 }
 
-/// A source of datagrams with a constant mean bit rate. It does not respond to loss or marks.
-#[derive(Debug)]
-pub struct UdpSource {
-    gap: Duration,
-    payload: u16,
-    spacing: Spacing,
-    rng: Rng,
-    sent: u64,
+/// A UDP stream with a constant mean bit rate. It does not respond to loss or marks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UdpConfig {
+    /// Rate of the payload.
+    pub rate: Rate,
+    /// Payload of a datagram.
+    pub payload: Bytes,
+    /// How datagrams are spaced.
+    pub spacing: Spacing,
 }
 
-impl UdpSource {
-    /// A source of datagrams with this payload. `rate` is the rate of the payload.
-    pub fn new(rate: Rate, payload: Bytes, spacing: Spacing, rng: Rng) -> Self {
-        Self {
-            gap: rate.serialise(payload),
-            payload: u16::try_from(payload.0).unwrap_or(u16::MAX),
-            spacing,
-            rng,
-            sent: 0,
+impl DatagramConfig for UdpConfig {
+    fn kind(&self) -> DatagramKind {
+        DatagramKind::Udp(self.payload)
+    }
+
+    fn broken_rule(&self) -> Option<(&'static str, &'static str)> {
+        match self.spacing {
+            Spacing::Even { spread } if !(0.0..=1.0).contains(&spread) => {
+                Some(("spread", "must be between 0 and 1"))
+            }
+            Spacing::Even { .. } | Spacing::Poisson => None,
         }
     }
 
-    /// Payload of a datagram, in bytes.
-    pub const fn payload(&self) -> u16 {
-        self.payload
+    fn build(&self, _: Instant, rng: &Rng) -> Box<dyn DatagramSource> {
+        Box::new(UdpStream {
+            gap: self.rate.serialise(self.payload),
+            spacing: self.spacing,
+            rng: rng.fork("spacing"),
+            sent: 0,
+            arrivals: Arrivals::default(),
+            before: 0,
+            received: 0,
+        })
     }
+}
 
-    /// Datagrams sent.
-    pub const fn sent(&self) -> u64 {
-        self.sent
-    }
+/// A running stream.
+#[derive(Debug)]
+struct UdpStream {
+    gap: Duration,
+    spacing: Spacing,
+    rng: Rng,
+    sent: u64,
+    arrivals: Arrivals,
+    /// Datagrams sent during the warm-up.
+    before: u64,
+    /// Datagrams received of those sent after the warm-up.
+    received: u64,
+}
 
-    /// Number of the datagram to send now, and when the next one is due.
-    pub fn send(&mut self, now: Instant) -> (u32, Instant) {
+impl DatagramSource for UdpStream {
+    fn send(&mut self, now: Instant) -> (u32, Instant) {
         let number = u32::try_from(self.sent).unwrap_or(u32::MAX);
         self.sent += 1;
         let factor = match self.spacing {
@@ -62,15 +84,34 @@ impl UdpSource {
         };
         (number, now + self.gap.scaled(factor))
     }
+
+    fn on_arrival(&mut self, number: u32, _: Duration) -> bool {
+        let number = u64::from(number);
+        let first = self.arrivals.insert(number);
+        self.received += u64::from(first && number >= self.before);
+        first
+    }
+
+    fn begin_measuring(&mut self) {
+        self.before = self.sent;
+        self.received = 0;
+    }
+
+    fn counts(&self) -> DatagramCounts {
+        DatagramCounts {
+            sent: self.sent - self.before,
+            received: self.received,
+        }
+    }
 }
 
 /// Set of datagrams that have arrived, one bit each.
 #[derive(Debug, Default)]
-pub struct Arrivals(Vec<u64>);
+struct Arrivals(Vec<u64>);
 
 impl Arrivals {
     /// Records an arrival. Returns false for a duplicate.
-    pub fn insert(&mut self, number: u64) -> bool {
+    fn insert(&mut self, number: u64) -> bool {
         let (word, bit) = (number / 64, 1 << (number % 64));
         let word = usize::try_from(word).unwrap_or(usize::MAX);
         if word >= self.0.len() {
@@ -94,13 +135,37 @@ mod tests {
     }
 
     #[test]
+    fn datagrams_of_the_warm_up_and_duplicates_are_not_counted_as_received() {
+        let config = UdpConfig {
+            rate: Rate::mbit(1),
+            payload: Bytes(1_000),
+            spacing: Spacing::CONSTANT,
+        };
+        let mut stream = config.build(Instant::ZERO, &Rng::new(1));
+        let send = |stream: &mut dyn DatagramSource| stream.send(Instant::ZERO).0;
+        let early: Vec<_> = (0..3).map(|_| send(&mut *stream)).collect();
+        stream.begin_measuring();
+        let late: Vec<_> = (0..100).map(|_| send(&mut *stream)).collect();
+        let arrived = early.iter().chain(&late[..90]).chain(&late[..10]);
+        let new = arrived.filter(|&&number| stream.on_arrival(number, Duration::ZERO));
+        assert_eq!(new.count(), 93);
+        let counts = stream.counts();
+        assert_eq!((counts.sent, counts.received), (100, 90));
+    }
+
+    #[test]
     fn the_mean_gap_is_that_of_the_rate() {
         for spacing in [
             Spacing::CONSTANT,
             Spacing::Even { spread: 1.0 },
             Spacing::Poisson,
         ] {
-            let mut source = UdpSource::new(Rate::mbit(8), Bytes(1_000), spacing, Rng::new(1));
+            let config = UdpConfig {
+                rate: Rate::mbit(8),
+                payload: Bytes(1_000),
+                spacing,
+            };
+            let mut source = config.build(Instant::ZERO, &Rng::new(1));
             let mut now = Instant::ZERO;
             for number in 0..20_000 {
                 let (sent, next) = source.send(now);

@@ -8,30 +8,45 @@
 //! The jitter buffer decides when the receiver plays a packet (`playout`). A packet that has not
 //! arrived by then counts as late, one that never arrives as lost. If nothing arrives, all is lost.
 
-use sojourn_net::{Duration, Instant};
+use sojourn_net::{Bytes, Duration, Instant, Rng};
 
+use crate::datagrams::{DatagramConfig, DatagramCounts, DatagramKind, DatagramSource};
 use crate::playout::{self, FRAME, JitterBuffer};
+use crate::report::CallRecord;
+use crate::wait::LONGEST;
 
-/// What the receiver got of a call after the warm-up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CallRecord {
-    /// Packets whose playout time was within the run.
-    pub spoken: u64,
-    /// Packets that had not arrived when the run ended.
-    pub lost: u64,
-    /// Packets that arrived after their playout time.
-    pub late: u64,
-    /// Runs of consecutive packets that were lost or late.
-    pub runs: u64,
-    /// Packets in the longest run.
-    pub longest_run: u64,
-    /// Mean mouth-to-ear delay: packetisation and playout; `None`: nothing arrived.
-    pub delay: Option<Duration>,
-}
+/// Payload of a packet: speech and RTP header.
+const PAYLOAD: Bytes = Bytes(172);
 
 /// A call, one way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VoipConfig {
+    /// How long the listener waits for a packet.
+    pub jitter_buffer: JitterBuffer,
+}
+
+impl DatagramConfig for VoipConfig {
+    fn kind(&self) -> DatagramKind {
+        DatagramKind::Udp(PAYLOAD)
+    }
+
+    fn broken_rule(&self) -> Option<(&'static str, &'static str)> {
+        match self.jitter_buffer {
+            JitterBuffer::Fixed(wait) if wait > LONGEST => {
+                Some(("jitter_buffer", "must be at most one year"))
+            }
+            JitterBuffer::Fixed(_) | JitterBuffer::Adaptive => None,
+        }
+    }
+
+    fn build(&self, now: Instant, _: &Rng) -> Box<dyn DatagramSource> {
+        Box::new(Call::new(now, self.jitter_buffer))
+    }
+}
+
+/// A running call.
 #[derive(Debug)]
-pub struct Call {
+struct Call {
     started: Instant,
     buffer: JitterBuffer,
     /// One-way delay of each packet; `None`: it has not arrived.
@@ -40,29 +55,14 @@ pub struct Call {
     before: usize,
 }
 
-impl Call {
-    /// Payload of a packet in bytes: speech and RTP header.
-    pub const PAYLOAD: u16 = 172;
-
-    /// A call that starts now.
-    pub const fn new(now: Instant, buffer: JitterBuffer) -> Self {
-        Self {
-            started: now,
-            buffer,
-            delays: Vec::new(),
-            before: 0,
-        }
-    }
-
-    /// Number of the packet to send now, and when the next one is due.
-    pub fn send(&mut self, now: Instant) -> (u32, Instant) {
+impl DatagramSource for Call {
+    fn send(&mut self, now: Instant) -> (u32, Instant) {
         let number = u32::try_from(self.delays.len()).unwrap_or(u32::MAX);
         self.delays.push(None);
         (number, now + FRAME)
     }
 
-    /// A packet has arrived. Returns false for a duplicate.
-    pub fn on_arrival(&mut self, number: u32, delay: Duration) -> bool {
+    fn on_arrival(&mut self, number: u32, delay: Duration) -> bool {
         match self.delays.get_mut(number as usize) {
             Some(unknown @ None) => {
                 *unknown = Some(delay);
@@ -72,23 +72,36 @@ impl Call {
         }
     }
 
-    /// Packets sent.
-    pub const fn sent(&self) -> usize {
-        self.delays.len()
-    }
-
-    /// Packets sent since the warm-up ended that have arrived.
-    pub fn measured_arrivals(&self) -> usize {
-        self.delays[self.before..].iter().flatten().count()
-    }
-
-    /// The warm-up has ended: measurements start now.
-    pub const fn begin_measuring(&mut self) {
+    fn begin_measuring(&mut self) {
         self.before = self.delays.len();
     }
 
+    fn counts(&self) -> DatagramCounts {
+        let measured = &self.delays[self.before..];
+        DatagramCounts {
+            sent: measured.len() as u64,
+            received: measured.iter().flatten().count() as u64,
+        }
+    }
+
+    fn call(&self, end: Instant) -> Option<CallRecord> {
+        Some(self.record(end))
+    }
+}
+
+impl Call {
+    /// A call that starts now.
+    const fn new(now: Instant, buffer: JitterBuffer) -> Self {
+        Self {
+            started: now,
+            buffer,
+            delays: Vec::new(),
+            before: 0,
+        }
+    }
+
     /// The record of the packets sent after the warm-up whose playout time came by `end`.
-    pub fn record(&self, end: Instant) -> CallRecord {
+    fn record(&self, end: Instant) -> CallRecord {
         let Some(waits) = playout::waits(self.buffer, self.started, &self.delays, self.before)
         else {
             return self.silence(end);

@@ -2,8 +2,8 @@
 
 use sojourn_net::{Duration, Rng};
 
-/// The longest time that is drawn, in seconds: a year.
-const LONGEST_S: f64 = 366.0 * 86_400.0;
+/// The longest time that is simulated or waited for: a leap year. Sums of several stay far from 2^64 ns.
+pub const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 
 /// A time, or the distribution that it is drawn from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Wait {
             Self::Exponential { mean } => {
                 // In (0, 1], so that its logarithm is finite. `libm` is the same on every machine.
                 let seconds = -mean.as_secs_f64() * libm::log(1.0 - rng.uniform());
-                Duration::from_nanos((seconds.min(LONGEST_S) * 1e9).round() as u64)
+                Duration::from_nanos((seconds.min(LONGEST.as_secs_f64()) * 1e9).round() as u64)
             }
         }
     }

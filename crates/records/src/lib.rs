@@ -93,10 +93,10 @@ pub enum FlowKind {
     Tcp,
     /// A QUIC connection.
     Quic,
-    /// A UDP stream.
-    Udp,
+    /// Datagrams without a connection, which nobody answers.
+    Datagrams,
     /// Echo requests.
-    Ping,
+    Echo,
     /// An application, with all its connections.
     App,
 }
@@ -126,13 +126,13 @@ pub struct FlowRecord {
     /// What queues dropped and wires lost of its beginning (TCP, QUIC), whenever that was.
     pub initial_losses: InitialLosses,
     /// One entry for each interval in which it was at work, by the time that ended (TCP, QUIC,
-    /// UDP).
+    /// datagrams).
     pub series: Vec<FlowSample>,
     /// Since the warm-up ended.
     pub totals: FlowCounters,
-    /// One-way delays since the warm-up ended, in nanoseconds (UDP; `None` of anything else).
+    /// One-way delays since the warm-up ended, in nanoseconds (datagrams; `None` for other kinds).
     pub one_way_delay: Option<Box<Histogram>>,
-    /// Each request, in order (ping).
+    /// Each echo request, in order.
     pub pings: Vec<PingSample>,
 }
 

@@ -7,9 +7,9 @@ use sojourn_net::{Bytes, Duration, Rate};
 
 use crate::error::{ScenarioError, instead_of};
 use crate::key::{Form, Key, names};
-use crate::plan::LONGEST;
 use crate::value::{Node, Table, Value, joined};
 use crate::write::time_text;
+use sojourn_apps::LONGEST;
 
 /// A value, where it stands and what its key declares.
 #[derive(Clone, Debug)]

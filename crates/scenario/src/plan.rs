@@ -9,8 +9,8 @@ mod trace;
 use std::fmt;
 use std::sync::Arc;
 
-use sojourn_apps::{ApplicationConfig, JitterBuffer, PingPace, Spacing};
-use sojourn_net::{Bytes, Dscp, Duration, Rate};
+use sojourn_apps::{ApplicationConfig, DatagramConfig, LONGEST};
+use sojourn_net::{Bytes, Dscp, Duration};
 use sojourn_transport::{MSS, SenderParams, quic};
 
 pub use line::{Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order};
@@ -125,38 +125,19 @@ pub enum Traffic {
         /// What the connection is opened with.
         params: quic::Params,
     },
-    /// Datagrams at a constant bit rate.
-    Udp {
-        /// Rate of the payload.
-        rate: Rate,
-        /// Payload of a datagram.
-        payload: Bytes,
-        /// How datagrams are spaced.
-        spacing: Spacing,
-    },
-    /// ICMP echo requests (84 B IP packets, as `ping` sends).
-    Ping {
-        /// Time between requests; the first is sent at a random point of the first interval.
-        interval: Duration,
-    },
-    /// The same by UDP, as irtt (by the clock) and netperf's `UDP_RR` (one at a time) do.
-    UdpPing {
-        /// When the next request is sent.
-        pace: PingPace,
-        /// Payload of a request, and of its reply.
-        payload: Bytes,
-    },
-    /// A voice in datagrams: G.711, 20 ms each.
-    Voip {
-        /// How long the listener waits for a packet.
-        jitter_buffer: JitterBuffer,
-    },
+    /// Datagrams without a connection.
+    Datagrams(Arc<dyn DatagramConfig>),
     /// An application, whose connections are opened as it goes.
     App(Arc<dyn ApplicationConfig>),
 }
 
-/// Longest time that is simulated or waited for: sums of several stay far from 2^64 ns.
-pub(crate) const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+impl Traffic {
+    /// Datagrams of this configuration.
+    pub fn datagrams(config: impl DatagramConfig) -> Self {
+        Self::Datagrams(Arc::new(config))
+    }
+}
+
 /// What 10 Gbit/s and 120 ms hold; the controllers' 32-bit arithmetic has room for ten times that.
 pub(crate) const MAX_INITIAL_WINDOW: u32 = 100_000;
 /// Largest window of TCP, in bytes (RFC 7323 §2.3).
@@ -272,29 +253,6 @@ impl Config {
             return fail("stop", "must be after the start".to_owned());
         }
         match flow.traffic {
-            Traffic::Udp { payload, .. } | Traffic::UdpPing { payload, .. }
-                if payload.0 == 0 || payload.0 > 65_507 =>
-            {
-                fail("payload", "must be 1 to 65507 bytes".to_owned())
-            }
-            Traffic::Udp {
-                spacing: Spacing::Even { spread },
-                ..
-            } if !(0.0..=1.0).contains(&spread) => {
-                fail("spread", "must be between 0 and 1".to_owned())
-            }
-            Traffic::Ping { interval } if interval == Duration::ZERO => {
-                fail("interval", "must be > 0".to_owned())
-            }
-            Traffic::Ping { interval } if interval > LONGEST => {
-                fail("interval", "must be at most one year".to_owned())
-            }
-            Traffic::UdpPing {
-                pace: PingPace::Every(time) | PingPace::BackToBack { timeout: time },
-                ..
-            } if time == Duration::ZERO || time > LONGEST => {
-                fail("interval", "must be > 0 and at most one year".to_owned())
-            }
             Traffic::Tcp { bytes: Some(0), .. } => fail("bytes", "must be > 0".to_owned()),
             Traffic::Tcp { params, .. } => match params.initial_window {
                 0 => fail("initial_window", "must be >= 1".to_owned()),
@@ -312,9 +270,6 @@ impl Config {
                 place: format!("flows[{n}].{key}"),
                 rule,
             }),
-            Traffic::Voip {
-                jitter_buffer: JitterBuffer::Fixed(more),
-            } if more > LONGEST => fail("jitter_buffer", "must be at most one year".to_owned()),
             Traffic::App(_) if self.round_trips(flow) == u64::MAX => fail(
                 "forward",
                 "an application needs a path with a link or a delay > 0".to_owned(),
@@ -322,7 +277,9 @@ impl Config {
             Traffic::App(ref app) => app
                 .check()
                 .map_or(Ok(()), |(key, rule)| fail(key, rule.to_owned())),
-            _ => Ok(()),
+            Traffic::Datagrams(ref datagrams) => datagrams
+                .check()
+                .map_or(Ok(()), |(key, rule)| fail(key, rule.to_owned())),
         }
     }
 
@@ -332,11 +289,7 @@ impl Config {
         let (bytes, unit) = match flow.traffic {
             Traffic::Tcp { bytes, .. } => (bytes, MSS),
             Traffic::Quic { bytes, .. } => (bytes, quic::SMALLEST_DATAGRAM),
-            Traffic::Udp { .. }
-            | Traffic::Ping { .. }
-            | Traffic::UdpPing { .. }
-            | Traffic::Voip { .. }
-            | Traffic::App(_) => return Ok(()),
+            Traffic::Datagrams(_) | Traffic::App(_) => return Ok(()),
         };
         let by_bytes = bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(u64::from(unit)));
         let per_window = MAX_WINDOW / u64::from(unit);

@@ -235,6 +235,8 @@ impl Ord for Due {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU16;
+
     use super::*;
 
     /// Mean and standard deviation of 100,000 draws, and the extremes.
@@ -299,7 +301,11 @@ mod tests {
         for number in 0..1_000 {
             let now = Instant::from_nanos(u64::from(number) * 1_000);
             let owner = Owner::new(0, None);
-            line.push(now, Packet::of_probe(owner, Kind::Udp, now, number, 100));
+            let payload = NonZeroU16::new(100);
+            line.push(
+                now,
+                Packet::of_probe(owner, Kind::Udp, now, number, payload),
+            );
         }
         std::iter::from_fn(|| Some((line.next()?, line.pop()?.probe().number))).collect()
     }

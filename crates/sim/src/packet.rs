@@ -1,5 +1,7 @@
 //! A simulated packet.
 
+use std::num::NonZeroU16;
+
 use sojourn_net::{Bytes, Dscp, Ecn, FlowKey, Instant, Packet as View, TcpHeader, Transport};
 use sojourn_scenario::plan::Client;
 use sojourn_transport::quic::Datagram;
@@ -191,16 +193,19 @@ impl Packet {
         self
     }
 
-    /// A datagram or echo request number `number` of `owner`, sent now.
+    /// Datagram or echo request number `number` of `owner`, sent now.
     pub(crate) const fn of_probe(
         owner: Owner,
         kind: Kind,
         now: Instant,
         number: u32,
-        len: u16,
+        payload: Option<NonZeroU16>,
     ) -> Self {
-        let sent = now;
-        let probe = Probe { number, sent, len };
+        let probe = Probe {
+            number,
+            sent: now,
+            payload,
+        };
         Self::with(owner, kind, 0, Payload::of_probe(&probe))
     }
 
@@ -351,7 +356,10 @@ mod tests {
     #[test]
     fn a_ping_with_payload_is_a_datagram() {
         let owner = Owner::new(7, None);
-        let sent = |payload| Packet::of_probe(owner, Kind::Ping, Instant::ZERO, 0, payload);
+        let sent = |payload| {
+            let payload = NonZeroU16::new(payload);
+            Packet::of_probe(owner, Kind::Ping, Instant::ZERO, 0, payload)
+        };
         let seen = |pkt: &Packet| (pkt.size().0, pkt.flow().protocol, pkt.transport());
         assert_eq!(seen(&sent(0)), (98, 1, Transport::Other));
         assert_eq!(seen(&sent(60)), (102, 17, Transport::Udp));

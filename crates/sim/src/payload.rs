@@ -1,5 +1,7 @@
 //! The payload of a simulated packet: a TCP segment, a QUIC datagram or a probe.
 
+use std::num::NonZeroU16;
+
 use sojourn_net::{Ecn, Instant};
 use sojourn_transport::quic::Datagram;
 use sojourn_transport::{SackBlock, Segment};
@@ -9,8 +11,8 @@ use sojourn_transport::{SackBlock, Segment};
 pub(crate) struct Probe {
     pub(crate) number: u32,
     pub(crate) sent: Instant,
-    /// Bytes of UDP payload; 0: an echo request of ICMP.
-    pub(crate) len: u16,
+    /// Bytes of UDP payload; `None`: an echo request of ICMP.
+    pub(crate) payload: Option<NonZeroU16>,
 }
 
 /// The content of a packet, in 48 bytes; the packet's [`Kind`](crate::packet::Kind) says which it
@@ -54,7 +56,10 @@ impl Payload {
             seq: probe.number,
             ts_val: low(nanos),
             ts_ecr: low(nanos >> 32),
-            len: probe.len,
+            len: match probe.payload {
+                Some(payload) => payload.get(),
+                None => 0,
+            },
             ..Segment::EMPTY
         })
     }
@@ -90,7 +95,7 @@ impl Payload {
         Probe {
             number: self.0.seq,
             sent: Instant::from_nanos((self.0.ts_ecr as u64) << 32 | self.0.ts_val as u64),
-            len: self.0.len,
+            payload: NonZeroU16::new(self.0.len),
         }
     }
 
@@ -125,7 +130,7 @@ mod tests {
         let probe = Probe {
             number: 7,
             sent: Instant::from_nanos(0x1_2345_6789_ABCD),
-            len: 60,
+            payload: NonZeroU16::new(60),
         };
         assert_eq!(Payload::of_probe(&probe).probe(), probe);
         let words = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];

@@ -29,11 +29,7 @@ impl StartLossTracker {
         let window = |flow: &FlowConfig| match flow.traffic {
             Traffic::Tcp { params, .. } => params.initial_window,
             Traffic::Quic { params, .. } => params.initial_window,
-            Traffic::Udp { .. }
-            | Traffic::Ping { .. }
-            | Traffic::UdpPing { .. }
-            | Traffic::Voip { .. }
-            | Traffic::App(_) => 0,
+            Traffic::Datagrams(_) | Traffic::App(_) => 0,
         };
         Self {
             windows: flows.iter().map(window).collect(),

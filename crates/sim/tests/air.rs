@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+use sojourn_apps::{PingConfig, PingPace};
 use sojourn_net::{Dscp, Duration, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_records::Records;
@@ -51,9 +52,10 @@ fn download(driver: DriverLimit) -> Records {
         .collect();
     flows.push(flow(
         "ping",
-        Traffic::Ping {
-            interval: MS.times(100),
-        },
+        Traffic::datagrams(PingConfig {
+            pace: PingPace::Every(MS.times(100)),
+            payload: None,
+        }),
     ));
     let config = Config {
         seed: 1,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sojourn_apps::{
     Amount, ApplicationConfig, DashConfig, JitterBuffer, RequestsConfig, SessionsConfig, Spacing,
-    Transport, Wait,
+    Transport, UdpConfig, VoipConfig, Wait,
 };
 use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
 use sojourn_records::Records;
@@ -196,17 +196,17 @@ fn a_voice_hears_delay_and_loss() {
         let app = Arc::new(rounds(1, 1_000, 1));
         // 4 packets of the flood take 48 ms, less than the jitter buffer.
         let mut config = config(1, 4, 60, app);
-        config.flows[0].traffic = Traffic::Voip {
+        config.flows[0].traffic = Traffic::datagrams(VoipConfig {
             jitter_buffer: JitterBuffer::Fixed(Duration::from_millis(60)),
-        };
+        });
         if flood_mbit > 0 {
             let mut flood = config.flows[0].clone();
             flood.name = "flood".to_owned();
-            flood.traffic = Traffic::Udp {
+            flood.traffic = Traffic::datagrams(UdpConfig {
                 rate: Rate::mbit(flood_mbit),
                 payload: Bytes(1_448),
                 spacing: Spacing::Even { spread: 0.5 },
-            };
+            });
             config.flows.push(flood);
         }
         records(&config).apps[0].call.unwrap()
@@ -227,11 +227,11 @@ fn datagrams_of_a_poisson_process_have_its_mean_and_its_queue() {
     let delay = |spacing| {
         let app = Arc::new(rounds(1, 1_000, 1));
         let mut config = config(10, 1_000, 200, app);
-        config.flows[0].traffic = Traffic::Udp {
+        config.flows[0].traffic = Traffic::datagrams(UdpConfig {
             rate: Rate::mbit(5),
             payload: Bytes(1_208),
             spacing,
-        };
+        });
         let records = records(&config);
         let sent = records.flows[0].totals.sent_packets;
         // 5 Mbit/s of 1,208 B for 200 s: 103,476, of which the deviation is 322.

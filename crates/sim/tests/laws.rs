@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use sojourn_apps::Spacing;
+use sojourn_apps::{PingConfig, PingPace, Spacing, UdpConfig};
 use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_records::{FlowRecord, InitialLosses, LinkCounters, Records, Signal};
@@ -40,12 +40,12 @@ fn bulk(cc: CcKind, bytes: Option<u64>, ecn: bool) -> Traffic {
     Traffic::Tcp { bytes, params }
 }
 
-const fn cbr(mbit: u64, spread: f64) -> Traffic {
-    Traffic::Udp {
+fn cbr(mbit: u64, spread: f64) -> Traffic {
+    Traffic::datagrams(UdpConfig {
         rate: Rate::mbit(mbit),
         payload: Bytes(1_000),
         spacing: Spacing::Even { spread },
-    }
+    })
 }
 
 /// Some of everything, both ways, over `qdisc`.
@@ -57,9 +57,10 @@ fn mixed(qdisc: &str, seed: u64) -> Config {
         flow("cbr", cbr(2, 0.5)),
         flow(
             "ping",
-            Traffic::Ping {
-                interval: MS.times(30),
-            },
+            Traffic::datagrams(PingConfig {
+                pace: PingPace::Every(MS.times(30)),
+                payload: None,
+            }),
         ),
         flow("back", bulk(CcKind::Cubic, None, true)),
     ];
@@ -401,9 +402,10 @@ fn names_are_unique_and_times_finite() {
         |c| c.flows[0].start_jitter = Duration::MAX,
         |c| c.flows[0].forward = vec![Hop::Delay(Duration::MAX)],
         |c| {
-            c.flows[4].traffic = Traffic::Ping {
-                interval: Duration::MAX,
-            };
+            c.flows[4].traffic = Traffic::datagrams(PingConfig {
+                pace: PingPace::Every(Duration::MAX),
+                payload: None,
+            });
         },
     ];
     for fault in faults {

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use sojourn_apps::Spacing;
+use sojourn_apps::{PingConfig, PingPace, Spacing, UdpConfig};
 use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
 use sojourn_qdisc::{Framing, QdiscSpec};
 use sojourn_records::{Records, Signal};
@@ -47,9 +47,12 @@ fn records(config: &Config) -> Records {
     run(config, &mut |_| true).unwrap().unwrap()
 }
 
-const PINGS: Traffic = Traffic::Ping {
-    interval: Duration::from_millis(10),
-};
+fn pings() -> Traffic {
+    Traffic::datagrams(PingConfig {
+        pace: PingPace::Every(Duration::from_millis(10)),
+        payload: None,
+    })
+}
 
 #[test]
 fn a_packet_takes_as_long_as_its_cells() {
@@ -64,7 +67,7 @@ fn a_packet_takes_as_long_as_its_cells() {
                 },
                 ..link("dsl", 1)
             },
-            PINGS,
+            pings(),
         );
         let records = records(&config);
         // 98 B on Ethernet, 84 of IP, 116 with PPPoE: three cells of 53 B, 8 us a byte.
@@ -84,12 +87,12 @@ fn a_packet_takes_as_long_as_its_cells() {
 }
 
 /// Full-sized datagrams at `mbit`.
-const fn stream(mbit: u64) -> Traffic {
-    Traffic::Udp {
+fn stream(mbit: u64) -> Traffic {
+    Traffic::datagrams(UdpConfig {
         rate: Rate::mbit(mbit),
         payload: Bytes(1_472),
         spacing: Spacing::CONSTANT,
-    }
+    })
 }
 
 #[test]
@@ -201,7 +204,7 @@ fn a_link_changes_at_the_configured_times() {
         }
         let used = all.links[0].sending.as_secs_f64() / 20.0;
         assert!((used - 1.0).abs() < 0.001, "{used}");
-        let all = records(&over(changing, PINGS));
+        let all = records(&over(changing, pings()));
         for ping in &all.flows[0].pings[..1_900] {
             let there = if ping.sent < Instant::ZERO + Duration::from_secs(10) {
                 10
@@ -231,7 +234,7 @@ fn a_trace_lets_bytes_pass_when_it_says_so() {
     assert_eq!(all.links[0].totals.sent_packets, 4 * 666 + 3 - 1);
     assert!(all.links[0].sending >= Duration::from_millis(19_990));
     // Small packets share one: those that come within a gap leave together at its end.
-    let all = records(&over(traced, PINGS));
+    let all = records(&over(traced, pings()));
     for ping in &all.flows[0].pings[..1_900] {
         let arrived = (ping.sent + ping.rtt.unwrap()).as_nanos() - 20_000_000;
         let within = arrived % 30_000_000;

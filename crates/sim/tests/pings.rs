@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use sojourn_apps::{PingPace, PingSample};
+use sojourn_apps::{PingConfig, PingPace, PingSample};
 use sojourn_net::{Bytes, Dscp, Duration, Rate};
 use sojourn_records::Records;
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, LineConfig, LinkConfig, Loss, Traffic};
@@ -41,11 +41,11 @@ fn records(traffic: Traffic, loss: f64) -> Records {
     run(&config, &mut |_| true).unwrap().unwrap()
 }
 
-const fn back_to_back(timeout: Duration) -> Traffic {
-    Traffic::UdpPing {
+fn back_to_back(timeout: Duration) -> Traffic {
+    Traffic::datagrams(PingConfig {
         pace: PingPace::BackToBack { timeout },
-        payload: Bytes(1),
-    }
+        payload: Some(Bytes(1)),
+    })
 }
 
 /// What a datagram of 1 B takes: 43 B at 1 Mbit/s, and the way back.
@@ -93,10 +93,10 @@ fn a_reply_after_the_timeout_is_recorded() {
 
 #[test]
 fn datagrams_by_the_clock_are_as_large_as_their_payload() {
-    let every = Traffic::UdpPing {
+    let every = Traffic::datagrams(PingConfig {
         pace: PingPace::Every(MS.times(200)),
-        payload: Bytes(60),
-    };
+        payload: Some(Bytes(60)),
+    });
     let records = records(every, 0.2);
     let pings = &records.flows[0].pings;
     assert_eq!(pings.len(), 100);

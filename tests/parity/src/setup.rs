@@ -1,6 +1,6 @@
 //! The kernel's scenario as a simulation.
 
-use sojourn_apps::Spacing;
+use sojourn_apps::{PingConfig, PingPace, Spacing, UdpConfig};
 use sojourn_net::{Bytes, Dscp, Duration, Rate, Rng};
 use sojourn_qdisc::QdiscSpec;
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
@@ -87,11 +87,11 @@ pub(crate) fn config(scenario: &Scenario, draw: &Draw) -> Result<Config, String>
             stop: Some(seconds(udp.stop)),
             dscp: Dscp::DEFAULT,
             client: None,
-            traffic: Traffic::Udp {
+            traffic: Traffic::datagrams(UdpConfig {
                 rate: mbit(udp.rate_mbps)?,
                 payload: Bytes(udp.size),
                 spacing: Spacing::CONSTANT,
-            },
+            }),
         });
     }
     let (forward, reverse) = ways(scenario, Direction::Up, scenario.rtt);
@@ -104,9 +104,10 @@ pub(crate) fn config(scenario: &Scenario, draw: &Draw) -> Result<Config, String>
         stop: Some(seconds(scenario.ping_stop)),
         dscp: Dscp::DEFAULT,
         client: None,
-        traffic: Traffic::Ping {
-            interval: seconds(scenario.ping),
-        },
+        traffic: Traffic::datagrams(PingConfig {
+            pace: PingPace::Every(seconds(scenario.ping)),
+            payload: None,
+        }),
     });
     Ok(Config {
         seed: draw.seed,

@@ -106,7 +106,7 @@ fn invented(config: &Config) -> Records {
                 },
                 one_way_delay: None,
                 pings: match kind(&flow.traffic) {
-                    FlowKind::Ping => vec![PingSample {
+                    FlowKind::Echo => vec![PingSample {
                         sent: Instant::from_millis(5_000),
                         rtt: Some(Duration::from_millis(41)),
                     }],
@@ -139,9 +139,9 @@ fn kind(traffic: &Traffic) -> FlowKind {
     match traffic {
         Traffic::Tcp { .. } => FlowKind::Tcp,
         Traffic::Quic { .. } => FlowKind::Quic,
-        Traffic::Udp { .. } => FlowKind::Udp,
-        Traffic::Ping { .. } | Traffic::UdpPing { .. } => FlowKind::Ping,
-        Traffic::Voip { .. } | Traffic::App(_) => FlowKind::App,
+        Traffic::Datagrams(datagrams) if datagrams.kind().is_echo() => FlowKind::Echo,
+        Traffic::Datagrams(_) => FlowKind::Datagrams,
+        Traffic::App(_) => FlowKind::App,
     }
 }
 

@@ -52,10 +52,7 @@ impl<'a> FlowRow<'a> {
             Traffic::Tcp { params, bytes } => (Some(params.cc.kind().name()), bytes),
             Traffic::Quic { params, bytes, .. } => (Some(params.cc.kind().name()), bytes),
             Traffic::App(ref app) => (Some(app.tcp().cc.kind().name()), None),
-            Traffic::Udp { .. }
-            | Traffic::Ping { .. }
-            | Traffic::UdpPing { .. }
-            | Traffic::Voip { .. } => (None, None),
+            Traffic::Datagrams(_) => (None, None),
         };
         let has_window = record.kind.is_connection();
         let windows = alive().filter(|_| has_window).map(|s| f64::from(s.cwnd));
@@ -71,7 +68,7 @@ impl<'a> FlowRow<'a> {
                 .zip(record.started)
                 .map(|(done, start)| done.saturating_since(start).as_secs_f64()),
             goodput_mbit_per_s: from
-                .filter(|_| record.kind != FlowKind::Ping)
+                .filter(|_| record.kind != FlowKind::Echo)
                 .map(|from| mbit_per_s(record.totals.delivered_bytes, end.since(from))),
             srtt_ms_mean: mean(&srtts),
             ack_rtt_ms_mean: ack_rtt_ms(&record.totals),
@@ -196,7 +193,7 @@ fn transfer<'a>() -> Vec<Column<FlowRow<'a>>> {
             "B",
             "Payload passed to the receiving application after the warm-up; null for ping.",
             Get::OptionalCount(|row| {
-                let carries = row.record.kind != FlowKind::Ping;
+                let carries = row.record.kind != FlowKind::Echo;
                 carries.then_some(row.record.totals.delivered_bytes)
             }),
         ),

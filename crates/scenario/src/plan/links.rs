@@ -3,10 +3,11 @@
 use sojourn_net::{Bytes, Duration, Instant, Rate};
 use sojourn_qdisc::{Framing, QdiscSpec};
 
+use super::Client;
 use super::line::{Distribution, LineConfig};
 use super::radio::RadioConfig;
 use super::trace::Trace;
-use super::{Client, LONGEST};
+use sojourn_apps::LONGEST;
 
 /// A transmitter with a queue in front and a wire behind.
 #[derive(Clone, Debug, PartialEq)]

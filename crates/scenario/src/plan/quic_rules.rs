@@ -2,7 +2,8 @@
 
 use sojourn_transport::quic;
 
-use super::{LONGEST, MAX_INITIAL_WINDOW};
+use super::MAX_INITIAL_WINDOW;
+use sojourn_apps::LONGEST;
 
 /// The first rule that QUIC traffic breaks: its key, and what it must be.
 pub(super) fn check(

@@ -6,8 +6,8 @@ use super::kind::{Context, Source, TrafficType};
 use super::udp::PAYLOAD;
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
-use sojourn_apps::PingPace;
-use sojourn_net::{Bytes, Duration, Rng};
+use sojourn_apps::{PingConfig, PingPace};
+use sojourn_net::{Duration, Rng};
 
 use crate::error::ScenarioError;
 use crate::place::Fields;
@@ -54,11 +54,7 @@ pub(super) const TYPE: TrafficType = TrafficType {
 
 /// What pings do.
 #[derive(Clone, Copy, Debug)]
-struct Ping {
-    pace: PingPace,
-    /// Of datagrams; `None`: they are ICMP's.
-    payload: Option<Bytes>,
-}
+struct Ping(PingConfig);
 
 impl Ping {
     /// Every request is kept, so their number is bounded.
@@ -93,38 +89,29 @@ impl Ping {
             return Err(place.fail("\"back-to-back\" requires protocol = \"udp\""));
         }
         check_number(fields, pace, context)?;
-        Ok(Self {
+        Ok(Self(PingConfig {
             pace,
             payload: udp.then_some(payload),
-        })
+        }))
     }
 }
 
 impl Source for Ping {
     fn write(&self, fields: &mut Table) {
-        match self.pace {
+        match self.0.pace {
             PingPace::Every(interval) => insert(fields, "interval", Some(time(interval))),
             PingPace::BackToBack { timeout } => {
                 insert(fields, "interval", Some(BACK_TO_BACK.into()));
                 insert(fields, "timeout", Some(time(timeout)));
             }
         }
-        let udp = self.payload.map(|_| UDP.into());
+        let udp = self.0.payload.map(|_| UDP.into());
         insert(fields, "protocol", udp);
-        insert(fields, "payload", self.payload.map(size));
+        insert(fields, "payload", self.0.payload.map(size));
     }
 
     fn plan(&self, _: Rng) -> Traffic {
-        match (self.payload, self.pace) {
-            (None, PingPace::Every(interval)) => Traffic::Ping { interval },
-            (payload, pace) => Traffic::UdpPing {
-                pace,
-                payload: match payload {
-                    Some(payload) => payload,
-                    None => Bytes(1),
-                },
-            },
-        }
+        Traffic::datagrams(self.0)
     }
 }
 

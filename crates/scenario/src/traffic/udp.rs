@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::kind::{Source, TrafficType};
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
-use sojourn_apps::Spacing;
-use sojourn_net::{Bytes, Rate, Rng};
+use sojourn_apps::{Spacing, UdpConfig};
+use sojourn_net::Rng;
 
 use crate::error::ScenarioError;
 use crate::place::{Fields, Place};
@@ -60,27 +60,23 @@ pub(super) const TYPE: TrafficType = TrafficType {
 
 /// What streams do.
 #[derive(Clone, Copy, Debug)]
-struct Udp {
-    rate: Rate,
-    payload: Bytes,
-    spacing: Spacing,
-}
+struct Udp(UdpConfig);
 
 impl Udp {
     fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
-        Ok(Self {
+        Ok(Self(UdpConfig {
             rate: fields.need("rate", "\"1mbit\"")?.rate()?,
             payload: fields.size("payload")?,
             spacing: spacing(fields)?,
-        })
+        }))
     }
 }
 
 impl Source for Udp {
     fn write(&self, fields: &mut Table) {
-        insert(fields, "rate", Some(self.rate.to_string().into()));
-        insert(fields, "payload", Some(size(self.payload)));
-        match self.spacing {
+        insert(fields, "rate", Some(self.0.rate.to_string().into()));
+        insert(fields, "payload", Some(size(self.0.payload)));
+        match self.0.spacing {
             Spacing::Even { spread } => {
                 insert(fields, "spread", Some(Value::Float(spread).into()));
             }
@@ -89,10 +85,6 @@ impl Source for Udp {
     }
 
     fn plan(&self, _: Rng) -> Traffic {
-        Traffic::Udp {
-            rate: self.rate,
-            payload: self.payload,
-            spacing: self.spacing,
-        }
+        Traffic::datagrams(self.0)
     }
 }

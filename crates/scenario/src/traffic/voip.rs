@@ -9,7 +9,7 @@ use crate::place::Fields;
 use crate::plan::Traffic;
 use crate::value::{Table, Value};
 use crate::write::{insert, time};
-use sojourn_apps::JitterBuffer;
+use sojourn_apps::{JitterBuffer, VoipConfig};
 use sojourn_net::Rng;
 
 const ADAPTIVE: &str = "adaptive";
@@ -30,13 +30,11 @@ pub(super) const TYPE: TrafficType = TrafficType {
 
 /// What listeners do.
 #[derive(Clone, Copy, Debug)]
-struct Voip {
-    jitter_buffer: JitterBuffer,
-}
+struct Voip(VoipConfig);
 
 impl Voip {
     fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
-        Ok(Self {
+        Ok(Self(VoipConfig {
             jitter_buffer: fields.value(
                 "jitter_buffer",
                 |place| match &place.node.value {
@@ -49,13 +47,13 @@ impl Voip {
                     }),
                 },
             )?,
-        })
+        }))
     }
 }
 
 impl Source for Voip {
     fn write(&self, fields: &mut Table) {
-        let buffer = match self.jitter_buffer {
+        let buffer = match self.0.jitter_buffer {
             JitterBuffer::Adaptive => ADAPTIVE.into(),
             JitterBuffer::Fixed(more) => time(more),
         };
@@ -63,8 +61,6 @@ impl Source for Voip {
     }
 
     fn plan(&self, _: Rng) -> Traffic {
-        Traffic::Voip {
-            jitter_buffer: self.jitter_buffer,
-        }
+        Traffic::datagrams(self.0)
     }
 }

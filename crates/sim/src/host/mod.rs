@@ -3,17 +3,14 @@
 mod application;
 mod bulk;
 mod connection;
+mod datagrams;
 mod length;
-mod ping;
-mod probe;
 mod quic;
 mod tcp;
 mod timer;
-mod udp;
 mod user;
-mod voip;
 
-use sojourn_apps::{Bulk, PingPace};
+use sojourn_apps::Bulk;
 use sojourn_net::{Dscp, Instant, Rng};
 use sojourn_transport::quic::{self as transport, Datagram};
 use sojourn_transport::{Segment, SenderParams, Ticks};
@@ -22,7 +19,7 @@ use crate::packet::Owner;
 pub(crate) use application::Application;
 use bulk::BulkFlow;
 pub(crate) use connection::Connection;
-pub(crate) use probe::Probe;
+pub(crate) use datagrams::Datagrams;
 use quic::End;
 use sojourn_records::{AppRecord, FlowCounters, FlowKind, FlowRecord, InitialLosses};
 use sojourn_scenario::plan::{FlowConfig, Traffic};
@@ -52,7 +49,7 @@ pub(crate) enum Source {
     /// A bulk transfer, or in a slot a connection of an application.
     Connection(Connection),
     /// Datagrams without a connection.
-    Probe(Box<Probe>),
+    Datagrams(Box<Datagrams>),
     /// An application, whose connections are in slots.
     App(Box<Application>),
     /// A bulk transfer that has ended.
@@ -101,21 +98,12 @@ impl Flow {
         let mut rng = rng.fork("start");
         let start = Instant::ZERO + config.start + config.start_jitter.scaled(rng.uniform());
         match config.traffic {
-            Traffic::Ping { interval }
-            | Traffic::UdpPing {
-                pace: PingPace::Every(interval),
-                ..
-            } => start + interval.scaled(rng.uniform()),
-            Traffic::Tcp { .. }
-            | Traffic::Quic { .. }
-            | Traffic::Udp { .. }
-            | Traffic::UdpPing { .. }
-            | Traffic::Voip { .. }
-            | Traffic::App(_) => start,
+            Traffic::Datagrams(ref datagrams) => start + datagrams.phase().scaled(rng.uniform()),
+            Traffic::Tcp { .. } | Traffic::Quic { .. } | Traffic::App(_) => start,
         }
     }
 
-    /// Gets its source. An application is to be notified, and the first packet of a probe is due.
+    /// Gets its source. An application is to be notified, and the first datagram is due.
     pub(crate) fn start(&mut self, now: Instant, config: &FlowConfig, hosts: Hosts, rng: &Rng) {
         let seed = || rng.fork("congestion control").next_u64();
         match config.traffic {
@@ -144,13 +132,9 @@ impl Flow {
                 let application = Application::new(now, self.owner.flow(), app, rng);
                 self.source = Source::App(Box::new(application));
             }
-            Traffic::Udp { .. }
-            | Traffic::Ping { .. }
-            | Traffic::UdpPing { .. }
-            | Traffic::Voip { .. } => {
-                if let Some(probe) = Probe::new(now, &config.traffic, rng) {
-                    self.source = Source::Probe(Box::new(probe));
-                }
+            Traffic::Datagrams(ref config) => {
+                let datagrams = Datagrams::new(now, &**config, rng);
+                self.source = Source::Datagrams(Box::new(datagrams));
             }
         }
     }
@@ -160,7 +144,7 @@ impl Flow {
         match &mut self.source {
             Source::App(application) => Some(&mut *application.app),
             Source::Connection(connection) => Some(&mut connection.bulk_mut()?.transfer),
-            Source::None | Source::Probe(_) | Source::Finished(_) => None,
+            Source::None | Source::Datagrams(_) | Source::Finished(_) => None,
         }
     }
 
@@ -170,7 +154,7 @@ impl Flow {
         match &self.source {
             Source::App(application) => application.slot(number),
             Source::Connection(_) => Some(self.owner.flow()),
-            Source::None | Source::Probe(_) | Source::Finished(_) => None,
+            Source::None | Source::Datagrams(_) | Source::Finished(_) => None,
         }
     }
 
@@ -201,7 +185,7 @@ impl Flow {
     pub(crate) fn sample(&mut self, at: Instant) {
         match &mut self.source {
             Source::Connection(connection) => connection.sample(at),
-            Source::Probe(probe) => probe.sample(at),
+            Source::Datagrams(datagrams) => datagrams.sample(at),
             Source::App(application) => application.sample(at),
             Source::Finished(finished) => {
                 if std::mem::take(&mut finished.ends_with_interval)
@@ -218,7 +202,7 @@ impl Flow {
     pub(crate) fn begin_measuring(&mut self) {
         match &mut self.source {
             Source::Connection(connection) => connection.begin_measuring(),
-            Source::Probe(probe) => probe.begin_measuring(),
+            Source::Datagrams(datagrams) => datagrams.begin_measuring(),
             Source::App(application) => application.begin_measuring(),
             Source::Finished(finished) => finished.record.totals = FlowCounters::default(),
             Source::None => {}
@@ -233,7 +217,7 @@ impl Flow {
                 responsiveness: application.app.responsiveness(),
                 ..application.record
             }),
-            Source::Probe(probe) => probe.call(end).map(|call| AppRecord {
+            Source::Datagrams(datagrams) => datagrams.call(end).map(|call| AppRecord {
                 flow: self.owner.flow(),
                 call: Some(call),
                 ..AppRecord::default()
@@ -249,7 +233,7 @@ impl Flow {
                 Some((record, ends_with_interval)) => (record, ends_with_interval),
                 None => (blank(kind_of(&config.traffic)), false),
             },
-            Source::Probe(probe) => (probe.record(), false),
+            Source::Datagrams(datagrams) => (datagrams.record(), false),
             Source::App(application) => (application.record(), false),
             Source::Finished(finished) => (finished.record, finished.ends_with_interval),
             Source::None => (blank(kind_of(&config.traffic)), false),
@@ -268,9 +252,8 @@ fn kind_of(traffic: &Traffic) -> FlowKind {
     match traffic {
         Traffic::Tcp { .. } => FlowKind::Tcp,
         Traffic::Quic { .. } => FlowKind::Quic,
-        Traffic::Udp { .. } => FlowKind::Udp,
-        Traffic::Ping { .. } | Traffic::UdpPing { .. } => FlowKind::Ping,
-        Traffic::Voip { .. } | Traffic::App(_) => FlowKind::App,
+        Traffic::Datagrams(datagrams) => datagrams::kind_of(datagrams.kind()),
+        Traffic::App(_) => FlowKind::App,
     }
 }
 

@@ -1,5 +1,7 @@
 //! The air, held against Bianchi's model and against sums of times.
 
+use std::num::NonZeroU16;
+
 use sojourn_net::{Bytes, Packet as _};
 
 use super::phy::airtime;
@@ -26,7 +28,7 @@ fn packet(number: u8) -> Packet {
         receives: true,
     };
     let owner = Owner::new(0, Some(client));
-    let pkt = Packet::of_probe(owner, Kind::Udp, Instant::ZERO, 0, 1_472);
+    let pkt = Packet::of_probe(owner, Kind::Udp, Instant::ZERO, 0, NonZeroU16::new(1_472));
     assert_eq!(pkt.size(), FRAME);
     pkt
 }

@@ -18,7 +18,7 @@ impl World<'_> {
         let rng = self.flow_rng.fork(&config.name);
         flow.start(self.now, config, self.hosts, &rng);
         match flow.source {
-            Source::Probe(_) => self.on_probe(id),
+            Source::Datagrams(_) => self.on_datagram(id),
             _ => self.notify(id, AppEvent::Started),
         }
     }
@@ -28,32 +28,32 @@ impl World<'_> {
         self.flows[id as usize].stop(self.now);
     }
 
-    fn on_probe(&mut self, id: u32) {
+    fn on_datagram(&mut self, id: u32) {
         let flow = &mut self.flows[id as usize];
-        let Source::Probe(probe) = &mut flow.source else {
+        let Source::Datagrams(datagrams) = &mut flow.source else {
             return;
         };
-        if let Some(due) = probe.paced_by_replies() {
-            return self.on_paced_request(id, due);
+        if let Some(due) = datagrams.paced_by_replies() {
+            return self.on_paced_datagram(id, due);
         }
-        let (pkt, next) = probe.next(flow.owner, self.now);
+        let (pkt, next) = datagrams.next(flow.owner, self.now);
         let pkt = pkt.turned(pkt.kind(), flow.forward).in_class(flow.class);
         self.agenda.schedule(next, Event::Sender(id));
         self.forward(&pkt);
     }
 
-    /// Sends the next request of a probe that replies pace, if it is `due`, and schedules an event
+    /// Sends the next datagram of a flow that replies pace, if it is `due`, and schedules an event
     /// for the one after it.
-    fn on_paced_request(&mut self, id: u32, mut due: Instant) {
+    fn on_paced_datagram(&mut self, id: u32, mut due: Instant) {
         let flow = &mut self.flows[id as usize];
         if flow.stopped {
             return;
         }
         flow.sender_event.take(self.now);
         if due <= self.now
-            && let Source::Probe(probe) = &mut flow.source
+            && let Source::Datagrams(datagrams) = &mut flow.source
         {
-            let (pkt, next) = probe.next(flow.owner, self.now);
+            let (pkt, next) = datagrams.next(flow.owner, self.now);
             let pkt = pkt.turned(pkt.kind(), flow.forward).in_class(flow.class);
             due = next;
             self.forward(&pkt);
@@ -69,8 +69,8 @@ impl World<'_> {
         if flow.stopped {
             return;
         }
-        if let Source::Probe(_) = flow.source {
-            return self.on_probe(id);
+        if let Source::Datagrams(_) = flow.source {
+            return self.on_datagram(id);
         }
         if !flow.sender_event.take(self.now) {
             return;
@@ -78,7 +78,7 @@ impl World<'_> {
         match &mut flow.source {
             Source::Connection(_) => self.on_connection_timer(id, TimerEvent::Sender),
             Source::App(_) => self.on_application_timer(id),
-            Source::None | Source::Probe(_) | Source::Finished(_) => {}
+            Source::None | Source::Datagrams(_) | Source::Finished(_) => {}
         }
     }
 
@@ -96,14 +96,14 @@ impl World<'_> {
         let flow = &mut self.flows[id as usize];
         match &mut flow.source {
             Source::Connection(_) => self.deliver_to_connection(pkt, follows),
-            Source::Probe(probe) => {
-                let reply = probe.on_arrival(self.now, pkt);
-                let due = probe.paced_by_replies();
+            Source::Datagrams(datagrams) => {
+                let reply = datagrams.on_arrival(self.now, pkt);
+                let due = datagrams.paced_by_replies();
                 if reply {
                     let way = flow.reverse;
                     self.forward(&pkt.turned(Kind::Pong, way));
                 } else if let Some(due) = due {
-                    self.on_paced_request(id, due);
+                    self.on_paced_datagram(id, due);
                 }
             }
             // The connection has ended; this packet was still in flight.

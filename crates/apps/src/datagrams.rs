@@ -1,0 +1,123 @@
+//! The interface of traffic without a connection: its configuration, and the datagrams that it sends.
+
+use std::fmt::Debug;
+use std::panic::RefUnwindSafe;
+
+use sojourn_net::{Bytes, Duration, Instant, Rng};
+
+use crate::application::Comparable;
+use crate::report::{CallRecord, PingSample};
+
+/// The largest payload of UDP over IPv4.
+const MAX_PAYLOAD: Bytes = Bytes(65_507);
+
+/// The format of the datagrams of a flow, and whether the other end answers them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DatagramKind {
+    /// UDP with this payload; nobody answers.
+    Udp(Bytes),
+    /// UDP with this payload; the other end sends it back.
+    UdpEcho(Bytes),
+    /// ICMP echo requests in IP packets of 84 B, as `ping` sends them.
+    IcmpEcho,
+}
+
+impl DatagramKind {
+    /// Payload of a UDP datagram; `None`: ICMP.
+    pub const fn payload(self) -> Option<Bytes> {
+        match self {
+            Self::Udp(payload) | Self::UdpEcho(payload) => Some(payload),
+            Self::IcmpEcho => None,
+        }
+    }
+
+    /// Whether the other end sends the datagrams back.
+    pub const fn is_echo(self) -> bool {
+        match self {
+            Self::Udp(_) => false,
+            Self::UdpEcho(_) | Self::IcmpEcho => true,
+        }
+    }
+}
+
+/// Datagrams since measurements started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DatagramCounts {
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Of these, the ones that arrived, without duplicates; of requests, the ones that were answered.
+    pub received: u64,
+}
+
+/// A running source of datagrams together with its receiver.
+pub trait DatagramSource: Debug {
+    /// Number of the datagram to send now, and when the next one is due at the latest.
+    fn send(&mut self, now: Instant) -> (u32, Instant);
+
+    /// When the next datagram is due if replies pace them; `None`: the time returned by
+    /// [`send`](Self::send) holds.
+    fn due(&self) -> Option<Instant> {
+        None
+    }
+
+    /// A datagram that nobody answers has reached the other end. Returns false for a duplicate.
+    fn on_arrival(&mut self, _number: u32, _delay: Duration) -> bool {
+        false
+    }
+
+    /// The reply to a request has arrived.
+    fn on_reply(&mut self, _number: u32, _rtt: Duration) {}
+
+    /// The warm-up has ended: measurements start now.
+    fn begin_measuring(&mut self);
+
+    /// Datagrams since measurements started.
+    fn counts(&self) -> DatagramCounts;
+
+    /// The quality of a call that ends at `end`; `None` for other traffic.
+    fn call(&self, _end: Instant) -> Option<CallRecord> {
+        None
+    }
+
+    /// All echo requests, in order, those of the warm-up included; empty for other traffic.
+    fn into_requests(self: Box<Self>) -> Vec<PingSample> {
+        Vec::new()
+    }
+}
+
+/// Configuration of traffic without a connection.
+pub trait DatagramConfig: Comparable + Debug + RefUnwindSafe + Send + Sync {
+    /// The datagrams that it sends.
+    fn kind(&self) -> DatagramKind;
+
+    /// The first datagram leaves at a random point of this time.
+    fn phase(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// The first broken rule of those that only this traffic has: the key and what it must be.
+    fn broken_rule(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
+
+    /// The source, which starts now; its random streams derive from `rng`.
+    fn build(&self, now: Instant, rng: &Rng) -> Box<dyn DatagramSource>;
+}
+
+impl dyn DatagramConfig {
+    /// The first broken rule: the key and what it must be.
+    pub fn check(&self) -> Option<(&'static str, &'static str)> {
+        match self.kind().payload() {
+            Some(payload) if payload == Bytes(0) || payload > MAX_PAYLOAD => {
+                Some(("payload", "must be 1 to 65507 bytes"))
+            }
+            _ => self.broken_rule(),
+        }
+    }
+}
+
+impl PartialEq for dyn DatagramConfig {
+    fn eq(&self, other: &Self) -> bool {
+        self.equals(other)
+    }
+}
