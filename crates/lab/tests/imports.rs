@@ -1,12 +1,18 @@
-//! No crate has a circle of imports.
+//! The imports of a crate form no circle.
 //!
 //! # Rule
 //!
-//! A module and its submodules are one unit for the modules beside it: a parent may name its
-//! children and they may name it. Among the children of one parent, a file that names a path into
-//! a sibling (`use crate::…`, `use super::…` or such a path in the code) depends on it. A name that
-//! a parent re-exports or imports belongs to the sibling that it comes from. These dependencies form
-//! no circle. Unit tests and the paths of macros (`$crate::…`) may name anything.
+//! A file imports from the file that *defines* what it names, in a `use` item or by a path in the
+//! code. Re-exports are imports as well, and parents and children are files like any other: if a
+//! child names what its parent defines, the parent names nothing of the child. What a file imports
+//! or re-exports belongs to the file that it comes from, so a parent that defines nothing may
+//! re-export its children, to them too. `mod` declarations are no imports, nor are fields and
+//! methods of a value. Unit tests and the paths of macros (`$crate::…`) may name anything.
+//!
+//! There is no circle
+//!
+//! * among the files of a crate, `lib.rs` included, and
+//! * among the modules of one parent, each taken together with its submodules.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -23,6 +29,9 @@ type Sources = BTreeMap<Module, String>;
 /// Names that a module imports or re-exports, and the paths behind them.
 type Names = BTreeMap<Module, BTreeMap<String, String>>;
 
+/// Which module imports from which, and one of the imported names.
+type Edges = BTreeMap<Module, BTreeMap<Module, String>>;
+
 #[test]
 fn no_crate_has_a_circle_of_imports() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -34,18 +43,20 @@ fn no_crate_has_a_circle_of_imports() {
         "examples/external-queue",
     ];
     let mut found = Vec::new();
-    let mut modules = 0;
+    let (mut modules, mut imports) = (0, 0);
     let folders = crates.map(|entry| entry.unwrap().path());
     for folder in folders.chain(others.map(|path| root.join(path))) {
         let mut sources = Sources::new();
         collect(&folder.join("src"), &Vec::new(), &mut sources);
         drop_test_modules(&mut sources);
         modules += sources.len();
+        imports += edges(&sources).values().map(BTreeMap::len).sum::<usize>();
         let name = folder.file_name().unwrap().to_string_lossy().into_owned();
-        let all = circles(&edges(&sources)).into_iter();
+        let all = all_circles(&sources).into_iter();
         found.extend(all.map(|circle| format!("{name}: {circle}")));
     }
     assert!(modules > 100, "only {modules} modules were found");
+    assert!(imports > 1_000, "only {imports} imports were found");
     assert!(
         found.is_empty(),
         "circles of imports:\n{}",
@@ -53,20 +64,72 @@ fn no_crate_has_a_circle_of_imports() {
     );
 }
 
+/// A crate of modules with the given texts.
+fn sources<const N: usize>(modules: [(&str, &str); N]) -> Sources {
+    let parts = |path: &str| path.split("::").map(str::to_owned).collect::<Module>();
+    let module = |path: &str| match path {
+        "" => Module::new(),
+        path => parts(path),
+    };
+    let texts = modules.map(|(path, text)| (module(path), text.to_owned()));
+    Sources::from(texts)
+}
+
 #[test]
 fn a_circle_is_found_through_a_re_export() {
-    let module = |path: &str| path.split("::").map(str::to_owned).collect::<Module>();
-    let sources = |uses: &str| {
-        Sources::from([
-            (Vec::new(), "mod a; mod b;".to_owned()),
-            (module("a"), "mod inner;\npub use inner::Thing;".to_owned()),
-            (module("a::inner"), uses.to_owned()),
-            (module("b"), "use crate::a::{Other, Thing};".to_owned()),
-        ])
+    let with = |inner: &str| {
+        all_circles(&sources([
+            ("", "mod a; mod b;"),
+            ("a", "mod inner; mod other;\npub use inner::Thing;"),
+            ("a::inner", inner),
+            ("a::other", "pub fn help() {}"),
+            ("b", "use crate::a::Thing;\nfn g(thing: Thing) {}"),
+        ]))
     };
-    assert!(circles(&edges(&sources("use super::Other;"))).is_empty());
-    let found = circles(&edges(&sources("fn f() { crate::b::g() }")));
-    assert_eq!(found, BTreeSet::from(["a, b".to_owned()]));
+    assert!(with("use super::other::help;\nstruct Thing;").is_empty());
+    let found = with("struct Thing;\nfn f() { crate::b::g() }");
+    let files = "a::inner -> b (g), b -> a::inner (Thing)";
+    let modules = "a -> b (g), b -> a (Thing)";
+    assert_eq!(found, BTreeSet::from([files, modules].map(str::to_owned)));
+}
+
+#[test]
+fn a_circle_is_found_between_modules_whose_files_form_none() {
+    let found = all_circles(&sources([
+        ("a", "mod low; mod high;"),
+        ("a::low", "pub struct Low;"),
+        ("a::high", "use crate::b::Middle;"),
+        ("b", "use crate::a::low::Low;\npub struct Middle(Low);"),
+    ]));
+    let circle = "a -> b (Middle), b -> a (Low)".to_owned();
+    assert_eq!(found, BTreeSet::from([circle]));
+}
+
+#[test]
+fn a_parent_that_defines_what_its_child_names_is_in_a_circle_with_it() {
+    let with = |parent: &str, child: &str| {
+        all_circles(&sources([
+            ("", "mod a;"),
+            ("a", parent),
+            ("a::b", child),
+            ("a::c", "pub(super) struct State;\npub(super) fn step() {}"),
+        ]))
+    };
+    let circle = |found: &str| BTreeSet::from([found.to_owned()]);
+    let parent = "mod b; mod c;\npub use c::State;\npub struct Top;\nfn f() { b::run() }";
+    // What the parent re-exports belongs to the sibling, and so does what it only declares.
+    assert!(with(parent, "use super::State;\npub fn run() {}").is_empty());
+    assert!(with(parent, "use super::c;\nfn run() { c::step() }").is_empty());
+    // A path, an import under another name, and a path through a module all count.
+    let found = circle("a -> a::b (run), a::b -> a (Top)");
+    assert_eq!(with(parent, "use super::Top;\nfn run() {}"), found);
+    assert_eq!(with(parent, "use super::Top as T;\nfn run() {}"), found);
+    let inline = "use crate::a;\npub(in crate::a) fn run(_: a::Top) {}";
+    assert_eq!(with(parent, inline), found);
+    // A re-export is an import as well.
+    let facade = "mod b;\npub use b::Bottom;\npub struct Top;";
+    let found = circle("a -> a::b (Bottom), a::b -> a (Top)");
+    assert_eq!(with(facade, "pub struct Bottom(super::Top);"), found);
 }
 
 /// Collects the modules below `folder`, those of tests left out.
@@ -88,7 +151,9 @@ fn collect(folder: &Path, at: &Module, sources: &mut Sources) {
             let text = fs::read_to_string(&path).unwrap();
             let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
             let lines = code.lines().map(|line| line.split("//").next().unwrap());
-            sources.insert(module, lines.collect::<Vec<_>>().join("\n"));
+            let code = lines.collect::<Vec<_>>().join("\n");
+            // A path in a visibility names nothing.
+            sources.insert(module, code.replace("pub(in ", "pub(in::"));
         }
     }
 }
@@ -108,62 +173,81 @@ fn drop_test_modules(sources: &mut Sources) {
     sources.retain(|module, _| !tests.iter().any(|test| module.starts_with(test)));
 }
 
-/// Which unit depends on which, both children of one parent.
-fn edges(sources: &Sources) -> BTreeMap<Module, BTreeSet<Module>> {
+/// The circles among the files, and those among the modules of one parent.
+fn all_circles(sources: &Sources) -> BTreeSet<String> {
+    let files = edges(sources);
+    let mut modules = Edges::new();
+    for (from, targets) in &files {
+        for (to, name) in targets {
+            let shared = from.iter().zip(to).take_while(|(a, b)| a == b).count();
+            if shared < from.len() && shared < to.len() {
+                let (from, to) = (from[..=shared].to_vec(), to[..=shared].to_vec());
+                modules.entry(from).or_default().insert(to, name.clone());
+            }
+        }
+    }
+    let mut found = circles(&files);
+    found.append(&mut circles(&modules));
+    found
+}
+
+/// Which file imports from which.
+fn edges(sources: &Sources) -> Edges {
     let names: Names = sources
         .iter()
-        .map(|(module, text)| {
-            let paths = imports(text).into_iter();
-            let last = |path: &str| path.rsplit("::").next().unwrap_or_default().to_owned();
-            let names = paths.map(|path| (last(&path), path)).collect();
-            (module.clone(), names)
-        })
+        .map(|(module, text)| (module.clone(), imports(text).into_iter().collect()))
         .collect();
-    let mut edges: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
+    let mut edges = Edges::new();
     for (module, text) in sources {
-        for path in imports(text).into_iter().chain(inline_paths(text)) {
-            let Some(target) = resolve(sources, &names, module, &path, 0) else {
-                continue;
-            };
-            let pairs = module.iter().zip(&target);
-            let shared = pairs.take_while(|(a, b)| a == b).count();
-            if shared < module.len() && shared < target.len() {
-                let from = module[..=shared].to_vec();
-                edges
-                    .entry(from)
-                    .or_default()
-                    .insert(target[..=shared].to_vec());
+        let imported = names[module].values().cloned();
+        for path in imported.chain(inline_paths(text)) {
+            if let Some((target, Some(name))) = resolve(sources, &names, module, &path, 0)
+                && target != *module
+            {
+                let from = edges.entry(module.clone()).or_default();
+                from.insert(target, name);
             }
         }
     }
     edges
 }
 
-/// The paths of all `use` items, groups taken apart.
-fn imports(text: &str) -> Vec<String> {
-    let mut paths = Vec::new();
+/// What all `use` items bring into scope: names and paths, groups taken apart.
+fn imports(text: &str) -> Vec<(String, String)> {
+    let mut names = Vec::new();
     for item in text.split(';') {
         let item = item.trim_start();
         let start = item.rfind("use ").filter(|&at| {
             let before = item[..at].trim_end();
-            let ends = ["", "pub", ")", "}", "]"];
+            let ends = ["", "pub", ")", "}", "]", "{"];
             ends.iter().any(|end| match *end {
                 "" => before.is_empty(),
                 end => before.ends_with(end),
             })
         });
-        if let Some(at) = start {
-            expand("", &item[at + 4..], &mut paths);
+        // The paths of macros are those of the modules that call them.
+        if let Some(at) = start.filter(|&at| !item[at..].contains('$')) {
+            expand("", &item[at + 4..], &mut names);
         }
     }
-    paths
+    names
 }
 
-fn expand(prefix: &str, tree: &str, paths: &mut Vec<String>) {
+fn expand(prefix: &str, tree: &str, names: &mut Vec<(String, String)>) {
     let tree = tree.trim();
     let Some((base, rest)) = tree.split_once('{') else {
-        let path = tree.split(" as ").next().unwrap_or_default();
-        paths.push(format!("{prefix}{path}").split_whitespace().collect());
+        let (path, alias) = tree.split_once(" as ").unwrap_or((tree, ""));
+        let path: String = format!("{prefix}{path}").split_whitespace().collect();
+        let path = path.strip_suffix("::self").unwrap_or(&path);
+        let last = path.rsplit("::").next().unwrap_or_default();
+        let name = if alias.is_empty() { last } else { alias.trim() };
+        // Names without one are kept apart by their paths.
+        let name = if ["_", "*"].contains(&name) {
+            path
+        } else {
+            name
+        };
+        names.push((name.to_owned(), path.to_owned()));
         return;
     };
     let group = rest.strip_suffix('}').unwrap_or(rest);
@@ -173,88 +257,113 @@ fn expand(prefix: &str, tree: &str, paths: &mut Vec<String>) {
             '{' => depth += 1,
             '}' => depth -= 1,
             ',' if depth == 0 => {
-                expand(&format!("{prefix}{base}"), &group[start..at], paths);
+                expand(&format!("{prefix}{base}"), &group[start..at], names);
                 start = at + 1;
             }
             _ => {}
         }
     }
     if !group[start..].trim().is_empty() {
-        expand(&format!("{prefix}{base}"), &group[start..], paths);
+        expand(&format!("{prefix}{base}"), &group[start..], names);
     }
 }
 
-/// Paths in the code that begin with `crate::` or `super::`.
+/// Paths in the code.
 fn inline_paths(text: &str) -> Vec<String> {
-    // `$crate` is the path of a macro, not of the module that defines it.
     let part_of_path = |c: char| c.is_ascii_alphanumeric() || "_:$".contains(c);
     text.split(|c| !part_of_path(c))
-        .filter(|path| path.starts_with("crate::") || path.starts_with("super::"))
+        .filter(|path| path.contains("::") && !path.starts_with(':') && !path.contains('$'))
         .map(|path| path.trim_end_matches(':').to_owned())
         .collect()
 }
 
-/// The module that holds what `path` names in `module`; `None` outside the crate.
+/// The module that defines what `path` names in `module`, and the name; without a name when the
+/// path leads to a module, `None` outside the crate.
 fn resolve(
     sources: &Sources,
     names: &Names,
     module: &Module,
     path: &str,
     depth: u32,
-) -> Option<Module> {
-    const MOST_RE_EXPORTS: u32 = 5;
+) -> Option<(Module, Option<String>)> {
+    const MOST_RE_EXPORTS: u32 = 8;
+    if depth > MOST_RE_EXPORTS {
+        return None;
+    }
     let mut parts = path.split("::").peekable();
-    let child = |at: &Module, name: &str| {
-        let mut child = at.clone();
-        child.push(name.to_owned());
-        sources.contains_key(&child).then_some(child)
-    };
-    let mut at = match *parts.peek()? {
-        "crate" => Module::new(),
-        "super" | "self" => module.clone(),
-        first => child(module, first).map(|_| module.clone())?,
-    };
-    while let Some(part) = parts.next_if(|part| ["crate", "super", "self"].contains(part)) {
-        if part == "super" {
-            at.pop()?;
+    let mut at = module.clone();
+    let relative = |part: &&str| ["crate", "super", "self"].contains(part);
+    let is_relative = parts.peek().is_some_and(relative);
+    while let Some(part) = parts.next_if(relative) {
+        match part {
+            "crate" => at.clear(),
+            "super" => drop(at.pop()?),
+            _ => {}
         }
     }
-    while let Some(next) = parts.peek().and_then(|part| child(&at, part)) {
-        at = next;
-        parts.next();
+    let mut is_first = !is_relative;
+    for part in parts {
+        let child = [&at[..], &[part.to_owned()]].concat();
+        let behind = names.get(&at).and_then(|names| names.get(part));
+        if sources.contains_key(&child) {
+            at = child;
+        } else if let Some(behind) = behind.filter(|behind| **behind != path || depth > 0) {
+            match resolve(sources, names, &at, behind, depth + 1)? {
+                (module, None) => at = module,
+                item => return Some(item),
+            }
+        } else if is_first || declares(sources, &at, part) {
+            return None;
+        } else {
+            return Some((at, Some(part.to_owned())));
+        }
+        is_first = false;
     }
-    let behind = parts.next().and_then(|name| names.get(&at)?.get(name));
-    let behind = behind.filter(|_| depth < MOST_RE_EXPORTS);
-    behind
-        .and_then(|path| resolve(sources, names, &at, path, depth + 1))
-        .or(Some(at))
+    Some((at, None))
 }
 
-/// The circles: modules that depend on each other, by their names.
-fn circles(edges: &BTreeMap<Module, BTreeSet<Module>>) -> BTreeSet<String> {
+/// Whether a module declares a submodule whose file is elsewhere.
+fn declares(sources: &Sources, module: &Module, name: &str) -> bool {
+    let text = sources.get(module).map_or("", String::as_str);
+    text.contains(&format!("mod {name};"))
+}
+
+/// The circles: modules that import from each other, by their names.
+fn circles(edges: &Edges) -> BTreeSet<String> {
     let reach: BTreeMap<_, _> = edges
         .keys()
         .map(|from| (from, reached(edges, from)))
         .collect();
-    let mutual = |a: &Module, b: &Module| reach[a].contains(b) && reach[b].contains(a);
+    let mutual = |a: &Module, b: &Module| {
+        reach[a].contains(b) && reach.get(b).is_some_and(|reached| reached.contains(a))
+    };
     let members = edges
         .keys()
         .filter(|module| reach[module].contains(*module));
     members
         .map(|module| {
-            let circle = edges.keys().filter(|other| mutual(module, other));
-            let names: Vec<_> = circle.map(|module| module.join("::")).collect();
-            names.join(", ")
+            let circle = edges.iter().filter(|(other, _)| mutual(module, other));
+            let all = circle.flat_map(|(from, targets)| {
+                let within = targets.iter().filter(|(to, _)| mutual(module, to));
+                within.map(move |(to, name)| (from, to, name))
+            });
+            let name = |module: &Module| match &module[..] {
+                [] => "lib".to_owned(),
+                parts => parts.join("::"),
+            };
+            let text =
+                all.map(|(from, to, what)| format!("{} -> {} ({what})", name(from), name(to)));
+            text.collect::<Vec<_>>().join(", ")
         })
         .collect()
 }
 
 /// What `from` depends on, directly or not.
-fn reached(edges: &BTreeMap<Module, BTreeSet<Module>>, from: &Module) -> BTreeSet<Module> {
+fn reached(edges: &Edges, from: &Module) -> BTreeSet<Module> {
     let mut reached = BTreeSet::new();
     let mut next = vec![from];
     while let Some(module) = next.pop() {
-        for target in edges.get(module).into_iter().flatten() {
+        for target in edges.get(module).into_iter().flat_map(BTreeMap::keys) {
             if reached.insert(target.clone()) {
                 next.push(target);
             }

@@ -32,7 +32,7 @@ pub(crate) fn parse_qdisc(text: &str) -> Result<String, Failure> {
 /// provenance}]}]`
 #[pyfunction]
 pub(crate) fn cc_catalogue() -> String {
-    sojourn_transport::cc::catalogue_json()
+    sojourn_transport::cc::json::catalogue_json()
 }
 
 /// Return the canonical form of a congestion control such as cubic beta 0.8.

@@ -5,11 +5,11 @@
 //! one small object, made when it arrives and released when it leaves.
 
 mod contract;
+mod failure;
 mod packet;
 
-use std::any::Any;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -17,12 +17,13 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use sojourn_qdisc::{
     Backlog, BoxedQueue, ExternalKind, ExternalParams, FailureCause, Instant, LinkFacts,
-    MarkReason, Observer, PYTHON_PREFIX, Packet as View, Qdisc, QueueFailure, Rate, Rng, Ticket,
-    fail,
+    MarkReason, Observer, PYTHON_PREFIX, Packet as View, Qdisc, Rate, Rng, Ticket, fail,
 };
 
-use crate::errors::{Failure, QueueError};
+use crate::errors::Failure;
 pub(crate) use contract::check_qdisc;
+use failure::Raised;
+pub(crate) use failure::queue_failure;
 pub(crate) use packet::PyPacket;
 use packet::{Action, Actions};
 
@@ -118,58 +119,6 @@ impl Class {
             error,
         }))
     }
-}
-
-/// An exception of a queue, on its way to whoever started the run.
-pub(crate) struct Raised {
-    /// Class and method.
-    place: String,
-    at_s: f64,
-    link: Option<Arc<str>>,
-    error: PyErr,
-}
-
-impl Raised {
-    /// As the exception that [`crate::run::run`] raises; its cause has the user's traceback.
-    pub(crate) fn into_exception(self, py: Python<'_>, run: Option<String>) -> PyErr {
-        let Self {
-            place,
-            at_s,
-            link,
-            error,
-        } = self;
-        let link = link.map(|name| format!("link \"{name}\""));
-        let context = in_parentheses(link.into_iter().chain(run));
-        let message = format!("{place} failed at {at_s:.6} s of simulated time{context}: {error}");
-        let raised = QueueError::new_err(message);
-        raised.set_cause(py, Some(error));
-        raised
-    }
-}
-
-/// What a queue ended the runs with; any other panic goes on.
-pub(crate) fn queue_failure(py: Python<'_>, panic: Box<dyn Any + Send>) -> Failure {
-    let failure = panic
-        .downcast::<QueueFailure>()
-        .unwrap_or_else(|panic| resume_unwind(panic));
-    let QueueFailure { cause, run } = *failure;
-    match cause.downcast::<Raised>() {
-        Ok(raised) => Failure::Python(raised.into_exception(py, run)),
-        Err(cause) => {
-            let message = cause.downcast_ref::<String>();
-            let message = message.map_or("a queue failed", String::as_str);
-            Failure::Queue(format!("{message}{}", in_parentheses(run.into_iter())))
-        }
-    }
-}
-
-/// The parts of a place, ready to follow a message.
-fn in_parentheses(parts: impl Iterator<Item = String>) -> String {
-    let parts: Vec<_> = parts.collect();
-    if parts.is_empty() {
-        return String::new();
-    }
-    format!(" ({})", parts.join(", "))
 }
 
 /// An object of the class, and what it holds.

@@ -2,7 +2,7 @@
 
 use sojourn_apps::Transaction;
 
-use crate::{AppRecord, FlowRecord, LinkRecord, Records, SignalRecord, ValidityFact};
+use crate::record::{AppRecord, FlowRecord, LinkRecord, Records, SignalRecord, ValidityFact};
 
 /// Receives the records of a run as the run yields them.
 pub trait RecordSink {

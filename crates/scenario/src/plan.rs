@@ -1,5 +1,7 @@
 //! The plan of one run: links, flows and duration. Any backend can run it.
 
+mod client;
+mod limits;
 mod line;
 mod links;
 mod quic_rules;
@@ -13,6 +15,8 @@ use sojourn_apps::{ApplicationConfig, DatagramConfig, LONGEST};
 use sojourn_net::{Bytes, Dscp, Duration};
 use sojourn_transport::{MSS, SenderParams, quic};
 
+pub use client::Client;
+pub(crate) use limits::MAX_INITIAL_WINDOW;
 pub use line::{Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order};
 pub use links::{Change, Encapsulation, LinkConfig, Shaper};
 pub use radio::{DriverLimit, RadioConfig, Sharing, Standard};
@@ -91,20 +95,6 @@ pub struct FlowConfig {
     pub traffic: Traffic,
 }
 
-/// A machine among several that share the links; each of its flows has a server of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Client {
-    /// Which one, at most [`Client::MOST`].
-    pub number: u8,
-    /// Data goes to it, and not from it.
-    pub receives: bool,
-}
-
-impl Client {
-    /// The highest number.
-    pub const MOST: u8 = 126;
-}
-
 /// What a flow sends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Traffic {
@@ -138,8 +128,6 @@ impl Traffic {
     }
 }
 
-/// What 10 Gbit/s and 120 ms hold; the controllers' 32-bit arithmetic has room for ten times that.
-pub(crate) const MAX_INITIAL_WINDOW: u32 = 100_000;
 /// Largest window of TCP, in bytes (RFC 7323 §2.3).
 const MAX_WINDOW: u64 = 1 << 30;
 const FULL_FRAME: Bytes = Bytes(1_514);

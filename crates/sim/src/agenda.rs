@@ -1,41 +1,17 @@
 //! The event queue: pending events in time order.
 
+mod event;
 mod heap;
+mod key;
 mod tournament;
 
 use sojourn_net::Instant;
 
+pub use event::Event;
 use heap::Heap;
+pub(crate) use key::MAX_INDEX;
+use key::{EVENT, EVENT_BITS, Key, NOTHING, ORDER_BITS, index, kind, low, pack, time, unpack};
 use tournament::Tournament;
-
-/// Everything that can happen. Small, `Copy`, printable: a trace is a list of these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A link may send its next packet.
-    Link(u32),
-    /// The oldest packet on a wire reaches its end.
-    Wire(u32),
-    /// The next packet on a wire that is not perfect reaches its end.
-    Line(u32),
-    /// Something happens on a medium.
-    Medium(u32),
-    /// A link changes its rate or delay.
-    Change(u32),
-    /// A queue's own timer may be due.
-    Queue(u32),
-    /// A flow begins.
-    Start(u32),
-    /// A flow is aborted.
-    Stop(u32),
-    /// A flow's sender may have a timer due, or its next packet.
-    Sender(u32),
-    /// A flow's receiver may have a timer due.
-    Receiver(u32),
-    /// An interval of the series ends.
-    Sample,
-    /// The warm-up ends.
-    Measure,
-}
 
 /// Events in time order; those at the same instant, in the order they were scheduled.
 ///
@@ -54,24 +30,10 @@ pub struct Agenda {
     first: Key,
 }
 
-/// Time in the high half; below it the order of scheduling, then the event: an event is compared
-/// as one number.
-type Key = u128;
-
-/// Later than any event.
-const NOTHING: Key = Key::MAX;
-
-const INDEX_BITS: u32 = 24;
-const KIND_BITS: u32 = 4;
-const EVENT_BITS: u32 = INDEX_BITS + KIND_BITS;
-const ORDER_BITS: u32 = u64::BITS - EVENT_BITS;
 /// Links, wires, lines and media, which come first in [`Event`].
 const BUSY_KINDS: usize = 4;
 /// The slot of the first of the others.
 const QUIET: usize = 0;
-
-/// Most links, wires or flows that an event can name.
-pub(crate) const MAX_INDEX: u32 = (1 << INDEX_BITS) - 1;
 
 impl Agenda {
     /// An empty agenda for a network with these numbers of links, wires, `uneven` wires and media.
@@ -192,66 +154,6 @@ impl Agenda {
     fn slot(&self, key: Key) -> Option<usize> {
         let begin = self.slots.get(kind(key))?;
         Some(begin + index(key) as usize)
-    }
-}
-
-/// The bits of a key that hold the event.
-const EVENT: u64 = (1 << EVENT_BITS) - 1;
-
-const fn time(key: Key) -> Instant {
-    Instant::from_nanos((key >> 64) as u64)
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
-const fn low(key: Key) -> u64 {
-    key as u64
-}
-
-const fn kind(key: Key) -> usize {
-    (low(key) & EVENT) as usize >> INDEX_BITS
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "masked first")]
-const fn index(key: Key) -> u32 {
-    (low(key) & MAX_INDEX as u64) as u32
-}
-
-/// Kinds are numbered in the order of [`Event`].
-#[inline]
-const fn pack(event: Event) -> u64 {
-    let (kind, index) = match event {
-        Event::Link(n) => (0, n),
-        Event::Wire(n) => (1, n),
-        Event::Line(n) => (2, n),
-        Event::Medium(n) => (3, n),
-        Event::Change(n) => (4, n),
-        Event::Queue(n) => (5, n),
-        Event::Start(n) => (6, n),
-        Event::Stop(n) => (7, n),
-        Event::Sender(n) => (8, n),
-        Event::Receiver(n) => (9, n),
-        Event::Sample => (10, 0),
-        Event::Measure => (11, 0),
-    };
-    (kind << INDEX_BITS) | index as u64
-}
-
-#[inline]
-const fn unpack(key: Key) -> Event {
-    let index = index(key);
-    match kind(key) {
-        0 => Event::Link(index),
-        1 => Event::Wire(index),
-        2 => Event::Line(index),
-        3 => Event::Medium(index),
-        4 => Event::Change(index),
-        5 => Event::Queue(index),
-        6 => Event::Start(index),
-        7 => Event::Stop(index),
-        8 => Event::Sender(index),
-        9 => Event::Receiver(index),
-        10 => Event::Sample,
-        _ => Event::Measure,
     }
 }
 

@@ -30,7 +30,8 @@ mod rtt;
 mod segment;
 mod sender;
 
-pub use cc::{CcError, CcKind, CcSpec, SlowStart};
+pub use cc::spec::CcError;
+pub use cc::{CcKind, CcSpec, SlowStart};
 pub use clock::Ticks;
 pub use handshake::Handshake;
 pub use receiver::{Arrival, Receiver};

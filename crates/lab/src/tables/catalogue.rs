@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use sojourn_records::ColumnInfo;
 
-use super::TableKind;
+use super::kind::TableKind;
 
 /// Every table of a result with its columns.
 ///

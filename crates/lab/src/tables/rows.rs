@@ -1,4 +1,4 @@
-//! The batches of all tables, and the tables `flow_series`, `pings` and `events`.
+//! The tables `flow_series`, `pings` and `events`.
 
 use arrow_array::RecordBatch;
 use sojourn_apps::PingSample;
@@ -6,28 +6,8 @@ use sojourn_net::{Duration, Instant};
 use sojourn_qdisc::{DropReason, MarkReason};
 use sojourn_records::{Column, FlowRecord, FlowSample, Get, Signal, SignalRecord};
 
-use super::TABLES;
-use super::applications::{applications, transactions};
 use super::batch::batch;
 use super::cell::{Cell, mbit_per_s};
-use super::flow::flows;
-use super::links::{link_series, links, queue_statistics, sojourn};
-
-/// The piece of each table that a run adds, in the order of [`super::TableKind::ALL`].
-pub(crate) fn batches(cell: Cell<'_>) -> [RecordBatch; TABLES] {
-    [
-        flows(cell),
-        links(cell),
-        flow_series(cell),
-        link_series(cell),
-        pings(cell),
-        sojourn(cell),
-        queue_statistics(cell),
-        events(cell),
-        transactions(cell),
-        applications(cell),
-    ]
-}
 
 /// One row of `flow_series`.
 pub(super) struct SampleRow<'a> {
@@ -100,7 +80,7 @@ pub(super) fn series_columns<'a>() -> Vec<Column<SampleRow<'a>>> {
     ]
 }
 
-fn flow_series(cell: Cell<'_>) -> RecordBatch {
+pub(super) fn flow_series(cell: Cell<'_>) -> RecordBatch {
     let flows = cell.records.flows.iter().zip(&cell.plan.flows);
     let rows: Vec<_> = flows
         .flat_map(|(record, label)| {
@@ -141,7 +121,7 @@ pub(super) fn ping_columns<'a>() -> Vec<Column<PingRow<'a>>> {
     ]
 }
 
-fn pings(cell: Cell<'_>) -> RecordBatch {
+pub(super) fn pings(cell: Cell<'_>) -> RecordBatch {
     let flows = cell.records.flows.iter();
     let rows: Vec<_> = flows
         .flat_map(|record| {
@@ -187,7 +167,7 @@ pub(super) fn event_columns<'a>() -> Vec<Column<EventRow<'a>>> {
     ]
 }
 
-fn events(cell: Cell<'_>) -> RecordBatch {
+pub(super) fn events(cell: Cell<'_>) -> RecordBatch {
     let records = cell.records;
     let events = records.events.iter();
     let rows: Vec<_> = events

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use sojourn_qdisc::testing::{self, Op, TestPacket};
 use sojourn_qdisc::{Duration, Ecn, LinkFacts, QdiscSpec, QueueFailure, Rate, Rng};
 
-use super::queue_failure;
+use super::failure::queue_failure;
 use crate::errors::Failure;
 
 /// Calls of the queue in one case, at most.

@@ -51,7 +51,9 @@
 //! | no `any_ect`, `drop_enqueue`, `min_qlen_step`, filters, threshold in packets | has them | none at the defaults |
 //! | a packet marked for two reasons counts once | twice | `ecn_mark` is lower |
 
+mod leaving;
 mod linux;
+mod params;
 mod rfc;
 mod scheduler;
 
@@ -59,113 +61,13 @@ use sojourn_net::{Bytes, Duration, Ecn, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Kind, Params, Profile, parameters};
+use crate::parameters::{Kind, Params, Profile};
 use crate::parts::fifo::Fifo;
+use leaving::{Band, Leaving, Verdict};
 use linux::Linux;
+pub use params::DualPi2Params;
 use rfc::Rfc;
-use scheduler::{Scheduler, signed};
-
-parameters! {
-    /// Parameters of [`DualPi2`]; unset ones have the profile's own values.
-    #[derive(Clone, Copy, Debug, PartialEq)]
-    pub struct DualPi2Params {
-        /// Maximum number of packets in both queues together.
-        pub limit: usize = 10_000 => packets(1, 100_000_000),
-            "net/sched/sch_dualpi2.c: dualpi2_reset_default, sch->limit";
-        /// Maximum number of bytes in both queues together.
-        pub memlimit: Option<Bytes> = None
-            => size(1_514, 1 << 40).unset("250 ms at the link rate; linux: limit * 2 MTU"),
-            "RFC 9332 appendix A.1: limit; net/sched/sch_dualpi2.c: dualpi2_sched_data.memory_limit";
-        /// Target queueing delay of the Classic queue.
-        pub target: Duration = Duration::from_millis(15) => time(1, LONGEST),
-            "RFC 9332 appendix A.1: target; net/sched/sch_dualpi2.c: pi2_target";
-        /// Longest round-trip time at which control is stable; profile rfc.
-        pub max_rtt: Option<Duration> = None => time(1_000, LONGEST).unset("100ms"),
-            "RFC 9332 appendix A.1: RTT_max";
-        /// Time between updates of the probability.
-        pub tupdate: Option<Duration> = None
-            => time(1_000, LONGEST).unset("min(target, max_rtt / 3); linux: 16ms"),
-            "RFC 9332 appendix A.1: Tupdate; net/sched/sch_dualpi2.c: pi2_tupdate";
-        /// Gain on the deviation from target, in 1/s.
-        pub alpha: Option<f64> = None
-            => fraction(0, 1_000_000).unset("0.1 * tupdate / max_rtt^2; linux: 41/256"),
-            "RFC 9332 appendix A.1: alpha; net/sched/sch_dualpi2.c: pi2_alpha";
-        /// Gain on the change of the delay, in 1/s.
-        pub beta: Option<f64> = None => fraction(0, 1_000_000).unset("0.3 / max_rtt; linux: 819/256"),
-            "RFC 9332 appendix A.1: beta; net/sched/sch_dualpi2.c: pi2_beta";
-        /// Ratio of the L4S marking probability to the base probability.
-        pub coupling_factor: u32 = 2 => count(1, 255),
-            "RFC 9332 section 2.1 and appendix A.1: k; net/sched/sch_dualpi2.c: coupling_factor";
-        /// Sojourn time above which L4S packets are marked regardless of the probability.
-        pub step_thresh: Option<Duration> = None => time(0, LONGEST).unset("800us; linux: 1ms"),
-            "RFC 9332 appendix A.1: minTh; net/sched/sch_dualpi2.c: step_thresh";
-        /// Width of the ramp above `step_thresh` over which L4S marking becomes certain; profile rfc.
-        pub range: Option<Duration> = None
-            => time(0, LONGEST).unset("0 if step_thresh is given, else 400us"),
-            "RFC 9332 appendix A.1: range";
-        /// Number of queued L4S packets up to which `step_thresh` does not apply; profile rfc.
-        pub th_len: Option<u32> = None => count(0, 100_000_000).unset("1"),
-            "RFC 9332 appendix A.1: Th_len";
-        /// Share of the link for the Classic queue while both queues hold packets, in percent.
-        pub classic_protection: Option<f64> = None => percent(0, 100).unset("6.25; linux: 10"),
-            "RFC 9332 section 4.2.2 and appendix A.2: scheduler weight 1/16; net/sched/sch_dualpi2.c: c_protection_wc";
-        /// Serve the older head packet, with this much subtracted from the age of Classic packets; profile rfc.
-        pub tshift: Option<Duration> = None => time(0, LONGEST).unset("off"),
-            "RFC 9332 section 4.2.2 and appendix A.2: tshift of the time-shifted FIFO";
-        /// Drop L4S packets in overload instead of letting the buffer overflow.
-        pub drop_on_overload: bool = true => flag(),
-            "RFC 9332 section 4.2.3; net/sched/sch_dualpi2.c: drop_overload";
-        /// Specification or implementation to follow.
-        pub profile: Profile = Profile::Rfc => profile(),
-            "Sojourn parameter";
-    }
-}
-
-impl DualPi2Params {
-    /// The time between updates.
-    pub fn tupdate(&self) -> Duration {
-        self.tupdate.unwrap_or(match self.profile {
-            Profile::Rfc => {
-                let third = Duration::from_nanos(self.max_rtt().as_nanos() / 3);
-                self.target.min(third).max(Duration::from_micros(1))
-            }
-            Profile::Linux | Profile::Linux314 => Duration::from_millis(16),
-        })
-    }
-
-    fn max_rtt(&self) -> Duration {
-        self.max_rtt.unwrap_or(Duration::from_millis(100))
-    }
-
-    fn memlimit(&self, rate: Option<Rate>, mtu: Bytes) -> Bytes {
-        self.memlimit.unwrap_or(match (self.profile, rate) {
-            (Profile::Rfc, Some(rate)) => rate
-                .carries(Duration::from_millis(250))
-                .max(Bytes(2 * mtu.0)),
-            (Profile::Rfc, None) => Bytes(u64::MAX),
-            _ => Bytes((self.limit as u64).saturating_mul(2 * mtu.0)),
-        })
-    }
-
-    fn scheduler(&self, mtu: Bytes) -> Scheduler {
-        if let Some(shift) = self.tshift {
-            return Scheduler::TimeShifted { shift };
-        }
-        let share = self.classic_protection.unwrap_or(match self.profile {
-            Profile::Rfc => 6.25,
-            Profile::Linux | Profile::Linux314 => 10.0,
-        });
-        let classic = hundredths(share);
-        let l4s = 10_000 - classic;
-        let start = signed(mtu) * (classic - l4s);
-        Scheduler::RoundRobin {
-            classic,
-            l4s,
-            start,
-            credit: start,
-        }
-    }
-}
+use scheduler::Scheduler;
 
 impl Params for DualPi2Params {
     type Queue<P: Packet> = DualPi2<P>;
@@ -225,34 +127,6 @@ pub struct DualPi2<P> {
 enum Law {
     Rfc(Rfc),
     Linux(Linux),
-}
-
-/// Which of the queues.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Band {
-    L4s,
-    Classic,
-}
-
-/// A packet that is about to leave, as the law sees it.
-#[derive(Clone, Copy, Debug)]
-struct Leaving {
-    band: Band,
-    /// It can be marked.
-    markable: bool,
-    waited: Duration,
-    /// Packets its queue held, itself among them.
-    held: usize,
-    /// Bytes that both queues still hold.
-    left: Bytes,
-}
-
-/// Decision about a packet that is about to leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
-    Pass,
-    Mark(MarkReason),
-    Drop,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -441,12 +315,6 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
         }
         all
     }
-}
-
-/// `per_cent` in hundredths of it; between 0 and 10000.
-#[expect(clippy::cast_possible_truncation, reason = "a float saturates")]
-fn hundredths(per_cent: f64) -> i64 {
-    ((per_cent * 100.0).round() as i64).clamp(0, 10_000)
 }
 
 #[cfg(test)]

@@ -37,16 +37,44 @@ mod tin;
 use sojourn_net::{Bytes, Dscp, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::link::LinkFacts;
+use crate::parameters::{Kind, LINUX, Params, Shorthand};
+use crate::parts::framing::LINK_LAYERS;
 use crate::parts::pool::Pool;
 use diffserv::Classes;
 use longest::Longest;
+use options::SHORTHANDS;
 pub use options::{AckFilter, CakeParams, Diffserv, FlowMode};
 use pace::{Count, Shaper};
 use schedule::FLOWS;
+use statistics::Sizes;
 use tin::{Tin, Tuning};
 
 /// Packets of the MTU that the buffer holds at most, unless more was asked for.
 const MOST_PACKETS: u64 = 10_240;
+
+impl Params for CakeParams {
+    type Queue<P: Packet> = Cake<P>;
+
+    const KINDS: &'static [Kind<Self>] = &[Kind {
+        name: "cake",
+        class: Some("Cake"),
+        summary: "Shaper with priority tins, fairness among hosts and flows, and COBALT in each queue",
+        source: "Linux 6.1 sch_cake, iproute2; Høiland-Jørgensen, Täht and Morton 2018",
+        reconstruction: None,
+        profiles: LINUX,
+        start: Self::default,
+        parameters: Self::PARAMETERS,
+    }];
+
+    fn shorthands(&self) -> &'static [&'static [Shorthand]] {
+        &[SHORTHANDS, LINK_LAYERS]
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Cake<P> {
+        Cake::new(self, link.mtu, rng)
+    }
+}
 
 /// A shaper with tins of fair queues governed by COBALT.
 #[derive(Clone, Debug)]
@@ -65,7 +93,7 @@ pub struct Cake<P> {
     /// When a packet that was held back may leave.
     wake: Option<Instant>,
     memory_used: u64,
-    sizes: statistics::Sizes,
+    sizes: Sizes,
     rng: Rng,
 }
 
@@ -106,7 +134,7 @@ impl<P: Packet> Cake<P> {
             backlog: Backlog::default(),
             wake: None,
             memory_used: 0,
-            sizes: statistics::Sizes::default(),
+            sizes: Sizes::default(),
             rng,
         }
     }
@@ -363,7 +391,8 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
     }
 
     fn statistics(&self) -> Vec<Statistic> {
-        statistics::of(self)
+        let memory = (self.memory_used, self.limit);
+        statistics::of(memory, &self.sizes, &self.tins, self.classes.order)
     }
 }
 

@@ -28,16 +28,18 @@
 //! | what a leaf drops leaves its bins | what it drops later stays counted | bins do not fill up |
 //! | a bin counts to 2^32 | to 65535 | none at its limits |
 
+mod bins;
 mod inner;
 
 use std::collections::VecDeque;
 
-use sojourn_net::{Bytes, Duration, FlowKey, Instant, Packet, Rng};
+use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
 use crate::parameters::{Counter, Kind, LINUX, Leaf, LeafList, Params, TcStatistics, parameters};
 use crate::parts::leaf;
+use bins::{ALL_BINS, CERTAIN, Flow, Law, Set};
 use inner::Inner;
 
 parameters! {
@@ -74,6 +76,13 @@ parameters! {
         /// Inner queue, to which limit also applies; by default a FIFO.
         pub leaf: Vec<L> = Vec::new() => leaves(1).unset("a FIFO"),
             "net/sched/sch_sfb.c: sfb_sched_data.qdisc";
+    }
+}
+
+impl<L> SfbParams<L> {
+    fn law(&self) -> Law {
+        let target = self.target.unwrap_or((4 * self.max + 3) / 5);
+        Law::new(target, self.increment, self.decrement)
     }
 }
 
@@ -156,7 +165,7 @@ impl<P: Packet, Q: Qdisc<P>> Sfb<P, Q> {
             rehash: params.rehash,
             db: params.db,
             max: params.max,
-            law: Law::new(params),
+            law: params.law(),
             packets: VecDeque::new(),
             bytes: Bytes(0),
             leaf: None,
@@ -304,87 +313,6 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Sfb<P, Q> {
     }
 }
 
-/// A probability of 1, nearly: the kernel counts in 2^-16 and has 16 bits.
-const CERTAIN: u32 = 0xFFFF;
-const LEVELS: usize = 8;
-/// Four bits of the hash name a bin in each level.
-const BINS: usize = 16;
-/// Bins of a set.
-const ALL_BINS: f64 = 128.0;
-
-#[derive(Clone, Copy, Debug)]
-struct Law {
-    target: u32,
-    increment: u32,
-    decrement: u32,
-}
-
-impl Law {
-    fn new<L>(params: &SfbParams<L>) -> Self {
-        Self {
-            target: params.target.unwrap_or((4 * params.max + 3) / 5),
-            increment: q16(params.increment),
-            decrement: q16(params.decrement),
-        }
-    }
-}
-
-/// The bins under one hash.
-#[derive(Clone, Debug)]
-struct Set {
-    perturbation: u64,
-    bins: [[Bin; BINS]; LEVELS],
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Bin {
-    packets: u32,
-    p: u32,
-}
-
-/// What the bins of a flow say of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Flow {
-    shortest: u32,
-    p: u32,
-}
-
-impl Set {
-    fn new(rng: &mut Rng) -> Self {
-        Self {
-            perturbation: rng.next_u64(),
-            bins: [[Bin::default(); BINS]; LEVELS],
-        }
-    }
-
-    fn bins_of(&mut self, hash: u32) -> impl Iterator<Item = &mut Bin> {
-        let levels = self.bins.iter_mut().zip(0..);
-        levels.map(move |(bins, level): (_, u32)| &mut bins[(hash >> (4 * level)) as usize % BINS])
-    }
-
-    /// Adapts the probabilities of the bins of `flow` to the arrival of a packet.
-    fn judge(&mut self, flow: &FlowKey, law: &Law) -> (u32, Flow) {
-        let hash = flow.digest(self.perturbation);
-        let (mut shortest, mut p) = (u32::MAX, CERTAIN);
-        for bin in self.bins_of(hash) {
-            if bin.packets == 0 {
-                bin.p = bin.p.saturating_sub(law.decrement);
-            } else if bin.packets >= law.target {
-                bin.p = (bin.p + law.increment).min(CERTAIN);
-            }
-            shortest = shortest.min(bin.packets);
-            p = p.min(bin.p);
-        }
-        (hash, Flow { shortest, p })
-    }
-
-    fn count(&mut self, hash: Option<u32>, change: impl Fn(&mut u32)) {
-        if let Some(hash) = hash {
-            self.bins_of(hash).for_each(|bin| change(&mut bin.packets));
-        }
-    }
-}
-
 /// What flows that do not answer may still send.
 #[derive(Clone, Debug)]
 struct Penalty {
@@ -412,16 +340,6 @@ impl Penalty {
         self.tokens -= u32::from(admitted);
         admitted
     }
-}
-
-/// A probability in units of 2^-16.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a float saturates; a probability is not negative"
-)]
-fn q16(probability: f64) -> u32 {
-    (probability * f64::from(CERTAIN)).round() as u32
 }
 
 #[cfg(test)]

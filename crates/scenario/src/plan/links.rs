@@ -1,13 +1,13 @@
 //! Links: rate, shaper, framing, delay and queue.
 
+use sojourn_apps::LONGEST;
 use sojourn_net::{Bytes, Duration, Instant, Rate};
 use sojourn_qdisc::{Framing, QdiscSpec};
 
-use super::Client;
+use super::client::Client;
 use super::line::{Distribution, LineConfig};
 use super::radio::RadioConfig;
 use super::trace::Trace;
-use sojourn_apps::LONGEST;
 
 /// A transmitter with a queue in front and a wire behind.
 #[derive(Clone, Debug, PartialEq)]

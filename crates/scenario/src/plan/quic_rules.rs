@@ -1,9 +1,9 @@
 //! Rules for QUIC traffic in a plan.
 
+use sojourn_apps::LONGEST;
 use sojourn_transport::quic;
 
-use super::MAX_INITIAL_WINDOW;
-use sojourn_apps::LONGEST;
+use super::limits::MAX_INITIAL_WINDOW;
 
 /// The first rule that QUIC traffic breaks: its key, and what it must be.
 pub(super) fn check(

@@ -5,6 +5,9 @@ use sojourn_net::{Dscp, Duration};
 use super::kind::Kind;
 use crate::plan::Client;
 
+/// Most flows of all blocks. They are numbered with 32 bits; this many are far beyond any memory.
+pub(super) const MOST_FLOWS: u32 = 10_000_000;
+
 /// Flows that differ in nothing but their names, random streams and perhaps RTTs.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {

@@ -25,6 +25,7 @@ use crate::link::Link;
 use crate::page::Pages;
 use crate::place::{Fields, Place, choice};
 use crate::value::Value;
+use block::MOST_FLOWS;
 pub(crate) use block::{Block, Direction, Rtt, Way};
 use kind::{Context, TrafficType};
 use names::{check_names, name_the_nameless};
@@ -83,9 +84,6 @@ const COMMON: &[Key] = &[
         "Host that the flows belong to, for queues that share capacity among hosts.",
     ),
 ];
-
-/// Flows are numbered with 32 bits; this many are far beyond any memory.
-const MOST_FLOWS: u32 = 10_000_000;
 
 /// Every type of traffic, each declared in its own file.
 const TYPES: &[TrafficType] = &[

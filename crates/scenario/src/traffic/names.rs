@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use super::MOST_FLOWS;
-use super::block::{Block, Way};
+use super::block::{Block, MOST_FLOWS, Way};
 use crate::error::ScenarioError;
 use crate::place::Place;
 

@@ -1,6 +1,6 @@
 //! A heap for events that are rarely rescheduled.
 
-use super::{Key, NOTHING};
+use super::key::{Key, NOTHING};
 
 /// A 4-ary heap: four children share a cache line.
 #[derive(Clone, Debug, Default)]

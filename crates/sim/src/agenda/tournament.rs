@@ -1,6 +1,6 @@
 //! A tournament tree for events that every packet reschedules.
 
-use super::{Key, NOTHING};
+use super::key::{Key, NOTHING};
 
 /// Keys side by side in a cache line.
 const ARITY: usize = 4;

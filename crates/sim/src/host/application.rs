@@ -6,7 +6,11 @@ use sojourn_apps::ApplicationConfig;
 use sojourn_net::{Instant, Rng};
 use sojourn_transport::{SenderParams, quic};
 
-use super::{Connection, End, Hosts, User, blank};
+use super::blank::blank;
+use super::connection::Connection;
+use super::quic::End;
+use super::ticks::Hosts;
+use super::user::User;
 use sojourn_records::{AppRecord, FlowCounters, FlowKind, FlowRecord, FlowSample, InitialLosses};
 
 /// An application and what is recorded of it.

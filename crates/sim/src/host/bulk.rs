@@ -3,7 +3,7 @@
 use sojourn_apps::Bulk;
 use sojourn_net::Instant;
 
-use super::blank;
+use super::blank::blank;
 use sojourn_records::{FlowCounters, FlowKind, FlowRecord, FlowSample};
 
 /// A bulk transfer, and what is recorded of it.

@@ -5,11 +5,12 @@ use sojourn_net::{Ecn, Instant, Packet as View};
 use sojourn_transport::{Arrival, SenderParams, quic};
 
 use super::bulk::BulkFlow;
+use super::outbox::Outbox;
 use super::quic::{End, QuicConnection};
 use super::tcp::TcpConnection;
+use super::ticks::Hosts;
 use super::timer::TimerEvent;
 use super::user::User;
-use super::{Hosts, Outbox};
 use crate::packet::{Kind, Packet};
 use sojourn_records::{FlowCounters, FlowRecord, FlowSample};
 

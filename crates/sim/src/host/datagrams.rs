@@ -5,7 +5,7 @@ use std::num::NonZeroU16;
 use sojourn_apps::{CallRecord, DatagramConfig, DatagramKind, DatagramSource};
 use sojourn_net::{Bytes, Instant, Rng};
 
-use super::blank;
+use super::blank::blank;
 use crate::packet::{Kind, Owner, Packet};
 use sojourn_records::{FlowCounters, FlowKind, FlowRecord, FlowSample, Histogram};
 
@@ -126,13 +126,13 @@ impl Datagrams {
             },
             one_way_delay: one_way.then(|| Box::new(self.one_way_delay)),
             pings: self.source.into_requests(),
-            ..blank(kind_of(self.kind))
+            ..blank(flow_kind(self.kind))
         }
     }
 }
 
 /// The kind that a flow of these datagrams is recorded as.
-pub(super) const fn kind_of(kind: DatagramKind) -> FlowKind {
+pub(super) const fn flow_kind(kind: DatagramKind) -> FlowKind {
     if kind.is_echo() {
         FlowKind::Echo
     } else {

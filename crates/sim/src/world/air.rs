@@ -3,7 +3,7 @@
 use sojourn_net::{Duration, Packet as View, Rng};
 use sojourn_qdisc::{Number, Qdisc, Statistic};
 
-use super::World;
+use super::network::World;
 use crate::agenda::Event;
 use crate::link::Link;
 use crate::medium::Medium;

@@ -4,28 +4,15 @@
 //! last of its packets has left the network, another may take the slot: memory is that of the
 //! connections in progress, however many a run opens.
 
-use std::collections::VecDeque;
-
 use sojourn_apps::{AppEvent, AppOutput, Command};
 
-use super::World;
+use super::network::World;
 use crate::agenda::{Event, MAX_INDEX};
 use crate::host::{Flow, Source};
 use sojourn_records::FlowCounters;
 
 /// How many ended connections are looked at for one whose slot is free.
 const LOOKED_AT: usize = 8;
-
-/// State shared by all applications.
-#[derive(Debug, Default)]
-pub(super) struct Applications {
-    /// Commands, of which there are none between events, and reports.
-    output: AppOutput,
-    /// Applications to notify of events, the oldest first.
-    pub(super) pending: VecDeque<(u32, AppEvent)>,
-    /// Slots of connections that have ended, the oldest first.
-    ended: VecDeque<u32>,
-}
 
 impl World<'_> {
     /// Notifies application `id` of an event and executes its commands.

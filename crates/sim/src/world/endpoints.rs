@@ -3,7 +3,7 @@
 use sojourn_apps::AppEvent;
 use sojourn_net::Instant;
 
-use super::World;
+use super::network::World;
 use crate::agenda::Event;
 use crate::host::{Source, TimerEvent};
 use crate::packet::{Kind, Packet};

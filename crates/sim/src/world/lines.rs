@@ -2,7 +2,7 @@
 
 use sojourn_net::{Instant, Rng};
 
-use super::World;
+use super::network::World;
 use crate::agenda::Event;
 use crate::line::{Line, Verdict};
 use crate::packet::Packet;

@@ -3,7 +3,7 @@
 use sojourn_net::Instant;
 use sojourn_qdisc::Qdisc;
 
-use super::World;
+use super::network::World;
 use crate::agenda::Event;
 use crate::link::Link;
 use crate::packet::Packet;

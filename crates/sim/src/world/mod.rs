@@ -6,6 +6,7 @@ mod connections;
 mod endpoints;
 mod lines;
 mod links;
+mod network;
 mod one_way;
 
 use std::collections::VecDeque;
@@ -14,14 +15,14 @@ use sojourn_net::{Bytes, Duration, Instant, Rng};
 use sojourn_qdisc::{LinkFacts, Qdisc};
 use sojourn_transport::Ticks;
 
-use applications::{Applications, Gather};
+use applications::Gather;
+use network::{Applications, World};
 
 use crate::agenda::{Agenda, Event, MAX_INDEX};
 use crate::host::{Flow, Hosts, Outbox};
-use crate::line::Line;
 use crate::link::{Link, Wire};
-use crate::medium::{Medium, Sent};
-use crate::packet::{Owner, Packet};
+use crate::medium::Sent;
+use crate::packet::Owner;
 use crate::probe::{LinkProbe, Observations};
 use crate::route::{Routes, Step};
 use sojourn_records::{FlowKind, LinkCounters, Records};
@@ -46,35 +47,6 @@ pub fn run(
     config.check()?;
     let mut world = World::new(config)?;
     Ok(world.run(keep_going).then(|| world.finish()))
-}
-
-/// The whole simulated network: plain vectors, owned in one place, named by index.
-#[derive(Debug)]
-struct World<'a> {
-    config: &'a Config,
-    hosts: Hosts,
-    /// The parent of the flows' random streams.
-    flow_rng: Rng,
-    now: Instant,
-    end: Instant,
-    sample: Duration,
-    agenda: Agenda,
-    routes: Routes,
-    links: Vec<Link>,
-    observed: Observations,
-    wires: Vec<Wire>,
-    lines: Vec<Line>,
-    media: Vec<Medium>,
-    /// What a medium has just delivered; empty between events.
-    sent: Sent,
-    /// Those of the configuration, then slots for connections of applications.
-    flows: Vec<Flow>,
-    applications: Applications,
-    /// Packets at the end of their way, to be handed over before anything else happens.
-    arrivals: VecDeque<Packet>,
-    outbox: Outbox,
-    before: Vec<LinkCounters>,
-    handled: u64,
 }
 
 impl<'a> World<'a> {

@@ -8,7 +8,7 @@
 use sojourn_net::{Ecn, Packet as View};
 use sojourn_transport::Arrival;
 
-use super::World;
+use super::network::World;
 use crate::agenda::Event;
 use crate::host::{Source, TimerEvent};
 use crate::packet::{Kind, Packet};

@@ -24,6 +24,7 @@
 //! are ignored, as in Linux. Names are those of `tcp_bbr.c`.
 
 mod ack_aggregation;
+mod declaration;
 mod lt_bw;
 mod params;
 

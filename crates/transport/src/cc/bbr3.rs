@@ -39,131 +39,28 @@
 
 mod bounds;
 mod cycle;
+mod declaration;
+mod model;
 mod params;
 mod probe_rtt;
 mod startup;
+mod state;
 
-use sojourn_net::{Duration, Instant, Rng};
-
-use super::bbr_common::{self, BBR_UNIT, BW_SCALE, MaxFilter, PriorCwnd};
+use super::bbr_common::{self, BBR_UNIT, BW_SCALE, MaxFilter};
 use super::min_rtt::MinRtt;
 use super::{
     Ack, Episode, ModelBased, Progress, RateSample, Reduction, Resume, Start, Threshold, Window,
 };
-use crate::segment::MSS;
-use bounds::{Bound, Bounds};
-use cycle::{CwndLimited, Cycle};
+use bounds::Bound;
+pub use model::Bbr3;
+use model::{FullBw, StampedMinRtt};
 pub use params::Bbr3Params;
-use probe_rtt::StampedMinRtt;
-use startup::{FullBw, StartupSignals};
+use state::State;
 
 /// The largest window.
 const MAX_CWND: u32 = Threshold::UNSET.limit();
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Startup,
-    Drain,
-    Down,
-    Cruise,
-    Refill,
-    Up,
-    ProbeRtt,
-}
-
-impl State {
-    const fn probes_bw(self) -> bool {
-        matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
-    }
-
-    const fn accelerates(self) -> bool {
-        matches!(self, Self::Startup | Self::Refill | Self::Up)
-    }
-}
-
-/// The BBR congestion controller, version 3.
-#[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
-pub struct Bbr3 {
-    params: Bbr3Params,
-    rng: Rng,
-    state: State,
-    /// Largest rates of the previous and of this probing cycle.
-    max_bw_filter: [u64; 2],
-    min_rtt: StampedMinRtt,
-    /// The minimum of the current `PROBE_RTT` interval.
-    probe_rtt_min: StampedMinRtt,
-    round_count: u32,
-    next_round_delivered: u64,
-    round_start: bool,
-    full_bw: FullBw,
-    /// The pipe has been full at some time.
-    full_bw_reached: bool,
-    drain_start_round: u32,
-    cycle: Cycle,
-    bounds: Bounds,
-    extra_acked_filter: MaxFilter,
-    extra_acked_interval_start: Instant,
-    extra_acked_delivered: u64,
-    /// In bytes/s.
-    pacing_rate: u64,
-    /// Bytes of a full-sized segment at the last acknowledgement.
-    mss: u32,
-    prior_cwnd: PriorCwnd,
-    prev_episode: Episode,
-    initial_cwnd: u32,
-    cwnd_limited: CwndLimited,
-    startup_signals: StartupSignals,
-    /// Segments ever lost at the last acknowledgement: timers find some in between.
-    lost: Option<u64>,
-    /// The current acknowledgement reports marks.
-    marked: bool,
-    probe_rtt_done_stamp: Option<u64>,
-    probe_rtt_round_done: bool,
-    idle_restart: bool,
-    undone: bool,
-    /// The state a loss made it leave.
-    undo_state: Option<State>,
-}
-
 impl Bbr3 {
-    /// The controller of a connection whose waits come from `seed`.
-    pub fn new(params: Bbr3Params, seed: u64) -> Self {
-        Self {
-            params,
-            rng: Rng::new(seed).fork("bbr3"),
-            state: State::Startup,
-            max_bw_filter: [0; 2],
-            min_rtt: StampedMinRtt::NONE,
-            probe_rtt_min: StampedMinRtt::NONE,
-            round_count: 0,
-            next_round_delivered: 0,
-            round_start: false,
-            full_bw: FullBw::default(),
-            full_bw_reached: false,
-            drain_start_round: 0,
-            cycle: Cycle::default(),
-            bounds: Bounds::default(),
-            extra_acked_filter: MaxFilter::new(params.extra_acked_filter_len.into()),
-            extra_acked_interval_start: Instant::ZERO,
-            extra_acked_delivered: 0,
-            pacing_rate: 0,
-            mss: MSS.into(),
-            prior_cwnd: PriorCwnd::default(),
-            prev_episode: Episode::None,
-            initial_cwnd: 0,
-            cwnd_limited: CwndLimited::default(),
-            startup_signals: StartupSignals::default(),
-            lost: None,
-            marked: false,
-            probe_rtt_done_stamp: None,
-            probe_rtt_round_done: false,
-            idle_restart: false,
-            undone: false,
-            undo_state: None,
-        }
-    }
-
     fn min_pipe_cwnd(&self) -> u32 {
         self.params.min_pipe_cwnd.into()
     }
@@ -416,11 +313,6 @@ impl ModelBased for Bbr3 {
     fn pacing_rate(&self, _mss: u32) -> Option<u64> {
         Some(self.pacing_rate)
     }
-}
-
-/// The wait between two probes for bandwidth: up to 1 s more than `base_ms`.
-fn probe_wait(base_ms: u32, rng: &mut Rng) -> Duration {
-    Duration::from_micros(1_000 * u64::from(base_ms) + rng.below(1_000_000))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ mod dctcp;
 mod declaration;
 mod highspeed;
 #[cfg(feature = "json")]
-mod json;
+pub mod json;
 mod ledbat;
 mod min_rtt;
 mod parameter;
@@ -17,7 +17,7 @@ mod prague;
 mod progress;
 mod reno;
 mod slow_start;
-mod spec;
+pub mod spec;
 mod vegas;
 mod window;
 
@@ -31,8 +31,6 @@ pub use dctcp::{Dctcp, DctcpParams};
 use declaration::Control;
 pub use declaration::{Declaration, EcnNeed, Setup};
 pub use highspeed::{HighSpeed, HighSpeedParams};
-#[cfg(feature = "json")]
-pub use json::catalogue_json;
 pub use ledbat::{Ledbat, LedbatParams};
 pub use parameter::{Parameter, Parameters, Slot, Unit};
 pub use prague::{Prague, PragueParams};
@@ -40,7 +38,6 @@ pub use progress::{Ack, EcnFeedback, Episode, Progress, RateSample, Start};
 pub use reno::{Reno, RenoParams};
 pub(crate) use slow_start::HyStartPlusPlus;
 pub use slow_start::SlowStart;
-pub use spec::{CcError, CcInfo, ParameterInfo, catalogue};
 pub use vegas::{Vegas, VegasParams};
 pub use window::{Threshold, Window};
 

@@ -4,7 +4,8 @@
 
 use sojourn_net::{Bytes, Duration, Rng};
 
-use super::{Band, DualPi2Params, Leaving, Verdict};
+use super::leaving::{Band, Leaving, Verdict};
+use super::params::DualPi2Params;
 use crate::contract::MarkReason;
 
 const MAX_PROB: u32 = u32::MAX;

@@ -2,7 +2,8 @@
 
 use sojourn_net::Duration;
 
-use super::{Band, DualPi2Params, Leaving, Verdict};
+use super::leaving::{Band, Leaving, Verdict};
+use super::params::DualPi2Params;
 use crate::contract::MarkReason;
 
 #[derive(Clone, Debug)]

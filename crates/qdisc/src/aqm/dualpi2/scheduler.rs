@@ -2,7 +2,7 @@
 
 use sojourn_net::{Bytes, Duration};
 
-use super::Band;
+use super::leaving::Band;
 
 /// What chooses between two queues that both hold packets.
 #[derive(Clone, Debug)]

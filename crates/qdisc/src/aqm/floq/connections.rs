@@ -14,7 +14,7 @@
 
 use sojourn_net::{Duration, FlowKey, Instant, Packet, TcpHeader, Transport};
 
-use super::FloqParams;
+use super::params::FloqParams;
 
 /// What a packet is to FLOQ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use super::connections::Class::{Responsive, Setup, Unresponsive};
 use super::*;
 use crate::contract::Number::Count;
 use crate::testing::{Recorder, TestPacket};
-use sojourn_net::{Ecn, FlowKey, TcpHeader, Transport};
+use sojourn_net::{Duration, Ecn, FlowKey, TcpHeader, Transport};
 
 fn ms(ms: u64) -> Instant {
     Instant::from_millis(ms)

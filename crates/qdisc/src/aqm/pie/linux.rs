@@ -4,8 +4,9 @@
 
 use sojourn_net::{Bytes, Duration, Instant, Rng};
 
-use super::{PieParams, Profile};
+use super::params::PieParams;
 use crate::contract::Statistic;
+use crate::parameters::Profile;
 use crate::parts::jiffies;
 
 /// Both kernels mean to wait this long before the first update.

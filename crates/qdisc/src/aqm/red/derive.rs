@@ -2,7 +2,7 @@
 
 use sojourn_net::{Bytes, Rate};
 
-use super::RedParams;
+use super::params::RedParams;
 
 /// Parameters of RED after derivation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,13 +1,10 @@
 //! The options of CAKE, with the keywords of `tc`.
 
-use sojourn_net::{Bytes, Duration, Rate, Rng};
+use sojourn_net::{Bytes, Duration, Rate};
 
-use super::Cake;
-use crate::link::LinkFacts;
 use crate::parameters::choice::choice;
-use crate::parameters::{Kind, LINUX, Params, Shorthand, parameters};
-use crate::parts::framing::{Framing, LINK_LAYERS};
-use sojourn_net::Packet;
+use crate::parameters::{Shorthand, parameters};
+use crate::parts::framing::Framing;
 
 choice! {
     /// How packets are classified by DSCP: the number of tins and their meaning.
@@ -72,7 +69,7 @@ impl FlowMode {
 }
 
 /// The presets of `tc` apart from link layers.
-const SHORTHANDS: &[Shorthand] = &[
+pub(super) const SHORTHANDS: &[Shorthand] = &[
     ("unlimited", &[("bandwidth", "")]),
     ("datacentre", &[("rtt", "100us")]),
     ("lan", &[("rtt", "1ms")]),
@@ -93,7 +90,7 @@ const SHORTHANDS: &[Shorthand] = &[
 const LONGEST_IN_TC: u64 = 4_294_967_295_000;
 
 parameters! {
-    /// Parameters of [`Cake`].
+    /// Parameters of [`Cake`](super::Cake).
     #[derive(Clone, Debug, PartialEq)]
     pub struct CakeParams {
         /// Rate of the shaper.
@@ -133,28 +130,5 @@ parameters! {
         /// Count dropped packets as sent, for shaping downstream of a bottleneck.
         pub ingress: bool = false => flag(),
             "net/sched/sch_cake.c: CAKE_FLAG_INGRESS";
-    }
-}
-
-impl Params for CakeParams {
-    type Queue<P: Packet> = Cake<P>;
-
-    const KINDS: &'static [Kind<Self>] = &[Kind {
-        name: "cake",
-        class: Some("Cake"),
-        summary: "Shaper with priority tins, fairness among hosts and flows, and COBALT in each queue",
-        source: "Linux 6.1 sch_cake, iproute2; Høiland-Jørgensen, Täht and Morton 2018",
-        reconstruction: None,
-        profiles: LINUX,
-        start: Self::default,
-        parameters: Self::PARAMETERS,
-    }];
-
-    fn shorthands(&self) -> &'static [&'static [Shorthand]] {
-        &[SHORTHANDS, LINK_LAYERS]
-    }
-
-    fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Cake<P> {
-        Cake::new(self, link.mtu, rng)
     }
 }

@@ -1,8 +1,7 @@
 //! The statistics of CAKE, under the names of `tc -j -s`.
 
-use sojourn_net::{Bytes, Packet};
+use sojourn_net::Bytes;
 
-use super::Cake;
 use super::pace::Count;
 use super::tin::Tin;
 use crate::contract::Statistic;
@@ -29,13 +28,19 @@ fn wider(range: Option<(u64, u64)>, size: u64) -> (u64, u64) {
     })
 }
 
-pub(super) fn of<P: Packet>(cake: &Cake<P>) -> Vec<Statistic> {
+/// The statistics of a queue: the memory used and its limit, the sizes, and the tins in `order`.
+pub(super) fn of(
+    (memory_used, memory_limit): (u64, u64),
+    sizes: &Sizes,
+    tins: &[Tin],
+    order: &[usize],
+) -> Vec<Statistic> {
     let mut all = vec![
-        Statistic::count("memory_used", cake.memory_used),
-        Statistic::count("memory_limit", cake.limit),
-        Statistic::count("capacity_estimate", cake.tins[0].threshold),
+        Statistic::count("memory_used", memory_used),
+        Statistic::count("memory_limit", memory_limit),
+        Statistic::count("capacity_estimate", tins[0].threshold),
     ];
-    if let (Some(network), Some(adjusted)) = (cake.sizes.network, cake.sizes.adjusted) {
+    if let (Some(network), Some(adjusted)) = (sizes.network, sizes.adjusted) {
         all.extend([
             Statistic::count("min_network_size", network.0),
             Statistic::count("max_network_size", network.1),
@@ -43,8 +48,8 @@ pub(super) fn of<P: Packet>(cake: &Cake<P>) -> Vec<Statistic> {
             Statistic::count("max_adj_size", adjusted.1),
         ]);
     }
-    for (place, &at) in cake.classes.order.iter().enumerate() {
-        let tin = of_tin(&cake.tins[at]).into_iter();
+    for (place, &at) in order.iter().enumerate() {
+        let tin = of_tin(&tins[at]).into_iter();
         all.extend(tin.map(|(name, value)| Statistic::count(name, value).within("tins", place)));
     }
     all

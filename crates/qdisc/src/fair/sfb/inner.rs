@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use sojourn_net::{FlowKey, Instant, Packet};
 
-use super::Set;
+use super::bins::Set;
 use crate::contract::{DropReason, MarkReason, Observer, Qdisc};
 use crate::parts::classes::Classes;
 

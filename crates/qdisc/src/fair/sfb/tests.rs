@@ -1,3 +1,4 @@
+use super::bins::q16;
 use super::*;
 use crate::registry::{AnyQdisc, QdiscSpec, Sfb, SfbParams};
 use crate::testing::{Recorder, TestPacket};
@@ -32,7 +33,7 @@ fn p_of(q: &mut Sfb<TestPacket>, set: usize, flow: u32) -> Vec<u32> {
 
 #[test]
 fn the_defaults_are_those_of_tc() {
-    let law = Law::new(&SfbParams::default());
+    let law = SfbParams::default().law();
     assert_eq!((law.target, law.increment, law.decrement), (20, 33, 3));
     // And the kernel's own, should nobody set any: 0.1 % and 1/6000.
     assert_eq!((q16(0.001), q16(1.0 / 6_000.0)), (66, 11));

@@ -1,11 +1,9 @@
 //! The parameters of BBR version 1.
 
-use super::Bbr;
-use crate::cc::declaration::{Control, Declaration, EcnNeed, Setup};
 use crate::cc::parameter::{Unit, parameters};
 
 parameters! {
-    /// Parameters of [`Bbr`]: the constants of the module `tcp_bbr`, without their prefix.
+    /// Parameters of [`Bbr`](super::Bbr): the constants of the module `tcp_bbr`, without their prefix.
     pub struct BbrParams {
         high_gain: u16 = 739, Unit::Ratio(256), (257, 2_560),
             "Pacing gain and congestion window gain in STARTUP",
@@ -67,22 +65,5 @@ parameters! {
         lt_bw_max_rtts: u16 = 48, Unit::Count("rounds"), (1, 10_000),
             "Duration for which the rate of a policer is used",
             "Linux tcp_bbr, bbr_lt_bw_max_rtts";
-    }
-}
-
-impl Control for BbrParams {
-    type Controller = Bbr;
-
-    const DECLARATION: Declaration = Declaration {
-        name: "bbr",
-        summary: "BBR version 1: paces at the measured bandwidth and ignores most losses",
-        source: "draft-cardwell-iccrg-bbr-congestion-control-00; Linux 6.1 tcp_bbr",
-        slow_starts: &[],
-        quic_slow_start: None,
-        ecn: EcnNeed::Optional,
-    };
-
-    fn build(&self, setup: &Setup) -> Bbr {
-        Bbr::new(*self, setup.seed)
     }
 }

@@ -6,66 +6,15 @@
 
 use std::num::NonZeroU32;
 
-use sojourn_net::{Duration, Instant};
+use sojourn_net::{Duration, Instant, Rng};
 
-use super::{Bbr3, Bound, State, probe_wait};
+use super::bounds::Bound;
+use super::model::{AckPhase, Bbr3};
+use super::state::State;
 use crate::cc::{Progress, RateSample, Window};
 
 /// The bound grows by 2^30 segments a round at most.
 const MAX_UP_ROUNDS: u32 = 30;
-
-/// What the current acknowledgements belong to (`ack_phase`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum AckPhase {
-    #[default]
-    Init,
-    Refilling,
-    ProbeStarting,
-    ProbeFeedback,
-    ProbeStopping,
-}
-
-/// Where the cycle stands.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Cycle {
-    pub(super) ack_phase: AckPhase,
-    stamp: Instant,
-    bw_probe_wait: Duration,
-    pub(super) rounds_since_bw_probe: u32,
-    /// Samples come from a probe to which the model has not reacted yet.
-    bw_probe_samples: bool,
-    /// Rounds the bound has grown for, and what is acknowledged towards the next segment of it.
-    bw_probe_up_rounds: u32,
-    bw_probe_up_acks: u32,
-    /// Segments acknowledged per segment of growth of the bound; `None`: it does not grow.
-    pub(super) probe_up_cnt: Option<NonZeroU32>,
-    /// The last probe lost too much.
-    prev_probe_too_high: bool,
-    /// The last probe ended early, at the bound of one that lost too much.
-    stopped_risky_probe: bool,
-}
-
-/// Whether the window was used up at any point in the last round trip.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct CwndLimited {
-    this_round: bool,
-    last_round: bool,
-}
-
-impl CwndLimited {
-    /// An acknowledgement, before it moves the window.
-    pub(super) const fn update(&mut self, round_start: bool, window: &Window, p: &Progress) {
-        if round_start {
-            self.last_round = self.this_round;
-            self.this_round = false;
-        }
-        self.this_round |= p.prior_in_flight >= window.cwnd;
-    }
-
-    pub(super) const fn is_set(self) -> bool {
-        self.this_round || self.last_round
-    }
-}
 
 impl Bbr3 {
     pub(super) fn start_probe_bw_down(&mut self, now: Instant, delivered: u64) {
@@ -254,4 +203,9 @@ impl Bbr3 {
             self.raise_inflight_longterm_slope(cwnd);
         }
     }
+}
+
+/// The wait between two probes for bandwidth: up to 1 s more than `base_ms`.
+pub(super) fn probe_wait(base_ms: u32, rng: &mut Rng) -> Duration {
+    Duration::from_micros(1_000 * u64::from(base_ms) + rng.below(1_000_000))
 }

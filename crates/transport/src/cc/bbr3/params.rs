@@ -1,13 +1,12 @@
 //! The parameters of BBR version 3.
 
-use super::{Bbr3, State};
+use super::state::State;
 use crate::cc::RateSample;
 use crate::cc::bbr_common::BBR_UNIT;
-use crate::cc::declaration::{Control, Declaration, EcnNeed, Setup};
 use crate::cc::parameter::{Unit, gcd, parameters};
 
 parameters! {
-    /// Parameters of [`Bbr3`]: the constants of draft-ietf-ccwg-bbr-06 except `MaxBwFilterLen`, which is 2, the
+    /// Parameters of [`Bbr3`](super::Bbr3): the constants of draft-ietf-ccwg-bbr-06 except `MaxBwFilterLen`, which is 2, the
     /// number of places in the filter.
     pub struct Bbr3Params {
         startup_pacing_gain: u16 = 710, Unit::Ratio(256), (257, 2_560),
@@ -73,23 +72,6 @@ parameters! {
         bw_probe_max_rounds: u16 = 63, Unit::Count("rounds"), (1, 10_000),
             "Maximum number of rounds between bandwidth probes",
             "draft-ietf-ccwg-bbr-06 section 5.3.3.8, T_reno";
-    }
-}
-
-impl Control for Bbr3Params {
-    type Controller = Bbr3;
-
-    const DECLARATION: Declaration = Declaration {
-        name: "bbr3",
-        summary: "BBR version 3: bounds the data in flight using the losses and marks seen while probing",
-        source: "draft-ietf-ccwg-bbr-06",
-        slow_starts: &[],
-        quic_slow_start: None,
-        ecn: EcnNeed::Optional,
-    };
-
-    fn build(&self, setup: &Setup) -> Bbr3 {
-        Bbr3::new(*self, setup.seed)
     }
 }
 

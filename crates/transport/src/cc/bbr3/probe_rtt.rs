@@ -6,25 +6,10 @@
 
 use sojourn_net::Instant;
 
-use super::cycle::AckPhase;
-use super::{Bbr3, State};
+use super::model::{AckPhase, Bbr3, StampedMinRtt};
+use super::state::State;
 use crate::cc::min_rtt::MinRtt;
 use crate::cc::{Ack, Progress, Window};
-
-/// A minimum RTT and its age.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct StampedMinRtt {
-    pub(super) rtt: MinRtt,
-    /// The tick of its measurement.
-    pub(super) stamp: u64,
-}
-
-impl StampedMinRtt {
-    pub(super) const NONE: Self = Self {
-        rtt: MinRtt::NONE,
-        stamp: 0,
-    };
-}
 
 impl Bbr3 {
     /// Returns whether it is time to probe for the minimum.

@@ -6,30 +6,16 @@
 
 use sojourn_net::Instant;
 
-use super::{BBR_UNIT, Bbr3, Bound, State};
+use super::bounds::Bound;
+use super::model::{Bbr3, FullBw};
+use super::state::State;
+use crate::cc::bbr_common::BBR_UNIT;
 use crate::cc::{Episode, Progress, RateSample};
 
 /// Longest duration of DRAIN, in rounds.
 const DRAIN_ROUNDS: u32 = 3;
 /// Consecutive rounds with marks from which it ends.
 const FULL_MARKED_ROUNDS: u8 = 2;
-
-/// Whether the bandwidth still grows (`full_bw`, `full_bw_count`, `full_bw_now`).
-#[derive(Clone, Debug, Default)]
-pub(super) struct FullBw {
-    bw: u64,
-    count: u8,
-    pub(super) now: bool,
-}
-
-/// Congestion signals that may end STARTUP.
-#[derive(Clone, Debug, Default)]
-pub(super) struct StartupSignals {
-    recovery_rounds: u8,
-    /// Acknowledgements of this round that reported losses.
-    loss_events_in_round: u32,
-    marked_rounds: u8,
-}
 
 impl Bbr3 {
     pub(super) fn check_full_bw_reached(&mut self, bw: u64, sample: &RateSample) {

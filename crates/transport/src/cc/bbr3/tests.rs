@@ -1,5 +1,8 @@
 use std::num::NonZeroU32;
 
+use sojourn_net::Instant;
+
+use super::bounds::Bounds;
 use super::*;
 use crate::cc::EcnFeedback;
 

@@ -1,5 +1,8 @@
 //! Each parameter of BBR version 3 has its effect.
 
+use sojourn_net::{Duration, Rng};
+
+use super::super::cycle::probe_wait;
 use super::*;
 
 /// The state after a path without losses has been probed for some rounds.

@@ -1,0 +1,202 @@
+//! What is recorded of a run, its links, its flows and its applications.
+
+use sojourn_apps::{CallRecord, PingSample, PlayerRecord, ResponsivenessRecord, Transaction};
+use sojourn_net::{Duration, Instant};
+use sojourn_qdisc::{DropReason, MarkReason, Statistic};
+
+use crate::counters::{FlowCounters, LinkCounters};
+use crate::histogram::Histogram;
+
+/// Everything a run measured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Records {
+    /// One for each link of the configuration, in its order.
+    pub links: Vec<LinkRecord>,
+    /// One for each flow of the configuration, in its order.
+    pub flows: Vec<FlowRecord>,
+    /// One for each application of the configuration that has begun, in its order.
+    pub apps: Vec<AppRecord>,
+    /// What the users of applications waited for, in the order in which it ended; what did not
+    /// end within the run comes last.
+    pub transactions: Vec<Transaction>,
+    /// Every drop and mark, if the configuration asked for them.
+    pub events: Vec<SignalRecord>,
+    /// Facts that decide whether the run can be trusted, if the backend has any.
+    pub validity: Vec<ValidityFact>,
+    /// Events the agenda processed; the work a run cost.
+    pub agenda_events: u64,
+}
+
+/// A fact that decides whether a run can be trusted, such as the load of the machine it ran on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValidityFact {
+    /// Its name, such as `cpu_saturated`.
+    pub name: &'static str,
+    /// What was found, with its unit.
+    pub value: String,
+    /// Whether the run passes.
+    pub passed: bool,
+}
+
+/// What happened at one link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkRecord {
+    /// The link's name.
+    pub name: String,
+    /// One entry an interval, from the start of the run.
+    pub series: Vec<LinkSample>,
+    /// Since the warm-up ended.
+    pub totals: LinkCounters,
+    /// Of each packet sent since the warm-up ended: its time in the queue, in nanoseconds.
+    pub sojourn: Histogram,
+    /// How long the link was sending, since the warm-up ended; a packet counts whole when its
+    /// transmission begins.
+    pub sending: Duration,
+    /// How long the link was sending while another packet waited, since the warm-up ended; a
+    /// packet counts whole when its transmission begins.
+    pub busy: Duration,
+    /// Of each packet that a radio sent since the warm-up ended: its time below the queue, with the
+    /// driver and on the air, in nanoseconds.
+    pub driver: Option<Box<Histogram>>,
+    /// What the queue keeps about itself, as it stood when the run ended.
+    pub statistics: Vec<Statistic>,
+}
+
+/// One interval at a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkSample {
+    /// When the interval ended.
+    pub at: Instant,
+    /// Packets waiting then.
+    pub backlog_packets: u64,
+    /// Bytes waiting then.
+    pub backlog_bytes: u64,
+    /// Mean time in the queue of the packets sent; `None` if there were none.
+    pub sojourn_mean: Option<Duration>,
+    /// Longest time in the queue of a packet sent; `None` if there were none.
+    pub sojourn_max: Option<Duration>,
+    /// What was counted in the interval.
+    pub counters: LinkCounters,
+}
+
+/// What kind of traffic a flow was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowKind {
+    /// A TCP connection.
+    Tcp,
+    /// A QUIC connection.
+    Quic,
+    /// Datagrams without a connection, which nobody answers.
+    Datagrams,
+    /// Echo requests.
+    Echo,
+    /// An application, with all its connections.
+    App,
+}
+
+impl FlowKind {
+    /// Whether it has a connection, with a window.
+    pub const fn is_connection(self) -> bool {
+        matches!(self, Self::Tcp | Self::Quic)
+    }
+}
+
+/// What happened to one flow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowRecord {
+    /// The flow's name.
+    pub name: String,
+    /// What it was.
+    pub kind: FlowKind,
+    /// When it sent its first packet; `None`: not within the run.
+    pub started: Option<Instant>,
+    /// When its connection was established (TCP, QUIC).
+    pub connected: Option<Instant>,
+    /// When its last byte reached the receiving application (finite TCP and QUIC).
+    pub completed: Option<Instant>,
+    /// Whether an end gave up (TCP, QUIC); one that the scenario stops has not.
+    pub aborted: bool,
+    /// What queues dropped and wires lost of its beginning (TCP, QUIC), whenever that was.
+    pub initial_losses: InitialLosses,
+    /// One entry for each interval in which it was at work, by the time that ended (TCP, QUIC,
+    /// datagrams).
+    pub series: Vec<FlowSample>,
+    /// Since the warm-up ended.
+    pub totals: FlowCounters,
+    /// One-way delays since the warm-up ended, in nanoseconds (datagrams; `None` for other kinds).
+    pub one_way_delay: Option<Box<Histogram>>,
+    /// Each echo request, in order.
+    pub pings: Vec<PingSample>,
+}
+
+/// What happened to the connections of an application, whenever that was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AppRecord {
+    /// Index of the flow in the configuration.
+    pub flow: u32,
+    /// Connections opened.
+    pub connections: u64,
+    /// Connections that failed.
+    pub failed: u64,
+    /// Connections that lost a handshake packet in either direction.
+    pub handshake_hit: u64,
+    /// Connections that lost a handshake packet or a segment of the server's initial window.
+    pub initial_hit: u64,
+    /// Playback of a video; `None` for other applications.
+    pub player: Option<PlayerRecord>,
+    /// Quality of a call; `None` for other applications.
+    pub call: Option<CallRecord>,
+    /// Result of a responsiveness test; `None` for other applications, and if the run was too short.
+    pub responsiveness: Option<ResponsivenessRecord>,
+}
+
+/// Packets without which a connection does not get under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InitialLosses {
+    /// Dropped or lost SYNs, or datagrams with Initial or Handshake packets, of either side.
+    pub handshake: u32,
+    /// Dropped or lost segments of the initial window, sent for the first time or again; of QUIC,
+    /// data in as many packets, counted from the first.
+    pub window: u32,
+}
+
+/// One interval of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowSample {
+    /// When the interval ended.
+    pub at: Instant,
+    /// Payload handed to the receiving application within it.
+    pub delivered_bytes: u64,
+    /// Congestion window then, in segments; 0 where there is none.
+    pub cwnd: u32,
+    /// Slow-start threshold then, in segments; `None`: not set yet.
+    pub ssthresh: Option<u32>,
+    /// Smoothed RTT then; `None`: no sample yet.
+    pub srtt: Option<Duration>,
+    /// Segments in flight then.
+    pub in_flight: u32,
+}
+
+/// A drop or a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignalRecord {
+    /// When.
+    pub at: Instant,
+    /// Which link, by its place in the configuration.
+    pub link: u32,
+    /// Whose packet, by the flow's place in the configuration.
+    pub flow: u32,
+    /// What happened and why.
+    pub signal: Signal,
+}
+
+/// What a queue or wire did to a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// It was discarded.
+    Drop(DropReason),
+    /// It was CE-marked.
+    Mark(MarkReason),
+    /// The wire behind the link lost it.
+    Lost,
+}

@@ -1,0 +1,236 @@
+//! A flow from its start to its record.
+
+use sojourn_apps::Bulk;
+use sojourn_net::{Dscp, Instant, Rng};
+use sojourn_transport::SenderParams;
+use sojourn_transport::quic as transport;
+
+use super::application::Application;
+use super::blank::blank;
+use super::bulk::BulkFlow;
+use super::connection::Connection;
+use super::datagrams::{Datagrams, flow_kind};
+use super::quic::End;
+use super::ticks::Hosts;
+use super::timer::Pending;
+use super::user::User;
+use crate::packet::Owner;
+use sojourn_records::{AppRecord, FlowCounters, FlowKind, FlowRecord};
+use sojourn_scenario::plan::{FlowConfig, Traffic};
+
+/// A flow. Before its start and after its end it takes a few dozen bytes, so that a million fit.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    pub(crate) forward: u16,
+    pub(crate) reverse: u16,
+    pub(crate) stopped: bool,
+    /// Of all its packets, in both directions.
+    pub(crate) class: Dscp,
+    pub(crate) owner: Owner,
+    /// The pending timer events.
+    pub(crate) sender_event: Pending,
+    pub(crate) receiver_event: Pending,
+    pub(crate) source: Source,
+}
+
+/// What a flow is made of.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// It has not started, or it is a slot without a connection.
+    None,
+    /// A bulk transfer, or in a slot a connection of an application.
+    Connection(Connection),
+    /// Datagrams without a connection.
+    Datagrams(Box<Datagrams>),
+    /// An application, whose connections are in slots.
+    App(Box<Application>),
+    /// A bulk transfer that has ended.
+    Finished(Box<Finished>),
+}
+
+/// The record of a bulk transfer that has ended.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    record: FlowRecord,
+    /// The last sample ends with the interval in progress, whose end is not known yet.
+    ends_with_interval: bool,
+}
+
+impl Flow {
+    /// A flow that has not started.
+    pub(crate) const fn new(paths: (u16, u16), class: Dscp, owner: Owner) -> Self {
+        Self {
+            forward: paths.0,
+            reverse: paths.1,
+            stopped: false,
+            class,
+            owner,
+            sender_event: Pending::NONE,
+            receiver_event: Pending::NONE,
+            source: Source::None,
+        }
+    }
+
+    /// When a flow with this configuration starts; `rng` is its own.
+    pub(crate) fn start_of(config: &FlowConfig, rng: &Rng) -> Instant {
+        let mut rng = rng.fork("start");
+        let start = Instant::ZERO + config.start + config.start_jitter.scaled(rng.uniform());
+        match config.traffic {
+            Traffic::Datagrams(ref datagrams) => start + datagrams.phase().scaled(rng.uniform()),
+            Traffic::Tcp { .. } | Traffic::Quic { .. } | Traffic::App(_) => start,
+        }
+    }
+
+    /// Gets its source. An application is to be notified, and the first datagram is due.
+    pub(crate) fn start(&mut self, now: Instant, config: &FlowConfig, hosts: Hosts, rng: &Rng) {
+        let seed = || rng.fork("congestion control").next_u64();
+        match config.traffic {
+            Traffic::Tcp { bytes, params } => {
+                let seed = seed();
+                let params = SenderParams { seed, ..params };
+                let flow = BulkFlow::new(now, FlowKind::Tcp, Bulk::new(bytes, None));
+                let user = User::Bulk(Box::new(flow));
+                let connection = Connection::one_way_tcp(user, &params, hosts);
+                self.source = Source::Connection(connection);
+            }
+            Traffic::Quic {
+                bytes,
+                request,
+                params,
+            } => {
+                let seed = seed();
+                let params = transport::Params { seed, ..params };
+                let flow = BulkFlow::new(now, FlowKind::Quic, Bulk::new(bytes, request));
+                let client = request.map_or(End::Near, |_| End::Far);
+                let user = User::Bulk(Box::new(flow));
+                let connection = Connection::quic(user, &params, client);
+                self.source = Source::Connection(connection);
+            }
+            Traffic::App(ref app) => {
+                let application = Application::new(now, self.owner.flow(), app, rng);
+                self.source = Source::App(Box::new(application));
+            }
+            Traffic::Datagrams(ref config) => {
+                let datagrams = Datagrams::new(now, &**config, rng);
+                self.source = Source::Datagrams(Box::new(datagrams));
+            }
+        }
+    }
+
+    /// The application of a flow of the configuration; `None`: it has none, or has ended.
+    pub(crate) fn application(&mut self) -> Option<&mut dyn sojourn_apps::Application> {
+        match &mut self.source {
+            Source::App(application) => Some(&mut *application.app),
+            Source::Connection(connection) => Some(&mut connection.bulk_mut()?.transfer),
+            Source::None | Source::Datagrams(_) | Source::Finished(_) => None,
+        }
+    }
+
+    /// Where the connection is that its application knows by this number. That of a bulk transfer
+    /// is in the flow itself: a slot would cost it memory and instructions.
+    pub(crate) fn slot(&self, number: u32) -> Option<u32> {
+        match &self.source {
+            Source::App(application) => application.slot(number),
+            Source::Connection(_) => Some(self.owner.flow()),
+            Source::None | Source::Datagrams(_) | Source::Finished(_) => None,
+        }
+    }
+
+    /// The scenario stops the flow: its packets in flight are discarded on arrival.
+    pub(crate) fn stop(&mut self, now: Instant) {
+        self.stopped = true;
+        if let Source::Connection(connection) = &mut self.source {
+            connection.stop();
+        }
+        self.release(now);
+    }
+
+    /// Frees the memory of a bulk transfer that has ended.
+    pub(crate) fn release(&mut self, now: Instant) {
+        if let Source::Connection(connection) = &mut self.source
+            && connection.is_over()
+            && let Some((record, ends_with_interval)) = connection.record(now)
+        {
+            self.stopped = true;
+            self.source = Source::Finished(Box::new(Finished {
+                record,
+                ends_with_interval,
+            }));
+        }
+    }
+
+    /// An interval of the series ends.
+    pub(crate) fn sample(&mut self, at: Instant) {
+        match &mut self.source {
+            Source::Connection(connection) => connection.sample(at),
+            Source::Datagrams(datagrams) => datagrams.sample(at),
+            Source::App(application) => application.sample(at),
+            Source::Finished(finished) => {
+                if std::mem::take(&mut finished.ends_with_interval)
+                    && let Some(last) = finished.record.series.last_mut()
+                {
+                    last.at = at;
+                }
+            }
+            Source::None => {}
+        }
+    }
+
+    /// The warm-up has ended.
+    pub(crate) fn begin_measuring(&mut self) {
+        match &mut self.source {
+            Source::Connection(connection) => connection.begin_measuring(),
+            Source::Datagrams(datagrams) => datagrams.begin_measuring(),
+            Source::App(application) => application.begin_measuring(),
+            Source::Finished(finished) => finished.record.totals = FlowCounters::default(),
+            Source::None => {}
+        }
+    }
+
+    /// The record of the connections of an application, or of a call.
+    pub(crate) fn application_record(&self, end: Instant) -> Option<AppRecord> {
+        match &self.source {
+            Source::App(application) => Some(AppRecord {
+                player: application.app.player(),
+                responsiveness: application.app.responsiveness(),
+                ..application.record
+            }),
+            Source::Datagrams(datagrams) => datagrams.call(end).map(|call| AppRecord {
+                flow: self.owner.flow(),
+                call: Some(call),
+                ..AppRecord::default()
+            }),
+            _ => None,
+        }
+    }
+
+    /// The record of the flow. An interval that the end of the run cuts short is no sample.
+    pub(crate) fn finish(self, now: Instant, config: &FlowConfig) -> FlowRecord {
+        let (record, cut_short) = match self.source {
+            Source::Connection(mut connection) => match connection.record(now) {
+                Some((record, ends_with_interval)) => (record, ends_with_interval),
+                None => (blank(kind_of(&config.traffic)), false),
+            },
+            Source::Datagrams(datagrams) => (datagrams.record(), false),
+            Source::App(application) => (application.record(), false),
+            Source::Finished(finished) => (finished.record, finished.ends_with_interval),
+            Source::None => (blank(kind_of(&config.traffic)), false),
+        };
+        let mut record = record;
+        if cut_short {
+            record.series.pop();
+        }
+        record.name.clone_from(&config.name);
+        record
+    }
+}
+
+/// The kind that a flow is recorded as.
+fn kind_of(traffic: &Traffic) -> FlowKind {
+    match traffic {
+        Traffic::Tcp { .. } => FlowKind::Tcp,
+        Traffic::Quic { .. } => FlowKind::Quic,
+        Traffic::Datagrams(datagrams) => flow_kind(datagrams.kind()),
+        Traffic::App(_) => FlowKind::App,
+    }
+}

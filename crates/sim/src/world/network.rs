@@ -1,0 +1,57 @@
+//! The state of a simulated network.
+
+use std::collections::VecDeque;
+
+use sojourn_apps::{AppEvent, AppOutput};
+use sojourn_net::{Duration, Instant, Rng};
+
+use crate::agenda::Agenda;
+use crate::host::{Flow, Hosts, Outbox};
+use crate::line::Line;
+use crate::link::{Link, Wire};
+use crate::medium::{Medium, Sent};
+use crate::packet::Packet;
+use crate::probe::Observations;
+use crate::route::Routes;
+use sojourn_records::LinkCounters;
+use sojourn_scenario::plan::Config;
+
+/// The whole simulated network: plain vectors, owned in one place, named by index.
+#[derive(Debug)]
+pub(super) struct World<'a> {
+    pub(super) config: &'a Config,
+    pub(super) hosts: Hosts,
+    /// The parent of the flows' random streams.
+    pub(super) flow_rng: Rng,
+    pub(super) now: Instant,
+    pub(super) end: Instant,
+    pub(super) sample: Duration,
+    pub(super) agenda: Agenda,
+    pub(super) routes: Routes,
+    pub(super) links: Vec<Link>,
+    pub(super) observed: Observations,
+    pub(super) wires: Vec<Wire>,
+    pub(super) lines: Vec<Line>,
+    pub(super) media: Vec<Medium>,
+    /// What a medium has just delivered; empty between events.
+    pub(super) sent: Sent,
+    /// Those of the configuration, then slots for connections of applications.
+    pub(super) flows: Vec<Flow>,
+    pub(super) applications: Applications,
+    /// Packets at the end of their way, to be handed over before anything else happens.
+    pub(super) arrivals: VecDeque<Packet>,
+    pub(super) outbox: Outbox,
+    pub(super) before: Vec<LinkCounters>,
+    pub(super) handled: u64,
+}
+
+/// State shared by all applications.
+#[derive(Debug, Default)]
+pub(super) struct Applications {
+    /// Commands, of which there are none between events, and reports.
+    pub(super) output: AppOutput,
+    /// Applications to notify of events, the oldest first.
+    pub(super) pending: VecDeque<(u32, AppEvent)>,
+    /// Slots of connections that have ended, the oldest first.
+    pub(super) ended: VecDeque<u32>,
+}
