@@ -243,7 +243,8 @@ def catalogue_texts() -> Iterator[Text]:
     yield from schema_texts(json.loads(_core.scenario_schema()), "schema")
     for name in _core.__all__:
         item = getattr(_core, name)
-        for of, each in {"": item, **(vars(item) if isinstance(item, type) else {})}.items():
+        for of in ("", *(vars(item) if isinstance(item, type) else ())):
+            each = getattr(item, of) if of else item
             text = getattr(each, "__doc__", None)
             if text and not of.startswith("__") and each is not None:
                 place = f"sojourn._core.{name}{'.' if of else ''}{of}"

@@ -119,10 +119,10 @@ class Scenario:
         """Canonical JSON: sorted keys, canonical units, defaults included."""
 
     def changed(self, changes: Sequence[tuple[str, str]]) -> Scenario:
-        """Return the scenario with some values changed: pairs of a path and a value as JSON.
+        """Return a copy with some values changed: pairs of a path and a value as JSON.
 
-        :class:`ScenarioError` if a path does not exist, a value is not valid there, or every arm
-        sets the value itself.
+        Raises :class:`ScenarioError` if a path does not exist, a value is not valid there, or every
+        arm sets the value itself.
         """
 
     def arms_that_set(self, path: str) -> list[str]:
@@ -154,7 +154,7 @@ class Scenario:
 
     @property
     def warmup_s(self) -> float:
-        """Time that totals exclude, in simulated seconds."""
+        """Duration of the warm-up, excluded from totals, in simulated seconds."""
 
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -219,9 +219,10 @@ class Outcome:
 
     @staticmethod
     def assemble(scenario: Scenario, parts: Sequence[bytes], backend: str | None = None) -> Outcome:
-        """Put parts with different runs of a scenario together, in the order of their runs.
+        """Combine parts with different runs of a scenario, given in the order of their runs.
 
-        `backend` is what ran all of them, by default the first of ``backend_names()``.
+        `backend` is the backend that executed all of them, by default the first of
+        ``backend_names()``.
         """
 
 def run(
@@ -246,29 +247,29 @@ def run(
 def backend_concurrency(backend: str | None = None) -> int | None:
     """Return how many runs a backend can do at once; None if only the processors limit it.
 
-    :class:`ScenarioError` if no backend has the name.
+    Raises :class:`ScenarioError` if no backend has this name.
     """
 
 def check_backend(scenario: Scenario, backend: str | None = None) -> None:
     """Check that a backend supports every arm of a scenario.
 
-    :class:`ScenarioError` names the features that it does not support, or the backends if none has
-    the name.
+    Raises :class:`ScenarioError` if not; the message names the features that it does not support,
+    or the known backends if none has this name.
     """
 
 def check_jobs(jobs: int) -> None:
-    """Refuse a number of jobs that `run` refuses, with a :class:`ScenarioError`."""
+    """Raise a :class:`ScenarioError` if `run` does not accept this number of jobs."""
 
 def backend_names() -> list[str]:
     """Return the names that `run` takes as `backend`, the default first."""
 
 def qdisc_catalogue() -> str:
-    """Every queue as JSON.
+    """Return every queue as JSON.
 
     ``[{name, page, class, summary, source, reconstruction, profiles, parameters: [{key, unit,
     default, derived, min, max, range, choices, meaning, provenance}], tc_statistics: {counters,
     leaves}}]``. ``counters`` are pairs of a name in ``tc -s qdisc`` and a column, ``leaves`` the
-    part of the statistics with the queues inside.
+    part of the statistics that contains the inner queues.
     """
 
 def parse_qdisc(text: str) -> str:
@@ -281,14 +282,13 @@ def register_python_queue(name: str, queue: type, source: str) -> None:
     """Make a class usable as a queue under `name`; a class of the same name is replaced."""
 
 def check_qdisc(text: str, cases: int, seed: int) -> None:
-    """Drive a queue with `cases` random sequences of calls; AssertionError names the rule."""
+    """Call a queue in `cases` random sequences; an AssertionError names the broken rule."""
 
 def cc_catalogue() -> str:
     """Return every congestion control as JSON.
 
     ``[{name, class, summary, source, slow_starts, parameters: [{key, unit, of, default, range,
-    meaning, provenance}]}]``, where ``of`` says what a count counts or in which parts a ratio is
-    kept.
+    meaning, provenance}]}]``, where ``of`` is the unit of a count or the denominator of a ratio.
     """
 
 def parse_cc(text: str) -> str:
@@ -297,9 +297,9 @@ def parse_cc(text: str) -> str:
 def check_part(kind: Literal["link", "traffic", "page", "arm"], text: str) -> None:
     """Check one link, traffic block, page or arm, given as JSON, by the rules of scenario files.
 
-    What depends on the rest of the scenario is left to the check of the whole: the links of a
-    path, the page of a web user, the end of the run and what an arm sets are assumed to fit. The
-    path in the message of a :class:`ScenarioError` is relative to the part.
+    Rules that depend on the rest of the scenario are not checked: the links of a path, the page of
+    a web user, the end of the run and the values that an arm sets are assumed to be valid. The path
+    in the message of a :class:`ScenarioError` is relative to the part.
     """
 
 def column_catalogue() -> str:
@@ -311,26 +311,26 @@ def column_catalogue() -> str:
 def scenario_keys() -> dict[str, list[str]]:
     """Return the keys of each table of a scenario.
 
-    By what it describes: ``"scenario"``, ``"link"``, ``"page object"`` and each type of traffic.
+    The tables are ``"scenario"``, ``"link"``, ``"page object"`` and one per type of traffic.
     """
 
 def traffic_transactions() -> dict[str, str | None]:
-    """Return what the users of each type of traffic wait for, such as ``"pages"``.
+    """Return what the transactions of each type of traffic are called, such as ``"pages"``.
 
-    None: the type has no transactions.
+    None if the type has no transactions.
     """
 
 def scenario_schema() -> str:
     """Return the JSON Schema (draft 2020-12) of scenario files."""
 
 def parse_time_s(text: str) -> float:
-    """Return the seconds in a time such as ``5ms``."""
+    """Convert a time such as ``5ms`` to seconds."""
 
 def parse_rate_bits_per_s(text: str) -> int:
-    """Return the bits per second in a rate such as ``10mbit``."""
+    """Convert a rate such as ``10mbit`` to bits per second."""
 
 def parse_size_bytes(text: str) -> int:
-    """Return the bytes in a size such as ``64kb``, whose prefixes are powers of 1024."""
+    """Convert a size such as ``64kb`` to bytes; prefixes are powers of 1024."""
 
 def bootstrap_mean(
     values: Iterable[float],
@@ -339,7 +339,7 @@ def bootstrap_mean(
     resamples: int = 2000,
     seed: int = 1,
 ) -> tuple[float, float, float]:
-    """Return the mean and a percentile-bootstrap interval of it: mean, low, high.
+    """Return the mean and its percentile-bootstrap interval: mean, low, high.
 
     For one value, low and high are nan.
     """

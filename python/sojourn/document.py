@@ -23,7 +23,7 @@ _FIELD_NAMES = {value: key for key, value in _FILE_NAMES.items()}
 
 @runtime_checkable
 class Specified(Protocol):
-    """An object that a scenario file writes as a string, such as a queue."""
+    """An object that is a string in scenario files, such as a queue."""
 
     @property
     def spec(self) -> str:
@@ -32,7 +32,7 @@ class Specified(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A typed part of a scenario that a scenario file writes as a table.
+    """A typed part of a scenario that is a table in scenario files.
 
     Its fields are the keys of the table; a field that is ``None`` is left out, so that it takes
     the default of the scenario file.
@@ -251,7 +251,7 @@ def hint(value: object) -> str:
 
 
 def described(value: object) -> str:
-    """Return what a value is, for a message that refuses it."""
+    """Describe a value that is not accepted, for an error message."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     return "None" if value is None else f"a value of type {type(value).__name__}"

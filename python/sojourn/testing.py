@@ -12,9 +12,9 @@ _LARGEST = 2**63 - 1
 
 
 def check_qdisc(queue: type[PythonQueue] | Queue | str, *, cases: int = 100, seed: int = 1) -> None:
-    """Check that a queue keeps the contract that the queues of Sojourn keep.
+    """Check that a queue satisfies the contract of Sojourn's own queues.
 
-    Random sequences of arrivals, departures and passing time are fed to the queue. After every
+    The queue is driven with random sequences of arrivals, departures and waits. After every
     call: no packet is lost, invented, altered or reordered within its flow, no packet that is
     not ECN-capable is marked, the backlog counts exactly the waiting packets, and a packet is
     returned whenever some are waiting, unless a timer is set. The same seed gives the same history,

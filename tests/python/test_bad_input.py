@@ -170,7 +170,7 @@ set."links.up.qdisc" = "pie"
     done = sojourn(*dry, "links.up.qdisc.target=7ms")
     assert done.returncode == 0
     assert done.stderr == (
-        "note: -s links.up.qdisc.target: does not change what these arms set themselves: "
+        "note: -s links.up.qdisc.target: no effect on the arms that set this value themselves: "
         '"fast", "pie"\n'
     )
     assert sojourn(*dry, "links.up.rate=2mbit").stderr == ""

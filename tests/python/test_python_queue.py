@@ -257,7 +257,7 @@ def test_a_class_that_cannot_be_sent_to_a_process_is_named_with_its_attribute() 
     twice = scenario(Locked, replications=2)
     sj.run(twice, jobs=1)
     message = (
-        r"^Locked\.lock: cannot be sent to another process: cannot pickle .*lock.*; "
+        r"^Locked\.lock: cannot be sent to a worker process: cannot pickle .*lock.*; "
         r"create such objects in __init__, or run with jobs=1$"
     )
     with pytest.raises(sj.QueueError, match=message):
@@ -265,7 +265,7 @@ def test_a_class_that_cannot_be_sent_to_a_process_is_named_with_its_attribute() 
 
 
 def test_a_process_that_ends_is_a_queue_error() -> None:
-    with pytest.raises(sj.QueueError, match=r"^Exits: a process of the run ended.*jobs=1"):
+    with pytest.raises(sj.QueueError, match=r"^Exits: a worker process ended.*jobs=1"):
         sj.run(scenario(Exits, replications=2), jobs=2)
     assert sj.run(scenario(TailDrop, replications=2), jobs=2).complete
 

@@ -132,7 +132,7 @@ def test_a_failed_check_of_the_backend_is_an_error(
     path.write_text(json.dumps(manifest), encoding="utf-8")
     read = sj.Result.load(tmp_path / "kept")
     assert read.validity.verdict == "invalid"
-    text = "fq: replication 1 failed the check late of the backend: 1 <&>."
+    text = "fq: replication 1 failed the backend check late: 1 <&>."
     errors = [found.text for found in read.validity.findings if found.severity == "error"]
     assert errors == [text]
     assert read.validity.findings[0].text == text

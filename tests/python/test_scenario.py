@@ -206,7 +206,7 @@ def test_a_wireless_link_tells_what_waits_below_its_queue() -> None:
     assert p95 == links.filter(arm="deep", link="down")["driver_ms_p95"].item()
     change = result.difference("deep", "limited").filter(metric="driver_down_ms_p95")
     assert change["mean"].item() < -0.5 * p95
-    assert "driver down p95 [ms]" in report.html(result)
+    assert "driver and air down p95 [ms]" in report.html(result)
 
 
 def test_a_wrong_object_is_refused_at_its_place(scenario: sj.Scenario) -> None:
@@ -314,7 +314,7 @@ def test_the_error_of_a_page_instead_of_its_name_says_where_pages_belong(
     scenario: sj.Scenario,
 ) -> None:
     page = sj.Page(objects=[sj.PageObject(name="document", bytes="15kb")])
-    with pytest.raises(sj.ScenarioError, match="pages of the scenario"):
+    with pytest.raises(sj.ScenarioError, match="the scenario's pages"):
         sj.Web(direction="down", page=page)  # type: ignore[arg-type]
     with pytest.raises(sj.ScenarioError, match=r"^name: expected a string, .* type set"):
         scenario.replace(name={"a"})  # type: ignore[arg-type]

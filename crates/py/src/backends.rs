@@ -24,7 +24,7 @@ pub(crate) fn backend_names() -> Vec<&'static str> {
 
 /// Check that a backend supports every arm of a scenario.
 ///
-/// `ScenarioError` names the features that it does not support, or the backends if none has the name.
+/// Raises `ScenarioError` if not; the message names the features that it does not support.
 #[pyfunction]
 #[pyo3(signature = (scenario, backend=None))]
 pub(crate) fn check_backend(
@@ -39,7 +39,7 @@ pub(crate) fn check_backend(
 
 /// Return how many runs a backend can do at once; None if only the processors limit it.
 ///
-/// `ScenarioError` if no backend has the name.
+/// Raises `ScenarioError` if no backend has this name.
 #[pyfunction]
 #[pyo3(signature = (backend=None))]
 pub(crate) fn backend_concurrency(backend: Option<&str>) -> Result<Option<NonZeroUsize>, Failure> {

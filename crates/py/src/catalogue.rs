@@ -41,19 +41,19 @@ pub(crate) fn parse_cc(text: &str) -> Result<String, Failure> {
     Ok(text.parse::<CcSpec>()?.to_string())
 }
 
-/// Return the seconds in a time such as 5ms.
+/// Convert a time such as 5ms to seconds.
 #[pyfunction]
 pub(crate) fn parse_time_s(text: &str) -> Result<f64, Failure> {
     Ok(text.parse::<Duration>()?.as_secs_f64())
 }
 
-/// Return the bits per second in a rate such as 10mbit.
+/// Convert a rate such as 10mbit to bits per second.
 #[pyfunction]
 pub(crate) fn parse_rate_bits_per_s(text: &str) -> Result<u64, Failure> {
     Ok(text.parse::<Rate>()?.bits_per_sec())
 }
 
-/// Return the bytes in a size such as 64kb, whose prefixes are powers of 1024.
+/// Convert a size such as 64kb to bytes; prefixes are powers of 1024.
 #[pyfunction]
 pub(crate) fn parse_size_bytes(text: &str) -> Result<u64, Failure> {
     Ok(text.parse::<Bytes>()?.0)
@@ -73,9 +73,9 @@ pub(crate) fn scenario_keys() -> BTreeMap<&'static str, Vec<&'static str>> {
     sojourn_lab::scenario_keys()
 }
 
-/// Return what the users of each type of traffic wait for, such as ``"pages"``.
+/// Return what the transactions of each type of traffic are called, such as ``"pages"``.
 ///
-/// None: the type has no transactions.
+/// None if the type has no transactions.
 #[pyfunction]
 pub(crate) fn traffic_transactions() -> BTreeMap<&'static str, Option<&'static str>> {
     sojourn_lab::traffic_transactions()

@@ -128,9 +128,9 @@ impl PyOutcome {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// Put parts with different runs of a scenario together, given in the order of their runs.
+    /// Combine parts with different runs of a scenario, given in the order of their runs.
     ///
-    /// `backend` is what ran all of them, by default the first of `backend_names()`.
+    /// `backend` is the backend that executed all of them, by default the first of `backend_names()`.
     #[staticmethod]
     #[pyo3(signature = (scenario, parts, backend=None))]
     #[expect(clippy::needless_pass_by_value, reason = "converted from Python")]

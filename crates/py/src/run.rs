@@ -95,7 +95,7 @@ fn attached(work: &(dyn Fn() + Sync)) {
     Python::attach(|py| py.detach(work));
 }
 
-/// Refuse a number of jobs that `run` refuses.
+/// Raise a `ScenarioError` if `run` does not accept this number of jobs.
 #[pyfunction]
 pub(crate) fn check_jobs(jobs: i64) -> Result<(), Failure> {
     threads(jobs).map(drop)

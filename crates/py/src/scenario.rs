@@ -44,13 +44,13 @@ impl PyScenario {
         self.0.to_json()
     }
 
-    /// The scenario with some values changed: pairs of a path and its new value as JSON.
+    /// Return a copy with some values changed: pairs of a path and a value as JSON.
     #[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
     fn changed(&self, py: Python<'_>, changes: Vec<(String, String)>) -> Result<Self, Failure> {
         Ok(Self(py.detach(|| self.0.changed(&changes))?))
     }
 
-    /// Names of the arms that set the value at `path`, or a part of it, themselves.
+    /// Return the names of the arms that set the value at `path`, or a part of it.
     fn arms_that_set(&self, path: &str) -> Vec<&str> {
         self.0.arms_that_set(path)
     }
@@ -91,7 +91,7 @@ impl PyScenario {
         self.0.duration().as_secs_f64()
     }
 
-    /// Time that totals exclude, in simulated seconds.
+    /// Duration of the warm-up, excluded from totals, in simulated seconds.
     #[getter]
     fn warmup_s(&self) -> f64 {
         self.0.warmup().as_secs_f64()
@@ -117,7 +117,7 @@ impl PyScenario {
 
 /// Check one link, traffic block, page or arm, given as JSON, by the rules of scenario files.
 ///
-/// What depends on the rest of the scenario is left to the check of the whole.
+/// Rules that depend on the rest of the scenario are not checked.
 #[pyfunction]
 pub(crate) fn check_part(kind: &str, text: &str) -> Result<(), Failure> {
     let part = Part::named(kind).ok_or_else(|| {

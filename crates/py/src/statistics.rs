@@ -8,7 +8,7 @@ use crate::errors::Failure;
 /// Mean, low and high.
 type Triple = (f64, f64, f64);
 
-/// Return the mean and a percentile-bootstrap interval of it: mean, low, high.
+/// Return the mean and its percentile-bootstrap interval: mean, low, high.
 ///
 /// For one value, low and high are nan.
 #[pyfunction]

@@ -20,7 +20,7 @@ Ratio = str | float
 class CongestionControl:
     """A congestion control and its parameters.
 
-    The base of the typed controls; use one of those.
+    Base class of the typed controls; use a subclass.
     """
 
     kind: ClassVar[str] = ""
@@ -37,7 +37,7 @@ class CongestionControl:
 
     @property
     def spec(self) -> str:
-        """The control as a string, as a scenario file writes it.
+        """The control as a string in the syntax of scenario files.
 
         Examples
         --------

@@ -209,8 +209,8 @@ class Bbr(CongestionControl):
         Number of rounds below full_bw_thresh after which the pipe is considered full, 1 to 100 in
         rounds. Default: ``3``. Linux tcp_bbr, bbr_full_bw_cnt.
     min_tso_rate
-        Pacing rate from which bursts have at least two segments, 0 to 1000000000 in bit/s. Default:
-        ``1200000``. Linux tcp_bbr, bbr_min_tso_rate.
+        Pacing rate at or above which bursts have at least two segments, 0 to 1000000000 in bit/s.
+        Default: ``1200000``. Linux tcp_bbr, bbr_min_tso_rate.
     extra_acked_gain
         Gain of the congestion window increment for ACK aggregation, 0 to 10. Default: ``1``. Linux
         tcp_bbr, bbr_extra_acked_gain.
@@ -270,10 +270,10 @@ class Bbr3(CongestionControl):
     Parameters
     ----------
     startup_pacing_gain
-        Pacing gain in STARTUP, 257/256 to 10. Default: ``355/128``. draft-ietf-ccwg-bbr-06 section
+        Pacing gain in Startup, 257/256 to 10. Default: ``355/128``. draft-ietf-ccwg-bbr-06 section
         2.5, StartupPacingGain: 4 ln 2.
     drain_pacing_gain
-        Pacing gain in DRAIN, 1/256 to 1. Default: ``1/2``. draft-ietf-ccwg-bbr-06 section 2.5,
+        Pacing gain in Drain, 1/256 to 1. Default: ``1/2``. draft-ietf-ccwg-bbr-06 section 2.5,
         DrainPacingGain.
     default_cwnd_gain
         Congestion window gain, 1 to 10. Default: ``2``. draft-ietf-ccwg-bbr-06 section 2.6,
@@ -306,13 +306,13 @@ class Bbr3(CongestionControl):
         Minimum congestion window, 1 to 10000 in segments. Default: ``4``. draft-ietf-ccwg-bbr-06
         section 2.8, MinPipeCwnd.
     full_bw_thresh
-        Minimum bandwidth growth factor per round to stay in STARTUP, 257/256 to 10. Default:
+        Minimum bandwidth growth factor per round to stay in Startup, 257/256 to 10. Default:
         ``5/4``. draft-ietf-ccwg-bbr-06 section 5.3.1.2: 1.25.
     full_bw_count
         Number of rounds below full_bw_thresh after which the pipe is considered full, 1 to 100 in
         rounds. Default: ``3``. draft-ietf-ccwg-bbr-06 section 5.3.1.2: 3.
     full_loss_count
-        Loss events per round that end STARTUP, 1 to 10000 in loss events. Default: ``6``.
+        Loss events per round that end Startup, 1 to 10000 in loss events. Default: ``6``.
         draft-ietf-ccwg-bbr-06 section 5.3.1.3, BBRStartupFullLossCnt.
     extra_acked_filter_len
         Length of the max filter for aggregation, 1 to 10000 in rounds. Default: ``10``.

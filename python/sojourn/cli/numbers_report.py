@@ -23,8 +23,9 @@ _NOTE = (
     "measured: mean over n runs ± half the width of its 95 % bootstrap interval; published: value "
     "taken from the publication.\n"
     "A value is within a margin if it differs from the published value by at most that margin, or "
-    "if its interval, widened by the error of reading the figure, contains the published value. "
-    "The Linux column was measured on a real kernel; linux.csv of the study describes the setup."
+    "if its interval, widened by the error of reading values from the figure, contains the "
+    "published value. The Linux column was measured on a real kernel; linux.csv of the study "
+    "describes the setup."
 )
 
 

@@ -52,7 +52,7 @@ class Plan:
 
 
 def warn_of_bytes(text: str) -> None:
-    """Warn of rates in bytes per second in a link or in the text of a scenario."""
+    """Warn about rates in bytes per second in a link or in the text of a scenario."""
     for rate in dict.fromkeys(BYTES_PER_SECOND.findall(text)):
         megabits = _core.parse_rate_bits_per_s(rate) / 1e6
         text = f"warning: {rate} is a rate in bytes per second, as in tc: {megabits:g} Mbit/s"
@@ -60,10 +60,10 @@ def warn_of_bytes(text: str) -> None:
 
 
 def note_unreached(path: str, arms: list[str]) -> None:
-    """Note the arms that keep a value of their own when `path` is overridden."""
+    """Print a note that names the arms on which an override of `path` has no effect."""
     if arms:
         names = ", ".join(f'"{name}"' for name in arms)
-        text = f"note: -s {path}: does not change what these arms set themselves: {names}"
+        text = f"note: -s {path}: no effect on the arms that set this value themselves: {names}"
         print(text, file=sys.stderr)
 
 

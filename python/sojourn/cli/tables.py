@@ -93,7 +93,7 @@ def _shown(value: float | str) -> str:
 
 
 def document(result: Result) -> dict[str, Any]:
-    """Collect the numbers of the tables and those behind them, for programs."""
+    """Collect the data of the tables, with the value of each run, for JSON output."""
     arms = result.per_run["arm"].unique(maintain_order=True).to_list()
 
     def compared(difference: Callable[[str, str], pl.DataFrame]) -> list[dict[str, Any]]:
@@ -131,7 +131,7 @@ def document(result: Result) -> dict[str, Any]:
 def print_estimates(
     summary: pl.DataFrame, metrics: Sequence[Metric], *, arms: Sequence[str], title: str
 ) -> None:
-    """Print one line per arm, with those of `metrics` that `summary` has for any arm."""
+    """Print one line per arm with the metrics that `summary` has for at least one arm."""
     present = [metric for metric in metrics if metric.column in summary["metric"]]
     found = {(row["arm"], row["metric"]): row for row in summary.iter_rows(named=True)}
     rows = [

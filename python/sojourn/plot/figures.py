@@ -92,7 +92,7 @@ def plot_series(result: Result) -> Figure:
         for side in curves.directions(result)
     ]
     for link in curves.link_names(result):
-        panels.append((f"sojourn {link} [ms]", curves.sojourn_curves(result, link), True))
+        panels.append((f"sojourn time {link} [ms]", curves.sojourn_curves(result, link), True))
         panels.append((f"backlog {link} [packets]", curves.backlog_curves(result, link), False))
     # A queue that was never used has nothing to show, least of all on a logarithmic axis.
     panels = [panel for panel in panels if any(max(line.y) > 0.0 for line in panel[1])]
@@ -133,7 +133,7 @@ def plot_cdf(result: Result) -> Figure:
     """
     panels: list[tuple[str, Sequence[curves.Curve]]] = [("ping [ms]", curves.ping_cdfs(result))]
     panels += [
-        (f"sojourn {link} [ms]", curves.sojourn_cdfs(result, link))
+        (f"sojourn time {link} [ms]", curves.sojourn_cdfs(result, link))
         for link in curves.link_names(result)
     ]
     panels = [(label, lines) for label, lines in panels if _visible(lines)]

@@ -27,7 +27,7 @@ DASHES = ("", "6 3", "2 2", "8 3 2 3", "10 4", "4 2", "1 3", "12 3 3 3")
 
 
 def slot(index: int) -> int:
-    """Return the index of the colour of arm number `index`; colours repeat with other dashes."""
+    """Return the colour index of arm number `index`; colours repeat with other dash patterns."""
     return index % len(COLOURS)
 
 

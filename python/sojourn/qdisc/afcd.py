@@ -15,7 +15,7 @@ class Afcd(Queue):
 
     Source: Xue, Kumar, Cui, Kondikoppa, Chiu and Park, ICCCN 2013. Reconstructed: the paper gives
     no sampling rate, table sizes or values for equation (5); table sizes are those of the first
-    author's module, sampling is scaled to the link, and equation (5) is off.
+    author's module, sampling is scaled to the link, and equation (5) is disabled.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ class Afcd(Queue):
         8. Default: 3.
         Source: Xue et al. 2013: equation (6).
     interval
-        Slightly more than the longest round-trip time to be expected. A time with its unit, such as
-        ``"5ms"``, 1ns to 1000000s. Default: 100ms.
+        CoDel interval: slightly more than the longest expected round-trip time. A time with its
+        unit, such as ``"5ms"``, 1ns to 1000000s. Default: 100ms.
         Source: Xue et al. 2013: interval.
     persist
         Time that a flow stays above its target before it is signalled. A time with its unit, such
@@ -56,8 +56,9 @@ class Afcd(Queue):
         Default: such that shadow spans 1.2 s at the link's rate; 500 without a rate.
         Source: reconstruction from SAMPLE_INTERVAL of the first author's module of 2012, afcodel.h.
     average
-        Control the fair share by the backlog. Default: off.
-        Source: Xue et al. 2013: equation (5), without values; off in this reconstruction.
+        Adapt the fair share to the backlog. Default: off.
+        Source: Xue et al. 2013: equation (5), for which the paper gives no values; disabled in this
+        reconstruction.
     alpha
         Gain on the previous backlog. > 0 and at most 1000. Default: 1.7.
         Source: Pan et al. 2003: a, as given in the first author's AFQ module of 2012.
@@ -98,7 +99,7 @@ class AfcdKernel2012(Afcd):
 
     Source: the first author's module of 2012 for Linux 3.6. Reconstructed: the paper gives no
     sampling rate, table sizes or values for equation (5); table sizes are those of the first
-    author's module, sampling is scaled to the link, and equation (5) is off.
+    author's module, sampling is scaled to the link, and equation (5) is disabled.
 
     Parameters
     ----------
@@ -117,8 +118,8 @@ class AfcdKernel2012(Afcd):
         8. Default: 4.
         Source: Xue et al. 2013: equation (6).
     interval
-        Slightly more than the longest round-trip time to be expected. A time with its unit, such as
-        ``"5ms"``, 1ns to 1000000s. Default: 100ms.
+        CoDel interval: slightly more than the longest expected round-trip time. A time with its
+        unit, such as ``"5ms"``, 1ns to 1000000s. Default: 100ms.
         Source: Xue et al. 2013: interval.
     persist
         Time that a flow stays above its target before it is signalled. A time with its unit, such
@@ -139,8 +140,9 @@ class AfcdKernel2012(Afcd):
         Default: such that shadow spans 1.2 s at the link's rate; 500 without a rate.
         Source: reconstruction from SAMPLE_INTERVAL of the first author's module of 2012, afcodel.h.
     average
-        Control the fair share by the backlog. Default: off.
-        Source: Xue et al. 2013: equation (5), without values; off in this reconstruction.
+        Adapt the fair share to the backlog. Default: off.
+        Source: Xue et al. 2013: equation (5), for which the paper gives no values; disabled in this
+        reconstruction.
     alpha
         Gain on the previous backlog. > 0 and at most 1000. Default: 1.7.
         Source: Pan et al. 2003: a, as given in the first author's AFQ module of 2012.

@@ -38,7 +38,8 @@ class Afd(Queue):
         Sample at random and replace a random sample. Default: on.
         Source: Pan et al. 2003: shadow buffer.
     accumulate
-        Update the fair share from its last value instead of anew at each arrival. Default: on.
+        Update the fair share from its last value instead of computing it anew at each arrival.
+        Default: on.
         Source: Pan et al. 2003: m_fair(t); off in the AFQ module of 2012.
     tupdate
         Time between updates of the fair share. A time with its unit, such as ``"5ms"``, 1us to
@@ -84,7 +85,7 @@ class Afd(Queue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AfqKernel2012(Afd):
-    """afd as in the AFQ module of 2012: one thousandth of the drops (reconstructed).
+    """afd as in the AFQ module of 2012: one thousandth of the drop probability (reconstructed).
 
     Source: the AFQ module of 2012 that AFCD was compared with, for Linux 3.6. Reconstructed: the
     sources give no target backlog, shadow buffer size or sampling rate; a fifth of the limit and
@@ -111,7 +112,8 @@ class AfqKernel2012(Afd):
         Sample at random and replace a random sample. Default: off.
         Source: Pan et al. 2003: shadow buffer.
     accumulate
-        Update the fair share from its last value instead of anew at each arrival. Default: off.
+        Update the fair share from its last value instead of computing it anew at each arrival.
+        Default: off.
         Source: Pan et al. 2003: m_fair(t); off in the AFQ module of 2012.
     tupdate
         Time between updates of the fair share. A time with its unit, such as ``"5ms"``, 1us to

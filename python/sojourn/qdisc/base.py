@@ -18,7 +18,7 @@ from sojourn.qdisc.python_queue import PythonQueue
 class Queue:
     """A queue discipline and its parameters.
 
-    The base of the typed queues; use a subclass or :func:`qdisc`.
+    Base class of the typed queues; use a subclass or :func:`qdisc`.
     """
 
     kind: ClassVar[str] = ""
@@ -97,7 +97,7 @@ class Text(Queue):
     Parameters
     ----------
     text
-        The canonical form, as of :func:`qdisc`.
+        The canonical form, as computed by :func:`qdisc`.
     """
 
     text: str

@@ -33,7 +33,7 @@ class Blue(Queue):
         Source: Feng et al. 2002: freeze_time; value of the authors' ns code as ported to ns-3.
     ecn
         Mark ECN-capable packets instead of dropping them. Default: off.
-        Source: Feng et al. 2002: marks or drops; Sojourn default.
+        Source: Feng et al. 2002: packets are marked or dropped; Sojourn default.
     """
 
     kind: ClassVar[str] = "blue"

@@ -56,12 +56,12 @@ class Cake(Queue):
         ``"diffserv8"``, ``"precedence"``, ``"besteffort"``. Default: diffserv3.
         Source: net/sched/sch_cake.c: cake_init, CAKE_DIFFSERV_DIFFSERV3.
     flowmode
-        Between which flows or hosts capacity is shared. One of ``"triple-isolate"``, ``"dual-
+        Flows or hosts among which capacity is shared. One of ``"triple-isolate"``, ``"dual-
         srchost"``, ``"dual-dsthost"``, ``"flows"``, ``"hosts"``, ``"srchost"``, ``"dsthost"``,
         ``"flowblind"``. Default: triple-isolate.
         Source: net/sched/sch_cake.c: cake_init, CAKE_FLOW_TRIPLE.
     nat
-        Accepted without effect: addresses here are never translated. Default: off.
+        Accepted without effect: the simulation does not translate addresses. Default: off.
         Source: net/sched/sch_cake.c: CAKE_FLOW_NAT_FLAG.
     wash
         Clear the DSCP of packets. Default: off.

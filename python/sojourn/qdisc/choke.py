@@ -21,19 +21,20 @@ class Choke(Queue):
         Maximum number of packets in the buffer. 1 to 100000000. Default: 1000.
         Source: net/sched/sch_choke.c: choke_sched_data.limit; mandatory in tc; Sojourn default.
     min
-        Average backlog in packets above which arrivals are compared. 1 to 100000000. Default: max /
-        3.
+        Average backlog in packets above which each arrival is compared with a random queued packet.
+        1 to 100000000. Default: max / 3.
         Source: include/net/red.h: red_parms.qth_min; default of iproute2 tc/q_choke.c.
     max
         Average backlog in packets above which every packet is signalled. 1 to 100000000. Default:
         limit / 4.
         Source: include/net/red.h: red_parms.qth_max; default of iproute2 tc/q_choke.c.
     avpkt
-        Average packet size, for the decay while idle. Bytes, or a size with its unit, 1b to 65536b.
-        Default: 1000b.
+        Average packet size, for the decay of the average while idle. Bytes, or a size with its
+        unit, 1b to 65536b. Default: 1000b.
         Source: iproute2 tc/q_choke.c: avpkt.
     burst
-        Packets of a burst that pass without a signal. 1 to 16777216. Default: (2 * min + max) / 3.
+        Number of packets in a burst that pass without a signal. 1 to 16777216. Default: (2 * min +
+        max) / 3.
         Source: iproute2 tc/q_choke.c: burst.
     probability
         Probability of a signal at max. > 0 and at most 1. Default: 0.02.

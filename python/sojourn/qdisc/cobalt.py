@@ -25,8 +25,8 @@ class Cobalt(Queue):
         Default: 5ms.
         Source: net/sched/sch_cake.c: cobalt_params.target.
     interval
-        Slightly more than the longest round-trip time to be expected. A time with its unit, such as
-        ``"5ms"``, 1ns to 1000000s. Default: 100ms.
+        CoDel interval: slightly more than the longest expected round-trip time. A time with its
+        unit, such as ``"5ms"``, 1ns to 1000000s. Default: 100ms.
         Source: net/sched/sch_cake.c: cobalt_params.interval.
     increment
         Increase of BLUE's probability when the buffer is full. > 0 and at most 1. Default:

@@ -43,7 +43,7 @@ class Cocoa(Queue):
         1.25.
         Source: Bachl, Zseby and Fabini 2019: guard interval.
     max_increase
-        Largest factor by which a limit grows at once. 1 to 1000. Default: 2.
+        Largest factor by which a limit grows in one step. 1 to 1000. Default: 2.
         Source: Bachl, Zseby and Fabini 2019: maximum increase.
     max_monitoring_interval
         Longest time before a limit may shrink. A time with its unit, such as ``"5ms"``, 1ns to

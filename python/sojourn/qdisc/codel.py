@@ -25,8 +25,8 @@ class CoDel(Queue):
         Default: 5ms.
         Source: RFC 8289 section 4.3: TARGET; include/net/codel.h: codel_params.target.
     interval
-        Slightly more than the longest round-trip time to be expected. A time with its unit, such as
-        ``"5ms"``, 1ns to 1000000s. Default: 100ms.
+        CoDel interval: slightly more than the longest expected round-trip time. A time with its
+        unit, such as ``"5ms"``, 1ns to 1000000s. Default: 100ms.
         Source: RFC 8289 section 4.2: INTERVAL; include/net/codel.h: codel_params.interval.
     ce_threshold
         Mark every ECN-capable packet that waited longer than this. A time with its unit, such as

@@ -53,9 +53,9 @@ class DualPi2(Queue):
         its unit, such as ``"5ms"``, 0ms to 1000000s. Default: 800us; linux: 1ms.
         Source: RFC 9332 appendix A.1: minTh; net/sched/sch_dualpi2.c: step_thresh.
     range
-        Width of the ramp above `step_thresh` over which L4S marking becomes certain; profile rfc. A
-        time with its unit, such as ``"5ms"``, 0ms to 1000000s. Default: 0 if step_thresh is given,
-        else 400us.
+        Width of the ramp above `step_thresh` over which the L4S marking probability rises to 1;
+        profile rfc. A time with its unit, such as ``"5ms"``, 0ms to 1000000s. Default: 0 if
+        step_thresh is given, else 400us.
         Source: RFC 9332 appendix A.1: range.
     th_len
         Number of queued L4S packets up to which `step_thresh` does not apply; profile rfc. 0 to

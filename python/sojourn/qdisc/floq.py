@@ -29,11 +29,11 @@ class Floq(Queue):
         Exponent of the ramp from threshold to limit. 1 to 8. Default: 1.
         Source: reconstruction.
     probability
-        Probability of a signal when the buffer is full, before weight and share. > 0 and at most 1.
-        Default: 1.
+        Probability of a signal when the buffer is full, before weight and share are applied. > 0
+        and at most 1. Default: 1.
         Source: reconstruction.
     setup_weight
-        Weight of packets of connections being set up. 0 to 10. Default: 0.
+        Weight of packets during connection setup. 0 to 10. Default: 0.
         Source: reconstruction.
     responsive_weight
         Weight of other responsive traffic. 0 to 10. Default: 1.
@@ -48,8 +48,7 @@ class Floq(Queue):
         Weight of 1514 bytes in the moving average of the shares. > 0 and at most 1. Default: 0.002.
         Source: reconstruction.
     setup_packets
-        Number of packets with data that belong to the setup of a connection. 0 to 1000000. Default:
-        10.
+        Number of data packets that count as connection setup. 0 to 1000000. Default: 10.
         Source: reconstruction.
     setup_time
         Maximum duration of connection setup, from the last SYN. A time with its unit, such as
@@ -67,7 +66,7 @@ class Floq(Queue):
         as ``"5ms"``, 0ms to 1000000s. Default: off.
         Source: reconstruction.
     quic
-        Treat QUIC as responsive, with a setup. Default: on.
+        Treat QUIC as responsive traffic with connection setup. Default: on.
         Source: reconstruction.
     pushout
         When the buffer is full, replace the youngest other packet with an arriving setup packet.
@@ -119,11 +118,11 @@ class FloqShare(Floq):
         Exponent of the ramp from threshold to limit. 1 to 8. Default: 1.
         Source: reconstruction.
     probability
-        Probability of a signal when the buffer is full, before weight and share. > 0 and at most 1.
-        Default: 1.
+        Probability of a signal when the buffer is full, before weight and share are applied. > 0
+        and at most 1. Default: 1.
         Source: reconstruction.
     setup_weight
-        Weight of packets of connections being set up. 0 to 10. Default: 0.
+        Weight of packets during connection setup. 0 to 10. Default: 0.
         Source: reconstruction.
     responsive_weight
         Weight of other responsive traffic. 0 to 10. Default: 1.
@@ -138,8 +137,7 @@ class FloqShare(Floq):
         Weight of 1514 bytes in the moving average of the shares. > 0 and at most 1. Default: 0.002.
         Source: reconstruction.
     setup_packets
-        Number of packets with data that belong to the setup of a connection. 0 to 1000000. Default:
-        10.
+        Number of data packets that count as connection setup. 0 to 1000000. Default: 10.
         Source: reconstruction.
     setup_time
         Maximum duration of connection setup, from the last SYN. A time with its unit, such as
@@ -157,7 +155,7 @@ class FloqShare(Floq):
         as ``"5ms"``, 0ms to 1000000s. Default: off.
         Source: reconstruction.
     quic
-        Treat QUIC as responsive, with a setup. Default: on.
+        Treat QUIC as responsive traffic with connection setup. Default: on.
         Source: reconstruction.
     pushout
         When the buffer is full, replace the youngest other packet with an arriving setup packet.
@@ -191,11 +189,11 @@ class FloqFixed(Floq):
         Exponent of the ramp from threshold to limit. 1 to 8. Default: 1.
         Source: reconstruction.
     probability
-        Probability of a signal when the buffer is full, before weight and share. > 0 and at most 1.
-        Default: 1.
+        Probability of a signal when the buffer is full, before weight and share are applied. > 0
+        and at most 1. Default: 1.
         Source: reconstruction.
     setup_weight
-        Weight of packets of connections being set up. 0 to 10. Default: 0.
+        Weight of packets during connection setup. 0 to 10. Default: 0.
         Source: reconstruction.
     responsive_weight
         Weight of other responsive traffic. 0 to 10. Default: 0.2.
@@ -210,8 +208,7 @@ class FloqFixed(Floq):
         Weight of 1514 bytes in the moving average of the shares. > 0 and at most 1. Default: 0.002.
         Source: reconstruction.
     setup_packets
-        Number of packets with data that belong to the setup of a connection. 0 to 1000000. Default:
-        10.
+        Number of data packets that count as connection setup. 0 to 1000000. Default: 10.
         Source: reconstruction.
     setup_time
         Maximum duration of connection setup, from the last SYN. A time with its unit, such as
@@ -229,7 +226,7 @@ class FloqFixed(Floq):
         as ``"5ms"``, 0ms to 1000000s. Default: off.
         Source: reconstruction.
     quic
-        Treat QUIC as responsive, with a setup. Default: on.
+        Treat QUIC as responsive traffic with connection setup. Default: on.
         Source: reconstruction.
     pushout
         When the buffer is full, replace the youngest other packet with an arriving setup packet.
@@ -263,11 +260,11 @@ class FloqProtect(Floq):
         Exponent of the ramp from threshold to limit. 1 to 8. Default: 1.
         Source: reconstruction.
     probability
-        Probability of a signal when the buffer is full, before weight and share. > 0 and at most 1.
-        Default: 1.
+        Probability of a signal when the buffer is full, before weight and share are applied. > 0
+        and at most 1. Default: 1.
         Source: reconstruction.
     setup_weight
-        Weight of packets of connections being set up. 0 to 10. Default: 0.
+        Weight of packets during connection setup. 0 to 10. Default: 0.
         Source: reconstruction.
     responsive_weight
         Weight of other responsive traffic. 0 to 10. Default: 1.
@@ -282,8 +279,7 @@ class FloqProtect(Floq):
         Weight of 1514 bytes in the moving average of the shares. > 0 and at most 1. Default: 0.002.
         Source: reconstruction.
     setup_packets
-        Number of packets with data that belong to the setup of a connection. 0 to 1000000. Default:
-        10.
+        Number of data packets that count as connection setup. 0 to 1000000. Default: 10.
         Source: reconstruction.
     setup_time
         Maximum duration of connection setup, from the last SYN. A time with its unit, such as
@@ -301,7 +297,7 @@ class FloqProtect(Floq):
         as ``"5ms"``, 0ms to 1000000s. Default: off.
         Source: reconstruction.
     quic
-        Treat QUIC as responsive, with a setup. Default: on.
+        Treat QUIC as responsive traffic with connection setup. Default: on.
         Source: reconstruction.
     pushout
         When the buffer is full, replace the youngest other packet with an arriving setup packet.

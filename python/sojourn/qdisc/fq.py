@@ -46,8 +46,8 @@ class Fq(Queue):
         Maximum rate of one flow. A rate with its unit, such as ``"10mbit"``. Default: unlimited.
         Source: net/sched/sch_fq.c: fq_sched_data.flow_max_rate.
     low_rate_threshold
-        At this maxrate or less, space every packet instead of every quantum. A rate with its unit,
-        such as ``"10mbit"``. Default: 550kbit.
+        If maxrate is at most this, space every packet instead of every quantum. A rate with its
+        unit, such as ``"10mbit"``. Default: 550kbit.
         Source: net/sched/sch_fq.c: fq_sched_data.low_rate_threshold.
     """
 

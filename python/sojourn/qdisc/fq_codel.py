@@ -34,8 +34,8 @@ class FqCoDel(Queue):
         1000000s. Default: 5ms.
         Source: RFC 8290 section 5.2.2: target; include/net/codel.h: codel_params.target.
     interval
-        Slightly more than the longest round-trip time to be expected. A time with its unit, such as
-        ``"5ms"``, 1ns to 1000000s. Default: 100ms.
+        CoDel interval: slightly more than the longest expected round-trip time. A time with its
+        unit, such as ``"5ms"``, 1ns to 1000000s. Default: 100ms.
         Source: RFC 8290 section 5.2.1: interval; include/net/codel.h: codel_params.interval.
     quantum
         Bytes that a queue sends per turn. Bytes, or a size with its unit, 1b to 1048576b. Default:
@@ -98,8 +98,8 @@ class FqNoCoDel(FqCoDel):
         1000000s. Default: 100s.
         Source: RFC 8290 section 5.2.2: target; include/net/codel.h: codel_params.target.
     interval
-        Slightly more than the longest round-trip time to be expected. A time with its unit, such as
-        ``"5ms"``, 1ns to 1000000s. Default: 100ms.
+        CoDel interval: slightly more than the longest expected round-trip time. A time with its
+        unit, such as ``"5ms"``, 1ns to 1000000s. Default: 100ms.
         Source: RFC 8290 section 5.2.1: interval; include/net/codel.h: codel_params.interval.
     quantum
         Bytes that a queue sends per turn. Bytes, or a size with its unit, 1b to 1048576b. Default:

@@ -34,12 +34,12 @@ class Hred(Queue):
         Weight of a sample in the average. > 0 and at most 1. Default: 0.05.
         Source: reconstruction.
     min
-        Average queue above which packets are signalled at random, in bandwidth-delay products. > 0
-        and at most 1000. Default: 0.25.
+        Average backlog above which packets are signalled at random, in bandwidth-delay products. >
+        0 and at most 1000. Default: 0.25.
         Source: reconstruction.
     max
-        Average queue at which the probability reaches its maximum, in bandwidth-delay products. > 0
-        and at most 1000. Default: 2.
+        Average backlog at which the probability reaches its maximum, in bandwidth-delay products. >
+        0 and at most 1000. Default: 2.
         Source: reconstruction.
     probability
         Probability of a signal at max. > 0 and at most 1. Default: 0.5.

@@ -21,10 +21,10 @@ _LONGEST = 200
 
 
 class Identity(NamedTuple):
-    """What classes that behave alike have in common."""
+    """The key that classes with the same behaviour share."""
 
     text: str
-    """Program text, then the values that the text does not show as comments."""
+    """Source text, then, as comments, the values that it does not show."""
     opaque: tuple[object, ...]
     """Objects that the class reads and that cannot be written as text."""
 

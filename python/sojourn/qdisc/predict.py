@@ -41,36 +41,39 @@ class Predict(Queue):
         Candidates per doubling of the round-trip time. 1 to 16. Default: 8.
         Source: reconstruction.
     rounds
-        Round trips of growth that are compared. 1 to 4. Default: 2.
+        Number of consecutive round trips over which growth is measured. 1 to 4. Default: 2.
         Source: reconstruction.
     growth_min
-        Smallest growth per round trip. 1 to 10. Default: 1.25.
+        Smallest accepted growth factor per round trip. 1 to 10. Default: 1.25.
         Source: reconstruction.
     growth_max
-        Largest growth per round trip. 1 to 10. Default: 2.3.
+        Largest accepted growth factor per round trip. 1 to 10. Default: 2.3.
         Source: reconstruction.
     consistency
-        Largest accepted ratio of the largest growth to the smallest. 1 to 10. Default: 1.5.
+        Largest accepted ratio of the largest growth factor to the smallest. 1 to 10. Default: 1.5.
         Source: reconstruction.
     significance
-        Standard deviations by which the growth must differ from chance. > 0 and at most 1000.
-        Default: 3.
+        Number of standard deviations by which the growth must exceed random variation. > 0 and at
+        most 1000. Default: 3.
         Source: reconstruction.
     persistence
-        Round trips that a growth must last before it counts. > 0 and at most 10. Default: 0.5.
+        Number of round trips that growth must last before it counts. > 0 and at most 10. Default:
+        0.5.
         Source: reconstruction.
     hold
-        Round trips that a matching candidate stays active. > 0 and at most 10. Default: 1.
+        Number of round trips for which a matching candidate stays active. > 0 and at most 10.
+        Default: 1.
         Source: reconstruction.
     dominance
-        Largest ratio of an active candidate to the chosen one. 1 to 10000. Default: 1.6.
+        Largest ratio of the longest active candidate to the chosen one. 1 to 10000. Default: 1.6.
         Source: reconstruction.
     full
         Predicted load at which a signal is sent; 1 is a full link without a queue. > 0 and at most
         10. Default: 1.
         Source: Järvinen and Kojo 2016 (slides): a full link; the value is a reconstruction.
     mark
-        Stretched round trips for which departures are marked. > 0 and at most 10. Default: 1.
+        Number of stretched round trips during which departing packets are marked. > 0 and at most
+        10. Default: 1.
         Source: reconstruction.
     stretch
         Add the queueing delay to the round trip of each look-back. Default: on.

@@ -16,8 +16,8 @@ def registered(name: str) -> tuple[type, str]:
     Raises
     ------
     ScenarioError
-        No class of this process has that name; a result only keeps the source. Or the class has
-        changed since it got the name.
+        No class in this process has that name (a result keeps only the source), or the class has
+        changed since it was registered.
     """
     if name not in _registered:
         message = (
@@ -49,7 +49,7 @@ class _QueueType(type):
         """The name of the class in scenarios, such as ``python:TailDrop:0123456789ab``.
 
         It holds the first 12 digits of the SHA-256 of the source and of the values that the
-        class reads, so that an edited class and a variant are other queues.
+        class reads, so an edited class or a variant is a different queue.
 
         Raises
         ------
@@ -82,18 +82,18 @@ class _QueueType(type):
 
 
 class PythonQueue(metaclass=_QueueType):
-    """A queue discipline written in Python: subclass it and give the class as a ``qdisc``.
+    """A queue discipline written in Python: subclass it and pass the class as a ``qdisc``.
 
-    Every link of every run builds an object of its own. A method that raises ends the run with a
+    Every link of every run creates its own instance. A method that raises ends the run with a
     :class:`QueueError` that shows the traceback. The queue owns each packet from `enqueue`
-    until it returns it from `dequeue` or drops it; a packet that is merely forgotten is an error.
+    until it returns it from `dequeue` or drops it; losing a packet is an error.
 
     A queue with a timer also defines ``next_timer(self) -> float | None``, the simulated time in
     seconds of its next event, and ``on_timer(self, now)``, which is called then.
 
     Parameters are class attributes: a variant is a subclass with other values. Two runs with the
-    same seed must do the same, which Sojourn cannot enforce: draw random numbers from `random`
-    only, read no clock, and keep no state outside the object.
+    same seed must behave identically, which Sojourn cannot enforce: draw random numbers from
+    `random` only, read no clock, and keep no state outside the object.
 
     Attributes
     ----------
@@ -145,7 +145,8 @@ class PythonQueue(metaclass=_QueueType):
     def dequeue(self, now: float) -> _core.Packet | None:
         """Return the next packet to send, or None if none may be sent now.
 
-        Called only while packets wait. Packets may be marked or dropped on the way.
+        Called only while packets wait. The method may mark packets and drop others before it
+        returns one.
 
         Parameters
         ----------

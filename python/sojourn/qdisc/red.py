@@ -36,8 +36,8 @@ class Red(Queue):
         Bytes, or a size with its unit, 1b to 65536b. Default: 1000b.
         Source: iproute2 tc/q_red.c: avpkt; mandatory in tc; Sojourn default.
     burst
-        Packets of a burst that pass without a signal. 1 to 16777216. Default: (2 * min + max) / (3
-        * avpkt).
+        Number of packets in a burst that pass without a signal. 1 to 16777216. Default: (2 * min +
+        max) / (3 * avpkt).
         Source: iproute2 tc/q_red.c: burst, for tc_red_eval_ewma.
     probability
         Probability of a signal at max; with adaptive, its initial value. > 0 and at most 1.
@@ -59,7 +59,7 @@ class Red(Queue):
         Queue packets that cannot be marked instead of dropping them; requires ecn. Default: off.
         Source: include/uapi/linux/pkt_sched.h: TC_RED_NODROP.
     adaptive
-        Adapt probability to the load. Default: off.
+        Adapt the probability to the load. Default: off.
         Source: Floyd, Gummadi and Shenker 2001; include/uapi/linux/pkt_sched.h: TC_RED_ADAPTATIVE.
     gentle
         Raise the probability linearly to 1 between max and 2 * max. Default: off.
@@ -113,8 +113,8 @@ class Ared(Red):
         Bytes, or a size with its unit, 1b to 65536b. Default: 1000b.
         Source: iproute2 tc/q_red.c: avpkt; mandatory in tc; Sojourn default.
     burst
-        Packets of a burst that pass without a signal. 1 to 16777216. Default: (2 * min + max) / (3
-        * avpkt).
+        Number of packets in a burst that pass without a signal. 1 to 16777216. Default: (2 * min +
+        max) / (3 * avpkt).
         Source: iproute2 tc/q_red.c: burst, for tc_red_eval_ewma.
     probability
         Probability of a signal at max; with adaptive, its initial value. > 0 and at most 1.
@@ -136,7 +136,7 @@ class Ared(Red):
         Queue packets that cannot be marked instead of dropping them; requires ecn. Default: off.
         Source: include/uapi/linux/pkt_sched.h: TC_RED_NODROP.
     adaptive
-        Adapt probability to the load. Default: on.
+        Adapt the probability to the load. Default: on.
         Source: Floyd, Gummadi and Shenker 2001; include/uapi/linux/pkt_sched.h: TC_RED_ADAPTATIVE.
     gentle
         Raise the probability linearly to 1 between max and 2 * max. Default: off.

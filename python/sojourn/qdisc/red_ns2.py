@@ -11,7 +11,7 @@ from sojourn.qdisc.base import Queue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ns2Red(Queue):
-    """RED as in ns-2: any weight, gentle, idle time counted as samples.
+    """RED as in ns-2: arbitrary weight, gentle mode, idle time counted as samples.
 
     Source: ns-2 red.cc, ns-default.tcl; Floyd and Jacobson 1993, Floyd 2000.
 
@@ -22,11 +22,11 @@ class Ns2Red(Queue):
         100000000. Default: 50.
         Source: ns-2 tcl/lib/ns-default.tcl: Queue ``limit_``.
     min
-        Average queue in packets above which packets are signalled at random. > 0 and at most
+        Average backlog in packets above which packets are signalled at random. > 0 and at most
         100000000. Default: max(5, targetdelay / 2 in packets).
         Source: ns-2 queue/red.cc: ``thresh_``.
     max
-        Average queue in packets at which the probability reaches its maximum. > 0 and at most
+        Average backlog in packets at which the probability reaches its maximum. > 0 and at most
         100000000. Default: 3 * min.
         Source: ns-2 queue/red.cc: ``maxthresh_``.
     q_weight
@@ -60,7 +60,7 @@ class Ns2Red(Queue):
         Raise the probability with the square of the average. Default: off.
         Source: Zhou, Yeung and Li 2006; ns-3 red-queue-disc.cc: NLRED.
     adaptive
-        Adapt probability to the load. Default: off.
+        Adapt the probability to the load. Default: off.
         Source: Floyd, Gummadi and Shenker 2001; ns-2 queue/red.cc: ``adaptive_``.
     ecn
         Mark ECN-capable packets instead of dropping them, except forced drops. Default: off.
@@ -98,11 +98,11 @@ class Nlred(Ns2Red):
         100000000. Default: 50.
         Source: ns-2 tcl/lib/ns-default.tcl: Queue ``limit_``.
     min
-        Average queue in packets above which packets are signalled at random. > 0 and at most
+        Average backlog in packets above which packets are signalled at random. > 0 and at most
         100000000. Default: max(5, targetdelay / 2 in packets).
         Source: ns-2 queue/red.cc: ``thresh_``.
     max
-        Average queue in packets at which the probability reaches its maximum. > 0 and at most
+        Average backlog in packets at which the probability reaches its maximum. > 0 and at most
         100000000. Default: 3 * min.
         Source: ns-2 queue/red.cc: ``maxthresh_``.
     q_weight
@@ -136,7 +136,7 @@ class Nlred(Ns2Red):
         Raise the probability with the square of the average. Default: on.
         Source: Zhou, Yeung and Li 2006; ns-3 red-queue-disc.cc: NLRED.
     adaptive
-        Adapt probability to the load. Default: off.
+        Adapt the probability to the load. Default: off.
         Source: Floyd, Gummadi and Shenker 2001; ns-2 queue/red.cc: ``adaptive_``.
     ecn
         Mark ECN-capable packets instead of dropping them, except forced drops. Default: off.

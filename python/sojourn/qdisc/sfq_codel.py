@@ -29,8 +29,8 @@ class SfqCodel(Queue):
         1000000s. Default: 5ms.
         Source: ns-2 sfqcodel.cc: ``target_``.
     interval
-        Slightly more than the longest round-trip time to be expected. A time with its unit, such as
-        ``"5ms"``, 1ns to 1000000s. Default: 100ms.
+        CoDel interval: slightly more than the longest expected round-trip time. A time with its
+        unit, such as ``"5ms"``, 1ns to 1000000s. Default: 100ms.
         Source: ns-2 sfqcodel.cc: ``interval_``.
     quantum
         Bytes that a bin sends per turn. Bytes, or a size with its unit, 1b to 1048576b. Default:

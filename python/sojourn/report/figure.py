@@ -83,7 +83,7 @@ def series_figures(result: Result) -> list[str]:
         for side in curves.directions(result)
     ]
     quantities: Sequence[tuple[str, str, Callable[[Result, str], list[curves.Curve]], bool]] = (
-        ("Sojourn time", "sojourn {} [ms]", curves.sojourn_curves, True),
+        ("Sojourn time", "sojourn time {} [ms]", curves.sojourn_curves, True),
         ("Backlog", "backlog {} [packets]", curves.backlog_curves, False),
         ("Cumulative drops", "drops {} [packets]", curves.drop_curves, False),
     )
@@ -135,7 +135,7 @@ def cdf_figures(result: Result) -> list[str]:
         _cdf(
             result,
             f"Distribution of sojourn times, {link}",
-            f"sojourn {link} [ms]",
+            f"sojourn time {link} [ms]",
             curves.sojourn_cdfs(result, link),
         )
         for link in curves.link_names(result)

@@ -53,7 +53,7 @@ def estimate(mean: float | None, low: float | None, high: float | None, metric: 
     Parameters
     ----------
     mean, low, high
-        The estimate; the interval is None for one run, the mean for none.
+        The estimate; `low` and `high` are None for a single run, `mean` also for no run.
     metric
         The metric.
 

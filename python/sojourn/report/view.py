@@ -23,7 +23,7 @@ class Section:
     name
         Name of the group; None for the whole run.
     metrics
-        The metrics that any arm has.
+        The metrics that at least one arm has.
     estimates
         Rows of a summary, by arm and metric.
     differences
@@ -64,7 +64,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultView:
-    """What tables and reports show of a result.
+    """The content of the tables and reports of a result.
 
     Parameters
     ----------

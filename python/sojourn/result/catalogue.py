@@ -50,7 +50,7 @@ class Metric:
 
     @property
     def heading(self) -> str:
-        """Label and unit, for the head of a column."""
+        """Label and unit, for the heading of a column."""
         return f"{self.label} [{self.unit}]" if self.unit else self.label
 
     def named(self, column: str) -> "Metric | None":
@@ -118,11 +118,11 @@ _RUN = (
     ),
     Metric(
         column="driver_{link}_ms_p95",
-        label="driver {link} p95",
+        label="driver and air {link} p95",
         unit="ms",
         digits=1,
-        description="Wireless links: 95th percentile of the driver time plus airtime of the "
-        "packets that left the queue after *W*.",
+        description="Wireless links: 95th percentile of the time in the driver and on the air, "
+        "over the packets that left the queue after *W*.",
     ),
     Metric(
         column="drops",
@@ -262,7 +262,7 @@ _APPLICATION = (
     ),
     Metric(
         column="begun_before",
-        label="in progress at W",
+        label="in progress at end of warm-up",
         unit="",
         digits=1,
         description="Number of transactions that began before *W* and had not completed by then; "
@@ -477,7 +477,7 @@ def shown(kind: Kind) -> tuple[Metric, ...]:
 
 
 def described(columns: Iterable[str]) -> list[Metric]:
-    """Describe columns of runs, those of comparisons with studies among them.
+    """Return the metrics of columns of runs, including those used in comparisons with studies.
 
     Raises
     ------
@@ -496,5 +496,5 @@ def _described(column: str) -> Metric:
     for declared in METRICS:
         if declared.kind in {"run", "study"} and (metric := declared.named(column)) is not None:
             return metric
-    message = f"{column}: unknown metric of a run; docs/metrics.md lists the metrics"
+    message = f"{column}: unknown metric; docs/metrics.md lists the metrics of runs"
     raise _core.ResultError(message)

@@ -27,7 +27,7 @@ def per_group(flows: pl.DataFrame, *, warmup_s: float) -> pl.DataFrame:
     -------
     polars.DataFrame
         One row per run and group: ``arm``, ``replication``, ``group``, ``flows`` (their number)
-        and one column per metric, null where the group cannot have it.
+        and one column per metric, null where it does not apply to the group.
     """
     tcp = pl.col("kind").is_in(CONNECTIONS)
     finite = pl.col("bytes").is_not_null()
@@ -71,8 +71,8 @@ def summary(per_group: pl.DataFrame, metrics: Sequence[Metric] = METRICS) -> pl.
     -------
     polars.DataFrame
         One row per arm, group and metric: ``arm``, ``group``, ``metric``, ``unit``, ``n``,
-        ``mean``, ``low`` and ``high``, as for :meth:`sojourn.Result.summary`. Metrics that a
-        group cannot have are left out.
+        ``mean``, ``low`` and ``high``, as for :meth:`sojourn.Result.summary`. Metrics that do not
+        apply to a group are omitted.
     """
     rows = []
     for (arm, group), runs in per_group.group_by("arm", "group", maintain_order=True):
@@ -115,7 +115,7 @@ def difference(
     -------
     polars.DataFrame
         One row per group and metric: ``group``, then the columns of
-        :meth:`sojourn.Result.difference`. Metrics that no pair has are left out.
+        :meth:`sojourn.Result.difference`. Metrics without a pair are omitted.
     """
     rows = []
     for (group,), runs in per_group.group_by("group", maintain_order=True):

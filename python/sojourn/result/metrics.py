@@ -47,9 +47,9 @@ def per_run_metrics(
     Returns
     -------
     polars.DataFrame
-        One row per run: ``arm``, ``replication``, then one column per metric. A metric that the
-        scenario cannot have (a ping percentile without pings) has no column; one that a run
-        does not have is null.
+        One row per run: ``arm``, ``replication``, then one column per metric. A metric that does
+        not apply to the scenario (a ping percentile without pings) has no column; one that was not
+        measured in a run is null.
     """
     runs = links.select(KEYS).unique(maintain_order=True)
     for part in (
@@ -279,7 +279,7 @@ Interval = tuple[float | None, float | None, float | None]
 
 
 def check_arms(per_run: pl.DataFrame, *names: str) -> None:
-    """Refuse names of arms without a finished run.
+    """Check that arms exist and have a finished run.
 
     Raises
     ------
@@ -299,7 +299,7 @@ def _arm(per_run: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def mean_and_interval(values: Sequence[float]) -> Interval:
-    """Compute mean and interval: none for no value, a mean without interval for one."""
+    """Compute the mean and its interval: no mean without values, no interval for one value."""
     if not values:
         return None, None, None
     if len(values) == 1:

@@ -17,7 +17,7 @@ from sojourn.qdisc.python_queue import defining, registered
 def checked_queues(scenario: _core.Scenario) -> list[tuple[str, type, str]]:
     """Return name, class and source of each queue of the scenario that is written in Python.
 
-    Threads would wait for each other if there are any.
+    If there are any, threads would wait for each other, so the runs need processes.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def run(
     jobs
         Processes; by default one per processor, and never more than the backend allows.
     progress
-        Called with the numbers of runs finished and in total.
+        Called with the number of finished runs and the total number of runs.
     backend
         Name of the backend; by default the first.
 
@@ -59,7 +59,7 @@ def run(
     Raises
     ------
     QueueError
-        A queue failed; a note of the cause has the traceback in the process. Or a class cannot be
+        A queue failed (a note on the cause has the traceback from the process), a class cannot be
         sent to a process, or a process ended.
     ScenarioError
         The backend is unknown or does not support the scenario, or `jobs` is less than 1.
@@ -93,8 +93,8 @@ def run(
     except BrokenExecutor as error:
         names = " or ".join(queue.__name__ for _, queue, _ in queues)
         message = (
-            f"{names}: a process of the run ended without a result (memory exhausted, os._exit or "
-            "a crash in an extension module); jobs=1 runs everything in this process"
+            f"{names}: a worker process ended without a result (memory exhausted, os._exit or "
+            "a crash in an extension module); use jobs=1 to run everything in this process"
         )
         raise _core.QueueError(message) from error
     finally:
@@ -118,7 +118,7 @@ def _payload(scenario: _core.Scenario, queues: list[tuple[str, type, str]]) -> b
         return bytes(cloudpickle.dumps((scenario.to_json(), queues)))
     except Exception as error:
         message = (
-            f"{_unpicklable([queue for _, queue, _ in queues])}: cannot be sent to another "
+            f"{_unpicklable([queue for _, queue, _ in queues])}: cannot be sent to a worker "
             f"process: {error}; create such objects in __init__, or run with jobs=1"
         )
         raise _core.QueueError(message) from error
@@ -175,7 +175,7 @@ def _one(payload: bytes, number: int, backend: str | None) -> bytes | _Failed:
     try:
         scenario = _prepared(payload)
     except Exception as error:  # noqa: BLE001 - unpickling runs the code of any object
-        return _Failed(f"cannot load the Python queues in another process: {error}", error)
+        return _Failed(f"cannot load the Python queues in a worker process: {error}", error)
     try:
         return _core.run(scenario, jobs=1, only=[number], backend=backend).to_bytes()
     except _core.QueueError as error:

@@ -94,7 +94,7 @@ class Result(ResultTables):
 
     @cached_property
     def validity(self) -> validity.Validity:
-        """Limitations of the result: idle links, single runs, losses, rejected runs."""
+        """Limitations of the result: idle links, single runs, losses, failed backend checks."""
         checked = self.scenario.checked
         return validity.assess(
             self.flows,
@@ -125,8 +125,8 @@ class Result(ResultTables):
         Returns
         -------
         polars.DataFrame
-            As for :meth:`summary`, with ``group`` after ``arm``. Metrics that a group cannot
-            have are left out.
+            As for :meth:`summary`, with ``group`` after ``arm``. Metrics that do not apply to a
+            group are omitted.
         """
         return flow_groups.summary(self.per_group)
 
@@ -174,7 +174,7 @@ class Result(ResultTables):
         -------
         polars.DataFrame
             As for :meth:`difference`, with ``group`` first, over the columns of
-            :attr:`per_group`. Metrics that no pair of runs has are left out.
+            :attr:`per_group`. Metrics without a pair of runs are omitted.
 
         Raises
         ------
@@ -260,10 +260,9 @@ def run(
 ) -> Result:
     """Run every arm and replication of a scenario.
 
-    A run depends only on the scenario, its seed and the version of Sojourn; `jobs` affects only
-    the duration of the computation. The GIL is released meanwhile.
-    Scenarios with queues written in Python run on processes instead of threads if there is more
-    than one run.
+    A run depends only on the scenario, its seed and the version of Sojourn; `jobs` affects only the
+    wall-clock time. The GIL is released during the runs. Scenarios with queues written in Python
+    run on processes instead of threads if there is more than one run.
 
     Parameters
     ----------
@@ -274,10 +273,9 @@ def run(
     jobs
         Number of threads, or of processes, at least 1; by default one per processor.
     progress
-        Called with the number of finished runs and of all runs.
+        Called with the number of finished runs and the total number of runs.
     backend
-        Name of what executes the runs, as ``sojourn run --help`` lists them; by default the
-        simulator.
+        Name of the backend, as listed by ``sojourn run --help``; by default the simulator.
 
     Returns
     -------

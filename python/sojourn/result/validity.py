@@ -133,8 +133,8 @@ def _rejected(facts: Sequence[Mapping[str, Any]]) -> list[Finding]:
     return [
         Finding(
             severity=Severity.ERROR,
-            text=f"{fact['arm']}: replication {fact['replication']} failed the check "
-            f"{fact['name']} of the backend: {fact['value']}.",
+            text=f"{fact['arm']}: replication {fact['replication']} failed the backend "
+            f"check {fact['name']}: {fact['value']}.",
         )
         for fact in facts
         if not fact["passed"]
@@ -205,8 +205,8 @@ def _connections(flows: pl.DataFrame) -> list[Finding]:
     return [
         Finding(
             severity=Severity.WARNING,
-            text=f"{row['arm']}: connections that were never established: {row['lost']} of "
-            f"{row['flows']}.",
+            text=f"{row['arm']}: {row['lost']} of {row['flows']} connections were never "
+            "established.",
         )
         for row in tcp.group_by("arm", maintain_order=True)
         .agg(lost=pl.col("connected_s").null_count(), flows=pl.len())
@@ -293,8 +293,8 @@ def _worst_calls(applications: pl.DataFrame | None) -> list[Finding]:
     return [
         Finding(
             severity=Severity.WARNING,
-            text=f"{row['arm']}: {row['group']}: calls with a MOS of {WORST_MOS:g}, the lowest "
-            f"value: {row['worst']} of {row['voices']}; the MOS cannot rank them.",
+            text=f"{row['arm']}: {row['group']}: {row['worst']} of {row['voices']} calls have the "
+            f"lowest possible MOS, {WORST_MOS:g}; the MOS cannot rank them.",
         )
         for row in applications.filter(pl.col("kind") == "voip")
         .group_by("arm", "group", maintain_order=True)

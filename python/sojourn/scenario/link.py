@@ -22,7 +22,7 @@ _OPPORTUNITY_BITS = 12032
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GilbertElliott(Table):
-    """Loss in bursts: a chain that changes between a good and a bad state with each packet.
+    """Loss in bursts: a two-state Markov chain that may change state with each packet.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Bernoulli:
 
     @property
     def spec(self) -> str:
-        """The loss as scenario files write it."""
+        """The loss in the syntax of scenario files."""
         return self.share
 
 
@@ -88,7 +88,7 @@ class Jitter(Table):
     distribution
         ``"uniform"`` (the default), ``"normal"``, ``"pareto"`` or ``"paretonormal"``.
     order
-        ``"kept"`` (the default): packets do not overtake each other; ``"free"``: they do.
+        ``"kept"`` (the default): packets do not overtake each other; ``"free"``: they may.
 
     Examples
     --------
@@ -138,7 +138,7 @@ class Station(Table):
     Parameters
     ----------
     host
-        Number of the station: ``host`` of its traffic, 0 to 126.
+        Number of the station, the ``host`` of its traffic: 0 to 126.
     rate
         Its PHY rate, with its unit.
 

@@ -50,7 +50,7 @@ class Arm:
         check("arm", self.document())
 
     def document(self, place: str = "") -> dict[str, Any]:
-        """Write the arm as JSON has it; `place` is its path, for error messages."""
+        """Convert the arm to JSON; `place` is its path, for error messages."""
         at = f"{place}." if place else ""
         needs(f"{at}set", self.set, Mapping, "a mapping from paths to values")
         return {"name": plain(f"{at}name", self.name), "set": plain(f"{at}set", self.set)}
@@ -79,14 +79,14 @@ class Scenario:
     duration
         Simulated duration of a run, with its unit.
     warmup
-        Time that totals exclude, with its unit; series cover the whole run.
+        Warm-up period, excluded from totals, with its unit; series cover the whole run.
     arms
         The variants to compare; by default one, the scenario itself.
     replications
         Number of runs per arm. Replication `k` of every arm has the same seed, so that
         differences between arms are paired.
     seed
-        Seed of every random number of every run.
+        Seed for all random numbers.
     sample
         Length of one interval of the series, with its unit.
     rtt
@@ -95,7 +95,7 @@ class Scenario:
     name
         Name of the scenario in reports.
     keep_events
-        Record every drop, mark and loss as an event, besides counting it.
+        Record every drop, mark and loss as an event, in addition to counting it.
     pages
         Web pages by name, for the `page` of :class:`Web`.
 

@@ -341,7 +341,7 @@ def access_link(
     seed: int,
     name: str,
 ) -> Scenario:
-    """Compose a scenario that compares queues on both directions of an access link.
+    """Compose a scenario that compares queues in both directions of an access link.
 
     Parameters
     ----------
@@ -354,7 +354,7 @@ def access_link(
     rtt
         Round-trip time with empty queues, with its unit.
     duration, warmup
-        Simulated duration of a run, and the time that totals exclude, with units.
+        Simulated duration of a run, and the warm-up period excluded from totals, with units.
     replications, seed
         Runs per arm, and the seed of their random numbers.
     name
@@ -410,7 +410,7 @@ def parking_lot(
     rtt
         Round-trip time of every flow with empty queues, with its unit.
     duration, warmup
-        Simulated duration of a run, and the time that totals exclude, with units.
+        Simulated duration of a run, and the warm-up period excluded from totals, with units.
     replications, seed
         Runs per arm, and the seed of their random numbers.
 

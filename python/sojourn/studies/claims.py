@@ -110,11 +110,11 @@ def quantities(result: Result) -> pl.DataFrame:
     -------
     polars.DataFrame
         One row per arm, group and quantity: ``arm``, ``group`` (null: the whole run), ``quantity``,
-        ``mean``, and ``low`` and ``high`` as those of :meth:`sojourn.Result.summary`. Of the whole
-        run, ``jain`` is Jain's index of the goodputs of all TCP and UDP flows and
-        ``throughput_mbit_per_s`` their sum; ``sojourn_ms_mean`` and ``sojourn_ms_max`` are of the
-        packets of the link with the longest mean sojourn. ``share_percent`` is the part of the
-        throughput that a group has.
+        ``mean``, and ``low`` and ``high`` as in :meth:`sojourn.Result.summary`. For the whole run,
+        ``jain`` is Jain's index of the goodputs of all TCP, QUIC and UDP flows and
+        ``throughput_mbit_per_s`` their sum; ``sojourn_ms_mean`` and ``sojourn_ms_max`` refer to the
+        link with the longest mean sojourn time. ``share_percent`` is the part of the throughput
+        that a group has.
     """
     runs = [_of_flows(result.flows), _of_links(result.links), _of_groups(result.flows)]
     rows = [

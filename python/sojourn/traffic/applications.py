@@ -16,9 +16,9 @@ Transport = Literal["tcp", "quic"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Application(TcpSender):
-    """The base of all applications.
+    """Base class of all applications.
 
-    Responses cross the links of `direction` or `path`, requests those of the way back. The
+    Responses cross the links of `direction` or `path`, requests those of the return path. The
     parameters of :class:`TcpSender` apply to the connections at both ends.
 
     Parameters
@@ -80,8 +80,8 @@ class Web(Application):
         """Have the core check the block."""
         if isinstance(self.page, Page):
             message = (
-                "page: expected the name of a page, not a Page; define the page in pages of the "
-                "scenario and pass its name"
+                "page: expected the name of a page, not a Page; define the page in the scenario's "
+                "pages and pass its name"
             )
             raise _core.ScenarioError(message)
         TrafficBlock.__post_init__(self)
@@ -119,7 +119,7 @@ class Sessions(Application):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRounds(Application):
-    """Clients that send requests and wait for the responses: the base of such applications.
+    """Base class of clients that send requests and wait for the responses.
 
     The remaining parameters are those of :class:`Application`.
 

@@ -12,7 +12,7 @@ Conversions = Mapping[str, tuple[type[Table], ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficBlock(Table):
-    """A number of equal flows or users: the parameters that every type of traffic has.
+    """Base class of all traffic: one or more flows or users with the same parameters.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class TrafficBlock(Table):
     dscp
         DSCP of all packets, in both directions: ``"EF"``, ``"AF42"``, ``"LE"``, 0 to 63.
     host
-        Client host that the flows belong to, 0 to 126, for queues that share among hosts.
+        Client host that the flows belong to, 0 to 126, for queues that share capacity among hosts.
 
     Raises
     ------
@@ -69,5 +69,5 @@ class TrafficBlock(Table):
             convert(self, name, *classes)
 
     def document(self, place: str = "") -> Any:
-        """Write the block as JSON has it, with its type."""
+        """Convert the block to JSON, with its type."""
         return {"type": self.kind, **Table.document(self, place)}

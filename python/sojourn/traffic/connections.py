@@ -16,7 +16,7 @@ QuicClient = Literal["receiver", "sender"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TcpSender(TrafficBlock):
-    """Parameters of whatever sends over TCP.
+    """Base class of traffic that is sent over TCP.
 
     The remaining parameters are those of :class:`TrafficBlock`.
 
@@ -108,7 +108,7 @@ class Quic(TrafficBlock):
         The client resumes a session: data follows its ClientHello at once, and the server sends
         no certificates.
     certificate
-        Bytes that the server sends in Handshake packets, mostly certificates, with the unit.
+        Bytes that the server sends in Handshake packets, mostly certificates, with its unit.
     max_datagram
         UDP payload of a full datagram once the handshake is confirmed: 1200 to 1472 bytes.
     max_data
@@ -122,7 +122,7 @@ class Quic(TrafficBlock):
     max_ack_delay
         Longest time for which the receiver delays an acknowledgement, with its unit.
     idle_timeout
-        Silence after which an endpoint closes the connection, with its unit.
+        Idle time after which an endpoint closes the connection, with its unit.
 
     Examples
     --------

@@ -18,7 +18,7 @@ class PageObject(Table):
     bytes
         Size of the response, or a distribution such as :class:`Lognormal`.
     count
-        Number of objects of this kind. Objects that depend on them wait for all.
+        Number of objects of this kind. Objects that depend on it wait for all of them.
     after
         Names of the objects that must be complete before this one is requested.
     delay
@@ -56,7 +56,7 @@ class Page(Table):
     Parameters
     ----------
     objects
-        The objects of the page. Those that wait for no other come first.
+        The objects of the page. Those without `after` are requested first.
 
     Examples
     --------

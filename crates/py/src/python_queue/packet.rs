@@ -133,7 +133,7 @@ impl PyPacket {
         Ok(marked)
     }
 
-    /// Discard the packet; `reason` is "aqm" (a congestion signal) or "overlimit" (no room).
+    /// Discard the packet; `reason` is "aqm" (a congestion signal) or "overlimit" (a full queue).
     #[pyo3(signature = (reason = "aqm"))]
     fn drop(&self, reason: &str) -> PyResult<()> {
         let reason = match reason {

@@ -51,7 +51,7 @@ parameters! {
             "Feng et al. 2002: freeze_time; value of the authors' ns code as ported to ns-3";
         /// Mark ECN-capable packets instead of dropping them.
         pub ecn: bool = false => flag(),
-            "Feng et al. 2002: marks or drops; Sojourn default";
+            "Feng et al. 2002: packets are marked or dropped; Sojourn default";
     }
 }
 

@@ -40,16 +40,16 @@ parameters! {
         /// Maximum number of packets in the buffer.
         pub limit: usize = 1_000 => packets(1, 100_000_000),
             "net/sched/sch_choke.c: choke_sched_data.limit; mandatory in tc; Sojourn default";
-        /// Average backlog in packets above which arrivals are compared.
+        /// Average backlog in packets above which each arrival is compared with a random queued packet.
         pub min: Option<u32> = None => count(1, 100_000_000).in_packets().unset("max / 3"),
             "include/net/red.h: red_parms.qth_min; default of iproute2 tc/q_choke.c";
         /// Average backlog in packets above which every packet is signalled.
         pub max: Option<u32> = None => count(1, 100_000_000).in_packets().unset("limit / 4"),
             "include/net/red.h: red_parms.qth_max; default of iproute2 tc/q_choke.c";
-        /// Average packet size, for the decay while idle.
+        /// Average packet size, for the decay of the average while idle.
         pub avpkt: Bytes = Bytes(1_000) => size(1, 65_536),
             "iproute2 tc/q_choke.c: avpkt";
-        /// Packets of a burst that pass without a signal.
+        /// Number of packets in a burst that pass without a signal.
         pub burst: Option<u32> = None => count(1, 1 << 24).in_packets().unset("(2 * min + max) / 3"),
             "iproute2 tc/q_choke.c: burst";
         /// Probability of a signal at max.

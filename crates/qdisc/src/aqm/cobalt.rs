@@ -39,7 +39,7 @@ parameters! {
         /// Acceptable standing delay.
         pub target: Duration = Duration::from_millis(5) => time(1, LONGEST),
             "net/sched/sch_cake.c: cobalt_params.target";
-        /// Slightly more than the longest round-trip time to be expected.
+        /// CoDel interval: slightly more than the longest expected round-trip time.
         pub interval: Duration = Duration::from_millis(100) => time(1, LONGEST),
             "net/sched/sch_cake.c: cobalt_params.interval";
         /// Increase of BLUE's probability when the buffer is full.

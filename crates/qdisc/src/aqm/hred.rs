@@ -40,10 +40,10 @@ parameters! {
         /// Weight of a sample in the average.
         pub q_weight: f64 = 0.05 => fraction(0, 1),
             "reconstruction";
-        /// Average queue above which packets are signalled at random, in bandwidth-delay products.
+        /// Average backlog above which packets are signalled at random, in bandwidth-delay products.
         pub min: f64 = 0.25 => fraction(0, 1_000),
             "reconstruction";
-        /// Average queue at which the probability reaches its maximum, in bandwidth-delay products.
+        /// Average backlog at which the probability reaches its maximum, in bandwidth-delay products.
         pub max: f64 = 2.0 => fraction(0, 1_000),
             "reconstruction";
         /// Probability of a signal at max.

@@ -78,34 +78,34 @@ parameters! {
         /// Candidates per doubling of the round-trip time.
         pub per_octave: u32 = 8 => count(1, 16),
             "reconstruction";
-        /// Round trips of growth that are compared.
+        /// Number of consecutive round trips over which growth is measured.
         pub rounds: u32 = 2 => count(1, 4),
             "reconstruction";
-        /// Smallest growth per round trip.
+        /// Smallest accepted growth factor per round trip.
         pub growth_min: f64 = 1.25 => fraction(1, 10),
             "reconstruction";
-        /// Largest growth per round trip.
+        /// Largest accepted growth factor per round trip.
         pub growth_max: f64 = 2.3 => fraction(1, 10),
             "reconstruction";
-        /// Largest accepted ratio of the largest growth to the smallest.
+        /// Largest accepted ratio of the largest growth factor to the smallest.
         pub consistency: f64 = 1.5 => fraction(1, 10),
             "reconstruction";
-        /// Standard deviations by which the growth must differ from chance.
+        /// Number of standard deviations by which the growth must exceed random variation.
         pub significance: f64 = 3.0 => fraction(0, 1_000),
             "reconstruction";
-        /// Round trips that a growth must last before it counts.
+        /// Number of round trips that growth must last before it counts.
         pub persistence: f64 = 0.5 => fraction(0, 10),
             "reconstruction";
-        /// Round trips that a matching candidate stays active.
+        /// Number of round trips for which a matching candidate stays active.
         pub hold: f64 = 1.0 => fraction(0, 10),
             "reconstruction";
-        /// Largest ratio of an active candidate to the chosen one.
+        /// Largest ratio of the longest active candidate to the chosen one.
         pub dominance: f64 = 1.6 => fraction(1, 10_000),
             "reconstruction";
         /// Predicted load at which a signal is sent; 1 is a full link without a queue.
         pub full: f64 = 1.0 => fraction(0, 10),
             "Järvinen and Kojo 2016 (slides): a full link; the value is a reconstruction";
-        /// Stretched round trips for which departures are marked.
+        /// Number of stretched round trips during which departing packets are marked.
         pub mark: f64 = 1.0 => fraction(0, 10),
             "reconstruction";
         /// Add the queueing delay to the round trip of each look-back.

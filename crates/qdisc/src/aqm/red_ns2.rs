@@ -47,10 +47,10 @@ parameters! {
         /// Maximum number of packets in the buffer; with bytes, multiplied by `mean_pktsize`.
         pub limit: u32 = 50 => count(1, 100_000_000),
             "ns-2 tcl/lib/ns-default.tcl: Queue limit_";
-        /// Average queue in packets above which packets are signalled at random.
+        /// Average backlog in packets above which packets are signalled at random.
         pub min: Option<f64> = None => fraction(0, 100_000_000).unset("max(5, targetdelay / 2 in packets)"),
             "ns-2 queue/red.cc: thresh_";
-        /// Average queue in packets at which the probability reaches its maximum.
+        /// Average backlog in packets at which the probability reaches its maximum.
         pub max: Option<f64> = None => fraction(0, 100_000_000).unset("3 * min"),
             "ns-2 queue/red.cc: maxthresh_";
         /// Weight of a sample in the average.
@@ -80,7 +80,7 @@ parameters! {
         /// Raise the probability with the square of the average.
         pub nonlinear: bool = false => flag(),
             "Zhou, Yeung and Li 2006; ns-3 red-queue-disc.cc: NLRED";
-        /// Adapt probability to the load.
+        /// Adapt the probability to the load.
         pub adaptive: bool = false => flag(),
             "Floyd, Gummadi and Shenker 2001; ns-2 queue/red.cc: adaptive_";
         /// Mark ECN-capable packets instead of dropping them, except forced drops.
@@ -119,7 +119,7 @@ impl Params for Ns2RedParams {
         Kind {
             name: "red_ns2",
             class: Some("Ns2Red"),
-            summary: "RED as in ns-2: any weight, gentle, idle time counted as samples",
+            summary: "RED as in ns-2: arbitrary weight, gentle mode, idle time counted as samples",
             source: "ns-2 red.cc, ns-default.tcl; Floyd and Jacobson 1993, Floyd 2000",
             reconstruction: None,
             profiles: &[Profile::Rfc],

@@ -68,7 +68,7 @@ use crate::parts::shadow::{FairShare, Shadow, as_f64, sample_for};
 
 const RECONSTRUCTION: Option<&str> = Some(
     "the paper gives no sampling rate, table sizes or values for equation (5); table sizes are those of \
-     the first author's module, sampling is scaled to the link, and equation (5) is off",
+     the first author's module, sampling is scaled to the link, and equation (5) is disabled",
 );
 
 parameters! {
@@ -87,7 +87,7 @@ parameters! {
         /// Exponent of the ratio of the fair share to the flow's share, in the target of the flow.
         pub exponent: u32 = 3 => count(1, 8),
             "Xue et al. 2013: equation (6)";
-        /// Slightly more than the longest round-trip time to be expected.
+        /// CoDel interval: slightly more than the longest expected round-trip time.
         pub interval: Duration = Duration::from_millis(100) => time(1, LONGEST),
             "Xue et al. 2013: interval";
         /// Time that a flow stays above its target before it is signalled.
@@ -106,9 +106,9 @@ parameters! {
         pub sample: Option<u32> = None
             => count(1, 1_000_000_000).unset("such that shadow spans 1.2 s at the link's rate; 500 without a rate"),
             "reconstruction from SAMPLE_INTERVAL of the first author's module of 2012, afcodel.h";
-        /// Control the fair share by the backlog.
+        /// Adapt the fair share to the backlog.
         pub average: bool = false => flag(),
-            "Xue et al. 2013: equation (5), without values; off in this reconstruction";
+            "Xue et al. 2013: equation (5), for which the paper gives no values; disabled in this reconstruction";
         /// Gain on the previous backlog.
         pub alpha: f64 = 1.7 => fraction(0, 1_000),
             "Pan et al. 2003: a, as given in the first author's AFQ module of 2012";

@@ -84,7 +84,7 @@ parameters! {
         /// Sample at random and replace a random sample.
         pub random: bool = true => flag(),
             "Pan et al. 2003: shadow buffer";
-        /// Update the fair share from its last value instead of anew at each arrival.
+        /// Update the fair share from its last value instead of computing it anew at each arrival.
         pub accumulate: bool = true => flag(),
             "Pan et al. 2003: m_fair(t); off in the AFQ module of 2012";
         /// Time between updates of the fair share.
@@ -143,7 +143,7 @@ impl Params for AfdParams {
         Kind {
             name: "afq_kernel2012",
             class: Some("AfqKernel2012"),
-            summary: "afd as in the AFQ module of 2012: one thousandth of the drops (reconstructed)",
+            summary: "afd as in the AFQ module of 2012: one thousandth of the drop probability (reconstructed)",
             source: "the AFQ module of 2012 that AFCD was compared with, for Linux 3.6",
             reconstruction: RECONSTRUCTION,
             profiles: LINUX,

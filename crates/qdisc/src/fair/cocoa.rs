@@ -64,7 +64,7 @@ parameters! {
         /// Number of loss-free intervals before a limit may shrink.
         pub guard_interval: f64 = 1.25 => fraction(0, 1_000),
             "Bachl, Zseby and Fabini 2019: guard interval";
-        /// Largest factor by which a limit grows at once.
+        /// Largest factor by which a limit grows in one step.
         pub max_increase: f64 = 2.0 => fraction(1, 1_000),
             "Bachl, Zseby and Fabini 2019: maximum increase";
         /// Longest time before a limit may shrink.

@@ -63,7 +63,7 @@ parameters! {
         /// Maximum rate of one flow.
         pub maxrate: Option<Rate> = None => rate().unset("unlimited"),
             "net/sched/sch_fq.c: fq_sched_data.flow_max_rate";
-        /// At this maxrate or less, space every packet instead of every quantum.
+        /// If maxrate is at most this, space every packet instead of every quantum.
         pub low_rate_threshold: Option<Rate> = None => rate().unset("550kbit"),
             "net/sched/sch_fq.c: fq_sched_data.low_rate_threshold";
     }

@@ -54,7 +54,7 @@ parameters! {
         /// Acceptable standing delay of each queue.
         pub target: Duration = Duration::from_millis(5) => time(1, LONGEST),
             "RFC 8290 section 5.2.2: target; include/net/codel.h: codel_params.target";
-        /// Slightly more than the longest round-trip time to be expected.
+        /// CoDel interval: slightly more than the longest expected round-trip time.
         pub interval: Duration = Duration::from_millis(100) => time(1, LONGEST),
             "RFC 8290 section 5.2.1: interval; include/net/codel.h: codel_params.interval";
         /// Bytes that a queue sends per turn.

@@ -57,7 +57,7 @@ parameters! {
         /// Acceptable standing delay of each bin.
         pub target: Duration = Duration::from_millis(5) => time(1, LONGEST),
             "ns-2 sfqcodel.cc: target_";
-        /// Slightly more than the longest round-trip time to be expected.
+        /// CoDel interval: slightly more than the longest expected round-trip time.
         pub interval: Duration = Duration::from_millis(100) => time(1, LONGEST),
             "ns-2 sfqcodel.cc: interval_";
         /// Bytes that a bin sends per turn.

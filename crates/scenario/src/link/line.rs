@@ -37,7 +37,7 @@ pub(super) const JITTER_KEYS: &[Key] = &[
     Key::required(
         "spread",
         Form::POSITIVE_TIME,
-        "Unit of the deviation: its maximum if uniform, its standard deviation if normal, a scale factor if pareto or paretonormal.",
+        "Scale of the deviation: its maximum if uniform, its standard deviation if normal, a scale factor if pareto or paretonormal.",
     ),
     Key::optional(
         "distribution",

@@ -49,7 +49,7 @@ const STATION_KEYS: &[Key] = &[
     Key::required(
         "host",
         Form::Integer(0, Client::MOST as i64),
-        "Number of the station: host of its traffic.",
+        "Number of the station, the host of its traffic.",
     ),
     Key::required("rate", Form::RATE, "PHY rate of this station."),
 ];

@@ -29,7 +29,7 @@ pub(super) fn definitions() -> Map<String, Value> {
         .extend(external.map(|kind| of_another(&json!({ "const": kind.name() }), kind.summary())));
     tables.push(of_another(
         &json!({ "type": "string", "pattern": format!("^{python}$") }),
-        "A Python class, as saved results name it",
+        "Name of a Python queue class, as in saved results",
     ));
     let qdisc = json!({
         "description": "A queue: a string in tc syntax, or a table with its kind and parameters.",

@@ -17,7 +17,7 @@ const ADAPTIVE: &str = "adaptive";
 const KEYS: &[Key] = &[Key::optional(
     "jitter_buffer",
     Form::Either(&[Form::Choice(|| vec![ADAPTIVE]), Form::TIME]),
-    "Jitter buffer: longest wait for a packet beyond the shortest delay.",
+    "Jitter buffer: adaptive, or a fixed playout delay above the shortest delay of the call.",
 )
 .or(ADAPTIVE)];
 

@@ -8,7 +8,7 @@ use super::spec::{CcInfo, ParameterInfo, catalogue};
 /// Every congestion control as JSON.
 ///
 /// `[{name, class, summary, source, slow_starts, parameters: [{key, unit, of, default, range, meaning,
-/// provenance}]}]`, where `of` says what a count counts or in which parts a ratio is kept.
+/// provenance}]}]`, where `of` is the unit of a count or the denominator of a ratio.
 pub fn catalogue_json() -> String {
     Value::Array(catalogue().iter().map(control).collect()).to_string()
 }

@@ -14,7 +14,7 @@ parameters! {
         /// Acceptable standing delay.
         pub target: Duration = Duration::from_millis(5) => time(1, LONGEST),
             "RFC 8289 section 4.3: TARGET; include/net/codel.h: codel_params.target";
-        /// Slightly more than the longest round-trip time to be expected.
+        /// CoDel interval: slightly more than the longest expected round-trip time.
         pub interval: Duration = Duration::from_millis(100) => time(1, LONGEST),
             "RFC 8289 section 4.2: INTERVAL; include/net/codel.h: codel_params.interval";
         /// Mark every ECN-capable packet that waited longer than this.

@@ -39,7 +39,7 @@ parameters! {
         /// Sojourn time above which L4S packets are marked regardless of the probability.
         pub step_thresh: Option<Duration> = None => time(0, LONGEST).unset("800us; linux: 1ms"),
             "RFC 9332 appendix A.1: minTh; net/sched/sch_dualpi2.c: step_thresh";
-        /// Width of the ramp above `step_thresh` over which L4S marking becomes certain; profile rfc.
+        /// Width of the ramp above `step_thresh` over which the L4S marking probability rises to 1; profile rfc.
         pub range: Option<Duration> = None
             => time(0, LONGEST).unset("0 if step_thresh is given, else 400us"),
             "RFC 9332 appendix A.1: range";

@@ -17,10 +17,10 @@ parameters! {
         /// Exponent of the ramp from threshold to limit.
         pub gamma: u32 = 1 => count(1, 8),
             "reconstruction";
-        /// Probability of a signal when the buffer is full, before weight and share.
+        /// Probability of a signal when the buffer is full, before weight and share are applied.
         pub probability: f64 = 1.0 => fraction(0, 1),
             "reconstruction";
-        /// Weight of packets of connections being set up.
+        /// Weight of packets during connection setup.
         pub setup_weight: f64 = 0.0 => weight(10),
             "reconstruction";
         /// Weight of other responsive traffic.
@@ -35,7 +35,7 @@ parameters! {
         /// Weight of 1514 bytes in the moving average of the shares.
         pub gain: f64 = 0.002 => fraction(0, 1),
             "reconstruction";
-        /// Number of packets with data that belong to the setup of a connection.
+        /// Number of data packets that count as connection setup.
         pub setup_packets: u32 = 10 => count(0, 1_000_000),
             "reconstruction";
         /// Maximum duration of connection setup, from the last SYN.
@@ -50,7 +50,7 @@ parameters! {
         /// Idle time after which a connection counts as being set up again.
         pub resume: Option<Duration> = None => time(0, LONGEST).unset("off"),
             "reconstruction";
-        /// Treat QUIC as responsive, with a setup.
+        /// Treat QUIC as responsive traffic with connection setup.
         pub quic: bool = true => flag(),
             "reconstruction";
         /// When the buffer is full, replace the youngest other packet with an arriving setup packet.

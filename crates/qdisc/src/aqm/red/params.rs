@@ -20,7 +20,7 @@ parameters! {
         /// Average packet size; the weight and the idle decay of the average backlog derive from it.
         pub avpkt: Bytes = Bytes(1_000) => size(1, 65_536),
             "iproute2 tc/q_red.c: avpkt; mandatory in tc; Sojourn default";
-        /// Packets of a burst that pass without a signal.
+        /// Number of packets in a burst that pass without a signal.
         pub burst: Option<u32> = None => count(1, 1 << 24).in_packets().unset("(2 * min + max) / (3 * avpkt)"),
             "iproute2 tc/q_red.c: burst, for tc_red_eval_ewma";
         /// Probability of a signal at max; with adaptive, its initial value.
@@ -38,7 +38,7 @@ parameters! {
         /// Queue packets that cannot be marked instead of dropping them; requires ecn.
         pub nodrop: bool = false => flag(),
             "include/uapi/linux/pkt_sched.h: TC_RED_NODROP";
-        /// Adapt probability to the load.
+        /// Adapt the probability to the load.
         pub adaptive: bool = false => flag(),
             "Floyd, Gummadi and Shenker 2001; include/uapi/linux/pkt_sched.h: TC_RED_ADAPTATIVE";
         /// Raise the probability linearly to 1 between max and 2 * max.

@@ -99,10 +99,10 @@ parameters! {
         /// How packets are sorted into tins by DSCP.
         pub diffserv: Diffserv = Diffserv::Diffserv3 => choice(Diffserv::WORDS),
             "net/sched/sch_cake.c: cake_init, CAKE_DIFFSERV_DIFFSERV3";
-        /// Between which flows or hosts capacity is shared.
+        /// Flows or hosts among which capacity is shared.
         pub flowmode: FlowMode = FlowMode::TripleIsolate => choice(FlowMode::WORDS),
             "net/sched/sch_cake.c: cake_init, CAKE_FLOW_TRIPLE";
-        /// Accepted without effect: addresses here are never translated.
+        /// Accepted without effect: the simulation does not translate addresses.
         pub nat: bool = false => flag(),
             "net/sched/sch_cake.c: CAKE_FLOW_NAT_FLAG";
         /// Clear the DSCP of packets.

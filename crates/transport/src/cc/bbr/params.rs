@@ -39,7 +39,7 @@ parameters! {
             "Number of rounds below full_bw_thresh after which the pipe is considered full",
             "Linux tcp_bbr, bbr_full_bw_cnt";
         min_tso_rate: u32 = 1_200_000, Unit::Count("bit/s"), (0, 1_000_000_000),
-            "Pacing rate from which bursts have at least two segments",
+            "Pacing rate at or above which bursts have at least two segments",
             "Linux tcp_bbr, bbr_min_tso_rate";
         extra_acked_gain: u16 = 256, Unit::Ratio(256), (0, 2_560),
             "Gain of the congestion window increment for ACK aggregation",

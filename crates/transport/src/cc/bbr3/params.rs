@@ -10,10 +10,10 @@ parameters! {
     /// number of places in the filter.
     pub struct Bbr3Params {
         startup_pacing_gain: u16 = 710, Unit::Ratio(256), (257, 2_560),
-            "Pacing gain in STARTUP",
+            "Pacing gain in Startup",
             "draft-ietf-ccwg-bbr-06 section 2.5, StartupPacingGain: 4 ln 2";
         drain_pacing_gain: u16 = 128, Unit::Ratio(256), (1, 256),
-            "Pacing gain in DRAIN",
+            "Pacing gain in Drain",
             "draft-ietf-ccwg-bbr-06 section 2.5, DrainPacingGain";
         default_cwnd_gain: u16 = 512, Unit::Ratio(256), (256, 2_560),
             "Congestion window gain",
@@ -46,13 +46,13 @@ parameters! {
             "Minimum congestion window",
             "draft-ietf-ccwg-bbr-06 section 2.8, MinPipeCwnd";
         full_bw_thresh: u16 = 320, Unit::Ratio(256), (257, 2_560),
-            "Minimum bandwidth growth factor per round to stay in STARTUP",
+            "Minimum bandwidth growth factor per round to stay in Startup",
             "draft-ietf-ccwg-bbr-06 section 5.3.1.2: 1.25";
         full_bw_count: u8 = 3, Unit::Count("rounds"), (1, 100),
             "Number of rounds below full_bw_thresh after which the pipe is considered full",
             "draft-ietf-ccwg-bbr-06 section 5.3.1.2: 3";
         full_loss_count: u16 = 6, Unit::Count("loss events"), (1, 10_000),
-            "Loss events per round that end STARTUP",
+            "Loss events per round that end Startup",
             "draft-ietf-ccwg-bbr-06 section 5.3.1.3, BBRStartupFullLossCnt";
         extra_acked_filter_len: u16 = 10, Unit::Count("rounds"), (1, 10_000),
             "Length of the max filter for aggregation",
