@@ -140,32 +140,25 @@ def test_a_folder_that_cannot_be_written_is_reported_before_the_run(
     refused(sojourn(*long, "--out", "/proc/kept"), 3, "/proc/kept")
 
 
+def write_arms(folder: Path, **arms: tuple[str, str] | None) -> None:
+    """Write ``arms.toml``: a valid scenario with arms; each has the path and value that it sets."""
+    text = VALID
+    for name, change in arms.items():
+        text += f'[[arms]]\nname = "{name}"\n'
+        if change is not None:
+            text += 'set."{}" = "{}"\n'.format(*change)
+    (folder / "arms.toml").write_text(text, encoding="utf-8")
+
+
 def test_a_change_that_every_arm_undoes_is_refused(sojourn: Command, tmp_path: Path) -> None:
-    arms = """
-[[arms]]
-name = "codel"
-set."links.up.qdisc" = "codel"
-[[arms]]
-name = "pie"
-set."links.up.qdisc" = "pie"
-"""
-    (tmp_path / "arms.toml").write_text(VALID + arms, encoding="utf-8")
+    write_arms(tmp_path, codel=("links.up.qdisc", "codel"), pie=("links.up.qdisc", "pie"))
     refused(sojourn("run", "arms.toml", "-s", "links.up.qdisc=sfq"), 2, "links.up.qdisc", "arm")
     assert sojourn("run", "arms.toml", "--dry-run", "-s", "links.down.qdisc=sfq").returncode == 0
 
 
 def test_the_arms_that_a_change_does_not_reach_are_noted(sojourn: Command, tmp_path: Path) -> None:
-    arms = """
-[[arms]]
-name = "base"
-[[arms]]
-name = "fast"
-set."links.up.qdisc.target" = "1ms"
-[[arms]]
-name = "pie"
-set."links.up.qdisc" = "pie"
-"""
-    (tmp_path / "arms.toml").write_text(VALID + arms, encoding="utf-8")
+    fast, pie = ("links.up.qdisc.target", "1ms"), ("links.up.qdisc", "pie")
+    write_arms(tmp_path, base=None, fast=fast, pie=pie)
     dry = ["run", "arms.toml", "--dry-run", "-s"]
     done = sojourn(*dry, "links.up.qdisc.target=7ms")
     assert done.returncode == 0
@@ -179,8 +172,7 @@ set."links.up.qdisc" = "pie"
 def test_a_change_of_one_group_that_every_arm_undoes_for_all_is_refused(
     sojourn: Command, tmp_path: Path
 ) -> None:
-    arms = '[[arms]]\nname = "bbr"\nset."traffic[*].cc" = "bbr"\n'
-    (tmp_path / "arms.toml").write_text(VALID + arms, encoding="utf-8")
+    write_arms(tmp_path, bbr=("traffic[*].cc", "bbr"))
     refused(sojourn("run", "arms.toml", "-s", "traffic[0].cc=reno"), 2, "traffic", "arm")
     assert sojourn("run", "arms.toml", "--dry-run", "-s", "traffic[0].count=2").returncode == 0
 

@@ -51,15 +51,44 @@ def test_a_scenario_runs_with_the_queue(package: Path) -> None:
 def test_the_queue_is_listed_with_its_parameters(package: Path) -> None:
     done = sojourn(package, "qdiscs", "ramp")
     assert done.returncode == 0, done.stderr
-    assert "low (5ms) to high (50ms); limit (1000) packets" in done.stdout
+    rows = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert "parameter unit default meaning range" in rows
+    assert "low time 5ms Sojourn time at which signals begin 1ns to 1000000s" in rows
+    assert "low Sojourn default" in rows
+    entry = json.loads(sojourn(package, "qdiscs", "ramp", "--json").stdout)
+    assert (entry["page"], entry["class"]) == (None, None)
+    assert [item["key"] for item in entry["parameters"]] == ["limit", "low", "high"]
+    assert entry["parameters"][0] == {
+        "key": "limit",
+        "unit": "packets",
+        "default": "1000",
+        "derived": False,
+        "min": 1,
+        "max": 100_000_000,
+        "range": "1 to 100000000",
+        "choices": None,
+        "meaning": "Maximum number of packets in the buffer",
+        "provenance": "Sojourn default",
+    }
 
 
 def test_a_wrong_parameter_is_refused_with_its_place(package: Path) -> None:
-    queue = "ramp target 5ms"
-    done = sojourn(package, "run", str(EXAMPLE / "scenario.toml"), "-s", f"links.up.qdisc={queue}")
-    assert done.returncode == 2
-    expected = 'links.up.qdisc: ramp: unknown parameter "target"; expected limit, low or high'
-    assert expected in done.stderr
+    for queue, expected in [
+        ("ramp target 5ms", 'unknown parameter "target"; expected one of limit, low, high'),
+        ("ramp limit 0", "limit 0 is out of range; expected 1 to 100000000"),
+    ]:
+        change = f"links.up.qdisc={queue}"
+        done = sojourn(package, "run", str(EXAMPLE / "scenario.toml"), "-s", change)
+        assert done.returncode == 2
+        assert f"links.up.qdisc: ramp: {expected}" in done.stderr
+
+
+def test_the_queue_is_that_of_the_tutorial() -> None:
+    tutorial = (ROOT / "crates/qdisc/src/testing/tutorial.rs").read_text(encoding="utf-8")
+    example = (EXAMPLE / "src/ramp.rs").read_text(encoding="utf-8")
+    ours, its = (text.split("\nparameters! {")[1] for text in (tutorial, example))
+    ours = ours.split("\nmod tests {")[0].replace('class: Some("Ramp")', "class: None")
+    assert its.strip() == ours.strip()
 
 
 def test_the_example_needs_the_same_packages() -> None:
@@ -79,5 +108,6 @@ def test_the_schema_has_the_queue(package: Path) -> None:
     assert list(validator.iter_errors(scenario)) == []
     scenario["links"]["up"]["qdisc"] = {"kind": "ramp", "low": "2ms", "high": "20ms"}
     assert list(validator.iter_errors(scenario)) == []
-    scenario["links"]["up"]["qdisc"] = {"kind": "rampe"}
-    assert list(validator.iter_errors(scenario)) != []
+    for refused in ({"kind": "rampe"}, {"kind": "ramp", "hihg": "20ms"}):
+        scenario["links"]["up"]["qdisc"] = refused
+        assert list(validator.iter_errors(scenario)) != []

@@ -1,6 +1,7 @@
 """The shape of the package: its public names, its layers, and no circles of imports."""
 
 import ast
+import re
 from pathlib import Path
 
 from generators import architecture
@@ -128,18 +129,43 @@ def test_a_function_and_the_package_of_the_same_name_coexist() -> None:
     assert sj.qdisc("codel").spec.startswith("codel limit")
 
 
-def test_the_module_map_has_every_module_but_those_of_tests() -> None:
+def test_the_module_map_has_every_module_of_python_once() -> None:
+    checked = 0
+    for initial in [ROOT / "__init__.py", *ROOT.glob("*/__init__.py")]:
+        files = [file for file in initial.parent.glob("*.py") if not file.stem.startswith("__")]
+        table = on_the_map(initial.parent.relative_to(ROOT.parents[1]).as_posix())
+        names = []
+        for row in re.findall(r"^\| (`[^|]+`) \|", table, re.MULTILINE):
+            # `first` … `last`: one row for the generated modules of a package.
+            first, *last = re.findall(r"`(\w+)`", row)
+            names += generated_between(files, first, *last) if last else [first]
+        assert sorted(names) == sorted(file.stem for file in files), initial.parent
+        checked += len(names)
+    packages = {name for name in modules() if name in LAYERS and (ROOT / name).is_dir()}
+    assert checked == len(modules()) - len(packages) - len({"", "__main__"})
+
+
+def on_the_map(place: str) -> str:
+    """Return the section of a folder from the map of modules."""
     text = (ROOT.parents[1] / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    (_, python), (_, rust) = (
-        (place, text.split(f"\n### `{place}`\n")[1].split("\n### ")[0])
-        for place in ("python/sojourn/qdisc", "crates/qdisc")
-    )
-    # One row for all that are generated; none for what `cargo test` alone compiles.
-    assert "| `afcd` … `" in python
-    assert "`fair::cocoa`" in rust
+    _, section = text.split(f"\n### `{place}`\n")
+    return re.split(r"\n### |\n<!-- end", section)[0]
+
+
+def generated_between(files: list[Path], first: str, last: str) -> list[str]:
+    """List the generated modules from the first name to the last, which are among them."""
+    marked = [file for file in files if architecture.GENERATED in file.read_text(encoding="utf-8")]
+    names = [file.stem for file in marked]
+    assert {first, last} <= set(names)
+    return [name for name in names if first <= name <= last]
+
+
+def test_the_module_map_has_the_modules_of_rust_but_those_of_tests() -> None:
+    rust = on_the_map("crates/qdisc")
+    assert rust.count("| `fair::cocoa` |") == 1
+    # `cargo test` alone compiles it.
     assert "trajectory" not in rust
-    for place in architecture.OTHERS:
-        assert f"\n### `{place}`\n" in text
+    assert all(on_the_map(place) for place in architecture.OTHERS)
 
 
 def test_a_module_of_tests_is_found_by_its_declaration(tmp_path: Path) -> None:

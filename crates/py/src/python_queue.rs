@@ -16,8 +16,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use sojourn_qdisc::{
-    Backlog, BoxedQueue, ExternalKind, ExternalParams, FailureCause, Instant, LinkFacts,
-    MarkReason, Observer, PYTHON_PREFIX, Packet as View, Qdisc, Rate, Rng, Ticket, fail,
+    Backlog, BoxedQueue, FailureCause, Instant, LinkFacts, MarkReason, Observer, PYTHON_PREFIX,
+    Packet as View, Qdisc, QueueClass, Rate, Rng, Ticket, fail,
 };
 
 use crate::errors::Failure;
@@ -41,14 +41,14 @@ pub(crate) fn register_python_queue(
     queue: Py<PyAny>,
     source: String,
 ) -> Result<(), Failure> {
-    let kind = Class {
+    let class = Class {
         label: queue.getattr(py, "__name__")?.extract(py)?,
         timed: queue.bind(py).hasattr("next_timer")?,
         object: AssertUnwindSafe(queue),
         name,
         source,
     };
-    sojourn_qdisc::register(Arc::new(Kind(Arc::new(kind))))
+    sojourn_qdisc::register_class(Arc::new(Registered(Arc::new(class))))
         .map_err(|e| Failure::Scenario(e.to_string()))
 }
 
@@ -67,36 +67,17 @@ struct Class {
 }
 
 #[derive(Debug)]
-struct Kind(Arc<Class>);
+struct Registered(Arc<Class>);
 
-impl ExternalKind for Kind {
+impl QueueClass for Registered {
     fn name(&self) -> &str {
         &self.0.name
     }
 
-    fn summary(&self) -> &str {
-        &self.0.label
+    fn source(&self) -> &str {
+        &self.0.source
     }
 
-    fn source(&self) -> Option<&str> {
-        Some(&self.0.source)
-    }
-
-    fn configure(
-        &self,
-        parameters: &[(String, String)],
-    ) -> Result<Arc<dyn ExternalParams>, String> {
-        match parameters.first() {
-            None => Ok(Arc::new(Kind(Arc::clone(&self.0)))),
-            Some((key, _)) => Err(format!(
-                "unknown parameter \"{key}\"; a Python queue takes no parameters; set class attributes \
-                 instead"
-            )),
-        }
-    }
-}
-
-impl ExternalParams for Kind {
     fn build(&self, link: &LinkFacts, mut rng: Rng) -> BoxedQueue {
         let seed = rng.next_u64();
         let made = Python::attach(|py| PythonQueue::new(py, Arc::clone(&self.0), link, seed));

@@ -8,9 +8,10 @@ use crate::registry::QdiscSpec;
 pub struct QdiscInfo {
     /// The name in a specification.
     pub name: &'static str,
-    /// The page of the documentation: the first name of the discipline.
-    pub page: &'static str,
-    /// The generated Python class; `None` for a second name of the same defaults.
+    /// The page of the documentation: the first name of the discipline; `None` for one of another crate.
+    pub page: Option<&'static str>,
+    /// The generated Python class; `None` for a second name of the same defaults and for a discipline of
+    /// another crate.
     pub class: Option<&'static str>,
     /// What it does, in one line.
     pub summary: &'static str,
@@ -49,7 +50,8 @@ pub struct ParameterInfo {
     pub provenance: &'static str,
 }
 
-/// Every discipline, aliases included, in the order in which to read about them.
+/// Every discipline, aliases included, in the order in which to read about them; those that this
+/// process [registered](crate::register) come last.
 pub fn catalogue() -> Vec<QdiscInfo> {
     QdiscSpec::entries().iter().map(info).collect()
 }

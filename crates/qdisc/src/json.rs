@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use crate::catalogue::{ParameterInfo, QdiscInfo, catalogue};
-use crate::external::{ExternalKind, registered};
 use crate::parameters::{TcStatistics, Unit};
 
 /// Every discipline as a JSON array of objects, those that this process registered last:
@@ -14,25 +13,7 @@ use crate::parameters::{TcStatistics, Unit};
 /// marks and its column, and `leaves`, the part of the statistics with the queues inside.
 /// `min` and `max` are in nanoseconds, bits per second, bytes or plain numbers.
 pub fn catalogue_json() -> String {
-    let ours = catalogue();
-    let registered = registered();
-    let others = registered.iter().map(|kind| external(kind.as_ref()));
-    Value::Array(ours.iter().map(discipline).chain(others).collect()).to_string()
-}
-
-/// A discipline of another crate, whose parameters only its own code knows.
-fn external(kind: &dyn ExternalKind) -> Value {
-    json!({
-        "name": kind.name(),
-        "page": null,
-        "class": null,
-        "summary": kind.summary(),
-        "source": "external",
-        "reconstruction": null,
-        "profiles": [],
-        "parameters": [],
-        "tc_statistics": tc_statistics(TcStatistics::default()),
-    })
+    Value::Array(catalogue().iter().map(discipline).collect()).to_string()
 }
 
 fn discipline(info: &QdiscInfo) -> Value {

@@ -12,7 +12,7 @@ mod fair;
 #[cfg(feature = "json")]
 mod json;
 mod link;
-mod parameters;
+pub mod parameters;
 mod parts;
 mod registry;
 mod tc;
@@ -24,8 +24,8 @@ pub use aqm::red::RedDerived;
 pub use catalogue::{ParameterInfo, QdiscInfo, catalogue};
 pub use contract::{Backlog, DropReason, MarkReason, Number, Observer, Qdisc, Statistic};
 pub use external::{
-    BoxedQueue, ExternalKind, ExternalParams, FailureCause, PYTHON_PREFIX, QueueFailure,
-    RegisterError, Ticket, fail, is_external, register, registered, source_of,
+    BoxedQueue, FailureCause, PYTHON_PREFIX, QueueClass, QueueFailure, RegisterError, Ticket, fail,
+    is_external, register, register_class, source_of,
 };
 pub use fair::cake::{AckFilter, Diffserv, FlowMode};
 #[cfg(feature = "json")]

@@ -94,13 +94,13 @@ macro_rules! disciplines {
 
             /// The discipline called `name` at the defaults of that name.
             pub(crate) fn at_defaults(name: &str) -> Option<(Entry, Self)> {
-                $(if let Some(kind) = <$params>::KINDS.iter().find(|kind| kind.name == name) {
-                    return Some((<$params>::entry(kind), Self::$name((kind.start)())));
+                $(if let Some((entry, params)) = <$params>::at_defaults(name) {
+                    return Some((entry, Self::$name(params)));
                 })*
                 None
             }
 
-            /// The name in the canonical text and its defaults; `None` for one from outside this crate.
+            /// The name in the canonical text and its defaults.
             pub(crate) fn entry(&self) -> Option<(Entry, Self)> {
                 Self::at_defaults(self.kind())
             }

@@ -18,7 +18,7 @@ use std::str::FromStr;
 
 use sojourn_net::instead_of;
 
-use crate::external::{ExternalSpec, registered};
+use crate::external::PYTHON_PREFIX;
 use crate::parameters::domain::profile;
 use crate::parameters::{Entry, Field, Flaw, Parameter, ParameterError, Unit};
 use crate::registry::QdiscSpec;
@@ -31,9 +31,6 @@ impl QdiscSpec {
     pub fn parse(text: &str) -> Result<Self, ParameterError> {
         let mut words = text.split_whitespace().peekable();
         let name = words.next().unwrap_or_default();
-        if let Some(external) = external_of_words(name, words.clone()) {
-            return external;
-        }
         let mut draft = Draft::of(name)?;
         while let Some(word) = words.next() {
             if draft.take_alone(word)? {
@@ -72,10 +69,6 @@ impl QdiscSpec {
         kind: &str,
         pairs: impl Iterator<Item = (String, String)>,
     ) -> Result<Self, ParameterError> {
-        if Self::at_defaults(kind).is_none() {
-            let given = pairs.collect();
-            return external(kind, given).unwrap_or_else(|| Err(unknown_kind(kind)));
-        }
         let mut draft = Draft::of(kind)?;
         for (key, value) in pairs {
             if matches!(&*value, "true" | "on") && draft.take_alone(&key)? {
@@ -98,9 +91,6 @@ impl QdiscSpec {
     ///
     /// [`QdiscSpec::from_pairs`] reads them back.
     pub fn pairs(&self) -> Vec<(&'static str, String)> {
-        if let Self::External(spec) = self {
-            return spec.pairs();
-        }
         let mut values = self.clone();
         let entry = self.entry().map(|(entry, _)| entry);
         let parameters = entry.iter().flat_map(|entry| entry.parameters);
@@ -140,44 +130,12 @@ impl QdiscSpec {
     }
 }
 
-/// The discipline from outside called `name`, with the pairs of key and value that `words` are;
-/// `None` if there is none.
-fn external_of_words<'a>(
-    name: &str,
-    words: impl Iterator<Item = &'a str>,
-) -> Option<Result<QdiscSpec, ParameterError>> {
-    let words: Vec<_> = words.collect();
-    let pairs = words.chunks(2);
-    let pairs = pairs.map(|pair| {
-        (
-            pair[0].into(),
-            pair.get(1).copied().unwrap_or_default().into(),
-        )
-    });
-    external(name, pairs.collect())
-}
-
-fn external(
-    name: &str,
-    parameters: Vec<(String, String)>,
-) -> Option<Result<QdiscSpec, ParameterError>> {
-    let spec = ExternalSpec::read(name, parameters)?;
-    Some(match spec {
-        Ok(spec) => Ok(QdiscSpec::External(spec)),
-        Err(why) => Err(ParameterError::External {
-            kind: name.into(),
-            why,
-        }),
-    })
-}
-
 fn unknown_kind(name: &str) -> ParameterError {
-    let external = registered();
     let entries = QdiscSpec::entries();
     let names = entries.iter().map(|entry| entry.name);
     ParameterError::UnknownKind {
         given: name.into(),
-        instead: instead_of(name, names.chain(external.iter().map(|kind| kind.name()))).to_string(),
+        instead: instead_of(name, names).to_string(),
     }
 }
 
@@ -210,10 +168,6 @@ impl fmt::Display for QdiscSpec {
     /// The canonical text: every parameter that has a value, in the catalogue's order.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind())?;
-        if let Self::External(spec) = self {
-            let mut pairs = spec.parameters().iter();
-            return pairs.try_for_each(|(key, value)| write!(f, " {key} {value}"));
-        }
         let Some((entry, mut defaults)) = self.entry() else {
             return Ok(());
         };
@@ -296,7 +250,7 @@ impl Draft {
             return Ok((flag, true));
         }
         // A discipline with one law has no such parameter; asking for that law is no error.
-        if word == PROFILE.key {
+        if word == PROFILE.key && !self.kind.profiles.is_empty() {
             return Ok((&PROFILE, false));
         }
         let all = parameters.iter().flat_map(Parameter::words);
@@ -308,6 +262,10 @@ impl Draft {
             .flatten()
             .map(|(name, _)| *name);
         let instead = match parameters.first() {
+            None if self.kind.name.starts_with(PYTHON_PREFIX) => {
+                "a Python queue takes no parameters; set class attributes instead".into()
+            }
+            None => "this queue takes no parameters".into(),
             Some(_) if !starts_name(word) => "expected a parameter name before the value".into(),
             _ => instead_of(word, all.chain(shorthands)).to_string(),
         };

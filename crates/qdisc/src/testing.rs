@@ -124,6 +124,43 @@ pub enum Op {
     WaitLate(Duration),
 }
 
+impl Op {
+    /// The operation that `number` stands for.
+    ///
+    /// Random numbers give random traffic: arrivals of packets of four pairs of hosts, of any ECN field,
+    /// departures, and time that passes. Times lie on a grid of half milliseconds, so that delays equal
+    /// a parameter; often none passes at all. `0` is the simplest operation, so that proptest reduces a
+    /// `vec(any::<u64>(), …)` to a short case.
+    ///
+    /// ```
+    /// use sojourn_qdisc::testing::{Op, TestPacket, check_qdisc};
+    /// use sojourn_qdisc::{LinkFacts, QdiscSpec, Rng};
+    ///
+    /// let spec = QdiscSpec::parse("codel limit 20").unwrap();
+    /// let mut rng = Rng::new(1);
+    /// let ops: Vec<_> = (0..400).map(|_| Op::decode(rng.next_u64())).collect();
+    /// check_qdisc(|| spec.build::<TestPacket>(&LinkFacts::default(), Rng::new(2)), &ops);
+    /// ```
+    pub const fn decode(number: u64) -> Self {
+        const FLOWS: [u32; 6] = [0, 1, 2, 1 << 24 | 3, 1 << 16 | 4, 2 << 24 | 3 << 16 | 5];
+        const SIZES: [u64; 4] = [64, 700, 1_514, 9_000];
+        const FIELDS: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce];
+        const GRID_US: u64 = 500;
+        let (what, of) = (number % 28, number / 28);
+        match what {
+            0..12 => Self::Enqueue(
+                FLOWS[(of % 6) as usize],
+                SIZES[(of / 6 % 4) as usize],
+                FIELDS[(of / 24 % 4) as usize],
+            ),
+            12..20 => Self::Dequeue,
+            20..26 => Self::Wait(Duration::from_micros(GRID_US * (of % 20))),
+            26 => Self::Wait(Duration::from_micros(GRID_US * (of % 4_000))),
+            _ => Self::WaitLate(Duration::from_micros(GRID_US * (of % 4_000))),
+        }
+    }
+}
+
 /// Drives the queue that `build` makes through `ops`; returns what it did.
 ///
 /// # Panics

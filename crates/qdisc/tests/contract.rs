@@ -4,7 +4,6 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use proptest::sample::select;
 use sojourn_qdisc::testing::{Op, Recorder, TestPacket, check_qdisc};
 use sojourn_qdisc::{
     AnyQdisc, Duration, Ecn, Instant, LinkFacts, Qdisc, QdiscSpec, Rate, Rng, Unit, catalogue,
@@ -200,28 +199,9 @@ fn build(spec: &QdiscSpec, seed: u64) -> AnyQdisc<TestPacket> {
     spec.build(&link, Rng::new(seed).fork("queue"))
 }
 
-/// Time on a grid of half milliseconds, so that delays equal a parameter; often none at all.
+/// Random operations.
 fn ops() -> impl Strategy<Value = Vec<Op>> {
-    let ecn = select(vec![Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce]);
-    // Of four pairs of hosts.
-    let flow = select(vec![
-        0_u32,
-        1,
-        2,
-        1 << 24 | 3,
-        1 << 16 | 4,
-        2 << 24 | 3 << 16 | 5,
-    ]);
-    let size = select(vec![64_u64, 700, 1_514, 9_000]);
-    let grid = |ticks: u64| Duration::from_micros(500 * ticks);
-    let op = prop_oneof![
-        12 => (flow, size, ecn).prop_map(|(flow, size, ecn)| Op::Enqueue(flow, size, ecn)),
-        8 => Just(Op::Dequeue),
-        6 => (0..20_u64).prop_map(move |n| Op::Wait(grid(n))),
-        1 => (0..4_000_u64).prop_map(move |n| Op::Wait(grid(n))),
-        1 => (0..4_000_u64).prop_map(move |n| Op::WaitLate(grid(n))),
-    ];
-    vec(op, 0..400)
+    vec(any::<u64>().prop_map(Op::decode), 0..400)
 }
 
 /// The same, every second flow L4S with all its packets and the others with none.

@@ -1,6 +1,6 @@
 //! The extension module `sojourn._core` with one more queue.
 
-mod ramp;
+pub mod ramp;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;

@@ -1,30 +1,21 @@
 //! `ramp` keeps the contract of a queue, and refuses parameters that it does not have.
 
 #[path = "../src/ramp.rs"]
-mod ramp;
+pub mod ramp;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use sojourn_qdisc::testing::{Op, TestPacket, check_qdisc};
-use sojourn_qdisc::{AnyQdisc, Duration, Ecn, LinkFacts, QdiscSpec, Rng};
+use sojourn_qdisc::{AnyQdisc, LinkFacts, QdiscSpec, Rng};
 
 fn spec(text: &str) -> Result<QdiscSpec, String> {
     ramp::register().expect("the name is free");
     text.parse::<QdiscSpec>().map_err(|e| e.to_string())
 }
 
-fn op() -> impl Strategy<Value = Op> {
-    let ecn = prop_oneof![Just(Ecn::NotEct), Just(Ecn::Ect0), Just(Ecn::Ce)];
-    prop_oneof![
-        4 => (0..3_u32, 64..1_514_u64, ecn).prop_map(|(flow, size, ecn)| Op::Enqueue(flow, size, ecn)),
-        3 => Just(Op::Dequeue),
-        1 => (0..20_u64).prop_map(|n| Op::Wait(Duration::from_millis(n))),
-    ]
-}
-
 proptest! {
     #[test]
-    fn it_keeps_the_contract(ops in vec(op(), 0..400)) {
+    fn it_keeps_the_contract(ops in vec(any::<u64>().prop_map(Op::decode), 0..400)) {
         let spec = spec("ramp low 1ms high 5ms limit 20").expect("the parameters are valid");
         let link = LinkFacts::default();
         let build = || -> AnyQdisc<TestPacket> { spec.build(&link, Rng::new(1)) };
@@ -33,17 +24,42 @@ proptest! {
 }
 
 #[test]
-fn invalid_parameters_are_refused() {
+fn the_defaults_are_those_of_the_declaration() {
+    let given = spec("ramp low 5ms high 50ms limit 1000p");
+    assert_eq!(spec("ramp"), given);
+    assert_eq!(
+        given.expect("the parameters are valid").to_string(),
+        "ramp limit 1000 low 5ms high 50ms"
+    );
+}
+
+#[test]
+fn invalid_parameters_are_refused_as_those_of_a_queue_of_sojourn() {
     for (text, expected) in [
         (
             "ramp target 5ms",
-            r#"unknown parameter "target"; expected limit, low or high"#,
+            "ramp: unknown parameter \"target\"; expected one of limit, low, high",
         ),
-        ("ramp limit 0", "limit: 0 packets; expected 1 or more"),
-        ("ramp low 60ms", "high: not above low; expected low < high"),
-        ("ramp low 5", "low: "),
+        (
+            "ramp hihg 5ms",
+            "ramp: unknown parameter \"hihg\"; did you mean \"high\"?",
+        ),
+        (
+            "ramp limit 0",
+            "ramp: limit 0 is out of range; expected 1 to 100000000",
+        ),
+        ("ramp low 60ms", "ramp: low 60ms must be below high 50ms"),
+        (
+            "ramp low",
+            "ramp: low needs a value; expected 1ns to 1000000s",
+        ),
     ] {
-        let message = spec(text).expect_err("the parameters are not valid");
-        assert!(message.contains(expected), "{text}: {message}");
+        assert_eq!(spec(text), Err(expected.to_owned()), "{text}");
+        // A built-in queue with the same range.
+        if text.ends_with("limit 0") {
+            let codel = "codel limit 0".parse::<QdiscSpec>();
+            let message = codel.expect_err("the limit is out of range").to_string();
+            assert_eq!(message, expected.replace("ramp", "codel"));
+        }
     }
 }

@@ -50,9 +50,8 @@ def _describe(entry: dict[str, Any]) -> None:
     print(f"source: {entry['source']}")
     if entry["reconstruction"]:
         print(f"reconstruction: {entry['reconstruction']}")
-    if entry["page"] is None:
-        return  # Sojourn does not know the parameters of an external queue.
-    print(f"profiles: {', '.join(entry['profiles'])} (the first is the default)")
+    if entry["profiles"]:
+        print(f"profiles: {', '.join(entry['profiles'])} (the first is the default)")
     rows = [
         [item["key"], item["unit"], str(item["default"]), item["meaning"], _range(item)]
         for item in entry["parameters"]

@@ -7,7 +7,7 @@ use std::sync::Once;
 use pyo3::exceptions::PyAssertionError;
 use pyo3::prelude::*;
 use sojourn_qdisc::testing::{self, Op, TestPacket};
-use sojourn_qdisc::{Duration, Ecn, LinkFacts, QdiscSpec, QueueFailure, Rate, Rng};
+use sojourn_qdisc::{LinkFacts, QdiscSpec, QueueFailure, Rate, Rng};
 
 use super::failure::queue_failure;
 use crate::errors::Failure;
@@ -49,30 +49,10 @@ pub(crate) fn check_qdisc(
     Ok(())
 }
 
-/// Arrivals of a few flows, departures and time that passes, in random order.
+/// Up to [`CALLS`] random operations.
 fn operations(mut rng: Rng) -> Vec<Op> {
-    const FLOWS: [u32; 6] = [0, 1, 2, 1 << 24 | 3, 1 << 16 | 4, 2 << 24 | 3 << 16 | 5];
-    const SIZES: [u64; 4] = [64, 700, 1_514, 9_000];
-    const FIELDS: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce];
     let calls = rng.below(CALLS);
-    (0..calls)
-        .map(|_| match rng.below(28) {
-            0..12 => Op::Enqueue(
-                one_of(&FLOWS, &mut rng),
-                one_of(&SIZES, &mut rng),
-                one_of(&FIELDS, &mut rng),
-            ),
-            12..20 => Op::Dequeue,
-            20..26 => Op::Wait(Duration::from_micros(500 * rng.below(20))),
-            26 => Op::Wait(Duration::from_micros(500 * rng.below(4_000))),
-            _ => Op::WaitLate(Duration::from_micros(500 * rng.below(4_000))),
-        })
-        .collect()
-}
-
-fn one_of<T: Copy>(values: &[T], rng: &mut Rng) -> T {
-    let place = rng.below(values.len() as u64);
-    values[usize::try_from(place).unwrap_or_default()]
+    (0..calls).map(|_| Op::decode(rng.next_u64())).collect()
 }
 
 thread_local! {

@@ -1,33 +1,39 @@
+#![expect(unreachable_pub, reason = "the queue of a test is public to no one")]
+
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use sojourn_net::{Bytes, Ecn};
+use sojourn_net::{Bytes, Duration, Ecn, Instant};
 
 use super::*;
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
+use crate::parameters::{Profile, parameters};
 use crate::registry::QdiscSpec;
 use crate::testing::{Op, Recorder, TestPacket, check_qdisc};
 
-/// A FIFO of `limit` packets that marks, or else drops, what arrives to a full queue.
+/// A FIFO that marks, or else drops, what arrives to a full queue.
 #[derive(Clone, Debug)]
-struct Marker {
-    limit: usize,
-    waiting: VecDeque<Ticket>,
+pub struct Marker<P> {
+    params: MarkerParams,
+    waiting: VecDeque<P>,
     bytes: Bytes,
 }
 
-impl Qdisc<Ticket> for Marker {
-    fn enqueue(&mut self, now: Instant, mut pkt: Ticket, obs: &mut dyn Observer<Ticket>) {
-        if self.waiting.len() >= 2 * self.limit {
+impl<P: Packet> Qdisc<P> for Marker<P> {
+    fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
+        let MarkerParams { limit, ecn, .. } = self.params;
+        let full = self.waiting.len() >= limit;
+        if self.waiting.len() >= 2 * limit || full && !ecn {
             return obs.on_drop(now, pkt, DropReason::Overlimit);
         }
-        if self.waiting.len() >= self.limit && pkt.mark_ce() {
+        if full && pkt.mark_ce() {
             obs.on_mark(now, &pkt, MarkReason::Aqm);
         }
         self.bytes += pkt.size();
         self.waiting.push_back(pkt);
     }
 
-    fn dequeue(&mut self, _now: Instant, _obs: &mut dyn Observer<Ticket>) -> Option<Ticket> {
+    fn dequeue(&mut self, _now: Instant, _obs: &mut dyn Observer<P>) -> Option<P> {
         let pkt = self.waiting.pop_front()?;
         self.bytes -= pkt.size();
         Some(pkt)
@@ -41,112 +47,282 @@ impl Qdisc<Ticket> for Marker {
     }
 }
 
-#[derive(Debug)]
-struct MarkerKind(&'static str);
-
-#[derive(Debug)]
-struct MarkerParams {
-    limit: usize,
-}
-
-impl ExternalKind for MarkerKind {
-    fn name(&self) -> &str {
-        self.0
-    }
-
-    fn summary(&self) -> &'static str {
-        "Marks what waits behind others"
-    }
-
-    fn configure(
-        &self,
-        parameters: &[(String, String)],
-    ) -> Result<Arc<dyn ExternalParams>, String> {
-        let mut limit = 3;
-        for (key, value) in parameters {
-            match (key.as_str(), value.parse()) {
-                ("limit", Ok(packets)) => limit = packets,
-                ("limit", Err(_)) => return Err(format!("limit {value:?} is not a number")),
-                _ => return Err(format!("unknown parameter {key:?}; expected limit")),
-            }
-        }
-        Ok(Arc::new(MarkerParams { limit }))
+parameters! {
+    /// Parameters of [`Marker`].
+    #[derive(Clone, Debug)]
+    pub struct MarkerParams {
+        /// Maximum number of packets without marks.
+        pub limit: usize = 3 => packets(1, 100), "this test";
+        /// Maximum time that no one reads.
+        pub target: Option<Duration> = None => time(1, LONGEST).unset("none"), "this test";
+        /// Whether it marks.
+        pub ecn: bool = true => flag(), "this test";
     }
 }
 
-impl ExternalParams for MarkerParams {
-    fn build(&self, _link: &LinkFacts, _rng: Rng) -> BoxedQueue {
-        BoxedQueue::new(Marker {
-            limit: self.limit,
+impl Params for MarkerParams {
+    type Queue<P: Packet> = Marker<P>;
+
+    const KINDS: &'static [Kind<Self>] = &[
+        Kind {
+            name: "marker",
+            class: None,
+            summary: "Marks what waits behind others",
+            source: "this test",
+            reconstruction: Some("everything"),
+            profiles: &[Profile::Rfc],
+            start: Self::default,
+            parameters: Self::PARAMETERS,
+        },
+        Kind {
+            name: "dropper",
+            class: None,
+            summary: "Drops what waits behind others",
+            source: "this test",
+            reconstruction: None,
+            profiles: &[Profile::Rfc],
+            start: || Self {
+                ecn: false,
+                ..Self::DEFAULT
+            },
+            parameters: Self::PARAMETERS,
+        },
+    ];
+
+    fn kind(&self) -> &'static str {
+        if self.ecn { "marker" } else { "dropper" }
+    }
+
+    fn conflict(&self) -> Option<String> {
+        (self.limit == 13).then(|| "limit 13 must not be".to_owned())
+    }
+
+    fn build<P: Packet>(&self, _link: &LinkFacts, _rng: Rng) -> Marker<P> {
+        Marker {
+            params: self.clone(),
             waiting: VecDeque::new(),
             bytes: Bytes(0),
-        })
+        }
     }
 }
 
-fn registered_marker(name: &'static str) {
-    register(Arc::new(MarkerKind(name))).unwrap();
+fn spec(text: &str) -> QdiscSpec {
+    register::<MarkerParams>().unwrap();
+    QdiscSpec::parse(text).unwrap()
 }
 
 #[test]
 fn a_registered_queue_keeps_the_contract_alone_and_as_a_leaf() {
-    registered_marker("marker");
     let ops: Vec<_> = (0..2_000_u32)
         .map(|n| match n % 5 {
             0 | 3 => Op::Dequeue,
             _ => Op::Enqueue(n % 3, 600, if n % 2 == 0 { Ecn::Ect0 } else { Ecn::NotEct }),
         })
         .collect();
-    for text in ["marker limit 2", "prio leaf marker limit 1"] {
-        let spec = QdiscSpec::parse(text).unwrap();
+    for text in ["marker limit 2", "prio leaf marker limit 1", "dropper"] {
+        let spec = spec(text);
         let build = || spec.build::<TestPacket>(&LinkFacts::default(), Rng::new(1));
         let history = check_qdisc(build, &ops);
-        assert!(!history.recorder.marks.is_empty(), "{text}");
+        assert_eq!(
+            history.recorder.marks.is_empty(),
+            text == "dropper",
+            "{text}"
+        );
         assert!(!history.recorder.drops.is_empty(), "{text}");
     }
 }
 
 #[test]
-fn text_pairs_and_errors_are_those_of_a_queue() {
-    registered_marker("marker.two");
-    let spec = QdiscSpec::parse("marker.two limit 7").unwrap();
-    assert_eq!(spec.to_string(), "marker.two limit 7");
-    assert_eq!(spec.pairs(), [("limit", "7".to_owned())]);
-    assert_eq!(spec.validate(), Ok(()));
-    let error = |text: &str| QdiscSpec::parse(text).unwrap_err().to_string();
+fn text_pairs_and_defaults_are_those_of_a_queue() {
+    let given = spec("marker limit 7p profile rfc");
+    assert_eq!(given.to_string(), "marker limit 7 ecn");
+    let pairs = [("limit", "7".to_owned()), ("ecn", "on".to_owned())];
+    assert_eq!(given.pairs(), pairs);
+    assert_eq!(given.validate(), Ok(()));
+    assert_eq!(spec("marker limit 3"), spec("marker"));
+    assert_ne!(given, spec("marker"));
     assert_eq!(
-        error("marker.two target 5ms"),
-        "marker.two: unknown parameter \"target\"; expected limit"
+        spec("dropper target 5ms").to_string(),
+        "dropper limit 3 target 5ms"
     );
+    assert_eq!(spec("marker noecn"), spec("dropper"));
     assert_eq!(
-        error("marker.two limit x"),
-        "marker.two: limit \"x\" is not a number"
+        spec("prio leaf marker / marker limit 9").reconstructions(),
+        ["marker: everything", "marker: everything"]
     );
 }
 
 #[test]
-fn a_registered_queue_is_listed_and_suggested() {
-    registered_marker("marker_three");
-    let names: Vec<_> = registered()
-        .iter()
-        .map(|kind| kind.name().to_owned())
-        .collect();
-    assert!(names.contains(&"marker_three".to_owned()), "{names:?}");
-    assert_eq!(
-        QdiscSpec::parse("marker_tree").unwrap_err().to_string(),
-        "unknown queue \"marker_tree\"; did you mean \"marker_three\"?"
-    );
-    let listed: serde_json::Value = serde_json::from_str(&crate::catalogue_json()).unwrap();
-    let entries = listed.as_array().unwrap();
-    assert!(entries.iter().any(|entry| entry["name"] == "marker_three"));
+fn errors_are_those_of_a_queue() {
+    register::<MarkerParams>().unwrap();
+    for (text, expected) in [
+        (
+            "marker_",
+            "unknown queue \"marker_\"; did you mean \"marker\"?",
+        ),
+        (
+            "marker tarqet 5ms",
+            "marker: unknown parameter \"tarqet\"; did you mean \"target\"?",
+        ),
+        (
+            "marker wait 5ms",
+            "marker: unknown parameter \"wait\"; expected one of limit, target, ecn",
+        ),
+        (
+            "dropper limit 0",
+            "dropper: limit 0 is out of range; expected 1 to 100",
+        ),
+        (
+            "marker limit x",
+            "marker: limit \"x\" is not a whole number; expected 1 to 100",
+        ),
+        (
+            "marker limit",
+            "marker: limit needs a value; expected 1 to 100",
+        ),
+        ("marker limit 1 limit 2", "marker: limit is given twice"),
+        ("marker limit 13", "marker: limit 13 must not be"),
+    ] {
+        assert_eq!(QdiscSpec::parse(text).unwrap_err().to_string(), expected);
+    }
 }
+
+#[test]
+fn a_registered_queue_is_in_the_catalogue_with_its_parameters() {
+    register::<MarkerParams>().unwrap();
+    let catalogue = crate::catalogue();
+    let listed = catalogue
+        .iter()
+        .find(|info| info.name == "dropper")
+        .unwrap();
+    assert_eq!((listed.page, listed.class), (None, None));
+    assert_eq!(listed.summary, "Drops what waits behind others");
+    let parameters: Vec<_> = (listed.parameters.iter())
+        .map(|p| (p.key, &*p.default, p.derived, &*p.range, p.provenance))
+        .collect();
+    assert_eq!(
+        parameters,
+        [
+            ("limit", "3", false, "1 to 100", "this test"),
+            ("target", "none", true, "1ns to 1000000s", "this test"),
+            ("ecn", "off", false, "ecn or noecn", "this test"),
+        ]
+    );
+    let json: serde_json::Value = serde_json::from_str(&crate::catalogue_json()).unwrap();
+    let json = json.as_array().unwrap();
+    let json = json.iter().find(|entry| entry["name"] == "marker").unwrap();
+    assert_eq!(json["page"], serde_json::Value::Null);
+    assert_eq!(json["parameters"][0]["unit"], "packets");
+}
+
+/// A queue without parameters, under this name.
+macro_rules! named {
+    ($params:ident, $name:literal) => {
+        #[derive(Clone, Debug, Default)]
+        struct $params;
+
+        impl Fields for $params {
+            fn field(&mut self, _key: &str) -> Option<Field<'_>> {
+                None
+            }
+        }
+
+        impl Params for $params {
+            type Queue<P: Packet> = Marker<P>;
+
+            const KINDS: &'static [Kind<Self>] = &[Kind {
+                name: $name,
+                class: Some("None"),
+                summary: "Has no parameters",
+                source: "this test",
+                reconstruction: None,
+                profiles: &[],
+                start: Self::default,
+                parameters: &[],
+            }];
+
+            fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Marker<P> {
+                Params::build(&MarkerParams::DEFAULT, link, rng)
+            }
+        }
+    };
+}
+
+named!(Taken, "codel");
+named!(Spaced, "a b");
+named!(Empty, "");
+named!(Plain, "marker.plain");
 
 #[test]
 fn names_that_a_specification_cannot_hold_or_that_exist_are_refused() {
-    let refusal = |name| register(Arc::new(MarkerKind(name))).unwrap_err();
-    assert_eq!(refusal("codel"), RegisterError::Taken("codel".into()));
-    assert_eq!(refusal("a b"), RegisterError::Name("a b".into()));
-    assert_eq!(refusal(""), RegisterError::Name(String::new()));
+    assert_eq!(
+        register::<Taken>(),
+        Err(RegisterError::Taken("codel".into()))
+    );
+    assert_eq!(register::<Spaced>(), Err(RegisterError::Name("a b".into())));
+    assert_eq!(register::<Empty>(), Err(RegisterError::Name(String::new())));
+}
+
+#[test]
+fn a_queue_without_parameters_and_profiles_says_so() {
+    register::<Plain>().unwrap();
+    assert_eq!(QdiscSpec::parse("marker.plain").unwrap().pairs(), []);
+    for word in ["limit", "profile"] {
+        assert_eq!(
+            QdiscSpec::parse(&format!("marker.plain {word} 3"))
+                .unwrap_err()
+                .to_string(),
+            format!("marker.plain: unknown parameter \"{word}\"; this queue takes no parameters")
+        );
+    }
+}
+
+/// A class that builds [`Marker`].
+#[derive(Debug)]
+struct Class(&'static str);
+
+impl QueueClass for Class {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn source(&self) -> &'static str {
+        "class Marker: …"
+    }
+
+    fn build(&self, link: &LinkFacts, rng: Rng) -> BoxedQueue {
+        BoxedQueue::new(Params::build::<Ticket>(&MarkerParams::DEFAULT, link, rng))
+    }
+}
+
+#[test]
+fn a_class_is_built_and_takes_no_parameters() {
+    const NAME: &str = "python:Marker:4567";
+    register_class(Arc::new(Class(NAME))).unwrap();
+    let spec = QdiscSpec::parse(NAME).unwrap();
+    let mut queue = spec.build::<TestPacket>(&LinkFacts::default(), Rng::new(1));
+    let mut seen = Recorder::default();
+    queue.enqueue(Instant::ZERO, TestPacket::mtu(1), &mut seen);
+    assert_eq!(
+        queue.dequeue(Instant::ZERO, &mut seen),
+        Some(TestPacket::mtu(1))
+    );
+    assert_eq!(source_of(NAME).as_deref(), Some("class Marker: …"));
+    assert_eq!(source_of("marker"), None);
+    assert!(crate::catalogue().iter().all(|info| info.name != NAME));
+    for name in [NAME, "python:Other:0123"] {
+        assert_eq!(
+            QdiscSpec::parse(&format!("{name} limit 3"))
+                .unwrap_err()
+                .to_string(),
+            format!(
+                "{name}: unknown parameter \"limit\"; a Python queue takes no parameters; set class \
+                 attributes instead"
+            )
+        );
+    }
+    let refused = register_class(Arc::new(Class("python:a b")));
+    assert_eq!(refused, Err(RegisterError::Name("python:a b".into())));
 }
 
 #[test]
@@ -187,11 +363,7 @@ impl Qdisc<Ticket> for Repeater {
 
 #[test]
 fn a_packet_cannot_leave_twice() {
-    let mut queue = External {
-        queue: Box::new(Repeater(None)),
-        packets: Vec::new(),
-        free: Vec::new(),
-    };
+    let mut queue = BoxedQueue::new(Repeater(None)).into_external();
     let mut obs = Recorder::default();
     Qdisc::enqueue(&mut queue, Instant::ZERO, TestPacket::mtu(1), &mut obs);
     let first = Qdisc::dequeue(&mut queue, Instant::ZERO, &mut obs);

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// One of a few words, as `tc` takes them.
-pub(crate) trait Choice: fmt::Debug {
+pub trait Choice: fmt::Debug {
     /// The word that is chosen.
     fn word(&self) -> &'static str;
 
@@ -12,6 +12,31 @@ pub(crate) trait Choice: fmt::Debug {
 }
 
 /// Writes an enumeration whose values go by words; the first is the default.
+///
+/// ```
+/// use sojourn_qdisc::{choice, parameters};
+///
+/// choice! {
+///     /// Where the queue drops.
+///     DropAt {
+///         /// The newest packet.
+///         Tail = "tail",
+///         /// The oldest packet.
+///         Head = "head",
+///     }
+/// }
+///
+/// parameters! {
+///     /// Parameters of a queue.
+///     #[derive(Clone, Debug)]
+///     pub struct FifoParams {
+///         /// Where the queue drops.
+///         pub drop: DropAt = DropAt::Tail => choice(DropAt::WORDS), "this example";
+///     }
+/// }
+/// assert_eq!(FifoParams::default().drop, DropAt::Tail);
+/// ```
+#[macro_export]
 macro_rules! choice {
     (
         $(#[doc = $about:literal])*
@@ -58,4 +83,4 @@ macro_rules! choice {
     };
 }
 
-pub(crate) use choice;
+pub use choice;

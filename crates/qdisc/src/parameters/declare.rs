@@ -2,22 +2,26 @@
 
 use super::field::Field;
 
-/// The parameters of a discipline by key, as [`parameters!`] derives them.
-pub(crate) trait Fields {
+/// The parameters of a discipline by key, as [`parameters!`](crate::parameters!) derives them.
+pub trait Fields {
     /// The field of a parameter.
     fn field(&mut self, key: &str) -> Option<Field<'_>>;
 }
 
-/// Declares the parameters of a discipline.
+/// Declares the parameters of a discipline, of this crate or another.
 ///
 /// Each line gives a field, its type and default, then its allowed values and where they come from (RFC
 /// section, kernel symbol, paper, `ours`, `addition` or `reconstruction`). The doc comment is the
 /// description that users read. From this follow the struct, its defaults, access by key ([`Fields`]),
-/// the parser, the catalogue, and the generated Python class, documentation table and fuzz seed.
+/// the parser, the catalogue, the schema of scenarios and, for the queues of this crate, the generated
+/// Python class, documentation table and fuzz seed. [`domain`](crate::parameters::domain) has the allowed
+/// values; a type that implements [`Value`](crate::parameters::Value) may be that of a field.
 ///
-/// ```text
+/// ```
+/// use sojourn_qdisc::{Duration, parameters};
+///
 /// parameters! {
-///     /// Parameters of [`Codel`].
+///     /// Parameters of a queue.
 ///     #[derive(Clone, Debug)]
 ///     pub struct CodelParams {
 ///         /// Acceptable standing delay.
@@ -25,7 +29,9 @@ pub(crate) trait Fields {
 ///             "RFC 8289 section 4.3: TARGET; include/net/codel.h: codel_params.target";
 ///     }
 /// }
+/// assert_eq!(CodelParams::default().target, Duration::from_millis(5));
 /// ```
+#[macro_export]
 macro_rules! parameters {
     (
         $(#[$attribute:meta])*
@@ -69,4 +75,4 @@ macro_rules! parameters {
     };
 }
 
-pub(crate) use parameters;
+pub use parameters;

@@ -2,12 +2,12 @@
 
 use super::parameter::{Parameter, Unit};
 
-/// Sums of this and a time of the simulation stay far below 2^64 ns.
-pub(crate) const LONGEST: u64 = 1_000_000_000_000_000;
+/// The longest time in nanoseconds: sums of this and a time of the simulation stay far below 2^64 ns.
+pub const LONGEST: u64 = 1_000_000_000_000_000;
 
 /// The unit and range of a parameter, and what it means to leave it unset.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Domain {
+pub struct Domain {
     unit: Unit,
     min: u64,
     max: u64,
@@ -25,12 +25,14 @@ impl Domain {
     }
 
     /// States the value that applies if none is given.
-    pub(crate) const fn unset(self, unset: &'static str) -> Self {
+    #[must_use]
+    pub const fn unset(self, unset: &'static str) -> Self {
         Self { unset, ..self }
     }
 
     /// A number of packets, after which `p` is accepted.
-    pub(crate) const fn in_packets(self) -> Self {
+    #[must_use]
+    pub const fn in_packets(self) -> Self {
         Self {
             unit: Unit::Packets,
             ..self
@@ -38,7 +40,7 @@ impl Domain {
     }
 
     /// The parameter `key` with these values; `meaning` is its doc comment.
-    pub(crate) const fn declare(
+    pub const fn declare(
         self,
         key: &'static str,
         meaning: &'static str,
@@ -64,66 +66,66 @@ const fn without_full_stop(sentence: &str) -> &str {
 }
 
 /// A time in nanoseconds.
-pub(crate) const fn time(min: u64, max: u64) -> Domain {
+pub const fn time(min: u64, max: u64) -> Domain {
     Domain::new(Unit::Time, min, max)
 }
 
 /// A bit rate.
-pub(crate) const fn rate() -> Domain {
+pub const fn rate() -> Domain {
     Domain::new(Unit::Rate, 1, u64::MAX)
 }
 
 /// A number of bytes.
-pub(crate) const fn size(min: u64, max: u64) -> Domain {
+pub const fn size(min: u64, max: u64) -> Domain {
     Domain::new(Unit::Size, min, max)
 }
 
 /// A number of packets.
-pub(crate) const fn packets(min: u64, max: u64) -> Domain {
+pub const fn packets(min: u64, max: u64) -> Domain {
     Domain::new(Unit::Packets, min, max)
 }
 
 /// A whole number.
-pub(crate) const fn count(min: u64, max: u64) -> Domain {
+pub const fn count(min: u64, max: u64) -> Domain {
     Domain::new(Unit::Count, min, max)
 }
 
 /// Whole numbers in a row.
-pub(crate) const fn numbers(min: u64, max: u64) -> Domain {
+pub const fn numbers(min: u64, max: u64) -> Domain {
     Domain::new(Unit::Numbers, min, max)
 }
 
 /// A real number above 0; a `min` of 0 is excluded.
-pub(crate) const fn fraction(min: u64, max: u64) -> Domain {
+pub const fn fraction(min: u64, max: u64) -> Domain {
     Domain::new(Unit::Fraction, min, max)
 }
 
 /// A real number from 0.
-pub(crate) const fn weight(max: u64) -> Domain {
+pub const fn weight(max: u64) -> Domain {
     Domain::new(Unit::Weight, 0, max)
 }
 
 /// A percentage.
-pub(crate) const fn percent(min: u64, max: u64) -> Domain {
+pub const fn percent(min: u64, max: u64) -> Domain {
     Domain::new(Unit::Percent, min, max)
 }
 
 /// On or off.
-pub(crate) const fn flag() -> Domain {
+pub const fn flag() -> Domain {
     Domain::new(Unit::Flag, 0, 1)
 }
 
 /// The specification or implementation to follow.
-pub(crate) const fn profile() -> Domain {
+pub const fn profile() -> Domain {
     Domain::new(Unit::Profile, 0, 0)
 }
 
 /// One of a few words.
-pub(crate) const fn choice(words: &'static [&'static str]) -> Domain {
+pub const fn choice(words: &'static [&'static str]) -> Domain {
     Domain::new(Unit::Choice(words), 0, 0)
 }
 
 /// Up to `max` queues inside.
-pub(crate) const fn leaves(max: u64) -> Domain {
+pub const fn leaves(max: u64) -> Domain {
     Domain::new(Unit::Leaves, 1, max)
 }

@@ -51,13 +51,6 @@ pub enum ParameterError {
         /// Why.
         error: Box<ParameterError>,
     },
-    /// A discipline from outside the crate refused its parameters.
-    External {
-        /// The discipline.
-        kind: String,
-        /// What is wrong and what is accepted.
-        why: String,
-    },
     /// Two parameters contradict each other.
     Conflict {
         /// The discipline.
@@ -100,7 +93,6 @@ impl fmt::Display for ParameterError {
                 number,
                 error,
             } => write!(f, "{kind}: leaf {number}: {error}"),
-            Self::External { kind, why } => write!(f, "{kind}: {why}"),
             Self::Conflict { kind, why } => write!(f, "{kind}: {why}"),
         }
     }
@@ -110,7 +102,7 @@ impl Error for ParameterError {}
 
 /// What is wrong with the value of a parameter.
 #[derive(Debug)]
-pub(crate) enum Flaw {
+pub enum Flaw {
     /// This.
     Value(String),
     /// The leaf of this number cannot be built.

@@ -8,26 +8,41 @@ use super::profile::Profile;
 
 /// A place where a value is kept, lent by the parameters of a discipline.
 #[derive(Debug)]
-pub(crate) enum Field<'a> {
+pub enum Field<'a> {
+    /// A length of time.
     Time(&'a mut Duration),
+    /// A length of time, or none.
     OptionalTime(&'a mut Option<Duration>),
+    /// A bit rate, or none.
     OptionalRate(&'a mut Option<Rate>),
+    /// A number of bytes.
     Size(&'a mut Bytes),
+    /// A number of bytes, or none.
     OptionalSize(&'a mut Option<Bytes>),
+    /// A number of packets.
     Packets(&'a mut usize),
+    /// A whole number.
     Count(&'a mut u32),
+    /// Small numbers in a row.
     Numbers(&'a mut [u8]),
+    /// A whole number, or none.
     OptionalCount(&'a mut Option<u32>),
+    /// A real number.
     Fraction(&'a mut f64),
+    /// A real number, or none.
     OptionalFraction(&'a mut Option<f64>),
+    /// On or off.
     Flag(&'a mut bool),
+    /// The specification or implementation to follow.
     Profile(&'a mut Profile),
+    /// One of a few words.
     Choice(&'a mut dyn Choice),
+    /// The queues inside.
     Leaves(&'a mut dyn LeafList),
 }
 
 /// The type of a parameter, which decides how its field is read and written.
-pub(crate) trait Value {
+pub trait Value {
     /// The field as one of the kinds that [`Field`] knows.
     fn lend(&mut self) -> Field<'_>;
 }
@@ -66,7 +81,7 @@ impl<L: Leaf> Value for Vec<L> {
 
 impl Field<'_> {
     /// The value as it is read back; nothing if there is none.
-    pub(crate) fn text(&self) -> Option<String> {
+    pub fn text(&self) -> Option<String> {
         Some(match self {
             Field::Time(time) => time_text(**time),
             Field::OptionalTime(time) => time_text((**time)?),
@@ -91,7 +106,7 @@ impl Field<'_> {
 }
 
 /// `5ms`, `12500us`: the largest unit that leaves a whole number.
-pub(crate) fn time_text(time: Duration) -> String {
+pub fn time_text(time: Duration) -> String {
     match time.as_nanos() {
         ns if ns % 1_000_000_000 == 0 && ns > 0 => format!("{}s", ns / 1_000_000_000),
         ns if ns % 1_000_000 == 0 => format!("{}ms", ns / 1_000_000),

@@ -5,9 +5,9 @@ use super::profile::Profile;
 use crate::contract::{DropReason, MarkReason};
 
 /// The profiles of a discipline that follows Linux 6.1 alone.
-pub(crate) const LINUX: &[Profile] = &[Profile::Linux];
+pub const LINUX: &[Profile] = &[Profile::Linux];
 /// The profiles of a discipline that has all three.
-pub(crate) const ALL_PROFILES: &[Profile] = &[Profile::Rfc, Profile::Linux, Profile::Linux314];
+pub const ALL_PROFILES: &[Profile] = &[Profile::Rfc, Profile::Linux, Profile::Linux314];
 
 /// What `tc -s qdisc` prints for a discipline besides the statistics of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum Counter {
 
 impl TcStatistics {
     /// These names, and no queue inside.
-    pub(crate) const fn of(counters: &'static [(&'static str, Counter)]) -> Self {
+    pub const fn of(counters: &'static [(&'static str, Counter)]) -> Self {
         Self {
             counters,
             leaves: None,
@@ -37,7 +37,8 @@ impl TcStatistics {
     }
 
     /// The same, with the queues inside under this part.
-    pub(crate) const fn with_leaves(self, part: &'static str) -> Self {
+    #[must_use]
+    pub const fn with_leaves(self, part: &'static str) -> Self {
         Self {
             counters: self.counters,
             leaves: Some(part),
@@ -59,30 +60,32 @@ impl Counter {
 
 /// One name of a discipline with parameters `T`, and the defaults it stands for.
 #[derive(Debug)]
-pub(crate) struct Kind<T> {
-    pub(crate) name: &'static str,
-    /// The generated Python class; `None` for a second name of the same defaults.
-    pub(crate) class: Option<&'static str>,
+pub struct Kind<T> {
+    /// The name in a specification.
+    pub name: &'static str,
+    /// The generated Python class; `None` for a second name of the same defaults and for a queue of another
+    /// crate.
+    pub class: Option<&'static str>,
     /// What it does, in one line.
-    pub(crate) summary: &'static str,
+    pub summary: &'static str,
     /// Where it is specified.
-    pub(crate) source: &'static str,
+    pub source: &'static str,
     /// What no source gives and this implementation supplies; `None`: nothing.
-    pub(crate) reconstruction: Option<&'static str>,
+    pub reconstruction: Option<&'static str>,
     /// What it can follow; the first is the default.
-    pub(crate) profiles: &'static [Profile],
+    pub profiles: &'static [Profile],
     /// The parameters at the defaults of this name.
-    pub(crate) start: fn() -> T,
+    pub start: fn() -> T,
     /// The parameters that this name accepts.
-    pub(crate) parameters: &'static [Parameter],
+    pub parameters: &'static [Parameter],
 }
 
 /// A [`Kind`] of any discipline.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
+pub struct Entry {
     pub(crate) name: &'static str,
-    /// The first name of the discipline, under which it is documented.
-    pub(crate) page: &'static str,
+    /// The first name of the discipline, under which it is documented; `None` for one of another crate.
+    pub(crate) page: Option<&'static str>,
     pub(crate) class: Option<&'static str>,
     pub(crate) summary: &'static str,
     pub(crate) source: &'static str,
@@ -94,7 +97,11 @@ pub(crate) struct Entry {
 
 impl<T> Kind<T> {
     /// This name, documented on `page`.
-    pub(crate) const fn entry(&self, page: &'static str, tc_statistics: TcStatistics) -> Entry {
+    pub(crate) const fn entry(
+        &self,
+        page: Option<&'static str>,
+        tc_statistics: TcStatistics,
+    ) -> Entry {
         Entry {
             name: self.name,
             page,

@@ -19,11 +19,14 @@ use crate::link::LinkFacts;
 const MAX_CLASSFUL: usize = 64;
 
 /// A queue that can stand inside another one, with its parameters.
-pub(crate) trait Leaf: Clone + fmt::Debug + fmt::Display + PartialEq + 'static {
+pub trait Leaf: Clone + fmt::Debug + fmt::Display + PartialEq + 'static {
     /// The queue that it builds.
     type Queue<P: Packet>: Qdisc<P>;
 
     /// Reads one queue.
+    ///
+    /// # Errors
+    /// As [`QdiscSpec::parse`](crate::QdiscSpec::parse).
     fn parse(text: &str) -> Result<Self, ParameterError>;
 
     /// The queue of a class without a leaf of its own.
@@ -40,8 +43,11 @@ pub(crate) trait Leaf: Clone + fmt::Debug + fmt::Display + PartialEq + 'static {
 }
 
 /// The leaves of one queue, whatever type stands for them.
-pub(crate) trait LeafList: fmt::Debug {
-    /// Reads at most `max` leaves; returns what is wrong with `text`.
+pub trait LeafList: fmt::Debug {
+    /// Reads at most `max` leaves.
+    ///
+    /// # Errors
+    /// What is wrong with `text`.
     fn set(&mut self, text: &str, max: u64) -> Result<(), Flaw>;
 
     /// The text that [`LeafList::set`] reads; `None` if there are no leaves.

@@ -63,7 +63,7 @@ impl Unit {
 
 /// One parameter of a discipline.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Parameter {
+pub struct Parameter {
     pub(crate) key: &'static str,
     pub(crate) unit: Unit,
     /// The smallest allowed value, in nanoseconds, bytes or packets.

@@ -10,10 +10,10 @@ use crate::link::LinkFacts;
 
 /// A word of `tc` and the parameters with their values that it stands for; without a value, a
 /// parameter takes its default.
-pub(crate) type Shorthand = (&'static str, &'static [(&'static str, &'static str)]);
+pub type Shorthand = (&'static str, &'static [(&'static str, &'static str)]);
 
 /// The parameters of a discipline: they are set by key and make its queues.
-pub(crate) trait Params: Fields + Sized + 'static {
+pub trait Params: Fields + Sized + 'static {
     /// What they make.
     type Queue<P: Packet>: Qdisc<P>;
 
@@ -23,19 +23,20 @@ pub(crate) trait Params: Fields + Sized + 'static {
     /// What `tc -s qdisc` prints for it besides the statistics of its own.
     const TC_STATISTICS: TcStatistics = TcStatistics::of(&[]);
 
-    /// The page of the documentation.
+    /// The first name, that of the documentation.
     fn page() -> &'static str {
         Self::KINDS.first().map_or("", |kind| kind.name)
     }
 
     /// The names of the discipline, apart from the type of its parameters.
-    fn entries() -> impl Iterator<Item = Entry> {
-        Self::KINDS.iter().map(Self::entry)
+    fn entries() -> Vec<Entry> {
+        Self::KINDS.iter().map(entry).collect()
     }
 
-    /// One of the names, apart from the type of its parameters.
-    fn entry(kind: &Kind<Self>) -> Entry {
-        kind.entry(Self::page(), Self::TC_STATISTICS)
+    /// The parameters at the defaults of `name`; `None` if it is not a name of the discipline.
+    fn at_defaults(name: &str) -> Option<(Entry, Self)> {
+        let kind = Self::KINDS.iter().find(|kind| kind.name == name)?;
+        Some((entry(kind), (kind.start)()))
     }
 
     /// The name in the canonical text.
@@ -60,4 +61,8 @@ pub(crate) trait Params: Fields + Sized + 'static {
 
     /// An empty queue on `link`, made at the origin of time; `rng` is its own.
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Self::Queue<P>;
+}
+
+fn entry<T: Params>(kind: &Kind<T>) -> Entry {
+    kind.entry(Some(T::page()), T::TC_STATISTICS)
 }

@@ -1,7 +1,7 @@
 //! The schema of queues: as text, and as a table with a key for each parameter.
 
 use serde_json::{Map, Value, json};
-use sojourn_qdisc::{PYTHON_PREFIX, ParameterInfo, QdiscInfo, Unit, catalogue, registered};
+use sojourn_qdisc::{PYTHON_PREFIX, ParameterInfo, QdiscInfo, Unit, catalogue};
 
 use super::json::{any_of, reference};
 
@@ -10,27 +10,14 @@ const SWITCHES: [&str; 6] = ["on", "off", "true", "false", "yes", "no"];
 
 pub(super) fn definitions() -> Map<String, Value> {
     let queues = catalogue();
-    let registered = registered();
-    let ours: Vec<_> = queues.iter().map(|queue| queue.name).collect();
-    let names: Vec<_> = (ours.iter().copied())
-        .chain(registered.iter().map(|kind| kind.name()))
-        .collect();
+    let names: Vec<_> = queues.iter().map(|queue| queue.name).collect();
     // The characters that `register` permits need no escape apart from the full stop.
     let python = format!(r"{PYTHON_PREFIX}\S*");
     let words = names.iter().map(|name| name.replace('.', r"\."));
     let words: Vec<_> = words.chain([python.clone()]).collect();
     let pattern = format!(r"^\s*({})(\s.*)?$", words.join("|"));
-    let mut tables: Vec<_> = ours
-        .iter()
-        .map(|name| reference(&table_name(name)))
-        .collect();
-    let external = registered.iter();
-    tables
-        .extend(external.map(|kind| of_another(&json!({ "const": kind.name() }), kind.summary())));
-    tables.push(of_another(
-        &json!({ "type": "string", "pattern": format!("^{python}$") }),
-        "Name of a Python queue class, as in saved results",
-    ));
+    let tables = names.iter().map(|name| reference(&table_name(name)));
+    let tables: Vec<_> = tables.chain([python_class(&python)]).collect();
     let qdisc = json!({
         "description": "A queue: a string in tc syntax, or a table with its kind and parameters.",
         "anyOf": [
@@ -51,12 +38,12 @@ fn table_name(queue: &str) -> String {
     format!("qdisc_{queue}")
 }
 
-/// A queue from outside: its own code alone knows its parameters.
-fn of_another(kind: &Value, summary: &str) -> Value {
+/// A Python class, whose name matches `pattern`.
+fn python_class(pattern: &str) -> Value {
     json!({
         "type": "object",
-        "description": summary,
-        "properties": { "kind": kind },
+        "description": "Name of a Python queue class, as in saved results",
+        "properties": { "kind": { "type": "string", "pattern": format!("^{pattern}$") } },
         "required": ["kind"],
     })
 }

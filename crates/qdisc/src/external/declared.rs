@@ -1,0 +1,59 @@
+//! The parameters of a discipline of another crate, apart from their type.
+
+use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
+use sojourn_net::Rng;
+
+use super::queue::BoxedQueue;
+use super::ticket::Ticket;
+use crate::link::LinkFacts;
+use crate::parameters::{Fields, LeafList, Params, Shorthand};
+
+/// What [`Params`], which has constants and type parameters, cannot be: a trait object.
+pub(super) trait Declared:
+    Fields + fmt::Debug + Send + Sync + UnwindSafe + RefUnwindSafe
+{
+    fn kind(&self) -> &'static str;
+    fn shorthands(&self) -> &'static [&'static [Shorthand]];
+    fn conflict(&self) -> Option<String>;
+    fn leaves(&self) -> Option<(&dyn LeafList, u32)>;
+    fn build(&self, link: &LinkFacts, rng: Rng) -> BoxedQueue;
+    fn boxed_clone(&self) -> Box<dyn Declared>;
+}
+
+impl<T> Declared for T
+where
+    T: Params + Clone + fmt::Debug + Send + Sync + UnwindSafe + RefUnwindSafe,
+    T::Queue<Ticket>: Clone + fmt::Debug + 'static,
+{
+    fn kind(&self) -> &'static str {
+        Params::kind(self)
+    }
+
+    fn shorthands(&self) -> &'static [&'static [Shorthand]] {
+        Params::shorthands(self)
+    }
+
+    fn conflict(&self) -> Option<String> {
+        Params::conflict(self)
+    }
+
+    fn leaves(&self) -> Option<(&dyn LeafList, u32)> {
+        Params::leaves(self)
+    }
+
+    fn build(&self, link: &LinkFacts, rng: Rng) -> BoxedQueue {
+        BoxedQueue::new(Params::build::<Ticket>(self, link, rng))
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Declared> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Declared> {
+    fn clone(&self) -> Self {
+        self.as_ref().boxed_clone()
+    }
+}

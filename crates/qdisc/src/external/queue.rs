@@ -1,0 +1,175 @@
+//! A discipline behind a pointer, and the packets that it has tickets of.
+
+use std::fmt;
+
+use sojourn_net::{Instant, Packet};
+
+use super::failure::fail;
+use super::ticket::Ticket;
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
+
+/// A queue of tickets behind a pointer.
+#[derive(Debug)]
+pub struct BoxedQueue(Box<dyn TicketQueue>);
+
+impl BoxedQueue {
+    /// Boxes `queue`.
+    pub fn new(queue: impl Qdisc<Ticket> + Clone + fmt::Debug + 'static) -> Self {
+        Self(Box::new(queue))
+    }
+
+    /// The same queue for packets, of which there are none yet.
+    pub(super) fn into_external<P>(self) -> External<P> {
+        External {
+            queue: self.0,
+            packets: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+}
+
+/// What [`Qdisc`], which has a constant, cannot be: a trait object.
+trait TicketQueue: fmt::Debug {
+    fn enqueue(&mut self, now: Instant, pkt: Ticket, obs: &mut dyn Observer<Ticket>);
+    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<Ticket>) -> Option<Ticket>;
+    fn backlog(&self) -> Backlog;
+    fn next_timer(&self) -> Option<Instant>;
+    fn on_timer(&mut self, now: Instant);
+    fn statistics(&self) -> Vec<Statistic>;
+    fn boxed_clone(&self) -> Box<dyn TicketQueue>;
+}
+
+impl<Q: Qdisc<Ticket> + Clone + fmt::Debug + 'static> TicketQueue for Q {
+    fn enqueue(&mut self, now: Instant, pkt: Ticket, obs: &mut dyn Observer<Ticket>) {
+        Qdisc::enqueue(self, now, pkt, obs);
+    }
+
+    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<Ticket>) -> Option<Ticket> {
+        Qdisc::dequeue(self, now, obs)
+    }
+
+    fn backlog(&self) -> Backlog {
+        Qdisc::backlog(self)
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        Qdisc::next_timer(self)
+    }
+
+    fn on_timer(&mut self, now: Instant) {
+        Qdisc::on_timer(self, now);
+    }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        Qdisc::statistics(self)
+    }
+
+    fn boxed_clone(&self) -> Box<dyn TicketQueue> {
+        Box::new(self.clone())
+    }
+}
+
+/// A discipline from outside, with the packets that wait in it.
+#[derive(Debug)]
+pub struct External<P> {
+    queue: Box<dyn TicketQueue>,
+    packets: Vec<Option<P>>,
+    free: Vec<u32>,
+}
+
+impl<P: Clone> Clone for External<P> {
+    fn clone(&self) -> Self {
+        Self {
+            queue: self.queue.boxed_clone(),
+            packets: self.packets.clone(),
+            free: self.free.clone(),
+        }
+    }
+}
+
+impl<P: Packet> Qdisc<P> for External<P> {
+    const TIMED: bool = true;
+
+    fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.packets.push(None);
+            u32::try_from(self.packets.len() - 1)
+                .unwrap_or_else(|_| fail("the queue holds more than 2^32 packets"))
+        });
+        let ticket = Ticket::of(id, &pkt);
+        self.packets[id as usize] = Some(pkt);
+        let mut relay = Relay {
+            packets: &mut self.packets,
+            free: &mut self.free,
+            obs,
+        };
+        self.queue.enqueue(now, ticket, &mut relay);
+    }
+
+    fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
+        let mut relay = Relay {
+            packets: &mut self.packets,
+            free: &mut self.free,
+            obs,
+        };
+        let ticket = self.queue.dequeue(now, &mut relay)?;
+        Some(relay.redeem(&ticket))
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.queue.backlog()
+    }
+
+    fn next_timer(&self) -> Option<Instant> {
+        self.queue.next_timer()
+    }
+
+    fn on_timer(&mut self, now: Instant) {
+        self.queue.on_timer(now);
+    }
+
+    fn statistics(&self) -> Vec<Statistic> {
+        self.queue.statistics()
+    }
+}
+
+/// Passes drops and marks of tickets on as drops and marks of packets.
+struct Relay<'a, P> {
+    packets: &'a mut Vec<Option<P>>,
+    free: &'a mut Vec<u32>,
+    obs: &'a mut dyn Observer<P>,
+}
+
+impl<P: Packet> Relay<'_, P> {
+    /// The packet of a ticket, with the ECN field and class that the discipline gave it.
+    fn redeem(&mut self, ticket: &Ticket) -> P {
+        let held = self.packets.get_mut(ticket.id() as usize);
+        let Some(mut pkt) = held.and_then(Option::take) else {
+            fail("the queue returned or dropped a packet that it does not hold");
+        };
+        self.free.push(ticket.id());
+        if pkt.ecn() != ticket.ecn() {
+            pkt.set_ecn(ticket.ecn());
+        }
+        if pkt.dscp() != ticket.dscp() {
+            pkt.set_dscp(ticket.dscp());
+        }
+        pkt
+    }
+}
+
+impl<P: Packet> Observer<Ticket> for Relay<'_, P> {
+    fn on_drop(&mut self, now: Instant, ticket: Ticket, reason: DropReason) {
+        let pkt = self.redeem(&ticket);
+        self.obs.on_drop(now, pkt, reason);
+    }
+
+    fn on_mark(&mut self, now: Instant, ticket: &Ticket, reason: MarkReason) {
+        let held = self.packets.get_mut(ticket.id() as usize);
+        let Some(pkt) = held.and_then(Option::as_mut) else {
+            fail("the queue marked a packet that it does not hold");
+        };
+        pkt.set_ecn(ticket.ecn());
+        self.obs.on_mark(now, pkt, reason);
+    }
+}
