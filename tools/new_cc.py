@@ -44,7 +44,7 @@ def create(root: Path, name: str) -> list[str]:
     write_templates(root, files, name)
     registry = insert_before(registry, MODULE, f"mod {name};\n")
     registry = insert_before(registry, EXPORT, f"pub use {name}::{{{title}, {title}Params}};\n")
-    line = f"    window {title}({title}Params, {title});\n"
+    line = f"    window {title}({title}Params, {title}; hystartpp: HyStartPlusPlusParams);\n"
     registry = insert_before(registry, END, line, after=TABLE)
     (root / REGISTRY).write_text(registry, encoding="utf-8")
     return [*files, REGISTRY]

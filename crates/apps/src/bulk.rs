@@ -58,7 +58,7 @@ impl Application for Bulk {
         None
     }
 
-    /// There is nothing to report: [`Bulk::completed`] tells what has become of the transfer.
+    /// A transfer reports nothing here; [`Bulk::completed`] has the time of its end.
     fn finish(&mut self, _: Instant, _: &mut AppOutput) {}
 }
 

@@ -11,8 +11,8 @@
 //!
 //! The first segment has the lowest quality. Then the highest one is taken that [`SHARE`] of the
 //! harmonic mean over the last [`MEMORY`] segments carries. The next segment is asked for as soon
-//! as the buffer has room for it, which makes the traffic on and off. Playing begins when `start`
-//! is in the buffer, stops when nothing is, and begins again as it did first.
+//! as the buffer has room for it, which makes the traffic on and off. Playback starts when `start`
+//! is in the buffer, stalls when the buffer is empty, and resumes when `start` is in the buffer again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //!
 //! A packet is played a fixed time, the *wait*, after it was spoken; what is not there by then is lost
 //! to the listener. A fixed jitter buffer waits for the shortest delay of the call and so much more.
-//! An adaptive one sets the wait anew when a talkspurt begins:
+//! An adaptive one recomputes the wait at the start of each talkspurt:
 //!
 //! ```text
 //! wait = 99th percentile of the delays of the last 500 packets that have arrived + 20 ms
@@ -35,7 +35,7 @@ pub enum JitterBuffer {
 const SPURT: usize = 50;
 /// How many packets are recent: ten seconds.
 const RECENT: usize = 500;
-/// Of 100 recent packets as many would have come in time.
+/// Percentage of recent packets that would have arrived in time.
 const PERCENTILE: usize = 99;
 /// What is waited for beyond the first packet, before anything is known.
 const UNKNOWN: Duration = Duration::from_millis(60);

@@ -95,7 +95,7 @@ struct Server {
     connected: bool,
     /// There is no connection: it was idle for too long.
     closed: bool,
-    /// It owes a response.
+    /// Its response is still due.
     owes: bool,
     size: u64,
     /// Bytes written over the connection, of requests and of responses.

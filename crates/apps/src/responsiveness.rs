@@ -228,7 +228,7 @@ impl Responsiveness {
         self.loads.push(Load::new(n));
     }
 
-    /// Spreads `pairs` of probes over the interval that begins, of either kind in turn.
+    /// Schedules `pairs` pairs of probes, one of each kind, evenly over the next interval.
     fn plan_probes(&mut self, now: Instant, pairs: u64) {
         for pair in 0..pairs {
             let at = |half: u64| {

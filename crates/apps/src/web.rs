@@ -92,7 +92,7 @@ struct Web {
     visits: u32,
     /// When the current visit began.
     since: Option<Instant>,
-    /// Of each object: its size in this visit, and how many it still waits for.
+    /// For each object, its size in this visit and the number of objects that it still waits for.
     sizes: Vec<u64>,
     waits: Vec<u32>,
     missing: u32,

@@ -1,5 +1,7 @@
 //! What is recorded of a run, its links, its flows and its applications.
 
+use std::num::NonZeroU32;
+
 use sojourn_apps::{CallRecord, PingSample, PlayerRecord, ResponsivenessRecord, Transaction};
 use sojourn_net::{Duration, Instant};
 use sojourn_qdisc::{DropReason, MarkReason, Statistic};
@@ -16,8 +18,8 @@ pub struct Records {
     pub flows: Vec<FlowRecord>,
     /// One for each application of the configuration that has begun, in its order.
     pub apps: Vec<AppRecord>,
-    /// What the users of applications waited for, in the order in which it ended; what did not
-    /// end within the run comes last.
+    /// The transactions that users waited for, in the order in which they ended; those that did not end
+    /// within the run come last.
     pub transactions: Vec<Transaction>,
     /// Every drop and mark, if the configuration asked for them.
     pub events: Vec<SignalRecord>,
@@ -43,20 +45,20 @@ pub struct ValidityFact {
 pub struct LinkRecord {
     /// The link's name.
     pub name: String,
-    /// One entry an interval, from the start of the run.
+    /// One entry per interval, from the start of the run.
     pub series: Vec<LinkSample>,
     /// Since the warm-up ended.
     pub totals: LinkCounters,
-    /// Of each packet sent since the warm-up ended: its time in the queue, in nanoseconds.
+    /// Time in the queue of each packet sent since the warm-up ended, in nanoseconds.
     pub sojourn: Histogram,
-    /// How long the link was sending, since the warm-up ended; a packet counts whole when its
-    /// transmission begins.
+    /// Time for which the link was sending, since the warm-up ended; a packet counts in full when its
+    /// transmission starts.
     pub sending: Duration,
-    /// How long the link was sending while another packet waited, since the warm-up ended; a
-    /// packet counts whole when its transmission begins.
+    /// Time for which the link was sending while another packet waited, since the warm-up ended; a packet
+    /// counts in full when its transmission starts.
     pub busy: Duration,
-    /// Of each packet that a radio sent since the warm-up ended: its time below the queue, with the
-    /// driver and on the air, in nanoseconds.
+    /// Time below the queue, in the driver and on the air, of each packet that a radio sent since the
+    /// warm-up ended, in nanoseconds.
     pub driver: Option<Box<Histogram>>,
     /// What the queue keeps about itself, as it stood when the run ended.
     pub statistics: Vec<Statistic>,
@@ -167,8 +169,8 @@ pub struct FlowSample {
     pub at: Instant,
     /// Payload handed to the receiving application within it.
     pub delivered_bytes: u64,
-    /// Congestion window then, in segments; 0 where there is none.
-    pub cwnd: u32,
+    /// Congestion window then, in segments; `None`: the flow has no connection of its own.
+    pub cwnd: Option<NonZeroU32>,
     /// Slow-start threshold then, in segments; `None`: not set yet.
     pub ssthresh: Option<u32>,
     /// Smoothed RTT then; `None`: no sample yet.
@@ -184,7 +186,7 @@ pub struct SignalRecord {
     pub at: Instant,
     /// Which link, by its place in the configuration.
     pub link: u32,
-    /// Whose packet, by the flow's place in the configuration.
+    /// The flow of the packet, by its place in the configuration.
     pub flow: u32,
     /// What happened and why.
     pub signal: Signal,

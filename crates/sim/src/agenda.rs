@@ -127,7 +127,7 @@ impl Agenda {
         Key::from(at.as_nanos()) << 64 | Key::from(order << EVENT_BITS | event)
     }
 
-    /// Numbers what is pending anew, in the same order, so that numbers never run out.
+    /// Renumbers pending events in the same order, so that numbers never run out.
     #[cold]
     fn renumber(&mut self) {
         let keys = || self.busy.keys().chain(self.quiet.keys());

@@ -195,7 +195,7 @@ fn draw(distribution: Distribution, rng: &mut Rng) -> f64 {
     }
 }
 
-/// Box and Muller's, cut; the uniform numbers are in (0, 1], so that the logarithm is finite.
+/// The Box-Muller transform, truncated; the uniform numbers are in (0, 1], so that the logarithm is finite.
 fn normal(rng: &mut Rng) -> f64 {
     let radius = (-2.0 * libm::log(1.0 - rng.uniform())).sqrt();
     let x = radius * libm::cos(std::f64::consts::TAU * rng.uniform());

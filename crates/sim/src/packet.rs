@@ -150,13 +150,13 @@ impl Packet {
         Kind::of_code(self.label.to_le_bytes()[1])
     }
 
-    /// The next step of its way.
+    /// The next step on its path.
     #[inline]
     pub(crate) const fn step(&self) -> u16 {
         (self.label >> STEP_SHIFT) as u16
     }
 
-    /// The same packet a step further, stamped anew.
+    /// The same packet one step further, with a new time stamp.
     #[inline]
     pub(crate) const fn onward(&self, stamp: Instant) -> Self {
         Self {
@@ -166,7 +166,7 @@ impl Packet {
         }
     }
 
-    /// The same packet, stamped anew.
+    /// The same packet with a new time stamp.
     #[inline]
     pub(crate) const fn stamped(mut self, stamp: Instant) -> Self {
         self.stamp = stamp;

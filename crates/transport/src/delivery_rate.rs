@@ -28,7 +28,8 @@
 //! |---|---|---|
 //! | `delivered` of [`Totals`] | segments, with the SYN and DSACKs | ack-eliciting application packets |
 //! | `order` | sequence number, as `tcp_skb_sent_after` | all equal |
-//! | `min_rtt` | whole µs, at least 1; huge before a sample | ns; 0 before a sample |
+//! | `min_rtt` | whole µs, at least 1 | ns |
+//! | `without_rtt` | invalid: Linux begins with the longest minimum RTT | valid: any interval above 0 |
 //!
 //! `order` decides which of several packets sent at one instant gives the sample. Over QUIC it is the one
 //! read last, and an ACK frame lists its highest range first.
@@ -47,6 +48,15 @@ pub(crate) struct Totals {
     pub(crate) delivered: u64,
     /// Declared lost (`C.lost`).
     pub(crate) lost: u64,
+}
+
+/// What a sample is worth before the minimum RTT is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WithoutRtt {
+    /// It is valid, however short its interval.
+    Valid,
+    /// It is not valid, however long its interval.
+    Invalid,
 }
 
 /// The state of the connection when a packet was sent (the draft's `P`).
@@ -153,7 +163,8 @@ impl DeliveryRateSampler {
         now: Instant,
         newly_delivered: u32,
         totals: Totals,
-        min_rtt: Duration,
+        min_rtt: Option<Duration>,
+        without_rtt: WithoutRtt,
     ) -> Option<RateSample> {
         if self
             .app_limited
@@ -171,7 +182,11 @@ impl DeliveryRateSampler {
         } = self.newest?;
         let ack_elapsed = now.since(packet.delivered_time);
         let interval = send_elapsed.max(ack_elapsed);
-        (interval >= min_rtt && interval > Duration::ZERO).then(|| RateSample {
+        let is_long = match min_rtt {
+            Some(min_rtt) => interval >= min_rtt,
+            None => without_rtt == WithoutRtt::Valid,
+        };
+        (is_long && interval > Duration::ZERO).then(|| RateSample {
             prior_delivered: packet.delivered,
             delivered: totals.delivered - packet.delivered,
             interval_micros: interval.as_micros().max(1),
@@ -206,7 +221,7 @@ impl DeliveryRateSampler {
 mod tests {
     use super::*;
 
-    const MIN_RTT: Duration = Duration::from_millis(100);
+    const MIN_RTT: Option<Duration> = Some(Duration::from_millis(100));
 
     const fn ms(n: u64) -> Instant {
         Instant::from_millis(n)
@@ -223,7 +238,9 @@ mod tests {
         s.on_sent(ms(0), then, 9, true);
         s.begin_ack();
         s.on_delivered(0, ms(0), 1);
-        let sample = s.finish_ack(ms(100), 1, now, MIN_RTT).unwrap();
+        let sample = s
+            .finish_ack(ms(100), 1, now, MIN_RTT, WithoutRtt::Invalid)
+            .unwrap();
         assert_eq!((sample.in_flight_then, sample.lost_since), (9, 3));
     }
 
@@ -236,7 +253,9 @@ mod tests {
         s.begin_ack();
         s.on_delivered(0, ms(0), 1);
         s.forget_first();
-        let first = s.finish_ack(ms(100), 1, delivered(2), MIN_RTT).unwrap();
+        let first = s
+            .finish_ack(ms(100), 1, delivered(2), MIN_RTT, WithoutRtt::Invalid)
+            .unwrap();
         assert_eq!((first.delivered, first.interval_micros), (1, 100_000));
         assert!(!first.app_limited);
         // Sent 10 ms apart, acknowledged together.
@@ -245,7 +264,9 @@ mod tests {
             s.on_delivered(0, ms(10 * u64::from(n)), n + 1);
             s.forget_first();
         }
-        let rest = s.finish_ack(ms(131), 3, delivered(5), MIN_RTT).unwrap();
+        let rest = s
+            .finish_ack(ms(131), 3, delivered(5), MIN_RTT, WithoutRtt::Invalid)
+            .unwrap();
         // All were sent before anything was delivered: four since then.
         assert_eq!((rest.delivered, rest.interval_micros), (4, 131_000));
         assert_eq!(s.delivered_time(), ms(131));
@@ -254,12 +275,15 @@ mod tests {
         s.on_sent(ms(340), delivered(5), 1, false);
         s.begin_ack();
         s.on_delivered(0, ms(140), 5);
-        s.finish_ack(ms(440), 1, delivered(6), MIN_RTT).unwrap();
+        s.finish_ack(ms(440), 1, delivered(6), MIN_RTT, WithoutRtt::Invalid)
+            .unwrap();
         s.on_sent(ms(441), delivered(6), 1, false);
         s.begin_ack();
         s.on_delivered(2, ms(441), 7);
         // Its send interval begins with the packet of 140 ms, its ACK interval at 440 ms.
-        let sample = s.finish_ack(ms(541), 1, delivered(7), MIN_RTT).unwrap();
+        let sample = s
+            .finish_ack(ms(541), 1, delivered(7), MIN_RTT, WithoutRtt::Invalid)
+            .unwrap();
         assert_eq!((sample.delivered, sample.interval_micros), (1, 301_000));
     }
 
@@ -269,8 +293,27 @@ mod tests {
         s.on_sent(ms(0), delivered(1), 1, true);
         s.begin_ack();
         s.on_delivered(0, ms(0), 1);
-        assert!(s.finish_ack(ms(99), 1, delivered(2), MIN_RTT).is_none());
-        assert!(s.finish_ack(ms(100), 1, delivered(2), MIN_RTT).is_some());
+        assert!(
+            s.finish_ack(ms(99), 1, delivered(2), MIN_RTT, WithoutRtt::Invalid)
+                .is_none()
+        );
+        assert!(
+            s.finish_ack(ms(100), 1, delivered(2), MIN_RTT, WithoutRtt::Invalid)
+                .is_some()
+        );
+    }
+
+    #[test]
+    fn without_a_minimum_rtt_the_caller_decides() {
+        let mut s = DeliveryRateSampler::default();
+        s.on_sent(ms(0), delivered(1), 1, true);
+        s.begin_ack();
+        s.on_delivered(0, ms(0), 1);
+        let mut is_valid = |without_rtt| {
+            s.finish_ack(ms(1), 1, delivered(2), None, without_rtt)
+                .is_some()
+        };
+        assert!(is_valid(WithoutRtt::Valid) && !is_valid(WithoutRtt::Invalid));
     }
 
     #[test]
@@ -283,7 +326,7 @@ mod tests {
             s.on_delivered(0, sent, 0);
             s.forget_first();
             let now = sent + Duration::from_nanos(nanos);
-            s.finish_ack(now, 1, delivered(1), Duration::ZERO)
+            s.finish_ack(now, 1, delivered(1), None, WithoutRtt::Valid)
         };
         assert_eq!(sample_after(999).unwrap().interval_micros, 1);
         assert!(sample_after(0).is_none());
@@ -299,7 +342,9 @@ mod tests {
             for (index, order) in read {
                 s.on_delivered(index, ms(0), order);
             }
-            let sample = s.finish_ack(ms(100), 2, delivered(2), MIN_RTT).unwrap();
+            let sample = s
+                .finish_ack(ms(100), 2, delivered(2), MIN_RTT, WithoutRtt::Invalid)
+                .unwrap();
             sample.in_flight_then
         };
         assert_eq!(in_flight_of([(0, 1), (1, 2)]), 2);
@@ -316,11 +361,14 @@ mod tests {
         s.on_sent(ms(0), delivered(1), 2, false);
         s.begin_ack();
         s.on_delivered(1, ms(0), 2);
-        s.finish_ack(ms(100), 1, delivered(2), MIN_RTT).unwrap();
+        s.finish_ack(ms(100), 1, delivered(2), MIN_RTT, WithoutRtt::Invalid)
+            .unwrap();
         s.on_resent(delivered(2), 1, 0);
         s.begin_ack();
         s.on_delivered(0, ms(100), 1);
-        let sample = s.finish_ack(ms(200), 1, delivered(3), MIN_RTT).unwrap();
+        let sample = s
+            .finish_ack(ms(200), 1, delivered(3), MIN_RTT, WithoutRtt::Invalid)
+            .unwrap();
         assert_eq!((sample.prior_delivered, sample.delivered), (2, 1));
         assert_eq!(sample.interval_micros, 100_000);
     }
@@ -333,7 +381,7 @@ mod tests {
             s.begin_ack();
             s.on_delivered(0, ms(2 * n), 1);
             s.forget_first();
-            let sample = s.finish_ack(ms(2 * n + 1), 1, delivered(n + 1), Duration::ZERO);
+            let sample = s.finish_ack(ms(2 * n + 1), 1, delivered(n + 1), None, WithoutRtt::Valid);
             sample.unwrap()
         };
         assert!(!sample_of(&mut s, 1).app_limited);
@@ -349,9 +397,9 @@ mod tests {
     fn the_limit_of_an_application_that_has_sent_nothing_covers_its_first_packet() {
         let mut s = DeliveryRateSampler::default();
         s.limit_by_app(0, 0);
-        s.finish_ack(ms(1), 1, delivered(1), Duration::ZERO);
+        s.finish_ack(ms(1), 1, delivered(1), None, WithoutRtt::Valid);
         assert!(s.is_app_limited());
-        s.finish_ack(ms(2), 1, delivered(2), Duration::ZERO);
+        s.finish_ack(ms(2), 1, delivered(2), None, WithoutRtt::Valid);
         assert!(!s.is_app_limited());
     }
 }

@@ -129,16 +129,16 @@ impl RttEstimator {
             .map(|srtt8| Duration::from_nanos(u64::from(srtt8.get()) * 125))
     }
 
-    /// The smoothed RTT in µs; 0 before the first sample.
+    /// The smoothed RTT in µs; `None` before the first sample.
     #[inline]
-    pub(crate) fn srtt_micros(&self) -> u32 {
-        self.srtt8() >> 3
+    pub(crate) fn srtt_micros(&self) -> Option<u32> {
+        self.srtt8.map(|srtt8| srtt8.get() >> 3)
     }
 
-    /// 8 times the smoothed RTT in µs; 0 before the first sample.
+    /// 8 times the smoothed RTT in µs; `None` before the first sample.
     #[inline]
-    pub(crate) fn srtt8(&self) -> u32 {
-        self.srtt8.map_or(0, NonZeroU32::get)
+    pub(crate) const fn srtt8(&self) -> Option<NonZeroU32> {
+        self.srtt8
     }
 
     /// The smallest RTT of the last minutes, in µs; `None` before the first sample.

@@ -67,6 +67,28 @@ fn a_way_out_of_slow_start_spares_the_queue() {
 }
 
 #[test]
+fn the_constants_of_hystart_plus_plus_apply() {
+    let dropped = |cc: &str| {
+        let params = Params {
+            cc: cc.parse().unwrap(),
+            slow_start: Some(HyStartPlusPlus),
+            ..Params::default()
+        };
+        fetch(params, 50, Some((100, 400))).path.dropped[To::Client as usize]
+    };
+    let [usual, standard] = [HyStartPlusPlus, Standard].map(|way| {
+        let connection = fetch(params(CcKind::Reno, Some(way)), 50, Some((100, 400)));
+        connection.path.dropped[To::Client as usize]
+    });
+    assert_eq!(dropped("reno hystartpp_css_rounds 5"), usual);
+    let never = "reno hystartpp_min_rtt_thresh 10s hystartpp_max_rtt_thresh 10s";
+    assert_eq!(dropped(never), standard);
+    // Growth by a tenth, not by a quarter, for at most two rounds.
+    let careful = dropped("reno hystartpp_css_growth_divisor 10 hystartpp_css_rounds 2");
+    assert!(careful < usual, "{careful} of {usual}");
+}
+
+#[test]
 fn a_path_without_a_queue_ends_no_slow_start() {
     // Acknowledgements of what is paced come over four fifths of a round trip: no train to be taken
     // for a full link, though longer than half of it.

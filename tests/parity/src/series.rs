@@ -56,8 +56,8 @@ pub(crate) fn table(truth: &Truth, scenario: &Scenario) -> Result<String, String
             }
             let _ = writeln!(
                 text,
-                "{at:7.2} {:7} {cwnd:7.0} {:>9} {:>9} {:>8} {:>8} {dropped:7}",
-                ours.cwnd,
+                "{at:7.2} {:>7} {cwnd:7.0} {:>9} {:>9} {:>8} {:>8} {dropped:7}",
+                ours.cwnd.map_or("-".to_owned(), |cwnd| cwnd.to_string()),
                 ours.srtt.map_or("-".to_owned(), millis),
                 value(linux.srtt_ms.get(n), k),
                 ours.ssthresh.map_or("-".to_owned(), |s| s.to_string()),

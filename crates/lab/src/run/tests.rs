@@ -1,6 +1,6 @@
 //! Runs on a backend with known answers.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 
 use sojourn_apps::{PingSample, Transaction};
 use sojourn_backend::{Fingerprint, Properties, Unsupported};
@@ -42,10 +42,10 @@ fn invented(config: &Config) -> Records {
     for _ in 0..1_000 {
         sojourn.record(rng.below(100_000_000));
     }
-    let flow_sample = |at, n| FlowSample {
+    let flow_sample = |kind: FlowKind, at, n| FlowSample {
         at,
         delivered_bytes: 125_000,
-        cwnd: n,
+        cwnd: NonZeroU32::new(n).filter(|_| kind.is_connection()),
         ssthresh: (n > 3).then_some(7),
         srtt: (n > 1).then_some(Duration::from_millis(u64::from(40 + n))),
         in_flight: n,
@@ -93,7 +93,9 @@ fn invented(config: &Config) -> Records {
                 completed: None,
                 aborted: false,
                 initial_losses: InitialLosses::default(),
-                series: ends().map(|(at, n)| flow_sample(at, n)).collect(),
+                series: ends()
+                    .map(|(at, n)| flow_sample(kind(&flow.traffic), at, n))
+                    .collect(),
                 totals: FlowCounters {
                     delivered_bytes: 1_000_000,
                     rtt_samples: if kind(&flow.traffic) == FlowKind::Tcp {

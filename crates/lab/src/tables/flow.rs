@@ -54,9 +54,9 @@ impl<'a> FlowRow<'a> {
             Traffic::App(ref app) => (Some(app.tcp().cc.kind().name()), None),
             Traffic::Datagrams(_) => (None, None),
         };
-        let has_window = record.kind.is_connection();
-        let windows = alive().filter(|_| has_window).map(|s| f64::from(s.cwnd));
-        let windows: Vec<_> = windows.collect();
+        let windows: Vec<_> = alive()
+            .filter_map(|s| s.cwnd.map(|cwnd| f64::from(cwnd.get())))
+            .collect();
         let owd = record.one_way_delay.as_deref();
         Self {
             label,

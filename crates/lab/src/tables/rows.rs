@@ -57,7 +57,7 @@ pub(super) fn series_columns<'a>() -> Vec<Column<SampleRow<'a>>> {
             "cwnd_packets",
             "packets",
             "Congestion window at the end of the interval.",
-            Get::OptionalCount(|row| row.of_connection(row.sample.cwnd)),
+            Get::OptionalCount(|row| row.sample.cwnd.map(|cwnd| cwnd.get().into())),
         ),
         Column::new(
             "ssthresh_packets",

@@ -122,7 +122,7 @@ impl Application {
         self.series.push(FlowSample {
             at,
             delivered_bytes,
-            cwnd: 0,
+            cwnd: None,
             ssthresh: None,
             srtt: None,
             in_flight: 0,

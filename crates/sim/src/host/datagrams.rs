@@ -89,7 +89,7 @@ impl Datagrams {
         self.series.push(FlowSample {
             at,
             delivered_bytes: received * payload.0,
-            cwnd: 0,
+            cwnd: None,
             ssthresh: None,
             srtt: None,
             in_flight: 0,

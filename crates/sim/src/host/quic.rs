@@ -1,5 +1,7 @@
 //! A QUIC connection: a byte stream both ways, or a stream per request and response.
 
+use std::num::NonZeroU32;
+
 use sojourn_apps::{AppEvent, Command, Side};
 use sojourn_net::Instant;
 use sojourn_transport::quic::{Datagram, Endpoint, Params, Role, State};
@@ -297,7 +299,7 @@ impl QuicConnection {
         FlowSample {
             at,
             delivered_bytes: self.far.delivered_bytes(),
-            cwnd: self.near.cwnd(),
+            cwnd: NonZeroU32::new(self.near.cwnd()),
             ssthresh: self.near.ssthresh(),
             srtt: self.near.srtt(),
             in_flight: self.near.in_flight(),

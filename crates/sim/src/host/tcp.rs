@@ -4,6 +4,8 @@
 //! opens it, and the others join when the handshake is over. Acknowledgements do not ride on data,
 //! which costs a packet where both ends have data at once: the first response after a request.
 
+use std::num::NonZeroU32;
+
 use sojourn_apps::{AppEvent, Command, Side};
 use sojourn_net::Instant;
 use sojourn_transport::{Arrival, Receiver, Segment, Sender, SenderParams, State};
@@ -379,7 +381,7 @@ impl TcpConnection {
         FlowSample {
             at,
             delivered_bytes: self.data.receiver.delivered_bytes(),
-            cwnd: sender.cwnd(),
+            cwnd: NonZeroU32::new(sender.cwnd()),
             ssthresh: sender.ssthresh(),
             srtt: sender.srtt(),
             in_flight: sender.in_flight(),

@@ -106,8 +106,8 @@ impl Contender {
         }
     }
 
-    /// When it will send if the air stays idle as it has been since `idle`. All who wait do so on
-    /// one grid of slots, so that those who send at once collide.
+    /// When it will send if the air, idle since `idle`, stays idle. All radios wait on one grid of
+    /// slots, so that radios that send in the same slot collide.
     pub(super) fn start(&self, idle: Instant) -> Instant {
         let counted = idle + self.class.aifs() + SLOT.times(self.backoff.into());
         let late = self.since.saturating_since(idle + SIFS).as_nanos();
@@ -134,7 +134,7 @@ impl Contender {
         self.draw(rng);
     }
 
-    /// What it sent collided; says whether it gives up.
+    /// Its transmission collided; returns whether it gives up.
     pub(super) fn fail(&mut self, rng: &mut Rng) -> bool {
         self.attempts += 1;
         let (least, most) = self.class.windows();

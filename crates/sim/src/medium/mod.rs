@@ -10,11 +10,11 @@
 //! # Law
 //!
 //! Each class of each radio that has something to send waits until the air has been idle for its
-//! AIFS, then for the slots it has drawn; who waits while another sends keeps the slots that are
-//! left. The winner sends an A-MPDU of packets for one client and receives a block acknowledgement; a
-//! class with a TXOP limit goes on until that is used up. Of classes of one radio that are due at
-//! once the most urgent sends and the others draw anew. Radios that begin at once collide: all they
-//! send is lost on the air, and sent again after a longer wait, seven times at most.
+//! AIFS, then for the slots it has drawn. A class that waits while another radio sends keeps its
+//! remaining slots. The winner sends an A-MPDU of packets for one client and receives a block acknowledgement; a
+//! class with a TXOP limit goes on until that is used up. If several classes of a radio are due at the
+//! same time, the most urgent one sends and the others draw again. Radios that start at the same time
+//! collide: everything they send is lost and sent again after a longer wait, at most seven times.
 //!
 //! # Not modelled
 //!
@@ -57,16 +57,16 @@ pub(crate) struct Medium {
     pub(crate) name: String,
     pub(crate) radios: Vec<Radio>,
     state: State,
-    /// Who collides.
+    /// The radios that collide, each with its aggregate.
     colliding: Vec<(usize, Aggregate)>,
-    /// What an event is pending for.
+    /// When the next event is due.
     pub(crate) due: Option<Instant>,
 }
 
-/// What has become of packets.
+/// The fates of packets.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
-    /// Whose they were.
+    /// The radio that sent them.
     pub(crate) radio: usize,
     pub(crate) arrived: Vec<Packet>,
     /// Given up, each with its radio.
@@ -108,7 +108,7 @@ impl Medium {
         }
     }
 
-    /// What was due at `now` happens.
+    /// Processes what is due at `now`.
     pub(crate) fn on_time(&mut self, now: Instant, sent: &mut Sent) {
         match self.state {
             State::Idle(since) => self.begin(since, now, sent),
@@ -213,7 +213,7 @@ impl Medium {
         self.state = State::Idle(now);
     }
 
-    /// Those who collided draw anew, or give up.
+    /// Radios that collided draw again, or give up.
     fn part(&mut self, now: Instant, sent: &mut Sent) {
         for &(n, aggregate) in &self.colliding {
             let radio = &mut self.radios[n];

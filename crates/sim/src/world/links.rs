@@ -52,7 +52,7 @@ impl World<'_> {
         }
     }
 
-    /// A link's turn; returns when it is its turn again, which the caller sees to.
+    /// Processes a link; returns when to call again, for the caller to schedule.
     #[inline]
     pub(super) fn on_link(&mut self, id: u32) -> Option<Instant> {
         loop {

@@ -233,7 +233,7 @@ impl Bbr {
         }
     }
 
-    fn update_cycle_phase(&mut self, now: Instant, p: &Progress) {
+    fn update_cycle_phase(&mut self, ack: &Ack, p: &Progress) {
         if self.mode != Mode::ProbeBw {
             return;
         }
@@ -243,7 +243,7 @@ impl Bbr {
         let over = if self.pacing_gain == BBR_UNIT {
             long
         } else {
-            let in_flight = self.packets_in_net_at_edt(now, p, p.prior_in_flight);
+            let in_flight = self.packets_in_net_at_edt(ack.now, p, ack.prior_in_flight);
             if self.pacing_gain > BBR_UNIT {
                 long && (p.newly_lost > 0 || in_flight >= self.inflight(self.pacing_gain))
             } else {
@@ -438,7 +438,7 @@ impl ModelBased for Bbr {
             let rounds = self.params.extra_acked_win_rtts.into();
             self.extra_acked.update(rounds, &acked);
         }
-        self.update_cycle_phase(ack.now, p);
+        self.update_cycle_phase(ack, p);
         self.check_full_bw_reached(p);
         self.check_drain(ack.now, p);
         let held_down = self.update_min_rtt(window, ack, p);

@@ -255,7 +255,8 @@ impl ModelBased for Bbr3 {
             self.save_state(window.cwnd);
         }
         self.update_round(p, sample);
-        self.cwnd_limited.update(self.round_start, window, p);
+        self.cwnd_limited
+            .update(self.round_start, window, ack.prior_in_flight);
         if let Some(sample) = sample {
             self.update_bw(bw, sample);
             self.check_startup_marks();

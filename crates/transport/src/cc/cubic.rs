@@ -27,7 +27,7 @@
 //! | before the first loss at least 5 % a round | – | faster after a HyStart exit |
 //! | HyStart; HyStart++ is an option ([`SlowStart`](super::SlowStart)) | HyStart++ (RFC 9406) SHOULD | an ACK train ends slow start early on fast paths |
 
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 
 use libm::cbrt;
 use sojourn_net::{Duration, Instant};
@@ -52,7 +52,7 @@ parameters! {
         tcp_friendliness: bool = true, Unit::Flag, (0, 1),
             "Never grow more slowly than Reno (Reno-friendly region)",
             "Linux tcp_cubic, tcp_friendliness; RFC 9438 section 4.3";
-        initial_ssthresh: u32 = 0, Unit::Count("segments"), (0, 1_000_000),
+        initial_ssthresh: Option<NonZeroU32> = None, Unit::Count("segments"), (0, 1_000_000),
             "Initial slow-start threshold, unless HyStart or HyStart++ is on; 0: none",
             "Linux tcp_cubic, initial_ssthresh";
         hystart: bool = true, Unit::Flag, (0, 1),
@@ -102,7 +102,7 @@ impl Control for CubicParams {
             Some(chosen) => chosen != SlowStart::Standard,
         };
         match self.initial_ssthresh {
-            segments @ 1.. if !heuristic => Threshold::of_segments(segments),
+            Some(segments) if !heuristic => Threshold::of_segments(segments.get()),
             _ => Threshold::UNSET,
         }
     }
@@ -120,8 +120,8 @@ pub struct Cubic {
     params: CubicParams,
     /// Tick at which the present curve began, plus 1: connections are many, and this takes 8 bytes.
     epoch: Option<NonZeroU64>,
-    /// Window before the last reduction; 0 before the first, so that every window exceeds it.
-    w_max: u32,
+    /// Window before the last reduction; `None` before the first.
+    w_max: Option<NonZeroU32>,
     /// The plateau of the present curve.
     origin: u32,
     /// Time from the start of the curve to its plateau, in 1/1024 s.
@@ -201,11 +201,12 @@ impl WindowBased for Cubic {
     fn ssthresh(&mut self, window: &Window) -> u64 {
         let (cwnd, beta) = (window.cwnd, u32::from(self.params.beta));
         self.epoch = None;
-        self.w_max = if cwnd < self.w_max && self.params.fast_convergence {
+        let below = self.w_max.is_some_and(|w_max| cwnd < w_max.get());
+        self.w_max = NonZeroU32::new(if below && self.params.fast_convergence {
             cwnd * (1_024 + beta) / 2_048
         } else {
             cwnd
-        };
+        });
         window.bytes_of((cwnd * beta / 1_024).max(2))
     }
 
@@ -229,7 +230,7 @@ impl Cubic {
         Self {
             params,
             epoch: None,
-            w_max: 0,
+            w_max: None,
             origin: 0,
             k: 0,
             delay_min: MinRtt::NONE,
@@ -281,7 +282,7 @@ impl Cubic {
         } else {
             100 * cwnd
         };
-        if self.w_max == 0 {
+        if self.w_max.is_none() {
             self.cnt = self.cnt.min(20);
         }
     }
@@ -290,12 +291,15 @@ impl Cubic {
         self.start_epoch(tick);
         self.ack_cnt = acked;
         self.tcp_cwnd = cwnd;
-        if self.w_max <= cwnd {
-            self.k = 0;
-            self.origin = cwnd;
-        } else {
-            self.k = time_to_plateau(self.w_max - cwnd, self.c());
-            self.origin = self.w_max;
+        match self.w_max.map(NonZeroU32::get) {
+            Some(w_max) if w_max > cwnd => {
+                self.k = time_to_plateau(w_max - cwnd, self.c());
+                self.origin = w_max;
+            }
+            _ => {
+                self.k = 0;
+                self.origin = cwnd;
+            }
         }
         tick
     }

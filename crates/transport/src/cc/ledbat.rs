@@ -12,6 +12,7 @@
 //! ```text
 //! off_target        = (target - (current - base)) / target      target 100 ms
 //! acknowledgement   cwnd += gain off_target acked / cwnd        gain 1, at least 2 segments
+//! allowed_increase  cwnd <= flight before the acknowledgement + allowed_increase     if it is set
 //! loss              cwnd = max(cwnd / 2, 2)
 //! ```
 //!
@@ -26,15 +27,17 @@
 //! |---|---|---|
 //! | no slow start | may be used | ten segments more a second at 100 ms, as Reno in avoidance |
 //! | begins with TCP's initial window | 2 segments SHOULD, no more than TCP's MUST | – |
-//! | moves only while the window limits sending; no parameter `ALLOWED_INCREASE` | after each ACK `cwnd <= flightsize + ALLOWED_INCREASE MSS` | none while a full window is in flight; see below |
+//! | grows only while the window limits sending; no `allowed_increase` by default | grows on each ACK; `ALLOWED_INCREASE` SHOULD be 1 segment | none while a full window is in flight; see below |
 //! | the echo of a delayed ACK is that of the first segment it covers | not TCP | up to a delayed ACK more in a sample; the least of four hides it |
 //!
 //! A sender that defers small bursts, as Linux does, or paces has less than a window in flight when an
 //! acknowledgement arrives, though the window limits it: at 100 Mbit/s and 50 ms 73 % of the acknowledgements find
-//! up to 8 segments less. The RFC's rule would lower the window to that flight, which defers the next burst again.
+//! up to 8 segments less. The RFC's rule lowers the window to that flight, which defers the next burst again.
 //! What the rule guards against, growth without use, the sender prevents: it calls `grow` only while the window
 //! limits sending. An application that sends less keeps its window, over TCP until the policy `after_idle` lowers
-//! it, where the RFC's falls to the flight.
+//! it, where the RFC's falls to the flight. With `allowed_increase` the rule applies after each acknowledgement.
+
+use std::num::NonZeroU16;
 
 use super::declaration::{Control, Declaration, EcnNeed, Setup};
 use super::parameter::{Unit, parameters};
@@ -58,6 +61,9 @@ parameters! {
         min_cwnd: u8 = 2, Unit::Count("segments"), (1, 100),
             "Minimum congestion window",
             "RFC 6817 section 2.5, MIN_CWND";
+        allowed_increase: Option<NonZeroU16> = None, Unit::Count("segments"), (0, 65_535),
+            "Maximum congestion window in excess of the data in flight before an ACK; 0: unlimited",
+            "RFC 6817 section 2.5, ALLOWED_INCREASE: 1";
     }
 }
 
@@ -82,6 +88,7 @@ impl Control for LedbatParams {
             current: vec![Sample::default(); self.current_filter.into()].into(),
             next: 0,
             credit: 0,
+            capped: None,
         }
     }
 }
@@ -113,6 +120,17 @@ pub struct Ledbat {
     next: usize,
     /// Growth not applied yet, in 1000ths of a segment times `target` times the window.
     credit: i64,
+    /// What `allowed_increase` has changed at the current acknowledgement.
+    capped: Option<Capped>,
+}
+
+/// A window that was larger than `allowed_increase` permits.
+#[derive(Clone, Copy, Debug)]
+struct Capped {
+    cwnd: u32,
+    credit: i64,
+    /// The window since then.
+    to: u32,
 }
 
 impl Default for Ledbat {
@@ -122,7 +140,8 @@ impl Default for Ledbat {
 }
 
 impl WindowBased for Ledbat {
-    fn on_ack(&mut self, _window: &mut Window, ack: &Ack) {
+    fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+        self.capped = self.cap(window, ack);
         let round_trip = ack.rtt_micros.map(|rtt| rtt / 1_000);
         let Some(delay) = ack.one_way_ms.or(round_trip) else {
             return;
@@ -149,12 +168,30 @@ impl WindowBased for Ledbat {
         }
     }
 
-    fn grow(&mut self, window: &mut Window, _ack: &Ack, acked: u64) {
+    fn grow(&mut self, window: &mut Window, ack: &Ack, acked: u64) {
+        // The window moves from where it was, and is limited after that.
+        if let Some(capped) = self.capped.take()
+            && capped.to == window.cwnd
+        {
+            (window.cwnd, self.credit) = (capped.cwnd, capped.credit);
+        }
         // There is no slow start.
         window.ssthresh.lower_to(window.cwnd);
-        let Some(queued) = self.queuing_delay() else {
-            return;
-        };
+        if let Some(queued) = self.queuing_delay() {
+            self.follow(queued, window, acked);
+        }
+        self.cap(window, ack);
+    }
+
+    fn ssthresh(&mut self, window: &Window) -> u64 {
+        self.credit = 0;
+        window.bytes_of((window.cwnd / 2).max(self.params.min_cwnd.into()))
+    }
+}
+
+impl Ledbat {
+    /// Moves the window by what `acked` bytes earn or cost at a queueing delay of `queued` ms.
+    fn follow(&mut self, queued: i32, window: &mut Window, acked: u64) {
         let (target, gain) = (i64::from(self.params.target), i64::from(self.params.gain));
         let acked = i64::from(window.segments_of(acked));
         self.credit += (target - i64::from(queued)) * acked * gain;
@@ -171,13 +208,27 @@ impl WindowBased for Ledbat {
         self.credit = self.credit.max(-step(window));
     }
 
-    fn ssthresh(&mut self, window: &Window) -> u64 {
+    /// Limits the window to `allowed_increase` more than was in flight before the acknowledgement; `None`: it
+    /// was not larger.
+    fn cap(&mut self, window: &mut Window, ack: &Ack) -> Option<Capped> {
+        let allowed = self.params.allowed_increase?;
+        let most = ack.prior_in_flight.saturating_add(allowed.get().into());
+        let most = most.max(self.params.min_cwnd.into());
+        // Credit is a part of a segment.
+        if (window.cwnd, self.credit) <= (most, 0) {
+            return None;
+        }
+        let capped = Capped {
+            cwnd: window.cwnd,
+            credit: self.credit,
+            to: most,
+        };
+        window.cwnd = most;
+        window.ssthresh.lower_to(most);
         self.credit = 0;
-        window.bytes_of((window.cwnd / 2).max(self.params.min_cwnd.into()))
+        Some(capped)
     }
-}
 
-impl Ledbat {
     /// The minimum of minute `now` begins; those of minutes without samples are void.
     fn forget_minutes(&mut self, now: u64) {
         let gone = now.saturating_sub(self.minute);
@@ -219,6 +270,7 @@ mod tests {
             one_way_ms: Some(one_way_ms),
             snd_una: 0,
             snd_nxt: 0,
+            prior_in_flight: 0,
             pacing_rate: 0,
         }
     }
@@ -332,5 +384,75 @@ mod tests {
         cc.on_ack(&mut w, &ack(121_000, 70));
         assert_eq!(cc.queuing_delay(), Some(0), "two minutes later");
         assert_eq!(cc.ssthresh(&w), 7);
+    }
+
+    /// The window after an acknowledgement of `acked` segments with this delay and flight before it; the base
+    /// is 30 ms.
+    fn with_flight(
+        params: LedbatParams,
+        limited: bool,
+        acked: u64,
+        delay: u32,
+        flight: u32,
+    ) -> u32 {
+        let (mut cc, mut w) = (params.build(&Setup::default()), Window::new(100, 1));
+        cc.on_ack(&mut w, &ack(0, 30));
+        w.cwnd = 100;
+        let ack = Ack {
+            prior_in_flight: flight,
+            ..ack(1_000, delay)
+        };
+        cc.on_ack(&mut w, &ack);
+        if limited {
+            cc.grow(&mut w, &ack, acked);
+        }
+        w.cwnd
+    }
+
+    #[test]
+    fn allowed_increase_limits_the_window_to_the_flight_before_the_acknowledgement() {
+        let of = |segments| LedbatParams {
+            allowed_increase: NonZeroU16::new(segments),
+            ..LedbatParams::default()
+        };
+        // RFC 6817 section 2.4.2: first the window moves, 300 acknowledged segments earn 2 and cost 5 at
+        // 230 ms, then it is limited to the flight and `allowed_increase`, and to 2 at least.
+        for (segments, delay, flight, window) in [
+            (0, 30, 50, 102),
+            (1, 30, 100, 101),
+            (2, 30, 100, 102),
+            (1, 30, 50, 51),
+            (5, 30, 50, 55),
+            (1, 230, 50, 51),
+            (1, 230, 98, 97),
+            (1, 30, 0, 2),
+        ] {
+            assert_eq!(
+                with_flight(of(segments), true, 300, delay, flight),
+                window,
+                "{segments} of {flight}"
+            );
+        }
+        // It applies as well when the window does not limit sending.
+        assert_eq!(with_flight(of(3), false, 1, 30, 50), 53);
+        assert_eq!(with_flight(of(0), false, 1, 30, 50), 100);
+    }
+
+    #[test]
+    fn a_limited_window_keeps_no_part_of_a_segment() {
+        let params = LedbatParams {
+            allowed_increase: NonZeroU16::new(1),
+            ..LedbatParams::default()
+        };
+        let (mut cc, mut w) = (after(params, &[]), Window::new(100, 1));
+        let ack = Ack {
+            prior_in_flight: 99,
+            ..ack(1_000, 30)
+        };
+        for _ in 0..1_000 {
+            cc.on_ack(&mut w, &ack);
+            cc.grow(&mut w, &ack, 1);
+        }
+        assert_eq!((w.cwnd, cc.credit), (100, 0));
     }
 }

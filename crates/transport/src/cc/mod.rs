@@ -37,7 +37,7 @@ pub use prague::{Prague, PragueParams};
 pub use progress::{Ack, EcnFeedback, Episode, Progress, RateSample, Start};
 pub use reno::{Reno, RenoParams};
 pub(crate) use slow_start::HyStartPlusPlus;
-pub use slow_start::SlowStart;
+pub use slow_start::{HyStartPlusPlusParams, SlowStart};
 pub use vegas::{Vegas, VegasParams};
 pub use window::{Threshold, Window};
 
@@ -51,9 +51,10 @@ macro_rules! by_kind {
     };
 }
 
-/// Registers the controls, one line each: family, name, parameters, controller.
+/// Registers the controls, one line each: family, name, parameters, controller, and the parameters of HyStart++ if
+/// it offers that.
 macro_rules! controls {
-    ($($family:ident $kind:ident($params:ty, $held:ty);)+) => {
+    ($($family:ident $kind:ident($params:ty, $held:ty $(; $hystartpp:ident: $constants:ty)?);)+) => {
         /// Which congestion control.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum CcKind {
@@ -75,28 +76,48 @@ macro_rules! controls {
         /// A congestion control with its parameters.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum CcSpec {
-            $(#[doc = concat!("[`", stringify!($kind), "`].")] $kind($params),)+
+            $(#[doc = concat!("[`", stringify!($kind), "`].")] $kind($params $(, $constants)?),)+
         }
 
         impl CcSpec {
             /// Which control.
             pub const fn kind(&self) -> CcKind {
                 match self {
-                    $(Self::$kind(_) => CcKind::$kind,)+
+                    $(Self::$kind(..) => CcKind::$kind,)+
                 }
             }
 
-            /// Its parameters.
-            pub fn parameters_mut(&mut self) -> &mut dyn Parameters {
+            /// The parameters of the control, and those of HyStart++ if it offers that.
+            fn parts(&mut self) -> (&mut dyn Parameters, Option<&mut dyn Parameters>) {
                 match self {
-                    $(Self::$kind(params) => params,)+
+                    $(Self::$kind(params $(, $hystartpp)?) => {
+                        let hystartpp: Option<&mut dyn Parameters> = None;
+                        (params, hystartpp$(.or(Some($hystartpp)))?)
+                    })+
+                }
+            }
+
+            /// The constants of HyStart++; `None`: the control does not offer it.
+            fn hystartpp_params(&self) -> Option<&HyStartPlusPlusParams> {
+                match self {
+                    $(Self::$kind(_ $(, $hystartpp)?) => {
+                        let hystartpp: Option<&HyStartPlusPlusParams> = None;
+                        hystartpp$(.or(Some($hystartpp)))?
+                    })+
+                }
+            }
+
+            /// Why the values of the control contradict each other, if they do.
+            fn own_conflict(&self) -> Option<String> {
+                match self {
+                    $(Self::$kind(params, ..) => Control::conflict(params),)+
                 }
             }
 
             /// The slow-start threshold of a new connection.
             pub(crate) fn initial_ssthresh(&self, setup: &Setup) -> Threshold {
                 match self {
-                    $(Self::$kind(params) => params.initial_ssthresh(setup),)+
+                    $(Self::$kind(params, ..) => params.initial_ssthresh(setup),)+
                 }
             }
         }
@@ -105,10 +126,16 @@ macro_rules! controls {
             /// The control with its default parameters.
             fn from(kind: CcKind) -> Self {
                 match kind {
-                    $(CcKind::$kind => Self::$kind(<$params>::default()),)+
+                    $(CcKind::$kind => <$params>::default().into(),)+
                 }
             }
         }
+
+        $(impl From<$params> for CcSpec {
+            fn from(params: $params) -> Self {
+                Self::$kind(params $(, <$constants>::default())?)
+            }
+        })+
 
         /// A controller, dispatched without indirection: it is called on every acknowledgement.
         #[derive(Clone, Debug)]
@@ -120,7 +147,7 @@ macro_rules! controls {
             /// The controller of a new connection.
             pub(crate) fn new(spec: &CcSpec, setup: &Setup) -> Self {
                 match spec {
-                    $(CcSpec::$kind(params) => Self::$kind(params.build(setup).into()),)+
+                    $(CcSpec::$kind(params, ..) => Self::$kind(params.build(setup).into()),)+
                 }
             }
         }
@@ -140,10 +167,10 @@ macro_rules! controls {
 }
 
 controls! {
-    window Reno(RenoParams, Reno);
-    window Cubic(CubicParams, Cubic);
-    window HighSpeed(HighSpeedParams, HighSpeed);
-    window Dctcp(DctcpParams, Dctcp);
+    window Reno(RenoParams, Reno; hystartpp: HyStartPlusPlusParams);
+    window Cubic(CubicParams, Cubic; hystartpp: HyStartPlusPlusParams);
+    window HighSpeed(HighSpeedParams, HighSpeed; hystartpp: HyStartPlusPlusParams);
+    window Dctcp(DctcpParams, Dctcp; hystartpp: HyStartPlusPlusParams);
     model Prague(PragueParams, Box<Prague>);
     model Bbr(BbrParams, Box<Bbr>);
     model Bbr3(Bbr3Params, Box<Bbr3>);

@@ -3,6 +3,8 @@
 //! [`parameters!`](super::parameters) turns a declaration into a struct with defaults and a table of
 //! [`Parameter`]s, from which texts are read, checked and written.
 
+use std::num::NonZero;
+
 use sojourn_net::Duration;
 
 /// How the value of a parameter is written, and in which unit it is kept.
@@ -26,7 +28,7 @@ pub enum Unit {
 
 impl Unit {
     /// Writes a kept value.
-    fn text(self, value: u32) -> String {
+    pub(super) fn text(self, value: u32) -> String {
         match self {
             Self::Flag => (if value == 0 { "off" } else { "on" }).into(),
             Self::Count(_) => value.to_string(),
@@ -164,6 +166,25 @@ macro_rules! narrow {
 
 narrow!(u8 u16);
 
+/// Numbers of which 0 means none in a text.
+macro_rules! or_none {
+    ($($type:ty)+) => {$(
+        impl Slot for Option<NonZero<$type>> {
+            fn get(&self) -> Vec<u32> {
+                self.map_or(0, NonZero::get).get()
+            }
+
+            fn put(&mut self, values: &[u32]) {
+                let mut value = 0;
+                <$type as Slot>::put(&mut value, values);
+                *self = NonZero::new(value);
+            }
+        }
+    )+};
+}
+
+or_none!(u16 u32);
+
 impl<const N: usize> Slot for [u16; N] {
     fn get(&self) -> Vec<u32> {
         self.iter().map(|&value| value.into()).collect()
@@ -186,12 +207,9 @@ pub trait Parameters {
     /// # Panics
     /// If there is no such parameter.
     fn slot(&mut self, key: &str) -> &mut dyn Slot;
-
-    /// Why these values contradict each other, if they do.
-    fn conflict(&self) -> Option<String>;
 }
 
-/// Declares the parameters of a congestion control: a struct with defaults and its table.
+/// Declares parameters: a struct with defaults and its table.
 macro_rules! parameters {
     (
         $(#[$doc:meta])*
@@ -233,10 +251,6 @@ macro_rules! parameters {
                     $(stringify!($key) => &mut self.$key,)+
                     _ => panic!("{key}: no such parameter"),
                 }
-            }
-
-            fn conflict(&self) -> Option<String> {
-                $crate::cc::declaration::Control::conflict(self)
             }
         }
     };

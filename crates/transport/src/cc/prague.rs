@@ -124,13 +124,19 @@ impl Default for Prague {
 }
 
 impl Prague {
-    /// In µs; 0 before the first sample, so that the virtual RTT is its floor.
-    fn srtt(&self) -> u32 {
-        self.srtt8.map_or(0, |srtt8| srtt8.get() / 8)
+    /// The smoothed RTT in µs; `None` before the first sample.
+    fn srtt(&self) -> Option<u32> {
+        self.srtt8.map(|srtt8| srtt8.get() / 8)
+    }
+
+    /// The virtual RTT in µs: before the first sample its floor.
+    fn rtt_virt_micros(&self) -> u32 {
+        let floor = self.params.rtt_virt_min;
+        self.srtt().map_or(floor, |srtt| srtt.max(floor))
     }
 
     fn rtt_virt(&self) -> sojourn_net::Duration {
-        sojourn_net::Duration::from_micros(self.srtt().max(self.params.rtt_virt_min).into())
+        sojourn_net::Duration::from_micros(self.rtt_virt_micros().into())
     }
 
     fn sample(&mut self, rtt: u32) {
@@ -157,7 +163,10 @@ impl Prague {
             self.cwnd = (self.cwnd + unmarked).min(self.ssthresh.max(self.cwnd));
             return;
         }
-        let slow = f64::from(self.srtt()) / f64::from(self.srtt().max(self.params.rtt_virt_min));
+        // In congestion avoidance an RTT is known, unless all samples were of retransmissions.
+        let slow = self.srtt().map_or(0.0, |srtt| {
+            f64::from(srtt) / f64::from(self.rtt_virt_micros())
+        });
         self.cwnd += unmarked * slow * slow / self.cwnd;
     }
 
@@ -206,7 +215,7 @@ impl ModelBased for Prague {
             self.end_round(ack.now);
         }
         // A flight below half the window says nothing about a larger one.
-        if 2 * progress.prior_in_flight > window.cwnd {
+        if 2 * ack.prior_in_flight > window.cwnd {
             self.grow_by(delivered.saturating_sub(marked));
         }
         if marked > 0 && ack.now >= self.answered_until {
@@ -246,7 +255,7 @@ impl ModelBased for Prague {
         self.srtt8?;
         let doubling = if self.cwnd < self.ssthresh { 2 } else { 1 };
         let per_second = u64::from(self.whole()) * u64::from(mss) * 1_000_000 * doubling;
-        Some(per_second / u64::from(self.srtt().max(1)))
+        Some(per_second / u64::from(self.srtt().map_or(1, |srtt| srtt.max(1))))
     }
 
     fn burst_size(&self) -> BurstSize {
@@ -308,11 +317,11 @@ mod tests {
                     one_way_ms: None,
                     snd_una: 0,
                     snd_nxt: 0,
+                    prior_in_flight: flight,
                     pacing_rate: 0,
                 };
                 let progress = Progress {
                     newly_delivered: 1,
-                    prior_in_flight: flight,
                     ecn: Some(EcnFeedback {
                         snd_una: 0,
                         snd_nxt: 0,

@@ -20,6 +20,8 @@ pub struct Ack {
     pub snd_una: u32,
     /// Next segment to be sent for the first time.
     pub snd_nxt: u32,
+    /// Segments in flight before it.
+    pub prior_in_flight: u32,
     /// Pacing rate that corresponds to the window (Linux: `sk_pacing_rate`), in bytes/s.
     pub pacing_rate: u64,
 }
@@ -106,8 +108,6 @@ pub struct Progress {
     pub newly_delivered: u32,
     /// Segments it showed to be lost.
     pub newly_lost: u32,
-    /// Segments in flight before it.
-    pub prior_in_flight: u32,
     /// Segments in flight now.
     pub in_flight: u32,
     /// When pacing releases the next burst.
@@ -132,7 +132,6 @@ impl Progress {
             delivered_at: now,
             newly_delivered: 0,
             newly_lost: 0,
-            prior_in_flight: 0,
             in_flight: 0,
             next_departure: now,
             episode: Episode::None,

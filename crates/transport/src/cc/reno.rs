@@ -91,6 +91,7 @@ mod tests {
         one_way_ms: None,
         snd_una: 0,
         snd_nxt: 0,
+        prior_in_flight: 0,
         pacing_rate: 0,
     };
 

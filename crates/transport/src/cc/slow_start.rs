@@ -2,9 +2,11 @@
 //!
 //! # Source
 //!
-//! RFC 9406 §4.2 and §4.3, with its recommended constants.
+//! RFC 9406 §4.2 and §4.3.
 //!
 //! # Law
+//!
+//! With the recommended constants, which are the defaults:
 //!
 //! ```text
 //! slow start        when 8 samples of a round are in and the least exceeds that of the round before
@@ -24,8 +26,10 @@
 //! | whole segments, with a remainder | bytes | – |
 
 use std::fmt;
+use std::num::NonZeroU16;
 
-use super::{Ack, Window};
+use super::parameter::{Unit, parameters};
+use super::{Ack, CcSpec, Window};
 
 /// Slow-start exit heuristic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,25 +62,74 @@ impl fmt::Display for SlowStart {
     }
 }
 
-/// Least and greatest threshold of the growth of the delay, in µs.
-const MIN_RTT_THRESH: u32 = 4_000;
-const MAX_RTT_THRESH: u32 = 16_000;
-/// The threshold is this part of the RTT.
-const MIN_RTT_DIVISOR: u32 = 8;
-/// RTT samples of a round from which its minimum counts.
-const N_RTT_SAMPLE: u32 = 8;
-/// Conservative slow start grows slower by this factor.
-const CSS_GROWTH_DIVISOR: u32 = 4;
-/// Rounds of conservative slow start.
-const CSS_ROUNDS: u32 = 5;
-/// Most segments of an acknowledgement that count (`L`), without pacing.
-const LIMIT: u32 = 8;
+parameters! {
+    /// The constants of HyStart++: parameters of each control that offers it.
+    pub struct HyStartPlusPlusParams {
+        hystartpp_min_rtt_thresh: u32 = 4_000, Unit::Micros, (0, 10_000_000),
+            "With slow_start hystart++: minimum RTT increase that starts conservative slow start",
+            "RFC 9406 section 4.3, MIN_RTT_THRESH";
+        hystartpp_max_rtt_thresh: u32 = 16_000, Unit::Micros, (0, 10_000_000),
+            "With slow_start hystart++: RTT increase that always starts conservative slow start",
+            "RFC 9406 section 4.3, MAX_RTT_THRESH";
+        hystartpp_min_rtt_divisor: u16 = 8, Unit::Count(""), (1, 1_000),
+            "With slow_start hystart++: between the two thresholds, the RTT divided by this is the threshold",
+            "RFC 9406 section 4.3, MIN_RTT_DIVISOR";
+        hystartpp_n_rtt_sample: u16 = 8, Unit::Count("samples"), (1, 1_000),
+            "With slow_start hystart++: RTT samples of a round from which its minimum counts",
+            "RFC 9406 section 4.3, N_RTT_SAMPLE";
+        hystartpp_css_growth_divisor: u16 = 4, Unit::Count(""), (2, 1_000),
+            "With slow_start hystart++: factor by which conservative slow start is slower than slow start",
+            "RFC 9406 section 4.3, CSS_GROWTH_DIVISOR: at least 2";
+        hystartpp_css_rounds: u16 = 5, Unit::Count("rounds"), (1, 1_000),
+            "With slow_start hystart++: duration of conservative slow start",
+            "RFC 9406 section 4.3, CSS_ROUNDS";
+        hystartpp_l: u16 = 8, Unit::Count("segments"), (1, 65_535),
+            "With slow_start hystart++ and without pacing: maximum number of segments per ACK that count for growth",
+            "RFC 9406 section 4.3, L";
+        hystartpp_l_paced: Option<NonZeroU16> = None, Unit::Count("segments"), (0, 65_535),
+            "With slow_start hystart++ and pacing: maximum number of segments per ACK that count for growth; 0: unlimited",
+            "RFC 9406 section 4.3, L: infinity if paced";
+    }
+}
+
+impl HyStartPlusPlusParams {
+    /// Why these values contradict each other, if they do.
+    pub(super) fn conflict(&self) -> Option<String> {
+        let [min, max] = [self.hystartpp_min_rtt_thresh, self.hystartpp_max_rtt_thresh];
+        (min > max).then(|| {
+            let [min, max] = [min, max].map(|micros| Unit::Micros.text(micros));
+            format!(
+                "hystartpp_min_rtt_thresh {min} exceeds hystartpp_max_rtt_thresh {max}; expected \
+                 hystartpp_min_rtt_thresh <= hystartpp_max_rtt_thresh"
+            )
+        })
+    }
+
+    /// The RTT increase from `last` that starts conservative slow start, in µs.
+    fn rtt_thresh(&self, last: u32) -> u32 {
+        let part = last / u32::from(self.hystartpp_min_rtt_divisor);
+        part.clamp(self.hystartpp_min_rtt_thresh, self.hystartpp_max_rtt_thresh)
+    }
+}
+
+impl CcSpec {
+    /// HyStart++ of a new connection; `None`: another heuristic is in use.
+    pub(crate) fn hystartpp(
+        &self,
+        in_use: Option<SlowStart>,
+        paced: bool,
+    ) -> Option<HyStartPlusPlus> {
+        let params = self.hystartpp_params()?;
+        (in_use == Some(SlowStart::HyStartPlusPlus)).then(|| HyStartPlusPlus::new(params, paced))
+    }
+}
 
 /// HyStart++ in the first slow start of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct HyStartPlusPlus {
-    /// Most segments of an acknowledgement that count.
-    limit: u32,
+    /// Constants that are not the defaults. Connections are many, and most have the defaults.
+    params: Option<Box<HyStartPlusPlusParams>>,
+    paced: bool,
     /// The round ends when this segment is acknowledged.
     window_end: u32,
     /// Smallest RTTs, in µs; `None` without a sample.
@@ -98,9 +151,11 @@ struct Css {
 impl HyStartPlusPlus {
     /// A connection that has sent nothing. With pacing an acknowledgement causes no burst, however much it
     /// covers, so that all of it counts.
-    pub(crate) const fn new(paced: bool) -> Self {
+    fn new(params: &HyStartPlusPlusParams, paced: bool) -> Self {
+        let changed = *params != HyStartPlusPlusParams::default();
         Self {
-            limit: if paced { u32::MAX } else { LIMIT },
+            params: changed.then(|| Box::new(*params)),
+            paced,
             window_end: 0,
             last_round_min_rtt: None,
             current_round_min_rtt: None,
@@ -110,13 +165,18 @@ impl HyStartPlusPlus {
         }
     }
 
+    fn params(&self) -> HyStartPlusPlusParams {
+        self.params.as_deref().copied().unwrap_or_default()
+    }
+
     /// An acknowledgement arrived in slow start, which may end here.
     pub(crate) fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+        let params = self.params();
         if ack.snd_una > self.window_end {
             self.begin_round(ack.snd_nxt);
             if let Some(css) = &mut self.css {
                 css.rounds += 1;
-                if css.rounds > CSS_ROUNDS {
+                if css.rounds > params.hystartpp_css_rounds.into() {
                     window.end_slow_start();
                     return;
                 }
@@ -126,14 +186,13 @@ impl HyStartPlusPlus {
         let current = self.current_round_min_rtt.map_or(rtt, |min| min.min(rtt));
         self.current_round_min_rtt = Some(current);
         self.rtt_sample_count += 1;
-        if self.rtt_sample_count < N_RTT_SAMPLE {
+        if self.rtt_sample_count < params.hystartpp_n_rtt_sample.into() {
             return;
         }
         match (self.css, self.last_round_min_rtt) {
             (Some(css), _) if current < css.baseline_min_rtt => self.css = None,
             (None, Some(last)) => {
-                let thresh = (last / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH);
-                if current >= last + thresh {
+                if current >= last + params.rtt_thresh(last) {
                     self.css = Some(Css {
                         baseline_min_rtt: current,
                         rounds: 1,
@@ -154,19 +213,27 @@ impl HyStartPlusPlus {
 
     /// How many of `acked` segments count for growth.
     pub(crate) fn counts(&mut self, acked: u32) -> u32 {
-        let acked = acked.min(self.limit);
+        let params = self.params();
+        let limit = if self.paced {
+            params.hystartpp_l_paced
+        } else {
+            NonZeroU16::new(params.hystartpp_l)
+        };
+        let acked = limit.map_or(acked, |limit| acked.min(limit.get().into()));
         if self.css.is_none() {
             return acked;
         }
+        let divisor = u32::from(params.hystartpp_css_growth_divisor);
         let sum = self.remainder + acked;
-        self.remainder = sum % CSS_GROWTH_DIVISOR;
-        sum / CSS_GROWTH_DIVISOR
+        self.remainder = sum % divisor;
+        sum / divisor
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cc::Parameters;
     use sojourn_net::Instant;
 
     /// A connection in slow start, a round at a time.
@@ -178,8 +245,12 @@ mod tests {
 
     impl Rounds {
         fn new() -> Self {
+            Self::with(&HyStartPlusPlusParams::default())
+        }
+
+        fn with(params: &HyStartPlusPlusParams) -> Self {
             Self {
-                hystart: HyStartPlusPlus::new(false),
+                hystart: HyStartPlusPlus::new(params, false),
                 window: Window::new(16, 1_448),
                 una: 0,
             }
@@ -198,6 +269,7 @@ mod tests {
                     one_way_ms: None,
                     snd_una: self.una,
                     snd_nxt: self.una + self.window.cwnd,
+                    prior_in_flight: 0,
                     pacing_rate: 0,
                 };
                 if self.window.in_slow_start() {
@@ -251,7 +323,103 @@ mod tests {
 
     #[test]
     fn at_most_eight_segments_of_an_acknowledgement_count_unless_they_are_paced() {
-        assert_eq!(HyStartPlusPlus::new(false).counts(44), 8);
-        assert_eq!(HyStartPlusPlus::new(true).counts(44), 44);
+        let params = HyStartPlusPlusParams::default();
+        assert_eq!(HyStartPlusPlus::new(&params, false).counts(44), 8);
+        assert_eq!(HyStartPlusPlus::new(&params, true).counts(44), 44);
+    }
+
+    /// The constants with these changed.
+    fn changed(values: &[(&str, u32)]) -> HyStartPlusPlusParams {
+        let mut params = HyStartPlusPlusParams::default();
+        for &(key, value) in values {
+            params.slot(key).put(&[value]);
+        }
+        params
+    }
+
+    #[test]
+    fn constants_take_no_memory_until_they_change() {
+        assert!(size_of::<HyStartPlusPlus>() <= 56);
+        let defaults = HyStartPlusPlusParams::default();
+        assert!(HyStartPlusPlus::new(&defaults, true).params.is_none());
+    }
+
+    #[test]
+    fn l_limits_what_counts_without_and_with_pacing() {
+        let params = changed(&[("hystartpp_l", 3), ("hystartpp_l_paced", 20)]);
+        assert_eq!(HyStartPlusPlus::new(&params, false).counts(44), 3);
+        assert_eq!(HyStartPlusPlus::new(&params, true).counts(44), 20);
+    }
+
+    /// Whether an increase from `base` to `base + more` ms starts conservative slow start.
+    fn is_conservative(params: &HyStartPlusPlusParams, base: u32, more: u32) -> bool {
+        let mut rounds = Rounds::with(params);
+        rounds.pass(base);
+        rounds.pass(base + more);
+        rounds.hystart.css.is_some()
+    }
+
+    #[test]
+    fn the_thresholds_and_the_divisor_set_the_increase_that_counts() {
+        let thresh = |min, max| {
+            changed(&[
+                ("hystartpp_min_rtt_thresh", min),
+                ("hystartpp_max_rtt_thresh", max),
+                ("hystartpp_min_rtt_divisor", 4),
+            ])
+        };
+        for (params, base, enough) in [
+            (thresh(4_000, 16_000), 40, 10),
+            (thresh(12_000, 16_000), 40, 12),
+            (thresh(1_000, 16_000), 8, 2),
+            (thresh(4_000, 7_000), 40, 7),
+            (thresh(4_000, 100_000), 200, 50),
+        ] {
+            assert!(!is_conservative(&params, base, enough - 1), "{params:?}");
+            assert!(is_conservative(&params, base, enough), "{params:?}");
+        }
+    }
+
+    #[test]
+    fn a_round_counts_from_n_rtt_sample_samples_on() {
+        // 15 of the last 16 acknowledgements belong to the second round.
+        for (samples, conservative) in [(15, true), (16, false)] {
+            let mut rounds = Rounds::with(&changed(&[("hystartpp_n_rtt_sample", samples)]));
+            rounds.pass(40);
+            rounds.window.cwnd = 16;
+            rounds.pass(80);
+            assert_eq!(rounds.hystart.css.is_some(), conservative, "{samples}");
+        }
+    }
+
+    #[test]
+    fn conservative_slow_start_lasts_css_rounds_and_grows_by_its_divisor() {
+        for (css_rounds, divisor) in [(1, 2), (3, 10)] {
+            let mut rounds = Rounds::with(&changed(&[
+                ("hystartpp_css_rounds", css_rounds),
+                ("hystartpp_css_growth_divisor", divisor),
+            ]));
+            rounds.pass(40);
+            // The round in which it begins counts.
+            rounds.pass(80);
+            for round in 1..css_rounds {
+                let grown = rounds.pass(80);
+                assert!(grown.abs_diff(100 / divisor) <= 1, "{grown} in {round}");
+                assert!(!rounds.window.ssthresh.is_set(), "{round}");
+            }
+            rounds.pass(80);
+            assert!(rounds.window.ssthresh.is_set(), "{css_rounds}");
+        }
+    }
+
+    #[test]
+    fn the_smaller_threshold_must_not_exceed_the_larger_one() {
+        let conflict = |min| changed(&[("hystartpp_min_rtt_thresh", min)]).conflict();
+        assert_eq!(conflict(16_000), None);
+        assert_eq!(
+            conflict(16_001).unwrap(),
+            "hystartpp_min_rtt_thresh 16001us exceeds hystartpp_max_rtt_thresh 16ms; expected \
+             hystartpp_min_rtt_thresh <= hystartpp_max_rtt_thresh"
+        );
     }
 }

@@ -21,7 +21,7 @@ use std::str::FromStr;
 use sojourn_net::instead_of;
 
 use super::declaration::EcnNeed;
-use super::parameter::{Parameter, Unit};
+use super::parameter::{Parameter, Parameters, Slot, Unit};
 use super::{CcKind, CcSpec, SlowStart};
 
 /// Why a specification of a congestion control was refused.
@@ -71,7 +71,7 @@ impl fmt::Display for CcError {
                 write!(f, "unknown congestion control \"{given}\"; {instead}")
             }
             Self::UnknownParameter { control, given } => {
-                let instead = instead_of(given, control.parameters().iter().map(|p| p.key));
+                let instead = instead_of(given, control.parameters().map(|p| p.key));
                 write!(f, "{control}: unknown parameter \"{given}\"; {instead}")
             }
             Self::Value {
@@ -89,19 +89,31 @@ impl fmt::Display for CcError {
 impl Error for CcError {}
 
 impl CcSpec {
+    /// The place of the value of parameter `key`.
+    ///
+    /// # Panics
+    /// If the control has no such parameter.
+    pub fn slot(&mut self, key: &str) -> &mut dyn Slot {
+        let has = |part: &dyn Parameters| part.table().iter().any(|p| p.key == key);
+        match self.parts() {
+            (_, Some(hystartpp)) if has(hystartpp) => hystartpp.slot(key),
+            (own, _) => own.slot(key),
+        }
+    }
+
     /// The parameters whose values differ from the defaults, as text.
     fn changed(&self) -> impl Iterator<Item = (&'static str, String)> {
         let mut values = *self;
         let mut defaults = Self::from(self.kind());
-        self.kind().parameters().iter().filter_map(move |p| {
-            let text = p.text(values.parameters_mut().slot(p.key));
-            let default = p.text(defaults.parameters_mut().slot(p.key));
+        self.kind().parameters().filter_map(move |p| {
+            let text = p.text(values.slot(p.key));
+            let default = p.text(defaults.slot(p.key));
             (text != default).then_some((p.key, text))
         })
     }
 
     fn set(&mut self, parameter: &Parameter, text: &str) -> Result<(), CcError> {
-        let slot = self.parameters_mut().slot(parameter.key);
+        let slot = self.slot(parameter.key);
         parameter
             .set(slot, text)
             .map_err(|flaw| self.flaw(parameter, flaw))
@@ -129,8 +141,9 @@ impl CcSpec {
         checked.finish().map(drop)
     }
 
-    fn finish(mut self) -> Result<Self, CcError> {
-        match self.parameters_mut().conflict() {
+    fn finish(self) -> Result<Self, CcError> {
+        let conflict = self.own_conflict();
+        match conflict.or_else(|| self.hystartpp_params()?.conflict()) {
             None => Ok(self),
             Some(why) => Err(CcError::Conflict {
                 control: self.kind(),
@@ -177,12 +190,15 @@ impl FromStr for CcSpec {
 
 impl CcKind {
     /// What may be set.
-    pub fn parameters(self) -> &'static [Parameter] {
-        CcSpec::from(self).parameters_mut().table()
+    pub fn parameters(self) -> impl Iterator<Item = &'static Parameter> + Clone {
+        let mut spec = CcSpec::from(self);
+        let (own, hystartpp) = spec.parts();
+        let shared = hystartpp.map_or(&[][..], |part| part.table());
+        own.table().iter().chain(shared)
     }
 
     fn parameter(self, key: &str) -> Result<&'static Parameter, CcError> {
-        let found = self.parameters().iter().find(|p| p.key == key);
+        let found = self.parameters().find(|p| p.key == key);
         found.ok_or_else(|| CcError::UnknownParameter {
             control: self,
             given: key.into(),
@@ -256,10 +272,10 @@ pub fn catalogue() -> Vec<CcInfo> {
 fn info(kind: CcKind) -> CcInfo {
     let declaration = kind.declaration();
     let mut defaults = CcSpec::from(kind);
-    let parameters = kind.parameters().iter().map(|p| ParameterInfo {
+    let parameters = kind.parameters().map(|p| ParameterInfo {
         key: p.key,
         unit: p.unit,
-        default: p.text(defaults.parameters_mut().slot(p.key)),
+        default: p.text(defaults.slot(p.key)),
         range: p.range_text(),
         meaning: p.meaning,
         source: p.source,

@@ -201,6 +201,7 @@ mod tests {
                 one_way_ms: None,
                 snd_una: *una,
                 snd_nxt: *una + window.cwnd,
+                prior_in_flight: 0,
                 pacing_rate: 0,
             };
             vegas.on_ack(window, &ack);

@@ -1,7 +1,7 @@
 //! The congestion window that a controller changes.
 
-/// The slow-start threshold of a connection: unset until the first congestion, unless the control begins with
-/// one.
+/// The slow-start threshold of a connection: unset until the first congestion, unless the control sets an
+/// initial one.
 ///
 /// Kept as a number of segments, so that a comparison with the window costs one instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -166,8 +166,8 @@ impl Window {
         self.ssthresh = Threshold::of_segments(self.cwnd);
     }
 
-    /// Raises the threshold to three quarters of the window, as Linux does when a window falls for want
-    /// of use (`tcp_current_ssthresh`).
+    /// Raises the threshold to three quarters of the window, as Linux does when it lowers an unused
+    /// window (`tcp_current_ssthresh`).
     #[inline]
     pub(crate) fn remember_three_quarters(&mut self) {
         self.ssthresh.raise_to(self.cwnd / 2 + self.cwnd / 4);

@@ -29,8 +29,8 @@ use sojourn_net::{Duration, Instant};
 
 use super::params::{Params, SMALLEST_DATAGRAM};
 use crate::cc::{
-    Ack, Controller, EcnFeedback, Episode, HyStartPlusPlus, Progress, Resume, Setup, SlowStart,
-    Start, Timeout, Window,
+    Ack, Controller, EcnFeedback, Episode, HyStartPlusPlus, Progress, Resume, Setup, Start,
+    Timeout, Window,
 };
 
 /// In nanoseconds.
@@ -90,12 +90,11 @@ impl Congestion {
         };
         let burst = burst * u64::from(mss);
         let paced = params.pacing || cc.is_model_based();
-        let plus_plus = slow_start == Some(SlowStart::HyStartPlusPlus);
         Self {
             cc,
             window: Window::new(params.initial_window, mss)
                 .with_ssthresh(params.cc.initial_ssthresh(&setup)),
-            hystart: plus_plus.then(|| HyStartPlusPlus::new(paced)),
+            hystart: params.cc.hystartpp(slow_start, paced),
             remainder: 0,
             in_flight: 0,
             counts_marks: params.cc.kind().needs_accurate_ecn(),

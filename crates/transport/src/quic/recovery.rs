@@ -23,7 +23,7 @@ use super::rtt::GRANULARITY;
 use super::space::{ACKED, APP, HANDSHAKE, IN_FLIGHT, REQUEUED, Sent};
 use super::wire::Ack;
 use crate::cc::{self, EcnFeedback, Progress};
-use crate::delivery_rate::Totals;
+use crate::delivery_rate::{Totals, WithoutRtt};
 
 /// kPacketThreshold.
 const PACKET_THRESHOLD: u32 = 3;
@@ -46,8 +46,6 @@ struct NewlyAcked {
 /// What an acknowledgement of application data changed, in packets.
 #[derive(Clone, Copy, Debug)]
 struct Change {
-    /// In flight before it.
-    prior_in_flight: u32,
     /// Lost before it.
     prior_lost: u64,
     newly_delivered: u32,
@@ -123,12 +121,12 @@ impl Endpoint {
                 one_way_ms: None,
                 snd_una: largest + 1,
                 snd_nxt: self.spaces[APP].next(),
+                prior_in_flight: in_flight,
                 pacing_rate: 0,
             };
             let growth = if congested { 0 } else { newly.growth };
             self.congestion.on_acked(&report, growth);
             let change = Change {
-                prior_in_flight: in_flight,
                 prior_lost: lost,
                 newly_delivered: newly.packets,
             };
@@ -162,16 +160,15 @@ impl Endpoint {
             lost: self.counters.lost,
         };
         let newly_delivered = change.newly_delivered;
-        let min_rtt = self.rtt.min().unwrap_or_default();
+        let (min_rtt, without_rtt) = (self.rtt.min(), WithoutRtt::Valid);
         let newly_lost = totals.lost - change.prior_lost;
         let progress = Progress {
             newly_delivered,
-            sample: sampler.finish_ack(ack.now, newly_delivered, totals, min_rtt),
+            sample: sampler.finish_ack(ack.now, newly_delivered, totals, min_rtt, without_rtt),
             delivered: totals.delivered,
             lost: totals.lost,
             delivered_at: sampler.delivered_time(),
             newly_lost: u32::try_from(newly_lost).unwrap_or(u32::MAX),
-            prior_in_flight: change.prior_in_flight,
             in_flight,
             next_departure: self.congestion.next_departure(ack.now, self.rtt.smoothed()),
             episode: self.congestion.episode(),

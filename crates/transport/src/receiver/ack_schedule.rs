@@ -161,11 +161,11 @@ impl AckSchedule {
     }
 
     /// Delays the acknowledgement of in-order data, or returns that it is due now.
-    pub(super) fn delay(&mut self, ticks: Ticks, now: Instant, rtt_micros: u32) -> bool {
+    pub(super) fn delay(&mut self, ticks: Ticks, now: Instant, rtt_micros: Option<u32>) -> bool {
         let ato = self
             .ato_ms
             .map_or(MIN_ATO_MS, |ato| ato.get().max(MIN_ATO_MS));
-        let longest = (rtt_micros / 1_000).clamp(MIN_ATO_MS, 200);
+        let longest = rtt_micros.map_or(MIN_ATO_MS, |rtt| (rtt / 1_000).clamp(MIN_ATO_MS, 200));
         let at = ticks.expiry(now, u64::from(ato.min(longest)));
         let quarter = Duration::from_millis(u64::from(ato / 4));
         if self
@@ -179,7 +179,7 @@ impl AckSchedule {
     }
 
     /// Delays the acknowledgement of data above a hole at `next`, or returns that it is due now.
-    pub(super) fn compress(&mut self, now: Instant, next: u32, rtt_micros: u32) -> bool {
+    pub(super) fn compress(&mut self, now: Instant, next: u32, rtt_micros: Option<u32>) -> bool {
         if self.duplicates_of != next {
             self.duplicates_of = next;
             self.duplicates = 0;
@@ -190,8 +190,9 @@ impl AckSchedule {
         }
         self.compressed += 1;
         if self.compressed_at.is_none() {
-            let twentieth = Duration::from_micros(u64::from(rtt_micros) / 20);
-            let wait = MAX_COMPRESSION.min(twentieth) + COMPRESSION_SLACK;
+            let wait = rtt_micros.map_or(Duration::ZERO, |rtt| {
+                MAX_COMPRESSION.min(Duration::from_micros(u64::from(rtt) / 20))
+            }) + COMPRESSION_SLACK;
             self.compressed_at = Some(now + wait);
         }
         false

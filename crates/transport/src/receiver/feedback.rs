@@ -91,7 +91,7 @@ pub(super) struct EcnFeedback {
 }
 
 impl EcnFeedback {
-    /// Of a listener that accepts ECN if `on`.
+    /// The feedback of a listener that accepts ECN if `on`.
     pub(super) const fn new(on: bool) -> Self {
         Self {
             on,
@@ -102,7 +102,7 @@ impl EcnFeedback {
         }
     }
 
-    /// Of the listener for a sender with these parameters.
+    /// The feedback of the listener for a sender with these parameters.
     pub(super) const fn answering(params: &SenderParams) -> Self {
         let mut feedback = Self::new(params.offers_ecn());
         if params.cc.kind().needs_ecn() {

@@ -61,10 +61,10 @@ impl AdvertisedWindow {
         self.window
     }
 
-    /// The round-trip time as the receiver sees it, in µs; 0 before the first sample.
+    /// The round-trip time as the receiver sees it, in µs; `None` before the first sample.
     #[inline]
-    pub(super) fn rtt_micros(&self) -> u32 {
-        self.rtt8.map_or(0, |rtt8| rtt8.get() >> 3)
+    pub(super) fn rtt_micros(&self) -> Option<u32> {
+        self.rtt8.map(|rtt8| rtt8.get() >> 3)
     }
 
     /// The connection is established.

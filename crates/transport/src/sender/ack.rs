@@ -158,7 +158,7 @@ impl Sender {
         found.ca_rtt = ca_rtt;
         found.maybe_delayed = delayed;
         self.note_reordering(high_before, found);
-        let mut facts = self.facts(now, ca_rtt);
+        let mut facts = self.facts(now, ca_rtt, found);
         facts.one_way_ms = Some(seg.ts_val.wrapping_sub(seg.ts_ecr));
         self.cc.on_ack(&mut self.window, &facts);
         if let Some(hystart) = &mut self.hystart {
@@ -224,7 +224,7 @@ impl Sender {
         }
     }
 
-    pub(super) fn facts(&self, now: Instant, rtt_micros: Option<u32>) -> Ack {
+    pub(super) fn facts(&self, now: Instant, rtt_micros: Option<u32>, found: &Findings) -> Ack {
         Ack {
             now,
             tick: self.timestamps.tick(now),
@@ -232,6 +232,7 @@ impl Sender {
             one_way_ms: None,
             snd_una: self.board.una(),
             snd_nxt: self.board.next(),
+            prior_in_flight: found.in_flight_before,
             pacing_rate: self.pacing.rate(),
         }
     }
@@ -249,7 +250,7 @@ impl Sender {
         }
         let progress = found.una_advanced || (self.rack.is_reordering() && found.sacked);
         if progress && self.usage.allows_growth(&self.window) {
-            let facts = self.facts(now, None);
+            let facts = self.facts(now, None, found);
             let counted = match &mut self.hystart {
                 Some(hystart) => hystart.counts(delivered),
                 None => delivered,

@@ -98,8 +98,7 @@ impl Sender {
             slow_start,
         };
         let cc = Controller::new(&params.cc, &setup);
-        let plus_plus = slow_start == Some(SlowStart::HyStartPlusPlus);
-        let hystart = plus_plus.then(|| Box::new(HyStartPlusPlus::new(params.pacing)));
+        let hystart = params.cc.hystartpp(slow_start, params.pacing);
         let pacing = Pacing::new(params.pacing, cc.is_model_based());
         Self {
             board: Scoreboard::new(),
@@ -114,7 +113,7 @@ impl Sender {
             usage: CwndUsage::new(params),
             pacing,
             cc,
-            hystart,
+            hystart: hystart.map(Box::new),
             ecn: Ecn::new(params),
             probe: None,
             state: State::Closed,
@@ -171,5 +170,30 @@ impl Sender {
     /// The counters of the sender.
     pub const fn counters(&self) -> Counters {
         self.counters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hystart_plus_plus_has_the_constants_of_the_control() {
+        let counted = |slow_start, pacing| {
+            let params = SenderParams {
+                cc: "reno hystartpp_l 3 hystartpp_l_paced 20".parse().unwrap(),
+                slow_start,
+                pacing,
+                ..SenderParams::default()
+            };
+            let sender = Sender::new(&params, Ticks::new(Duration::ZERO));
+            sender.hystart.map(|mut hystart| hystart.counts(44))
+        };
+        let chosen = Some(SlowStart::HyStartPlusPlus);
+        assert_eq!(
+            [false, true].map(|paced| counted(chosen, paced)),
+            [Some(3), Some(20)]
+        );
+        assert_eq!(counted(None, false), None);
     }
 }

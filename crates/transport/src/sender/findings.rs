@@ -42,7 +42,7 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Of an event that is not an acknowledgement, when `lost_before` segments had been lost.
+    /// The findings of an event that is not an acknowledgement; `lost_before` segments were lost before it.
     pub(super) const fn nothing(lost_before: u64) -> Self {
         Self {
             una_advanced: false,

@@ -81,7 +81,7 @@ impl Sender {
     /// What the handshake measured and negotiated; valid once it is over.
     pub fn handshake(&self) -> Handshake {
         Handshake {
-            rtt_micros: self.rtt.srtt_micros().max(1),
+            rtt_micros: self.rtt.srtt_micros().map_or(1, |srtt| srtt.max(1)),
             ecn: self.ecn.is_on(),
             peer_stamp: self.timestamps.echo(),
         }

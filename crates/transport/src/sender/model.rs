@@ -6,7 +6,7 @@ use super::connection::Sender;
 use super::findings::Findings;
 use super::state::recovery::Phase;
 use crate::cc::{Episode, Progress, Resume, Start};
-use crate::delivery_rate::Totals;
+use crate::delivery_rate::{Totals, WithoutRtt};
 use crate::segment::MSS;
 
 impl Sender {
@@ -53,21 +53,21 @@ impl Sender {
     /// Lets the controller set window and rate.
     pub(super) fn update_model(&mut self, now: Instant, newly_delivered: u32, found: &Findings) {
         let totals = self.totals();
-        let min_rtt = self.rtt.min_micros().unwrap_or(u32::MAX);
-        let min_rtt = Duration::from_micros(min_rtt.into());
+        let min_rtt = self.rtt.min_micros();
+        let min_rtt = min_rtt.map(|micros| Duration::from_micros(micros.into()));
         let in_flight = self.board.in_flight();
         let next_departure = self.last_departure().max(now);
         let Some(sampler) = self.pacing.sampler() else {
             return;
         };
-        let sample = sampler.finish_ack(now, newly_delivered, totals, min_rtt);
+        let without_rtt = WithoutRtt::Invalid;
+        let sample = sampler.finish_ack(now, newly_delivered, totals, min_rtt, without_rtt);
         let progress = Progress {
             delivered: totals.delivered,
             lost: totals.lost,
             delivered_at: sampler.delivered_time(),
             newly_delivered,
             newly_lost: u32::try_from(found.newly_lost(totals.lost)).unwrap_or(u32::MAX),
-            prior_in_flight: found.in_flight_before,
             in_flight,
             next_departure,
             episode: match self.recovery.phase() {
@@ -79,7 +79,7 @@ impl Sender {
             sample,
             ecn: found.ecn,
         };
-        let facts = self.facts(now, found.ca_rtt);
+        let facts = self.facts(now, found.ca_rtt, found);
         let held_down = self.cc.update(&mut self.window, &facts, &progress);
         if held_down && let Some(sampler) = self.pacing.sampler() {
             sampler.limit_by_app(totals.delivered, in_flight);

@@ -8,6 +8,8 @@
 //! Linux does this even if the device does not segment (TSO), and it decides which packet of a burst
 //! meets a full queue.
 
+use std::num::NonZeroU32;
+
 use sojourn_net::{Duration, Instant};
 
 use super::connection::{Sender, State};
@@ -126,16 +128,17 @@ impl Sender {
         }
     }
 
-    /// The rate of 2 windows (early slow start) or 1.2 windows per round trip, in bytes/s.
+    /// The rate of 2 windows (early slow start) or 1.2 windows per round trip, in bytes/s; before the first
+    /// RTT sample that of an RTT of 1/8 µs, which delays nothing.
     pub(super) fn window_rate(&self) -> u64 {
-        let srtt8 = u64::from(self.rtt.srtt8()).max(1);
+        let srtt8 = self.rtt.srtt8().unwrap_or(NonZeroU32::MIN);
         let window = u64::from(self.window.cwnd.max(self.board.outstanding()));
         let percent = if self.window.cwnd < self.window.ssthresh.limit() / 2 {
             200
         } else {
             120
         };
-        u64::from(MSS) * window * percent * 80_000 / srtt8
+        u64::from(MSS) * window * percent * 80_000 / u64::from(srtt8.get())
     }
 
     /// Segments of a burst: 1 ms at the pacing rate, more on very short paths, at least 2.

@@ -124,12 +124,12 @@ impl Sender {
         if outstanding == 0 || !matches!(self.recovery.phase(), Phase::Open | Phase::Cwr) {
             return false;
         }
-        let srtt8 = self.rtt.srtt8();
-        let mut ticks = if srtt8 == 0 {
-            1_000
-        } else {
-            let extra = if outstanding == 1 { 200 } else { 2 };
-            ticks_of_micros(u64::from(srtt8 >> 2)) + extra
+        let mut ticks = match self.rtt.srtt8() {
+            None => 1_000,
+            Some(srtt8) => {
+                let extra = if outstanding == 1 { 200 } else { 2 };
+                ticks_of_micros(u64::from(srtt8.get() >> 2)) + extra
+            }
         };
         let rto = self.current_rto_ms();
         let rto_left = if advancing {

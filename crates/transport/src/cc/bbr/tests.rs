@@ -58,7 +58,6 @@ impl Path {
             lost: self.lost,
             newly_delivered: self.window.cwnd - lost,
             newly_lost: lost,
-            prior_in_flight: self.window.cwnd,
             in_flight,
             episode,
             sample: Some(RateSample {
@@ -78,6 +77,7 @@ impl Path {
             one_way_ms: None,
             snd_una: 0,
             snd_nxt: 0,
+            prior_in_flight: self.window.cwnd,
             pacing_rate: 0,
         };
         self.bbr.update(&mut self.window, &ack, &p);
@@ -109,6 +109,7 @@ impl Path {
             one_way_ms: None,
             snd_una: 0,
             snd_nxt: 0,
+            prior_in_flight: 0,
             pacing_rate: 0,
         };
         self.bbr.update(&mut self.window, &ack, &p);

@@ -9,7 +9,7 @@ use super::params::Bbr3Params;
 use super::state::State;
 use crate::cc::bbr_common::{MaxFilter, PriorCwnd};
 use crate::cc::min_rtt::MinRtt;
-use crate::cc::{Episode, Progress, Window};
+use crate::cc::{Episode, Window};
 use crate::segment::MSS;
 
 /// The BBR congestion controller, version 3.
@@ -151,12 +151,17 @@ pub(super) struct CwndLimited {
 
 impl CwndLimited {
     /// An acknowledgement, before it moves the window.
-    pub(super) const fn update(&mut self, round_start: bool, window: &Window, p: &Progress) {
+    pub(super) const fn update(
+        &mut self,
+        round_start: bool,
+        window: &Window,
+        prior_in_flight: u32,
+    ) {
         if round_start {
             self.last_round = self.this_round;
             self.this_round = false;
         }
-        self.this_round |= p.prior_in_flight >= window.cwnd;
+        self.this_round |= prior_in_flight >= window.cwnd;
     }
 
     pub(super) const fn is_set(self) -> bool {

@@ -16,7 +16,7 @@ struct Path {
     lost: u64,
     /// Segments that fit the path and its queue; more are lost.
     room: u64,
-    /// The next acknowledgement tells of a mark.
+    /// The next acknowledgement reports a mark.
     marked: bool,
     /// Losses are found by a timer, before the acknowledgement.
     by_timer: bool,
@@ -71,7 +71,6 @@ impl Path {
             lost: self.lost,
             newly_delivered: segments(arrived),
             newly_lost: if self.by_timer { 0 } else { segments(lost) },
-            prior_in_flight: segments(sent),
             in_flight: segments(arrived.min(CAPACITY)),
             ecn: Some(EcnFeedback {
                 snd_una: 0,
@@ -100,6 +99,7 @@ impl Path {
             rtt_micros: Some(segments(took * 1_000)),
             snd_una: 0,
             snd_nxt: 0,
+            prior_in_flight: segments(sent),
             pacing_rate: 0,
             one_way_ms: None,
         };
@@ -280,6 +280,7 @@ fn the_minimum_rtt_is_remembered_for_ten_seconds() {
             rtt_micros: Some(micros),
             snd_una: 0,
             snd_nxt: 0,
+            prior_in_flight: 0,
             pacing_rate: 0,
             one_way_ms: None,
         };
@@ -398,10 +399,7 @@ fn two_marked_rounds_in_a_row_end_startup_and_one_does_not() {
 #[test]
 fn the_window_limits_for_the_rest_of_a_round_trip_and_the_next() {
     let window = Window::new(10, 1_448);
-    let with = |prior_in_flight| Progress {
-        prior_in_flight,
-        ..Progress::at(Instant::ZERO)
-    };
+    let idle = Progress::at(Instant::ZERO);
     let mut path = Path::new(10_000);
     path.until(State::Up);
     path.bbr.bounds.inflight_longterm = Bound::at(window.cwnd);
@@ -410,13 +408,13 @@ fn the_window_limits_for_the_rest_of_a_round_trip_and_the_next() {
         let bbr = &mut path.bbr;
         bbr.round_start = false;
         bbr.cwnd_limited
-            .update(round_start, &window, &with(prior_in_flight));
+            .update(round_start, &window, prior_in_flight);
         bbr.full_bw.now = true;
-        let ends = bbr.is_time_to_go_down(window.cwnd, &with(0), 0);
+        let ends = bbr.is_time_to_go_down(window.cwnd, &idle, 0);
         let before = bbr.bounds.inflight_longterm;
         let p = Progress {
             newly_delivered: 1,
-            ..with(0)
+            ..idle
         };
         bbr.probe_inflight_longterm_upward(window.cwnd, &p);
         let after = std::mem::replace(&mut bbr.bounds.inflight_longterm, before);

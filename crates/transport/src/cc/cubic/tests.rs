@@ -27,6 +27,7 @@ fn the_window_follows_the_cubic_curve() {
             one_way_ms: None,
             snd_una: 0,
             snd_nxt: 0,
+            prior_in_flight: 0,
             pacing_rate: 1_000_000,
         };
         let acked = w.cwnd / 100;
@@ -46,9 +47,9 @@ fn the_window_follows_the_cubic_curve() {
 fn fast_convergence_gives_way_to_newcomers() {
     let mut cubic = Cubic::new(CubicParams::default(), false);
     assert_eq!(cubic.ssthresh(&Window::new(279, 1)), 195);
-    assert_eq!(cubic.w_max, 279);
+    assert_eq!(cubic.w_max, NonZeroU32::new(279));
     assert_eq!(cubic.ssthresh(&Window::new(268, 1)), 187);
-    assert_eq!(cubic.w_max, 227); // as measured on the kernel
+    assert_eq!(cubic.w_max, NonZeroU32::new(227)); // as measured on the kernel
 }
 
 const fn ack(tick: u64, rtt_micros: u32) -> Ack {
@@ -59,6 +60,7 @@ const fn ack(tick: u64, rtt_micros: u32) -> Ack {
         one_way_ms: None,
         snd_una: 1,
         snd_nxt: 100,
+        prior_in_flight: 0,
         pacing_rate: 0,
     }
 }
@@ -106,7 +108,7 @@ fn without_fast_convergence_the_plateau_stays() {
     );
     cubic.ssthresh(&Window::new(279, 1));
     cubic.ssthresh(&Window::new(268, 1));
-    assert_eq!(cubic.w_max, 268);
+    assert_eq!(cubic.w_max, NonZeroU32::new(268));
 }
 
 #[test]
@@ -188,7 +190,7 @@ fn the_key_slow_start_decides_over_hystart() {
 fn initial_ssthresh_applies_without_an_exit_heuristic_only() {
     let threshold = |hystart, slow_start| {
         let params = CubicParams {
-            initial_ssthresh: 40,
+            initial_ssthresh: NonZeroU32::new(40),
             hystart,
             ..CubicParams::default()
         };

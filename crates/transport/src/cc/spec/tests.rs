@@ -38,13 +38,13 @@ fn both_ends_of_every_range_are_read_written_and_read_again() {
         for parameter in kind.parameters() {
             for end in [parameter.range.0, parameter.range.1] {
                 let mut spec = CcSpec::from(kind);
-                let slot = spec.parameters_mut().slot(parameter.key);
+                let slot = spec.slot(parameter.key);
                 let values = vec![end; slot.get().len()];
                 slot.put(&values);
                 assert_eq!(slot.get(), values, "{kind} {} is too narrow", parameter.key);
                 let text = parameter.text(slot);
                 let mut again = CcSpec::from(kind);
-                let slot = again.parameters_mut().slot(parameter.key);
+                let slot = again.slot(parameter.key);
                 assert_eq!(
                     parameter.set(slot, &text),
                     Ok(()),
@@ -62,7 +62,7 @@ fn one_beyond_a_range_is_refused() {
     for kind in CcKind::ALL {
         for parameter in kind.parameters() {
             let mut spec = CcSpec::from(kind);
-            let slot = spec.parameters_mut().slot(parameter.key);
+            let slot = spec.slot(parameter.key);
             let ends = [
                 parameter.range.0.checked_sub(1),
                 Some(parameter.range.1 + 1),
@@ -184,7 +184,7 @@ fn what_is_wrong_where_and_what_is_accepted() {
 
 #[test]
 fn typed_values_are_checked_as_texts_are() {
-    let wrong = CcSpec::Cubic(CubicParams {
+    let wrong = CcSpec::from(CubicParams {
         beta: 2_000,
         ..CubicParams::default()
     });
@@ -205,4 +205,27 @@ fn the_catalogue_names_every_control_with_its_source() {
             assert!(!parameter.source.is_empty(), "{}", parameter.key);
         }
     }
+}
+
+#[test]
+fn the_controls_that_offer_hystart_plus_plus_have_its_constants() {
+    for kind in CcKind::ALL {
+        let offers = kind.slow_starts().contains(&SlowStart::HyStartPlusPlus);
+        let constants = kind
+            .parameters()
+            .filter(|p| p.key.starts_with("hystartpp_"));
+        assert_eq!(constants.count(), if offers { 8 } else { 0 }, "{kind}");
+    }
+    let text = "reno beta 0.7 hystartpp_min_rtt_thresh 2500us hystartpp_l_paced 64";
+    let canonical = "reno beta 717/1024 hystartpp_min_rtt_thresh 2500us hystartpp_l_paced 64";
+    assert_eq!(read(text).to_string(), canonical);
+    assert_eq!(
+        refusal("dctcp hystartpp_max_rtt_thresh 3ms"),
+        "dctcp: hystartpp_min_rtt_thresh 4ms exceeds hystartpp_max_rtt_thresh 3ms; expected \
+         hystartpp_min_rtt_thresh <= hystartpp_max_rtt_thresh"
+    );
+    assert_eq!(
+        refusal("cubic hystartpp_css_growth_divisor 1"),
+        "cubic: hystartpp_css_growth_divisor 1 is out of range; expected 2 to 1000"
+    );
 }

@@ -64,7 +64,7 @@ pub(in super::super) struct Incoming {
 }
 
 impl Incoming {
-    /// Of a connection with these initial limits.
+    /// The streams of a new connection with these initial limits.
     pub(in super::super) const fn new(windows: &FlowControl) -> Self {
         Self {
             streams: Vec::new(),

@@ -68,7 +68,7 @@ pub(in super::super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Of a connection with these initial limits.
+    /// The streams of a new connection with these initial limits.
     pub(in super::super) const fn new(flow: &FlowControl) -> Self {
         Self {
             streams: Vec::new(),

@@ -93,7 +93,7 @@ impl CwndUsage {
         }
     }
 
-    /// The period of observation starts anew.
+    /// Restarts the period of observation.
     #[inline]
     pub(crate) const fn restart(&mut self, now: Instant) {
         self.most_used = 0;

@@ -243,8 +243,7 @@ impl Ecn {
         (marked, marked > 0)
     }
 
-    /// Of `delivered` segments, how many count as marked when the acknowledgement reported
-    /// `marked`.
+    /// How many of `delivered` segments count as marked if the acknowledgement reported `marked`.
     pub(crate) fn presumed_marked(&mut self, seg: &Segment, delivered: u32, marked: u32) -> u32 {
         let Mode::Accurate(peer) = &mut self.mode else {
             // RFC 8257: the echo applies to everything that is acknowledged.

@@ -16,9 +16,9 @@ const UNPACED: u64 = 10;
 /// How fast a connection may send.
 #[derive(Clone, Debug)]
 pub(crate) struct Pacing {
-    /// In bytes/s; without a pacer it decides the size of bursts alone.
+    /// In bytes/s; without a pacer it only sets the size of bursts.
     rate: u64,
-    /// Only a paced connection has it.
+    /// `None`: the connection is not paced.
     paced: Option<Box<Paced>>,
 }
 
@@ -26,12 +26,12 @@ pub(crate) struct Pacing {
 #[derive(Clone, Debug)]
 struct Paced {
     pacer: Pacer,
-    /// Only a model-based controller has it.
+    /// `None`: the controller is not model-based.
     sampler: Option<DeliveryRateSampler>,
 }
 
 impl Pacing {
-    /// Of a connection that is `paced` or not; `sampled`: with delivery rates.
+    /// The pacing of a new connection; `sampled`: the controller needs delivery rates.
     pub(crate) fn new(paced: bool, sampled: bool) -> Self {
         let paced = (paced || sampled).then(|| {
             Box::new(Paced {

@@ -18,7 +18,7 @@ pub(crate) struct Rack {
     /// Last transmission of the newest delivery, and the segment after it.
     newest_at: Instant,
     newest_end: u32,
-    /// Of the newest delivery, in µs.
+    /// The RTT of the newest delivery, in µs.
     rtt: u32,
     /// Reordering seen, in segments.
     reordering: u32,
@@ -131,8 +131,9 @@ impl Rack {
         &self,
         expects_loss: bool,
         min_rtt: Option<u32>,
-        srtt: u32,
+        srtt: Option<u32>,
     ) -> u32 {
+        let Some(srtt) = srtt else { return 0 };
         if !self.reordering_seen && expects_loss {
             return 0;
         }

@@ -172,6 +172,7 @@ fn the_filters_and_the_probes_last_as_long_as_asked_for() {
             one_way_ms: None,
             snd_una: 0,
             snd_nxt: 0,
+            prior_in_flight: 0,
             pacing_rate: 0,
         };
         bbr.update_min_rtt(&ack(1, 50_000));
