@@ -10,10 +10,13 @@ PYTHON_CODE := python docs/conf.py docs/_ext tools benches tests/python tests/go
 # What codespell and tools/banned_phrases.py read.
 SPELLED := Makefile pyproject.toml $(wildcard *.md) docs papers crates examples python tests benches tools
 PLAIN_ENGLISH := Makefile pyproject.toml '*.md' docs papers crates examples python tests benches tools
+# Tests that print tables of docs/validation.
+TCP_TESTS := micro_scenarios formulae survival congestion accurate_ecn l4s
+QUIC_TESTS := quic_slow_start quic_flow_control quic_marks
 DIR ?= results/residential/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help generate new-queue new-cc setup demo cocoa test test-full golden golden-quick golden-update schema check fmt bench bench-peers parity parity-update formulae vectors fuzz mutants report docs figures user-strings clean
+.PHONY: help generate new-queue new-cc setup demo cocoa test test-full golden golden-quick golden-update schema check fmt bench bench-update bench-peers parity parity-update reference reference-update vectors fuzz mutants report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,7 +42,7 @@ cocoa: setup ## Reproduce the Cocoa paper: 40 s of CPU time.
 
 test: check ## Run all checks, all tests and the build of the documentation.
 	cargo test --workspace --quiet
-	$(MAKE) --no-print-directory parity
+	$(MAKE) --no-print-directory parity reference
 	$(BIN)/python -m pytest --quiet -rs
 	$(MAKE) docs
 	@echo
@@ -69,6 +72,7 @@ check: setup ## Check generated files, formatting, lints, types, spelling and ph
 	$(BIN)/mypy tests/parity/compact.py tests/parity/draw.py
 	$(BIN)/python -m mypy.stubtest sojourn._core
 	$(BIN)/python tools/metrics_doc.py --check
+	$(PYTHON) tools/performance.py
 	$(BIN)/codespell $(SPELLED)
 	$(BIN)/python tools/banned_phrases.py $(PLAIN_ENGLISH)
 	@$(BIN)/sojourn schema | cmp --quiet - docs/schema/scenario.schema.json \
@@ -96,7 +100,10 @@ fmt: setup ## Format Rust and Python.
 
 bench: setup ## Measure the cost of the simulator (docs/validation/performance.md).
 	cargo run --release -p sojourn-bench
-	$(BIN)/python benches/python_queue.py
+	$(BIN)/python benches/python_queue.py --json target/bench.json
+
+bench-update: bench ## The same, store the numbers and write the tables of docs/validation/performance.md.
+	$(PYTHON) tools/performance.py --update target/bench.json
 
 bench-peers: ## Measure ns-3 and ns-2 on the same scenarios.
 	benches/peers/run.sh
@@ -105,14 +112,21 @@ parity: ## Compare with Linux and, for QUIC, with quinn-proto; check the tables 
 	@mkdir -p target/parity
 	cargo run --release --quiet -p sojourn-parity -- --misses --require 0.95 --markdown target/parity/parity.md
 	cargo run --quiet -p sojourn-quic-parity -- --markdown target/parity/quic.md
-	@$(PYTHON) tools/measured.py $(WRITE) docs/validation/parity.md target/parity/parity.md
-	@$(PYTHON) tools/measured.py $(WRITE) docs/validation/quic.md target/parity/quic.md
+	@$(PYTHON) tools/measured.py --target parity-update $(WRITE) docs/validation/parity.md target/parity/parity.md
+	@$(PYTHON) tools/measured.py --target parity-update $(WRITE) docs/validation/quic.md target/parity/quic.md
 
 parity-update: ## The same, and write the tables of docs/validation again.
 	@$(MAKE) --no-print-directory parity WRITE=--write
 
-formulae: ## Compare congestion controls with their formulae.
-	cargo test --release --quiet -p sojourn-transport --test formulae -- --nocapture --test-threads 1
+reference: ## Run the tests that compare TCP with formulae and logs; check the tables of docs/validation.
+	@mkdir -p target/reference
+	cargo test --workspace --quiet $(TCP_TESTS:%=--test %) -- --nocapture --test-threads 1 > target/reference/tcp.txt
+	cargo test --workspace --quiet $(QUIC_TESTS:%=--test %) -- --nocapture --test-threads 1 > target/reference/quic.txt
+	@$(PYTHON) tools/measured.py --target reference-update $(WRITE) docs/validation/tcp.md target/reference/tcp.txt
+	@$(PYTHON) tools/measured.py --target reference-update $(WRITE) docs/validation/quic.md target/reference/quic.txt
+
+reference-update: ## The same, and write the tables again.
+	@$(MAKE) --no-print-directory reference WRITE=--write
 
 vectors: ## Record the test vectors of the kernel again: make vectors UML=path/to/linux
 	@test -n "$(UML)" || { echo 'make vectors UML=path: a User-Mode Linux, see tests/vectors/README.md'; exit 2; }

@@ -169,12 +169,14 @@ pub fn bulk() -> Traffic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peers::REFERENCE;
 
     #[test]
     fn every_scenario_can_be_run() {
         for dumbbell in DUMBBELLS {
             assert_eq!(dumbbell.config().check(), Ok(()), "{}", dumbbell.name);
             assert_eq!(Dumbbell::named(dumbbell.name), Some(dumbbell));
+            assert!(REFERENCE.budgets.k_per_s.contains_key(dumbbell.name));
         }
     }
 }

@@ -127,7 +127,9 @@ fn run(options: &Options) -> Result<(), String> {
     }
     if wanted("slot") {
         for spec in ["predict", "predict compact"] {
-            table::slot(spec, child::slot(spec)?);
+            let ns = child::slot(spec)?;
+            table::slot(spec, ns);
+            report.slots.insert(spec, ns);
         }
     }
     write(&options.json, &report).map_err(|e| format!("{}: {e}", options.json.display()))

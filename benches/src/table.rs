@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use sojourn_bench::dumbbell::{DUMBBELLS, Dumbbell};
-use sojourn_bench::peers::{BARS, IDLE_FLOW_BYTES, NS3_QUEUE_NS, ORIGIN, PEERS};
+use sojourn_bench::peers::REFERENCE;
 use sojourn_bench::web::CONNECTIONS;
 
 use crate::child::{Cost, IdleFlow, Run, WebConnections};
@@ -22,13 +22,20 @@ pub(crate) struct Report {
     pub(crate) web3_connections: Option<WebConnections>,
     #[serde(rename = "S6", skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) queues: BTreeMap<&'static str, Cost>,
+    /// The end of a slot of Predict in ns.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) slots: BTreeMap<&'static str, f64>,
 }
 
 /// What the columns are.
 pub(crate) fn head() {
-    println!("thousand data packets delivered per CPU second; peers: {ORIGIN}\n");
+    let peers = &REFERENCE.peers;
+    println!(
+        "thousand data packets delivered per CPU second; peers: {}, {}\n",
+        peers.date, peers.machine
+    );
     print!("{:3} {:>9} {:>7} {:>8}", "", "sojourn", "CPU s", "RSS MB");
-    for peer in PEERS {
+    for peer in &peers.simulators {
         print!(" {:>19}", peer.name);
     }
     println!("  bar (goal)");
@@ -41,13 +48,13 @@ pub(crate) fn dumbbell(dumbbell: &Dumbbell, run: &Run) {
     let ours = run.delivered_per_cpu_s / 1e3;
     let rss = run.peak_rss_bytes.map_or("-".to_owned(), megabytes);
     print!("{:3} {ours:9.0} {:7.3} {rss:>8}", dumbbell.name, run.cpu_s);
-    for peer in PEERS {
+    for peer in &REFERENCE.peers.simulators {
         let theirs = peer.k_per_s[n].map_or("does not finish".to_owned(), |k| {
             format!("{k:.0} (x{:.1})", ours / k)
         });
         print!(" {theirs:>19}");
     }
-    let (bar, goal) = BARS[n];
+    let (bar, goal) = REFERENCE.budgets.k_per_s[dumbbell.name];
     let verdict = match ours {
         k if k >= goal => "goal met",
         k if k >= bar => "met",
@@ -74,58 +81,53 @@ pub(crate) fn instructions(name: &str, per_packet: Option<f64>) {
 /// The line about idle flows.
 pub(crate) fn idle(idle: &IdleFlow) {
     let most = idle.waiting_bytes.max(idle.done_bytes);
+    let bar = REFERENCE.budgets.idle_flow_bytes;
     println!(
-        "\nidle flow: {:.0} B before it starts, {:.0} B after it is done; bar {IDLE_FLOW_BYTES:.0} B {}",
+        "\nidle flow: {:.0} B before it starts, {:.0} B after it is done; bar {bar:.0} B {}",
         idle.waiting_bytes,
         idle.done_bytes,
-        if most <= IDLE_FLOW_BYTES {
-            "met"
-        } else {
-            "MISSED"
-        }
+        if most <= bar { "met" } else { "MISSED" }
     );
 }
 
 /// The line about many web connections.
 pub(crate) fn web(what: &str, web: &WebConnections) {
-    const BAR: u64 = 2 << 30;
+    let bar = REFERENCE.budgets.web_bytes;
     let rss = web.peak_rss_bytes;
     let enough = web.connections >= CONNECTIONS;
     let verdict = match rss {
-        Some(bytes) if enough && bytes < BAR => "met",
+        Some(bytes) if enough && bytes < bar => "met",
         Some(_) => "MISSED",
         None => "not measured",
     };
     println!(
         "\n{what}: {} connections at once, {} MB at the peak, {:.1} CPU s; bar {CONNECTIONS} in less \
-         than 2 GiB {verdict}",
+         than {} GiB {verdict}",
         web.connections,
         rss.map_or("-".to_owned(), megabytes),
-        web.cpu_s
+        web.cpu_s,
+        bar >> 30
     );
 }
 
 /// The line about the end of a slot of Predict, which comes once a millisecond.
 pub(crate) fn slot(spec: &str, ns: f64) {
-    const BAR_PERCENT: f64 = 5.0;
+    let bar = REFERENCE.budgets.slot_percent;
     let percent = ns / 1e6 * 100.0;
-    let met = if percent < BAR_PERCENT {
-        "met"
-    } else {
-        "MISSED"
-    };
+    let met = if percent < bar { "met" } else { "MISSED" };
     println!(
         "\n{spec}: {ns:.0} ns for the end of a slot at 1 Gbit/s, {percent:.2} % of a core; \
-         bar {BAR_PERCENT:.0} % {met}"
+         bar {bar:.0} % {met}"
     );
 }
 
 /// What the columns of S6 are.
 pub(crate) fn queues_head() {
     println!("\nS6: one enqueue and one dequeue, a packet of each of 100 flows standing; of 1,000");
+    let peer = format!("{} ns", REFERENCE.peers.queue_ns.simulator);
     println!(
-        "{:16} {:>6} {:>8} {:>13} {:>12} {:>9} {:>7} {:>15}",
-        "", "ns", "ns 1000", "instructions", "empty bytes", "B/packet", "B/flow", "ns-3 3.48 ns"
+        "{:16} {:>6} {:>8} {:>13} {:>12} {:>9} {:>7} {peer:>15}",
+        "", "ns", "ns 1000", "instructions", "empty bytes", "B/packet", "B/flow"
     );
 }
 
@@ -135,8 +137,8 @@ pub(crate) fn queue(kind: &str, cost: &Cost) {
         .instructions_per_packet
         .map_or("not measured".to_owned(), |n| format!("{n:.0}"));
     let bytes = |b: Option<f64>| b.map_or("-".to_owned(), |b| format!("{b:.0}"));
-    let peer = NS3_QUEUE_NS.iter().find(|(name, _)| *name == kind);
-    let theirs = peer.map_or(String::new(), |(_, ns)| {
+    let peer = REFERENCE.peers.queue_ns.values.get(kind);
+    let theirs = peer.map_or(String::new(), |ns| {
         format!("{ns:.0} (x{:.1})", ns / cost.ns_per_packet)
     });
     println!(

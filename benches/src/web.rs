@@ -35,7 +35,7 @@ pub fn config(http: Http) -> Result<Config, String> {
         bytes: Amount::Fixed(Bytes(10_240)),
         after: n.min(1).checked_sub(1).into_iter().collect(),
         delay: Duration::ZERO,
-        think: Duration::ZERO,
+        work: Duration::ZERO,
         origin: n % origins,
     };
     let web = Arc::new(WebConfig {

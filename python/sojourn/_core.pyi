@@ -31,11 +31,13 @@ __all__ = [
     "check_qdisc",
     "column_catalogue",
     "commit",
+    "max_seed",
     "parse_cc",
     "parse_qdisc",
     "parse_rate_bits_per_s",
     "parse_size_bytes",
     "parse_time_s",
+    "parse_trace_bits_per_s",
     "python_prefix",
     "qdisc_catalogue",
     "register_python_queue",
@@ -287,9 +289,14 @@ def check_qdisc(text: str, cases: int, seed: int) -> None:
 def cc_catalogue() -> str:
     """Return every congestion control as JSON.
 
-    ``[{name, class, summary, source, slow_starts, parameters: [{key, unit, of, default, range,
-    meaning, provenance}]}]``, where ``of`` is the unit of a count or the denominator of a ratio.
+    ``[{name, class, summary, source, slow_starts, quic_slow_start, ecn, parameters: [{key, unit,
+    of, default, derived, min, max, range, choices, meaning, provenance}]}]``. ``ecn`` is
+    ``optional``, ``required`` or ``accurate``; ``of`` is the unit of a count or the denominator of
+    a ratio.
     """
+
+def max_seed() -> int:
+    """Return the largest seed of a scenario."""
 
 def parse_cc(text: str) -> str:
     """Return the canonical form of a congestion control such as ``cubic beta 0.8``."""
@@ -328,6 +335,9 @@ def parse_time_s(text: str) -> float:
 
 def parse_rate_bits_per_s(text: str) -> int:
     """Convert a rate such as ``10mbit`` to bits per second."""
+
+def parse_trace_bits_per_s(gaps_ms: str) -> int:
+    """Return the mean bits per second of a trace, given as the ``gaps_ms`` of a scenario."""
 
 def parse_size_bytes(text: str) -> int:
     """Convert a size such as ``64kb`` to bytes; prefixes are powers of 1024."""

@@ -7,9 +7,6 @@ from sojourn.qdisc.python_queue import PythonQueue
 
 __all__ = ["check_qdisc"]
 
-# The largest seed of the scenario schema.
-_LARGEST = 2**63 - 1
-
 
 def check_qdisc(queue: type[PythonQueue] | Queue | str, *, cases: int = 100, seed: int = 1) -> None:
     """Check that a queue satisfies the contract of Sojourn's own queues.
@@ -43,10 +40,11 @@ def check_qdisc(queue: type[PythonQueue] | Queue | str, *, cases: int = 100, see
     --------
     >>> check_qdisc("fq_codel limit 20", cases=5)
     """
+    largest = _core.max_seed()
     for name, value, lowest in (("cases", cases, 1), ("seed", seed, 0)):
         needs(name, value, int, "a whole number")
-        if not lowest <= value <= _LARGEST:
-            message = f"{name}: {value} is out of range; expected {lowest} to {_LARGEST}"
+        if not lowest <= value <= largest:
+            message = f"{name}: {value} is out of range; expected {lowest} to {largest}"
             raise _core.ScenarioError(message)
     text = plain("queue", queue)
     needs("queue", text, str, "a PythonQueue class, a queue object or a string")

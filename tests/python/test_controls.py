@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import pytest
 
@@ -59,9 +60,41 @@ def test_the_command_lists_every_control_and_its_parameters(sojourn: Command) ->
     for entry in CATALOGUE:
         assert entry["name"] in listed
     page = sojourn("ccs", "cubic").stdout
-    assert "slow_start: hystart, standard, hystart++" in page
-    assert "fast_convergence" in page
+    assert "slow_start: hystart, standard, hystart++ (the first is the default over TCP" in page
+    assert "default over TCP, hystart++ over QUIC)" in page
     assert "717/1024" in page
-    unknown = sojourn("ccs", "cubci")
-    assert unknown.returncode == 2
-    assert 'unknown congestion control "cubci"; did you mean "cubic"?' in unknown.stderr
+    assert all(item["provenance"] in page for item in CATALOGUE[1]["parameters"])
+    assert re.search(r"bic_scale +count +41", page)
+    assert "ecn: optional\n" in page
+    assert "ecn: required: negotiated" in sojourn("ccs", "dctcp").stdout
+    assert "ecn: required: Accurate ECN (RFC 9768)" in sojourn("ccs", "prague").stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "given", "meant"),
+    [
+        ("ccs", "cubci", 'congestion control "cubci"; did you mean "cubic"?'),
+        ("qdiscs", "kodel", 'queue "kodel"; did you mean "codel"?'),
+    ],
+)
+def test_an_unknown_name_has_the_same_error_in_both_catalogues(
+    sojourn: Command, command: str, given: str, meant: str
+) -> None:
+    for extra in ([], ["--json"]):
+        unknown = sojourn(command, given, *extra)
+        assert unknown.returncode == 2
+        assert unknown.stderr == f"sojourn: unknown {meant}\n"
+
+
+def test_parameters_of_controls_and_queues_have_the_same_form() -> None:
+    queues = json.loads(_core.qdisc_catalogue())
+    of_a_queue = {key for entry in queues for item in entry["parameters"] for key in item}
+    for entry in CATALOGUE:
+        for item in entry["parameters"]:
+            assert item.keys() == of_a_queue | {"of"}
+            assert item["min"] < item["max"]
+    beta = CATALOGUE[1]["parameters"][0]
+    assert (beta["key"], beta["min"], beta["max"]) == ("beta", 1 / 1024, 1023 / 1024)
+    target = next(item for item in CATALOGUE[-1]["parameters"] if item["key"] == "target")
+    assert target["unit"] == "time"
+    assert target["max"] % 1_000_000 == 0

@@ -29,6 +29,12 @@ TYPES = {
     "decimal": "float",
     "time": "str",
 }
+#: Which ECN a control needs, by the word of the catalogue.
+ECN = {
+    "optional": "ECN is optional.",
+    "required": "ECN is required: it is negotiated without `ecn = true`.",
+    "accurate": "Accurate ECN (RFC 9768) is required: it is negotiated without `ecn = true`.",
+}
 
 
 def python_classes(root: Path) -> Iterator[File]:
@@ -137,11 +143,13 @@ def parameter_table(control: Control) -> str:
         "|---|---|---|---|---|---|",
     ]
     for parameter in control["parameters"]:
-        unit = parameter["of"] if parameter["unit"] == "count" else parameter["unit"]
+        unit = parameter["unit"]
+        unit = parameter["of"] or unit if unit == "count" else unit
         cells = [f"`{parameter['key']}`", parameter["default"], parameter["range"], unit]
         cells += [parameter["meaning"], parameter["provenance"]]
         lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*lines, "", slow_starts(control)])
+    prose = f"{slow_starts(control)} {ECN[control['ecn']]}"
+    return "\n".join([*lines, "", *textwrap.wrap(prose, 120, break_on_hyphens=False)])
 
 
 def slow_starts(control: Control) -> str:
@@ -149,9 +157,10 @@ def slow_starts(control: Control) -> str:
     known = [f'`"{name}"`' for name in control["slow_starts"]]
     if not known:
         return "The key `slow_start` does not apply: the control has a slow start of its own."
-    return (
-        f"Values of the key `slow_start`: {', '.join(known)}; the default over TCP is {known[0]}."
-    )
+    default = f"the default is {known[0]}"
+    if control["quic_slow_start"] is not None:
+        default += f' over TCP and `"{control["quic_slow_start"]}"` over QUIC'
+    return f"Values of the key `slow_start`: {', '.join(known)}; {default}."
 
 
 def wrapped(text: str, indent: str) -> list[str]:

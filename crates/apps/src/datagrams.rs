@@ -8,8 +8,8 @@ use sojourn_net::{Bytes, Duration, Instant, Rng};
 use crate::application::Comparable;
 use crate::report::{CallRecord, PingSample};
 
-/// The largest payload of UDP over IPv4.
-const MAX_PAYLOAD: Bytes = Bytes(65_507);
+/// The largest payload of a UDP datagram over IPv4: 65535 bytes without the headers of both.
+pub const MAX_UDP_PAYLOAD: Bytes = Bytes(65_507);
 
 /// The format of the datagrams of a flow, and whether the other end answers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl dyn DatagramConfig {
     /// The first broken rule: the key and what it must be.
     pub fn check(&self) -> Option<(&'static str, &'static str)> {
         match self.kind().payload() {
-            Some(payload) if payload == Bytes(0) || payload > MAX_PAYLOAD => {
+            Some(payload) if payload == Bytes(0) || payload > MAX_UDP_PAYLOAD => {
                 Some(("payload", "must be 1 to 65507 bytes"))
             }
             _ => self.broken_rule(),

@@ -19,7 +19,7 @@ pub struct Object {
     /// How long the client works on them before it asks.
     pub delay: Duration,
     /// How long the server works on the answer.
-    pub think: Duration,
+    pub work: Duration,
     /// Which server has it; each has connections of its own.
     pub origin: u32,
 }
@@ -167,7 +167,7 @@ mod tests {
             bytes: Amount::Fixed(Bytes(1_000)),
             after: after.to_vec(),
             delay: Duration::ZERO,
-            think: Duration::ZERO,
+            work: Duration::ZERO,
             origin: 0,
         }
     }

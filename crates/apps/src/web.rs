@@ -157,7 +157,7 @@ impl Application for Web {
             }
             AppEvent::RequestReceived(n, stream) => {
                 if let Some(object) = self.conn(n).and_then(|conn| conn.object_of(stream)) {
-                    self.think(now, n, object, out);
+                    self.work(now, n, object, out);
                 }
             }
             AppEvent::ResponseReceived(n, stream) => self.on_response(now, n, stream, out),
@@ -292,7 +292,7 @@ impl Web {
             return;
         }
         while let Some(object) = self.conn(n).and_then(|c| c.next_request(bytes)) {
-            self.think(now, n, object, out);
+            self.work(now, n, object, out);
         }
         if let Some(&(end, _)) = self.conn(n).and_then(|c| c.requests.front()) {
             out.push(Command::Expect(n, Side::Server, end));
@@ -300,12 +300,12 @@ impl Web {
     }
 
     /// A server has a request, and works for the response.
-    fn think(&mut self, now: Instant, n: u32, object: u32, out: &mut AppOutput) {
-        let think = self.config.page.objects()[object as usize].think;
-        if think.as_nanos() == 0 {
+    fn work(&mut self, now: Instant, n: u32, object: u32, out: &mut AppOutput) {
+        let work = self.config.page.objects()[object as usize].work;
+        if work.as_nanos() == 0 {
             self.respond(n, object, out);
         } else {
-            self.timers.add(now + think, Due::Respond(n, object));
+            self.timers.add(now + work, Due::Respond(n, object));
         }
     }
 

@@ -28,8 +28,8 @@ pub(crate) fn parse_qdisc(text: &str) -> Result<String, Failure> {
 
 /// Return every congestion control as JSON.
 ///
-/// `[{name, class, summary, source, slow_starts, parameters: [{key, unit, of, default, range, meaning,
-/// provenance}]}]`
+/// `[{name, class, summary, source, slow_starts, quic_slow_start, ecn, parameters: [{key, unit, of, default,
+/// derived, min, max, range, choices, meaning, provenance}]}]`
 #[pyfunction]
 pub(crate) fn cc_catalogue() -> String {
     sojourn_transport::cc::json::catalogue_json()
@@ -51,6 +51,12 @@ pub(crate) fn parse_time_s(text: &str) -> Result<f64, Failure> {
 #[pyfunction]
 pub(crate) fn parse_rate_bits_per_s(text: &str) -> Result<u64, Failure> {
     Ok(text.parse::<Rate>()?.bits_per_sec())
+}
+
+/// Return the mean bits per second of a trace, given as the `gaps_ms` of a scenario.
+#[pyfunction]
+pub(crate) fn parse_trace_bits_per_s(gaps_ms: &str) -> Result<u64, Failure> {
+    Ok(sojourn_lab::trace_mean_rate(gaps_ms)?.bits_per_sec())
 }
 
 /// Convert a size such as 64kb to bytes; prefixes are powers of 1024.
@@ -79,6 +85,12 @@ pub(crate) fn scenario_keys() -> BTreeMap<&'static str, Vec<&'static str>> {
 #[pyfunction]
 pub(crate) fn traffic_transactions() -> BTreeMap<&'static str, Option<&'static str>> {
     sojourn_lab::traffic_transactions()
+}
+
+/// Return the largest seed of a scenario.
+#[pyfunction]
+pub(crate) fn max_seed() -> i64 {
+    sojourn_lab::MAX_SEED
 }
 
 /// Return the JSON Schema of scenario files.

@@ -11,6 +11,9 @@ use crate::place::{Fields, Place};
 use crate::traffic;
 use crate::value::{Node, Table, Value};
 
+/// The largest seed.
+pub const MAX_SEED: i64 = i64::MAX;
+
 pub(crate) const KEYS: &[Key] = &[
     Key::optional("name", Form::NAME, "Name of the scenario in reports.").or("scenario"),
     Key::required(
@@ -32,7 +35,7 @@ pub(crate) const KEYS: &[Key] = &[
     .or("1"),
     Key::optional(
         "seed",
-        Form::Integer(0, i64::MAX),
+        Form::Integer(0, MAX_SEED),
         "Seed for all random numbers.",
     )
     .or("1"),

@@ -11,6 +11,8 @@ use crate::value::Node;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
     pub(crate) name: &'static str,
+    /// The name that older scenarios write, if it had another.
+    pub(crate) older: Option<&'static str>,
     pub(crate) form: Form,
     pub(crate) presence: Presence,
     /// What it means, for the person who writes the file.
@@ -146,6 +148,7 @@ impl Key {
     pub(crate) const fn required(name: &'static str, form: Form, meaning: &'static str) -> Self {
         Self {
             name,
+            older: None,
             form,
             presence: Presence::Required,
             meaning,
@@ -164,6 +167,14 @@ impl Key {
     pub(crate) const fn or(self, value: &'static str) -> Self {
         Self {
             presence: Presence::Default(value),
+            ..self
+        }
+    }
+
+    /// The same key, which older scenarios call `older`.
+    pub(crate) const fn formerly(self, older: &'static str) -> Self {
+        Self {
+            older: Some(older),
             ..self
         }
     }

@@ -34,7 +34,9 @@ mod value;
 mod wait;
 mod write;
 
+pub use decode::MAX_SEED;
 pub use error::ScenarioError;
+pub use link::trace_mean_rate;
 pub use part::{Part, check_part};
 pub use plan::{Config, ConfigError, FlowLabel, Plan};
 pub use scenario::{Scenario, scenario_keys, traffic_transactions};

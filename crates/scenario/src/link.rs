@@ -20,6 +20,7 @@ use layer::Layer;
 use line::Line;
 use trace::Traced;
 pub(crate) use trace::embed;
+pub use trace::trace_mean_rate;
 
 pub(crate) const KEYS: &[Key] = &[
     Key::optional(
@@ -149,13 +150,25 @@ pub(crate) fn read(top: &Fields<'_>) -> Result<Vec<Link>, ScenarioError> {
     Ok(links)
 }
 
+/// The longest name of a link.
+const LONGEST_NAME: usize = 64;
+/// The characters of the name of a link besides letters and digits.
+const NAME_MARKS: [char; 2] = ['_', '-'];
+
+/// The pattern of the names of links.
+pub(crate) fn name_pattern() -> String {
+    let [one, other] = NAME_MARKS;
+    format!("^[A-Za-z0-9{one}{other}]{{1,{LONGEST_NAME}}}$")
+}
+
 impl Link {
     fn read(name: &str, place: &Place<'_>) -> Result<Self, ScenarioError> {
-        let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        if name.is_empty() || name.len() > 64 || !name.chars().all(allowed) {
-            let rule =
-                "invalid link name; expected 1 to 64 of the characters a-z, A-Z, 0-9, _ and -";
-            return Err(place.fail(rule));
+        let allowed = |c: char| c.is_ascii_alphanumeric() || NAME_MARKS.contains(&c);
+        if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(allowed) {
+            let [one, other] = NAME_MARKS;
+            return Err(place.fail(format!(
+                "invalid link name; expected 1 to {LONGEST_NAME} of the characters a-z, A-Z, 0-9, {one} and {other}"
+            )));
         }
         let fields = place.fields(KEYS)?;
         let speed = Pace::read(&fields)?;

@@ -135,7 +135,9 @@ pub(crate) const OBJECT_KEYS: &[Key] = &[
         "Client processing time before the request.",
     )
     .or("0s"),
-    Key::optional("think", Form::TIME, "Server processing time.").or("0s"),
+    Key::optional("work", Form::TIME, "Server processing time.")
+        .or("0s")
+        .formerly("think"),
     Key::optional(
         "origin",
         Form::NAME,
@@ -164,7 +166,7 @@ fn entry<'a>(place: Place<'a>, origins: &mut Vec<String>) -> Result<Entry<'a>, S
     let count: u32 = fields.integer("count")?;
     let after = fields.get("after").map_or(Ok(Vec::new()), |p| p.list())?;
     let delay = fields.time("delay")?;
-    let think = fields.time("think")?;
+    let work = fields.time("work")?;
     let host = fields.option("origin", Place::name)?.unwrap_or_default();
     let mut tree = Table::new();
     insert(&mut tree, "name", Some(name.as_str().into()));
@@ -174,7 +176,7 @@ fn entry<'a>(place: Place<'a>, origins: &mut Vec<String>) -> Result<Entry<'a>, S
     let waits = waits.collect::<Result<Vec<_>, _>>()?;
     insert(&mut tree, "after", Some(Value::List(waits).into()));
     insert(&mut tree, "delay", Some(time(delay)));
-    insert(&mut tree, "think", Some(time(think)));
+    insert(&mut tree, "work", Some(time(work)));
     let named = !host.is_empty();
     insert(&mut tree, "origin", named.then(|| host.as_str().into()));
     let known = origins.iter().position(|known| *known == host);
@@ -192,7 +194,7 @@ fn entry<'a>(place: Place<'a>, origins: &mut Vec<String>) -> Result<Entry<'a>, S
             bytes,
             after: Vec::new(),
             delay,
-            think,
+            work,
             origin,
         },
         tree: Value::Table(tree).into(),
@@ -241,7 +243,10 @@ fn copies(
 
 #[cfg(test)]
 mod tests {
+    use sojourn_net::Duration;
+
     use super::*;
+    use crate::text;
 
     fn read(text: &str) -> Result<PageModel, ScenarioError> {
         let tree = Node::from_toml(text).unwrap();
@@ -302,6 +307,30 @@ mod tests {
             let error = read(text).unwrap_err().to_string();
             assert!(error.starts_with(wanted), "{error}\nnot {wanted}");
         }
+    }
+
+    #[test]
+    fn the_older_name_of_work_is_read_and_not_written() {
+        let with = |keys: &str| {
+            read(&format!(
+                "objects = [{{ name = \"a\", bytes = \"1kb\", {keys} }}]"
+            ))
+        };
+        let (new, old) = (
+            with("work = \"5ms\"").unwrap(),
+            with("think = \"5ms\"").unwrap(),
+        );
+        assert_eq!(new.page.objects()[0].work, Duration::from_millis(5));
+        assert_eq!(new.page.objects(), old.page.objects());
+        assert_eq!(text::json(&new.tree), text::json(&old.tree));
+        assert!(text::json(&new.tree).contains("\"work\":\"5ms\""));
+        let both = with("think = \"5ms\", work = \"5ms\"").unwrap_err();
+        assert_eq!(both.path, "objects[0].think");
+        assert_eq!(both.rule, "older name of work; expected only work");
+        assert_eq!(
+            with("think = \"five\"").unwrap_err().path,
+            "objects[0].think"
+        );
     }
 
     #[test]

@@ -83,6 +83,14 @@ impl<'a> Place<'a> {
         for (key, node) in fields.table {
             if !names.contains(&key.as_str()) {
                 let place = fields.at(key, node);
+                if let Some(renamed) = known.iter().find(|k| k.older == Some(key.as_str())) {
+                    let name = renamed.name;
+                    if fields.table.contains_key(name) {
+                        let rule = format!("older name of {name}; expected only {name}");
+                        return Err(place.fail(rule));
+                    }
+                    continue;
+                }
                 return Err(place.fail(format!("unknown key; {}", instead_of(key, &names))));
             }
         }
@@ -273,7 +281,8 @@ impl<'a> Place<'a> {
 
 impl<'a> Fields<'a> {
     fn key(&self, name: &str) -> Option<&(Key, Option<Node>)> {
-        self.keys.iter().find(|(key, _)| key.name == name)
+        let named = |key: &Key| key.name == name || key.older == Some(name);
+        self.keys.iter().find(|(key, _)| named(key))
     }
 
     fn at<'n>(&self, key: &str, node: &'n Node) -> Place<'n> {
@@ -285,7 +294,9 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<Place<'a>> {
-        self.table.get(key).map(|node| self.at(key, node))
+        let given = |name| self.table.get(name).map(|node| self.at(name, node));
+        let older = || self.key(key).and_then(|(key, _)| key.older);
+        given(key).or_else(|| given(older()?))
     }
 
     /// The value of a key that must be there; `example` is one that would do.

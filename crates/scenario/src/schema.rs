@@ -33,7 +33,7 @@ pub fn json_schema() -> String {
     }
     let links = &mut root["properties"]["links"];
     links["minProperties"] = 1.into();
-    links["propertyNames"] = json!({ "pattern": "^[A-Za-z0-9_-]{1,64}$" });
+    links["propertyNames"] = json!({ "pattern": link::name_pattern() });
     root.insert("$defs".to_owned(), definitions().into());
     format!("{:#}\n", Value::Object(root))
 }

@@ -1,4 +1,6 @@
 //! Accurate ECN (RFC 9768) through queues that mark, for controls that could do without.
+//!
+//! `make reference` compares what the test prints with the table of `docs/validation/tcp.md`.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -60,12 +62,22 @@ fn alone(cc: CcKind, accurate_ecn: bool, queue: &str) -> (f64, f64, u64, f64) {
         link.totals.drops_overlimit + link.totals.drops_aqm,
         1_000.0 * float(records.links[1].totals.sent_packets) / float(link.totals.sent_packets),
     );
-    println!("{cc}, counted {accurate_ecn}, {queue}: {seen:.2?}");
+    let feedback = if accurate_ecn {
+        "Accurate ECN"
+    } else {
+        "classic ECN"
+    };
+    let (goodput, ms, _, acks) = seen;
+    println!("| `{cc}` | `{queue}` | {feedback} | {goodput:.1} | {ms:.2} | {acks:.0} |");
     seen
 }
 
 #[test]
 fn what_marks_cost_does_not_depend_on_their_feedback() {
+    println!(
+        "\n# accurate_ecn\n| control | queue | feedback | goodput, Mbit/s | mean sojourn time, ms | \
+         ACKs per 1000 segments |\n|---|---|---|---|---|---|"
+    );
     for (cc, queue) in [
         (CcKind::Cubic, "codel limit 1000 ecn"),
         (CcKind::Reno, "codel limit 1000 ecn"),

@@ -1,4 +1,6 @@
 //! What congestion controls do to a queue and to each other, over a whole dumbbell.
+//!
+//! `make reference` compares what the tests print with the tables of `docs/validation/tcp.md`.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -47,11 +49,11 @@ fn float(n: u64) -> f64 {
     f64::from(u32::try_from(n).unwrap())
 }
 
-/// Holds a number to the one in `docs/validation/tcp.md`.
+/// Holds a number to the one expected, within 20 %.
 #[track_caller]
-fn as_documented(measured: f64, documented: f64) {
-    let error = (measured / documented - 1.0).abs();
-    assert!(error < 0.2, "{measured}, not {documented}");
+fn near(measured: f64, expected: f64) {
+    let error = (measured / expected - 1.0).abs();
+    assert!(error < 0.2, "{measured}, not {expected}");
 }
 
 impl Dumbbell {
@@ -100,6 +102,10 @@ impl Dumbbell {
 
 #[test]
 fn vegas_keeps_two_to_four_segments_queued() {
+    println!(
+        "\n# vegas\n| link, Mbit/s | goodput, Mbit/s | mean sojourn time, ms | segments queued |"
+    );
+    println!("|---|---|---|---|");
     for mbit in [5, 20] {
         let seen = Dumbbell {
             mbit,
@@ -111,8 +117,9 @@ fn vegas_keeps_two_to_four_segments_queued() {
             flows: vec![plain(CcKind::Vegas)],
         }
         .seen();
-        println!("vegas, {mbit} Mbit/s: {seen:?}");
         let queued = seen.sojourn_ms * float(mbit) / (1.514 * 8.0);
+        let (goodput, ms) = (seen.goodputs[0], seen.sojourn_ms);
+        println!("| {mbit} | {goodput:.1} | {ms:.1} | {queued:.1} |");
         assert!((2.0..4.5).contains(&queued), "{queued} segments queued");
         assert!(seen.goodputs[0] > 0.95 * float(mbit), "{seen:?}");
     }
@@ -120,6 +127,8 @@ fn vegas_keeps_two_to_four_segments_queued() {
 
 #[test]
 fn ledbat_adds_a_tenth_of_a_second_and_yields() {
+    println!("\n# ledbat\n| beside | LEDBAT, Mbit/s | the other, Mbit/s | mean sojourn time, ms |");
+    println!("|---|---|---|---|");
     let beside = |other: Option<CcKind>| {
         let seen = Dumbbell {
             mbit: 10,
@@ -134,7 +143,13 @@ fn ledbat_adds_a_tenth_of_a_second_and_yields() {
                 .collect(),
         }
         .seen();
-        println!("ledbat beside {other:?}: {seen:?}");
+        let name = other.map_or("–".to_owned(), |cc| format!("`{cc}`"));
+        let share = seen
+            .goodputs
+            .get(1)
+            .map_or("–".to_owned(), |x| format!("{x:.2}"));
+        let (goodput, ms) = (seen.goodputs[0], seen.sojourn_ms);
+        println!("| {name} | {goodput:.2} | {share} | {ms:.1} |");
         seen
     };
     let alone = beside(None);
@@ -149,7 +164,8 @@ fn ledbat_adds_a_tenth_of_a_second_and_yields() {
 #[test]
 fn an_early_way_out_of_slow_start_costs_fewer_packets() {
     use SlowStart::{HyStart, HyStartPlusPlus, Standard};
-    for (cc, slow_start, documented) in [
+    println!("\n# slow_start\n| control | `slow_start` | packets lost |\n|---|---|---|");
+    for (cc, slow_start, expected) in [
         (CcKind::Cubic, Standard, 1_155.0),
         (CcKind::Cubic, HyStart, 41.0),
         (CcKind::Cubic, HyStartPlusPlus, 712.0),
@@ -169,13 +185,17 @@ fn an_early_way_out_of_slow_start_costs_fewer_packets() {
             })],
         }
         .seen();
-        println!("{cc}, {slow_start}: {} drops", seen.drops);
-        as_documented(float(seen.drops), documented);
+        println!("| `{cc}` | `{slow_start}` | {} |", seen.drops);
+        near(float(seen.drops), expected);
     }
 }
 
 #[test]
 fn bbr_fills_a_link_and_version_3_loses_less_in_a_shallow_queue() {
+    println!(
+        "\n# bbr\n| control | link, Mbit/s | queue | goodput, Mbit/s | mean sojourn time, ms | drops |"
+    );
+    println!("|---|---|---|---|---|---|");
     let seen = |cc, mbit, qdisc| {
         let seen = Dumbbell {
             mbit,
@@ -186,7 +206,8 @@ fn bbr_fills_a_link_and_version_3_loses_less_in_a_shallow_queue() {
             flows: vec![plain(cc)],
         }
         .seen();
-        println!("{cc}, {mbit} Mbit/s, {qdisc}: {seen:?}");
+        let (goodput, ms, drops) = (seen.goodputs[0], seen.sojourn_ms, seen.drops);
+        println!("| `{cc}` | {mbit} | `{qdisc}` | {goodput:.1} | {ms:.2} | {drops} |");
         seen
     };
     for (cc, goodput, sojourn_ms) in [(CcKind::Bbr, 93.3, 3.15), (CcKind::Bbr3, 92.4, 3.44)] {
@@ -196,20 +217,21 @@ fn bbr_fills_a_link_and_version_3_loses_less_in_a_shallow_queue() {
             assert!(deep.goodputs[0] > 0.9 * float(mbit), "{cc}: {deep:?}");
             assert_eq!(deep.drops, 0, "{cc}");
             if mbit == 100 {
-                as_documented(deep.goodputs[0], goodput);
-                as_documented(deep.sojourn_ms, sojourn_ms);
+                near(deep.goodputs[0], goodput);
+                near(deep.sojourn_ms, sojourn_ms);
             }
         }
     }
     for (cc, goodput, drops) in [(CcKind::Bbr, 91.6, 12_028.0), (CcKind::Bbr3, 89.1, 297.0)] {
         let shallow = seen(cc, 100, "pfifo limit 40");
-        as_documented(shallow.goodputs[0], goodput);
-        as_documented(float(shallow.drops), drops);
+        near(shallow.goodputs[0], goodput);
+        near(float(shallow.drops), drops);
     }
 }
 
 #[test]
 fn bbr_shares_with_its_kind_and_with_cubic() {
+    println!("\n# bbr_share\n| control | beside | share |\n|---|---|---|");
     let shares = |flows: [CcKind; 2]| {
         let seen = Dumbbell {
             mbit: 20,
@@ -220,14 +242,20 @@ fn bbr_shares_with_its_kind_and_with_cubic() {
             flows: flows.map(plain).to_vec(),
         }
         .seen();
-        println!("{flows:?}: {seen:?}");
-        seen.goodputs[0] / (seen.goodputs[0] + seen.goodputs[1])
+        let share = seen.goodputs[0] / (seen.goodputs[0] + seen.goodputs[1]);
+        println!("| `{}` | `{}` | {share:.2} |", flows[0], flows[1]);
+        share
     };
     for (cc, with_its_kind, with_cubic) in [(CcKind::Bbr, 0.51, 0.59), (CcKind::Bbr3, 0.52, 0.62)] {
-        as_documented(shares([cc, cc]), with_its_kind);
+        near(shares([cc, cc]), with_its_kind);
         // A queue of 1.5 BDP leaves CUBIC its living.
-        as_documented(shares([cc, CcKind::Cubic]), with_cubic);
+        near(shares([cc, CcKind::Cubic]), with_cubic);
     }
+}
+
+/// Begins the table of the shares of BBR version 3.
+fn bbr3_table() {
+    println!("\n# bbr3\n| connections | queue | share of `bbr3` |\n|---|---|---|");
 }
 
 /// The share of BBR version 3 beside CUBIC through `qdisc`.
@@ -241,8 +269,9 @@ fn beside_cubic(transport: &str, qdisc: &'static str, with: &dyn Fn(CcKind) -> T
         flows: [CcKind::Bbr3, CcKind::Cubic].map(with).to_vec(),
     }
     .seen();
-    println!("bbr3 and cubic, {transport}, {qdisc}: {seen:?}");
-    seen.goodputs[0] / (seen.goodputs[0] + seen.goodputs[1])
+    let share = seen.goodputs[0] / (seen.goodputs[0] + seen.goodputs[1]);
+    println!("| {transport} | `{qdisc}` | {share:.2} |");
+    share
 }
 
 #[test]
@@ -257,13 +286,15 @@ fn marks_make_bbr_version_3_give_way_as_losses_do() {
             })
         }
     };
+    bbr3_table();
     let drops = beside_cubic("TCP", "codel limit 1000", &over_tcp(false, false));
-    as_documented(drops, 0.79);
-    for (name, accurate, documented) in
-        [("TCP", false, 0.69), ("TCP with Accurate ECN", true, 0.78)]
-    {
+    near(drops, 0.79);
+    for (name, accurate, expected) in [
+        ("TCP with ECN", false, 0.69),
+        ("TCP with Accurate ECN", true, 0.78),
+    ] {
         let marks = beside_cubic(name, "codel limit 1000 ecn", &over_tcp(true, accurate));
-        as_documented(marks, documented);
+        near(marks, expected);
         assert!(marks < drops + 0.1, "{marks} {drops}");
     }
 }
@@ -281,9 +312,10 @@ fn marks_make_bbr_version_3_give_way_over_quic() {
             },
         }
     };
+    bbr3_table();
     let drops = beside_cubic("QUIC", "codel limit 1000", &over_quic(false));
-    as_documented(drops, 0.76);
-    let marks = beside_cubic("QUIC", "codel limit 1000 ecn", &over_quic(true));
-    as_documented(marks, 0.77);
+    near(drops, 0.76);
+    let marks = beside_cubic("QUIC with ECN", "codel limit 1000 ecn", &over_quic(true));
+    near(marks, 0.77);
     assert!(marks < drops + 0.1, "{marks} {drops}");
 }

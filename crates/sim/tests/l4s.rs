@@ -1,4 +1,6 @@
 //! Prague and Classic flows through the coupled queues of RFC 9332.
+//!
+//! `make reference` compares what the tests print with the tables of `docs/validation/tcp.md`.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -110,6 +112,16 @@ impl Shared {
     }
 }
 
+/// Begins a table.
+fn head(name: &str, cubic: &str) {
+    let head = format!(
+        "| link, base RTT | flows |{cubic} Prague, Mbit/s per flow | RTT of Prague above the base, ms | \
+         mean sojourn time, ms | 99th percentile, ms |"
+    );
+    let columns = head.matches('|').count() - 1;
+    println!("\n# {name}\n{head}\n|{}", "---|".repeat(columns));
+}
+
 fn shared(mbit: u64, rtt_ms: u64, prague: usize, classic: usize) -> Seen {
     let ecn = rtt_ms != 40;
     let shared = Shared {
@@ -120,12 +132,21 @@ fn shared(mbit: u64, rtt_ms: u64, prague: usize, classic: usize) -> Seen {
         ecn,
     };
     let seen = shared.seen();
-    println!("{mbit} Mbit/s, {rtt_ms} ms, {prague} + {classic}, ECN {ecn}: {seen:?}");
+    let with = if ecn { "with ECN" } else { "without ECN" };
+    let cubic = match classic {
+        0 => String::new(),
+        _ => format!(" {with} | {:.1} |", seen.classic),
+    };
+    println!(
+        "| {mbit} Mbit/s, {rtt_ms} ms | {prague} + {classic} |{cubic} {:.1} | {:.2} | {:.2} | {:.2} |",
+        seen.prague, seen.inflation, seen.sojourn.0, seen.sojourn.1
+    );
     seen
 }
 
 #[test]
 fn prague_alone_fills_the_link_with_a_millisecond_queued() {
+    head("prague_alone", "");
     for (mbit, rtt_ms) in [(40, 10), (40, 40), (100, 20), (40, 80)] {
         let seen = shared(mbit, rtt_ms, 1, 0);
         assert!(seen.prague > 0.94 * float(mbit), "{seen:?}");
@@ -136,6 +157,7 @@ fn prague_alone_fills_the_link_with_a_millisecond_queued() {
 
 #[test]
 fn prague_and_cubic_share_within_a_factor_of_two_and_prague_hardly_waits() {
+    head("prague_shared", " CUBIC | CUBIC, Mbit/s per flow |");
     for (mbit, rtt_ms) in [(40, 10), (40, 40), (100, 20), (40, 80)] {
         for (flows, most_ms) in [(1, 2.0), (4, 4.0)] {
             let seen = shared(mbit, rtt_ms, flows, flows);

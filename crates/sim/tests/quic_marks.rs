@@ -1,4 +1,6 @@
 //! Controls that live on marks, over QUIC: RFC 9000 §13.4 counts them.
+//!
+//! `make reference` compares what the tests print with the tables of `docs/validation/quic.md`.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -85,10 +87,13 @@ fn queue(records: &Records) -> (f64, u64) {
 
 #[test]
 fn prague_fills_the_link_and_hardly_waits() {
+    println!(
+        "\n# prague_quic\n| link, Mbit/s | goodput, Mbit/s | mean sojourn time, ms |\n|---|---|---|"
+    );
     for mbit in [40, 100] {
         let records = records(mbit, "dualpi2", vec![quic(CcKind::Prague)]);
         let (goodput, (wait_ms, drops)) = (goodputs(&records)[0], queue(&records));
-        println!("{mbit} Mbit/s: {goodput:.1} Mbit/s, {wait_ms:.2} ms, {drops} drops");
+        println!("| {mbit} | {goodput:.1} | {wait_ms:.2} |");
         assert!(goodput > 0.94 * float(mbit), "{goodput}");
         assert!(wait_ms < 1.0 && drops == 0, "{wait_ms} ms, {drops}");
     }
@@ -96,13 +101,14 @@ fn prague_fills_the_link_and_hardly_waits() {
 
 #[test]
 fn prague_over_quic_shares_with_prague_over_tcp_and_with_cubic() {
+    println!("\n# prague_beside\n| beside | QUIC, Mbit/s | TCP, Mbit/s |\n|---|---|---|");
     for (other, traffic) in [
         ("prague over TCP", tcp(CcKind::Prague)),
         ("cubic over TCP", tcp(CcKind::Cubic)),
     ] {
         let records = records(40, "dualpi2", vec![quic(CcKind::Prague), traffic]);
         let shares = goodputs(&records);
-        println!("beside {other}: {shares:.1?} Mbit/s");
+        println!("| {other} | {:.1} | {:.1} |", shares[0], shares[1]);
         assert!(shares[0] + shares[1] > 0.93 * 40.0, "{shares:?}");
         let ratio = shares[0] / shares[1];
         assert!((0.5..2.0).contains(&ratio), "beside {other}: {shares:?}");
@@ -115,7 +121,8 @@ fn dctcp_holds_the_queue_at_the_step_that_marks() {
     let step = "pfifo limit 1000 ce_threshold 1ms";
     let one = records(100, step, vec![quic(CcKind::Dctcp)]);
     let ((wait_ms, drops), goodput) = (queue(&one), goodputs(&one)[0]);
-    println!("dctcp: {goodput:.1} Mbit/s, {wait_ms:.2} ms, {drops} drops");
+    println!("\n# step\n| connections | QUIC, Mbit/s | TCP, Mbit/s |\n|---|---|---|");
+    println!("| `dctcp` | {goodput:.1} | – |");
     let marked = one.links[0].totals.marks_ce_threshold;
     assert!(marked > 1_000, "{marked}");
     assert!(wait_ms < 1.5 && drops == 0, "{wait_ms} ms, {drops}");
@@ -131,12 +138,15 @@ fn dctcp_holds_the_queue_at_the_step_that_marks() {
         },
     };
     let reno = goodputs(&records(100, step, vec![classic]))[0];
-    println!("reno with ECN: {reno:.1} Mbit/s");
+    println!("| `reno` with ECN | {reno:.1} | – |");
     assert!(reno + 5.0 < goodput, "{reno}");
     // Beside itself over TCP, whose alpha stays so small that a mark costs nothing but growth.
     let two = records(100, step, vec![quic(CcKind::Dctcp), tcp(CcKind::Dctcp)]);
     let shares = goodputs(&two);
-    println!("beside dctcp over TCP: {shares:.1?} Mbit/s");
+    println!(
+        "| `dctcp` beside `dctcp` over TCP | {:.1} | {:.1} |",
+        shares[0], shares[1]
+    );
     assert!(shares[0] + shares[1] > 93.0, "{shares:?}");
     assert!(shares[0] > 20.0 && shares[0] < shares[1], "{shares:?}");
 }

@@ -20,7 +20,7 @@ fn object(name: &str, bytes: u64, after: &[u32]) -> Object {
         bytes: Amount::Fixed(Bytes(bytes)),
         after: after.to_vec(),
         delay: Duration::ZERO,
-        think: Duration::ZERO,
+        work: Duration::ZERO,
         origin: 0,
     }
 }
@@ -203,9 +203,9 @@ fn six_connections_bring_six_objects_a_round_trip_and_one_brings_all() {
 }
 
 #[test]
-fn clients_and_servers_think() {
+fn clients_and_servers_work() {
     let mut page = vec![object("html", 500, &[]), object("script", 500, &[0])];
-    page[0].think = Duration::from_millis(40);
+    page[0].work = Duration::from_millis(40);
     page[1].delay = Duration::from_millis(30);
     for http in Http::ALL {
         near(round_trips(web(http, page.clone())), 3.7);

@@ -1,6 +1,6 @@
 //! Connections against the response functions of their congestion controls.
 //!
-//! `make formulae` prints the numbers of `docs/validation/tcp.md`.
+//! `make reference` compares what the tests print with the tables of `docs/validation/tcp.md`.
 
 mod models;
 mod path;
@@ -47,17 +47,24 @@ fn window(cc: CcKind, losses: Losses, every: u64, episodes: u64) -> f64 {
     float(segments) / trips
 }
 
+/// Begins a table of windows.
+fn head(name: &str) {
+    println!(
+        "\n# {name}\n| control, compared with | one loss in | segments per round trip | expected | ratio |"
+    );
+    println!("|---|---|---|---|---|");
+}
+
 /// Prints the measured value and that of the formula; returns their ratio.
 fn compare(what: &str, every: u64, measured: f64, formula: f64) -> f64 {
     let share = measured / formula;
-    println!(
-        "{what:<9} one in {every:>7}: {measured:>8.1} segments, formula {formula:>8.1}, {share:.3}"
-    );
+    println!("| {what} | {every} | {measured:.1} | {formula:.1} | {share:.3} |");
     share
 }
 
 #[test]
 fn reno_follows_the_line_of_mathis() {
+    head("mathis");
     for (every, episodes) in [
         (100, 10_000),
         (1_000, 5_000),
@@ -66,7 +73,7 @@ fn reno_follows_the_line_of_mathis() {
     ] {
         let measured = window(CcKind::Reno, Losses::Random, every, episodes);
         let line = (1.5 * float(every)).sqrt();
-        let share = compare("reno", every, measured, line);
+        let share = compare("Reno, formula", every, measured, line);
         assert!((share - 1.0).abs() < 0.1, "one in {every}: {share}");
     }
 }
@@ -75,27 +82,28 @@ fn reno_follows_the_line_of_mathis() {
 fn cubic_and_highspeed_follow_their_response_functions() {
     // 5 % of the models, which include what the formulae omit; set after the ratios were seen.
     let near = |share: f64| (share - 1.0).abs() < 0.05;
+    head("response");
     for (every, episodes) in [(10_000, 500), (100_000, 200)] {
         // RFC 9438 §5.2 with the decrease of 0.7.
         let measured = window(CcKind::Cubic, Losses::Regular, every, episodes);
         let seconds = float(every) * RTT.as_secs_f64();
         let formula = (0.4_f64 * 3.7 / (4.0 * 0.3)).powf(0.25) * seconds.powf(0.75);
-        compare("cubic", every, measured, formula);
+        compare("CUBIC, formula", every, measured, formula);
         // Whole segments make the plateau wide: windows within it are all their own successors, and
         // one that comes from above, as slow start leaves it, ends at the upper edge.
         let losses = u32::try_from(episodes).expect("few");
         let model = models::cubic(float(every), losses, RTT.as_secs_f64(), 20.0 * formula);
-        let share = compare("  model", every, measured, model);
+        let share = compare("CUBIC, model", every, measured, model);
         assert!(near(share), "one in {every}: {share}");
 
         // RFC 3649 §5 with half the increase, as every second segment is acknowledged and Linux
         // counts acknowledgements.
         let measured = window(CcKind::HighSpeed, Losses::Regular, every, episodes);
         let formula = 0.12 * float(every).powf(0.835) / 2_f64.powf(1.0 / 1.2);
-        compare("highspeed", every, measured, formula);
+        compare("HighSpeed TCP, formula", every, measured, formula);
         // Linux takes the row above the window.
         let share = compare(
-            "  model",
+            "HighSpeed TCP, model",
             every,
             measured,
             models::hstcp(float(every), losses),
@@ -130,6 +138,9 @@ fn curve_after_a_loss(at: u64, seconds: f64) -> (f64, Vec<(f64, f64)>) {
 
 #[test]
 fn cubic_follows_its_curve_after_a_single_loss() {
+    println!(
+        "\n# curve\n| W_max, segments | K, s | fitted C | outside the band by at most |\n|---|---|---|---|"
+    );
     for at in [100, 700, 3_000] {
         let (w_max, curve) = curve_after_a_loss(at, 25.0);
         let k = (w_max * 0.3 / 0.4).cbrt();
@@ -150,10 +161,7 @@ fn cubic_follows_its_curve_after_a_single_loss() {
             );
         }
         let c = products / squares;
-        println!(
-            "cubic: W_max {w_max}, K {k:.2} s, C fits {c:.4}, at most {:.2} % off",
-            100.0 * worst
-        );
+        println!("| {w_max} | {k:.2} | {c:.4} | {:.2} % |", 100.0 * worst);
         assert!((c - 0.4).abs() < 0.004, "C {c}");
     }
 }

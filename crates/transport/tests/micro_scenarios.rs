@@ -124,12 +124,20 @@ fn check(scenario: &Scenario) {
     let ((ours, _), theirs) = (Lab::run(scenario), kernel(scenario));
     let is_client = |f: &&Frame| matches!(f.what, What::Syn | What::Data { .. });
     let (of_client, of_server) = scenario.frames;
+    println!(
+        "\n# packet_logs\n| log | control | frames of the client | to, s | frames of the server | to, s |"
+    );
+    println!("|---|---|---|---|---|---|");
+    print!("| `{}` | `{}` |", scenario.name, scenario.cc);
     for (end, client, count) in [("client", true, of_client), ("server", false, of_server)] {
         let of = |log: &[Frame]| -> Vec<Frame> {
             let frames = log.iter().filter(|f| is_client(f) == client);
             frames.take(count).cloned().collect()
         };
+        let all = theirs.iter().filter(|f| is_client(f) == client).count();
         let (ours, theirs) = (of(&ours), of(&theirs));
+        let to = theirs.last().map_or(0.0, |f| f.ms / 1_000.0);
+        print!(" {} of {all} | {to:.2} |", theirs.len());
         let agree = |n: usize| match (ours.get(n), theirs.get(n)) {
             (Some(a), Some(b)) => a.what.is(&b.what) && (a.ms - b.ms).abs() < tolerance_ms(b.ms),
             (a, b) => a.is_none() && b.is_none(),
@@ -152,6 +160,7 @@ fn check(scenario: &Scenario) {
             );
         }
     }
+    println!();
 }
 
 #[test]

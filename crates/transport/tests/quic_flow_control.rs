@@ -1,4 +1,6 @@
 //! Flow control of QUIC (RFC 9000 §4).
+//!
+//! `make reference` compares what the tests print with the tables of `docs/validation/quic.md`.
 
 mod quic_path;
 
@@ -51,13 +53,20 @@ fn a_small_limit_allows_one_window_per_round_trip() {
         connection.completed.unwrap().as_secs_f64()
     };
     let free = seconds(Params::default());
+    println!(
+        "\n# flow_control\n| limit | bytes | completion time, s | one window per round trip, s |"
+    );
+    println!("|---|---|---|---|\n| default | – | {free:.2} | – |");
     for limit in [100_000, 400_000] {
-        for params in [params(limit, 1 << 30), params(1 << 30, limit)] {
+        for (name, params) in [
+            ("max_data", params(limit, 1 << 30)),
+            ("max_stream_data", params(1 << 30, limit)),
+        ] {
             let (got, want) = (
                 seconds(params),
                 5_000_000.0 / f64::from(u32::try_from(limit).unwrap()) * 0.1,
             );
-            println!("{limit} B: {got:.2} s, {want:.2} s by the window, {free:.2} s without limit");
+            println!("| `{name}` | {limit} | {got:.2} | {want:.2} |");
             assert!((want..want + free).contains(&got), "{got} for {want}");
         }
     }

@@ -1,4 +1,6 @@
 //! Slow-start exit heuristics over QUIC.
+//!
+//! `make reference` compares what the tests print with the tables of `docs/validation/quic.md`.
 
 mod quic_path;
 
@@ -39,18 +41,22 @@ fn params(cc: CcKind, slow_start: Option<SlowStart>) -> Params {
 
 #[test]
 fn a_way_out_of_slow_start_spares_the_queue() {
-    let dropped = |cc, way| {
+    println!("\n# quic_slow_start\n| control | `slow_start` | packets dropped |");
+    println!("|---|---|---|");
+    let dropped = |cc, way: Option<SlowStart>| {
         let connection = fetch(params(cc, way), 50, Some((100, 400)));
-        let dropped = connection.path.dropped[To::Client as usize];
-        let took = connection.completed.unwrap().as_nanos() / 1_000_000;
-        println!("{cc}, {way:?}: {dropped} dropped, {took} ms");
-        dropped
+        connection.path.dropped[To::Client as usize]
+    };
+    let shown = |cc, way: SlowStart| {
+        let packets = dropped(cc, Some(way));
+        println!("| `{cc}` | `{way}` | {packets} |");
+        packets
     };
     for cc in [CcKind::Cubic, CcKind::Reno, CcKind::HighSpeed] {
-        let standard = dropped(cc, Some(Standard));
+        let standard = shown(cc, Standard);
         assert!(standard > 300, "{cc}: {standard}");
         for &way in cc.slow_starts().iter().filter(|&&way| way != Standard) {
-            let fewer = dropped(cc, Some(way));
+            let fewer = shown(cc, way);
             assert!(
                 3 * fewer < 2 * standard,
                 "{cc}, {way}: {fewer} of {standard}"

@@ -82,7 +82,7 @@ fn half_of_all_packets_lost() {
             state => panic!("{state:?}: {transfer:#?}"),
         }
     }
-    println!("{done} of {all} arrived");
+    println!("\n# half_lost\n| transfers | complete |\n|---|---|\n| {all} | {done} |");
     assert!(2 * done > all, "only {done} of {all}");
 }
 

@@ -7,8 +7,7 @@ import typer
 
 from sojourn import _core
 
-# The largest seed of the scenario schema.
-MAX_SEED = 2**63 - 1
+MAX_SEED = _core.max_seed()
 # More threads than any machine has processors.
 MAX_JOBS = 4096
 

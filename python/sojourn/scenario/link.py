@@ -16,9 +16,6 @@ Framing = Literal["noatm", "atm", "ptm"]
 WifiStandard = Literal["802.11n", "802.11ac"]
 WifiSharing = Literal["turns", "airtime"]
 
-# Size of the transmission opportunities of a trace: 1504 B.
-_OPPORTUNITY_BITS = 12032
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GilbertElliott(Table):
@@ -271,10 +268,7 @@ class Link(Table):
     def bits_per_s(self) -> float:
         """The highest rate of the link, or the mean rate of its trace."""
         if isinstance(self.trace, Mapping):
-            gaps = [gap.partition("x") for gap in self.trace["gaps_ms"].split()]
-            times = [int(times or 1) for _, _, times in gaps]
-            last_ms = sum(int(gap) * n for (gap, _, _), n in zip(gaps, times, strict=True))
-            return sum(times) * _OPPORTUNITY_BITS * 1000 / last_ms
+            return float(_core.parse_trace_bits_per_s(self.trace["gaps_ms"]))
         later = [change.rate for change in self.changes or () if isinstance(change, Change)]
         rates = [rate for rate in (self.rate, *later) if rate is not None]
         return float(max((_core.parse_rate_bits_per_s(rate) for rate in rates), default=0))

@@ -23,7 +23,7 @@ class PageObject(Table):
         Names of the objects that must be complete before this one is requested.
     delay
         Processing time of the client before the request, with its unit.
-    think
+    work
         Processing time of the server before the response, with its unit.
     origin
         Name of the server, if other than that of the page; each has its own connections.
@@ -39,7 +39,7 @@ class PageObject(Table):
     count: int | None = None
     after: Sequence[str] | None = None
     delay: str | None = None
-    think: str | None = None
+    work: str | None = None
     origin: str | None = None
 
     def __post_init__(self) -> None:

@@ -6,6 +6,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use sojourn_net::Rate;
+
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
 use crate::place::Place;
@@ -105,36 +107,49 @@ fn read_file(file: &str, folder: &Path) -> Result<Traced, String> {
     })
 }
 
+/// Reads the gaps between opportunities, such as `1 2x10`.
+fn read_gaps(gaps_ms: &str) -> Result<Trace, String> {
+    let mut times: Vec<u32> = Vec::new();
+    for word in gaps_ms.split_whitespace() {
+        let read = || {
+            let (gap, count) = word.split_once('x').unwrap_or((word, "1"));
+            Some((gap.parse::<u32>().ok()?, count.parse::<usize>().ok()?))
+        };
+        let (gap, count) = read().ok_or_else(|| {
+            format!("\"{word}\" is not a gap; expected milliseconds such as \"2\" or \"2x10\"")
+        })?;
+        if count > MOST || times.len() + count > MOST {
+            return Err(format!("too many opportunities; expected at most {MOST}"));
+        }
+        for _ in 0..count {
+            let last = times.last().copied().unwrap_or(0);
+            let next = last.checked_add(gap);
+            times.push(next.ok_or("too long; expected less than 2^32 ms")?);
+        }
+    }
+    Trace::new(times).map_err(|(_, rule)| rule)
+}
+
+/// The mean rate of a trace, given as the `gaps_ms` of a scenario.
+///
+/// # Errors
+/// A message that says what is wrong with the gaps.
+pub fn trace_mean_rate(gaps_ms: &str) -> Result<Rate, ScenarioError> {
+    let trace = read_gaps(gaps_ms).map_err(|rule| ScenarioError::new("gaps_ms", rule))?;
+    Ok(trace.mean_rate())
+}
+
 impl Traced {
     /// Reads what [`embed`] has put there.
     pub(super) fn read(place: &Place<'_>) -> Result<Self, ScenarioError> {
         let fields = place.fields(KEYS)?;
         let gaps = fields.need("gaps_ms", "\"1 2x10\"")?;
-        let mut times: Vec<u32> = Vec::new();
-        for word in gaps.text()?.split_whitespace() {
-            let read = || {
-                let (gap, count) = word.split_once('x').unwrap_or((word, "1"));
-                Some((gap.parse::<u32>().ok()?, count.parse::<usize>().ok()?))
-            };
-            let (gap, count) = read().ok_or_else(|| {
-                gaps.fail(format!(
-                    "\"{word}\" is not a gap; expected milliseconds such as \"2\" or \"2x10\""
-                ))
-            })?;
-            if count > MOST || times.len() + count > MOST {
-                return Err(gaps.fail(format!("too many opportunities; expected at most {MOST}")));
-            }
-            for _ in 0..count {
-                let last = times.last().copied().unwrap_or(0);
-                let next = last.checked_add(gap);
-                times.push(next.ok_or_else(|| gaps.fail("too long; expected less than 2^32 ms"))?);
-            }
-        }
+        let trace = read_gaps(gaps.text()?).map_err(|rule| gaps.fail(rule))?;
         Ok(Self {
             file: fields
                 .option("file", |p| p.text().map(str::to_owned))?
                 .unwrap_or_default(),
-            trace: Trace::new(times).map_err(|(_, rule)| gaps.fail(rule))?,
+            trace,
         })
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::kind::{Source, TrafficType};
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
-use sojourn_apps::{Spacing, UdpConfig};
+use sojourn_apps::{MAX_UDP_PAYLOAD, Spacing, UdpConfig};
 use sojourn_net::Rng;
 
 use crate::error::ScenarioError;
@@ -13,8 +13,8 @@ use crate::place::{Fields, Place};
 use crate::value::{Table, Value};
 use crate::write::{insert, size};
 
-/// The payload of a datagram: at most what UDP over IPv4 can carry.
-pub(super) const PAYLOAD: Form = Form::Size(1, 65_507);
+/// The payload of a datagram.
+pub(super) const PAYLOAD: Form = Form::Size(1, MAX_UDP_PAYLOAD.0);
 
 const EVEN: &str = "even";
 const POISSON: &str = "poisson";

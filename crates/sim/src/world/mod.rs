@@ -1,11 +1,11 @@
 //! The event loop: one clock, one event queue, one `match`.
 
-mod air;
 mod applications;
 mod connections;
 mod endpoints;
 mod lines;
 mod links;
+mod media;
 mod network;
 mod one_way;
 
@@ -274,7 +274,7 @@ impl<'a> World<'a> {
             links: links
                 .map(|(((name, link), probe), before)| {
                     let record = link.record(name, probe, before, measured);
-                    air::with_radio_counters(record, link, &media)
+                    media::with_radio_counters(record, link, &media)
                 })
                 .collect(),
             flows: flows

@@ -31,6 +31,17 @@ pub enum EcnNeed {
     Accurate,
 }
 
+impl EcnNeed {
+    /// The name in the catalogue.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Optional => "optional",
+            Self::Required => "required",
+            Self::Accurate => "accurate",
+        }
+    }
+}
+
 /// What a controller is built for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Setup {

@@ -5,10 +5,13 @@ use serde_json::{Value, json};
 use super::parameter::Unit;
 use super::spec::{CcInfo, ParameterInfo, catalogue};
 
-/// Every congestion control as JSON.
+/// Every congestion control as a JSON array of objects:
 ///
-/// `[{name, class, summary, source, slow_starts, parameters: [{key, unit, of, default, range, meaning,
-/// provenance}]}]`, where `of` is the unit of a count or the denominator of a ratio.
+/// `name`, `class`, `summary`, `source`, `slow_starts`, `quic_slow_start`, `ecn` (`optional`, `required` or
+/// `accurate`) and `parameters`, each of which has `key`, `unit`, `of`, `default`, `derived`, `min`, `max`,
+/// `range`, `choices`, `meaning` and `provenance`, as those of a queue have. `of` is the unit of a
+/// count or the denominator of a ratio. `min` and `max` are in nanoseconds or plain numbers. No control has
+/// derived defaults or choices yet.
 pub fn catalogue_json() -> String {
     Value::Array(catalogue().iter().map(control).collect()).to_string()
 }
@@ -21,6 +24,8 @@ fn control(info: &CcInfo) -> Value {
         "summary": info.summary,
         "source": info.source,
         "slow_starts": info.slow_starts,
+        "quic_slow_start": info.quic_slow_start,
+        "ecn": info.ecn.name(),
         "parameters": parameters,
     })
 }
@@ -39,8 +44,23 @@ fn parameter(info: &ParameterInfo) -> Value {
         "unit": unit,
         "of": of,
         "default": info.default,
+        "derived": false,
+        "min": bound(info.unit, info.bounds.0),
+        "max": bound(info.unit, info.bounds.1),
         "range": info.range,
+        "choices": null,
         "meaning": info.meaning,
-        "provenance": info.source,
+        "provenance": info.provenance,
     })
+}
+
+/// A kept value in nanoseconds or as a plain number.
+fn bound(unit: Unit, kept: u32) -> Value {
+    match unit {
+        Unit::Flag | Unit::Count(_) => json!(kept),
+        Unit::Ratio(whole) | Unit::Ratios(whole) => json!(f64::from(kept) / f64::from(whole)),
+        Unit::Decimal(places) => json!(f64::from(kept) / 10_f64.powi(places.cast_signed())),
+        Unit::Millis => json!(1_000_000 * u64::from(kept)),
+        Unit::Micros => json!(1_000 * u64::from(kept)),
+    }
 }

@@ -191,14 +191,12 @@ impl HyStartPlusPlus {
         }
         match (self.css, self.last_round_min_rtt) {
             (Some(css), _) if current < css.baseline_min_rtt => self.css = None,
-            (None, Some(last)) => {
-                if current >= last + params.rtt_thresh(last) {
-                    self.css = Some(Css {
-                        baseline_min_rtt: current,
-                        rounds: 1,
-                    });
-                    self.remainder = 0;
-                }
+            (None, Some(last)) if current >= last + params.rtt_thresh(last) => {
+                self.css = Some(Css {
+                    baseline_min_rtt: current,
+                    rounds: 1,
+                });
+                self.remainder = 0;
             }
             _ => {}
         }

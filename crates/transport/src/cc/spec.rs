@@ -243,6 +243,10 @@ pub struct CcInfo {
     pub source: &'static str,
     /// The slow-start exit heuristics it offers, its default first.
     pub slow_starts: Vec<&'static str>,
+    /// The slow-start exit heuristic over QUIC, where its default differs.
+    pub quic_slow_start: Option<&'static str>,
+    /// Which ECN it needs.
+    pub ecn: EcnNeed,
     /// What may be set.
     pub parameters: Vec<ParameterInfo>,
 }
@@ -256,12 +260,14 @@ pub struct ParameterInfo {
     pub unit: Unit,
     /// The value if none is given, as text.
     pub default: String,
+    /// The smallest and the largest value allowed, as kept in `unit`.
+    pub bounds: (u32, u32),
     /// The values allowed, as text.
     pub range: String,
     /// What it means.
     pub meaning: &'static str,
     /// Where it comes from.
-    pub source: &'static str,
+    pub provenance: &'static str,
 }
 
 /// Every congestion control, in the order in which to read about them.
@@ -276,9 +282,10 @@ fn info(kind: CcKind) -> CcInfo {
         key: p.key,
         unit: p.unit,
         default: p.text(defaults.slot(p.key)),
+        bounds: p.range,
         range: p.range_text(),
         meaning: p.meaning,
-        source: p.source,
+        provenance: p.source,
     });
     CcInfo {
         name: declaration.name,
@@ -286,6 +293,8 @@ fn info(kind: CcKind) -> CcInfo {
         summary: declaration.summary,
         source: declaration.source,
         slow_starts: declaration.slow_starts.iter().map(|s| s.name()).collect(),
+        quic_slow_start: declaration.quic_slow_start.map(SlowStart::name),
+        ecn: declaration.ecn,
         parameters: parameters.collect(),
     }
 }

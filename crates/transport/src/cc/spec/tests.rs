@@ -202,7 +202,7 @@ fn the_catalogue_names_every_control_with_its_source() {
     for entry in entries {
         assert!(!entry.summary.is_empty() && !entry.source.is_empty());
         for parameter in entry.parameters {
-            assert!(!parameter.source.is_empty(), "{}", parameter.key);
+            assert!(!parameter.provenance.is_empty(), "{}", parameter.key);
         }
     }
 }
