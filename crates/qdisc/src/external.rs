@@ -20,94 +20,19 @@ mod declared;
 mod failure;
 mod queue;
 mod register;
+mod spec;
 mod ticket;
-
-use std::fmt;
-use std::panic::RefUnwindSafe;
-use std::sync::Arc;
 
 use sojourn_net::{Packet, Rng};
 
 use crate::link::LinkFacts;
-use crate::parameters::{Entry, Field, Fields, Kind, LeafList, Params, Shorthand};
-use declared::Declared;
+use crate::parameters::{Entry, Kind, LeafList, Params, Shorthand};
 pub use failure::{FailureCause, QueueFailure, fail};
 pub use queue::{BoxedQueue, External};
 pub use register::{RegisterError, is_external, register, register_class, source_of};
+use spec::Maker;
+pub use spec::{ExternalSpec, PYTHON_PREFIX, QueueClass};
 pub use ticket::Ticket;
-
-/// Kinds with this prefix name a class of Python; they are accepted without being registered, so
-/// that a saved result loads where the class does not exist, but they cannot be built there.
-pub const PYTHON_PREFIX: &str = "python:";
-
-/// A discipline without parameters whose name is known at run time only, such as a class of Python.
-pub trait QueueClass: fmt::Debug + Send + Sync + RefUnwindSafe {
-    /// The name in a specification: letters, digits, `_`, `:` and `.`.
-    fn name(&self) -> &str;
-
-    /// The program text of the discipline, which results keep; it is never executed.
-    fn source(&self) -> &str;
-
-    /// An empty queue for `link`; `rng` is its own.
-    fn build(&self, link: &LinkFacts, rng: Rng) -> BoxedQueue;
-}
-
-/// A discipline from outside and its parameters.
-#[derive(Clone, Debug)]
-pub struct ExternalSpec {
-    entry: Entry,
-    maker: Maker,
-}
-
-/// What makes the queues.
-#[derive(Clone, Debug)]
-enum Maker {
-    /// Parameters that another crate declares.
-    Declared(Box<dyn Declared>),
-    /// A class.
-    Class(Arc<dyn QueueClass>),
-    /// Nothing: the class of Python does not exist in this process.
-    NotLoaded,
-}
-
-impl PartialEq for ExternalSpec {
-    /// Whether name and parameters, as text, are the same.
-    fn eq(&self, other: &Self) -> bool {
-        Params::kind(self) == Params::kind(other) && self.values() == other.values()
-    }
-}
-
-impl ExternalSpec {
-    /// Whether it can be built in this process.
-    pub const fn is_available(&self) -> bool {
-        !matches!(self.maker, Maker::NotLoaded)
-    }
-
-    fn declared(&self) -> Option<&dyn Declared> {
-        match &self.maker {
-            Maker::Declared(params) => Some(&**params),
-            Maker::Class(_) | Maker::NotLoaded => None,
-        }
-    }
-
-    /// The parameters as text.
-    fn values(&self) -> Vec<Option<String>> {
-        let mut spec = self.clone();
-        let parameters = self.entry.parameters.iter();
-        parameters
-            .map(|parameter| spec.field(parameter.key)?.text())
-            .collect()
-    }
-}
-
-impl Fields for ExternalSpec {
-    fn field(&mut self, key: &str) -> Option<Field<'_>> {
-        match &mut self.maker {
-            Maker::Declared(params) => params.field(key),
-            Maker::Class(_) | Maker::NotLoaded => None,
-        }
-    }
-}
 
 impl Params for ExternalSpec {
     type Queue<P: Packet> = External<P>;

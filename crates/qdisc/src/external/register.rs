@@ -5,8 +5,8 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
+use super::spec::{ExternalSpec, Maker, PYTHON_PREFIX, QueueClass};
 use super::ticket::Ticket;
-use super::{ExternalSpec, Maker, PYTHON_PREFIX, QueueClass};
 use crate::parameters::{Entry, Params, TcStatistics};
 use crate::registry::QdiscSpec;
 

@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use sojourn_net::{Bytes, Duration, Ecn, Instant};
 
 use super::*;
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
-use crate::parameters::{Profile, parameters};
+use crate::parameters::{Field, Fields, Profile, parameters};
 use crate::registry::QdiscSpec;
 use crate::testing::{Op, Recorder, TestPacket, check_qdisc};
 

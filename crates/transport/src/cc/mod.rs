@@ -186,6 +186,18 @@ impl CcKind {
     }
 }
 
+impl CcSpec {
+    /// HyStart++ of a new connection; `None`: another heuristic is in use.
+    pub(crate) fn hystartpp(
+        &self,
+        in_use: Option<SlowStart>,
+        paced: bool,
+    ) -> Option<HyStartPlusPlus> {
+        let params = self.hystartpp_params()?;
+        (in_use == Some(SlowStart::HyStartPlusPlus)).then(|| HyStartPlusPlus::new(params, paced))
+    }
+}
+
 impl Default for CcSpec {
     fn default() -> Self {
         CcKind::default().into()

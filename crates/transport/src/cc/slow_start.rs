@@ -29,7 +29,7 @@ use std::fmt;
 use std::num::NonZeroU16;
 
 use super::parameter::{Unit, parameters};
-use super::{Ack, CcSpec, Window};
+use super::{Ack, Window};
 
 /// Slow-start exit heuristic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -112,18 +112,6 @@ impl HyStartPlusPlusParams {
     }
 }
 
-impl CcSpec {
-    /// HyStart++ of a new connection; `None`: another heuristic is in use.
-    pub(crate) fn hystartpp(
-        &self,
-        in_use: Option<SlowStart>,
-        paced: bool,
-    ) -> Option<HyStartPlusPlus> {
-        let params = self.hystartpp_params()?;
-        (in_use == Some(SlowStart::HyStartPlusPlus)).then(|| HyStartPlusPlus::new(params, paced))
-    }
-}
-
 /// HyStart++ in the first slow start of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct HyStartPlusPlus {
@@ -151,7 +139,7 @@ struct Css {
 impl HyStartPlusPlus {
     /// A connection that has sent nothing. With pacing an acknowledgement causes no burst, however much it
     /// covers, so that all of it counts.
-    fn new(params: &HyStartPlusPlusParams, paced: bool) -> Self {
+    pub(super) fn new(params: &HyStartPlusPlusParams, paced: bool) -> Self {
         let changed = *params != HyStartPlusPlusParams::default();
         Self {
             params: changed.then(|| Box::new(*params)),
