@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from datetime import timedelta
 from pathlib import PurePath
 from types import UnionType
 from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
@@ -244,6 +245,8 @@ def hint(value: object) -> str:
     if isinstance(value, type):
         takes_objects = issubclass(value, Table) or isinstance(value, Specified)
         return f"; pass an object: {value.__name__}()" if takes_objects else ""
+    if isinstance(value, timedelta):
+        return '; write a time as a string, such as "5ms"'
     # The class of a queue written in Python has a spec; its objects have none.
     if isinstance(type(value), Specified):
         return f"; pass the class itself: {type(value).__name__}"

@@ -116,6 +116,12 @@ def test_a_wrong_change(sojourn: Command, tmp_path: Path, change: str, parts: li
         (["compare", "--seed", "9" * 30], ["--seed"]),
         (["compare", "codel", "codel"], ["twice"]),
         (["compare", "codel target"], ["target"]),
+        (
+            ["compare", "fq_codel", "target", "13ms", "pie"],
+            ["^sojourn: unknown queue \"target\"; quote .* such as 'fq_codel target 13ms'$"],
+        ),
+        (["compare", "codel", "noecn"], ["such as 'codel noecn'$"]),
+        (["compare", "pfifo", "target", "13ms"], ['unknown queue "target"; (?!quote)']),
         (["compare", "--seed", "-1"], ["seed"]),
         (["compare", "--backend", "x"], [r'^sojourn: unknown backend "x"; expected one of sim$']),
         (["run", "absent.toml", "--backend", "x"], ['unknown backend "x"']),
@@ -182,6 +188,7 @@ def test_a_report_in_a_file_and_a_folder_without_studies(sojourn: Command, tmp_p
     refused(sojourn("compare", "--report", "file/x.html"), 3, "file is not a directory")
     (tmp_path / "empty").mkdir()
     refused(sojourn("reproduce", "residential", "--papers", "empty"), 3, "no studies in empty")
+    refused(sojourn("reproduce", "--papers", "absent"), 3, "absent is not a directory", "--papers")
 
 
 def test_a_folder_with_other_files_is_left_alone(sojourn: Command, tmp_path: Path) -> None:

@@ -71,9 +71,24 @@ def test_results_and_reports_are_written_where_asked(
     assert done.returncode == 0, done.stderr
     assert sj.Result.load(tmp_path / "kept").complete
     assert (tmp_path / "pages" / "one.html").read_text(encoding="utf-8").startswith("<!doctype")
-    again = sojourn("report", "kept", "-o", "two.html")
-    assert again.returncode == 0, again.stderr
-    assert (tmp_path / "two.html").exists()
+    for number, option in enumerate(("-o", "--out", "--output")):
+        again = sojourn("report", "kept", option, f"{number}.html")
+        assert again.returncode == 0, again.stderr
+        assert (tmp_path / f"{number}.html").exists()
+
+
+def test_run_takes_the_number_of_replications(sojourn: Command, file: Path) -> None:
+    done = sojourn("run", str(file), "--replications", "2", "--dry-run")
+    assert "replications: 2)" in done.stdout
+    assert sojourn("run", str(file), "--replications", "0").returncode == 2
+
+
+def test_help_has_a_short_option_and_shows_flags_without_a_type(sojourn: Command) -> None:
+    for command in ([], ["run"], ["compare"], ["report"], ["reproduce"]):
+        described = sojourn(*command, "--help").stdout
+        assert described == sojourn(*command, "-h").stdout
+        assert "--help" in described
+        assert "bool" not in described.lower()
 
 
 def test_the_generated_scenario_gives_what_the_flags_gave(sojourn: Command, tmp_path: Path) -> None:
@@ -87,6 +102,7 @@ def test_the_generated_scenario_gives_what_the_flags_gave(sojourn: Command, tmp_
 def test_a_dry_run_says_what_would_run_and_writes_nothing(sojourn: Command, tmp_path: Path) -> None:
     done = sojourn("compare", *QUICK, "--out", "kept", "--dry-run")
     assert "8 runs of 8 s (arms: 4, replications: 2)" in done.stdout
+    assert "up to about 58,000 full-size packets" in done.stdout
     assert list(tmp_path.iterdir()) == []
 
 

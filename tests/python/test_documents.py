@@ -12,7 +12,7 @@ import pytest
 
 import sojourn as sj
 from shell import DOCUMENTS, ROOT, Command
-from sojourn import _core
+from sojourn import _core, cli
 from sojourn.result import catalogue
 from sojourn.studies import study
 
@@ -201,3 +201,37 @@ def test_no_document_counts_the_queues() -> None:
     assert counted.search(f"[{queues} queue disciplines](docs/qdiscs/README.md)")
     for path in [*DOCUMENTS, *ROOT.glob("*.md")]:
         assert not counted.search(path.read_text(encoding="utf-8")), path
+
+
+def test_readme_and_the_first_tutorial_install_in_the_same_way() -> None:
+    blocks = [
+        re.search(r"## Install\n.*?```sh\n(.*?)```", (ROOT / name).read_text("utf-8"), re.DOTALL)
+        for name in ("README.md", "docs/tutorials/first_comparison.md")
+    ]
+    readme, tutorial = (block[1] for block in blocks if block is not None)
+    assert readme == tutorial
+    assert "venv" in readme
+
+
+def test_the_exit_codes_are_those_of_the_command() -> None:
+    text = (ROOT / "docs" / "policy.md").read_text("utf-8")
+    section = text.partition("## Exit codes")[2].partition("## ")[0]
+    documented = {int(code) for code in re.findall(r"^\| (\d+) \|", section, re.MULTILINE)}
+    assert documented == {0, 1, cli.USAGE, cli.ENVIRONMENT, cli.INTERRUPTED}
+
+
+def test_the_units_of_scenarios_are_accepted() -> None:
+    text = (ROOT / "docs" / "scenario.md").read_text("utf-8")
+    times = re.findall("`(.+?)`", re.findall(r"^\| times \|(.*)$", text, re.MULTILINE)[0])
+    assert len(times) == 13
+    for unit in times:
+        assert _core.parse_time_s(f"5{unit}") > 0.0
+    for power, prefix in enumerate(("", "k", "m", "g", "t")):
+        for rate in (f"8{prefix}bit", f"8{prefix}bit/s", f"1{prefix}bps", f"1{prefix.upper()}Bps"):
+            assert _core.parse_rate_bits_per_s(rate) == 8 * 1000**power
+        for size in (f"3{prefix}b", f"3{prefix}", f"24{prefix}bit"):
+            assert _core.parse_size_bytes(size) == 3 * 1024**power
+        if prefix:
+            assert _core.parse_rate_bits_per_s(f"3{prefix}ibit") == 3 * 1024**power
+            assert _core.parse_size_bytes(f"3{prefix}ib") == 3 * 1024**power
+            assert _core.parse_size_bytes(f"3{prefix}i") == 3 * 1024**power

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,46 @@ def test_a_plot_returns_a_figure_that_names_every_arm(
     figure = plot(result)
     assert isinstance(figure, Figure)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["fifo", "fq"]
+
+
+@pytest.mark.parametrize("traffic", [["up"], ["up", "down"]])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["pfifo", "ared", "codel", "pie", "fq_codel", "sfq", "fq_nocodel"],
+        [f"fq_codel with a long name, and number {index}" for index in range(4)],
+        ["x" * 200, "fq_codel"],
+    ],
+)
+def test_the_legend_lies_inside_the_figure(traffic: list[str], names: list[str]) -> None:
+    tcp = [sj.Tcp(name=side, direction=side, start_jitter="9ms") for side in traffic]  # type: ignore[arg-type]
+    scenario = sj.Scenario(
+        name="x" * 200,
+        links={side: sj.Link(rate="5mbit", qdisc="pfifo") for side in ("up", "down")},
+        traffic=[*tcp, sj.Ping(name="ping", direction="up", interval="100ms")],
+        arms=[sj.Arm(name=name, set={}) for name in names],
+        rtt="20ms",
+        duration="2s",
+        warmup="1s",
+        replications=2,
+    )
+    result = sj.run(scenario, seed=1)
+    for plot in PLOTS:
+        figure = plot(result)
+        figure.draw_without_rendering()
+        (legend,) = figure.legends
+        boxes = [legend.get_window_extent(), *(axes.get_window_extent() for axes in figure.axes)]
+        boxes += [text.get_window_extent() for text in [*legend.get_texts(), *figure.texts]]
+        for box in boxes:
+            assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1
+            assert figure.bbox.y0 <= box.y0 < box.y1 <= figure.bbox.y1
+        assert all(axes.get_window_extent().height > figure.dpi for axes in figure.axes)
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_a_plot_of_something_else_is_refused(plot: Callable[[Any], Figure]) -> None:
+    with pytest.raises(sj.SojournError, match=r"^result: expected a Result, not a value of type"):
+        plot("my_first")
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])

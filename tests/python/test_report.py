@@ -1,6 +1,7 @@
 """Reports: whole in one file, and true to the result."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -8,6 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import sojourn as sj
+from shell import ROOT
 from sojourn import report
 
 VOID = {"meta", "input", "br", "link", "img"}
@@ -39,6 +41,15 @@ class Outline(HTMLParser):
 def page(result: sj.Result) -> str:
     """The report on the small result."""
     return report.html(result)
+
+
+def test_the_guide_lists_the_sections_of_a_report_in_their_order(result: sj.Result) -> None:
+    text = (ROOT / "docs" / "howto" / "report.md").read_text(encoding="utf-8")
+    guide = re.findall(r"^\d+\. \*\*(.+)\.\*\*", text, re.MULTILINE)
+    changed = [replace(block, bytes="10kb", start="3s") for block in result.scenario.traffic[:2]]
+    transfers = sj.run(result.scenario.replace(traffic=[*changed, *result.scenario.traffic[2:]]))
+    headings = re.findall(r"<h2>(.+?)</h2>", report.html(transfers))
+    assert [heading.partition(":")[0] for heading in headings] == guide
 
 
 def test_a_report_loads_nothing_and_runs_nothing(page: str) -> None:

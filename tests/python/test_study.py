@@ -12,6 +12,20 @@ from shell import ROOT, Command
 from sojourn.studies import study
 
 
+def test_an_installed_package_finds_the_studies_of_the_checkout_around_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(study, "__file__", str(tmp_path / "lib/site-packages/sojourn/studies/x.py"))
+    for folder in (ROOT, ROOT / "docs" / "howto"):
+        monkeypatch.chdir(folder)
+        assert study.studies_folder(None) == ROOT / "papers"
+    (tmp_path / "papers").mkdir()  # a directory of that name without studies
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(sj.ResultError, match=r"^no studies found; run .* in a checkout .*--papers"):
+        study.studies_folder(None)
+    assert study.studies_folder(ROOT / "papers") == ROOT / "papers"
+
+
 def comparison(rows: list[tuple[str, float, float, float]]) -> pl.DataFrame:
     schema = ["arm", "mean", "published", "error"]
     return pl.DataFrame(rows, schema=schema, orient="row").with_columns(

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any, Literal, get_args, get_origin
 
 import pytest
@@ -227,6 +228,18 @@ def test_an_arm_refuses_what_no_scenario_accepts(name: Any, changes: Any, messag
             "^leaf: expected a queue, not a value of type int",
         ),
         (lambda: sj.Tcp(direction="up", cc=sj.Cubic), r"^cc: .*pass an object: Cubic\(\)$"),
+        (
+            lambda: sj.CoDel(target=timedelta(milliseconds=5)),
+            '^target: expected a string or a number, .* write a time as a string, such as "5ms"$',
+        ),
+        (
+            lambda: sj.Ledbat(target=timedelta(milliseconds=5)),
+            '^target: expected a string, .* such as "5ms"$',
+        ),
+        (
+            lambda: sj.Link(rate="1mbit", qdisc="pfifo", delay=timedelta(milliseconds=5)),
+            '^delay: expected a string, .* such as "5ms"$',
+        ),
         (
             lambda: sj.Link(rate="1mbit", qdisc="pfifo", loss=sj.GilbertElliott),
             r"^loss: .*pass an object: GilbertElliott\(\)$",

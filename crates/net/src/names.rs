@@ -39,21 +39,32 @@ impl<'a, I: Iterator<Item = &'a str> + Clone> fmt::Display for Instead<'a, I> {
 pub fn nearest<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let distances = names.map(|name| (edits(given, name), name));
     let (distance, name) = distances.min_by_key(|(distance, _)| *distance)?;
-    (distance <= 1 + given.chars().count() / 3).then_some(name)
+    // A third of the letters, rounded to the nearest.
+    (distance <= (given.chars().count() + 1) / 3).then_some(name)
 }
 
-/// How many insertions, deletions and substitutions lead from `a` to `b` (Levenshtein).
+/// How many insertions, deletions, substitutions and exchanges of neighbours lead from `a` to `b`
+/// (optimal string alignment).
 fn edits(a: &str, b: &str) -> usize {
     let (a, b) = (a.chars().take(LONGEST), b.chars().take(LONGEST));
     let mut row: [usize; LONGEST + 1] = core::array::from_fn(|n| n);
+    // The row before `above`, and the letter of `above`.
+    let mut two_above = row;
+    let mut last_x = None;
     for (i, x) in a.enumerate() {
-        let mut diagonal = i;
+        let above = row;
+        let mut last_y = None;
         row[0] = i + 1;
         for (j, y) in b.clone().enumerate() {
-            let substituted = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+            let substituted = above[j] + usize::from(x != y);
+            row[j + 1] = substituted.min(row[j] + 1).min(above[j + 1] + 1);
+            if last_x == Some(y) && last_y == Some(x) {
+                row[j + 1] = row[j + 1].min(two_above[j - 1] + 1);
+            }
+            last_y = Some(y);
         }
+        two_above = above;
+        last_x = Some(x);
     }
     row[b.count()]
 }
@@ -66,11 +77,14 @@ mod tests {
     use std::string::ToString;
 
     #[test]
-    fn edits_are_those_of_levenshtein() {
+    fn edits_are_those_of_levenshtein_and_exchanges() {
         assert_eq!(edits("kitten", "sitting"), 3);
         assert_eq!(edits("", "abc"), 3);
         assert_eq!(edits("abc", ""), 3);
         assert_eq!(edits("rate", "rate"), 0);
+        assert_eq!(edits("codle", "codel"), 1);
+        assert_eq!(edits("down", "dwon"), 1);
+        assert_eq!(edits("ba", "abc"), 2);
         let long = "x".repeat(1_000);
         assert_eq!(edits(&long, "rate"), LONGEST);
         assert_eq!(edits("rate", &long), LONGEST);
@@ -81,12 +95,24 @@ mod tests {
         let nearest = |given| nearest(given, ["rate", "delay"].into_iter());
         assert_eq!(nearest("rat"), Some("rate"));
         assert_eq!(nearest("colour"), None);
-        // One edit for two letters, three for six.
+        // One edit for four letters, two for five.
         assert_eq!(nearest("ra"), None);
         assert_eq!(nearest("rt"), None);
-        assert_eq!(nearest("ray"), Some("rate"));
+        assert_eq!(nearest("ray"), None);
+        assert_eq!(nearest("rtae"), Some("rate"));
         assert_eq!(nearest("relays"), Some("delay"));
         assert_eq!(nearest("raters"), Some("rate"));
+    }
+
+    #[test]
+    fn a_word_that_is_another_name_gets_no_proposal() {
+        let nearest = |given| nearest(given, ["ared", "blue", "codel", "cubic", "sfb"].into_iter());
+        for far in ["htb", "true", "target", "hfsc", ""] {
+            assert_eq!(nearest(far), None, "{far}");
+        }
+        assert_eq!(nearest("codle"), Some("codel"));
+        assert_eq!(nearest("kodel"), Some("codel"));
+        assert_eq!(nearest("cubci"), Some("cubic"));
     }
 
     #[test]

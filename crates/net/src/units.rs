@@ -65,10 +65,11 @@ impl fmt::Display for UnitError {
                 quantity.example()
             ),
             Flaw::NoUnit => {
-                f.write_str("the unit is missing; write ")?;
+                f.write_str("the unit is missing; write")?;
+                // A bare rate may have been meant in bit/s.
                 match given.whole().filter(|number| *number != "0") {
-                    Some(number) => write!(f, "{number}{}", quantity.usual_unit()),
-                    None => f.write_str(quantity.example()),
+                    Some(number) if *quantity == Quantity::Time => write!(f, " {number}ms"),
+                    _ => write!(f, ", for example, {}", quantity.example()),
                 }
             }
             Flaw::UnknownUnit => write!(f, "unknown unit; the units are {}", quantity.units()),
@@ -184,14 +185,6 @@ impl Quantity {
             Self::Time => "18446744073s",
             Self::Rate => "18446744tbit",
             Self::Size => "17179869183gb",
-        }
-    }
-
-    const fn usual_unit(self) -> &'static str {
-        match self {
-            Self::Time => "ms",
-            Self::Rate => "mbit",
-            Self::Size => "b",
         }
     }
 

@@ -271,6 +271,8 @@ impl<'a> Place<'a> {
         match &self.node.value {
             Value::Text(text) => text.parse().map_err(|e: T::Err| self.fail(e.to_string())),
             Value::Int(n) => {
+                // A bare rate may have been meant in bit/s.
+                let n = if unit == "mbit" { 1 } else { *n };
                 let right = format!("a unit, such as \"{n}{unit}\"");
                 Err(self.not(noun, &right))
             }

@@ -288,14 +288,19 @@ impl Config {
         if most.saturating_add(per_window) < u64::from(u32::MAX) {
             return Ok(());
         }
-        Err(ConfigError {
-            place: format!("flows[{n}].forward"),
-            rule: if most == u64::MAX {
-                "an endless transfer needs a path with a link or a delay > 0".to_owned()
-            } else {
-                "too many packets: a connection can number at most 2^32 packets, but this path can carry more within the run"
-                    .to_owned()
-            },
+        Err(if most == u64::MAX {
+            ConfigError {
+                place: format!("flows[{n}].forward"),
+                rule: "an endless transfer needs a path with a link or a delay > 0".to_owned(),
+            }
+        } else {
+            ConfigError {
+                place: "duration".to_owned(),
+                rule: format!(
+                    "too long for the rates: \"{}\" could send more than the 2^32 packets that a connection can number; expected a shorter duration or a lower rate",
+                    flow.name
+                ),
+            }
         })
     }
 

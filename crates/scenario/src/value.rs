@@ -101,7 +101,7 @@ impl Node {
         match &self.value {
             Value::Bool(flag) => flag.to_string(),
             Value::Int(n) => n.to_string(),
-            Value::Float(x) => x.to_string(),
+            Value::Float(x) => format!("{x:?}"),
             Value::Text(text) => format!("\"{text}\""),
             Value::List(_) => "a list".to_owned(),
             Value::Table(_) => "a table".to_owned(),

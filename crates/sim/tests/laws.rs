@@ -359,7 +359,7 @@ fn a_connection_without_time_or_end_is_refused() {
     let mut config = mixed("pfifo limit 50", 2);
     config.flows = vec![flow("tcp", bulk(CcKind::Cubic, None, false))];
     let endless = "flows[0].forward: an endless transfer needs a path with a link or a delay > 0";
-    let many = "flows[0].forward: too many packets: a connection can number at most 2^32";
+    let many = "duration: too long for the rates: \"tcp\" could send more than the 2^32 packets";
     let ways: [(Vec<Hop>, Vec<Hop>, &str); 3] = [
         (vec![], vec![], endless),
         (vec![Hop::Delay(Duration::ZERO)], vec![], endless),
@@ -381,7 +381,7 @@ fn a_connection_without_time_or_end_is_refused() {
     config.flows = vec![flow("tcp", bulk(CcKind::Cubic, None, false))];
     config.links[0].rate = Rate::mbit(10_000);
     config.duration = Duration::from_secs(36_000);
-    assert!(refused(&config).contains("a connection can number at most 2^32"));
+    assert!(refused(&config).starts_with(many), "{}", refused(&config));
     config.duration = Duration::from_secs(3_600);
     assert!(config.check().is_ok());
 }

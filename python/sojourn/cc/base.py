@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from sojourn import _core
-from sojourn.document import word
+from sojourn.document import needs, word
 
 #: A ratio, such as ``0.7`` or ``"717/1024"``.
 Ratio = str | float
@@ -66,4 +66,5 @@ def _text(name: str, value: _Value) -> str:
         return "on" if value else "off"
     if isinstance(value, str | int | float):
         return word(name, value)
+    needs(name, value, Sequence, "a string, a number or a list")
     return ",".join(word(name, part) for part in value)

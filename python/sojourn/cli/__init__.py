@@ -1,7 +1,7 @@
 """The ``sojourn`` command.
 
-Data goes to stdout, everything else to stderr. Exit codes: 0 success, 2 invalid command line or
-scenario, 3 unusable file or directory, 130 interrupted.
+Data goes to stdout, everything else to stderr. Exit codes: 0 success, 1 pipe closed by its reader
+(set by Typer), 2 invalid command line or scenario, 3 unusable file or directory, 130 interrupted.
 """
 
 import os

@@ -6,6 +6,7 @@ import typer
 
 from sojourn import _core
 from sojourn.cli.ccs import ccs
+from sojourn.cli.commands import Command, Group
 from sojourn.cli.compare import compare
 from sojourn.cli.qdiscs import qdiscs
 from sojourn.cli.report import report
@@ -16,12 +17,14 @@ from sojourn.cli.stats import stats
 
 app = typer.Typer(
     name="sojourn",
+    cls=Group,
+    context_settings={"help_option_names": ["--help", "-h"]},
     add_completion=True,
     pretty_exceptions_enable=False,
     help="Compare queue disciplines in simulated networks.",
 )
 for command in (run, compare, qdiscs, ccs, schema, report, stats, reproduce):
-    app.command()(command)
+    app.command(cls=Command)(command)
 
 
 def _version(asked: bool) -> None:  # noqa: FBT001 - typer calls it with a flag

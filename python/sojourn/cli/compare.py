@@ -1,5 +1,7 @@
 """``sojourn compare``: compare queues in both directions of an access link."""
 
+import json
+from itertools import takewhile
 from typing import Annotated
 
 import typer
@@ -81,10 +83,27 @@ def compare(
 def _queues(texts: list[str]) -> dict[str, Queue]:
     """Key the queues by their text, which names their arms."""
     named: dict[str, Queue] = {}
-    for text in texts:
+    for index, text in enumerate(texts):
         name = " ".join(text.split())
+        if index and (quoted := _unquoted(texts[index - 1], texts[index:])) is not None:
+            message = (
+                f'unknown queue "{name}"; quote a queue that has parameters, such as {quoted!r}'
+            )
+            raise _core.ScenarioError(message)
         if name in named:
             message = f'queue "{name}": given twice; expected each queue once'
             raise _core.ScenarioError(message)
         named[name] = qdisc(name)
     return named
+
+
+def _unquoted(queue: str, words: list[str]) -> str | None:
+    """Join a queue and the words after it if the first of them is a parameter of the queue."""
+    parameters = {
+        entry["name"]: [item["key"] for item in entry["parameters"]]
+        for entry in json.loads(_core.qdisc_catalogue())
+    }
+    own = parameters.get(queue.split(maxsplit=1)[0] if queue.strip() else "", [])
+    if words[0] in parameters or not {words[0], words[0].removeprefix("no")} & set(own):
+        return None
+    return " ".join([queue, *takewhile(lambda word: word.split(" ")[0] not in parameters, words)])

@@ -38,6 +38,10 @@ Seed = Annotated[
         help="Seed for all random numbers; overrides the seed in the scenario.",
     ),
 ]
+Replications = Annotated[
+    int | None,
+    typer.Option(min=1, help="Number of runs per arm; overrides replications in the scenario."),
+]
 Jobs = Annotated[
     int | None,
     typer.Option(

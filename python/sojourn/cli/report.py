@@ -14,14 +14,14 @@ from sojourn.result.storage import claim_file
 def report(
     *,
     folder: Folder,
-    output: Annotated[
+    out: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="HTML file; by default DIR/report.html."),
+        typer.Option("--out", "--output", "-o", help="HTML file; by default DIR/report.html."),
     ] = None,
 ) -> int:
     """Write an HTML report of a saved result."""
     result = Result.load(folder)
-    file = claim_file(folder / "report.html" if output is None else output)
+    file = claim_file(folder / "report.html" if out is None else out)
     reports.write(result, file)
     typer.echo(f"wrote report to {file}", err=True)
     return 0

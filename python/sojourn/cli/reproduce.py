@@ -8,7 +8,7 @@ import typer
 
 from sojourn import _core
 from sojourn.cli import claims_report, numbers_report
-from sojourn.cli.options import Jobs, Json
+from sojourn.cli.options import Jobs, Json, Replications
 from sojourn.cli.session import INTERRUPTED
 from sojourn.cli.study_runs import InterruptedStudyError
 from sojourn.studies import claims
@@ -21,19 +21,14 @@ def reproduce(
         str | None,
         typer.Argument(metavar="STUDY", help="Name of a study; without it, list the studies."),
     ] = None,
-    replications: Annotated[
-        int | None,
-        typer.Option(min=1, help="Number of runs per arm; overrides replications in the scenario."),
-    ] = None,
+    replications: Replications = None,
     jobs: Jobs = None,
     out: Annotated[
         Path | None, typer.Option(help="Directory for the results; by default results/STUDY.")
     ] = None,
     papers: Annotated[
         Path | None,
-        typer.Option(
-            help="Directory of the studies; by default the papers directory of the checkout."
-        ),
+        typer.Option(help="Directory of the studies; by default papers in the current checkout."),
     ] = None,
     json: Json = False,
 ) -> int:

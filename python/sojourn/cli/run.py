@@ -11,6 +11,7 @@ from sojourn.cli.options import (
     Jobs,
     Json,
     Out,
+    Replications,
     ReportFile,
     ScenarioFile,
     Seed,
@@ -23,6 +24,7 @@ def run(
     *,
     file: ScenarioFile,
     change: Change = None,
+    replications: Replications = None,
     seed: Seed = None,
     jobs: Jobs = None,
     backend: Backend = None,
@@ -39,6 +41,8 @@ def run(
         before, scenario = scenario, overridden(scenario, changes)
         for path in changes:
             session.note_unreached(path, before.checked.arms_that_set(path))
+    if replications is not None:
+        scenario = scenario.replace(replications=replications)
     if seed is not None:
         scenario = scenario.replace(seed=seed)
     plan = session.Plan(

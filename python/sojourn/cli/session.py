@@ -73,10 +73,11 @@ def describe(plan: Plan) -> int:
     _core.check_backend(checked, plan.backend)
     rates = [link.bits_per_s for link in Scenario.from_json(checked.to_json()).links.values()]
     packets = sum(rates) * checked.duration_s * plan.scenario.runs / FRAME_BITS
+    rounded = int(float(f"{packets:.2g}"))
     print(
         f"{checked.name}: {formatting.counted(plan.scenario.runs, 'run')} of "
         f"{checked.duration_s:g} s (arms: {len(checked.arms)}, replications: "
-        f"{checked.replications}); up to about {packets / 1e6:.2g} million full-size packets"
+        f"{checked.replications}); up to about {rounded:,} full-size packets"
     )
     print(f"arms: {', '.join(checked.arms)}")
     print(f"result: {'not saved (no --out)' if plan.out is None else plan.out}")

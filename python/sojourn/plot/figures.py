@@ -4,6 +4,7 @@ Every function returns the figure and shows nothing; :func:`save` writes it with
 in the metadata of the file.
 """
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,11 +15,21 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from sojourn import _core
+from sojourn.document import needs
 from sojourn.plot import curves, palette
 from sojourn.result import Result
 
 # A logarithmic axis that spans less than this has room for labels at 2 and 5.
 _NARROW = 400.0
+# Columns of a legend, and its height in inches for which every figure has room.
+_COLUMNS = 4
+_LEGEND_ROOM = 0.6
+# Largest share of the width of a figure that a legend takes, and the step, in letters, in which
+# longer names are broken.
+_LEGEND_SHARE = 0.98
+_STEP = 4
+# Letters of the provenance per inch.
+_SMALL_LETTERS = 18
 _DASHES = ((0, ()), (0, (4, 2)), (0, (1, 1.5)))
 
 
@@ -38,6 +49,7 @@ def plot_ellipse(result: Result) -> Figure:
     matplotlib.figure.Figure
         The figure.
     """
+    needs("result", result, Result, "a Result")
     sides = curves.directions(result)
     figure = _figure(columns=len(sides), rows=1, width=4.4, height=3.6)
     for index, side in enumerate(sides):
@@ -84,6 +96,7 @@ def plot_series(result: Result) -> Figure:
     matplotlib.figure.Figure
         The figure, one panel per quantity.
     """
+    needs("result", result, Result, "a Result")
     panels: list[tuple[str, Sequence[curves.Curve], bool]] = [
         ("ping [ms]", curves.ping_curves(result), True)
     ]
@@ -100,7 +113,7 @@ def plot_series(result: Result) -> Figure:
     for index, (label, lines, logarithmic) in enumerate(panels):
         axes = figure.add_subplot(len(panels), 1, index + 1)
         _draw(axes, lines, result.arms)
-        axes.set_ylabel(label)
+        axes.set_ylabel(label, fontsize="small")
         if logarithmic:
             axes.set_yscale("log")
             low, high = axes.get_ylim()
@@ -131,6 +144,7 @@ def plot_cdf(result: Result) -> Figure:
     matplotlib.figure.Figure
         The figure: one panel for pings, one per link.
     """
+    needs("result", result, Result, "a Result")
     panels: list[tuple[str, Sequence[curves.Curve]]] = [("ping [ms]", curves.ping_cdfs(result))]
     panels += [
         (f"sojourn time {link} [ms]", curves.sojourn_cdfs(result, link))
@@ -232,9 +246,30 @@ def _finished(figure: Figure, result: Result) -> Figure:
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
     if figure.axes:
-        handles, labels = figure.axes[0].get_legend_handles_labels()
-        figure.legend(
-            handles, labels, loc="outside upper center", ncols=min(4, len(labels)), frameon=False
-        )
-    figure.supxlabel(provenance_line(result), fontsize=6, color="#666666", x=0.99, ha="right")
+        _add_legend(figure)
+    line = textwrap.fill(provenance_line(result), int(figure.get_figwidth() * _SMALL_LETTERS))
+    figure.supxlabel(line, fontsize=6, color="#666666", x=0.99, ha="right")
     return figure
+
+
+def _add_legend(figure: Figure) -> None:
+    """Add a legend above the panels, in as many columns as fit, and room for its rows."""
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    longest = max(map(len, labels), default=1)
+    # A name that is too long even for one column is broken.
+    tries = [(columns, longest) for columns in range(min(_COLUMNS, len(labels)), 1, -1)]
+    tries += [(1, letters) for letters in range(longest, 0, -_STEP)]
+    for columns, letters in tries:
+        legend = figure.legend(
+            handles,
+            [textwrap.fill(label, letters) for label in labels],
+            loc="outside upper center",
+            ncols=columns,
+            frameon=False,
+        )
+        box = legend.get_window_extent()
+        if box.width <= _LEGEND_SHARE * figure.bbox.width:
+            break
+        legend.remove()
+    excess = box.height / figure.dpi - _LEGEND_ROOM
+    figure.set_figheight(figure.get_figheight() + max(0.0, excess))

@@ -7,10 +7,10 @@ parameters are checked when the object is built.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 from sojourn import _core
-from sojourn.document import Specified, described, hint, word
+from sojourn.document import Specified, described, hint, needs, word
 from sojourn.qdisc.python_queue import PythonQueue
 
 
@@ -45,7 +45,7 @@ class Queue:
         """
         words = [self.kind]
         for field in fields(self):
-            words += _words(field.name, getattr(self, field.name))
+            words += _words(field.name, getattr(self, field.name), Queue in get_args(field.type))
         return " ".join(words)
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class Queue:
         return self.spec
 
 
-def _words(name: str, value: "_Value") -> list[str]:
+def _words(name: str, value: "_Value", has_queues: bool) -> list[str]:  # noqa: FBT001
     """Write one parameter: a flag as its name alone, or with the prefix ``no``.
 
     Raises
@@ -67,6 +67,8 @@ def _words(name: str, value: "_Value") -> list[str]:
         return [name if value else f"no{name}"]
     if isinstance(value, str | int | float):
         return [name, word(name, value)]
+    if not has_queues and not isinstance(value, Sequence):
+        needs(name, value, str | float, "a string or a number")
     if not isinstance(value, Sequence):
         return [name, _part(name, value)]
     numbers = [word(name, part) for part in value if isinstance(part, int | str)]

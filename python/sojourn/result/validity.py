@@ -152,7 +152,8 @@ def _completeness(finished: int, total: int, replications: int, measured_s: floa
     elif replications < FEW_RUNS:
         text = (
             f"n = {replications}: with fewer than {FEW_RUNS} runs, bootstrap intervals are too "
-            "narrow (docs/metrics.md gives their coverage)."
+            "narrow: a 95 % interval contains the true mean in 84 % of experiments at n = 5, in "
+            "75 % at n = 3."
         )
         findings.append(Finding(severity=Severity.NOTE, text=text))
     if measured_s < SHORT_S:

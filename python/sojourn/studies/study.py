@@ -192,20 +192,30 @@ def _margin(entry: dict[str, Any]) -> Margin:
 
 
 def studies_folder(given: Path | None) -> Path:
-    """Find the directory of the studies: the one given, or that of the checkout.
+    """Find the directory of the studies: the one given, or ``papers`` of a checkout.
+
+    The checkout is the one that contains this package, or else the working directory or one of its
+    parents.
 
     Raises
     ------
     ResultError
         There is no such directory.
     """
-    folder = Path(__file__).parents[3] / "papers" if given is None else given
-    if not folder.is_dir():
-        message = (
-            f"no studies in {folder}; set --papers to the papers directory of a Sojourn checkout"
-        )
+    if given is not None:
+        if given.is_dir():
+            return given
+        message = f"{given} is not a directory; set --papers to the papers directory of a checkout"
         raise _core.ResultError(message)
-    return folder
+    here = Path.cwd()
+    for root in (Path(__file__).parents[3], here, *here.parents):
+        if any((root / "papers").glob("*/study.toml")):
+            return root / "papers"
+    message = (
+        "no studies found; run the command in a checkout of Sojourn, or set --papers to the "
+        "papers directory of one"
+    )
+    raise _core.ResultError(message)
 
 
 def compared(study: Study, scenario: str, result: Result) -> pl.DataFrame:

@@ -79,7 +79,11 @@ fn an_error_says_what_was_given_and_what_would_be_right() {
     );
     assert_eq!(
         why::<Rate>("10"),
-        "\"10\" is not a rate: the unit is missing; write 10mbit"
+        "\"10\" is not a rate: the unit is missing; write, for example, 10mbit"
+    );
+    assert_eq!(
+        why::<Rate>("1000000"),
+        "\"1000000\" is not a rate: the unit is missing; write, for example, 10mbit"
     );
     assert_eq!(
         why::<Duration>("fast"),
