@@ -40,19 +40,11 @@ impl DatagramKind {
     }
 }
 
-/// Datagrams since measurements started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DatagramCounts {
-    /// Datagrams sent.
-    pub sent: u64,
-    /// Of these, the ones that arrived, without duplicates; of requests, the ones that were answered.
-    pub received: u64,
-}
-
-/// A running source of datagrams together with its receiver.
+/// A running source of datagrams together with its receiver. The driver numbers the datagrams from 0,
+/// in the order in which they are sent, and counts them.
 pub trait DatagramSource: Debug {
-    /// Number of the datagram to send now, and when the next one is due at the latest.
-    fn send(&mut self, now: Instant) -> (u32, Instant);
+    /// A datagram is sent now. Returns when the next one is due at the latest.
+    fn send(&mut self, now: Instant) -> Instant;
 
     /// When the next datagram is due if replies pace them; `None`: the time returned by
     /// [`send`](Self::send) holds.
@@ -65,17 +57,13 @@ pub trait DatagramSource: Debug {
         false
     }
 
-    /// The reply to a request has arrived.
-    fn on_reply(&mut self, _number: u32, _rtt: Duration) {}
+    /// The reply to a request has arrived. Returns false for a duplicate.
+    fn on_reply(&mut self, _number: u32, _rtt: Duration) -> bool {
+        false
+    }
 
-    /// The warm-up has ended: measurements start now.
-    fn begin_measuring(&mut self);
-
-    /// Datagrams since measurements started.
-    fn counts(&self) -> DatagramCounts;
-
-    /// The quality of a call that ends at `end`; `None` for other traffic.
-    fn call(&self, _end: Instant) -> Option<CallRecord> {
+    /// The quality of a call from datagram number `from` to the time `end`; `None` for other traffic.
+    fn call(&self, _from: u32, _end: Instant) -> Option<CallRecord> {
         None
     }
 

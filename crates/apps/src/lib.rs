@@ -34,9 +34,7 @@ pub use application::{Application, ApplicationConfig, Comparable};
 pub use bulk::Bulk;
 pub use contract::{AppEvent, AppOutput, Command, Length, Side, Transaction};
 pub use dash::DashConfig;
-pub use datagrams::{
-    DatagramConfig, DatagramCounts, DatagramKind, DatagramSource, MAX_UDP_PAYLOAD,
-};
+pub use datagrams::{DatagramConfig, DatagramKind, DatagramSource, MAX_UDP_PAYLOAD};
 pub use page::{Object, Page, PageError};
 pub use ping::{PingConfig, PingPace};
 pub use playout::JitterBuffer;

@@ -8,7 +8,7 @@
 
 use sojourn_net::{Bytes, Duration, Instant, Rng};
 
-use crate::datagrams::{DatagramConfig, DatagramCounts, DatagramKind, DatagramSource};
+use crate::datagrams::{DatagramConfig, DatagramKind, DatagramSource};
 use crate::report::PingSample;
 use crate::wait::LONGEST;
 
@@ -60,7 +60,6 @@ impl DatagramConfig for PingConfig {
             started: now,
             pace: self.pace,
             requests: Vec::new(),
-            before: 0,
         })
     }
 }
@@ -71,19 +70,16 @@ struct Ping {
     started: Instant,
     pace: PingPace,
     requests: Vec<PingSample>,
-    /// Number of requests sent during the warm-up.
-    before: usize,
 }
 
 impl DatagramSource for Ping {
-    fn send(&mut self, now: Instant) -> (u32, Instant) {
-        let number = u32::try_from(self.requests.len()).unwrap_or(u32::MAX);
+    fn send(&mut self, now: Instant) -> Instant {
         self.requests.push(PingSample {
             sent: now,
             rtt: None,
         });
         let (PingPace::Every(later) | PingPace::BackToBack { timeout: later }) = self.pace;
-        (number, now + later)
+        now + later
     }
 
     fn due(&self) -> Option<Instant> {
@@ -100,23 +96,10 @@ impl DatagramSource for Ping {
         })
     }
 
-    /// Duplicates are ignored.
-    fn on_reply(&mut self, number: u32, rtt: Duration) {
-        if let Some(request) = self.requests.get_mut(number as usize) {
-            request.rtt.get_or_insert(rtt);
-        }
-    }
-
-    fn begin_measuring(&mut self) {
-        self.before = self.requests.len();
-    }
-
-    fn counts(&self) -> DatagramCounts {
-        let measured = &self.requests[self.before..];
-        DatagramCounts {
-            sent: measured.len() as u64,
-            received: measured.iter().filter(|p| p.rtt.is_some()).count() as u64,
-        }
+    fn on_reply(&mut self, number: u32, rtt: Duration) -> bool {
+        let request = self.requests.get_mut(number as usize);
+        let unanswered = request.filter(|request| request.rtt.is_none());
+        unanswered.map(|request| request.rtt = Some(rtt)).is_some()
     }
 
     fn into_requests(self: Box<Self>) -> Vec<PingSample> {
@@ -141,32 +124,12 @@ mod tests {
         };
         let mut paced = ping(PingPace::BackToBack { timeout });
         assert_eq!(paced.due(), Some(at(5)));
-        assert_eq!(paced.send(at(5)), (0, at(205)));
+        assert_eq!(paced.send(at(5)), at(205));
         assert_eq!(paced.due(), Some(at(205)));
-        paced.on_reply(0, ms(30));
-        paced.on_reply(0, ms(40));
+        assert!(paced.on_reply(0, ms(30)));
+        assert!(!paced.on_reply(0, ms(40)), "a duplicate");
         assert_eq!(paced.due(), Some(at(35)));
         assert_eq!(paced.into_requests()[0].rtt, Some(ms(30)));
         assert_eq!(ping(PingPace::Every(timeout)).due(), None);
-    }
-
-    #[test]
-    fn only_requests_after_the_warm_up_are_counted() {
-        let config = PingConfig {
-            pace: PingPace::Every(Duration::from_millis(10)),
-            payload: Some(Bytes(1)),
-        };
-        let mut ping = config.build(Instant::ZERO, &Rng::new(1));
-        ping.send(Instant::ZERO);
-        ping.begin_measuring();
-        for n in 1..4 {
-            ping.send(Instant::from_millis(10 * n));
-        }
-        for number in [0, 2] {
-            ping.on_reply(number, Duration::from_millis(3));
-        }
-        let counts = ping.counts();
-        assert_eq!((counts.sent, counts.received), (3, 1));
-        assert_eq!(ping.into_requests().len(), 4);
     }
 }

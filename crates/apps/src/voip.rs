@@ -10,7 +10,7 @@
 
 use sojourn_net::{Bytes, Duration, Instant, Rng};
 
-use crate::datagrams::{DatagramConfig, DatagramCounts, DatagramKind, DatagramSource};
+use crate::datagrams::{DatagramConfig, DatagramKind, DatagramSource};
 use crate::playout::{self, FRAME, JitterBuffer};
 use crate::report::CallRecord;
 use crate::wait::LONGEST;
@@ -51,15 +51,12 @@ struct Call {
     buffer: JitterBuffer,
     /// One-way delay of each packet; `None`: it has not arrived.
     delays: Vec<Option<Duration>>,
-    /// Number of packets sent during the warm-up.
-    before: usize,
 }
 
 impl DatagramSource for Call {
-    fn send(&mut self, now: Instant) -> (u32, Instant) {
-        let number = u32::try_from(self.delays.len()).unwrap_or(u32::MAX);
+    fn send(&mut self, now: Instant) -> Instant {
         self.delays.push(None);
-        (number, now + FRAME)
+        now + FRAME
     }
 
     fn on_arrival(&mut self, number: u32, delay: Duration) -> bool {
@@ -72,20 +69,8 @@ impl DatagramSource for Call {
         }
     }
 
-    fn begin_measuring(&mut self) {
-        self.before = self.delays.len();
-    }
-
-    fn counts(&self) -> DatagramCounts {
-        let measured = &self.delays[self.before..];
-        DatagramCounts {
-            sent: measured.len() as u64,
-            received: measured.iter().flatten().count() as u64,
-        }
-    }
-
-    fn call(&self, end: Instant) -> Option<CallRecord> {
-        Some(self.record(end))
+    fn call(&self, from: u32, end: Instant) -> Option<CallRecord> {
+        Some(self.record(from as usize, end))
     }
 }
 
@@ -96,20 +81,18 @@ impl Call {
             started: now,
             buffer,
             delays: Vec::new(),
-            before: 0,
         }
     }
 
-    /// The record of the packets sent after the warm-up whose playout time came by `end`.
-    fn record(&self, end: Instant) -> CallRecord {
-        let Some(waits) = playout::waits(self.buffer, self.started, &self.delays, self.before)
-        else {
-            return self.silence(end);
+    /// The record of the packets from number `from` on whose playout time came by `end`.
+    fn record(&self, from: usize, end: Instant) -> CallRecord {
+        let Some(waits) = playout::waits(self.buffer, self.started, &self.delays, from) else {
+            return self.silence(from, end);
         };
         let mut call = CallRecord::default();
         let mut waited = 0;
         let mut run = 0;
-        for (n, (delay, wait)) in self.delays.iter().zip(&waits).enumerate().skip(self.before) {
+        for (n, (delay, wait)) in self.delays.iter().zip(&waits).enumerate().skip(from) {
             if self.started + FRAME.times(n as u64) + *wait > end {
                 break;
             }
@@ -133,9 +116,9 @@ impl Call {
     }
 
     /// The record if nothing arrived: all packets sent before `end` are lost.
-    fn silence(&self, end: Instant) -> CallRecord {
+    fn silence(&self, from: usize, end: Instant) -> CallRecord {
         let spoken = |&n: &usize| self.started + FRAME.times(n as u64) < end;
-        let lost = (self.before..self.delays.len()).filter(spoken).count() as u64;
+        let lost = (from..self.delays.len()).filter(spoken).count() as u64;
         CallRecord {
             spoken: lost,
             lost,
@@ -158,7 +141,7 @@ mod tests {
             .iter()
             .map(|ms| ms.map(Duration::from_millis))
             .collect();
-        call.record(Instant::from_millis(10_000))
+        call.record(0, Instant::from_millis(10_000))
     }
 
     #[test]

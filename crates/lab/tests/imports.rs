@@ -7,7 +7,8 @@
 //! child names what its parent defines, the parent names nothing of the child. What a file imports
 //! or re-exports belongs to the file that it comes from, so a parent that defines nothing may
 //! re-export its children, to them too. `mod` declarations are no imports, nor are fields and
-//! methods of a value. Unit tests and the paths of macros (`$crate::…`) may name anything.
+//! methods of a value. Unit tests and the paths of macros (`$crate::…`) may name anything; what a
+//! line `Name: path { A => B }` gives to a macro that imports `crate::path` is an import.
 //!
 //! There is no circle
 //!
@@ -132,6 +133,24 @@ fn a_parent_that_defines_what_its_child_names_is_in_a_circle_with_it() {
     assert_eq!(with(facade, "pub struct Bottom(super::Top);"), found);
 }
 
+#[test]
+fn a_line_of_a_registry_is_an_import() {
+    let found = all_circles(&sources([
+        ("", "mod list; mod queue;"),
+        (
+            "list",
+            "macro_rules! all { () => { $(pub use crate::$($path)::+::{$params, $queue};)* } }\n\
+             pub fn known() {}\nall! {\n    Red: queue { RedParams => Red },\n}",
+        ),
+        (
+            "queue",
+            "use crate::list::known;\npub struct RedParams;\npub struct Red;",
+        ),
+    ]));
+    let circle = "list -> queue (Red), queue -> list (known)".to_owned();
+    assert_eq!(found, BTreeSet::from([circle]));
+}
+
 /// Collects the modules below `folder`, those of tests left out.
 fn collect(folder: &Path, at: &Module, sources: &mut Sources) {
     let Ok(entries) = fs::read_dir(folder) else {
@@ -200,7 +219,7 @@ fn edges(sources: &Sources) -> Edges {
     let mut edges = Edges::new();
     for (module, text) in sources {
         let imported = names[module].values().cloned();
-        for path in imported.chain(inline_paths(text)) {
+        for path in imported.chain(inline_paths(text)).chain(listed(text)) {
             if let Some((target, Some(name))) = resolve(sources, &names, module, &path, 0)
                 && target != *module
             {
@@ -275,6 +294,20 @@ fn inline_paths(text: &str) -> Vec<String> {
         .filter(|path| path.contains("::") && !path.starts_with(':') && !path.contains('$'))
         .map(|path| path.trim_end_matches(':').to_owned())
         .collect()
+}
+
+/// What the lines `Name: path { A => B },` of a file name, if a macro of the file imports it.
+fn listed(text: &str) -> Vec<String> {
+    if !text.contains("use crate::$($path)::+::{") {
+        return Vec::new();
+    }
+    let line = |line: &str| {
+        let (path, names) = line.split_once(": ")?.1.split_once(" { ")?;
+        let (one, other) = names.strip_suffix(" },")?.split_once(" => ")?;
+        Some([one, other].map(|name| format!("crate::{path}::{name}")))
+    };
+    let calls = text.lines().filter(|line| !line.contains('$'));
+    calls.filter_map(line).flatten().collect()
 }
 
 /// The module that defines what `path` names in `module`, and the name; without a name when the

@@ -25,7 +25,7 @@ pub use catalogue::{ParameterInfo, QdiscInfo, catalogue};
 pub use contract::{Backlog, DropReason, MarkReason, Number, Observer, Qdisc, Statistic};
 pub use external::{
     BoxedQueue, FailureCause, PYTHON_PREFIX, QueueClass, QueueFailure, RegisterError, Ticket, fail,
-    is_external, register, register_class, source_of,
+    is_external, source_of,
 };
 pub use fair::cake::{AckFilter, Diffserv, FlowMode};
 #[cfg(feature = "json")]
@@ -35,7 +35,7 @@ pub use parameters::{Counter, ParameterError, Profile, TcStatistics, Unit};
 pub use parts::fifo::Fifo;
 pub use parts::framing::{Framing, LinkLayer};
 pub use registry::disciplines::*;
-pub use registry::{AnyQdisc, QdiscSpec};
+pub use registry::{AnyQdisc, QdiscSpec, register, register_class};
 pub use sojourn_net::{
     Bytes, Dscp, Duration, Ecn, FlowKey, Instant, Packet, Rate, Rng, TcpHeader, Transport,
     UnitError,

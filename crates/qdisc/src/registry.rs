@@ -1,11 +1,16 @@
 //! The list of disciplines: one line registers a discipline.
 
+use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::Arc;
+
 use sojourn_net::{Instant, Packet, Rng};
 
 use crate::aqm::droptail::DropTailParams;
 use crate::aqm::red;
 use crate::classful::{drr, prio};
 use crate::contract::{Backlog, Observer, Qdisc, Statistic};
+use crate::external::{self, QueueClass, RegisterError, Ticket};
 use crate::fair::sfb;
 use crate::link::LinkFacts;
 use crate::parameters::{Entry, Field, Fields, Leaf, LeafList, ParameterError, Params, Shorthand};
@@ -191,6 +196,31 @@ disciplines! {
     Predict: aqm::predict { PredictParams => Predict },
     /// One that another crate, or Python, registered.
     External: external { ExternalSpec => External },
+}
+
+/// Adds the discipline with the parameters `T`, under each of its names, for the rest of the process;
+/// one of the same name is replaced.
+///
+/// # Errors
+/// If a name is not valid or belongs to a discipline of this crate.
+pub fn register<T>() -> Result<(), RegisterError>
+where
+    T: Params + Clone + fmt::Debug + Send + Sync + UnwindSafe + RefUnwindSafe,
+    T::Queue<Ticket>: Clone + fmt::Debug + 'static,
+{
+    external::register::<T>(is_built_in)
+}
+
+/// Adds a class for the rest of the process; one of the same name is replaced.
+///
+/// # Errors
+/// As [`register`].
+pub fn register_class(class: Arc<dyn QueueClass>) -> Result<(), RegisterError> {
+    external::register_class(class, is_built_in)
+}
+
+fn is_built_in(name: &str) -> bool {
+    !external::is_external(name) && QdiscSpec::at_defaults(name).is_some()
 }
 
 /// Parameters of [`Red`], whose leaf can be any discipline.

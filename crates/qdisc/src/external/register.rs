@@ -8,7 +8,6 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use super::spec::{ExternalSpec, Maker, PYTHON_PREFIX, QueueClass};
 use super::ticket::Ticket;
 use crate::parameters::{Entry, Params, TcStatistics};
-use crate::registry::QdiscSpec;
 
 /// Why a discipline was not registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,11 +46,8 @@ fn registered() -> RwLockReadGuard<'static, BTreeMap<String, ExternalSpec>> {
 }
 
 /// Adds the discipline with the parameters `T`, under each of its names, for the rest of the process;
-/// one of the same name is replaced.
-///
-/// # Errors
-/// If a name is not valid or belongs to a discipline of this crate.
-pub fn register<T>() -> Result<(), RegisterError>
+/// one of the same name is replaced. `taken` tells which names belong to this crate.
+pub(crate) fn register<T>(taken: fn(&str) -> bool) -> Result<(), RegisterError>
 where
     T: Params + Clone + fmt::Debug + Send + Sync + UnwindSafe + RefUnwindSafe,
     T::Queue<Ticket>: Clone + fmt::Debug + 'static,
@@ -62,32 +58,30 @@ where
             class: None,
             ..kind.entry(None, T::TC_STATISTICS)
         };
-        add(ExternalSpec {
-            entry,
-            maker: Maker::Declared(Box::new((kind.start)())),
-        })?;
+        let maker = Maker::Declared(Box::new((kind.start)()));
+        add(ExternalSpec { entry, maker }, taken)?;
     }
     Ok(())
 }
 
-/// Adds a class for the rest of the process; one of the same name is replaced.
-///
-/// # Errors
-/// As [`register`].
-pub fn register_class(class: Arc<dyn QueueClass>) -> Result<(), RegisterError> {
-    add(ExternalSpec {
-        entry: entry_of_class(class.name()),
-        maker: Maker::Class(class),
-    })
+/// Adds a class for the rest of the process; one of the same name is replaced. `taken` tells which
+/// names belong to this crate.
+pub(crate) fn register_class(
+    class: Arc<dyn QueueClass>,
+    taken: fn(&str) -> bool,
+) -> Result<(), RegisterError> {
+    let entry = entry_of_class(class.name());
+    let maker = Maker::Class(class);
+    add(ExternalSpec { entry, maker }, taken)
 }
 
-fn add(spec: ExternalSpec) -> Result<(), RegisterError> {
+fn add(spec: ExternalSpec, taken: fn(&str) -> bool) -> Result<(), RegisterError> {
     let name = spec.entry.name.to_owned();
     let valid = |c: char| c.is_ascii_alphanumeric() || "_:.".contains(c);
     if name.is_empty() || !name.chars().all(valid) {
         return Err(RegisterError::Name(name));
     }
-    if !is_external(&name) && QdiscSpec::at_defaults(&name).is_some() {
+    if taken(&name) {
         return Err(RegisterError::Taken(name));
     }
     let mut all = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);

@@ -9,7 +9,7 @@ use sojourn_net::{Bytes, Duration, Ecn, Instant};
 use super::*;
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
 use crate::parameters::{Field, Fields, Profile, parameters};
-use crate::registry::QdiscSpec;
+use crate::registry::{QdiscSpec, register, register_class};
 use crate::testing::{Op, Recorder, TestPacket, check_qdisc};
 
 /// A FIFO that marks, or else drops, what arrives to a full queue.

@@ -17,12 +17,16 @@ pub(crate) struct Datagrams {
     /// Payload of its packets; `None`: ICMP.
     payload: Option<NonZeroU16>,
     source: Box<dyn DatagramSource>,
-    /// Datagrams that arrived, without duplicates; of echo requests none are counted.
+    sent: u64,
+    /// Number of the first datagram sent after the warm-up.
+    first_measured: u64,
+    /// Datagrams sent after the warm-up that arrived, or requests that were answered, without
+    /// duplicates.
     received: u64,
-    /// Of these, those before the interval in progress.
-    sampled: u64,
-    /// Of these, those of the warm-up.
-    before: u64,
+    /// Datagrams that arrived after the warm-up, without duplicates; no echo requests.
+    delivered: u64,
+    /// Datagrams that arrived in the current interval, without duplicates; no echo requests.
+    delivered_in_interval: u64,
     one_way_delay: Histogram,
     series: Vec<FlowSample>,
 }
@@ -36,9 +40,11 @@ impl Datagrams {
             kind,
             payload: kind.payload().map(bytes).and_then(NonZeroU16::new),
             source: config.build(now, rng),
+            sent: 0,
+            first_measured: 0,
             received: 0,
-            sampled: 0,
-            before: 0,
+            delivered: 0,
+            delivered_in_interval: 0,
             one_way_delay: Histogram::default(),
             series: Vec::new(),
         }
@@ -46,7 +52,9 @@ impl Datagrams {
 
     /// The packet to send now, and when the next one is due.
     pub(crate) fn next(&mut self, owner: Owner, now: Instant) -> (Packet, Instant) {
-        let (number, due) = self.source.send(now);
+        let number = u32::try_from(self.sent).unwrap_or(u32::MAX);
+        self.sent += 1;
+        let due = self.source.send(now);
         let kind = if self.kind.is_echo() {
             Kind::Ping
         } else {
@@ -65,17 +73,22 @@ impl Datagrams {
     pub(crate) fn on_arrival(&mut self, now: Instant, pkt: &Packet) -> bool {
         let probe = pkt.probe();
         let elapsed = now.since(probe.sent);
-        match pkt.kind() {
+        let is_new = match pkt.kind() {
             Kind::Ping => return true,
             Kind::Pong => self.source.on_reply(probe.number, elapsed),
             kind => {
                 debug_assert_eq!(kind, Kind::Udp, "a packet reached the wrong flow");
-                if self.source.on_arrival(probe.number, elapsed) {
-                    self.received += 1;
+                let is_new = self.source.on_arrival(probe.number, elapsed);
+                if is_new {
+                    self.delivered += 1;
+                    self.delivered_in_interval += 1;
                     self.one_way_delay.record(elapsed.as_nanos());
                 }
+                is_new
             }
-        }
+        };
+        let is_measured = u64::from(probe.number) >= self.first_measured;
+        self.received += u64::from(is_new && is_measured);
         false
     }
 
@@ -84,11 +97,10 @@ impl Datagrams {
         let DatagramKind::Udp(payload) = self.kind else {
             return;
         };
-        let received = self.received - self.sampled;
-        self.sampled = self.received;
+        let delivered = std::mem::take(&mut self.delivered_in_interval);
         self.series.push(FlowSample {
             at,
-            delivered_bytes: received * payload.0,
+            delivered_bytes: delivered * payload.0,
             cwnd: None,
             ssthresh: None,
             srtt: None,
@@ -98,30 +110,28 @@ impl Datagrams {
 
     /// The warm-up has ended.
     pub(crate) fn begin_measuring(&mut self) {
-        self.source.begin_measuring();
-        self.before = self.received;
+        self.first_measured = self.sent;
+        self.received = 0;
+        self.delivered = 0;
         self.one_way_delay = Histogram::default();
     }
 
-    /// The record of a call by `end`; `None`: it is none.
+    /// The record of a call by `end`; `None` for other traffic.
     pub(crate) fn call(&self, end: Instant) -> Option<CallRecord> {
-        self.source.call(end)
+        let from = u32::try_from(self.first_measured).unwrap_or(u32::MAX);
+        self.source.call(from, end)
     }
 
     pub(crate) fn record(self) -> FlowRecord {
-        let counts = self.source.counts();
-        let delivered = match self.kind {
-            DatagramKind::Udp(payload) => (self.received - self.before) * payload.0,
-            DatagramKind::UdpEcho(_) | DatagramKind::IcmpEcho => 0,
-        };
+        let payload = self.kind.payload().map_or(0, |payload| payload.0);
         let one_way = !self.kind.is_echo();
         FlowRecord {
             started: Some(self.started),
             series: self.series,
             totals: FlowCounters {
-                delivered_bytes: delivered,
-                sent_packets: counts.sent,
-                received_packets: counts.received,
+                delivered_bytes: self.delivered * payload,
+                sent_packets: self.sent - self.first_measured,
+                received_packets: self.received,
                 ..FlowCounters::default()
             },
             one_way_delay: one_way.then(|| Box::new(self.one_way_delay)),
@@ -143,8 +153,32 @@ pub(super) const fn flow_kind(kind: DatagramKind) -> FlowKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sojourn_apps::{Spacing, UdpConfig};
-    use sojourn_net::Rate;
+    use sojourn_apps::{PingConfig, PingPace, Spacing, UdpConfig};
+    use sojourn_net::{Duration, Rate};
+
+    #[test]
+    fn only_requests_after_the_warm_up_are_counted() {
+        let owner = Owner::new(0, None);
+        let config = PingConfig {
+            pace: PingPace::Every(Duration::from_millis(10)),
+            payload: Some(Bytes(1)),
+        };
+        let mut ping = Datagrams::new(Instant::ZERO, &config, &Rng::new(1));
+        let send = |ping: &mut Datagrams| ping.next(owner, Instant::ZERO).0;
+        let early = send(&mut ping);
+        ping.begin_measuring();
+        let late = [send(&mut ping), send(&mut ping)];
+        for pkt in [early, late[1], late[1]] {
+            assert!(ping.on_arrival(Instant::ZERO, &pkt), "it asks for a reply");
+            let reply = pkt.turned(Kind::Pong, 0);
+            assert!(!ping.on_arrival(Instant::from_millis(3), &reply));
+        }
+        let record = ping.record();
+        let totals = record.totals;
+        assert_eq!((totals.sent_packets, totals.received_packets), (2, 1));
+        assert_eq!((totals.delivered_bytes, record.pings.len()), (0, 3));
+        assert!(record.one_way_delay.is_none() && record.series.is_empty());
+    }
 
     #[test]
     fn all_that_arrives_after_the_warm_up_is_goodput_once() {
