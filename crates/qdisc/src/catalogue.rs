@@ -3,7 +3,7 @@
 use crate::parameters::{Entry, Profile, TcStatistics, Unit};
 use crate::registry::QdiscSpec;
 
-/// A discipline, as a person choosing one wants to see it.
+/// The description of a discipline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QdiscInfo {
     /// The name in a specification.

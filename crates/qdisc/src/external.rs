@@ -5,10 +5,10 @@
 //! on [`Ticket`], a copy of what a queue may read of a packet. [`External`] keeps the packets
 //! themselves and translates.
 //!
-//! A program calls [`register`] before it reads scenarios; from then on the name is accepted
+//! A program calls [`register`](crate::register) before it reads scenarios; from then on the name is accepted
 //! wherever a queue is named. The parameters are declared as those of this crate are, with
 //! [`parameters!`](crate::parameters!) and [`Params`], and behave alike. A class of Python has none; its
-//! name is known at run time only ([`register_class`]).
+//! name is known at run time only ([`register_class`](crate::register_class)).
 //!
 //! # Failure
 //!

@@ -30,7 +30,7 @@ macro_rules! disciplines {
 
         /// One of the disciplines; which one is decided at run time, once.
         #[derive(Clone, Debug)]
-        // A number of its own, not one to be worked out from a field of some discipline.
+        // A separate tag; otherwise it is derived from a field of one of the disciplines.
         #[repr(u8)]
         pub enum AnyQdisc<P> {
             $($(#[doc = $doc])* $name($queue<P>),)*

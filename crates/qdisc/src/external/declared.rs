@@ -1,4 +1,4 @@
-//! The parameters of a discipline of another crate, apart from their type.
+//! The parameters of an external queue, behind a pointer.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};

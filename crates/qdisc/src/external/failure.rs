@@ -1,10 +1,10 @@
-//! How a discipline from outside ends the run that it cannot go on with.
+//! Failure of an external queue, which ends the run.
 
 use std::any::Any;
 use std::fmt;
 use std::panic::resume_unwind;
 
-/// What a queue from outside that cannot go on ends its run with.
+/// The payload of the panic with which an external queue ends its run.
 pub struct QueueFailure {
     /// The cause: a `String`, or a type that whoever started the run knows.
     pub cause: Box<dyn Any + Send>,

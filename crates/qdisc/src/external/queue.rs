@@ -1,4 +1,4 @@
-//! A discipline behind a pointer, and the packets that it has tickets of.
+//! A boxed external queue and the packets that it holds.
 
 use std::fmt;
 
@@ -69,7 +69,7 @@ impl<Q: Qdisc<Ticket> + Clone + fmt::Debug + 'static> TicketQueue for Q {
     }
 }
 
-/// A discipline from outside, with the packets that wait in it.
+/// An external queue and the packets that wait in it.
 #[derive(Debug)]
 pub struct External<P> {
     queue: Box<dyn TicketQueue>,

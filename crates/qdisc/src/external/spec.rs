@@ -1,4 +1,4 @@
-//! A discipline from outside, as part of a specification.
+//! The specification of an external queue.
 
 use std::fmt;
 use std::panic::RefUnwindSafe;
@@ -27,7 +27,7 @@ pub trait QueueClass: fmt::Debug + Send + Sync + RefUnwindSafe {
     fn build(&self, link: &LinkFacts, rng: Rng) -> BoxedQueue;
 }
 
-/// A discipline from outside and its parameters.
+/// An external queue and its parameters.
 #[derive(Clone, Debug)]
 pub struct ExternalSpec {
     pub(super) entry: Entry,

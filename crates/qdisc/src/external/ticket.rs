@@ -2,7 +2,7 @@
 
 use sojourn_net::{Bytes, Dscp, Ecn, FlowKey, Packet, Transport};
 
-/// What a discipline from outside sees of a packet.
+/// The fields of a packet that an external queue may read.
 ///
 /// It reads sizes and headers from the ticket, marks it with [`Packet::mark_ce`] and hands the
 /// same ticket back, to the observer or as the next packet to send.
