@@ -179,12 +179,13 @@ def inline_tables(value: Schema) -> list[Schema]:
 
 
 def key_table(table: Schema, keys: list[str] | None = None) -> list[str]:
-    """Return the keys of a table, required ones first, as a table in Markdown."""
+    """Return the keys of a table, required ones first, as a table in Markdown; no older names."""
     required = table.get("required", [])
     # Alternatives: a table has the keys of exactly one of them.
     one_of = [key for form in table.get("oneOf", []) for key in form["required"]]
     lines = ["| key | type | default | allowed | description |", "|---|---|---|---|---|"]
-    chosen = [key for key in table["properties"] if keys is None or key in keys]
+    present = [key for key, value in table["properties"].items() if "deprecated" not in value]
+    chosen = [key for key in present if keys is None or key in keys]
     for key in sorted(chosen, key=lambda key: (key != "type", key not in required + one_of)):
         value = table["properties"][key]
         if "description" not in value:

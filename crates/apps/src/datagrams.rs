@@ -109,3 +109,27 @@ impl PartialEq for dyn DatagramConfig {
         self.equals(other)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::udp::{Spacing, UdpConfig};
+    use sojourn_net::Rate;
+
+    #[test]
+    fn the_rule_of_the_payload_names_the_largest_one() {
+        let broken = |payload| {
+            let config = UdpConfig {
+                rate: Rate::mbit(1),
+                payload,
+                spacing: Spacing::Poisson,
+            };
+            let config: &dyn DatagramConfig = &config;
+            config.check()
+        };
+        assert_eq!(broken(MAX_UDP_PAYLOAD), None);
+        let (key, rule) = broken(Bytes(MAX_UDP_PAYLOAD.0 + 1)).expect("too large");
+        assert_eq!(key, "payload");
+        assert_eq!(rule, format!("must be 1 to {} bytes", MAX_UDP_PAYLOAD.0));
+    }
+}

@@ -36,7 +36,7 @@ pub use contract::{AppEvent, AppOutput, Command, Length, Side, Transaction};
 pub use dash::DashConfig;
 pub use datagrams::{DatagramConfig, DatagramKind, DatagramSource, MAX_UDP_PAYLOAD};
 pub use page::{Object, Page, PageError};
-pub use ping::{PingConfig, PingPace};
+pub use ping::{PingConfig, PingPace, TURNAROUND};
 pub use playout::JitterBuffer;
 pub use report::{
     CallRecord, Confidence, PingSample, PlayerRecord, ResponsivenessRecord, RoundTrips,
@@ -44,7 +44,7 @@ pub use report::{
 pub use requests::RequestsConfig;
 pub use responsiveness::ResponsivenessConfig;
 pub use sessions::SessionsConfig;
-pub use transport::Transport;
+pub use transport::{Transport, quic_params};
 pub use udp::{Spacing, UdpConfig};
 pub use voip::VoipConfig;
 pub use wait::{LONGEST, Wait};

@@ -12,8 +12,8 @@ use crate::datagrams::{DatagramConfig, DatagramKind, DatagramSource};
 use crate::report::PingSample;
 use crate::wait::LONGEST;
 
-/// Shortest time from a reply to the next request of a host; ours. It bounds the number of requests.
-const TURNAROUND: Duration = Duration::from_micros(100);
+/// The shortest time between two back-to-back requests; ours. It bounds the number of requests.
+pub const TURNAROUND: Duration = Duration::from_micros(100);
 
 /// When the next request is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,7 +26,7 @@ impl Transport {
 }
 
 /// Parameters of QUIC connections: of TCP's, those that both have; defaults for the others.
-pub(crate) fn quic_params(tcp: &SenderParams) -> quic::Params {
+pub fn quic_params(tcp: &SenderParams) -> quic::Params {
     quic::Params {
         cc: tcp.cc,
         slow_start: tcp.slow_start,

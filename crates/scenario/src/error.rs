@@ -40,6 +40,11 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
+/// That a table has a key under its older and its present name.
+pub(crate) fn renamed_to(older: &str, present: &str) -> String {
+    format!("\"{older}\" was renamed to \"{present}\"; set only \"{present}\"")
+}
+
 /// `did you mean "rate"?`, or `expected a, b or c` if no name is near or there are few.
 pub(crate) fn instead_of(given: &str, known: &[&str]) -> String {
     const FEW: usize = 3;

@@ -209,7 +209,7 @@ impl Link {
         Value::Table(fields).into()
     }
 
-    /// What the simulator calls it.
+    /// The link in a plan.
     pub(crate) fn config(&self) -> LinkConfig {
         let (rate, trace) = match &self.pace {
             Pace::Rate(rate) => (*rate, None),

@@ -326,7 +326,10 @@ mod tests {
         assert!(text::json(&new.tree).contains("\"work\":\"5ms\""));
         let both = with("think = \"5ms\", work = \"5ms\"").unwrap_err();
         assert_eq!(both.path, "objects[0].think");
-        assert_eq!(both.rule, "older name of work; expected only work");
+        assert_eq!(
+            both.rule,
+            "\"think\" was renamed to \"work\"; set only \"work\""
+        );
         assert_eq!(
             with("think = \"five\"").unwrap_err().path,
             "objects[0].think"

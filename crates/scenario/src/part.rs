@@ -86,7 +86,7 @@ pub fn check_part(part: Part, json: &str) -> Result<(), ScenarioError> {
 /// Checks the paths of what an arm sets, as far as they can be without the scenario.
 fn check_paths(arm: &Arm) -> Result<(), ScenarioError> {
     arm.set.iter().try_for_each(|(key, _)| {
-        arms::check(key).map_err(|error| ScenarioError {
+        arms::check(key, &arm.set).map_err(|error| ScenarioError {
             path: format!("arms[0].set.{key}"),
             ..error
         })

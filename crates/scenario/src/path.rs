@@ -4,9 +4,14 @@
 
 use sojourn_qdisc::{ParameterError, QdiscSpec};
 
+use crate::decode;
 use crate::error::{ScenarioError, instead_of};
+use crate::key::{Form, Key};
+use crate::link;
+use crate::page;
 use crate::place::Place;
 use crate::queue::setting;
+use crate::traffic;
 use crate::value::{Node, Value, joined};
 
 /// One step from a value to a value within it.
@@ -20,7 +25,7 @@ pub(crate) enum Step {
     Every,
 }
 
-/// Sets what is at `path` to `value`.
+/// Sets what is at `path` to `value`; `tree` has the present names of keys.
 pub(crate) fn set(tree: &mut Node, path: &str, value: &Node) -> Result<(), ScenarioError> {
     let steps = read(path)?;
     put(tree, &steps, "", value).map_err(|rule| ScenarioError::new(path, rule))
@@ -51,8 +56,76 @@ pub(crate) fn read(path: &str) -> Result<Vec<Step>, ScenarioError> {
     })
 }
 
-/// `traffic[0].cc` as its steps; an index may also stand between dots.
+/// The path with the present names of its keys: as it stands if it has no older name.
+pub(crate) fn present(path: &str) -> String {
+    match (as_written(path), steps(path)) {
+        (Some(written), Some(steps)) if written != steps => text(&steps),
+        _ => path.to_owned(),
+    }
+}
+
+/// Whether two paths are the same but for older names and the way in which they write an index.
+pub(crate) fn are_same(one: &str, other: &str) -> bool {
+    steps(one) == steps(other)
+}
+
+fn text(steps: &[Step]) -> String {
+    steps.iter().fold(String::new(), |path, step| match step {
+        Step::Key(key) => joined(&path, key),
+        Step::Item(n) => indexed(&path, *n),
+        Step::Every => format!("{path}[*]"),
+    })
+}
+
+/// `traffic[0].cc` as its steps, with the present names of keys.
 fn steps(path: &str) -> Option<Vec<Step>> {
+    let mut steps = as_written(path)?;
+    let mut forms = vec![Form::Table(decode::KEYS)];
+    for step in &mut steps {
+        forms = forms
+            .iter()
+            .flat_map(|&form| below_form(form, step))
+            .collect();
+    }
+    Some(steps)
+}
+
+/// What the value that `step` leads to may be; an older name becomes the present one.
+fn below_form(form: Form, step: &mut Step) -> Vec<Form> {
+    match (form, &step) {
+        (Form::Either(forms), _) => forms
+            .iter()
+            .flat_map(|&form| below_form(form, step))
+            .collect(),
+        (Form::ByName(value), Step::Key(_)) | (Form::List(_, value), _) => vec![*value],
+        (_, Step::Key(name)) => {
+            let keys = keys_of(form);
+            let named = keys.iter().find(|key| key.name == name);
+            let older = || keys.iter().find(|key| key.older == Some(name.as_str()));
+            let present = named.or_else(older).map_or(name.as_str(), |key| key.name);
+            let present = present.to_owned();
+            let of_name = |key: &&Key| key.name == present;
+            let forms = keys.iter().filter(of_name).map(|key| key.form).collect();
+            *step = Step::Key(present);
+            forms
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The keys of a table of this form; those of every type of traffic.
+fn keys_of(form: Form) -> Vec<Key> {
+    match form {
+        Form::Table(keys) => keys.to_vec(),
+        Form::Def("link") => link::KEYS.to_vec(),
+        Form::Def("page") => keys_of(page::FORM),
+        Form::Def("traffic") => traffic::keys().flat_map(|(_, keys)| keys).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// `traffic[0].cc` as its steps; an index may also stand between dots.
+fn as_written(path: &str) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
     for segment in path.split('.') {
         let (name, indices) = match segment.find('[') {
@@ -274,6 +347,27 @@ mod tests {
         for text in ["", "a..b", "traffic[x]", "traffic[1", "traffic[1]x"] {
             assert_eq!(steps(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn an_older_name_of_a_key_becomes_the_present_one() {
+        let older = "pages.a.objects[0].think";
+        assert_eq!(present(older), "pages.a.objects[0].work");
+        assert_eq!(
+            present("pages.a.objects.*.think"),
+            "pages.a.objects[*].work"
+        );
+        // Sessions have a key of this name.
+        for path in ["traffic.0.think", "links.think.rate", "pages.think"] {
+            assert_eq!(present(path), path);
+        }
+        let mut tree =
+            Node::from_json(r#"{"pages": {"a": {"objects": [{"work": "1ms"}]}}}"#).unwrap();
+        set(&mut tree, older, &"7ms".into()).unwrap();
+        let found = find(&tree, older).map(Node::shown);
+        assert_eq!(found.as_deref(), Some("\"7ms\""));
+        let objects = find(&tree, "pages.a.objects").unwrap();
+        assert_eq!(crate::text::json(objects), r#"[{"work":"7ms"}]"#);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use sojourn_net::{Bytes, Duration, Rate};
 
-use crate::error::{ScenarioError, instead_of};
+use crate::error::{ScenarioError, instead_of, renamed_to};
 use crate::key::{Form, Key, names};
 use crate::value::{Node, Table, Value, joined};
 use crate::write::time_text;
@@ -84,10 +84,8 @@ impl<'a> Place<'a> {
             if !names.contains(&key.as_str()) {
                 let place = fields.at(key, node);
                 if let Some(renamed) = known.iter().find(|k| k.older == Some(key.as_str())) {
-                    let name = renamed.name;
-                    if fields.table.contains_key(name) {
-                        let rule = format!("older name of {name}; expected only {name}");
-                        return Err(place.fail(rule));
+                    if fields.table.contains_key(renamed.name) {
+                        return Err(place.fail(renamed_to(key, renamed.name)));
                     }
                     continue;
                 }

@@ -237,7 +237,7 @@ impl Scenario {
         self.base.warmup
     }
 
-    /// What the simulator runs as replication `replication` of arm number `arm`.
+    /// The configuration of the run that is replication `replication` of arm number `arm`.
     ///
     /// # Panics
     /// If there is no such arm.
@@ -272,12 +272,7 @@ impl Scenario {
 /// The variant of `start` with `set` applied; `set` becomes canonical.
 fn variant(start: &Node, set: &mut Vec<(String, Node)>) -> Result<Spec, ScenarioError> {
     let mut tree = start.clone();
-    for (key, value) in set.iter() {
-        arms::set(&mut tree, key, value).map_err(|mut e| {
-            e.line = value.line;
-            e
-        })?;
-    }
+    arms::apply(&mut tree, set)?;
     let spec = decode::spec(&tree)?;
     *set = arms::canonical(set, &Node::from(Value::Table(encode::without_arms(&spec))));
     Ok(spec)

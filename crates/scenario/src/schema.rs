@@ -120,10 +120,14 @@ fn set() -> Value {
 
 /// An object of these keys and no others.
 fn table(keys: &[Key]) -> Map<String, Value> {
-    let properties = keys.iter().map(|key| (key.name.to_owned(), property(key)));
-    let properties: Map<_, _> = properties.collect();
-    let required = keys.iter().filter(|key| key.presence == Presence::Required);
-    let required: Vec<_> = required.map(|key| key.name).collect();
+    let present = keys.iter().map(|key| (key.name.to_owned(), property(key)));
+    let properties: Map<_, _> = present.chain(keys.iter().filter_map(older)).collect();
+    let is_required = |key: &&Key| key.presence == Presence::Required && key.older.is_none();
+    let required: Vec<_> = keys
+        .iter()
+        .filter(is_required)
+        .map(|key| key.name)
+        .collect();
     let mut table = Map::new();
     table.insert("type".to_owned(), "object".into());
     table.insert("properties".to_owned(), properties.into());
@@ -132,6 +136,14 @@ fn table(keys: &[Key]) -> Map<String, Value> {
         table.insert("required".to_owned(), required.into());
     }
     table
+}
+
+/// The older name of a key, and its value.
+fn older(key: &Key) -> Option<(String, Value)> {
+    let mut schema = schema_of(&key.form);
+    schema["description"] = format!("Older name of {}.", key.name).into();
+    schema["deprecated"] = true.into();
+    Some((key.older?.to_owned(), schema))
 }
 
 /// The value of a key, with what it means and what stands for it.

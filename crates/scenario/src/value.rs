@@ -96,7 +96,7 @@ impl Node {
         line
     }
 
-    /// The value as a person would name it.
+    /// The value as an error message shows it.
     pub(crate) fn shown(&self) -> String {
         match &self.value {
             Value::Bool(flag) => flag.to_string(),

@@ -188,3 +188,98 @@ fn settings_that_contradict_the_transport_are_refused() {
     let message = fault("type = \"dash\"\ntransport = \"sctp\"");
     assert!(message.starts_with("traffic[0].transport: "), "{message}");
 }
+
+#[test]
+fn an_older_name_of_a_key_is_read_in_arms_and_changes() {
+    let text = |arms: &str| {
+        format!(
+            "duration = \"1s\"
+             traffic = [{{ type = \"web\", direction = \"down\", page = \"a\" }}]
+             {arms}
+             [links]
+             up = {{ rate = \"1mbit\", qdisc = \"codel\" }}
+             down = {{ rate = \"1mbit\", qdisc = \"codel\" }}
+             [pages.a]
+             objects = [{{ name = \"x\", bytes = \"1kb\", think = \"5ms\" }}]"
+        )
+    };
+    let read = |arms: &str| Scenario::from_toml(&text(arms));
+    let arm = |set: &str| read(&format!("arms = [{{ name = \"one\", set = {{ {set} }} }}]"));
+    let older = arm("\"pages.a.objects[0].think\" = \"9ms\"").unwrap();
+    let newer = arm("\"pages.a.objects[0].work\" = \"9ms\"").unwrap();
+    assert_eq!(older, newer);
+    assert!(
+        older
+            .to_json()
+            .contains("\"pages.a.objects[0].work\":\"9ms\"")
+    );
+    assert_eq!(older.arms_that_set("pages.a.objects[0].think"), ["one"]);
+    // A manifest of an earlier version has the older name everywhere.
+    let manifest = older.to_json().replace("work", "think");
+    assert_eq!(Scenario::from_json(&manifest).unwrap(), older);
+    let change = |name: &str| {
+        let path = format!("pages.a.objects[0].{name}");
+        read("").unwrap().changed(&[(path, "\"7ms\"".to_owned())])
+    };
+    assert_eq!(change("think").unwrap(), change("work").unwrap());
+    assert!(
+        change("think")
+            .unwrap()
+            .to_json()
+            .contains("\"work\":\"7ms\"")
+    );
+    let both = arm("\"pages.a.objects[0].think\" = \"9ms\", \"pages.a.objects.0.work\" = \"8ms\"");
+    let both = both.unwrap_err();
+    assert_eq!(both.path, "arms[0].set.pages.a.objects[0].think");
+    assert_eq!(
+        both.rule,
+        "\"think\" was renamed to \"work\"; set only \"work\" (arm \"one\")"
+    );
+}
+
+#[test]
+fn constants_of_hystart_plus_plus_need_it() {
+    let page = "type = \"web\"\npage = \"small\"\n";
+    let request = "type = \"request\"\nbytes = \"1kb\"\n";
+    let cubic = "cc = \"cubic hystartpp_l 3\"";
+    for (traffic, used) in [
+        (format!("type = \"tcp\"\n{cubic}"), Some("hystart")),
+        (
+            "type = \"tcp\"\ncc = \"cubic hystart off hystartpp_l 3\"".to_owned(),
+            Some("standard"),
+        ),
+        (
+            "type = \"tcp\"\ncc = \"reno hystartpp_l 3\"\nslow_start = \"standard\"".to_owned(),
+            Some("standard"),
+        ),
+        (
+            format!("type = \"tcp\"\n{cubic}\nslow_start = \"hystart++\""),
+            None,
+        ),
+        (
+            "type = \"tcp\"\ncc = \"cubic hystartpp_l 8\"".to_owned(),
+            None,
+        ),
+        (format!("type = \"quic\"\n{cubic}"), None),
+        (
+            "type = \"quic\"\ncc = \"reno hystartpp_l 3\"".to_owned(),
+            Some("standard"),
+        ),
+        (format!("{request}{cubic}"), Some("hystart")),
+        (format!("{request}{cubic}\ntransport = \"quic\""), None),
+        (format!("{page}{cubic}"), Some("hystart")),
+        (format!("{page}{cubic}\nhttp = \"3\""), None),
+    ] {
+        let read = Scenario::from_toml(&scenario(&traffic));
+        let Some(used) = used else {
+            assert!(read.is_ok(), "{traffic}: {read:?}");
+            continue;
+        };
+        let error = read.unwrap_err();
+        assert_eq!(error.path, "traffic[0].cc", "{traffic}");
+        let rule = format!(
+            "hystartpp_l has no effect with slow_start \"{used}\"; expected slow_start \"hystart++\""
+        );
+        assert_eq!(error.rule, rule, "{traffic}");
+    }
+}

@@ -62,7 +62,7 @@ impl Agenda {
         }
     }
 
-    /// The next event, unless it lies beyond `end`, before [`Instant::MAX`]. It stays in the agenda
+    /// The next event, or `None` if it is later than `end`; `end` is before [`Instant::MAX`]. It stays in the agenda
     /// until it is removed or moved; meanwhile others may be scheduled, the same link's or wire's
     /// next one too.
     #[inline]

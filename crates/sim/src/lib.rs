@@ -1,4 +1,4 @@
-//! The event loop: links with queues, wires, hosts with TCP, UDP and ping, and probes.
+//! The event loop: links with queues, wires, hosts with TCP, QUIC, UDP, ping and applications, and probes.
 //!
 //! [`run`] turns a [`Config`](sojourn_scenario::plan::Config) into
 //! [`Records`](sojourn_records::Records) and is a pure function of it: the same configuration gives

@@ -33,8 +33,8 @@ class Reno(CongestionControl):
         With slow_start hystart++: between the two thresholds, the RTT divided by this is the
         threshold, 1 to 1000. Default: ``8``. RFC 9406 section 4.3, MIN_RTT_DIVISOR.
     hystartpp_n_rtt_sample
-        With slow_start hystart++: RTT samples of a round from which its minimum counts, 1 to 1000
-        in samples. Default: ``8``. RFC 9406 section 4.3, N_RTT_SAMPLE.
+        With slow_start hystart++: minimum number of RTT samples per round, 1 to 1000 in samples.
+        Default: ``8``. RFC 9406 section 4.3, N_RTT_SAMPLE.
     hystartpp_css_growth_divisor
         With slow_start hystart++: factor by which conservative slow start is slower than slow
         start, 2 to 1000. Default: ``4``. RFC 9406 section 4.3, CSS_GROWTH_DIVISOR: at least 2.
@@ -46,8 +46,8 @@ class Reno(CongestionControl):
         for growth, 1 to 65535 in segments. Default: ``8``. RFC 9406 section 4.3, L.
     hystartpp_l_paced
         With slow_start hystart++ and pacing: maximum number of segments per ACK that count for
-        growth; 0: unlimited, 0 to 65535 in segments. Default: ``0``. RFC 9406 section 4.3, L:
-        infinity if paced.
+        growth, off or 1 to 65535 in segments. Default: ``off``. RFC 9406 section 4.3, L: infinity
+        if paced.
     """
 
     kind: ClassVar[str] = "reno"
@@ -85,8 +85,8 @@ class Cubic(CongestionControl):
         Never grow more slowly than Reno (Reno-friendly region). Default: ``on``. Linux tcp_cubic,
         tcp_friendliness; RFC 9438 section 4.3.
     initial_ssthresh
-        Initial slow-start threshold, unless HyStart or HyStart++ is on; 0: none, 0 to 1000000 in
-        segments. Default: ``0``. Linux tcp_cubic, initial_ssthresh.
+        Initial slow-start threshold, unless HyStart or HyStart++ is on, off or 1 to 1000000 in
+        segments. Default: ``off``. Linux tcp_cubic, initial_ssthresh.
     hystart
         Exit slow start with HyStart, unless slow_start is set. Default: ``on``. Linux tcp_cubic,
         hystart.
@@ -109,8 +109,8 @@ class Cubic(CongestionControl):
         With slow_start hystart++: between the two thresholds, the RTT divided by this is the
         threshold, 1 to 1000. Default: ``8``. RFC 9406 section 4.3, MIN_RTT_DIVISOR.
     hystartpp_n_rtt_sample
-        With slow_start hystart++: RTT samples of a round from which its minimum counts, 1 to 1000
-        in samples. Default: ``8``. RFC 9406 section 4.3, N_RTT_SAMPLE.
+        With slow_start hystart++: minimum number of RTT samples per round, 1 to 1000 in samples.
+        Default: ``8``. RFC 9406 section 4.3, N_RTT_SAMPLE.
     hystartpp_css_growth_divisor
         With slow_start hystart++: factor by which conservative slow start is slower than slow
         start, 2 to 1000. Default: ``4``. RFC 9406 section 4.3, CSS_GROWTH_DIVISOR: at least 2.
@@ -122,8 +122,8 @@ class Cubic(CongestionControl):
         for growth, 1 to 65535 in segments. Default: ``8``. RFC 9406 section 4.3, L.
     hystartpp_l_paced
         With slow_start hystart++ and pacing: maximum number of segments per ACK that count for
-        growth; 0: unlimited, 0 to 65535 in segments. Default: ``0``. RFC 9406 section 4.3, L:
-        infinity if paced.
+        growth, off or 1 to 65535 in segments. Default: ``off``. RFC 9406 section 4.3, L: infinity
+        if paced.
     """
 
     kind: ClassVar[str] = "cubic"
@@ -177,8 +177,8 @@ class HighSpeed(CongestionControl):
         With slow_start hystart++: between the two thresholds, the RTT divided by this is the
         threshold, 1 to 1000. Default: ``8``. RFC 9406 section 4.3, MIN_RTT_DIVISOR.
     hystartpp_n_rtt_sample
-        With slow_start hystart++: RTT samples of a round from which its minimum counts, 1 to 1000
-        in samples. Default: ``8``. RFC 9406 section 4.3, N_RTT_SAMPLE.
+        With slow_start hystart++: minimum number of RTT samples per round, 1 to 1000 in samples.
+        Default: ``8``. RFC 9406 section 4.3, N_RTT_SAMPLE.
     hystartpp_css_growth_divisor
         With slow_start hystart++: factor by which conservative slow start is slower than slow
         start, 2 to 1000. Default: ``4``. RFC 9406 section 4.3, CSS_GROWTH_DIVISOR: at least 2.
@@ -190,8 +190,8 @@ class HighSpeed(CongestionControl):
         for growth, 1 to 65535 in segments. Default: ``8``. RFC 9406 section 4.3, L.
     hystartpp_l_paced
         With slow_start hystart++ and pacing: maximum number of segments per ACK that count for
-        growth; 0: unlimited, 0 to 65535 in segments. Default: ``0``. RFC 9406 section 4.3, L:
-        infinity if paced.
+        growth, off or 1 to 65535 in segments. Default: ``off``. RFC 9406 section 4.3, L: infinity
+        if paced.
     """
 
     kind: ClassVar[str] = "highspeed"
@@ -234,8 +234,8 @@ class Dctcp(CongestionControl):
         With slow_start hystart++: between the two thresholds, the RTT divided by this is the
         threshold, 1 to 1000. Default: ``8``. RFC 9406 section 4.3, MIN_RTT_DIVISOR.
     hystartpp_n_rtt_sample
-        With slow_start hystart++: RTT samples of a round from which its minimum counts, 1 to 1000
-        in samples. Default: ``8``. RFC 9406 section 4.3, N_RTT_SAMPLE.
+        With slow_start hystart++: minimum number of RTT samples per round, 1 to 1000 in samples.
+        Default: ``8``. RFC 9406 section 4.3, N_RTT_SAMPLE.
     hystartpp_css_growth_divisor
         With slow_start hystart++: factor by which conservative slow start is slower than slow
         start, 2 to 1000. Default: ``4``. RFC 9406 section 4.3, CSS_GROWTH_DIVISOR: at least 2.
@@ -247,8 +247,8 @@ class Dctcp(CongestionControl):
         for growth, 1 to 65535 in segments. Default: ``8``. RFC 9406 section 4.3, L.
     hystartpp_l_paced
         With slow_start hystart++ and pacing: maximum number of segments per ACK that count for
-        growth; 0: unlimited, 0 to 65535 in segments. Default: ``0``. RFC 9406 section 4.3, L:
-        infinity if paced.
+        growth, off or 1 to 65535 in segments. Default: ``off``. RFC 9406 section 4.3, L: infinity
+        if paced.
     """
 
     kind: ClassVar[str] = "dctcp"

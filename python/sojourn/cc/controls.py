@@ -284,8 +284,8 @@ class Ledbat(CongestionControl):
         Minimum congestion window, 1 to 100 in segments. Default: ``2``. RFC 6817 section 2.5,
         MIN_CWND.
     allowed_increase
-        Maximum congestion window in excess of the data in flight before an ACK; 0: unlimited, 0 to
-        65535 in segments. Default: ``0``. RFC 6817 section 2.5, ALLOWED_INCREASE: 1.
+        Maximum congestion window in excess of the data in flight before an ACK, off or 1 to 65535
+        in segments. Default: ``off``. RFC 6817 section 2.5, ALLOWED_INCREASE: 1.
     """
 
     kind: ClassVar[str] = "ledbat"

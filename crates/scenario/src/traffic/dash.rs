@@ -53,7 +53,7 @@ pub(super) const TYPE: TrafficType = TrafficType {
     read: |fields, _| Ok(Arc::new(Dash::read(fields)?)),
 };
 
-/// What is watched, and how.
+/// Settings of a DASH block.
 #[derive(Clone, Debug)]
 struct Dash(Arc<DashConfig>);
 

@@ -6,13 +6,13 @@ use super::kind::{Context, Source, TrafficType};
 use super::udp::PAYLOAD;
 use crate::key::{Form, Key};
 use crate::plan::Traffic;
-use sojourn_apps::{PingConfig, PingPace};
-use sojourn_net::{Duration, Rng};
+use sojourn_apps::{PingConfig, PingPace, TURNAROUND};
+use sojourn_net::Rng;
 
 use crate::error::ScenarioError;
 use crate::place::Fields;
 use crate::value::{Table, Value};
-use crate::write::{insert, size, time};
+use crate::write::{insert, size, time, time_text};
 
 /// Requests a block may make in a run: some 500 MB of records.
 const MOST_REQUESTS: u64 = 10_000_000;
@@ -20,8 +20,6 @@ const UDP: &str = "udp";
 const PROTOCOLS: [&str; 2] = ["icmp", UDP];
 /// The interval of requests that go one at a time.
 const BACK_TO_BACK: &str = "back-to-back";
-/// How long one of these at least takes, in the simulator.
-const FASTEST: Duration = Duration::from_micros(100);
 
 const KEYS: &[Key] = &[
     Key::optional(
@@ -52,7 +50,7 @@ pub(super) const TYPE: TrafficType = TrafficType {
     read: |fields, context| Ok(Arc::new(Ping::read(fields, context)?)),
 };
 
-/// What pings do.
+/// Settings of a ping block.
 #[derive(Clone, Copy, Debug)]
 struct Ping(PingConfig);
 
@@ -123,7 +121,7 @@ fn check_number(
 ) -> Result<(), ScenarioError> {
     let interval = match how {
         PingPace::Every(interval) => interval,
-        PingPace::BackToBack { .. } => FASTEST,
+        PingPace::BackToBack { .. } => TURNAROUND,
     };
     let all = u128::from(context.duration.as_nanos()) * u128::from(context.count);
     let most = u128::from(MOST_REQUESTS) * u128::from(interval.as_nanos());
@@ -139,7 +137,8 @@ fn check_number(
         ),
         PingPace::BackToBack { .. } => format!(
             "too many requests; expected an interval of at least {least_us}us, since a ping block \
-             sends at most {MOST_REQUESTS} requests and back-to-back requests may be 100us apart"
+             sends at most {MOST_REQUESTS} requests and back-to-back requests may be {} apart",
+            time_text(TURNAROUND)
         ),
     }))
 }

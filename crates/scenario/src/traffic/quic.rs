@@ -12,7 +12,7 @@ use sojourn_transport::quic::{
 };
 
 use super::kind::{Source, TrafficType};
-use super::tcp::{BYTES, SLOW_START, WINDOW, controller, slow_start};
+use super::tcp::{BYTES, SLOW_START, WINDOW, check_hystartpp, controller, slow_start};
 use crate::amount;
 use crate::error::ScenarioError;
 use crate::place::{Fields, Place};
@@ -112,7 +112,7 @@ pub(super) const TYPE: TrafficType = TrafficType {
     read: |fields, _| Ok(Arc::new(Quic::read(fields)?)),
 };
 
-/// What connections do.
+/// Settings of a QUIC block.
 #[derive(Clone, Copy, Debug)]
 struct Quic {
     /// `None`: data without end.
@@ -144,6 +144,7 @@ impl Quic {
             idle_timeout: fields.time("idle_timeout")?,
             ..usual
         };
+        check_hystartpp(fields, cc, params.slow_start())?;
         Ok(Self {
             bytes: fields.option("bytes", amount::read)?,
             request: request(fields)?,

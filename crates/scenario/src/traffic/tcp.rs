@@ -41,6 +41,21 @@ pub(super) fn controller(place: &Place<'_>) -> Result<CcSpec, ScenarioError> {
     spec.map_err(|error: CcError| place.fail(error.to_string()))
 }
 
+/// Refuses constants of HyStart++ where another heuristic is in use.
+pub(super) fn check_hystartpp(
+    fields: &Fields<'_>,
+    cc: CcSpec,
+    in_use: Option<SlowStart>,
+) -> Result<(), ScenarioError> {
+    const NEEDED: SlowStart = SlowStart::HyStartPlusPlus;
+    match (fields.get("cc"), cc.changed_hystartpp(), in_use) {
+        (Some(place), Some(key), Some(way)) if way != NEEDED => Err(place.fail(format!(
+            "{key} has no effect with slow_start \"{way}\"; expected slow_start \"{NEEDED}\""
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// What a connection transfers.
 pub(super) const BYTES: Key = Key::optional(
     "bytes",
@@ -57,7 +72,7 @@ pub(super) const TYPE: TrafficType = TrafficType {
     read: |fields, _| Ok(Arc::new(Tcp::read(fields)?)),
 };
 
-/// What connections do.
+/// Settings of a TCP block.
 #[derive(Clone, Copy, Debug)]
 struct Tcp {
     /// `None`: data without end.
@@ -167,6 +182,7 @@ pub(super) fn write_params(params: SenderParams, fields: &mut Table) {
 impl Tcp {
     fn read(fields: &Fields<'_>) -> Result<Self, ScenarioError> {
         let params = read_params(fields)?;
+        check_hystartpp(fields, params.cc, params.slow_start())?;
         Ok(Self {
             bytes: fields.option("bytes", amount::read)?,
             params,

@@ -1,8 +1,9 @@
 //! The transport of applications: `transport = "tcp"` or `"quic"`.
 
-use sojourn_apps::Transport;
+use sojourn_apps::{Transport, quic_params};
 use sojourn_transport::SenderParams;
 
+use super::tcp::check_hystartpp;
 use crate::error::ScenarioError;
 use crate::key::{Form, Key};
 use crate::place::Fields;
@@ -52,7 +53,21 @@ pub(super) fn read(fields: &Fields<'_>, tcp: &SenderParams) -> Result<Transport,
             return Err(place.fail("must be true over QUIC, since QUIC always uses TLS"));
         }
     }
+    check_slow_start(fields, tcp, transport)?;
     Ok(transport)
+}
+
+/// Refuses parameters of a slow start that these connections do not use.
+pub(super) fn check_slow_start(
+    fields: &Fields<'_>,
+    tcp: &SenderParams,
+    transport: Transport,
+) -> Result<(), ScenarioError> {
+    let in_use = match transport {
+        Transport::Tcp => tcp.slow_start(),
+        Transport::Quic => quic_params(tcp).slow_start(),
+    };
+    check_hystartpp(fields, tcp.cc, in_use)
 }
 
 /// The transport that is given, if one is.

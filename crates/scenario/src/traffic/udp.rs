@@ -58,7 +58,7 @@ pub(super) const TYPE: TrafficType = TrafficType {
     read: |fields, _| Ok(Arc::new(Udp::read(fields)?)),
 };
 
-/// What streams do.
+/// Settings of a UDP block.
 #[derive(Clone, Copy, Debug)]
 struct Udp(UdpConfig);
 

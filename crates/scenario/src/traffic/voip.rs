@@ -28,7 +28,7 @@ pub(super) const TYPE: TrafficType = TrafficType {
     read: |fields, _| Ok(Arc::new(Voip::read(fields)?)),
 };
 
-/// What listeners do.
+/// Settings of a block of calls.
 #[derive(Clone, Copy, Debug)]
 struct Voip(VoipConfig);
 

@@ -78,7 +78,7 @@ pub(super) const TYPE: TrafficType = TrafficType {
     read: |fields, context| Ok(Arc::new(Web::read(fields, context.pages)?)),
 };
 
-/// What users do.
+/// Settings of a web block.
 #[derive(Clone, Debug)]
 struct Web {
     page: String,
@@ -118,6 +118,7 @@ impl Web {
         } else if let Some(place) = OF_QUIC.iter().find_map(|key| fields.get(key)) {
             return Err(place.fail("requires http = \"3\", which runs over QUIC"));
         }
+        transport::check_slow_start(fields, &config.tcp, config.transport())?;
         Ok(Self {
             page: name,
             config: Arc::new(config),

@@ -63,7 +63,7 @@ pub(crate) struct Medium {
     pub(crate) due: Option<Instant>,
 }
 
-/// The fates of packets.
+/// The packets of a transmission.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
     /// The radio that sent them.

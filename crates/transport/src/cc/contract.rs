@@ -91,7 +91,8 @@ pub trait WindowBased {
 
 /// A controller that sets window and pacing rate from a model of the path.
 ///
-/// The sender does not let its window grow, and neither reductions nor pauses nor undoing change it.
+/// The sender does not let its window grow; only [`update`](Self::update) and [`on_restart`](Self::on_restart)
+/// change it.
 pub trait ModelBased {
     /// The handshake is over.
     fn on_start(&mut self, window: &Window, start: &Start);

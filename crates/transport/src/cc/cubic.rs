@@ -52,8 +52,8 @@ parameters! {
         tcp_friendliness: bool = true, Unit::Flag, (0, 1),
             "Never grow more slowly than Reno (Reno-friendly region)",
             "Linux tcp_cubic, tcp_friendliness; RFC 9438 section 4.3";
-        initial_ssthresh: Option<NonZeroU32> = None, Unit::Count("segments"), (0, 1_000_000),
-            "Initial slow-start threshold, unless HyStart or HyStart++ is on; 0: none",
+        initial_ssthresh: Option<NonZeroU32> = None, Unit::CountOrOff("segments"), (0, 1_000_000),
+            "Initial slow-start threshold, unless HyStart or HyStart++ is on",
             "Linux tcp_cubic, initial_ssthresh";
         hystart: bool = true, Unit::Flag, (0, 1),
             "Exit slow start with HyStart, unless slow_start is set",
@@ -93,6 +93,14 @@ impl Control for CubicParams {
             params.hystart = chosen == SlowStart::HyStart;
         }
         Cubic::new(params, setup.paced)
+    }
+
+    fn usual_slow_start(&self) -> Option<SlowStart> {
+        Some(if self.hystart {
+            SlowStart::HyStart
+        } else {
+            SlowStart::Standard
+        })
     }
 
     /// Without an exit heuristic `initial_ssthresh`, as `cubictcp_init`.

@@ -69,6 +69,11 @@ pub(crate) trait Control {
         Threshold::UNSET
     }
 
+    /// The slow-start exit heuristic if none is chosen, over TCP.
+    fn usual_slow_start(&self) -> Option<SlowStart> {
+        Self::DECLARATION.slow_starts.first().copied()
+    }
+
     /// Why these values contradict each other, if they do.
     fn conflict(&self) -> Option<String> {
         None

@@ -10,8 +10,8 @@ use super::spec::{CcInfo, ParameterInfo, catalogue};
 /// `name`, `class`, `summary`, `source`, `slow_starts`, `quic_slow_start`, `ecn` (`optional`, `required` or
 /// `accurate`) and `parameters`, each of which has `key`, `unit`, `of`, `default`, `derived`, `min`, `max`,
 /// `range`, `choices`, `meaning` and `provenance`, as those of a queue have. `of` is the unit of a
-/// count or the denominator of a ratio. `min` and `max` are in nanoseconds or plain numbers. No control has
-/// derived defaults or choices yet.
+/// count or the denominator of a ratio. A count whose `range` begins with `off` may be that too. `min` and
+/// `max` are in nanoseconds or plain numbers. No control has derived defaults or choices yet.
 pub fn catalogue_json() -> String {
     Value::Array(catalogue().iter().map(control).collect()).to_string()
 }
@@ -33,7 +33,7 @@ fn control(info: &CcInfo) -> Value {
 fn parameter(info: &ParameterInfo) -> Value {
     let (unit, of) = match info.unit {
         Unit::Flag => ("flag", String::new()),
-        Unit::Count(what) => ("count", what.to_owned()),
+        Unit::Count(what) | Unit::CountOrOff(what) => ("count", what.to_owned()),
         Unit::Ratio(whole) => ("ratio", whole.to_string()),
         Unit::Ratios(whole) => ("ratios", whole.to_string()),
         Unit::Decimal(_) => ("decimal", String::new()),
@@ -57,7 +57,7 @@ fn parameter(info: &ParameterInfo) -> Value {
 /// A kept value in nanoseconds or as a plain number.
 fn bound(unit: Unit, kept: u32) -> Value {
     match unit {
-        Unit::Flag | Unit::Count(_) => json!(kept),
+        Unit::Flag | Unit::Count(_) | Unit::CountOrOff(_) => json!(kept),
         Unit::Ratio(whole) | Unit::Ratios(whole) => json!(f64::from(kept) / f64::from(whole)),
         Unit::Decimal(places) => json!(f64::from(kept) / 10_f64.powi(places.cast_signed())),
         Unit::Millis => json!(1_000_000 * u64::from(kept)),

@@ -61,8 +61,8 @@ parameters! {
         min_cwnd: u8 = 2, Unit::Count("segments"), (1, 100),
             "Minimum congestion window",
             "RFC 6817 section 2.5, MIN_CWND";
-        allowed_increase: Option<NonZeroU16> = None, Unit::Count("segments"), (0, 65_535),
-            "Maximum congestion window in excess of the data in flight before an ACK; 0: unlimited",
+        allowed_increase: Option<NonZeroU16> = None, Unit::CountOrOff("segments"), (1, 65_535),
+            "Maximum congestion window in excess of the data in flight before an ACK",
             "RFC 6817 section 2.5, ALLOWED_INCREASE: 1";
     }
 }

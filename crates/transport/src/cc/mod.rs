@@ -114,6 +114,13 @@ macro_rules! controls {
                 }
             }
 
+            /// The slow-start exit heuristic if none is chosen, over TCP; `None`: one of the controller's own.
+            pub(crate) fn usual_slow_start(&self) -> Option<SlowStart> {
+                match self {
+                    $(Self::$kind(params, ..) => params.usual_slow_start(),)+
+                }
+            }
+
             /// The slow-start threshold of a new connection.
             pub(crate) fn initial_ssthresh(&self, setup: &Setup) -> Threshold {
                 match self {

@@ -14,6 +14,8 @@ pub enum Unit {
     Flag,
     /// A whole number of these, such as `rounds`; empty for a plain number.
     Count(&'static str),
+    /// A whole number of these, or `off`, kept as 0.
+    CountOrOff(&'static str),
     /// A fraction such as `717/1024` or `0.7`, kept in parts of this.
     Ratio(u32),
     /// Comma-separated fractions, kept as multiples of 1 over this.
@@ -26,12 +28,16 @@ pub enum Unit {
     Micros,
 }
 
+/// A flag that is not set, and a number that is none.
+const OFF: &str = "off";
+
 impl Unit {
     /// Writes a kept value.
     pub(super) fn text(self, value: u32) -> String {
         match self {
-            Self::Flag => (if value == 0 { "off" } else { "on" }).into(),
-            Self::Count(_) => value.to_string(),
+            Self::Flag => (if value == 0 { OFF } else { "on" }).into(),
+            Self::CountOrOff(_) if value == 0 => OFF.into(),
+            Self::Count(_) | Self::CountOrOff(_) => value.to_string(),
             Self::Ratio(whole) | Self::Ratios(whole) => ratio_text(value, whole),
             Self::Decimal(places) => decimal_text(value, places),
             Self::Millis => time_text(1_000 * u64::from(value)),
@@ -44,10 +50,10 @@ impl Unit {
         match self {
             Self::Flag => match text {
                 "on" | "true" => Ok(1),
-                "off" | "false" => Ok(0),
+                OFF | "false" => Ok(0),
                 _ => Err(format!("\"{text}\" is neither on nor off")),
             },
-            Self::Count(_) => text.parse().map_err(|_| {
+            Self::Count(_) | Self::CountOrOff(_) => text.parse().map_err(|_| {
                 let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
                 if digits {
                     format!("{text} is out of range")
@@ -72,7 +78,8 @@ pub struct Parameter {
     pub key: &'static str,
     /// How values are written.
     pub unit: Unit,
-    /// The smallest and the largest value allowed, as kept.
+    /// The smallest and the largest value allowed, as kept; a smallest number of 0 that may be off is another way
+    /// to write `off`.
     pub range: (u32, u32),
     /// What it means.
     pub meaning: &'static str,
@@ -81,12 +88,13 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    /// The allowed values, as a person writes them.
+    /// The allowed values, as text.
     pub fn range_text(&self) -> String {
         let (least, most) = (self.unit.text(self.range.0), self.unit.text(self.range.1));
         match self.unit {
             Unit::Flag => "on or off".into(),
             Unit::Ratios(_) => format!("{least} to {most} each"),
+            Unit::CountOrOff(_) => format!("{OFF} or {} to {most}", self.range.0.max(1)),
             _ => format!("{least} to {most}"),
         }
     }
@@ -109,6 +117,10 @@ impl Parameter {
         }
         let mut values = Vec::with_capacity(needed);
         for word in words {
+            if matches!(self.unit, Unit::CountOrOff(_)) && word == OFF {
+                values.push(0);
+                continue;
+            }
             let value = self.unit.read(word)?;
             if !(self.range.0..=self.range.1).contains(&value) {
                 return Err(format!("{word} is out of range"));
@@ -166,7 +178,7 @@ macro_rules! narrow {
 
 narrow!(u8 u16);
 
-/// Numbers of which 0 means none in a text.
+/// Numbers that may be off.
 macro_rules! or_none {
     ($($type:ty)+) => {$(
         impl Slot for Option<NonZero<$type>> {

@@ -35,7 +35,7 @@ pub struct EcnFeedback {
     pub snd_nxt: u32,
     /// Segments the acknowledgement delivered.
     pub delivered: u32,
-    /// Of these, segments reported as CE-marked.
+    /// Delivered segments reported as CE-marked.
     pub marked: u32,
 }
 

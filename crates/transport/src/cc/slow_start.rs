@@ -75,7 +75,7 @@ parameters! {
             "With slow_start hystart++: between the two thresholds, the RTT divided by this is the threshold",
             "RFC 9406 section 4.3, MIN_RTT_DIVISOR";
         hystartpp_n_rtt_sample: u16 = 8, Unit::Count("samples"), (1, 1_000),
-            "With slow_start hystart++: RTT samples of a round from which its minimum counts",
+            "With slow_start hystart++: minimum number of RTT samples per round",
             "RFC 9406 section 4.3, N_RTT_SAMPLE";
         hystartpp_css_growth_divisor: u16 = 4, Unit::Count(""), (2, 1_000),
             "With slow_start hystart++: factor by which conservative slow start is slower than slow start",
@@ -86,8 +86,8 @@ parameters! {
         hystartpp_l: u16 = 8, Unit::Count("segments"), (1, 65_535),
             "With slow_start hystart++ and without pacing: maximum number of segments per ACK that count for growth",
             "RFC 9406 section 4.3, L";
-        hystartpp_l_paced: Option<NonZeroU16> = None, Unit::Count("segments"), (0, 65_535),
-            "With slow_start hystart++ and pacing: maximum number of segments per ACK that count for growth; 0: unlimited",
+        hystartpp_l_paced: Option<NonZeroU16> = None, Unit::CountOrOff("segments"), (1, 65_535),
+            "With slow_start hystart++ and pacing: maximum number of segments per ACK that count for growth",
             "RFC 9406 section 4.3, L: infinity if paced";
     }
 }

@@ -112,6 +112,14 @@ impl CcSpec {
         })
     }
 
+    /// The first constant of HyStart++ that differs from its default.
+    pub fn changed_hystartpp(&self) -> Option<&'static str> {
+        let mut spec = *self;
+        let constants = spec.parts().1.map_or(&[][..], |part| part.table());
+        let is_one = |key: &str| constants.iter().any(|p| p.key == key);
+        self.changed().map(|(key, _)| key).find(|key| is_one(key))
+    }
+
     fn set(&mut self, parameter: &Parameter, text: &str) -> Result<(), CcError> {
         let slot = self.slot(parameter.key);
         parameter
@@ -230,7 +238,7 @@ impl FromStr for CcKind {
     }
 }
 
-/// A congestion control, as a person choosing one wants to see it.
+/// Description of a congestion control.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CcInfo {
     /// The name in a specification.
@@ -251,7 +259,7 @@ pub struct CcInfo {
     pub parameters: Vec<ParameterInfo>,
 }
 
-/// A parameter of a congestion control, as a person setting it wants to see it.
+/// Description of a parameter of a congestion control.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterInfo {
     /// The name in a specification.

@@ -31,6 +31,13 @@ pub struct SenderParams {
 }
 
 impl SenderParams {
+    /// The slow-start exit heuristic in use; `None`: one of the controller's own.
+    pub fn slow_start(&self) -> Option<SlowStart> {
+        let known = self.cc.kind().slow_starts();
+        let chosen = self.slow_start.filter(|way| known.contains(way));
+        chosen.or_else(|| self.cc.usual_slow_start())
+    }
+
     /// Whether ECN is offered: it is configured, or the controller requires it.
     pub const fn offers_ecn(&self) -> bool {
         self.ecn || self.accurate_ecn || self.cc.kind().needs_ecn()

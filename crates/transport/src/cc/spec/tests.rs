@@ -79,7 +79,7 @@ fn one_beyond_a_range_is_refused() {
                         Unit::Decimal(places) => format!("{n}e-{places}"),
                         Unit::Millis => format!("{n}ms"),
                         Unit::Micros => format!("{n}us"),
-                        Unit::Count(_) | Unit::Flag => n.to_string(),
+                        Unit::Count(_) | Unit::CountOrOff(_) | Unit::Flag => n.to_string(),
                     })
                     .collect();
                 let flaw = parameter.set(slot, &texts.join(",")).unwrap_err();
@@ -166,6 +166,14 @@ fn what_is_wrong_where_and_what_is_accepted() {
             "vegas: alpha \"1.5\" is not a whole number; expected 0 to 10000",
         ),
         (
+            "reno hystartpp_l_paced none",
+            "reno: hystartpp_l_paced \"none\" is not a whole number; expected off or 1 to 65535",
+        ),
+        (
+            "ledbat allowed_increase 0",
+            "ledbat: allowed_increase 0 is out of range; expected off or 1 to 65535",
+        ),
+        (
             "ledbat target 1500us",
             "ledbat: target 1500us is not a whole number of milliseconds; expected 1ms to 10s",
         ),
@@ -180,6 +188,22 @@ fn what_is_wrong_where_and_what_is_accepted() {
     ] {
         assert_eq!(refusal(text), error);
     }
+}
+
+#[test]
+fn a_number_that_is_none_is_off() {
+    for text in [
+        "cubic initial_ssthresh off",
+        "cubic initial_ssthresh 0",
+        "dctcp hystartpp_l_paced off",
+        "ledbat allowed_increase off",
+    ] {
+        let spec = read(text);
+        assert_eq!(spec, spec.kind().into(), "{text}");
+    }
+    let off = catalogue().into_iter().flat_map(|entry| entry.parameters);
+    let mut off = off.filter(|p| matches!(p.unit, Unit::CountOrOff(_)));
+    assert!(off.all(|p| p.default == "off"));
 }
 
 #[test]
