@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PACKAGES := $(VENV)/.packages
 EXTENSION := $(VENV)/.extension
 SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name '*.rs' -o -name Cargo.toml)
-PYTHON_CODE := python docs/conf.py docs/_ext tools benches tests/python tests/golden tests/parity tests/vectors/tools crates/py/tests
+PYTHON_CODE := python docs/conf.py docs/_ext tools benches tests/python tests/golden tests/parity tests/vectors/tools crates/py/tests examples
 # What codespell and tools/banned_phrases.py read.
 SPELLED := Makefile pyproject.toml $(wildcard *.md) docs papers crates examples python tests benches tools
 PLAIN_ENGLISH := Makefile pyproject.toml '*.md' docs papers crates examples python tests benches tools
@@ -48,8 +48,9 @@ test: check ## Run all checks, all tests and the build of the documentation.
 	@echo
 	@echo "make test: every check and every test passed"
 
-test-full: test golden ## The same, the whole golden corpus and what make new-queue and new-cc create.
+test-full: test golden ## The same, the golden corpus, the wheel of the example, and make new-queue and new-cc.
 	$(PYTHON) tools/check_skeletons.py
+	$(BIN)/python tools/check_external_queue.py
 
 golden: setup ## Compare the records of the golden corpus with the recorded ones.
 	$(BIN)/python tests/golden/golden.py

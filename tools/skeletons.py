@@ -12,9 +12,10 @@ from string import Template
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
-#: Names that no module of Rust or Python can have, and those of modules beside the new one.
+#: Names that no module of Rust or Python can have, and those of hand-written modules and pages
+#: beside the new one.
 RESERVED = frozenset(
-    {*keyword.kwlist, *keyword.softkwlist, "base", "controls", "index"}
+    {*keyword.kwlist, *keyword.softkwlist, "base", "identity", "index", "python_queue"}
     | {"box", "const", "crate", "dyn", "enum", "extern", "false", "fn", "impl", "let", "loop"}
     | {"macro", "mod", "move", "mut", "override", "priv", "pub", "ref", "self", "static", "struct"}
     | {"abstract", "become", "do", "final", "gen", "match", "type"}

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import maturin
-from maturin import get_requires_for_build_wheel as get_requires_for_build_wheel
+from maturin import get_requires_for_build_wheel
+
+__all__ = ["build_wheel", "get_requires_for_build_wheel", "prepare_metadata_for_build_wheel"]
 
 HERE = Path(__file__).parent
 #: The checkout of Sojourn.

@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 import sojourn as sj
 from shell import DOCUMENTS, ROOT, Command
 from sojourn import _core, cli
-from sojourn.result import catalogue
+from sojourn.result import catalogue, validity
 from sojourn.studies import study
 
 
@@ -147,6 +148,17 @@ def test_the_glance_names_metrics_of_the_catalogue() -> None:
     assert at_a_glance <= {metric.column for metric in catalogue.METRICS}
 
 
+def test_the_coverage_of_intervals_is_that_of_the_validity_rules() -> None:
+    section = sections("docs/metrics.md")["How far to trust an interval"]
+    sizes, shares = (
+        re.findall(r"\d+", line)
+        for line in re.findall(r"^\| (?:n|share) .*", section, re.MULTILINE)
+    )
+    documented = {int(n): int(share) for n, share in zip(sizes, shares, strict=True)}
+    assert documented == validity.COVERAGE_PERCENT
+    assert f"fewer than {validity.FEW_RUNS} runs" in section
+
+
 @pytest.mark.parametrize(
     "document", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "GLOSSARY.md"]
 )
@@ -156,16 +168,43 @@ def test_links_between_documents_lead_somewhere(document: str) -> None:
         assert (file.parent / target).exists(), target
 
 
+def pages() -> list[Path]:
+    """Every page of Markdown in the repository that is written by hand, at least in part."""
+    folders = ("docs", "papers", "examples", "benches", "tests", "crates")
+    found = [file for part in folders for file in (ROOT / part).rglob("*.md")]
+    return [*ROOT.glob("*.md"), *(file for file in found if "generated" not in file.parts)]
+
+
+def test_every_target_of_make_in_a_document_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):(?!=)", makefile, re.MULTILINE))
+    assert {"test", "reference", "new-queue"} <= targets
+    named = {
+        (file.relative_to(ROOT).as_posix(), target)
+        for file in pages()
+        for target in makes(file.read_text(encoding="utf-8"))
+    }
+    assert {target for _, target in named} >= {"setup", "test", "mutants", "new-cc"}
+    assert sorted(each for each in named if each[1] not in targets) == []
+
+
+def makes(text: str) -> list[str]:
+    """The targets of make that a document names, in code spans and at the start of a command."""
+    blocks = re.findall(r"^ *```(?:sh|console)?\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
+    commands = [re.findall(r"^ *(?:\$ )?make ([a-z-]+)", block, re.MULTILINE) for block in blocks]
+    return [*re.findall(r"`make\s+([a-z-]+)", text), *(name for each in commands for name in each)]
+
+
+def test_targets_of_make_are_found_in_spans_and_shell_blocks() -> None:
+    text = (
+        "A `make\ncheck`.\n\n```sh\nmake test   # all\n$ make docs\nsojourn make x\n```\nmake y\n"
+    )
+    assert makes(text) == ["check", "test", "docs"]
+
+
 def test_lines_of_prose_have_at_most_120_characters() -> None:
-    folders = ("docs", "papers", "examples", "benches", "tests")
-    files = [
-        *ROOT.glob("*.md"),
-        *(file for part in folders for file in (ROOT / part).rglob("*.md")),
-    ]
     long, count = [], 0
-    for file in files:
-        if "generated" in file.parts:
-            continue
+    for file in pages():
         code = False
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
             code ^= line.startswith("```")

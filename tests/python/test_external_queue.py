@@ -1,11 +1,13 @@
 """The queue of ``examples/external-queue``, in the ``sojourn`` that its crate builds."""
 
+import importlib.util
 import json
 import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -98,6 +100,49 @@ def test_the_example_needs_the_same_packages() -> None:
     )
     assert its["dependencies"] == ours["dependencies"]
     assert its["requires-python"] == ours["requires-python"]
+
+
+@pytest.fixture
+def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Load the build backend of the example, with a project and a checkout in temporary folders."""
+    spec = importlib.util.spec_from_file_location("build_package", EXAMPLE / "build_package.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.SOJOURN.resolve() == ROOT
+    checkout = tmp_path / "checkout"
+    for name in ("__init__.py", "report/style.css", "_core.abi3.so", "__pycache__/cli.pyc"):
+        file = checkout / "python/sojourn" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    monkeypatch.setattr(module, "SOJOURN", checkout)
+    monkeypatch.setattr(module, "HERE", tmp_path)
+    return module
+
+
+def test_the_build_copies_what_is_not_compiled_and_removes_the_copy(
+    tmp_path: Path, backend: ModuleType
+) -> None:
+    copy = tmp_path / "python"
+    with backend._python_files():  # noqa: SLF001 - what both hooks of the backend do
+        copied = {str(path.relative_to(copy)) for path in copy.rglob("*") if path.is_file()}
+    assert copied == {"sojourn/__init__.py", "sojourn/report/style.css"}
+    assert not copy.exists()
+
+
+def test_a_build_that_fails_leaves_no_copy(
+    tmp_path: Path, backend: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> str:
+        assert (tmp_path / "python/sojourn/__init__.py").is_file()
+        message = "cargo failed"
+        raise RuntimeError(message)
+
+    monkeypatch.setattr(backend.maturin, "build_wheel", fail)
+    with pytest.raises(RuntimeError, match="cargo failed"):
+        backend.build_wheel(str(tmp_path))
+    assert not (tmp_path / "python").exists()
 
 
 def test_the_schema_has_the_queue(package: Path) -> None:

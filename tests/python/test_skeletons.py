@@ -42,7 +42,9 @@ def test_three_files_are_written(repository: Path, create: Create) -> None:
 
 
 @pytest.mark.parametrize("create", TOOLS)
-@pytest.mark.parametrize("name", ["type", "Foo", "a-b", "", "cubic", "codel", "ared", "self"])
+@pytest.mark.parametrize(
+    "name", ["type", "Foo", "a-b", "", "cubic", "codel", "ared", "self", "identity"]
+)
 def test_a_name_that_cannot_be_is_refused(repository: Path, create: Create, name: str) -> None:
     with pytest.raises(ValueError, match=r"^(invalid name|the name) "):
         create(repository, name)

@@ -1,5 +1,6 @@
 """Generated files and generated sections of hand-written files."""
 
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,29 @@ class File:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(self.content)
+
+
+def former_modules(
+    root: Path, package: str, modules: Container[str], *, header: str
+) -> Iterator[File]:
+    """Yield, to be removed, the modules of a package that a generator no longer writes.
+
+    Parameters
+    ----------
+    root
+        The repository.
+    package
+        The directory of the package, relative to the repository.
+    modules
+        The modules that the generator writes, apart from the index of the package.
+    header
+        What every module that the generator writes contains.
+    """
+    for path in sorted((root / package).glob("*.py")):
+        if path.stem in modules or path.stem == "__init__":
+            continue
+        if header in path.read_text(encoding="utf-8"):
+            yield File(f"{package}/{path.name}", None)
 
 
 def replace_section(text: str, name: str, content: str, *, where: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from generators.catalogues import catalogue
 from generators.exports import exports, natural
-from generators.files import File, replace_section
+from generators.files import File, former_modules, replace_section
 
 Queue = dict[str, Any]
 Parameter = dict[str, Any]
@@ -44,10 +44,7 @@ def python_classes(root: Path) -> Iterator[File]:
         pages.setdefault(queue["page"], []).append(queue)
     for page, members in pages.items():
         yield text_file(f"{PACKAGE}/{page}.py", python_module(members))
-    expected = {f"{page}.py" for page in pages} | {"__init__.py", "base.py"}
-    for path in sorted((root / PACKAGE).glob("*.py")):
-        if path.name not in expected and HEADER in path.read_text(encoding="utf-8"):
-            yield File(f"{PACKAGE}/{path.name}", None)
+    yield from former_modules(root, PACKAGE, pages, header=HEADER)
     yield text_file(f"{PACKAGE}/__init__.py", python_package(pages))
 
 

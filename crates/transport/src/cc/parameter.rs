@@ -1,4 +1,4 @@
-//! Parameters of a congestion control, declared in the file of the control.
+//! Parameters of a congestion control, declared beside the control.
 //!
 //! [`parameters!`](super::parameters) turns a declaration into a struct with defaults and a table of
 //! [`Parameter`]s, from which texts are read, checked and written.
