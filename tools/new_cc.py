@@ -7,12 +7,12 @@ The skeleton is three files: the control in ``crates/transport/src/cc``, its pag
 import sys
 from pathlib import Path
 
-from skeletons import insert_before, title_of, write_templates
+from skeletons import insert_before, insert_sorted, title_of, write_templates
 
 REGISTRY = "crates/transport/src/cc/mod.rs"
-#: What the lines of a new control precede.
-MODULE, EXPORT, END = "mod window;\n", "pub use window::", "}\n"
-TABLE = "controls! {\n"
+MODULE = r"^(?:#\[.*\]\n)?(?:pub(?:\([a-z]+\))? )?mod (\w+);$"
+EXPORT = r"^(?:pub(?:\([a-z]+\))? )?use ([a-z]\w*)::\w*\{?"
+TABLE, END = "controls! {\n", "}\n"
 
 
 def create(root: Path, name: str) -> list[str]:
@@ -42,8 +42,11 @@ def create(root: Path, name: str) -> list[str]:
         f"docs/controls/{name}.md": "control.md.txt",
     }
     write_templates(root, files, name)
-    registry = insert_before(registry, MODULE, f"mod {name};\n")
-    registry = insert_before(registry, EXPORT, f"pub use {name}::{{{title}, {title}Params}};\n")
+    registry = insert_sorted(registry, MODULE, name, f"mod {name};\n")
+    # `use std::…` stands before the modules of the crate.
+    head, std, uses = registry.partition("use std::fmt;\n")
+    export = f"pub use {name}::{{{title}, {title}Params}};\n"
+    registry = head + std + insert_sorted(uses, EXPORT, name, export)
     line = f"    window {title}({title}Params, {title}; hystartpp: HyStartPlusPlusParams);\n"
     registry = insert_before(registry, END, line, after=TABLE)
     (root / REGISTRY).write_text(registry, encoding="utf-8")

@@ -79,6 +79,34 @@ def insert_before(text: str, anchor: str, line: str, *, after: str = "") -> str:
     return text[:at] + line + text[at:]
 
 
+def insert_sorted(text: str, item: str, name: str, line: str) -> str:
+    """Insert a line in the order of rustfmt: before the first item with a greater name, or last.
+
+    Parameters
+    ----------
+    text
+        A Rust source file.
+    item
+        Regular expression of the items from the start of a line; its group is the name.
+    name
+        The name in the line.
+    line
+        The line, with its end.
+
+    Raises
+    ------
+    LookupError
+        No item matches: the file has changed, and this tool has to follow.
+    """
+    items = list(re.finditer(item, text, re.MULTILINE))
+    if not items:
+        message = f"nothing matches {item!r} in the registry; correct this tool"
+        raise LookupError(message)
+    starts = (found.start() for found in items if found[1] > name)
+    at = next(starts, text.index("\n", items[-1].end()) + 1)
+    return text[:at] + line + text[at:]
+
+
 def main(kind: str, create: Callable[[Path, str], list[str]]) -> int:
     """Create a skeleton and run the generators.
 

@@ -4,6 +4,7 @@
 """
 
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,6 +50,17 @@ def test_a_name_that_cannot_be_is_refused(repository: Path, create: Create, name
     with pytest.raises(ValueError, match=r"^(invalid name|the name) "):
         create(repository, name)
     assert all(is_copy(path, repository) for path in repository.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("name", ["a_first", "my_control", "zz_last"])
+def test_a_control_is_formatted_wherever_its_name_sorts(repository: Path, name: str) -> None:
+    for file in new_cc.create(repository, name):
+        if file.endswith(".rs"):
+            # From standard input, rustfmt does not look for the modules that a file names.
+            text = (repository / file).read_text(encoding="utf-8")
+            command = ["rustfmt", "--edition", "2024"]
+            done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+            assert done.stdout == text, file
 
 
 @pytest.mark.parametrize("create", TOOLS)
