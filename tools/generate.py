@@ -23,6 +23,7 @@ GENERATORS: list[Callable[[Path], Iterator[File]]] = [
     queues.documentation,
     queues.fuzz_seeds,
     controls.python_classes,
+    controls.python_exports,
     controls.documentation,
     traffic.python_package,
     traffic.python_exports,

@@ -96,6 +96,7 @@ def test_parameters_of_controls_and_queues_have_the_same_form() -> None:
             assert item["min"] < item["max"]
     beta = CATALOGUE[1]["parameters"][0]
     assert (beta["key"], beta["min"], beta["max"]) == ("beta", 1 / 1024, 1023 / 1024)
-    target = next(item for item in CATALOGUE[-1]["parameters"] if item["key"] == "target")
+    ledbat = next(entry for entry in CATALOGUE if entry["name"] == "ledbat")
+    target = next(item for item in ledbat["parameters"] if item["key"] == "target")
     assert target["unit"] == "time"
     assert target["max"] % 1_000_000 == 0

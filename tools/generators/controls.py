@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from generators.catalogues import catalogue
+from generators.exports import exports
 from generators.files import File, former_modules, replace_section
 
 Control = dict[str, Any]
@@ -40,6 +41,12 @@ def python_classes(root: Path) -> Iterator[File]:
     modules = [control["name"] for control in controls]
     yield from former_modules(root, PACKAGE, modules, header=HEADER)
     yield text_file(f"{PACKAGE}/__init__.py", python_package(controls))
+
+
+def python_exports(root: Path) -> Iterator[File]:
+    """Yield ``sojourn/__init__.py`` with the classes of controls among its names."""
+    controls = [control["class"] for control in catalogue(root, "controls")]
+    yield from exports(root, "sojourn.cc", ["CongestionControl", *controls])
 
 
 def python_module(control: Control) -> list[str]:
