@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Members and what they may depend on, besides libraries from elsewhere.
-const EDGES: [(&str, &[&str]); 12] = [
+const EDGES: [(&str, &[&str]); 13] = [
     ("sojourn-net", &[]),
     ("sojourn-qdisc", &["sojourn-net"]),
     ("sojourn-transport", &["sojourn-net"]),
@@ -28,6 +28,7 @@ const EDGES: [(&str, &[&str]); 12] = [
         "sojourn-records",
         &["sojourn-net", "sojourn-qdisc", "sojourn-apps"],
     ),
+    ("sojourn-store", &[]),
     ("sojourn-backend", &["sojourn-scenario", "sojourn-records"]),
     (
         "sojourn-sim",
@@ -49,6 +50,7 @@ const EDGES: [(&str, &[&str]); 12] = [
             "sojourn-qdisc",
             "sojourn-scenario",
             "sojourn-records",
+            "sojourn-store",
             "sojourn-backend",
         ],
     ),

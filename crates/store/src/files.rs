@@ -1,0 +1,134 @@
+//! The file operations of storage.
+
+use std::fmt::Debug;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// The operations that write, as far as storage needs them.
+///
+/// Reading is not part of it: a failed read loses nothing.
+pub trait Files: Debug + Send + Sync {
+    /// Creates a file that does not exist.
+    ///
+    /// # Errors
+    /// If the file exists or cannot be created.
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn Output>>;
+
+    /// Creates a directory and its parents; it may exist.
+    ///
+    /// # Errors
+    /// If a directory cannot be created.
+    fn create_dir_all(&self, path: &Path) -> io::Result<()>;
+
+    /// Renames a file or a directory; a file that exists under the new name is replaced.
+    ///
+    /// # Errors
+    /// As [`fs::rename`].
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// As [`fs::remove_file`].
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+
+    /// Removes a directory and everything in it.
+    ///
+    /// # Errors
+    /// As [`fs::remove_dir_all`].
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()>;
+
+    /// Shortens a file to `length` bytes, to cut off a record that was not written whole.
+    ///
+    /// # Errors
+    /// If the file cannot be opened for writing or shortened.
+    fn truncate(&self, path: &Path, length: u64) -> io::Result<()>;
+
+    /// Writes the entries of a directory to the medium, so that files created, renamed or removed
+    /// in it stay so after a loss of power.
+    ///
+    /// # Errors
+    /// If the directory cannot be opened or synchronised.
+    fn sync_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// Takes the lock of a file, which is created if needed; `None`: another process has it.
+    ///
+    /// The operating system releases the lock when the process ends, however it ends.
+    ///
+    /// # Errors
+    /// If the file cannot be opened, or the file system has no locks.
+    fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>>;
+}
+
+/// A file being written.
+pub trait Output: Write + Debug + Send {
+    /// Writes the content to the medium, so that it stays after a loss of power.
+    ///
+    /// # Errors
+    /// As [`File::sync_all`].
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// A lock, held until it is dropped.
+#[derive(Debug)]
+pub struct Lock {
+    /// Closing the file releases the lock.
+    _file: File,
+}
+
+/// The file system of the machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Disk;
+
+impl Files for Disk {
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn Output>> {
+        Ok(Box::new(File::create_new(path)?))
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir_all(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir_all(path)
+    }
+
+    fn truncate(&self, path: &Path, length: u64) -> io::Result<()> {
+        let file = OpenOptions::new().write(true).open(path)?;
+        file.set_len(length)?;
+        file.sync_all()
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+
+    fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>> {
+        let mut options = OpenOptions::new();
+        let file = options
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Lock { _file: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+impl Output for File {
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_all()
+    }
+}
