@@ -4,6 +4,8 @@
 //! operation fail ([`testing::Faulty`]) and check what is left.
 
 mod files;
+mod regular;
 pub mod testing;
 
 pub use files::{Disk, Files, Lock, Output};
+pub use regular::read_regular;
