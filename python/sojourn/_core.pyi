@@ -32,12 +32,14 @@ __all__ = [
     "column_catalogue",
     "commit",
     "max_seed",
+    "message",
     "parse_cc",
     "parse_qdisc",
     "parse_rate_bits_per_s",
     "parse_size_bytes",
     "parse_time_s",
     "parse_trace_bits_per_s",
+    "printable",
     "python_prefix",
     "qdisc_catalogue",
     "register_python_queue",
@@ -329,6 +331,12 @@ def traffic_transactions() -> dict[str, str | None]:
 
 def scenario_schema() -> str:
     """Return the JSON Schema (draft 2020-12) of scenario files."""
+
+def message(text: str) -> str:
+    """Return a message on one line, of bounded length, with control characters escaped."""
+
+def printable(text: str) -> str:
+    """Return a text with control characters, and those that change the direction of writing, escaped."""
 
 def parse_time_s(text: str) -> float:
     """Convert a time such as ``5ms`` to seconds."""

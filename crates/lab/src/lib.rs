@@ -17,8 +17,8 @@ pub use outcome::Outcome;
 pub use run::{RunOptions, check, run};
 pub use sojourn_records::{ColumnInfo, ColumnKind};
 pub use sojourn_scenario::{
-    ConfigError, MAX_SEED, Part, Scenario, ScenarioError, check_part, json_schema, scenario_keys,
-    trace_mean_rate, traffic_transactions,
+    ConfigError, MAX_SEED, Part, Scenario, ScenarioError, check_part, json_schema, message,
+    printable, scenario_keys, trace_mean_rate, traffic_transactions,
 };
 pub use stats::{Bootstrap, Interval, StatsError};
 pub use store::ResultError;

@@ -41,6 +41,18 @@ pub(crate) fn parse_cc(text: &str) -> Result<String, Failure> {
     Ok(text.parse::<CcSpec>()?.to_string())
 }
 
+/// Return a message on one line, of bounded length, with control characters escaped.
+#[pyfunction]
+pub(crate) fn message(text: &str) -> String {
+    sojourn_lab::message(text)
+}
+
+/// Return a text with control characters, and those that change the direction of writing, escaped.
+#[pyfunction]
+pub(crate) fn printable(text: &str) -> String {
+    sojourn_lab::printable(text).into_owned()
+}
+
 /// Convert a time such as 5ms to seconds.
 #[pyfunction]
 pub(crate) fn parse_time_s(text: &str) -> Result<f64, Failure> {

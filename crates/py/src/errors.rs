@@ -4,7 +4,9 @@ use pyo3::PyErr;
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use sojourn_backend::{BackendError, UnknownBackend};
-use sojourn_lab::{ResultError as FolderError, ScenarioError as InvalidScenario, StatsError};
+use sojourn_lab::{
+    ResultError as FolderError, ScenarioError as InvalidScenario, StatsError, message,
+};
 use sojourn_net::UnitError;
 use sojourn_qdisc::ParameterError;
 use sojourn_transport::CcError;
@@ -52,10 +54,10 @@ pub(crate) enum Failure {
 impl From<Failure> for PyErr {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Scenario(message) => ScenarioError::new_err(message),
-            Failure::Result(message) => ResultError::new_err(message),
-            Failure::Queue(message) => QueueError::new_err(message),
-            Failure::Other(message) => SojournError::new_err(message),
+            Failure::Scenario(text) => ScenarioError::new_err(message(&text)),
+            Failure::Result(text) => ResultError::new_err(message(&text)),
+            Failure::Queue(text) => QueueError::new_err(message(&text)),
+            Failure::Other(text) => SojournError::new_err(message(&text)),
             Failure::Python(error) => error,
         }
     }

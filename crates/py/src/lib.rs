@@ -46,12 +46,14 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(catalogue::column_catalogue, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::commit, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::max_seed, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::message, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::parse_cc, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::parse_qdisc, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::parse_rate_bits_per_s, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::parse_size_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::parse_time_s, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::parse_trace_bits_per_s, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::printable, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::qdisc_catalogue, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::scenario_keys, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::traffic_transactions, module)?)?;

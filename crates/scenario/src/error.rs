@@ -4,6 +4,8 @@ use std::fmt;
 
 use sojourn_net::nearest;
 
+use crate::message::message;
+
 /// What is wrong with a scenario, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
@@ -27,14 +29,15 @@ impl ScenarioError {
 
 impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::new();
         if !self.path.is_empty() {
-            write!(f, "{}: ", self.path)?;
+            text = format!("{}: ", self.path);
         }
-        f.write_str(&self.rule)?;
-        match self.line {
-            Some(line) => write!(f, " (line {line})"),
-            None => Ok(()),
+        text.push_str(&self.rule);
+        if let Some(line) = self.line {
+            text += &format!(" (line {line})");
         }
+        f.write_str(&message(&text))
     }
 }
 

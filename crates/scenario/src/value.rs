@@ -6,6 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::ScenarioError;
+use crate::message::cut;
 
 /// A value and the line it stood on.
 #[derive(Clone, Debug)]
@@ -102,7 +103,7 @@ impl Node {
             Value::Bool(flag) => flag.to_string(),
             Value::Int(n) => n.to_string(),
             Value::Float(x) => format!("{x:?}"),
-            Value::Text(text) => format!("\"{text}\""),
+            Value::Text(text) => format!("\"{}\"", cut(text)),
             Value::List(_) => "a list".to_owned(),
             Value::Table(_) => "a table".to_owned(),
         }

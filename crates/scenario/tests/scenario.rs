@@ -444,7 +444,9 @@ fn a_trace_is_read_from_its_file_and_kept_in_the_scenario() {
     );
     let words = refused("words.trace");
     assert!(
-        words.starts_with(&format!("{at}words.trace, line 2: \"\" is not a time")),
+        words.starts_with(&format!(
+            "{at}words.trace, line 2: not a time; expected whole"
+        )),
         "{words}"
     );
 }

@@ -9,6 +9,7 @@ import sys
 
 from typer.exceptions import TyperException
 
+from sojourn import _core
 from sojourn._core import ResultError, SojournError
 from sojourn.cli.app import app
 
@@ -44,7 +45,7 @@ def main() -> int:
 
 
 def _failed(message: str, code: int) -> int:
-    print(f"sojourn: {' '.join(message.split())}", file=sys.stderr)
+    print(f"sojourn: {_core.message(' '.join(message.split()))}", file=sys.stderr)
     return code
 
 

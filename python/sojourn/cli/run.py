@@ -17,6 +17,7 @@ from sojourn.cli.options import (
     Seed,
 )
 from sojourn.scenario import Scenario
+from sojourn.scenario.files import read_scenario
 from sojourn.scenario.overrides import assignment, overridden
 
 
@@ -34,8 +35,8 @@ def run(
     dry_run: DryRun = False,
 ) -> int:
     """Run a scenario file."""
-    scenario = _scenario_file(file)
-    session.warn_of_bytes(file.read_text(encoding="utf-8"))
+    text, scenario = _scenario_file(file)
+    session.warn_of_bytes(text)
     if change:
         changes = dict(assignment(text) for text in change)
         before, scenario = scenario, overridden(scenario, changes)
@@ -51,9 +52,15 @@ def run(
     return session.describe(plan) if dry_run else session.execute(plan)
 
 
-def _scenario_file(file: Path) -> Scenario:
+def _scenario_file(file: Path) -> tuple[str, Scenario]:
+    """Read a scenario and its text: once, since the file may change."""
     try:
-        return Scenario.from_file(file)
+        text = read_scenario(file)
     except OSError as error:
         message = f"cannot read {file}: {error.strerror}"
+        raise _core.ScenarioError(message) from None
+    try:
+        return text, Scenario.from_toml(text, file.parent)
+    except _core.ScenarioError as error:
+        message = f"{file}: {error}"
         raise _core.ScenarioError(message) from None

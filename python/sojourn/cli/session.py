@@ -51,12 +51,17 @@ class Plan:
     json: bool
 
 
+def say(text: str) -> None:
+    """Print a line to stderr; names in it may come from a file of someone else."""
+    print(_core.printable(text), file=sys.stderr)
+
+
 def warn_of_bytes(text: str) -> None:
     """Warn about rates in bytes per second in a link or in the text of a scenario."""
     for rate in dict.fromkeys(BYTES_PER_SECOND.findall(text)):
         megabits = _core.parse_rate_bits_per_s(rate) / 1e6
         text = f"warning: {rate} is a rate in bytes per second, as in tc: {megabits:g} Mbit/s"
-        print(text, file=sys.stderr)
+        say(text)
 
 
 def note_unreached(path: str, arms: list[str]) -> None:
@@ -64,7 +69,7 @@ def note_unreached(path: str, arms: list[str]) -> None:
     if arms:
         names = ", ".join(f'"{name}"' for name in arms)
         text = f"note: -s {path}: no effect on the arms that set this value themselves: {names}"
-        print(text, file=sys.stderr)
+        say(text)
 
 
 def describe(plan: Plan) -> int:
@@ -75,12 +80,13 @@ def describe(plan: Plan) -> int:
     packets = sum(rates) * checked.duration_s * plan.scenario.runs / FRAME_BITS
     rounded = int(float(f"{packets:.2g}"))
     print(
-        f"{checked.name}: {formatting.counted(plan.scenario.runs, 'run')} of "
+        f"{_core.printable(checked.name)}: {formatting.counted(plan.scenario.runs, 'run')} of "
         f"{checked.duration_s:g} s (arms: {len(checked.arms)}, replications: "
         f"{checked.replications}); up to about {rounded:,} full-size packets"
     )
-    print(f"arms: {', '.join(checked.arms)}")
-    print(f"result: {'not saved (no --out)' if plan.out is None else plan.out}")
+    print(f"arms: {_core.printable(', '.join(checked.arms))}")
+    place = "not saved (no --out)" if plan.out is None else f"{plan.out}"
+    print(f"result: {_core.printable(place)}")
     return 0
 
 
@@ -95,7 +101,6 @@ def execute(plan: Plan) -> int:
 
 def conclude(result: Result, *, folder: Path | None, page: Path | None, as_json: bool) -> int:
     """Save and print a result, complete or not."""
-    console = Console(stderr=True, soft_wrap=True, highlight=False)
     if folder is not None and result.finished:
         result.save(folder)
     if page is not None and result.finished:
@@ -103,21 +108,21 @@ def conclude(result: Result, *, folder: Path | None, page: Path | None, as_json:
     if result.finished:
         tables.show(result, as_json=as_json)
         for notice in result.provenance["notices"]:
-            console.print(f"notice: {notice}", markup=False)
+            say(f"notice: {notice}")
         for finding in result.validity.findings:
-            console.print(f"{finding.severity}: {finding.text}", markup=False)
+            say(f"{finding.severity}: {finding.text}")
     if page is not None and result.finished:
-        console.print(f"wrote report to {page}", markup=False)
+        say(f"wrote report to {page}")
     if not result.complete:
         runs = f"{result.finished} of {result.total} runs"
         if folder is None:
             text = f"finished {runs}; not saved (no --out)"
         else:
             text = f"saved {runs} to {folder}" if result.finished else f"finished {runs}"
-        console.print(f"interrupted: {text}", markup=False)
+        say(f"interrupted: {text}")
         return INTERRUPTED
     if folder is not None:
-        console.print(f"saved result to {folder}", markup=False)
+        say(f"saved result to {folder}")
     return 0
 
 

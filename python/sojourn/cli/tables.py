@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sojourn import _core
 from sojourn.report import formatting
 from sojourn.report.view import ResultView, Section, view
 from sojourn.result import Result
@@ -155,6 +156,9 @@ def print_table(
     The first `words` columns hold text, the others numbers. A table wider than the terminal is
     continued below, with its first column repeated; a table of text only is wrapped.
     """
+    title = _core.printable(title)
+    head = [_core.printable(cell) for cell in head]
+    rows = [[_core.printable(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         _print_plain(head, rows, title=title, words=words)
         return

@@ -14,6 +14,7 @@ from typing import Any
 from sojourn import _core
 from sojourn.document import Table, check, needs, plain
 from sojourn.qdisc import Queue
+from sojourn.scenario.files import read_scenario
 from sojourn.scenario.link import Link
 from sojourn.traffic import TYPES, Page, PageObject, Traffic
 
@@ -247,17 +248,12 @@ class Scenario:
         Raises
         ------
         ScenarioError
-            The file is not TOML, or not a valid scenario; the message names the file.
+            The file is not a regular file of at most 16 MB, not TOML, or not a valid scenario; the
+            message names the file.
         OSError
             The file cannot be read.
         """
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            message = (
-                f"{path}: not valid UTF-8 at byte {error.start}; expected a TOML file in UTF-8"
-            )
-            raise _core.ScenarioError(message) from None
+        text = read_scenario(path)
         try:
             return Scenario.from_toml(text, Path(path).parent)
         except _core.ScenarioError as error:

@@ -9,6 +9,7 @@ use std::path::Path;
 use sojourn_net::Rate;
 
 use crate::error::ScenarioError;
+use crate::input::{MAX_TRACE, read_text};
 use crate::key::{Form, Key};
 use crate::place::Place;
 use crate::plan::Trace;
@@ -87,18 +88,19 @@ fn embed_below(path: &str, node: &mut Node, folder: &Path) -> Result<(), Scenari
 
 /// Reads a file of Mahimahi: one time in milliseconds per line.
 fn read_file(file: &str, folder: &Path) -> Result<Traced, String> {
-    let text = std::fs::read_to_string(folder.join(file))
+    let text = read_text(&folder.join(file), MAX_TRACE)
         .map_err(|e| format!("cannot read \"{file}\": {e}"))?;
     let mut times = Vec::new();
     for (n, line) in text.lines().enumerate() {
+        if n == MOST {
+            return Err(format!("{file}: too many lines; expected at most {MOST}"));
+        }
+        // The file may be any file: its content is not shown.
         let time = line.trim().parse::<u32>().map_err(|_| {
-            let right = "expected whole milliseconds, one time per line";
-            format!("{file}, line {}: \"{line}\" is not a time; {right}", n + 1)
+            let right = "expected whole milliseconds below 2^32, one time per line";
+            format!("{file}, line {}: not a time; {right}", n + 1)
         })?;
         times.push(time);
-    }
-    if times.len() > MOST {
-        return Err(format!("{file}: too many lines; expected at most {MOST}"));
     }
     let trace = Trace::new(times).map_err(|(n, rule)| format!("{file}, line {}: {rule}", n + 1))?;
     Ok(Traced {

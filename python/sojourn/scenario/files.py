@@ -1,0 +1,57 @@
+"""Read scenario files.
+
+A name may lead to a FIFO that nobody writes to, a device without an end, or a file of any size.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+from sojourn import _core
+
+# Bytes of a scenario file: thousands of links. Parsed, each byte takes some hundred.
+MAX_SCENARIO = 16_000_000
+
+
+def read_scenario(path: str | Path) -> str:
+    """Read the text of a scenario file.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    str
+        Its text.
+
+    Raises
+    ------
+    ScenarioError
+        It is not a regular file, is too large, or is not valid UTF-8; the message names it.
+    OSError
+        It cannot be read.
+    """
+    # Without waiting for a writer, as the open of a FIFO otherwise does.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            kind = "is a directory" if stat.S_ISDIR(mode) else "not a regular file"
+            message = f"{path}: {kind}; expected a TOML file"
+            raise _core.ScenarioError(message)
+        with open(descriptor, "rb", closefd=False) as file:
+            content = file.read(MAX_SCENARIO + 1)
+    finally:
+        os.close(descriptor)
+    if len(content) > MAX_SCENARIO:
+        message = f"{path}: too large; expected a TOML file of at most {MAX_SCENARIO} bytes"
+        raise _core.ScenarioError(message)
+    try:
+        # As in text mode: a file may come from Windows.
+        return content.decode().replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        message = f"{path}: not valid UTF-8 at byte {error.start}; expected a TOML file in UTF-8"
+        raise _core.ScenarioError(message) from None
