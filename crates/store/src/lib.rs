@@ -1,11 +1,13 @@
 //! Files that survive a crash.
 //!
 //! Everything that Sojourn stores is written through [`Files`], so that tests can make any
-//! operation fail ([`testing::Faulty`]) and check what is left.
+//! operation fail ([`testing::Faulty`]) and check what is left. [`RunStore`] keeps finished runs.
 
 mod files;
 mod regular;
+mod runs;
 pub mod testing;
 
 pub use files::{Disk, Files, Lock, Output};
 pub use regular::read_regular;
+pub use runs::{COMMIT_INTERVAL, KEPT, Key, Kind, MAX_PAYLOAD, Record, RunStore, Segment, Writer};

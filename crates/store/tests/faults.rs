@@ -1,7 +1,5 @@
 //! The faults that other tests rely on.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::fs;
 use std::io::Write as _;
 

@@ -1,0 +1,152 @@
+//! A store of finished runs: a directory of append-only segments.
+//!
+//! Each writer has a segment of its own and holds its lock while it lives, so that any number of
+//! processes store runs at once. A lock on the directory is held only while segments are created,
+//! listed or removed: without it, a segment could be taken for that of a dead process between its
+//! creation and its lock.
+
+mod clock;
+mod format;
+mod segment;
+mod writer;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::Arc;
+use std::time::Duration;
+
+use self::clock::{Pause, age, now_ms, sleep};
+pub use self::format::{Key, Kind, MAX_PAYLOAD};
+use self::segment::Scanned;
+pub use self::segment::{Record, Segment};
+pub use self::writer::{COMMIT_INTERVAL, Writer};
+use crate::files::{Files, Lock};
+
+/// Segments of dead processes are removed at this age.
+pub const KEPT: Duration = Duration::from_hours(30 * 24);
+
+/// How long to wait for another process to release the directory: listing 100,000 runs takes a
+/// fraction of a second.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const EXTENSION: &str = "runs";
+
+/// A store of finished runs.
+#[derive(Clone, Debug)]
+pub struct RunStore {
+    folder: PathBuf,
+    files: Arc<dyn Files>,
+}
+
+impl RunStore {
+    /// Opens the store in `folder`, which is created if needed, and cleans up after dead processes:
+    /// incomplete records are cut off, segments without a run or older than [`KEPT`] are removed.
+    ///
+    /// # Errors
+    /// If the folder cannot be created or locked.
+    pub fn open(folder: &Path, files: Arc<dyn Files>) -> io::Result<Self> {
+        files.create_dir_all(folder)?;
+        let store = Self {
+            folder: folder.to_owned(),
+            files,
+        };
+        store.select(|_| false)?;
+        Ok(store)
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Begins a segment.
+    ///
+    /// # Errors
+    /// If it cannot be created.
+    pub fn writer(&self) -> io::Result<Writer> {
+        let _lock = self.lock()?;
+        let mut number = 0;
+        // Ends: only so many segments were created by this process in this millisecond.
+        loop {
+            let name = format!("{:014}-{}-{number}.{EXTENSION}", now_ms(), process::id());
+            match Writer::create(self.folder.join(name), Arc::clone(&self.files)) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                result => return result,
+            }
+        }
+    }
+
+    /// The segments that are `wanted`, oldest first. Those of dead processes are held by this
+    /// process until they are dropped, so that no other one continues or removes them.
+    ///
+    /// # Errors
+    /// If the folder cannot be locked or listed. A segment that cannot be read is left out.
+    pub fn select(&self, wanted: impl Fn(&Segment) -> bool) -> io::Result<Vec<Segment>> {
+        let _lock = self.lock()?;
+        let mut paths = fs::read_dir(&self.folder)?
+            .map(|entry| Ok(entry?.path()))
+            .collect::<io::Result<Vec<_>>>()?;
+        paths.retain(|path| path.extension().is_some_and(|end| end == EXTENSION));
+        paths.sort();
+        let segments = paths.iter().filter_map(|path| self.recovered(path));
+        Ok(segments.filter(wanted).collect())
+    }
+
+    /// Removes segments that this process holds.
+    ///
+    /// # Errors
+    /// The first that cannot be removed.
+    pub fn remove(&self, segments: Vec<Segment>) -> io::Result<()> {
+        let _lock = self.lock()?;
+        let all = segments.into_iter();
+        all.map(|segment| segment.remove(&*self.files))
+            .fold(Ok(()), io::Result::and)
+    }
+
+    /// Reads a segment and cleans it up if its writer is dead. What cannot be cleaned up now is
+    /// ignored by all readers and cleaned up by a later start.
+    fn recovered(&self, path: &Path) -> Option<Segment> {
+        let lock = self.files.try_lock(path).ok()?;
+        let dead = lock.is_some();
+        let modified = fs::metadata(path).and_then(|data| data.modified());
+        let old = modified.is_ok_and(|time| age(time) > KEPT);
+        let scanned = Segment::scan(path, lock).ok()?;
+        if !dead {
+            return scanned.segment();
+        }
+        let keep = match &scanned {
+            Scanned::Segment(segment) => segment.has_runs(),
+            // A start of that version may need it.
+            Scanned::OtherVersion => true,
+            Scanned::Incomplete => false,
+        };
+        if old || !keep {
+            let _ = self.files.remove_file(path);
+            return None;
+        }
+        let segment = scanned.segment()?;
+        let _ = segment.repair(&*self.files);
+        Some(segment)
+    }
+
+    /// Waits for the lock on the directory.
+    fn lock(&self) -> io::Result<Lock> {
+        let path = self.folder.join("lock");
+        let patience = Pause::of(PATIENCE);
+        // Ends after PATIENCE.
+        loop {
+            match self.files.try_lock(&path)? {
+                Some(lock) => return Ok(lock),
+                None if patience.is_over() => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::TimedOut,
+                        "is locked by another process",
+                    ));
+                }
+                None => sleep(Duration::from_millis(5)),
+            }
+        }
+    }
+}
