@@ -11,7 +11,7 @@ PYTHON_CODE := python docs/conf.py docs/_ext tools benches tests/python tests/go
 SPELLED := Makefile pyproject.toml $(wildcard *.md) docs papers crates examples python tests benches tools
 PLAIN_ENGLISH := Makefile pyproject.toml '*.md' docs papers crates examples python tests benches tools
 # Tests that print tables of docs/validation.
-TCP_TESTS := micro_scenarios formulae survival congestion accurate_ecn l4s
+TCP_TESTS := micro_scenarios formulae random_loss survival congestion accurate_ecn l4s
 QUIC_TESTS := quic_slow_start quic_flow_control quic_marks
 DIR ?= results/residential/rrul_10_1
 

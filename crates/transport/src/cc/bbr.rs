@@ -482,6 +482,10 @@ impl ModelBased for Bbr {
         Some(self.pacing_rate)
     }
 
+    fn needs_round_without_loss(&self) -> bool {
+        true
+    }
+
     fn burst_size(&self) -> BurstSize {
         BurstSize {
             min_tso_segs: self.min_tso_segs(),

@@ -117,6 +117,11 @@ pub trait ModelBased {
     /// segments takes these as `mss` bytes long.
     fn pacing_rate(&self, mss: u32) -> Option<u64>;
 
+    /// Whether a loss episode over QUIC ends only after a round trip without losses.
+    fn needs_round_without_loss(&self) -> bool {
+        false
+    }
+
     /// How many segments leave together.
     fn burst_size(&self) -> BurstSize {
         BurstSize::DEFAULT

@@ -19,8 +19,12 @@
 //! ECN-capable, `prague` with ECT(1). `dctcp` answers marks as above, by the fraction marked; `prague`
 //! answers each.
 //!
-//! A loss episode, which `bbr` and `bbr3` need, lasts until a packet sent after it began is acknowledged;
-//! only then do they restore their window.
+//! A loss episode, which `bbr` and `bbr3` need, lasts until a packet sent after it began is acknowledged
+//! (§7.3.2); only then do they restore their window. With `bbr` each further loss starts this wait again, as in
+//! Chromium's `BbrSender::UpdateRecoveryState` and quinn-proto's BBR: an episode ends after a round trip without
+//! losses. The window would otherwise be held at what is in flight for the first round of one episode after
+//! another, and never grow under random loss. Over TCP the retransmissions of an episode give it a second round.
+//! `bbr3` does not hold its window in recovery, and follows RFC 9002.
 //!
 //! The window grows by what is acknowledged of packets sent after recovery began, while it, and
 //! not the application, limits sending (§7.8).
@@ -261,6 +265,9 @@ impl Congestion {
 
     /// A packet sent at `at` was lost or marked; returns whether recovery begins.
     pub(super) fn on_congestion(&mut self, now: Instant, at: Instant, signal: Signal) -> bool {
+        if signal == Signal::Loss && self.cc.needs_round_without_loss() {
+            self.extend_episode(now);
+        }
         // The controller answers each mark itself (`update_model`): it is not treated as a loss.
         let counted = signal == Signal::Mark && self.counts_marks;
         if counted || self.is_before_recovery(at) {
@@ -273,10 +280,7 @@ impl Congestion {
             Signal::Mark => None,
         };
         let ssthresh = of_loss.unwrap_or_else(|| self.cc.ssthresh(&self.window));
-        if self.episode == Episode::None {
-            self.episode = Episode::Recovery;
-        }
-        self.episode_began = now;
+        self.extend_episode(now);
         if self.is_model_based() {
             return true;
         }
@@ -287,6 +291,14 @@ impl Congestion {
         let earned = earned / u64::from(before.max(1));
         self.window.cnt = u32::try_from(earned).unwrap_or(u32::MAX);
         true
+    }
+
+    /// The episode begins, or lasts until a packet sent from now on is acknowledged.
+    fn extend_episode(&mut self, now: Instant) {
+        if self.episode == Episode::None {
+            self.episode = Episode::Recovery;
+        }
+        self.episode_began = now;
     }
 
     /// Persistent congestion (RFC 9002 §7.6.2).
