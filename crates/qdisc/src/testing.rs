@@ -4,6 +4,7 @@
 //! queue at all: nothing is lost, invented, reordered within a flow or marked against its will.
 
 pub mod fuzz;
+mod long;
 #[cfg(test)]
 mod tutorial;
 
@@ -12,7 +13,7 @@ use std::fmt::Debug;
 
 use sojourn_net::{Bytes, Dscp, Duration, Ecn, FlowKey, Instant, Packet, TcpHeader, Transport};
 
-use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
+use crate::contract::{Backlog, DropReason, MarkReason, Number, Observer, Qdisc, Statistic};
 
 /// A packet that knows who it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -234,6 +235,15 @@ pub struct History {
     pub recorder: Recorder,
 }
 
+/// Arrivals from one look at the statistics to the next.
+const CALLS_PER_LOOK: u64 = 1_024;
+
+/// The longest packet at the lowest rate takes six days, and one of each of many classes may precede it.
+const LONGEST_GAP: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// Later times would overflow.
+const END_OF_TIME: Instant = Instant::from_millis(400 * 365 * 86_400_000);
+
 /// A queue on trial: the queue, and what an honest bookkeeper knows of it.
 #[derive(Clone)]
 struct Trial<Q> {
@@ -287,6 +297,9 @@ impl<Q: Qdisc<TestPacket>> Trial<Q> {
             }
         }
         self.audit(seen, delivered);
+        if matches!(op, Op::Enqueue(..)) && self.history.offered.is_multiple_of(CALLS_PER_LOOK) {
+            self.look();
+        }
         if op == Op::Dequeue && delivered.is_none() && !self.waiting.is_empty() {
             let due = self.queue.next_timer();
             assert!(due > Some(self.now), "packets wait, none was given");
@@ -344,17 +357,38 @@ impl<Q: Qdisc<TestPacket>> Trial<Q> {
         assert_eq!(self.queue.backlog(), waiting, "backlog is not what waits");
     }
 
-    /// Empties the queue and asks it once more.
-    fn drain(&mut self) {
-        while !self.waiting.is_empty() {
-            if self.step(Op::Dequeue).is_none()
-                && let Some(due) = self.queue.next_timer().filter(|&due| due > self.now)
-            {
-                self.now = due;
-                self.tell();
+    /// Checks the statistics.
+    fn look(&self) {
+        for Statistic { name, value, .. } in self.queue.statistics() {
+            if let Number::Real(value) = value {
+                assert!(value.is_finite(), "the statistic {name} is {value}");
             }
+        }
+    }
+
+    /// Empties the queue and asks it once more.
+    ///
+    /// A queue that sends at a bit per second may need longer than there is time; then some packets remain.
+    fn drain(&mut self) {
+        let mut longer = Duration::ZERO;
+        while !self.waiting.is_empty() {
+            if self.step(Op::Dequeue).is_some() {
+                longer = Duration::ZERO;
+                continue;
+            }
+            assert!(longer < LONGEST_GAP, "packets wait, none leaves for years");
+            let Some(due) = self.queue.next_timer() else {
+                break;
+            };
+            if due > END_OF_TIME {
+                return;
+            }
+            self.now = due.max(self.now + longer);
+            longer = longer.times(2).max(Duration::from_nanos(1));
+            self.tell();
         }
         assert_eq!(self.step(Op::Dequeue), None);
         assert_eq!(self.queue.backlog(), Backlog::default());
+        self.look();
     }
 }

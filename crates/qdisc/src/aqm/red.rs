@@ -421,8 +421,10 @@ impl Law {
         if shift > 0 {
             return self.qavg >> shift;
         }
-        let fall = (self.qavg * micros) >> self.scell_log;
-        self.qavg - fall.min(self.qavg / 2)
+        // The product of a large average and a long cell exceeds 64 bits.
+        let fall = (u128::from(self.qavg) * u128::from(micros)) >> self.scell_log;
+        let half = self.qavg / 2;
+        self.qavg - u64::try_from(fall).map_or(half, |fall| fall.min(half))
     }
 
     /// Moves `max_p` so that the average comes to the middle of the thresholds.

@@ -22,9 +22,9 @@ const MAX_CLASSES: u64 = 64;
 const TIMERS_PER_WAIT: u64 = 1_000;
 
 /// Four pairs of hosts; the last shares its ports with none.
-const FLOWS: [u32; 8] = [0, 1, 2, 3, 1 << 24 | 3, 1 << 16 | 4, 33_751_045, u32::MAX];
+pub(super) const FLOWS: [u32; 8] = [0, 1, 2, 3, 1 << 24 | 3, 1 << 16 | 4, 33_751_045, u32::MAX];
 
-const SIZES: [u64; 8] = [1, 40, 64, 66, 700, 1_514, 9_000, 65_535];
+pub(super) const SIZES: [u64; 8] = [1, 40, 64, 66, 700, 1_514, 9_000, 65_535];
 
 const LEAVES: [&str; 8] = [
     "pfifo limit 1",
@@ -80,7 +80,7 @@ impl Case {
 }
 
 /// Bytes; zeros after their end.
-struct Reader<'a>(&'a [u8]);
+pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl Reader<'_> {
     fn next(&mut self) -> u8 {
@@ -94,9 +94,18 @@ impl Reader<'_> {
     }
 }
 
-/// A discipline with up to seven parameters; those that contradict an earlier one are left out.
+/// A discipline with parameters; those that contradict an earlier one are left out.
 fn spec(bytes: &mut Reader<'_>) -> QdiscSpec {
-    let (kind, mut spec) = discipline([bytes.next(), bytes.next()]);
+    let (kind, spec) = discipline([bytes.next(), bytes.next()]);
+    with_parameters(&kind, spec, bytes)
+}
+
+/// `spec`, the discipline of `kind` at its defaults, with up to seven parameters.
+pub(super) fn with_parameters(
+    kind: &Entry,
+    mut spec: QdiscSpec,
+    bytes: &mut Reader<'_>,
+) -> QdiscSpec {
     let mut text = format!("{} profile {}", kind.name, bytes.of(kind.profiles));
     let mut add = |words: &str| {
         let longer = format!("{text} {words}");
@@ -183,7 +192,7 @@ fn value(parameter: &Parameter, pick: u8, part: u8) -> String {
     }
 }
 
-fn link(bytes: &mut Reader<'_>) -> LinkFacts {
+pub(super) fn link(bytes: &mut Reader<'_>) -> LinkFacts {
     let rates = [None, Some(Rate::mbit(10)), Some(Rate::mbit(100_000))];
     LinkFacts {
         rate: bytes.of(&rates),
@@ -204,12 +213,7 @@ fn ops(bytes: &mut Reader<'_>, spec: &QdiscSpec) -> Vec<Op> {
         match what {
             0..=3 => {
                 let flow = usize::from(of % 8);
-                let ecn = match (by_ecn, flow % 2, of >> 6) {
-                    (true, 0, 0) | (false, _, 0) => Ecn::NotEct,
-                    (true, 0, _) | (false, _, 1) => Ecn::Ect0,
-                    (true, _, 0 | 1) | (false, _, 2) => Ecn::Ect1,
-                    _ => Ecn::Ce,
-                };
+                let ecn = ecn_of(by_ecn, flow % 2 == 1, of >> 6);
                 let op = Op::Enqueue(FLOWS[flow], SIZES[usize::from(of / 8 % 8)], ecn);
                 ops.extend(std::iter::repeat_n(op, burst));
             }
@@ -229,8 +233,18 @@ fn ops(bytes: &mut Reader<'_>, spec: &QdiscSpec) -> Vec<Op> {
     ops
 }
 
+/// The ECN field for a `choice` of four; `by_ecn`, the flows that are `scalable` differ from the others.
+pub(super) const fn ecn_of(by_ecn: bool, scalable: bool, choice: u8) -> Ecn {
+    match (by_ecn, scalable, choice) {
+        (true, false, 0) | (false, _, 0) => Ecn::NotEct,
+        (true, false, _) | (false, _, 1) => Ecn::Ect0,
+        (true, true, 0 | 1) | (false, _, 2) => Ecn::Ect1,
+        _ => Ecn::Ce,
+    }
+}
+
 /// Longest wait with timers, in nanoseconds.
-fn max_wait(spec: &QdiscSpec) -> u64 {
+pub(super) fn max_wait(spec: &QdiscSpec) -> u64 {
     let shortest = spec.pairs().into_iter().filter_map(|(key, text)| {
         let (kind, _) = spec.entry()?;
         let of_time = |p: &&Parameter| p.key == key && p.unit == Unit::Time;

@@ -335,3 +335,45 @@ fn thresholds_that_do_not_fit_together_are_made_to() {
     });
     assert_eq!((derived.min, derived.max), (Bytes(90_000), Bytes(90_000)));
 }
+
+/// The average of the full queue of `text` and that after it was emptied and left idle for a day.
+fn averages_around_idling(text: &str, (packets, size): (u64, u64)) -> (u64, u64) {
+    let QdiscSpec::Red(params) = QdiscSpec::parse(text).unwrap() else {
+        panic!("{text}: another queue");
+    };
+    let mut red = Red::new(&params, None, Rng::new(1));
+    let mut seen = Recorder::default();
+    let packet = |id| TestPacket {
+        size,
+        ecn: Ecn::Ect0,
+        ..TestPacket::mtu(id)
+    };
+    for id in 0..packets {
+        red.enqueue(Instant::ZERO, packet(id), &mut seen);
+    }
+    let full = red.law.qavg;
+    while red.dequeue(Instant::ZERO, &mut seen).is_some() {}
+    let later = Instant::from_millis(86_400_000);
+    red.enqueue(later, packet(packets), &mut seen);
+    (full, red.law.qavg)
+}
+
+#[test]
+fn the_decay_of_a_large_average_over_long_cells_does_not_overflow() {
+    // The product of average and microseconds exceeds 64 bits in both; half of the average remains.
+    for (text, load) in [
+        (
+            "red avpkt 10b bandwidth 1bit ecn noharddrop",
+            (30_000, 9_000),
+        ),
+        (
+            "red limit 1073741824b bandwidth 16bit nogentle",
+            (4_000, 65_535),
+        ),
+    ] {
+        let (full, left) = averages_around_idling(text, load);
+        let micros = 86_400_000_000;
+        assert!(u128::from(full) * micros > u128::from(u64::MAX), "{text}");
+        assert_eq!(left, full - full / 2, "{text}");
+    }
+}
