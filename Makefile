@@ -16,23 +16,32 @@ QUIC_TESTS := quic_slow_start quic_flow_control quic_marks
 DIR ?= results/residential/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help generate new-queue new-cc setup demo cocoa test test-full golden golden-quick golden-update schema check fmt bench bench-update bench-peers parity parity-update reference reference-update vectors fuzz mutants report docs figures user-strings clean
+.PHONY: help generate new-queue new-cc setup lock advisories-update demo cocoa test test-full golden golden-quick golden-update schema check fmt bench bench-update bench-peers parity parity-update reference reference-update vectors fuzz mutants report docs figures user-strings clean
 
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(EXTENSION) ## Create .venv with all development tools and build the extension.
 
-$(PACKAGES): pyproject.toml
+$(PACKAGES): requirements-dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit("Sojourn needs Python 3.11 or later") if sys.version_info < (3, 11) else None'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --upgrade pip 'maturin>=1.8,<2'
+	@$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements-dev.lock
 	@touch $@
 
 $(EXTENSION): $(PACKAGES) $(SOURCES)
 	@echo 'building the extension: minutes the first time, less after a change'
-	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --extras dev,docs --quiet > /dev/null
+	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet > /dev/null
 	@touch $@
+
+lock: ## Lock the development tools of pyproject.toml again in requirements-dev.lock; needs uv.
+	@uv --version > /dev/null 2>&1 || { echo 'make lock: python3 -m pip install uv'; exit 2; }
+	uv pip compile pyproject.toml --quiet --upgrade --all-extras --universal --python-version 3.11 --generate-hashes \
+		--custom-compile-command 'make lock' --output-file requirements-dev.lock > /dev/null
+	$(MAKE) --no-print-directory advisories-update
+
+advisories-update: ## Take the advisories on locked dependencies from RustSec and PyPI; needs network.
+	$(PYTHON) tools/advisories.py --update
 
 demo: setup ## Reproduce a published study: under a minute on two cores.
 	$(BIN)/sojourn reproduce residential
@@ -74,6 +83,7 @@ check: setup ## Check generated files, formatting, lints, types, spelling and ph
 	$(BIN)/python -m mypy.stubtest sojourn._core
 	$(BIN)/python tools/metrics_doc.py --check
 	$(PYTHON) tools/performance.py
+	$(PYTHON) tools/advisories.py
 	$(BIN)/codespell $(SPELLED)
 	$(BIN)/python tools/banned_phrases.py $(PLAIN_ENGLISH)
 	@$(BIN)/sojourn schema | cmp --quiet - docs/schema/scenario.schema.json \
