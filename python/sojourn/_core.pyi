@@ -42,6 +42,7 @@ __all__ = [
     "printable",
     "python_prefix",
     "qdisc_catalogue",
+    "qdisc_parameters",
     "register_python_queue",
     "run",
     "scenario_keys",
@@ -272,8 +273,15 @@ def qdisc_catalogue() -> str:
 
     ``[{name, page, class, summary, source, reconstruction, profiles, parameters: [{key, unit,
     default, derived, min, max, range, choices, meaning, provenance}], tc_statistics: {counters,
-    leaves}}]``. ``counters`` are pairs of a name in ``tc -s qdisc`` and a column, ``leaves`` the
-    part of the statistics that contains the inner queues.
+    leaves, overlimits}}]``. ``counters`` are pairs of a name in ``tc -s qdisc`` and a column,
+    ``leaves`` the part of the statistics that contains the inner queues, and ``overlimits`` whether
+    the statistics have a number of that name.
+    """
+
+def qdisc_parameters(text: str, bits_per_s: int | None = None) -> list[tuple[str, str]]:
+    """Return the parameters of a queue, with those derived on a link, as pairs of key and text.
+
+    Flags are ``on`` or ``off``. Without a rate, the rate of the link varies.
     """
 
 def parse_qdisc(text: str) -> str:

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pyo3::prelude::*;
 use sojourn_lab::Build;
 use sojourn_net::{Bytes, Duration, Rate};
-use sojourn_qdisc::QdiscSpec;
+use sojourn_qdisc::{LinkFacts, QdiscSpec};
 
 use sojourn_transport::CcSpec;
 
@@ -14,7 +14,7 @@ use crate::errors::Failure;
 /// Return every queue as JSON.
 ///
 /// [{name, page, class, summary, source, reconstruction, profiles, parameters: [{key, unit, default,
-/// derived, min, max, range, choices, meaning, provenance}], `tc_statistics`: {counters, leaves}}]
+/// derived, min, max, range, choices, meaning, provenance}], `tc_statistics`: {counters, leaves, overlimits}}]
 #[pyfunction]
 pub(crate) fn qdisc_catalogue() -> String {
     sojourn_qdisc::catalogue_json()
@@ -24,6 +24,23 @@ pub(crate) fn qdisc_catalogue() -> String {
 #[pyfunction]
 pub(crate) fn parse_qdisc(text: &str) -> Result<String, Failure> {
     Ok(text.parse::<QdiscSpec>()?.to_string())
+}
+
+/// Return the parameters of a queue as pairs of key and text, with what is derived on a link of this rate.
+///
+/// Flags are "on" or "off". Without a rate, the rate of the link varies.
+#[pyfunction]
+#[pyo3(signature = (text, bits_per_s=None))]
+pub(crate) fn qdisc_parameters(
+    text: &str,
+    bits_per_s: Option<u64>,
+) -> Result<Vec<(&'static str, String)>, Failure> {
+    let mut spec: QdiscSpec = text.parse()?;
+    spec.resolve(&LinkFacts {
+        rate: bits_per_s.and_then(Rate::from_bits_per_sec),
+        ..LinkFacts::default()
+    });
+    Ok(spec.pairs())
 }
 
 /// Return every congestion control as JSON.

@@ -55,6 +55,7 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(catalogue::parse_trace_bits_per_s, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::printable, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::qdisc_catalogue, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::qdisc_parameters, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::scenario_keys, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::traffic_transactions, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::scenario_schema, module)?)?;

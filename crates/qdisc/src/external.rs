@@ -67,6 +67,12 @@ impl Params for ExternalSpec {
         self.declared()?.leaves()
     }
 
+    fn resolve(&mut self, link: &LinkFacts) {
+        if let Maker::Declared(params) = &mut self.maker {
+            params.resolve(link);
+        }
+    }
+
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> External<P> {
         let queue = match &self.maker {
             Maker::Declared(params) => params.build(link, rng),

@@ -10,7 +10,8 @@ use crate::parameters::{TcStatistics, Unit};
 /// `name`, `page`, `class`, `summary`, `source`, `reconstruction`, `profiles`, `parameters`, each of
 /// which has `key`, `unit`, `default`, `derived`, `min`, `max`, `range`, `choices`, `meaning` and
 /// `provenance`, and `tc_statistics`: `counters`, pairs of what `tc -s qdisc` calls a number of drops or
-/// marks and its column, and `leaves`, the part of the statistics with the queues inside.
+/// marks and its column, `leaves`, the part of the statistics with the queues inside, and `overlimits`,
+/// whether the statistics have a number of that name.
 /// `min` and `max` are in nanoseconds, bits per second, bytes or plain numbers.
 pub fn catalogue_json() -> String {
     Value::Array(catalogue().iter().map(discipline).collect()).to_string()
@@ -39,7 +40,7 @@ fn tc_statistics(of: TcStatistics) -> Value {
     let counters: Vec<_> = counters
         .map(|(name, counter)| json!([name, counter.name()]))
         .collect();
-    json!({ "counters": counters, "leaves": of.leaves })
+    json!({ "counters": counters, "leaves": of.leaves, "overlimits": of.overlimits })
 }
 
 fn parameter(info: &ParameterInfo, profiles: &[String]) -> Value {

@@ -120,6 +120,11 @@ macro_rules! disciplines {
                 match self { $(Self::$name(params) => AnyQdisc::$name(params.build(link, rng)),)* }
             }
 
+            /// Sets what is derived if it is not given to the value that it has on `link`.
+            pub fn resolve(&mut self, link: &LinkFacts) {
+                match self { $(Self::$name(params) => params.resolve(link),)* }
+            }
+
             /// The queues inside it, as many as were given, and the number of classes.
             pub(crate) fn inner(&self) -> Option<(&dyn LeafList, u32)> {
                 match self { $(Self::$name(params) => params.leaves(),)* }

@@ -1,6 +1,5 @@
 """Queue statistics in the format of ``tc -j -s qdisc``."""
 
-import itertools
 import json
 from typing import Any
 
@@ -9,11 +8,11 @@ import polars as pl
 from sojourn import _core
 from sojourn.result import Result
 from sojourn.result.metrics import check_arms
+from sojourn.result.tc_options import options
 
 _COUNTED = ("bytes", "packets", "drops")
-
-MICROS_PER_S = 1e6
-BITS = 8
+# What makes the rate of a link vary, so that its queue cannot know it.
+_VARYING = ("trace", "medium")
 
 
 def queues(result: Result, *, arm: str, replication: int = 0) -> list[dict[str, Any]]:
@@ -35,10 +34,12 @@ def queues(result: Result, *, arm: str, replication: int = 0) -> list[dict[str, 
     -------
     list of dict
         One entry per link: ``kind``, ``handle``, ``root``, ``dev`` (the link), ``refcnt``,
-        ``options``, ``bytes``, ``packets``, ``drops``, ``overlimits`` (drops and marks of the AQM),
-        ``requeues``, ``backlog`` (bytes), ``qlen`` (packets) and the statistics of the queue. A
-        classful queue is followed by its inner queues, which have ``parent`` instead of ``root``
-        and no ``overlimits``.
+        ``options``, ``bytes``, ``packets``, ``drops``, ``overlimits``, ``requeues``, ``backlog``
+        (bytes), ``qlen`` (packets) and the statistics of the queue. ``options`` include values that
+        are derived from the link. ``overlimits`` counts what the kernel module of the queue counts:
+        signals of RED, requests that the shaper of CAKE refuses, drops at the limits of SFB and
+        DualPI2; 0 for other queues, None in results saved before it was counted. A classful queue
+        is followed by its inner queues, which have ``parent`` instead of ``root``.
 
     Raises
     ------
@@ -57,7 +58,8 @@ def queues(result: Result, *, arm: str, replication: int = 0) -> list[dict[str, 
         for queue in _with_leaves(
             _queue(
                 link["link"],
-                link["qdisc"],
+                _values(result, arm, link),
+                link["qdisc"].split()[0],
                 series.filter(pl.col("link") == link["link"]),
                 numbers.filter(pl.col("link") == link["link"]),
             )
@@ -95,17 +97,19 @@ def _with_leaves(queue: dict[str, Any]) -> list[dict[str, Any]]:
     given = _leaves(queue["options"].get("leaf", ""))
     leaves = []
     for number, part in enumerate(parts):
-        kind, *words = _leaf_of(given, number).split()
+        spec = _leaf_of(given, number)
+        kind, values = spec.split()[0], dict(_core.qdisc_parameters(spec))
         leaves.append(
             {
                 "kind": kind,
                 "handle": f"{number + 1:x}0:",
                 "parent": f"1:{number + 1:x}",
                 "dev": queue["dev"],
-                "options": _options(kind, words),
-                **{name: part[name] for name in ("bytes", "packets", "drops")},
+                "options": options(kind, values, _declared(kind)["parameters"]),
+                **{name: part[name] for name in _COUNTED},
+                "overlimits": _overlimits(kind, part),
                 "requeues": 0,
-                **{name: value for name, value in part.items() if name not in _COUNTED},
+                **_named(kind, {key: part[key] for key in part if key not in _COUNTED}),
             }
         )
     return [queue, *leaves]
@@ -114,8 +118,34 @@ def _with_leaves(queue: dict[str, Any]) -> list[dict[str, Any]]:
 def _declared(kind: str) -> dict[str, Any]:
     """Return the entry of a queue in the catalogue; a class of Python has none."""
     catalogue: list[dict[str, Any]] = json.loads(_core.qdisc_catalogue())
-    nothing = {"parameters": [], "tc_statistics": {"counters": [], "leaves": None}}
+    statistics: dict[str, Any] = {"counters": [], "leaves": None, "overlimits": False}
+    nothing = {"parameters": [], "tc_statistics": statistics}
     return next((entry for entry in catalogue if entry["name"] == kind), nothing)
+
+
+def _values(result: Result, arm: str, link: dict[str, Any]) -> dict[str, str]:
+    """Return the parameters of a link's queue, with those that are derived from the link."""
+    scenario, name = result.scenario, link["link"]
+    varies = any(
+        getattr(scenario.links[name], key) is not None
+        or arm in scenario.checked.arms_that_set(f"links.{name}.{key}")
+        for key in _VARYING
+    )
+    bits_per_s = None if varies else round(link["rate_mbit_per_s"] * 1e6)
+    return dict(_core.qdisc_parameters(link["qdisc"], bits_per_s))
+
+
+def _overlimits(kind: str, numbers: dict[str, Any]) -> int | None:
+    """Take the number out of the statistics of a queue; only some queues count it."""
+    counted: int | None = numbers.pop("overlimits", None)
+    return counted if _declared(kind)["tc_statistics"]["overlimits"] else 0
+
+
+def _named(kind: str, numbers: dict[str, Any]) -> dict[str, Any]:
+    """Name statistics as iproute2 does, which prints those of DualPI2 with dashes."""
+    if kind != "dualpi2":
+        return numbers
+    return {name.replace("_", "-"): value for name, value in numbers.items()}
 
 
 def _leaf_of(given: list[str], number: int) -> str:
@@ -138,78 +168,35 @@ def _leaves(text: str) -> list[str]:
     return [part for part in bare if part]
 
 
-def _queue(link: str, spec: str, series: pl.DataFrame, numbers: pl.DataFrame) -> dict[str, Any]:
+def _queue(
+    link: str, values: dict[str, str], kind: str, series: pl.DataFrame, rows: pl.DataFrame
+) -> dict[str, Any]:
     def total(*columns: str) -> int:
         return sum(int(series[column].sum()) for column in columns)
 
     def last(column: str) -> int:
         return 0 if series.is_empty() else int(series[column][-1])
 
-    kind, *words = spec.split()
+    declared = _declared(kind)
+    numbers = _numbers(rows)
+    overlimits = _overlimits(kind, numbers)
     return {
         "kind": kind,
         "handle": "1:",
         "root": True,
         "dev": link,
         "refcnt": 1,
-        "options": _options(kind, words),
+        "options": options(kind, values, declared["parameters"]),
         "bytes": total("sent_bytes"),
         "packets": total("sent_packets"),
         "drops": total("drops_overlimit", "drops_aqm"),
-        "overlimits": total("drops_aqm", "marks_aqm"),
+        "overlimits": overlimits,
         "requeues": 0,
         "backlog": last("backlog_bytes"),
         "qlen": last("backlog_packets"),
-        **{name: total(column) for name, column in _declared(kind)["tc_statistics"]["counters"]},
-        **_numbers(numbers),
+        **{name: total(column) for name, column in declared["tc_statistics"]["counters"]},
+        **_named(kind, numbers),
     }
-
-
-def _options(kind: str, words: list[str]) -> dict[str, Any]:
-    """Parse the canonical text of a queue into options in the units of ``tc``."""
-    known = _declared(kind)["parameters"]
-    units = {item["key"]: item["unit"] for item in known}
-    # These parameters are written as their value alone: diffserv4, ack-filter.
-    chosen = {
-        value: item["key"]
-        for item in known
-        if item["unit"] == "choice"
-        for value in item["choices"]
-    }
-    options: dict[str, Any] = {}
-    while words:
-        word, *words = words
-        unit = units.get(word)
-        if word in chosen:
-            options[chosen[word]] = word
-        elif unit == "flag":
-            options[word] = True
-        elif unit is None:
-            options[word.removeprefix("no")] = False
-        elif unit == "leaves":
-            options[word], words = " ".join(words), []
-        elif unit == "numbers":
-            count = len(list(itertools.takewhile(str.isdecimal, words)))
-            options[word], words = [int(n) for n in words[:count]], words[count:]
-        else:
-            options[word], words = _value(unit, words[0]), words[1:]
-    return options
-
-
-def _value(unit: str, text: str) -> float | str:
-    match unit:
-        case "time":
-            return round(_core.parse_time_s(text) * MICROS_PER_S)
-        case "rate":
-            return round(_core.parse_rate_bits_per_s(text) / BITS)
-        case "size":
-            return int(_core.parse_size_bytes(text))
-        case "packets" | "count":
-            return int(text)
-        case "fraction" | "weight" | "percent":
-            return float(text)
-        case _:
-            return text
 
 
 def _numbers(rows: pl.DataFrame) -> dict[str, Any]:

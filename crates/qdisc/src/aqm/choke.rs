@@ -31,7 +31,7 @@ use sojourn_net::{Bytes, FlowKey, Instant, Packet, Rate, Rng};
 use crate::aqm::red::{self, Law, RedDerived, RedParams};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Kind, LINUX, Params, TcStatistics, parameters};
+use crate::parameters::{Kind, LINUX, OVERLIMITS, Params, TcStatistics, parameters};
 
 parameters! {
     /// Parameters of [`Choke`]; unset ones are derived as iproute2 does.
@@ -110,7 +110,7 @@ impl Params for ChokeParams {
         parameters: Self::PARAMETERS,
     }];
 
-    const TC_STATISTICS: TcStatistics = TcStatistics::of(red::COUNTERS);
+    const TC_STATISTICS: TcStatistics = TcStatistics::of(red::COUNTERS).with_overlimits();
 
     fn conflict(&self) -> Option<String> {
         let (min, max, limit) = (self.min(), self.max(), self.limit);
@@ -127,6 +127,11 @@ impl Params for ChokeParams {
         } else {
             format!("burst {burst} is too large for min {min}; raise min or lower burst")
         })
+    }
+
+    fn resolve(&mut self, _link: &LinkFacts) {
+        let burst = u32::try_from(self.burst()).ok();
+        (self.min, self.max, self.burst) = (Some(self.min()), Some(self.max()), burst);
     }
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Choke<P> {
@@ -285,6 +290,7 @@ impl<P: Packet> Qdisc<P> for Choke<P> {
             Statistic::count("marked", self.counts.marked),
             Statistic::count("pdrop", self.counts.pdrop),
             Statistic::count("matched", self.counts.matched),
+            Statistic::count(OVERLIMITS, self.counts.early + self.counts.marked),
         ]
     }
 }

@@ -61,7 +61,7 @@ use sojourn_net::{Bytes, Duration, Ecn, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Kind, Params, Profile};
+use crate::parameters::{Kind, OVERLIMITS, Params, Profile, TcStatistics};
 use crate::parts::fifo::Fifo;
 use leaving::{Band, Leaving, Verdict};
 use linux::Linux;
@@ -101,6 +101,12 @@ impl Params for DualPi2Params {
         Some(format!("{key} requires profile rfc"))
     }
 
+    const TC_STATISTICS: TcStatistics = TcStatistics::of(&[]).with_overlimits();
+
+    fn resolve(&mut self, link: &LinkFacts) {
+        self.set_derived(link);
+    }
+
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> DualPi2<P> {
         DualPi2::new(self, link.rate, link.mtu, rng)
     }
@@ -136,6 +142,7 @@ struct Counters {
     most_waiting: usize,
     marks: u64,
     step_marks: u64,
+    overlimits: u64,
     /// Waiting times at the last update.
     delay_classic: Duration,
     delay_l4s: Duration,
@@ -207,6 +214,7 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
     #[inline]
     fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
         if !self.has_room(pkt.size()) {
+            self.counters.overlimits += 1;
             return obs.on_drop(now, pkt, DropReason::Overlimit);
         }
         let waiting = self.backlog().packets;
@@ -308,6 +316,7 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
             Statistic::count("maxq", seen.most_waiting as u64),
             Statistic::count("ecn_mark", seen.marks),
             Statistic::count("step_mark", seen.step_marks),
+            Statistic::count(OVERLIMITS, seen.overlimits),
         ];
         if let Scheduler::RoundRobin { credit, .. } = self.scheduler {
             #[expect(clippy::cast_precision_loss, reason = "for display")]

@@ -97,6 +97,10 @@ impl Params for PieParams {
         Some(foreign.into())
     }
 
+    fn resolve(&mut self, _link: &LinkFacts) {
+        (self.target, self.tupdate) = (Some(self.target()), Some(self.tupdate()));
+    }
+
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Pie<P> {
         Pie::new(self, link.mtu, rng)
     }

@@ -48,7 +48,7 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Counter, Kind, LINUX, Leaf, LeafList, Params, TcStatistics};
+use crate::parameters::{Counter, Kind, LINUX, Leaf, LeafList, OVERLIMITS, Params, TcStatistics};
 use crate::parts::classes::Classes;
 use crate::parts::fifo::Fifo;
 use crate::parts::leaf;
@@ -98,7 +98,9 @@ impl<L: Leaf> Params for RedParams<L> {
         },
     ];
 
-    const TC_STATISTICS: TcStatistics = TcStatistics::of(COUNTERS).with_leaves("leaf");
+    const TC_STATISTICS: TcStatistics = TcStatistics::of(COUNTERS)
+        .with_leaves("leaf")
+        .with_overlimits();
 
     fn conflict(&self) -> Option<String> {
         if self.nodrop && !self.ecn {
@@ -110,6 +112,13 @@ impl<L: Leaf> Params for RedParams<L> {
 
     fn leaves(&self) -> Option<(&dyn LeafList, u32)> {
         Some((&self.leaf, u32::from(!self.leaf.is_empty())))
+    }
+
+    fn resolve(&mut self, _link: &LinkFacts) {
+        let RedDerived {
+            min, max, burst, ..
+        } = RedDerived::of(self);
+        (self.min, self.max, self.burst) = (Some(min), Some(max), Some(burst));
     }
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Red<P, L::Queue<P>> {
@@ -134,6 +143,7 @@ pub struct Red<P, Q> {
     rng: Rng,
     /// When `max_p` moves next; `None` if it does not adapt.
     next_adaptation: Option<Instant>,
+    overlimits: u64,
 }
 
 /// Where packets wait.
@@ -162,6 +172,7 @@ impl<P: Packet, Q: Qdisc<P>> Red<P, Q> {
             law: Law::new(params, &derived, bandwidth),
             rng,
             next_adaptation: params.adaptive.then_some(Instant::ZERO + ADAPTATION),
+            overlimits: 0,
         }
     }
 
@@ -178,6 +189,8 @@ impl<P: Packet, Q: Qdisc<P>> Red<P, Q> {
             Verdict::Signal => self.ecn,
             Verdict::HardSignal => self.ecn && !self.harddrop,
         };
+        // The kernel counts each signal, also one that `nodrop` suppresses.
+        self.overlimits += 1;
         if markable && pkt.mark_ce() {
             obs.on_mark(now, pkt, MarkReason::Aqm);
             return true;
@@ -234,6 +247,7 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Red<P, Q> {
         let mut all = vec![
             Statistic::count("average", self.law.qavg >> self.law.wlog),
             Statistic::real("max_prob", f64::from(self.law.max_p) / 4_294_967_296.0),
+            Statistic::count(OVERLIMITS, self.overlimits),
         ];
         all.extend(inner);
         all

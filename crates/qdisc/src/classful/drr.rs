@@ -72,6 +72,10 @@ impl<L: Leaf> Params for DrrParams<L> {
         Some((&self.leaf, self.classes))
     }
 
+    fn resolve(&mut self, link: &LinkFacts) {
+        self.quantum.get_or_insert(link.mtu);
+    }
+
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Drr<P, L::Queue<P>> {
         let queues = leaf::build(&self.leaf, self.classes, link, &rng);
         let quantum = self.quantum.unwrap_or(link.mtu);

@@ -18,6 +18,7 @@ pub(super) trait Declared:
     fn shorthands(&self) -> &'static [&'static [Shorthand]];
     fn conflict(&self) -> Option<String>;
     fn leaves(&self) -> Option<(&dyn LeafList, u32)>;
+    fn resolve(&mut self, link: &LinkFacts);
     fn build(&self, link: &LinkFacts, rng: Rng) -> BoxedQueue;
     fn boxed_clone(&self) -> Box<dyn Declared>;
 }
@@ -41,6 +42,10 @@ where
 
     fn leaves(&self) -> Option<(&dyn LeafList, u32)> {
         Params::leaves(self)
+    }
+
+    fn resolve(&mut self, link: &LinkFacts) {
+        Params::resolve(self, link);
     }
 
     fn build(&self, link: &LinkFacts, rng: Rng) -> BoxedQueue {

@@ -38,7 +38,7 @@ use sojourn_net::{Bytes, Dscp, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Kind, LINUX, Params, Shorthand};
+use crate::parameters::{Kind, LINUX, OVERLIMITS, Params, Shorthand, TcStatistics};
 use crate::parts::framing::LINK_LAYERS;
 use crate::parts::pool::Pool;
 use diffserv::Classes;
@@ -67,6 +67,8 @@ impl Params for CakeParams {
         parameters: Self::PARAMETERS,
     }];
 
+    const TC_STATISTICS: TcStatistics = TcStatistics::of(&[]).with_overlimits();
+
     fn shorthands(&self) -> &'static [&'static [Shorthand]] {
         &[SHORTHANDS, LINK_LAYERS]
     }
@@ -93,6 +95,8 @@ pub struct Cake<P> {
     /// When a packet that was held back may leave.
     wake: Option<Instant>,
     memory_used: u64,
+    /// Requests that the shaper refused while packets waited.
+    overlimits: u64,
     sizes: Sizes,
     rng: Rng,
 }
@@ -134,6 +138,7 @@ impl<P: Packet> Cake<P> {
             backlog: Backlog::default(),
             wake: None,
             memory_used: 0,
+            overlimits: 0,
             sizes: Sizes::default(),
             rng,
         }
@@ -337,6 +342,9 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
             class.time_next = class.time_next.max(now);
             if self.backlog.packets == 0 {
                 self.shaper.forget(now);
+                // Linux counts an arrival at an empty queue that may not send yet, besides the
+                // request that follows.
+                self.overlimits += u64::from(self.shaper.closed_until(now).is_some());
             }
         }
         self.sizes.add(&self.count, size);
@@ -365,6 +373,7 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
         // Each turn sends, drops or retires a flow that is empty.
         while self.backlog.packets > 0 {
             if let Some(open) = self.shaper.closed_until(now) {
+                self.overlimits += 1;
                 self.wake = Some(open);
                 return None;
             }
@@ -392,7 +401,9 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
 
     fn statistics(&self) -> Vec<Statistic> {
         let memory = (self.memory_used, self.limit);
-        statistics::of(memory, &self.sizes, &self.tins, self.classes.order)
+        let mut all = statistics::of(memory, &self.sizes, &self.tins, self.classes.order);
+        all.push(Statistic::count(OVERLIMITS, self.overlimits));
+        all
     }
 }
 

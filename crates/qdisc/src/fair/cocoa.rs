@@ -101,6 +101,11 @@ impl Params for CocoaParams {
         parameters: Self::PARAMETERS,
     }];
 
+    fn resolve(&mut self, link: &LinkFacts) {
+        let (quantum, initial) = self.turns().quanta(link.mtu);
+        (self.quantum, self.initial_quantum) = (Some(quantum), Some(initial));
+    }
+
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Cocoa<P> {
         Cocoa::new(self, link.mtu, rng)
     }

@@ -85,6 +85,15 @@ pub(crate) struct Turns {
     pub(crate) orphan_mask: u32,
 }
 
+impl Turns {
+    /// The bytes that a flow sends per turn and in its first.
+    pub(crate) fn quanta(&self, mtu: Bytes) -> (Bytes, Bytes) {
+        let mtus = |n| Bytes(n * mtu.0);
+        let initial = self.initial_quantum.unwrap_or(mtus(10));
+        (self.quantum.unwrap_or(mtus(2)), initial)
+    }
+}
+
 impl FqParams {
     const fn turns(&self) -> Turns {
         Turns {
@@ -116,6 +125,14 @@ impl Params for FqParams {
     fn shorthands(&self) -> &'static [&'static [Shorthand]] {
         // Packets that are forwarded bear no send time: what `pacing` could delay are `maxrate`'s.
         &[&[("pacing", &[]), ("nopacing", &[("maxrate", "")])]]
+    }
+
+    fn resolve(&mut self, link: &LinkFacts) {
+        let (quantum, initial) = self.turns().quanta(link.mtu);
+        (self.quantum, self.initial_quantum) = (Some(quantum), Some(initial));
+        self.low_rate_threshold = self
+            .low_rate_threshold
+            .or(Rate::from_bits_per_sec(LOW_RATE));
     }
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Fq<P> {
@@ -269,8 +286,8 @@ enum Place {
 
 impl<P: Packet> Scheduler<P> {
     pub(crate) fn new(turns: &Turns, mtu: Bytes, mut rng: Rng) -> Self {
-        let mtus = |n| Bytes(n * mtu.0);
-        let flow_credit = signed(turns.initial_quantum.unwrap_or(mtus(10)));
+        let (quantum, initial_quantum) = turns.quanta(mtu);
+        let flow_credit = signed(initial_quantum);
         let flow = Flow {
             list: List::EMPTY,
             credit: flow_credit,
@@ -279,7 +296,7 @@ impl<P: Packet> Scheduler<P> {
         };
         let number = turns.orphan_mask as usize + 1;
         Self {
-            quantum: signed(turns.quantum.unwrap_or(mtus(2))),
+            quantum: signed(quantum),
             refill_delay: turns.refill_delay,
             mask: turns.orphan_mask,
             perturbation: rng.next_u64(),

@@ -125,6 +125,10 @@ impl Params for FqCodelParams {
 
     const TC_STATISTICS: TcStatistics = TcStatistics::of(codel::COUNTERS);
 
+    fn resolve(&mut self, link: &LinkFacts) {
+        self.quantum.get_or_insert(link.mtu);
+    }
+
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> FqCodel<P> {
         FqCodel::new(self, link.mtu, rng)
     }

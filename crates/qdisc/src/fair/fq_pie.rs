@@ -108,6 +108,10 @@ impl Params for FqPieParams {
 
     const TC_STATISTICS: TcStatistics = TcStatistics::of(pie::COUNTERS);
 
+    fn resolve(&mut self, link: &LinkFacts) {
+        self.quantum.get_or_insert(link.mtu);
+    }
+
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> FqPie<P> {
         FqPie::new(self, link.mtu, rng)
     }

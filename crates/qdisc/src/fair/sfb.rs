@@ -37,7 +37,9 @@ use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Counter, Kind, LINUX, Leaf, LeafList, Params, TcStatistics, parameters};
+use crate::parameters::{
+    Counter, Kind, LINUX, Leaf, LeafList, OVERLIMITS, Params, TcStatistics, parameters,
+};
 use crate::parts::leaf;
 use bins::{ALL_BINS, CERTAIN, Flow, Law, Set};
 use inner::Inner;
@@ -81,8 +83,11 @@ parameters! {
 
 impl<L> SfbParams<L> {
     fn law(&self) -> Law {
-        let target = self.target.unwrap_or((4 * self.max + 3) / 5);
-        Law::new(target, self.increment, self.decrement)
+        Law::new(self.target(), self.increment, self.decrement)
+    }
+
+    fn target(&self) -> u32 {
+        self.target.unwrap_or((4 * self.max + 3) / 5)
     }
 }
 
@@ -101,7 +106,9 @@ impl<L: Leaf> Params for SfbParams<L> {
     }];
 
     const TC_STATISTICS: TcStatistics =
-        TcStatistics::of(&[("marked", Counter::Marks(MarkReason::Aqm))]).with_leaves("leaf");
+        TcStatistics::of(&[("marked", Counter::Marks(MarkReason::Aqm))])
+            .with_leaves("leaf")
+            .with_overlimits();
 
     fn conflict(&self) -> Option<String> {
         leaf::conflict(&self.leaf, 1)
@@ -109,6 +116,10 @@ impl<L: Leaf> Params for SfbParams<L> {
 
     fn leaves(&self) -> Option<(&dyn LeafList, u32)> {
         Some((&self.leaf, u32::from(!self.leaf.is_empty())))
+    }
+
+    fn resolve(&mut self, _link: &LinkFacts) {
+        self.target = Some(self.target());
     }
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Sfb<P, L::Queue<P>> {
@@ -299,6 +310,8 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Sfb<P, Q> {
         let highest = bins().map(|bin| bin.p).max().unwrap_or(0);
         let sum: f64 = bins().map(|bin| f64::from(bin.p)).sum();
         let leaf = self.leaf.iter();
+        // Drops at a limit, not the signals of its law.
+        let overlimits = self.drops.penalty + self.drops.bucket + self.drops.queue;
         let mut all = vec![
             Statistic::count("earlydrop", self.drops.early),
             Statistic::count("penaltydrop", self.drops.penalty),
@@ -307,6 +320,7 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Sfb<P, Q> {
             Statistic::count("maxqlen", longest.into()),
             Statistic::real("maxprob", probability(highest.into())),
             Statistic::real("avgprob", probability(sum / ALL_BINS)),
+            Statistic::count(OVERLIMITS, overlimits),
         ];
         all.extend(leaf.flat_map(|leaf| leaf.queue.statistics("leaf")));
         all

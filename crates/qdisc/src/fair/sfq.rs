@@ -78,6 +78,10 @@ impl Params for SfqParams {
             .then(|| format!("divisor {} is not a power of 2", self.divisor))
     }
 
+    fn resolve(&mut self, link: &LinkFacts) {
+        self.quantum.get_or_insert(link.mtu);
+    }
+
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Sfq<P> {
         Sfq::new(self, link.mtu, rng)
     }

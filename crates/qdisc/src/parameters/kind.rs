@@ -9,6 +9,11 @@ pub const LINUX: &[Profile] = &[Profile::Linux];
 /// The profiles of a discipline that has all three.
 pub const ALL_PROFILES: &[Profile] = &[Profile::Rfc, Profile::Linux, Profile::Linux314];
 
+/// The statistic that `tc -s qdisc` prints as `overlimits`: what the kernel module of the queue
+/// passes to `qdisc_qstats_overlimit`. Modules differ: RED counts its signals, CAKE the requests
+/// that its shaper refuses, SFB drops at its limits, and most count nothing.
+pub const OVERLIMITS: &str = "overlimits";
+
 /// What `tc -s qdisc` prints for a discipline besides the statistics of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcStatistics {
@@ -16,6 +21,8 @@ pub struct TcStatistics {
     pub counters: &'static [(&'static str, Counter)],
     /// The part of its statistics that has one entry per queue inside.
     pub leaves: Option<&'static str>,
+    /// Whether its statistics have `overlimits`; other queues never count any, as their kernel modules.
+    pub overlimits: bool,
 }
 
 /// What every link counts, by reason.
@@ -33,6 +40,7 @@ impl TcStatistics {
         Self {
             counters,
             leaves: None,
+            overlimits: false,
         }
     }
 
@@ -40,8 +48,17 @@ impl TcStatistics {
     #[must_use]
     pub const fn with_leaves(self, part: &'static str) -> Self {
         Self {
-            counters: self.counters,
             leaves: Some(part),
+            ..self
+        }
+    }
+
+    /// The same, of a queue that counts [`OVERLIMITS`].
+    #[must_use]
+    pub const fn with_overlimits(self) -> Self {
+        Self {
+            overlimits: true,
+            ..self
         }
     }
 }

@@ -59,6 +59,9 @@ pub trait Params: Fields + Sized + 'static {
         None
     }
 
+    /// Sets what is derived if it is not given to the value that it has on `link`, where that is one value.
+    fn resolve(&mut self, _link: &LinkFacts) {}
+
     /// An empty queue on `link`, made at the origin of time; `rng` is its own.
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Self::Queue<P>;
 }

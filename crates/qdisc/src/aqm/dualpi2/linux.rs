@@ -5,7 +5,7 @@
 use sojourn_net::{Bytes, Duration, Rng};
 
 use super::leaving::{Band, Leaving, Verdict};
-use super::params::DualPi2Params;
+use super::params::{DualPi2Params, LINUX_ALPHA, LINUX_BETA};
 use crate::contract::MarkReason;
 
 const MAX_PROB: u32 = u32::MAX;
@@ -13,9 +13,6 @@ const MAX_PROB: u32 = u32::MAX;
 const GAIN_SHIFT: u32 = 8;
 /// Delays are multiplied with gains in nanoseconds, and gains are per 2^6 ns.
 const GRANULARITY: u32 = 6;
-/// 0.16 and 3.2 Hz, nearly.
-const ALPHA: u32 = 41;
-const BETA: u32 = 819;
 
 #[derive(Clone, Debug)]
 pub(super) struct Linux {
@@ -36,10 +33,10 @@ impl Linux {
     pub(super) fn new(params: &DualPi2Params, mtu: Bytes) -> Self {
         Self {
             target: params.target.as_nanos(),
-            alpha: scaled(params.alpha.map_or(ALPHA, granular)),
-            beta: scaled(params.beta.map_or(BETA, granular)),
+            alpha: scaled(params.alpha.map_or(LINUX_ALPHA, granular)),
+            beta: scaled(params.beta.map_or(LINUX_BETA, granular)),
             coupling_factor: params.coupling_factor,
-            step_thresh: params.step_thresh.unwrap_or(Duration::from_millis(1)),
+            step_thresh: params.step_thresh(),
             drop_on_overload: params.drop_on_overload,
             two_mtu: 2 * mtu.0,
             prob: 0,

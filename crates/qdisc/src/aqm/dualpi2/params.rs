@@ -3,6 +3,7 @@
 use sojourn_net::{Bytes, Duration, Rate};
 
 use super::scheduler::{Scheduler, signed};
+use crate::link::LinkFacts;
 use crate::parameters::{Profile, parameters};
 
 parameters! {
@@ -61,6 +62,10 @@ parameters! {
     }
 }
 
+/// The gains of the kernel in 2^-8 Hz: 0.16 and 3.2 Hz, nearly.
+pub(super) const LINUX_ALPHA: u32 = 41;
+pub(super) const LINUX_BETA: u32 = 819;
+
 impl DualPi2Params {
     /// The time between updates.
     pub fn tupdate(&self) -> Duration {
@@ -87,15 +92,67 @@ impl DualPi2Params {
         })
     }
 
+    /// The gains of the controller, in Hz.
+    pub(super) fn gains(&self) -> (f64, f64) {
+        let (alpha, beta) = match self.profile {
+            Profile::Rfc => {
+                let rtt_max = self.max_rtt().as_secs_f64();
+                let tupdate = self.tupdate().as_secs_f64();
+                (0.1 * tupdate / (rtt_max * rtt_max), 0.3 / rtt_max)
+            }
+            Profile::Linux | Profile::Linux314 => (
+                f64::from(LINUX_ALPHA) / 256.0,
+                f64::from(LINUX_BETA) / 256.0,
+            ),
+        };
+        (self.alpha.unwrap_or(alpha), self.beta.unwrap_or(beta))
+    }
+
+    pub(super) fn step_thresh(&self) -> Duration {
+        self.step_thresh.unwrap_or(match self.profile {
+            Profile::Rfc => Duration::from_micros(800),
+            Profile::Linux | Profile::Linux314 => Duration::from_millis(1),
+        })
+    }
+
+    fn classic_protection(&self) -> f64 {
+        self.classic_protection.unwrap_or(match self.profile {
+            Profile::Rfc => 6.25,
+            Profile::Linux | Profile::Linux314 => 10.0,
+        })
+    }
+
+    /// Sets what both profiles have to its value on `link`.
+    pub(super) fn set_derived(&mut self, link: &LinkFacts) {
+        let (alpha, beta) = self.gains();
+        let memlimit = self.memlimit(link.rate, link.mtu);
+        self.memlimit = (memlimit.0 < u64::MAX).then_some(memlimit);
+        self.tupdate = Some(self.tupdate());
+        (self.alpha, self.beta) = (Some(alpha), Some(beta));
+        if self.profile == Profile::Rfc {
+            // A threshold that is given makes the default of the ramp a step.
+            self.range = Some(self.range());
+        }
+        self.step_thresh = Some(self.step_thresh());
+        if self.tshift.is_none() {
+            self.classic_protection = Some(self.classic_protection());
+        }
+    }
+
+    /// The width of the ramp of profile rfc.
+    pub(super) fn range(&self) -> Duration {
+        self.range.unwrap_or(match self.step_thresh {
+            // A threshold of one's own is a step unless a width is given too.
+            Some(_) => Duration::ZERO,
+            None => Duration::from_micros(400),
+        })
+    }
+
     pub(super) fn scheduler(&self, mtu: Bytes) -> Scheduler {
         if let Some(shift) = self.tshift {
             return Scheduler::TimeShifted { shift };
         }
-        let share = self.classic_protection.unwrap_or(match self.profile {
-            Profile::Rfc => 6.25,
-            Profile::Linux | Profile::Linux314 => 10.0,
-        });
-        let classic = hundredths(share);
+        let classic = hundredths(self.classic_protection());
         let l4s = 10_000 - classic;
         let start = signed(mtu) * (classic - l4s);
         Scheduler::RoundRobin {

@@ -36,12 +36,11 @@ pub(super) struct Rfc {
 impl Rfc {
     pub(super) fn new(params: &DualPi2Params) -> Self {
         let k = f64::from(params.coupling_factor);
-        let rtt_max = params.max_rtt().as_secs_f64();
-        let tupdate = params.tupdate().as_secs_f64();
+        let (alpha, beta) = params.gains();
         Self {
             target: params.target.as_secs_f64(),
-            alpha: params.alpha.unwrap_or(0.1 * tupdate / (rtt_max * rtt_max)),
-            beta: params.beta.unwrap_or(0.3 / rtt_max),
+            alpha,
+            beta,
             k,
             p_cmax: f64::min(1.0 / (k * k), 1.0),
             most: if params.drop_on_overload {
@@ -50,12 +49,8 @@ impl Rfc {
                 1.0 / k
             },
             drop_on_overload: params.drop_on_overload,
-            min_th: params.step_thresh.unwrap_or(Duration::from_micros(800)),
-            range: params.range.unwrap_or(match params.step_thresh {
-                // A threshold of one's own is a step unless a width is given too.
-                Some(_) => Duration::ZERO,
-                None => Duration::from_micros(400),
-            }),
+            min_th: params.step_thresh(),
+            range: params.range(),
             th_len: params.th_len.unwrap_or(1),
             p: 0.0,
             p_cl: 0.0,
