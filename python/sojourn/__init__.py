@@ -127,14 +127,22 @@ if TYPE_CHECKING:
 __version__ = _core.version()
 
 
+_FIGURES = frozenset({"plot_cdf", "plot_ellipse", "plot_series"})
+
+
 def __getattr__(name: str) -> Any:
     """Import the figures on first use, since matplotlib dominates the import time."""
-    if name in {"plot_cdf", "plot_ellipse", "plot_series"}:
+    if name in _FIGURES:
         from sojourn.plot import figures  # noqa: PLC0415 - imported on first use
 
         return getattr(figures, name)
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)
+
+
+def __dir__() -> list[str]:
+    """List the figures too, for completion."""
+    return sorted({*globals(), *_FIGURES})
 
 
 __all__ = [

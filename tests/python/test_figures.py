@@ -1,16 +1,21 @@
 """Figures for papers, and the curves that figures draw."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from PIL import Image
 
 import sojourn as sj
-from sojourn.plot import curves, figures
+from shell import environment
+from sojourn.plot import curves, figures, quantities
+from sojourn.report import page
 
 PLOTS = [sj.plot_ellipse, sj.plot_series, sj.plot_cdf]
 
@@ -104,3 +109,140 @@ def test_lines_are_thinned_and_keep_their_level(result: sj.Result) -> None:
         late = [y for x, y in zip(curve.x, curve.y, strict=True) if x > 2.0]
         runs = result.per_run.filter(arm=curve.arm)["goodput_down_mbit_per_s"]
         assert np.mean(late) == pytest.approx(runs.mean(), rel=0.05)
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_a_notebook_displays_a_figure_without_a_magic_command(
+    plot: Callable[[sj.Result], Figure], result: sj.Result
+) -> None:
+    figure = plot(result)
+    try:
+        from IPython.core.formatters import DisplayFormatter  # noqa: PLC0415 - may be missing
+    except ModuleNotFoundError:
+        image = figure._repr_png_()  # type: ignore[attr-defined]
+    else:
+        shown, _ = DisplayFormatter().format(figure)  # type: ignore[no-untyped-call]
+        image = shown["image/png"]
+    assert image.startswith(b"\x89PNG")
+
+
+def test_completion_lists_the_figures() -> None:
+    listed = subprocess.run(
+        [sys.executable, "-c", "import sojourn; print(*dir(sojourn))"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert {"plot_cdf", "plot_ellipse", "plot_series", "run"} < set(listed.stdout.split())
+
+
+def labels(figure: Figure) -> list[tuple[str, str]]:
+    return [(axes.get_xlabel(), axes.get_ylabel().replace("\n", " ")) for axes in figure.axes]
+
+
+def test_axes_name_the_scale_and_what_is_counted(result: sj.Result) -> None:
+    assert labels(sj.plot_cdf(result)) == [
+        ("ping [ms], log scale", "share of pings"),
+        ("sojourn time down [ms], log scale", "share of packets"),
+        ("sojourn time up [ms], log scale", "share of packets"),
+    ]
+    series = [label for _, label in labels(sj.plot_series(result))]
+    assert series[:3] == ["ping [ms], log scale", "goodput down [Mbit/s]", "goodput up [Mbit/s]"]
+    assert sj.plot_ellipse(result).axes[0].get_xlabel().endswith("reversed log scale")
+
+
+def test_a_link_at_which_nothing_waits_has_no_panel_unless_it_is_named() -> None:
+    scenario = sj.Scenario(
+        links={
+            "up": sj.Link(rate="2mbit", qdisc="pfifo"),
+            "down": sj.Link(rate="100mbit", qdisc="pfifo"),
+        },
+        traffic=[sj.Tcp(direction="up"), sj.Ping(direction="up", interval="50ms")],
+        rtt="20ms",
+        duration="4s",
+        warmup="1s",
+    )
+    result = sj.run(scenario)
+    assert curves.waiting_links(result) == ["up"]
+    for figure in (sj.plot_cdf(result), sj.plot_series(result)):
+        assert not [label for pair in labels(figure) for label in pair if "down" in label]
+    assert "sojourn times, down" not in page.html(result)
+    assert "sojourn times, up" in page.html(result)
+    assert labels(sj.plot_cdf(result, "sojourn_down")) == [
+        ("sojourn time down [ms], log scale", "share of packets")
+    ]
+
+
+@pytest.mark.parametrize("kind", ["ecdf", "box", "violin", "series"])
+def test_a_metric_is_drawn_on_axes_of_the_caller(kind: Any, result: sj.Result) -> None:
+    own, (left, right) = plt.subplots(1, 2, figsize=(7, 3))
+    try:
+        assert sj.plot_cdf(result, "ping", kind=kind, ax=left, arms=["fq"]) is own
+        assert left.lines or left.patches or left.collections
+        assert not right.lines
+        texts = (
+            [text.get_text() for text in left.get_legend().get_texts()]
+            if kind
+            in {
+                "ecdf",
+                "series",
+            }
+            else [tick.get_text() for tick in left.get_xticklabels()]
+        )
+        assert texts == ["fq"]
+    finally:
+        plt.close(own)
+
+
+def test_boxes_are_quartiles_of_what_was_measured(result: sj.Result) -> None:
+    found = {one.name: one for one in quantities.chosen(result, None, None, ["ping", "sojourn"])}
+    for arm, samples in found["ping"].samples().items():
+        pings = curves.measured(result, curves.ping_times(result)).filter(arm=arm)["value"]
+        assert samples.quantile(0.5) == pytest.approx(pings.median(), rel=0.02)
+        assert samples.counts.sum() == pings.len()
+    for arm, samples in found["sojourn_up"].samples().items():
+        p95 = result.links.filter(arm=arm, link="up")["sojourn_ms_p95"]
+        assert p95.min() * 0.95 <= samples.quantile(0.95) <= p95.max() * 1.05  # type: ignore[operator]
+
+
+def test_a_group_restricts_pings_and_goodput(result: sj.Result) -> None:
+    figure = sj.plot_series(result, group="tcp up", size=(5, 4))
+    assert [label for _, label in labels(figure)] == ["goodput up [Mbit/s]"]
+    assert figure.get_size_inches().tolist()[0] == 5
+    whole = curves.goodput(result, "up")["value"].sum()
+    assert curves.goodput(result, "up", "tcp up")["value"].sum() == pytest.approx(whole)
+    per_run = sj.plot_cdf(result, "goodput_mbit_per_s_mean", group="tcp up", kind="violin")
+    assert "mbit" in per_run.axes[0].get_ylabel().lower()
+
+
+REFUSED = [
+    ({"metric": "pong"}, 'metric: unknown metric "pong"; expected one of ping, goodput_down,'),
+    ({"group": "x"}, 'group: unknown group "x"; expected one of tcp up, tcp down, ping'),
+    ({"metric": "sojourn", "group": "ping"}, 'metric: "sojourn" is not measured per group;'),
+    ({"arms": ["x"]}, 'no finished run of arm "x"; expected one of fifo, fq'),
+    ({"arms": "fq"}, r'arms: expected a list of names, such as \["fq"\]'),
+    ({"kind": "pie"}, 'kind: unknown kind "pie"; expected ecdf, box, violin or series'),
+    ({"size": (7, 0)}, r"size: \(7, 0\) is not a size; expected width and height in inches"),
+    ({"ax": "left"}, "ax: expected matplotlib axes, not a value of type str"),
+    ({"metric": "induced_latency_ms", "kind": "series"}, "is one number per run; expected kind"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), REFUSED)
+def test_an_argument_that_does_not_fit_is_refused(
+    given: dict[str, Any], message: str, result: sj.Result
+) -> None:
+    with pytest.raises(sj.SojournError, match=message):
+        sj.plot_cdf(result, **given)
+
+
+def test_axes_take_one_panel_of_their_own_size(result: sj.Result) -> None:
+    axes = Figure().add_subplot()
+    with pytest.raises(sj.ResultError, match="ax: a figure of 3 panels does not fit on one"):
+        sj.plot_cdf(result, ax=axes)
+    with pytest.raises(sj.ResultError, match="size: the axes have a figure of their own"):
+        sj.plot_cdf(result, "ping", ax=axes, size=(3, 3))
+    with pytest.raises(sj.ResultError, match='metric: plot_ellipse cannot draw "ping"'):
+        sj.plot_ellipse(result, "ping")
+    assert sj.plot_ellipse(result, "goodput_up", arms=["fq"], ax=axes) is axes.figure

@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import polars as pl
@@ -12,18 +13,19 @@ from shell import ROOT, Command
 from sojourn.studies import study
 
 
-def test_an_installed_package_finds_the_studies_of_the_checkout_around_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(study, "__file__", str(tmp_path / "lib/site-packages/sojourn/studies/x.py"))
-    for folder in (ROOT, ROOT / "docs" / "howto"):
-        monkeypatch.chdir(folder)
-        assert study.studies_folder(None) == ROOT / "papers"
-    (tmp_path / "papers").mkdir()  # a directory of that name without studies
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(sj.ResultError, match=r"^no studies found; run .* in a checkout .*--papers"):
-        study.studies_folder(None)
-    assert study.studies_folder(ROOT / "papers") == ROOT / "papers"
+def test_the_package_contains_the_studies() -> None:
+    inside = Path(study.__file__).parent / "papers"
+    assert study.studies_folder(None) == inside.resolve() == ROOT / "papers"
+    assert study.studies_folder(ROOT / "docs") == ROOT / "docs"
+    with pytest.raises(sj.ResultError, match=r"^nowhere is not a directory; set --papers"):
+        study.studies_folder(Path("nowhere"))
+    # maturin leaves a link out of wheels unless a pattern of files names it.
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["maturin"]
+    packed = [path for entry in build["include"] for path in ROOT.glob(entry["path"])]
+    assert inside / "residential" / "study.toml" in packed
+    assert len([path for path in packed if path.is_file()]) == len(
+        [path for path in (ROOT / "papers").rglob("*") if path.is_file()]
+    )
 
 
 def comparison(rows: list[tuple[str, float, float, float]]) -> pl.DataFrame:

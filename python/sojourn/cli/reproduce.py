@@ -28,7 +28,7 @@ def reproduce(
     ] = None,
     papers: Annotated[
         Path | None,
-        typer.Option(help="Directory of the studies; by default papers in the current checkout."),
+        typer.Option(help="Directory of the studies; by default those that come with Sojourn."),
     ] = None,
     json: Json = False,
 ) -> int:

@@ -16,6 +16,8 @@ from sojourn.result.metrics import KEYS
 POINTS = 240
 # Smaller delays are drawn as this, since a logarithmic axis has no zero.
 SMALLEST_MS = 0.01
+# A link at which 95 % of packets wait less than this, in every run, has no panels.
+IDLE_MS = 0.1
 # Points of the outline of an ellipse.
 OUTLINE = 73
 
@@ -72,28 +74,38 @@ def link_names(result: Result) -> list[str]:
     return sorted(names, key=lambda name: (name != "down", name))
 
 
-def ellipses(result: Result, direction: str) -> list[Ellipse]:
-    """Compute the ellipse of each arm for one direction of data."""
+def waiting_links(result: Result) -> list[str]:
+    """List the links at which packets wait in any run, download first."""
+    longest = result.links.group_by("link").agg(pl.col("sojourn_ms_p95").max())
+    waiting = set(longest.filter(pl.col("sojourn_ms_p95") >= IDLE_MS)["link"])
+    return [name for name in link_names(result) if name in waiting]
+
+
+def ellipses(result: Result, direction: str, group: str | None = None) -> list[Ellipse]:
+    """Compute the ellipse of each arm for one direction of data, or for one group in it."""
     column = f"goodput_{direction}_mbit_per_s"
     if "induced_latency_ms" not in result.per_run.columns:
         return []
+    per_run = result.per_run.select(*KEYS, "induced_latency_ms", column)
+    if group is not None:
+        of_group = flows_of(result, direction, group)
+        per_flow = of_group.group_by(KEYS).agg(pl.col("goodput_mbit_per_s").sum().alias(column))
+        per_run = per_run.drop(column).join(per_flow, on=KEYS, how="inner", maintain_order="left")
     found = []
     for arm in result.arms:
-        runs = result.per_run.filter(pl.col("arm") == arm).drop_nulls(
-            ["induced_latency_ms", column]
-        )
+        runs = per_run.filter(pl.col("arm") == arm).drop_nulls(["induced_latency_ms", column])
         if runs.is_empty():
             continue
         delay = np.maximum(runs["induced_latency_ms"].to_numpy(), SMALLEST_MS)
-        goodput = runs[column].to_numpy()
-        centre = (float(np.median(delay)), float(np.median(goodput)))
+        rates = runs[column].to_numpy()
+        centre = (float(np.median(delay)), float(np.median(rates)))
         found.append(
             Ellipse(
                 arm=arm,
                 delay_ms=delay.tolist(),
-                goodput_mbit_per_s=goodput.tolist(),
+                goodput_mbit_per_s=rates.tolist(),
                 centre=centre,
-                outline=_outline(delay, goodput, centre),
+                outline=_outline(delay, rates, centre),
             )
         )
     return found
@@ -115,21 +127,46 @@ def _outline(
     return list(zip(xs.tolist(), ys.tolist(), strict=True))
 
 
-def ping_curves(result: Result) -> list[Curve]:
-    """Compute the round-trip time of pings over time, in ms."""
-    return _over_time(result, result.pings.select(*KEYS, "t_s", value="rtt_ms"))
+def flows_of(result: Result, direction: str, group: str | None = None) -> pl.DataFrame:
+    """Return the flows of one direction of data, or of one group in it."""
+    sides = pl.col("direction").fill_null("total")
+    of_side = result.flows.filter(sides == direction)
+    return of_side if group is None else of_side.filter(pl.col("group") == group)
 
 
-def goodput_curves(result: Result, direction: str) -> list[Curve]:
-    """Compute the goodput of one direction over time, in Mbit/s."""
-    of = result.flows.select(*KEYS, "flow", direction=pl.col("direction").fill_null("total"))
-    rates = (
-        result.flow_series.join(of, on=[*KEYS, "flow"], how="left", maintain_order="left")
-        .filter(pl.col("direction") == direction)
+def ping_times(result: Result, group: str | None = None) -> pl.DataFrame:
+    """Return the round-trip times of pings, or of one group of them, in ms, as ``value``."""
+    pings = result.pings
+    if group is not None:
+        of_group = result.flows.filter(pl.col("group") == group).select(*KEYS, "flow")
+        pings = pings.join(of_group, on=[*KEYS, "flow"], how="semi")
+    return pings.select(*KEYS, "t_s", value="rtt_ms")
+
+
+def goodput(result: Result, direction: str, group: str | None = None) -> pl.DataFrame:
+    """Return the goodput of one direction in each sample interval, in Mbit/s, as ``value``."""
+    of = flows_of(result, direction, group).select(*KEYS, "flow")
+    return (
+        result.flow_series.join(of, on=[*KEYS, "flow"], how="semi")
         .group_by(*KEYS, "t_s", maintain_order=True)
         .agg(value=pl.col("goodput_mbit_per_s").sum())
     )
-    return _over_time(result, rates)
+
+
+def backlog(result: Result, link: str) -> pl.DataFrame:
+    """Return the backlog at a link at the end of each sample interval, in packets, as ``value``."""
+    of_link = result.link_series.filter(pl.col("link") == link)
+    return of_link.select(*KEYS, "t_s", value=pl.col("backlog_packets").cast(pl.Float64))
+
+
+def ping_curves(result: Result, group: str | None = None) -> list[Curve]:
+    """Compute the round-trip time of pings over time, in ms."""
+    return _over_time(result, ping_times(result, group))
+
+
+def goodput_curves(result: Result, direction: str, group: str | None = None) -> list[Curve]:
+    """Compute the goodput of one direction over time, in Mbit/s."""
+    return _over_time(result, goodput(result, direction, group))
 
 
 def sojourn_curves(result: Result, link: str) -> list[Curve]:
@@ -140,10 +177,7 @@ def sojourn_curves(result: Result, link: str) -> list[Curve]:
 
 def backlog_curves(result: Result, link: str) -> list[Curve]:
     """Compute the backlog at a link over time, in packets."""
-    of_link = result.link_series.filter(pl.col("link") == link)
-    return _over_time(
-        result, of_link.select(*KEYS, "t_s", value=pl.col("backlog_packets").cast(pl.Float64))
-    )
+    return _over_time(result, backlog(result, link))
 
 
 def drop_curves(result: Result, link: str) -> list[Curve]:
@@ -175,28 +209,42 @@ def _over_time(result: Result, samples: pl.DataFrame) -> list[Curve]:
     return curves
 
 
-def ping_cdfs(result: Result) -> list[Curve]:
+def ping_cdfs(result: Result, group: str | None = None) -> list[Curve]:
     """Compute the distribution of round-trip times after the warm-up, over all runs."""
-    shares = np.concatenate([np.linspace(0.0, 0.95, 96), np.linspace(0.952, 1.0, 25)])
-    loaded = result.pings.filter(
-        pl.col("t_s") >= result.scenario.checked.warmup_s, pl.col("rtt_ms").is_not_null()
+    return cdfs(result, measured(result, ping_times(result, group)))
+
+
+def measured(result: Result, samples: pl.DataFrame) -> pl.DataFrame:
+    """Keep the samples from the end of the warm-up on that have a value."""
+    return samples.filter(
+        pl.col("t_s") >= result.scenario.checked.warmup_s, pl.col("value").is_not_null()
     )
+
+
+def cdfs(result: Result, samples: pl.DataFrame) -> list[Curve]:
+    """Compute the distribution of ``value`` of each arm, finest in its upper tail."""
+    shares = np.concatenate([np.linspace(0.0, 0.95, 96), np.linspace(0.952, 1.0, 25)])
     curves = []
     for arm in result.arms:
-        rtts = loaded.filter(pl.col("arm") == arm)["rtt_ms"].to_numpy()
-        if rtts.size:
-            curves.append(Curve(arm=arm, x=np.quantile(rtts, shares).tolist(), y=shares.tolist()))
+        values = samples.filter(pl.col("arm") == arm)["value"].to_numpy()
+        if values.size:
+            curves.append(Curve(arm=arm, x=np.quantile(values, shares).tolist(), y=shares.tolist()))
     return curves
 
 
-def sojourn_cdfs(result: Result, link: str) -> list[Curve]:
-    """Compute the distribution of sojourn times at a link after the warm-up, over all runs."""
-    buckets = (
+def sojourn_counts(result: Result, link: str) -> pl.DataFrame:
+    """Return the number of packets of each arm by the upper edge of their bucket."""
+    return (
         result.sojourn.filter(pl.col("link") == link)
         .group_by("arm", "high_ms")
         .agg(pl.col("count").sum())
         .sort("high_ms")
     )
+
+
+def sojourn_cdfs(result: Result, link: str) -> list[Curve]:
+    """Compute the distribution of sojourn times at a link after the warm-up, over all runs."""
+    buckets = sojourn_counts(result, link)
     curves = []
     for arm in result.arms:
         of_arm = buckets.filter(pl.col("arm") == arm)

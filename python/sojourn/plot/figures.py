@@ -1,26 +1,26 @@
 """Figures for papers, drawn with matplotlib.
 
-Every function returns the figure and shows nothing; :func:`save` writes it with its provenance
-in the metadata of the file.
+Every function returns the figure and shows nothing; a notebook displays the figure that a cell
+returns. :func:`save` writes it with its provenance in the metadata of the file.
 """
 
 import textwrap
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
+from typing import cast
 
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from sojourn import _core
 from sojourn.document import needs
-from sojourn.plot import curves, palette
+from sojourn.plot import curves, drawing, palette, quantities
+from sojourn.plot.drawing import Kind
 from sojourn.result import Result
+from sojourn.result.metrics import check_arms
 
-# A logarithmic axis that spans less than this has room for labels at 2 and 5.
-_NARROW = 400.0
 # Columns of a legend, and its height in inches for which every figure has room.
 _COLUMNS = 4
 _LEGEND_ROOM = 0.6
@@ -30,10 +30,30 @@ _LEGEND_SHARE = 0.98
 _STEP = 4
 # Letters of the provenance per inch.
 _SMALL_LETTERS = 18
-_DASHES = ((0, ()), (0, (4, 2)), (0, (1, 1.5)))
+
+Metric = str | Sequence[str] | None
+Size = tuple[float, float] | None
 
 
-def plot_ellipse(result: Result) -> Figure:
+class Plot(Figure):
+    """A matplotlib figure that notebooks display without a magic command."""
+
+    def _repr_png_(self) -> bytes:
+        """Return the figure as PNG, for IPython."""
+        image = BytesIO()
+        self.savefig(image, format="png")
+        return image.getvalue()
+
+
+def plot_ellipse(
+    result: Result,
+    metric: Metric = None,
+    *,
+    arms: Sequence[str] | None = None,
+    group: str | None = None,
+    ax: Axes | None = None,
+    size: Size = None,
+) -> Figure:
     """Draw goodput against induced latency: one panel per direction, one ellipse per arm.
 
     Small dots are runs, the ellipse is their 1-σ spread, the large dot their median. The delay
@@ -43,125 +63,229 @@ def plot_ellipse(result: Result) -> Figure:
     ----------
     result
         A result with pings.
+    metric
+        Which goodput: ``"goodput_up"``, ``"goodput_down"`` or both; by default every direction.
+    arms
+        Names of the arms to draw; by default all.
+    group
+        Count the goodput of this group of flows only.
+    ax
+        Axes to draw on, for a single direction; by default a new figure.
+    size
+        Width and height of a new figure in inches.
 
     Returns
     -------
     matplotlib.figure.Figure
         The figure.
+
+    Raises
+    ------
+    ResultError
+        An argument is not valid; the message says what is accepted.
     """
     needs("result", result, Result, "a Result")
-    sides = curves.directions(result)
-    figure = _figure(columns=len(sides), rows=1, width=4.4, height=3.6)
-    for index, side in enumerate(sides):
-        axes = figure.add_subplot(1, len(sides), index + 1)
-        for ellipse in curves.ellipses(result, side):
-            colour = palette.colour(result.arms.index(ellipse.arm))
-            if ellipse.outline:
-                xs, ys = zip(*ellipse.outline, strict=True)
-                axes.fill(xs, ys, color=colour, alpha=0.3, linewidth=0)
-                axes.plot(xs, ys, color=colour, linewidth=1.2)
-            axes.scatter(
-                ellipse.delay_ms, ellipse.goodput_mbit_per_s, s=4, color=colour, linewidths=0
-            )
-            axes.scatter(
-                *ellipse.centre,
-                s=16,
-                color=colour,
-                edgecolors="white",
-                linewidths=0.6,
-                zorder=3,
-                label=ellipse.arm,
-            )
+    shown = _arms(result, arms)
+    names = quantities.chosen(result, metric, group, ["goodput"])
+    sides = [quantity.name.removeprefix("goodput_") for quantity in names]
+    if unfit := [quantity.name for quantity in names if not quantity.name.startswith("goodput_")]:
+        message = f'metric: plot_ellipse cannot draw "{unfit[0]}"; expected goodput_DIRECTION'
+        raise _core.ResultError(message)
+    figure, panels = _panels(ax, len(sides), size, across=True, width=4.4, height=3.6)
+    for axes, side in zip(panels, sides, strict=True):
+        for ellipse in curves.ellipses(result, side, group):
+            if ellipse.arm in shown:
+                _draw_ellipse(axes, ellipse, palette.colour(result.arms.index(ellipse.arm)))
         axes.set_xscale("log")
         axes.invert_xaxis()
         axes.margins(0.12)
-        _plain_log(axes.xaxis)
-        axes.set_xlabel("induced latency [ms], smaller to the right")
+        drawing.plain_log(axes.xaxis)
+        axes.set_xlabel("induced latency [ms], reversed log scale")
         axes.set_ylabel(f"goodput {side} [Mbit/s]")
-    return _finished(figure, result)
+    return _finished(figure, panels, result, ax)
 
 
-def plot_series(result: Result) -> Figure:
+def _draw_ellipse(axes: Axes, ellipse: curves.Ellipse, colour: str) -> None:
+    if ellipse.outline:
+        xs, ys = zip(*ellipse.outline, strict=True)
+        axes.fill(xs, ys, color=colour, alpha=0.3, linewidth=0)
+        axes.plot(xs, ys, color=colour, linewidth=1.2)
+    axes.scatter(ellipse.delay_ms, ellipse.goodput_mbit_per_s, s=4, color=colour, linewidths=0)
+    axes.scatter(
+        *ellipse.centre,
+        s=16,
+        color=colour,
+        edgecolors="white",
+        linewidths=0.6,
+        zorder=3,
+        label=ellipse.arm,
+    )
+
+
+def plot_series(
+    result: Result,
+    metric: Metric = None,
+    *,
+    arms: Sequence[str] | None = None,
+    group: str | None = None,
+    kind: Kind = "series",
+    ax: Axes | None = None,
+    size: Size = None,
+) -> Figure:
     """Draw ping, goodput, sojourn time and backlog over time; one line per arm.
 
-    Lines are means over short intervals and over replications.
+    Lines are means over short intervals and over replications. Links at which packets hardly wait
+    have no panel unless `metric` names it.
 
     Parameters
     ----------
     result
         Any result.
+    metric
+        What to draw, a name or several: ``"ping"``, ``"goodput_up"``, ``"sojourn_up"`` and
+        ``"backlog_up"``, with the name of any direction or link; without it, all of them. A column
+        of :attr:`Result.per_run`, or with `group` of :attr:`Result.per_group` or
+        :attr:`Result.per_application`, has one value per run and no series.
+    arms
+        Names of the arms to draw; by default all.
+    group
+        Only pings and goodput of this group of flows.
+    kind
+        ``"series"`` over time, or a distribution after the warm-up: ``"ecdf"``, ``"box"``
+        (quartiles, whiskers at the 5th and 95th percentile) or ``"violin"`` (density, a dot at the
+        median).
+    ax
+        Axes to draw on, for a single metric; by default a new figure.
+    size
+        Width and height of a new figure in inches.
 
     Returns
     -------
     matplotlib.figure.Figure
         The figure, one panel per quantity.
+
+    Raises
+    ------
+    ResultError
+        An argument is not valid; the message says what is accepted.
     """
-    needs("result", result, Result, "a Result")
-    panels: list[tuple[str, Sequence[curves.Curve], bool]] = [
-        ("ping [ms]", curves.ping_curves(result), True)
-    ]
-    panels += [
-        (f"goodput {side} [Mbit/s]", curves.goodput_curves(result, side), False)
-        for side in curves.directions(result)
-    ]
-    for link in curves.link_names(result):
-        panels.append((f"sojourn time {link} [ms]", curves.sojourn_curves(result, link), True))
-        panels.append((f"backlog {link} [packets]", curves.backlog_curves(result, link), False))
-    # A queue that was never used has nothing to show, least of all on a logarithmic axis.
-    panels = [panel for panel in panels if any(max(line.y) > 0.0 for line in panel[1])]
-    figure = _figure(columns=1, rows=len(panels), width=7.0, height=1.7)
-    for index, (label, lines, logarithmic) in enumerate(panels):
-        axes = figure.add_subplot(len(panels), 1, index + 1)
-        _draw(axes, lines, result.arms)
-        axes.set_ylabel(label, fontsize="small")
-        if logarithmic:
-            axes.set_yscale("log")
-            low, high = axes.get_ylim()
-            if low < curves.SMALLEST_MS < high:
-                axes.set_ylim(bottom=curves.SMALLEST_MS)
-            _plain_log(axes.yaxis)
-        else:
-            axes.set_ylim(bottom=0)
-        axes.set_xlim(0, result.scenario.checked.duration_s)
-        if index == len(panels) - 1:
-            axes.set_xlabel("time [s]")
-        else:
-            axes.tick_params(labelbottom=False)
-    figure.align_ylabels()
-    return _finished(figure, result)
+    default = ["ping", "goodput", "sojourn", "backlog"]
+    return _plot(result, metric, default, arms=arms, group=group, kind=kind, ax=ax, size=size)
 
 
-def plot_cdf(result: Result) -> Figure:
+def plot_cdf(
+    result: Result,
+    metric: Metric = None,
+    *,
+    arms: Sequence[str] | None = None,
+    group: str | None = None,
+    kind: Kind = "ecdf",
+    ax: Axes | None = None,
+    size: Size = None,
+) -> Figure:
     """Draw the distributions of ping and sojourn times after the warm-up.
 
     Parameters
     ----------
     result
         Any result.
+    metric, arms, group, kind, ax, size
+        As for :func:`plot_series`; by default ``"ping"`` and the sojourn times of the links at
+        which packets wait, as ``"ecdf"``.
 
     Returns
     -------
     matplotlib.figure.Figure
         The figure: one panel for pings, one per link.
+
+    Raises
+    ------
+    ResultError
+        An argument is not valid; the message says what is accepted.
+
+    Examples
+    --------
+    >>> import sojourn as sj
+    >>> result = sj.run(sj.Scenario(
+    ...     links={side: sj.Link(rate="2mbit", qdisc="codel") for side in ("up", "down")},
+    ...     traffic=[sj.Tcp(direction="up"), sj.Ping(direction="up", interval="100ms")],
+    ...     rtt="50ms",
+    ...     duration="4s",
+    ...     warmup="1s",
+    ... ))
+    >>> figure = plot_cdf(result, "ping", kind="box", size=(4, 3))
+    >>> figure.axes[0].get_ylabel()
+    'ping [ms], log scale'
     """
+    default = ["ping", "sojourn"]
+    return _plot(result, metric, default, arms=arms, group=group, kind=kind, ax=ax, size=size)
+
+
+def _plot(
+    result: Result,
+    metric: Metric,
+    default: Sequence[str],
+    *,
+    arms: Sequence[str] | None,
+    group: str | None,
+    kind: Kind,
+    ax: Axes | None,
+    size: Size,
+) -> Figure:
+    """Draw each quantity in a panel: series below each other, distributions side by side."""
     needs("result", result, Result, "a Result")
-    panels: list[tuple[str, Sequence[curves.Curve]]] = [("ping [ms]", curves.ping_cdfs(result))]
-    panels += [
-        (f"sojourn time {link} [ms]", curves.sojourn_cdfs(result, link))
-        for link in curves.link_names(result)
-    ]
-    panels = [(label, lines) for label, lines in panels if _visible(lines)]
-    figure = _figure(columns=len(panels), rows=1, width=3.4, height=3.2)
-    for index, (label, lines) in enumerate(panels):
-        axes = figure.add_subplot(1, len(panels), index + 1)
-        _draw(axes, lines, result.arms)
-        axes.set_xscale("log")
-        _plain_log(axes.xaxis)
-        axes.set_ylim(0, 1)
-        axes.set_xlabel(label)
-        if index == 0:
-            axes.set_ylabel("cumulative share")
-    return _finished(figure, result)
+    drawing.check_kind(kind)
+    shown = _arms(result, arms)
+    drawn = quantities.chosen(result, metric, group, default)
+    over_time = kind == "series"
+    width, height = (7.0, 1.7) if over_time else (3.4, 3.2)
+    figure, panels = _panels(ax, len(drawn), size, across=not over_time, width=width, height=height)
+    for axes, quantity in zip(panels, drawn, strict=True):
+        drawing.draw(axes, quantity, kind, result, shown)
+        if over_time and axes is not panels[-1]:
+            axes.set_xlabel("")
+            axes.tick_params(labelbottom=False)
+    if over_time and ax is None:
+        figure.align_ylabels()
+    return _finished(figure, panels, result, ax)
+
+
+def _arms(result: Result, arms: Sequence[str] | None) -> list[str]:
+    """Return the arms to draw, in the order of the scenario."""
+    if arms is None:
+        return result.arms
+    if isinstance(arms, str):
+        message = f'arms: expected a list of names, such as ["{arms}"]'
+        raise _core.ResultError(message)
+    check_arms(result.per_run, *arms)
+    return [arm for arm in result.arms if arm in arms]
+
+
+def _panels(
+    ax: Axes | None, number: int, size: Size, *, across: bool, width: float, height: float
+) -> tuple[Figure, list[Axes]]:
+    """Return the figure and its panels: new ones, or the axes that the caller gave."""
+    if ax is not None:
+        needs("ax", ax, Axes, "matplotlib axes")
+        if number != 1:
+            message = f"ax: a figure of {number} panels does not fit on one; expected a metric"
+            raise _core.ResultError(message)
+        if size is not None:
+            message = "size: the axes have a figure of their own; expected no size"
+            raise _core.ResultError(message)
+        return cast("Figure", ax.get_figure(root=True)), [ax]
+    columns, rows = (number, 1) if across else (1, number)
+    natural = (width * max(columns, 1), height * max(rows, 1) + 0.9)
+    figure = Plot(figsize=_checked(size) or natural, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, [figure.add_subplot(rows, columns, place + 1) for place in range(number)]
+
+
+def _checked(size: Size) -> Size:
+    if size is not None and not (len(size) == 2 and all(inches > 0 for inches in size)):  # noqa: PLR2004
+        message = f"size: {size} is not a size; expected width and height in inches, such as (7, 4)"
+        raise _core.ResultError(message)
+    return size
 
 
 def save(figure: Figure, path: str | Path, result: Result) -> None:
@@ -207,45 +331,16 @@ def provenance_line(result: Result) -> str:
     )
 
 
-def _figure(*, columns: int, rows: int, width: float, height: float) -> Figure:
-    figure = Figure(figsize=(width * columns, height * rows + 0.9), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def _visible(lines: Sequence[curves.Curve]) -> bool:
-    """Whether a distribution is more than the line of a queue that was never used."""
-    return any(max(line.x) > curves.SMALLEST_MS for line in lines)
-
-
-def _draw(axes: Axes, lines: Sequence[curves.Curve], arms: Sequence[str]) -> None:
-    for line in lines:
-        index = arms.index(line.arm)
-        axes.plot(
-            line.x,
-            line.y,
-            label=line.arm,
-            color=palette.colour(index),
-            linestyle=_DASHES[index // len(palette.COLOURS) % len(_DASHES)],
-            linewidth=1.3,
-        )
-
-
-def _plain_log(axis: Axis) -> None:
-    """Write 10 and 0.5 on a logarithmic axis rather than powers; 2 and 5 where there is room."""
-    low, high = sorted(axis.get_view_interval())
-    narrow = high / max(low, curves.SMALLEST_MS) < _NARROW
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if narrow else (1.0,)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
-
-
-def _finished(figure: Figure, result: Result) -> Figure:
-    for axes in figure.axes:
+def _finished(figure: Figure, panels: Sequence[Axes], result: Result, ax: Axes | None) -> Figure:
+    for axes in panels:
         axes.grid(visible=True, color="#DDDDDD", linewidth=0.6)
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
-    if figure.axes:
+    if ax is not None:
+        if ax.get_legend_handles_labels()[1]:
+            ax.legend(frameon=False, fontsize="small")
+        return figure
+    if panels and panels[0].get_legend_handles_labels()[1]:
         _add_legend(figure)
     line = textwrap.fill(provenance_line(result), int(figure.get_figwidth() * _SMALL_LETTERS))
     figure.supxlabel(line, fontsize=6, color="#666666", x=0.99, ha="right")

@@ -96,7 +96,7 @@ def series_figures(result: Result) -> list[str]:
                 compute(result, link),
                 log=logarithmic,
             )
-            for link in curves.link_names(result)
+            for link in curves.waiting_links(result)
         ]
     return [figure for figure in figures if figure]
 
@@ -130,24 +130,29 @@ def _series(
 
 def cdf_figures(result: Result) -> list[str]:
     """Draw the distributions of ping and sojourn times after the warm-up."""
-    figures = [_cdf(result, "Distribution of ping times", "ping [ms]", curves.ping_cdfs(result))]
+    pings = curves.ping_cdfs(result)
+    figures = [_cdf(result, "Distribution of ping times", "ping [ms]", "pings", pings)]
     figures += [
         _cdf(
             result,
             f"Distribution of sojourn times, {link}",
             f"sojourn time {link} [ms]",
+            "packets",
             curves.sojourn_cdfs(result, link),
         )
-        for link in curves.link_names(result)
+        for link in curves.waiting_links(result)
     ]
     return [figure for figure in figures if figure]
 
 
-def _cdf(result: Result, title: str, label: str, lines: Sequence[curves.Curve]) -> str:
+def _cdf(
+    result: Result, title: str, label: str, counted: str, lines: Sequence[curves.Curve]
+) -> str:
     values = [max(value, curves.SMALLEST_MS) for line in lines for value in line.x]
     if not values or max(values) <= curves.SMALLEST_MS:
         return ""
-    chart = Chart(title, log_axis(label, values), Axis(label="cumulative share", low=0.0, high=1.0))
+    shares = Axis(label=f"share of {counted}", low=0.0, high=1.0)
+    chart = Chart(title, log_axis(label, values), shares)
     for line in lines:
         chart.line(result.arms.index(line.arm), line.arm, list(zip(line.x, line.y, strict=True)))
     rows = [

@@ -1,5 +1,6 @@
 """Run scenarios and hold their results."""
 
+import importlib
 import json
 from collections.abc import Callable
 from functools import cached_property
@@ -8,7 +9,7 @@ from typing import Any, Self
 
 import polars as pl
 
-from sojourn import _core
+from sojourn import _core, markup
 from sojourn.document import needs
 from sojourn.result import app_metrics, flow_groups, metrics, processes, validity
 from sojourn.result.tables import ResultTables
@@ -244,10 +245,67 @@ class Result(ResultTables):
     def _frame(self, name: str) -> pl.DataFrame:
         return pl.DataFrame(self._outcome.table(name))
 
+    def to_pandas(self, table: str = "per_run") -> Any:
+        """Return a table as a pandas data frame; unlike polars', this needs no pyarrow.
+
+        Parameters
+        ----------
+        table
+            Name of a frame, such as ``"per_run"``, ``"flows"`` or ``"pings"``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The frame; null is None in columns of text and NaN in columns of numbers.
+
+        Raises
+        ------
+        ResultError
+            There is no such frame, or pandas is not installed.
+        """
+        frame = getattr(self, table, None) if table.isidentifier() else None
+        if not isinstance(frame, pl.DataFrame):
+            names = ", ".join(
+                [*self._outcome.table_names, "per_run", "per_group", "per_application"]
+            )
+            message = f'table: unknown table "{table}"; expected one of {names}'
+            raise _core.ResultError(message)
+        try:
+            pandas = importlib.import_module("pandas")
+        except ModuleNotFoundError:
+            message = "to_pandas requires pandas; install it with: pip install sojourn[pandas]"
+            raise _core.ResultError(message) from None
+        return pandas.DataFrame({column.name: column.to_numpy() for column in frame})
+
+    def _repr_html_(self) -> str:
+        """Return the verdict and the summary as HTML, for notebooks."""
+        checked = self.scenario.checked
+        head = markup.paragraph(f"{self.finished} of {self.total} runs", strong=checked.name)
+        return head + self.validity._repr_html_() + self._summary_table()
+
+    def _summary_table(self) -> str:
+        """Write mean and interval of each metric, one column per arm."""
+        found = {(row["arm"], row["metric"]): row for row in self.summary().iter_rows(named=True)}
+        arms = [arm for arm in self.arms if any(arm == of for of, _ in found)]
+        metrics_of = dict.fromkeys(metric for _, metric in found)
+        rows = [
+            [metric, *(_mean_and_interval(found.get((arm, metric))) for arm in arms)]
+            for metric in metrics_of
+        ]
+        return markup.table(["mean [95 % interval]", *arms], rows) if rows else ""
+
     def __repr__(self) -> str:
         """Return the name of the scenario and the number of finished runs."""
         checked = self.scenario.checked
         return f'<Result of "{checked.name}": {self.finished} of {self.total} runs>'
+
+
+def _mean_and_interval(row: dict[str, Any] | None) -> str:
+    if row is None or row["mean"] is None:
+        return "–"
+    if row["low"] is None:
+        return f"{row['mean']:.4g}"
+    return f"{row['mean']:.4g} [{row['low']:.4g}, {row['high']:.4g}]"
 
 
 def run(

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from sojourn import _core
+from sojourn import _core, markup
 from sojourn.result.metrics import CONNECTIONS
 
 # A queue that holds more than one packet for a smaller share of the time has no effect.
@@ -74,6 +74,12 @@ class Validity:
         if Severity.ERROR in severities:
             return "invalid"
         return "weak" if Severity.WARNING in severities else "valid"
+
+    def _repr_html_(self) -> str:
+        """Return verdict and findings as HTML, for notebooks."""
+        rows = [[finding.severity, finding.text] for finding in self.findings]
+        table = markup.table(["severity", "finding"], rows) if rows else ""
+        return markup.paragraph(self.verdict, strong="validity:") + table
 
 
 def assess(

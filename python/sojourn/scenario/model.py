@@ -11,7 +11,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any
 
-from sojourn import _core
+from sojourn import _core, markup
 from sojourn.document import Table, check, needs, plain
 from sojourn.qdisc import Queue
 from sojourn.scenario.files import read_scenario
@@ -159,6 +159,25 @@ class Scenario:
     def hash(self) -> str:
         """SHA-256 of the canonical form, in hexadecimal."""
         return self._checked.hash
+
+    def _repr_html_(self) -> str:
+        """Return links, traffic and arms as HTML, for notebooks."""
+        checked = self._checked
+        document = json.loads(checked.to_json())
+        times = f"{checked.duration_s:g} s, warm-up {checked.warmup_s:g} s"
+        runs = f"replications: {checked.replications}, seed: {document['seed']}"
+        parts = {
+            "link": list(document["links"].items()),
+            "traffic": [(block.pop("name"), block) for block in document["traffic"]],
+            "arm": [(arm["name"], arm["set"]) for arm in document.get("arms", [])],
+        }
+        tables = [
+            markup.table([kind, "parameters"], [[name, _settings(part)] for name, part in named])
+            for kind, named in parts.items()
+            if named
+        ]
+        head = markup.paragraph(f"{times}; {runs}", strong=checked.name)
+        return head + "".join(tables)
 
     @property
     def runs(self) -> int:
@@ -344,6 +363,12 @@ def _part(place: str, part: Table, kinds: type | UnionType, what: str) -> Any:
 def _arm(place: str, arm: Arm) -> dict[str, Any]:
     needs(place, arm, Arm, "an Arm")
     return arm.document(place)
+
+
+def _settings(part: Mapping[str, Any]) -> str:
+    """Write the keys of a table on one line."""
+    texts = (value if isinstance(value, str) else json.dumps(value) for value in part.values())
+    return ", ".join(f"{key} = {text}" for key, text in zip(part, texts, strict=True))
 
 
 def _scenario(document: dict[str, Any]) -> Scenario:

@@ -192,30 +192,19 @@ def _margin(entry: dict[str, Any]) -> Margin:
 
 
 def studies_folder(given: Path | None) -> Path:
-    """Find the directory of the studies: the one given, or ``papers`` of a checkout.
-
-    The checkout is the one that contains this package, or else the working directory or one of its
-    parents.
+    """Find the directory of the studies: the one given, or the one that this package contains.
 
     Raises
     ------
     ResultError
-        There is no such directory.
+        The directory that was given does not exist.
     """
     if given is not None:
         if given.is_dir():
             return given
-        message = f"{given} is not a directory; set --papers to the papers directory of a checkout"
+        message = f"{given} is not a directory; set --papers to a directory of studies"
         raise _core.ResultError(message)
-    here = Path.cwd()
-    for root in (Path(__file__).parents[3], here, *here.parents):
-        if any((root / "papers").glob("*/study.toml")):
-            return root / "papers"
-    message = (
-        "no studies found; run the command in a checkout of Sojourn, or set --papers to the "
-        "papers directory of one"
-    )
-    raise _core.ResultError(message)
+    return (Path(__file__).parent / "papers").resolve()
 
 
 def compared(study: Study, scenario: str, result: Result) -> pl.DataFrame:

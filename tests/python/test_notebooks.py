@@ -1,0 +1,101 @@
+"""What notebooks display of results, scenarios and verdicts."""
+
+import importlib
+from html.parser import HTMLParser
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import sojourn as sj
+
+
+class Tags(HTMLParser):
+    """The tags and the text of a piece of HTML; raises on what is not closed."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+        self.text = ""
+        self.feed(html)
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        assert not attrs
+        self.open.append(tag)
+        self.seen.add(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += f"{data} "
+
+
+@pytest.fixture(scope="module")
+def hostile() -> sj.Result:
+    """A result whose names are markup."""
+    name = "<script>alert(1)</script>"
+    return sj.run(
+        sj.Scenario(
+            name=name,
+            links={side: sj.Link(rate="2mbit", qdisc="pfifo") for side in ("up", "down")},
+            traffic=[sj.Tcp(name=f"{name} & bulk", direction="up")],
+            arms=[sj.Arm(name=f"{name} arm", set={"links.up.qdisc": "codel"})],
+            rtt="20ms",
+            duration="2s",
+            warmup="1s",
+        )
+    )
+
+
+def test_names_in_html_are_escaped(hostile: sj.Result) -> None:
+    for shown in (hostile, hostile.scenario, hostile.validity):
+        tags = Tags(shown._repr_html_())
+        assert tags.seen <= {"p", "strong", "table", "thead", "tbody", "tr", "th", "td"}
+    assert "<script>alert(1)</script> arm" in Tags(hostile._repr_html_()).text
+
+
+def test_a_result_shows_its_verdict_and_its_summary(result: sj.Result) -> None:
+    text = Tags(result._repr_html_()).text
+    assert "6 of 6 runs" in text
+    assert result.validity.verdict in text
+    assert all(finding.text in text for finding in result.validity.findings)
+    row = result.summary().filter(arm="fq", metric="goodput_up_mbit_per_s").row(0, named=True)
+    assert f"{row['mean']:.4g} [{row['low']:.4g}, {row['high']:.4g}]" in text
+
+
+def test_a_scenario_shows_links_traffic_and_arms(scenario: sj.Scenario) -> None:
+    text = Tags(scenario._repr_html_()).text
+    assert "14 s, warm-up 2 s; replications: 3, seed: 1" in text
+    assert "rate = 10mbit" in text
+    assert "tcp down" in text
+    assert "links.up.qdisc = pfifo limit 127" in text
+
+
+def test_a_missing_pandas_is_named(result: sj.Result, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(importlib, "import_module", missing)
+    with pytest.raises(sj.ResultError, match=r"requires pandas; .* pip install sojourn\[pandas\]"):
+        result.to_pandas()
+    with pytest.raises(sj.ResultError, match='unknown table "pongs"; expected one of flows, links'):
+        result.to_pandas("pongs")
+
+
+def test_pandas_gets_columns_without_pyarrow(
+    result: sj.Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Columns are numpy arrays: polars needs pyarrow only for its own conversion."""
+    monkeypatch.setattr(importlib, "import_module", lambda _: SimpleNamespace(DataFrame=dict))
+    columns = result.to_pandas("flows")
+    assert list(columns) == result.flows.columns
+    for name in ("arm", "goodput_mbit_per_s", "fct_s"):
+        assert columns[name].tolist()[:2] == pytest.approx(
+            result.flows[name].fill_null(float("nan")).to_list()[:2]
+            if result.flows.schema[name].is_numeric()
+            else result.flows[name].to_list()[:2],
+            nan_ok=True,
+        )
