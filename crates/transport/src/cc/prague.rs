@@ -13,9 +13,14 @@
 //! mark         cwnd = cwnd (1 - alpha / 2)     once an RTT_virt
 //! growth       cwnd += (delivered - marked) (srtt / RTT_virt)^2 / cwnd         in segments
 //!              slow start: cwnd += delivered - marked, until the first mark or loss
+//!              none unless the window limits sending, none while a loss is repaired
 //! loss         cwnd = cwnd / 2                 time-out: 1 segment and slow start to half
-//! pacing       cwnd / srtt, in slow start twice that; units of 0.25 ms
+//! sending      at most ceil(cwnd) in flight
+//! pacing       cwnd / srtt, twice that below half the slow-start threshold; units of 0.25 ms
 //! ```
+//!
+//! The window has a fraction. Rounded up, it lets pacing set the rate; rounded down, it would hold the rate below
+//! the fraction, by a tenth of a window of five.
 //!
 //! Packets of both ends are ECT(1); the peer counts marks (RFC 9768). A peer that cannot gets no
 //! ECN at all, since ECT(1) says that each mark is answered a little.
@@ -25,6 +30,8 @@
 //! | here | draft, Linux | effect |
 //! |---|---|---|
 //! | independence of the RTT from the start | after 500 round trips | shorter flows on short paths are slower |
+//! | growth divides by the window with its fraction | by the window rounded up | – |
+//! | over QUIC, pacing also counts as the window's limit (RFC 9002 §7.8) | in flight up to the window | – |
 //! | a loss halves | as CUBIC or Reno, less what a mark just took | – |
 //! | a classic AQM is not distinguished from one for L4S | distinguished, in the draft as future work | yields too little where one marks ECT(1) |
 //! | the window changes at once | spread over a round trip | pacing spreads it |
@@ -35,7 +42,7 @@ use sojourn_net::Instant;
 
 use super::declaration::{Control, Declaration, EcnNeed, Setup};
 use super::parameter::{Unit, parameters};
-use super::{Ack, BurstSize, ModelBased, Progress, Reduction, Start, Threshold, Window};
+use super::{Ack, BurstSize, Episode, ModelBased, Progress, Reduction, Start, Threshold, Window};
 
 parameters! {
     /// Parameters of [`Prague`].
@@ -181,14 +188,24 @@ impl Prague {
     }
 }
 
-/// Whole segments of a window.
+/// Segments of a window, rounded up.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "a window is positive, and capped"
 )]
 fn whole(window: f64) -> u32 {
-    window.min(1e9) as u32
+    window.ceil().min(1e9) as u32
+}
+
+/// Bytes per second of a pacing rate.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float saturates; a rate is not negative"
+)]
+fn whole_rate(rate: f64) -> u64 {
+    rate.round() as u64
 }
 
 impl ModelBased for Prague {
@@ -214,8 +231,7 @@ impl ModelBased for Prague {
         if ack.now >= self.round_end {
             self.end_round(ack.now);
         }
-        // A flight below half the window says nothing about a larger one.
-        if 2 * ack.prior_in_flight > window.cwnd {
+        if progress.cwnd_limited && progress.episode != Episode::Recovery {
             self.grow_by(delivered.saturating_sub(marked));
         }
         if marked > 0 && ack.now >= self.answered_until {
@@ -253,9 +269,14 @@ impl ModelBased for Prague {
 
     fn pacing_rate(&self, mss: u32) -> Option<u64> {
         self.srtt8?;
-        let doubling = if self.cwnd < self.ssthresh { 2 } else { 1 };
-        let per_second = u64::from(self.whole()) * u64::from(mss) * 1_000_000 * doubling;
-        Some(per_second / u64::from(self.srtt().map_or(1, |srtt| srtt.max(1))))
+        let doubling = if self.cwnd < self.ssthresh / 2.0 {
+            2.0
+        } else {
+            1.0
+        };
+        let srtt = f64::from(self.srtt().map_or(1, |srtt| srtt.max(1)));
+        let rate = self.cwnd * f64::from(mss) * 1e6 * doubling / srtt;
+        Some(whole_rate(rate))
     }
 
     fn burst_size(&self) -> BurstSize {
@@ -277,6 +298,8 @@ mod tests {
         window: Window,
         now: Instant,
         rtt_micros: u32,
+        limited: bool,
+        episode: Episode,
     }
 
     impl Rounds {
@@ -301,6 +324,8 @@ mod tests {
                 window,
                 now: Instant::ZERO,
                 rtt_micros,
+                limited: true,
+                episode: Episode::None,
             }
         }
 
@@ -328,6 +353,8 @@ mod tests {
                         delivered: 1,
                         marked: u32::from(n < marked),
                     }),
+                    cwnd_limited: self.limited,
+                    episode: self.episode,
                     ..Progress::at(self.now)
                 };
                 self.cc.update(&mut self.window, &ack, &progress);
@@ -400,6 +427,48 @@ mod tests {
     }
 
     #[test]
+    fn the_window_is_rounded_up_and_pacing_keeps_the_fraction() {
+        let mut rounds = Rounds::new(4, 50_000);
+        rounds.cc.ssthresh = 4.0;
+        rounds.cc.cwnd = 4.3;
+        rounds.round(0);
+        // A round trip of growth is a segment.
+        let cwnd = rounds.cc.cwnd;
+        assert!((5.0..5.3).contains(&cwnd), "{cwnd}");
+        assert_eq!(rounds.window.cwnd, 6);
+        let rate = rounds.cc.pacing_rate(1_000).unwrap();
+        assert_eq!(rate, whole_rate(cwnd * 20_000.0));
+    }
+
+    #[test]
+    fn only_a_window_that_limits_sending_grows_and_none_in_recovery() {
+        let mut rounds = Rounds::new(10, 50_000);
+        rounds.limited = false;
+        rounds.round(0);
+        assert_eq!(rounds.window.cwnd, 10);
+        (rounds.limited, rounds.episode) = (true, Episode::Recovery);
+        rounds.round(0);
+        assert_eq!(rounds.window.cwnd, 10);
+        rounds.episode = Episode::None;
+        rounds.round(0);
+        assert_eq!(rounds.window.cwnd, 20);
+    }
+
+    #[test]
+    fn pacing_doubles_below_half_the_threshold() {
+        let mut rounds = Rounds::new(10, 50_000);
+        let per_window = |rounds: &Rounds| {
+            let rate = rounds.cc.pacing_rate(1_000).unwrap();
+            rate / whole_rate(rounds.cc.cwnd * 20_000.0)
+        };
+        assert_eq!(per_window(&rounds), 2, "slow start without a threshold");
+        rounds.cc.ssthresh = 21.0;
+        assert_eq!(per_window(&rounds), 2);
+        rounds.cc.ssthresh = 20.0;
+        assert_eq!(per_window(&rounds), 1);
+    }
+
+    #[test]
     fn each_parameter_has_its_effect() {
         let default = PragueParams::default();
         let alpha_after_marks = |params| {
@@ -425,7 +494,8 @@ mod tests {
             beta: 717,
             ..default
         };
-        assert_eq!([default, beta].map(after_loss), [50, 70]);
+        // 717 / 1024 of 100 is 70.02.
+        assert_eq!([default, beta].map(after_loss), [50, 71]);
         let burst = |params| Rounds::of(params, 10, 50_000).cc.burst_size().pacing_shift;
         let long = PragueParams {
             burst_shift: 10,

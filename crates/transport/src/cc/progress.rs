@@ -110,6 +110,8 @@ pub struct Progress {
     pub newly_lost: u32,
     /// Segments in flight now.
     pub in_flight: u32,
+    /// The window, not the application, limited sending in the last round trip.
+    pub cwnd_limited: bool,
     /// When pacing releases the next burst.
     pub next_departure: Instant,
     /// What is being repaired.
@@ -133,6 +135,7 @@ impl Progress {
             newly_delivered: 0,
             newly_lost: 0,
             in_flight: 0,
+            cwnd_limited: false,
             next_departure: now,
             episode: Episode::None,
             ack_delayed: false,

@@ -170,6 +170,7 @@ impl Endpoint {
             delivered_at: sampler.delivered_time(),
             newly_lost: u32::try_from(newly_lost).unwrap_or(u32::MAX),
             in_flight,
+            cwnd_limited: self.congestion.limited,
             next_departure: self.congestion.next_departure(ack.now, self.rtt.smoothed()),
             episode: self.congestion.episode(),
             ack_delayed: Duration::from_micros(delay_micros.into()) > GRANULARITY,

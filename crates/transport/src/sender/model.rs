@@ -60,6 +60,7 @@ impl Sender {
         let Some(sampler) = self.pacing.sampler() else {
             return;
         };
+        let cwnd_limited = self.usage.is_full(&self.window);
         let without_rtt = WithoutRtt::Invalid;
         let sample = sampler.finish_ack(now, newly_delivered, totals, min_rtt, without_rtt);
         let progress = Progress {
@@ -69,6 +70,7 @@ impl Sender {
             newly_delivered,
             newly_lost: u32::try_from(found.newly_lost(totals.lost)).unwrap_or(u32::MAX),
             in_flight,
+            cwnd_limited,
             next_departure,
             episode: match self.recovery.phase() {
                 Phase::Open | Phase::Disorder | Phase::Cwr => Episode::None,
