@@ -11,9 +11,9 @@
 //!
 //! ```text
 //! diff = cwnd (RTT - base) / base               segments queued on the way
-//! slow start   diff > gamma:  leave it: cwnd = min(cwnd, cwnd base / RTT + 1), ssthresh = cwnd - 1
+//! slow start   diff > gamma:  leave it: cwnd = min(cwnd, cwnd base / RTT + 1), ssthresh = cwnd
 //! avoidance    diff < alpha:  cwnd += 1
-//!              diff > beta:   cwnd -= 1, ssthresh = min(ssthresh, cwnd - 1)
+//!              diff > beta:   cwnd -= 1, ssthresh = min(ssthresh, cwnd)
 //! congestion   ssthresh = max(cwnd / 2, 2)
 //! ```
 //!
@@ -177,7 +177,7 @@ impl Vegas {
 
 /// Leaves slow start, or stays out of it.
 fn lower_threshold(window: &mut Window) {
-    window.ssthresh.lower_to(window.cwnd.max(3) - 1);
+    window.ssthresh.lower_to(window.cwnd.max(2));
 }
 
 #[cfg(test)]
@@ -255,7 +255,7 @@ mod tests {
         }
         assert_eq!(
             (window.cwnd, window.ssthresh.segments()),
-            (largest / 2 + 1, Some(largest / 2))
+            (largest / 2 + 1, Some(largest / 2 + 1))
         );
     }
 

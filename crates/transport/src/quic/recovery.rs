@@ -281,6 +281,7 @@ impl Endpoint {
         if is_persistent {
             self.spaces[n].lost_since = None;
             self.counters.persistent += 1;
+            self.rtt.on_persistent();
             self.congestion.on_persistent(now, next);
         }
         reduced || is_persistent
@@ -318,5 +319,40 @@ impl Endpoint {
         for &frame in app.frames() {
             self.outgoing.on_lost(frame);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::params::Params;
+    use super::super::wire::Content;
+    use super::*;
+    use crate::segment::Flags;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    #[test]
+    fn persistent_congestion_sets_the_minimum_to_the_newest_sample() {
+        let mut server = Endpoint::new(Role::Server, &Params::default());
+        let at = |ms| Instant::from_millis(ms);
+        server.sample(at(20), APP, at(0), 0);
+        server.sample(at(400), APP, at(100), 0);
+        assert_eq!(server.rtt.min(), Some(MS(20)));
+        // All of four seconds is lost; the newest packet is acknowledged.
+        for ms in [1_000, 3_000, 5_000, 6_000] {
+            server.spaces[APP].push(Sent {
+                at: at(ms),
+                datagram: Content::default().encode(1_200, Flags::NONE),
+                size: 1_200,
+                flags: if ms < 6_000 { IN_FLIGHT } else { ACKED },
+            });
+            if ms < 6_000 {
+                server.congestion.on_sent(1_200);
+            }
+        }
+        server.spaces[APP].largest_acked = Some(3);
+        assert!(server.detect_losses(at(6_300), APP));
+        assert_eq!(server.counters.persistent, 1);
+        assert_eq!(server.rtt.min(), Some(MS(300)));
     }
 }

@@ -11,6 +11,8 @@
 //! rttvar   = 3/4 rttvar + 1/4 |smoothed - adjusted|
 //! smoothed = 7/8 smoothed + 1/8 adjusted
 //! ```
+//!
+//! Persistent congestion sets the minimum to the newest sample (§5.2): the path may be another one since.
 
 use sojourn_net::Duration;
 
@@ -67,6 +69,13 @@ impl RttEstimator {
         self.samples = Some(Samples { latest, min });
     }
 
+    /// Persistent congestion: the minimum is the newest sample.
+    pub(super) const fn on_persistent(&mut self) {
+        if let Some(samples) = &mut self.samples {
+            samples.min = samples.latest;
+        }
+    }
+
     pub(super) const fn has_sample(&self) -> bool {
         self.samples.is_some()
     }
@@ -102,6 +111,22 @@ mod tests {
     #[test]
     fn the_first_probe_of_a_connection_is_due_after_999_ms() {
         assert_eq!(RttEstimator::new().pto(), MS(999));
+    }
+
+    #[test]
+    fn persistent_congestion_forgets_an_old_minimum() {
+        let mut rtt = RttEstimator::new();
+        rtt.on_persistent();
+        assert_eq!(rtt.min(), None);
+        rtt.sample(MS(20), MS(0));
+        rtt.sample(MS(300), MS(0));
+        assert_eq!(rtt.min(), Some(MS(20)));
+        rtt.on_persistent();
+        assert_eq!(rtt.min(), Some(MS(300)));
+        // 310 - 25 lies below the minimum, so the delay is not believed.
+        let before = rtt.smoothed;
+        rtt.sample(MS(310), MS(25));
+        assert_eq!(rtt.smoothed, part(before, 7, 8) + part(MS(310), 1, 8));
     }
 
     #[test]
