@@ -12,7 +12,7 @@ SPELLED := Makefile pyproject.toml $(wildcard *.md) docs papers crates examples 
 PLAIN_ENGLISH := Makefile pyproject.toml '*.md' docs papers crates examples python tests benches tools
 # Tests that print tables of docs/validation.
 TCP_TESTS := micro_scenarios formulae random_loss survival congestion accurate_ecn l4s
-QUIC_TESTS := quic_slow_start quic_flow_control quic_marks
+QUIC_TESTS := quic_short quic_slow_start quic_flow_control quic_marks
 DIR ?= results/residential/rrul_10_1
 
 .DEFAULT_GOAL := help
