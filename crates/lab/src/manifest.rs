@@ -19,7 +19,7 @@ const FORMAT_VERSION: u64 = 4;
 const OLDEST_FORMAT: u64 = 2;
 
 /// Grows when a column changes its meaning: numbers of different versions do not compare.
-const METRIC_DEFINITIONS: u64 = 2;
+const METRIC_DEFINITIONS: u64 = 3;
 
 /// The build that made a result.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -58,7 +58,7 @@ counters! {
         delivered_bytes,
         /// Data packets sent, retransmissions included.
         sent_packets,
-        /// Data packets that reached the receiver, duplicates included.
+        /// Data packets that reached the receiver, duplicates included; datagrams and echo replies without.
         received_packets,
         /// Retransmitted segments; of QUIC, packets with data that was sent before.
         retransmits,

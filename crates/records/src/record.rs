@@ -125,6 +125,9 @@ pub struct FlowRecord {
     pub series: Vec<FlowSample>,
     /// Since the warm-up ended.
     pub totals: FlowCounters,
+    /// Of the datagrams sent after the warm-up, or of the echo requests, those that had not arrived, or not been
+    /// answered, by the end; `None` for connections.
+    pub missing_packets: Option<u64>,
     /// One-way delays since the warm-up ended, in nanoseconds (datagrams; `None` for other kinds).
     pub one_way_delay: Option<Box<Histogram>>,
     /// Each echo request, in order.

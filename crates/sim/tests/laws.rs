@@ -198,7 +198,29 @@ fn a_ping_is_counted_from_the_end_of_the_warm_up_too() {
     assert!(sent < ping.pings.len() as u64);
     assert_eq!(ping.totals.sent_packets, sent);
     let answered = ping.pings.iter().filter(late).filter(|p| p.rtt.is_some());
-    assert_eq!(ping.totals.received_packets, answered.count() as u64);
+    let missing = sent - answered.count() as u64;
+    assert_eq!(ping.missing_packets, Some(missing));
+    let warm = Instant::ZERO + config.measure_from;
+    let replies = ping.pings.iter().filter_map(|p| Some(p.sent + p.rtt?));
+    let received = replies.filter(|&at| at > warm).count() as u64;
+    assert_eq!(ping.totals.received_packets, received);
+}
+
+#[test]
+fn received_packets_and_delivered_bytes_count_the_same_datagrams() {
+    let mut config = mixed("pfifo limit 20000", 8);
+    // A queue of seconds stands when measuring begins: 20 Mbit/s into 10.
+    config.flows = vec![flow("cbr", cbr(20, 0.0))];
+    let records = records(&config);
+    let (link, cbr) = (&records.links[0], &records.flows[0]);
+    let totals = cbr.totals;
+    assert_eq!(totals.delivered_bytes, totals.received_packets * 1_000);
+    // None is lost; but half of what is sent after the warm-up, and all that stood before it, still waits.
+    let held = link.series.last().unwrap().backlog_packets;
+    let missing = cbr.missing_packets.unwrap();
+    let on_wire = missing.abs_diff(held.min(totals.sent_packets));
+    assert!(on_wire <= 30, "{missing} missing, {held} waiting");
+    assert!(totals.received_packets > totals.sent_packets - missing);
 }
 
 #[test]

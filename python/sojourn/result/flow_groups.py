@@ -40,7 +40,9 @@ def per_group(flows: pl.DataFrame, *, warmup_s: float) -> pl.DataFrame:
     fct = pl.col("fct_s")
     hit = fct.filter(pl.col("initial_losses") > 0)
     sent = pl.col("sent_packets").filter(~tcp).sum()
-    lost = sent - pl.col("received_packets").filter(~tcp).sum()
+    # In results of version 2 of the definitions, received were only those sent after the warm-up.
+    before = pl.col("sent_packets") - pl.col("received_packets")
+    lost = pl.coalesce("missing_packets", before).filter(~tcp).sum()
     endless = pl.col("goodput_mbit_per_s").filter(tcp & ~finite)
     jain = endless.sum().pow(2) / (endless.count() * endless.pow(2).sum())
     return data.group_by(*KEYS, "group", maintain_order=True).agg(

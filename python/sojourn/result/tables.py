@@ -52,8 +52,11 @@ class ResultTables(ABC):
         sent_packets : int
             Data packets sent after the warm-up, retransmissions included.
         received_packets : int
-            Data packets received after the warm-up, duplicates included; UDP and voip: of those
-            sent after the warm-up, without duplicates.
+            Data packets received after the warm-up, duplicates included; UDP, voip and ping
+            (replies): without duplicates.
+        missing_packets : int
+            UDP, voip and ping: of sent_packets, those that had not arrived, or not been answered,
+            by the end of the run.
         retransmits : int
             TCP: retransmitted segments; QUIC: packets that resend data.
         timeouts : int

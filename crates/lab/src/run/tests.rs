@@ -106,6 +106,7 @@ fn invented(config: &Config) -> Records {
                     rtt_micros: 200_000,
                     ..FlowCounters::default()
                 },
+                missing_packets: None,
                 one_way_delay: None,
                 pings: match kind(&flow.traffic) {
                     FlowKind::Echo => vec![PingSample {

@@ -212,8 +212,14 @@ fn transfer<'a>() -> Vec<Column<FlowRow<'a>>> {
         Column::new(
             "received_packets",
             "",
-            "Data packets received after the warm-up, duplicates included; UDP and voip: of those sent after the warm-up, without duplicates.",
+            "Data packets received after the warm-up, duplicates included; UDP, voip and ping (replies): without duplicates.",
             Get::Count(|row| row.record.totals.received_packets),
+        ),
+        Column::new(
+            "missing_packets",
+            "",
+            "UDP, voip and ping: of sent_packets, those that had not arrived, or not been answered, by the end of the run.",
+            Get::OptionalCount(|row| row.record.missing_packets),
         ),
         Column::new(
             "retransmits",

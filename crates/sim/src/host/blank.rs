@@ -14,6 +14,7 @@ pub(super) fn blank(kind: FlowKind) -> FlowRecord {
         initial_losses: InitialLosses::default(),
         series: Vec::new(),
         totals: FlowCounters::default(),
+        missing_packets: None,
         one_way_delay: None,
         pings: Vec::new(),
     }

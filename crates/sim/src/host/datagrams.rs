@@ -20,11 +20,10 @@ pub(crate) struct Datagrams {
     sent: u64,
     /// Number of the first datagram sent after the warm-up.
     first_measured: u64,
-    /// Datagrams sent after the warm-up that arrived, or requests that were answered, without
-    /// duplicates.
+    /// Datagrams or echo replies that arrived after the warm-up, without duplicates.
     received: u64,
-    /// Datagrams that arrived after the warm-up, without duplicates; no echo requests.
-    delivered: u64,
+    /// Those of them that were sent after the warm-up, or answer a request sent then.
+    received_of_measured: u64,
     /// Datagrams that arrived in the current interval, without duplicates; no echo requests.
     delivered_in_interval: u64,
     one_way_delay: Histogram,
@@ -43,7 +42,7 @@ impl Datagrams {
             sent: 0,
             first_measured: 0,
             received: 0,
-            delivered: 0,
+            received_of_measured: 0,
             delivered_in_interval: 0,
             one_way_delay: Histogram::default(),
             series: Vec::new(),
@@ -80,7 +79,6 @@ impl Datagrams {
                 debug_assert_eq!(kind, Kind::Udp, "a packet reached the wrong flow");
                 let is_new = self.source.on_arrival(probe.number, elapsed);
                 if is_new {
-                    self.delivered += 1;
                     self.delivered_in_interval += 1;
                     self.one_way_delay.record(elapsed.as_nanos());
                 }
@@ -88,7 +86,8 @@ impl Datagrams {
             }
         };
         let is_measured = u64::from(probe.number) >= self.first_measured;
-        self.received += u64::from(is_new && is_measured);
+        self.received += u64::from(is_new);
+        self.received_of_measured += u64::from(is_new && is_measured);
         false
     }
 
@@ -112,7 +111,7 @@ impl Datagrams {
     pub(crate) fn begin_measuring(&mut self) {
         self.first_measured = self.sent;
         self.received = 0;
-        self.delivered = 0;
+        self.received_of_measured = 0;
         self.one_way_delay = Histogram::default();
     }
 
@@ -125,15 +124,17 @@ impl Datagrams {
     pub(crate) fn record(self) -> FlowRecord {
         let payload = self.kind.payload().map_or(0, |payload| payload.0);
         let one_way = !self.kind.is_echo();
+        let sent = self.sent - self.first_measured;
         FlowRecord {
             started: Some(self.started),
             series: self.series,
             totals: FlowCounters {
-                delivered_bytes: self.delivered * payload,
-                sent_packets: self.sent - self.first_measured,
+                delivered_bytes: if one_way { self.received * payload } else { 0 },
+                sent_packets: sent,
                 received_packets: self.received,
                 ..FlowCounters::default()
             },
+            missing_packets: Some(sent - self.received_of_measured),
             one_way_delay: one_way.then(|| Box::new(self.one_way_delay)),
             pings: self.source.into_requests(),
             ..blank(flow_kind(self.kind))
@@ -157,7 +158,7 @@ mod tests {
     use sojourn_net::{Duration, Rate};
 
     #[test]
-    fn only_requests_after_the_warm_up_are_counted() {
+    fn a_reply_after_the_warm_up_counts_and_only_later_requests_may_be_missing() {
         let owner = Owner::new(0, None);
         let config = PingConfig {
             pace: PingPace::Every(Duration::from_millis(10)),
@@ -175,13 +176,15 @@ mod tests {
         }
         let record = ping.record();
         let totals = record.totals;
-        assert_eq!((totals.sent_packets, totals.received_packets), (2, 1));
+        // The reply to the early one arrives after the warm-up.
+        assert_eq!((totals.sent_packets, totals.received_packets), (2, 2));
+        assert_eq!(record.missing_packets, Some(1));
         assert_eq!((totals.delivered_bytes, record.pings.len()), (0, 3));
         assert!(record.one_way_delay.is_none() && record.series.is_empty());
     }
 
     #[test]
-    fn all_that_arrives_after_the_warm_up_is_goodput_once() {
+    fn all_that_arrives_after_the_warm_up_counts_once_as_packet_and_as_goodput() {
         let owner = Owner::new(0, None);
         let config = UdpConfig {
             rate: Rate::mbit(1),
@@ -196,8 +199,11 @@ mod tests {
         for pkt in early.iter().chain(&late[..90]).chain(&late[..10]) {
             udp.on_arrival(Instant::from_millis(5), pkt);
         }
-        let totals = udp.record().totals;
-        assert_eq!((totals.sent_packets, totals.received_packets), (100, 90));
+        let record = udp.record();
+        let totals = record.totals;
+        assert_eq!((totals.sent_packets, totals.received_packets), (100, 93));
         assert_eq!(totals.delivered_bytes, 93 * 1_000);
+        // Of the hundred; those from before the warm-up do not make up for them.
+        assert_eq!(record.missing_packets, Some(10));
     }
 }
