@@ -14,7 +14,7 @@ use sojourn_qdisc::{Framing, QdiscSpec};
 use crate::error::ScenarioError;
 use crate::place::{Fields, Place};
 use crate::queue::qdisc;
-use crate::value::{Node, Value};
+use crate::value::{Node, Table, Value};
 use crate::write::{insert, size, table, time};
 use layer::Layer;
 use line::Line;
@@ -61,6 +61,11 @@ pub(crate) const KEYS: &[Key] = &[
         "Enforce the rate with a token bucket of this size; htb: 1 ms at the rate plus 1600 B.",
     ),
     Key::optional(
+        "bucket",
+        Form::Choice(|| DISCIPLINES.to_vec()),
+        "With burst: a packet leaves while there are tokens (htb, the default), or once there are enough for it (tbf).",
+    ),
+    Key::optional(
         "loss",
         Form::Either(&[Form::PERCENT, Form::Table(line::CHAIN_KEYS)]),
         "Share of packets lost on the wire, or a Gilbert-Elliott model.",
@@ -91,6 +96,10 @@ pub(crate) const KEYS: &[Key] = &[
 /// The bucket of an `htb` class.
 const HTB: &str = "htb";
 
+/// The disciplines of a bucket, as Linux names them.
+const DISCIPLINES: [&str; 2] = [HTB, TBF];
+const TBF: &str = "tbf";
+
 /// An idle link may gather this much credit; beyond, a bucket is no shaper.
 const LARGEST_BURST: u64 = 1 << 30;
 
@@ -102,7 +111,7 @@ pub(crate) struct Link {
     pub(crate) qdisc: QdiscSpec,
     delay: Duration,
     layer: Layer,
-    burst: Option<Burst>,
+    bucket: Option<Bucket>,
     line: Line,
     changes: Vec<Change>,
     radio: Option<RadioConfig>,
@@ -117,11 +126,61 @@ enum Pace {
 
 /// The bucket of a link that is a shaper and no wire.
 #[derive(Clone, Copy, Debug)]
+struct Bucket {
+    burst: Burst,
+    discipline: Discipline,
+}
+
+/// When a packet may leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Discipline {
+    Htb,
+    Tbf,
+}
+
+/// The size of a bucket.
+#[derive(Clone, Copy, Debug)]
 enum Burst {
     /// What `tc` gives an `htb` class under a 1000 Hz clock: 1 ms of the rate and 1600 B.
     Htb,
     /// This much.
     Bytes(Bytes),
+}
+
+impl Bucket {
+    fn read(fields: &Fields<'_>) -> Result<Option<Self>, ScenarioError> {
+        let burst = fields.option("burst", |p| match &p.node.value {
+            Value::Text(text) if text == HTB => Ok(Burst::Htb),
+            _ => p.size().map(Burst::Bytes),
+        })?;
+        let all = [Discipline::Htb, Discipline::Tbf];
+        let discipline = fields.option("bucket", |p| p.one_of("token bucket", &all))?;
+        if let (Some(place), None) = (fields.get("bucket"), &burst) {
+            return Err(place.fail("needs the size of the bucket; set burst"));
+        }
+        Ok(burst.map(|burst| Self {
+            burst,
+            discipline: discipline.unwrap_or(Discipline::Htb),
+        }))
+    }
+
+    fn write(self, fields: &mut Table) {
+        let burst = match self.burst {
+            Burst::Htb => HTB.into(),
+            Burst::Bytes(bytes) => size(bytes),
+        };
+        insert(fields, "burst", Some(burst));
+        let named = self.discipline == Discipline::Tbf;
+        insert(fields, "bucket", named.then(|| TBF.into()));
+    }
+
+    fn shaper(self, rate: Rate) -> Shaper {
+        let burst = self.burst.bytes(rate);
+        match self.discipline {
+            Discipline::Htb => Shaper::Bucket { burst },
+            Discipline::Tbf => Shaper::Tbf { burst },
+        }
+    }
 }
 
 impl Burst {
@@ -178,10 +237,7 @@ impl Link {
             delay: fields.time("delay")?,
             layer: Layer::read(&fields, matches!(speed, Pace::Trace(_)))?,
             pace: speed,
-            burst: fields.option("burst", |p| match &p.node.value {
-                Value::Text(text) if text == HTB => Ok(Burst::Htb),
-                _ => p.size().map(Burst::Bytes),
-            })?,
+            bucket: Bucket::read(&fields)?,
             line: Line::read(&fields)?,
             changes: fields.option("changes", changes::read)?.unwrap_or_default(),
             radio: fields.option("medium", medium::read)?,
@@ -196,11 +252,9 @@ impl Link {
             ("delay", time(self.delay)),
         ]);
         self.layer.write(&mut fields);
-        let burst = self.burst.map(|burst| match burst {
-            Burst::Htb => HTB.into(),
-            Burst::Bytes(bytes) => size(bytes),
-        });
-        insert(&mut fields, "burst", burst);
+        if let Some(bucket) = self.bucket {
+            bucket.write(&mut fields);
+        }
         self.line.write(&mut fields);
         if !self.changes.is_empty() {
             insert(&mut fields, "changes", Some(changes::node(&self.changes)));
@@ -216,9 +270,9 @@ impl Link {
             Pace::Trace(traced) => (traced.trace.mean_rate(), Some(traced.trace.clone())),
         };
         LinkConfig {
-            shaper: self.burst.map_or(Shaper::Serial, |burst| Shaper::Bucket {
-                burst: burst.bytes(rate),
-            }),
+            shaper: self
+                .bucket
+                .map_or(Shaper::Serial, |bucket| bucket.shaper(rate)),
             encapsulation: self.layer.encapsulation(),
             delay: self.delay,
             line: self.line.config(),
@@ -236,7 +290,7 @@ impl Pace {
             let rate = fields.need("rate", "\"10mbit\"")?.rate()?;
             return Ok(Self::Rate(rate));
         };
-        for key in ["rate", "burst"] {
+        for key in ["rate", "burst", "bucket"] {
             if let Some(place) = fields.get(key) {
                 let rule = format!("cannot be combined with trace; remove {key} or trace");
                 return Err(place.fail(rule));

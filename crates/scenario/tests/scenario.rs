@@ -134,7 +134,10 @@ fn every_key_reaches_the_simulator() {
     let bucket = |burst| Shaper::Bucket {
         burst: Bytes(burst),
     };
-    assert_eq!(up.shaper, bucket(1_600));
+    let tbf = Shaper::Tbf {
+        burst: Bytes(1_600),
+    };
+    assert_eq!(up.shaper, tbf);
     // As `tc` reads an htb class of 10 Mbit/s back: 1 ms of the rate and 1600 B.
     assert_eq!(down.shaper, bucket(2_850));
     assert_eq!(

@@ -21,6 +21,7 @@ mod probe;
 mod route;
 mod simulator;
 mod start_losses;
+mod tbf;
 mod traced;
 mod world;
 

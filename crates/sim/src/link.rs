@@ -7,6 +7,7 @@ use sojourn_qdisc::{AnyQdisc, Qdisc};
 
 use crate::packet::{Owner, Packet};
 use crate::probe::{LinkProbe, Taken, Watch};
+use crate::tbf::Tbf;
 use crate::traced::{Step, Traced};
 use sojourn_records::{LinkCounters, LinkRecord};
 use sojourn_scenario::plan::{Encapsulation, LinkConfig, Shaper, share};
@@ -65,6 +66,7 @@ enum Transmitter {
         /// When it is, or was, full; a depth earlier the credit is nothing.
         full_at: Instant,
     },
+    Tbf(Box<Tbf>),
     Traced(Box<Traced>),
 }
 
@@ -80,6 +82,9 @@ impl Link {
                 depth: config.rate.serialise(burst),
                 full_at: Instant::ZERO,
             },
+            (None, Shaper::Tbf { burst }) => {
+                Transmitter::Tbf(Box::new(Tbf::new(config.rate.serialise(burst))))
+            }
         };
         Self {
             timed: qdisc.is_timed(),
@@ -109,6 +114,7 @@ impl Link {
             Transmitter::Bucket { depth, full_at } => {
                 self.bucket_turn(now, (depth, full_at), watch, left)
             }
+            Transmitter::Tbf(_) => self.tbf_turn(now, watch, left),
             Transmitter::Traced(_) => self.traced_turn(now, watch, left),
         }
     }
@@ -157,6 +163,34 @@ impl Link {
     }
 
     #[inline(never)]
+    fn tbf_turn(
+        &mut self,
+        now: Instant,
+        watch: &mut Watch<'_>,
+        left: &mut Option<Packet>,
+    ) -> Option<Instant> {
+        let waits = matches!(&self.transmitter, Transmitter::Tbf(tbf) if tbf.holds());
+        let taken = if waits {
+            None
+        } else {
+            let pkt = self.qdisc.dequeue(now, watch)?;
+            Some((pkt, self.take(now, &pkt, watch)))
+        };
+        let Transmitter::Tbf(tbf) = &mut self.transmitter else {
+            unreachable!("the shaper of a link does not change");
+        };
+        if let Some((pkt, cost)) = taken {
+            tbf.hold(pkt, cost);
+        }
+        match tbf.release(now) {
+            Ok(pkt) => *left = Some(pkt),
+            Err(at) => return Some(at),
+        }
+        let others = self.qdisc.backlog().packets > 0;
+        others.then_some(now)
+    }
+
+    #[inline(never)]
     fn traced_turn(
         &mut self,
         now: Instant,
@@ -202,14 +236,17 @@ impl Link {
     /// Returns when a link that waits for credit is to have its turn instead.
     pub(crate) fn change_rate(&mut self, now: Instant, rate: Rate) -> Option<Instant> {
         let before = std::mem::replace(&mut self.rate, rate);
-        let Transmitter::Bucket { depth, full_at } = &mut self.transmitter else {
-            return None;
-        };
         // Bytes of burst and of debt stay; what they last is another time.
         let same = |time: Duration| rate.serialise(before.carries(time));
-        *depth = same(*depth);
-        *full_at = now + same(full_at.saturating_since(now));
-        let at = credit_returns(*full_at, *depth).max(now);
+        let at = match &mut self.transmitter {
+            Transmitter::Bucket { depth, full_at } => {
+                *depth = same(*depth);
+                *full_at = now + same(full_at.saturating_since(now));
+                credit_returns(*full_at, *depth).max(now)
+            }
+            Transmitter::Tbf(tbf) => tbf.change_rate(now, same)?,
+            Transmitter::Serial { .. } | Transmitter::Traced(_) => return None,
+        };
         self.awaited.then_some(at)
     }
 

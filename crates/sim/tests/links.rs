@@ -170,6 +170,9 @@ fn a_link_changes_at_the_configured_times() {
         Shaper::Bucket {
             burst: Bytes(15_140),
         },
+        Shaper::Tbf {
+            burst: Bytes(15_140),
+        },
     ] {
         let change = |secs, rate, delay| Change {
             at: Duration::from_secs(secs),

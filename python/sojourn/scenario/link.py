@@ -13,6 +13,7 @@ from sojourn.qdisc.python_queue import PythonQueue
 JitterDistribution = Literal["uniform", "normal", "pareto", "paretonormal"]
 PacketOrder = Literal["kept", "free"]
 Framing = Literal["noatm", "atm", "ptm"]
+Bucket = Literal["htb", "tbf"]
 WifiStandard = Literal["802.11n", "802.11ac"]
 WifiSharing = Literal["turns", "airtime"]
 
@@ -218,6 +219,9 @@ class Link(Table):
     burst
         Enforce the rate by a token bucket of this size, with its unit, or ``"htb"`` for the
         size that Linux's ``htb`` takes; by default by serialisation, as a wire does.
+    bucket
+        Discipline of the token bucket: ``"htb"`` (default), where a packet leaves while there are
+        any tokens, or ``"tbf"``, where it leaves once there are enough for all of it.
     loss
         Loss on the wire: a share of packets such as ``"1%"``, :class:`Bernoulli` or
         :class:`GilbertElliott`.
@@ -250,6 +254,7 @@ class Link(Table):
     mpu: str | None = None
     framing: Framing | None = None
     burst: str | None = None
+    bucket: Bucket | None = None
     loss: str | Bernoulli | GilbertElliott | Mapping[str, str] | None = None
     duplicate: str | None = None
     jitter: str | Jitter | Mapping[str, str] | None = None

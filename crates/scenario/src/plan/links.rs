@@ -9,6 +9,9 @@ use super::line::{Distribution, LineConfig};
 use super::radio::RadioConfig;
 use super::trace::Trace;
 
+/// The largest Ethernet frame, 14 B of header included.
+pub(super) const FULL_FRAME: Bytes = Bytes(1_514);
+
 /// A transmitter with a queue in front and a wire behind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
@@ -110,7 +113,7 @@ impl LinkConfig {
         }
         let credit = match self.shaper {
             Shaper::Serial => Duration::ZERO,
-            Shaper::Bucket { burst } => self.rate.serialise(burst),
+            Shaper::Bucket { burst } | Shaper::Tbf { burst } => self.rate.serialise(burst),
         };
         let time = time.as_nanos().saturating_add(credit.as_nanos());
         time / self.serialisation(frame).as_nanos().max(1)
@@ -173,6 +176,16 @@ impl LinkConfig {
         {
             return Some(fault);
         }
+        let frame = self.encapsulation.charged(FULL_FRAME);
+        if let Shaper::Tbf { burst } = self.shaper
+            && burst < frame
+        {
+            let rule = format!(
+                "a tbf bucket of {} B never lets a full frame pass; expected at least {}b",
+                burst.0, frame.0
+            );
+            return fail("burst", &rule);
+        }
         let mut before = None;
         for (n, change) in self.changes.iter().enumerate() {
             if before.is_some_and(|before| before >= change.at) {
@@ -204,7 +217,7 @@ impl LinkConfig {
             Shaper::Serial if self.trace.is_none() && self.radio.is_none() => {
                 self.serialisation(size)
             }
-            Shaper::Serial | Shaper::Bucket { .. } => Duration::ZERO,
+            Shaper::Serial | Shaper::Bucket { .. } | Shaper::Tbf { .. } => Duration::ZERO,
         };
         let nanos = self.least_delay().as_nanos();
         Duration::from_nanos(nanos.saturating_add(sending.as_nanos()))
@@ -216,10 +229,16 @@ impl LinkConfig {
 pub enum Shaper {
     /// A wire: a packet leaves when its last bit has been serialised.
     Serial,
-    /// A token bucket, as Linux's `htb` and `tbf`: a packet leaves at once while there is
-    /// credit, and its serialisation time is charged afterwards.
+    /// A token bucket, as Linux's `htb`: a packet leaves at once while there is credit, and its serialisation time
+    /// is charged afterwards, so that in any time *t* a packet more than the burst and *t* at the rate may leave.
     Bucket {
         /// The credit an idle link gathers.
+        burst: Bytes,
+    },
+    /// A token bucket, as Linux's `tbf`: a packet leaves when there is credit for all of it, so that in any time *t*
+    /// no more than the burst and *t* at the rate leaves.
+    Tbf {
+        /// The credit an idle link gathers; a full frame at least.
         burst: Bytes,
     },
 }
