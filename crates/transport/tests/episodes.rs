@@ -31,3 +31,23 @@ fn a_time_out_after_another_keeps_the_threshold() {
         assert!(seen.iter().all(|&s| s == seen[0]), "{cc}: {seen:?}");
     }
 }
+
+#[test]
+fn a_first_sack_with_a_cumulative_acknowledgement_is_no_reordering() {
+    const RTT: Duration = Duration::from_millis(100);
+    // Every second segment is acknowledged: before one of two neighbours a segment waits for its acknowledgement,
+    // which comes with the first SACK.
+    for at in 200..204 {
+        let mut path = Path::new(CcKind::Reno, RTT, Rate::mbit(10_000));
+        let mut lost_at = None;
+        while path.sender.ssthresh().is_none() {
+            path.step(&mut |n| n == at);
+            if lost_at.is_none() && path.offered() > at {
+                lost_at = Some(path.now);
+            }
+        }
+        let took = path.now.since(lost_at.expect("it was sent"));
+        // The third SACK, and no quarter of the round trip for reordering.
+        assert!(took < RTT + Duration::from_millis(5), "{at}: {took}");
+    }
+}

@@ -55,6 +55,8 @@ impl Sender {
         if let Some(sampler) = self.pacing.sampler() {
             sampler.begin_ack();
         }
+        // Of what was sacked before: only that makes a segment acknowledged now a late one.
+        let high_before = self.board.sacked_end();
         if seg.sack_count() > 0 {
             self.read_sacks(now, seg, &mut found);
         }
@@ -64,7 +66,7 @@ impl Sender {
                 resend = self.update_phase(now, seg, &mut found);
             }
         } else {
-            self.take_acknowledged(now, seg, &mut found);
+            self.take_acknowledged(now, seg, high_before, &mut found);
             let (una, next) = (self.board.una(), self.board.next());
             self.rack.adapt_window(found.dsack, una, next);
             if self.ecn.is_on() {
@@ -110,8 +112,13 @@ impl Sender {
     }
 
     /// Removes what is acknowledged, takes RTT samples and passes them to the controller.
-    fn take_acknowledged(&mut self, now: Instant, seg: &Segment, found: &mut Findings) {
-        let high_before = self.board.sacked_end();
+    fn take_acknowledged(
+        &mut self,
+        now: Instant,
+        seg: &Segment,
+        high_before: Option<u32>,
+        found: &mut Findings,
+    ) {
         let sacked_before = self.board.sacked() > 0;
         let acked = seg.ack - self.board.una();
         let mut last_len = 0;
