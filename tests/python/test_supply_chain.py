@@ -186,3 +186,12 @@ def test_what_computes_statistics_has_an_upper_bound(name: str) -> None:
     found = [Requirement(text) for text in project["dependencies"]]
     bounds = next(r.specifier for r in found if r.name == name)
     assert any(bound.operator == "<" for bound in bounds)
+
+
+def test_releases_check_for_overflow_where_values_of_users_are_read() -> None:
+    manifest = tomllib.loads((ROOT / "Cargo.toml").read_text())
+    packages = manifest["profile"]["release"]["package"]
+    checked = {name for name, keys in packages.items() if keys.get("overflow-checks")}
+    members = {f"sojourn-{path.parent.name}" for path in ROOT.glob("crates/*/Cargo.toml")}
+    # On the path of every packet; their tests check for overflow.
+    assert members - checked == {"sojourn-net", "sojourn-sim", "sojourn-transport"}
