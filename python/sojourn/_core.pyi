@@ -150,6 +150,10 @@ class Scenario:
         """Names of its queues that are not part of Sojourn, leaves included, sorted."""
 
     @property
+    def concerns(self) -> list[tuple[str, str]]:
+        """What limits the results, whatever they are: pairs of a severity and a text."""
+
+    @property
     def replications(self) -> int:
         """Number of runs per arm; replication ``k`` of every arm has the same seed."""
 

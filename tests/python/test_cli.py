@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -35,8 +36,33 @@ def test_compare_prints_one_row_an_arm_and_the_differences(sojourn: Command) -> 
     assert lines[1].split()[:2] == ["arm", "n"]
     assert [line.split()[0] for line in lines[2:4]] == ["pfifo", "fq_codel"]
     assert lines[2].split()[1] == "2"
-    assert lines[5] == "difference from pfifo, paired by replication"
+    assert lines[5] == "rrul_be 10/1mbit: traffic groups"
+    assert [line.split()[:2] for line in lines[7:9]] == [["tcp", "up"], ["tcp", "up"]]
+    assert "difference from pfifo, paired by replication" in lines
     assert "\x1b" not in done.stdout
+
+
+def test_strict_makes_an_error_of_validity_the_exit_code(sojourn: Command, tmp_path: Path) -> None:
+    # Calls fill no queue.
+    idle = ["compare", "pfifo", *QUICK, "--traffic", "voip"]
+    idle += ["--out", str(tmp_path / "kept"), "--report", str(tmp_path / "page.html")]
+    done = sojourn(*idle)
+    assert done.returncode == 0
+    assert "error: pfifo: no link was a bottleneck" in done.stderr
+    done = sojourn(*idle, "--strict")
+    assert done.returncode == 4
+    assert "error: pfifo: no link was a bottleneck" in done.stderr
+    assert "goodput" in done.stdout
+    assert (tmp_path / "page.html").is_file()
+    kept = ["report", str(tmp_path / "kept"), "--out", str(tmp_path / "again.html")]
+    assert sojourn(*kept).returncode == 0
+    assert sojourn(*kept, "--strict").returncode == 4
+    assert sojourn("compare", "pfifo", *QUICK, "--strict").returncode == 0
+
+
+def test_the_title_names_the_values_that_were_changed(sojourn: Command, file: Path) -> None:
+    done = sojourn("run", str(file), "-s", "links.up.rate=5mbit", "-s", "replications=1")
+    assert done.stdout.splitlines()[0] == "small (links.up.rate=5mbit, replications=1)"
 
 
 def test_the_backend_is_chosen_by_name_and_help_lists_the_names(
@@ -185,6 +211,28 @@ def test_a_terminal_gets_borders_and_colour_and_no_color_takes_the_colour(tmp_pa
     _, plain = terminal(arguments, tmp_path, {"NO_COLOR": "1"})
     assert "┃" in plain
     assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", plain)
+
+
+def test_a_narrow_terminal_gets_what_differs_and_all_on_request(tmp_path: Path) -> None:
+    arguments = ["compare", "pfifo", "fq_codel target 13ms", *QUICK]
+    plain = {"NO_COLOR": "1", "COLUMNS": "80"}
+    _, short = terminal(arguments, tmp_path, plain)
+    # The progress bar comes before the title.
+    lines = re.sub(r"\x1b\[[0-9;?]*\w", "", short[short.index("rrul_be") :]).splitlines()
+    assert max(map(len, lines)) <= 80
+    first = lines[: next(n for n, line in enumerate(lines) if line.startswith("└"))]
+    metrics = [line.split("│")[1].strip() for line in first if line.startswith("│")]
+    assert "induced latency [ms]" in metrics
+    assert any(re.match(r"┃ metric .*┃ +target 13ms ┃", line) for line in lines)
+    # They are ranked by the relative difference.
+    means = [[float(cell.split()[0]) for cell in line.split("│")[2:4]] for line in first
+             if line.startswith("│")]  # fmt: skip
+    effects = [abs(a - b) / max(a, b) for a, b in means]
+    assert all(more > less - 0.02 for more, less in pairwise(effects))
+    assert "difference from pfifo" not in short
+    assert re.search(r"--all shows \d+ more\s+metrics", short)
+    _, whole = terminal([*arguments, "--all"], tmp_path, plain)
+    assert "difference from pfifo, paired by replication" in whole
 
 
 def test_ctrl_c_keeps_what_has_finished_and_says_so(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Metrics of groups, on a table small enough to check by hand."""
 
+from typing import Any
+
 import polars as pl
 import pytest
 
@@ -13,7 +15,9 @@ def flow(group: str, **given: float | str | None) -> dict[str, float | str | Non
         "arm": "a", "replication": 0, "group": group, "kind": kind, "bytes": None,
         "started_s": 20.0, "goodput_mbit_per_s": None, "initial_losses": None,
         "handshake_losses": None, "connected_s": None, "fct_s": None,
-        "sent_packets": 0, "received_packets": 0, "missing_packets": None, **given,
+        "sent_packets": 0, "received_packets": 0, "missing_packets": None,
+        "retransmits": None, "ack_rtt_ms_mean": None,
+        "rtt_ms": 20.0, "direction": "up", "delivered_bytes": 0, **given,
     }  # fmt: skip
 
 
@@ -32,6 +36,10 @@ def transfer(
 
 
 def row(flows: list[dict[str, float | str | None]]) -> dict[str, float]:
+    return groups(flows)[0]
+
+
+def groups(flows: list[dict[str, float | str | None]]) -> list[dict[str, float]]:
     table = pl.DataFrame(flows, infer_schema_length=None)
     typed = table.cast(
         {
@@ -44,9 +52,12 @@ def row(flows: list[dict[str, float | str | None]]) -> dict[str, float]:
             "sent_packets": pl.UInt64,
             "received_packets": pl.UInt64,
             "missing_packets": pl.UInt64,
+            "retransmits": pl.UInt64,
+            "ack_rtt_ms_mean": pl.Float64,
+            "delivered_bytes": pl.UInt64,
         }
     )
-    return flow_groups.per_group(typed, warmup_s=10.0).row(0, named=True)
+    return flow_groups.per_group(typed, warmup_s=10.0).to_dicts()
 
 
 def test_handshakes_are_timed_of_connections_that_opened() -> None:
@@ -80,6 +91,33 @@ def test_fairness_is_that_of_connections_without_end() -> None:
     assert found["jain"] == pytest.approx(16.0 / 20.0)
     assert found["goodput_mbit_per_s_mean"] == pytest.approx(2.0)
     assert found["fct_s_mean"] is None
+
+
+def test_a_group_shows_what_its_flows_got_and_paid() -> None:
+    def sent(group: str, megabytes: int, rtt_ms: float, **given: float) -> dict[str, Any]:
+        return flow(
+            group,
+            goodput_mbit_per_s=float(megabytes),
+            delivered_bytes=megabytes * 1_000_000,
+            ack_rtt_ms_mean=rtt_ms,
+            sent_packets=1000,
+            **given,
+        )
+
+    cubic, bbr, down = groups(
+        [
+            sent("cubic", 1, 30.0, retransmits=10),
+            sent("cubic", 2, 50.0, retransmits=20),
+            sent("bbr", 9, 80.0, retransmits=0),
+            {**sent("down", 5, 20.0, retransmits=0), "direction": "down"},
+        ]
+    )
+    assert cubic["data_share_percent"] == pytest.approx(25.0)
+    assert cubic["rtt_inflation_ms_mean"] == pytest.approx(20.0)
+    assert cubic["retransmit_percent"] == pytest.approx(1.5)
+    assert bbr["data_share_percent"] == pytest.approx(75.0)
+    assert bbr["jain"] is None
+    assert down["data_share_percent"] == pytest.approx(100.0)
 
 
 def test_loss_is_that_of_datagrams() -> None:

@@ -47,9 +47,15 @@ def test_the_guide_lists_the_sections_of_a_report_in_their_order(result: sj.Resu
     text = (ROOT / "docs" / "howto" / "report.md").read_text(encoding="utf-8")
     guide = re.findall(r"^\d+\. \*\*(.+)\.\*\*", text, re.MULTILINE)
     changed = [replace(block, bytes="10kb", start="3s") for block in result.scenario.traffic[:2]]
-    transfers = sj.run(result.scenario.replace(traffic=[*changed, *result.scenario.traffic[2:]]))
+    users = sj.Web(direction="down", page="small")
+    traffic = [*changed, *result.scenario.traffic[2:], users]
+    bands = sj.Arm(name="bands", set={"links.up.qdisc": "prio"})
+    transfers = sj.run(result.scenario.replace(traffic=traffic, arms=[bands]))
     headings = re.findall(r"<h2>(.+?)</h2>", report.html(transfers))
-    assert [heading.partition(":")[0] for heading in headings] == guide
+    found = [heading.partition(":")[0] for heading in headings]
+    # A result with one arm has no findings.
+    assert [heading for heading in guide if heading != "Findings"] == found
+    assert guide[:2] == ["Validity", "Findings"]
 
 
 def test_a_report_loads_nothing_and_runs_nothing(page: str) -> None:
@@ -173,10 +179,17 @@ def test_differences_of_applications_and_transfers_stand_below_their_tables() ->
     outline = Outline()
     outline.feed(page)
     assert outline.open == []
-    section = page[page.index("Transfers and applications") :]
-    assert section.count("<h4>Difference from fq</h4>") == 2
-    assert "<h3>bulk</h3>" not in section
+    groups = page[page.index("Traffic groups") : page.index("<h2>Applications")]
+    for name in ("bulk", "files"):
+        assert groups.count(f'<th scope="row">{name}</th>') == 3
+    assert groups.count("<h3>Difference from fq</h3>") == 1
+    section = page[page.index("<h2>Applications") :]
+    assert section.count("<h4>Difference from fq</h4>") == 1
     compared = result.application_difference("fq", "fifo")
     load = compared.filter(group="readers", metric="duration_s_mean").row(0, named=True)
     assert load["mean"] > 0
     assert f"+{load['mean']:.1f}" in section[section.index("<h3>readers</h3>") :]
+    # The findings say so in words.
+    said = page[page.index("<h2>Findings") : page.index("<h2>Summary")]
+    assert f"readers: duration +{load['mean']:.1f}" in said
+    assert "files: completion +" in said

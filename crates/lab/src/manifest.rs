@@ -12,10 +12,10 @@ use sojourn_scenario::digest::sha256_hex;
 const FORMAT: &str = "sojourn-result";
 
 /// Grows when a reader of this version could not read what is written.
-const FORMAT_VERSION: u64 = 4;
+const FORMAT_VERSION: u64 = 5;
 
 /// The oldest format that can be read. Format 2 added statistics of queues, format 3 transactions
-/// and applications, format 4 responsiveness.
+/// and applications, format 4 responsiveness, format 5 classes.
 const OLDEST_FORMAT: u64 = 2;
 
 /// Grows when a column changes its meaning: numbers of different versions do not compare.

@@ -94,6 +94,7 @@ impl Backend for Tiny {
                 sending: Duration::ZERO,
                 busy: Duration::ZERO,
                 driver: None,
+                classes: Vec::new(),
                 statistics: Vec::new(),
             });
         }

@@ -142,12 +142,12 @@ fn check_batch(then: &RecordBatch, now: &RecordBatch, lacked: &[&str]) {
 fn formats_2_to_4_load_and_are_saved_in_the_present_one() {
     let outcome = outcome();
     assert_ne!(outcome.table(TableKind::Applications).rows(), 0);
-    let none: [&str; 0] = [];
-    let lacked = ["transactions", "applications"];
+    let newer = ["classes"];
+    let lacked = ["transactions", "applications", "classes"];
     let formats: [(u64, &[&str], &[Lacked<'_>]); 3] = [
         (2, &lacked, &LACKED_BY_2),
-        (3, &none, &LACKED_BY_3),
-        (4, &none, &[("flows", &["aborted"])]),
+        (3, &newer, &LACKED_BY_3),
+        (4, &newer, &[("flows", &["aborted"])]),
     ];
     for (format, tables, columns) in formats {
         let place = tempfile::tempdir().unwrap();
@@ -156,7 +156,7 @@ fn formats_2_to_4_load_and_are_saved_in_the_present_one() {
         check(&older, &outcome, tables, columns);
         older.save(place.path()).unwrap();
         let text = fs::read_to_string(place.path().join("manifest.json")).unwrap();
-        assert!(text.contains("\"format_version\": 4"), "{text}");
+        assert!(text.contains("\"format_version\": 5"), "{text}");
         check(
             &Outcome::load(place.path()).unwrap(),
             &outcome,

@@ -141,11 +141,11 @@ fn formats_that_cannot_be_read_are_refused() {
         manifest["sojourn"]["commit"] = "abcdef".into();
     });
     let expected = "manifest.json: has format 9, which needs Sojourn 3.1.0 (commit abcdef) or \
-                    later; this version reads formats 2 to 4";
+                    later; this version reads formats 2 to 5";
     assert!(newer.ends_with(expected), "{newer}");
 
     let packaged = damage_of(|manifest| {
-        manifest["format_version"] = 5.into();
+        manifest["format_version"] = 6.into();
         manifest["sojourn"]["version"] = "3.1.0".into();
         manifest["sojourn"]["commit"] = Value::Null;
     });
@@ -155,7 +155,7 @@ fn formats_that_cannot_be_read_are_refused() {
     );
 
     let bare = damage_of(|manifest| {
-        manifest["format_version"] = 5.into();
+        manifest["format_version"] = 6.into();
         manifest["sojourn"] = Value::Null;
     });
     assert!(bare.contains("needs a later version of Sojourn;"), "{bare}");

@@ -5,6 +5,7 @@
 //! written against it runs in the simulator, on live packets and in a browser.
 #![no_std]
 
+mod comparison;
 mod dscp;
 mod flow;
 mod header;
@@ -15,6 +16,7 @@ mod size;
 mod time;
 mod units;
 
+pub use comparison::Comparison;
 pub use dscp::{Dscp, DscpError};
 pub use flow::FlowKey;
 pub use header::{TcpHeader, Transport};

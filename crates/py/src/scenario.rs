@@ -79,6 +79,15 @@ impl PyScenario {
         self.0.external_queues()
     }
 
+    /// What limits the results, whatever they are: pairs of a severity, `warning` or `note`, and a text.
+    #[getter]
+    fn concerns(&self, py: Python<'_>) -> Vec<(&'static str, String)> {
+        let concerns = py.detach(|| self.0.concerns()).into_iter();
+        concerns
+            .map(|concern| (concern.severity.name(), concern.text))
+            .collect()
+    }
+
     /// Number of runs per arm; replication k of every arm has the same seed.
     #[getter]
     fn replications(&self) -> u32 {

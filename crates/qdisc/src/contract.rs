@@ -1,5 +1,7 @@
 //! The contract of a queue discipline: what it is called with and what it reports.
 
+use std::fmt;
+
 use sojourn_net::{Bytes, Instant, Packet};
 
 /// A queueing discipline: packets go in, packets come out, and time is an argument.
@@ -100,8 +102,54 @@ pub enum Number {
     Flag(bool),
 }
 
+/// A class of a discipline that has several queues inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassId {
+    /// Its name, or what the discipline calls its classes, such as `tin`.
+    pub name: &'static str,
+    /// Its place among the classes of the discipline.
+    pub place: usize,
+    /// Whether the place is part of its name.
+    pub numbered: bool,
+}
+
+impl ClassId {
+    /// The only class of this name.
+    pub const fn named(name: &'static str, place: usize) -> Self {
+        Self {
+            name,
+            place,
+            numbered: false,
+        }
+    }
+
+    /// The class at `place` among those of this name.
+    pub const fn numbered(name: &'static str, place: usize) -> Self {
+        Self {
+            name,
+            place,
+            numbered: true,
+        }
+    }
+}
+
+impl fmt::Display for ClassId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.numbered {
+            write!(f, "{} {}", self.name, self.place)
+        } else {
+            f.write_str(self.name)
+        }
+    }
+}
+
 /// Where a discipline reports what it did to packets it did not simply forward.
 pub trait Observer<P> {
+    /// What comes next in this call is about a packet of `class`: a drop, a mark, or the packet that
+    /// the call returns. Disciplines without classes do not call it; of nested ones, the outermost
+    /// with classes does.
+    fn on_class(&mut self, _class: ClassId) {}
+
     /// `pkt` was discarded; its buffer is now the observer's to reuse.
     fn on_drop(&mut self, now: Instant, pkt: P, reason: DropReason);
 

@@ -19,7 +19,7 @@ mod profile;
 pub use declare::{Fields, parameters};
 pub use error::{Flaw, ParameterError};
 pub use field::{Field, Value, time_text};
-pub use kind::{ALL_PROFILES, Counter, Entry, Kind, LINUX, OVERLIMITS, TcStatistics};
+pub use kind::{ALL_PROFILES, Counter, Entry, Kind, LINUX, OVERLIMITS, Provenance, TcStatistics};
 pub use leaves::{Leaf, LeafList};
 pub use parameter::{Parameter, Unit};
 pub use params::{Params, Shorthand};

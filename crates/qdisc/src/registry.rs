@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
-use sojourn_net::{Instant, Packet, Rng};
+use sojourn_net::{Instant, Packet, Rate, Rng};
 
 use crate::aqm::droptail::DropTailParams;
 use crate::aqm::red;
@@ -13,7 +13,9 @@ use crate::contract::{Backlog, Observer, Qdisc, Statistic};
 use crate::external::{self, QueueClass, RegisterError, Ticket};
 use crate::fair::sfb;
 use crate::link::LinkFacts;
-use crate::parameters::{Entry, Field, Fields, Leaf, LeafList, ParameterError, Params, Shorthand};
+use crate::parameters::{
+    Entry, Field, Fields, Leaf, LeafList, ParameterError, Params, Provenance, Shorthand,
+};
 
 /// Writes the two enumerations of disciplines and what is the same for each of them: the fast path
 /// must not go through a virtual call.
@@ -123,6 +125,11 @@ macro_rules! disciplines {
             /// Sets what is derived if it is not given to the value that it has on `link`.
             pub fn resolve(&mut self, link: &LinkFacts) {
                 match self { $(Self::$name(params) => params.resolve(link),)* }
+            }
+
+            /// The rate of its own shaper, if it has one; that of a queue from outside Sojourn is unknown.
+            pub fn shaper_rate(&self) -> Option<Rate> {
+                match self { $(Self::$name(params) => params.shaper_rate(),)* }
             }
 
             /// The queues inside it, as many as were given, and the number of classes.
@@ -264,7 +271,7 @@ impl Leaf for QdiscSpec {
         self.inner()
     }
 
-    fn reconstructions(&self) -> Vec<String> {
-        self.reconstructions()
+    fn provenance(&self) -> Vec<Provenance> {
+        self.provenance()
     }
 }

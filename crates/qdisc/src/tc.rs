@@ -20,7 +20,7 @@ use sojourn_net::instead_of;
 
 use crate::external::PYTHON_PREFIX;
 use crate::parameters::domain::profile;
-use crate::parameters::{Entry, Field, Flaw, Parameter, ParameterError, Unit};
+use crate::parameters::{Entry, Field, Flaw, Parameter, ParameterError, Provenance, Unit};
 use crate::registry::QdiscSpec;
 
 impl QdiscSpec {
@@ -111,12 +111,14 @@ impl QdiscSpec {
         Self::from_pairs(self.kind(), kept.chain([changed]))
     }
 
-    /// What nobody published of this discipline or of its leaves and we had to supply, a line each.
-    pub fn reconstructions(&self) -> Vec<String> {
-        let own = self
-            .entry()
-            .and_then(|(entry, _)| Some(format!("{}: {}", entry.name, entry.reconstruction?)));
-        let inner = self.inner().map(|(leaves, _)| leaves.reconstructions());
+    /// This discipline and those inside it.
+    pub fn provenance(&self) -> Vec<Provenance> {
+        let own = self.entry().map(|(entry, _)| Provenance {
+            name: entry.name,
+            reconstruction: entry.reconstruction,
+            comparison: entry.comparison,
+        });
+        let inner = self.inner().map(|(leaves, _)| leaves.provenance());
         own.into_iter().chain(inner.unwrap_or_default()).collect()
     }
 

@@ -10,7 +10,7 @@ pub use column::{Column, ColumnInfo, ColumnKind, Get};
 pub use counters::{FlowCounters, LinkCounters};
 pub use histogram::Histogram;
 pub use record::{
-    AppRecord, FlowKind, FlowRecord, FlowSample, InitialLosses, LinkRecord, LinkSample, Records,
-    Signal, SignalRecord, ValidityFact,
+    AppRecord, ClassRecord, FlowKind, FlowRecord, FlowSample, InitialLosses, LinkRecord,
+    LinkSample, Records, Signal, SignalRecord, ValidityFact,
 };
 pub use sink::RecordSink;

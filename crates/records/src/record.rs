@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use sojourn_apps::{CallRecord, PingSample, PlayerRecord, ResponsivenessRecord, Transaction};
 use sojourn_net::{Duration, Instant};
-use sojourn_qdisc::{DropReason, MarkReason, Statistic};
+use sojourn_qdisc::{ClassId, DropReason, MarkReason, Statistic};
 
 use crate::counters::{FlowCounters, LinkCounters};
 use crate::histogram::Histogram;
@@ -54,14 +54,39 @@ pub struct LinkRecord {
     /// Time for which the link was sending, since the warm-up ended; a packet counts in full when its
     /// transmission starts.
     pub sending: Duration,
-    /// Time for which the link was sending while another packet waited, since the warm-up ended; a packet
-    /// counts in full when its transmission starts.
+    /// Time for which packets waited since the warm-up ended: while the link was sending another one, which
+    /// counts in full when its transmission starts, and while the link was idle but the queue, which shapes,
+    /// held them back.
     pub busy: Duration,
     /// Time below the queue, in the driver and on the air, of each packet that a radio sent since the
     /// warm-up ended, in nanoseconds.
     pub driver: Option<Box<Histogram>>,
+    /// The classes of its queue that passed, dropped or marked a packet.
+    pub classes: Vec<ClassRecord>,
     /// What the queue keeps about itself, as it stood when the run ended.
     pub statistics: Vec<Statistic>,
+}
+
+/// What happened in one class of a queue since the warm-up ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassRecord {
+    /// Its name and place.
+    pub class: ClassId,
+    /// What was counted; losses and duplicates of the wire are not.
+    pub totals: LinkCounters,
+    /// Time in the queue of each packet sent, in nanoseconds.
+    pub sojourn: Histogram,
+}
+
+impl ClassRecord {
+    /// Nothing yet.
+    pub fn new(class: ClassId) -> Self {
+        Self {
+            class,
+            totals: LinkCounters::default(),
+            sojourn: Histogram::default(),
+        }
+    }
 }
 
 /// One interval at a link.

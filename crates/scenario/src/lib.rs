@@ -13,6 +13,7 @@
 mod amount;
 mod arms;
 mod compile;
+mod concerns;
 mod decode;
 pub mod digest;
 mod encode;
@@ -36,6 +37,7 @@ mod value;
 mod wait;
 mod write;
 
+pub use concerns::{Concern, Severity};
 pub use decode::MAX_SEED;
 pub use error::ScenarioError;
 pub use link::trace_mean_rate;

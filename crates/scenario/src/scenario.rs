@@ -11,6 +11,7 @@ use crate::plan::{Config, Plan};
 use sojourn_net::Duration;
 use sojourn_qdisc::is_external;
 
+use crate::concerns::{self, Concern};
 use crate::digest::sha256_hex;
 use crate::error::ScenarioError;
 use crate::key::names;
@@ -197,8 +198,18 @@ impl Scenario {
     /// What nobody published of the queues in it and we had to supply, a line each.
     pub fn reconstructions(&self) -> Vec<String> {
         let links = self.variants.iter().flat_map(|(_, spec)| &spec.links);
-        let all: BTreeSet<_> = links.flat_map(|l| l.qdisc.reconstructions()).collect();
+        let queues = links.flat_map(|link| link.qdisc.provenance());
+        let all: BTreeSet<_> = queues
+            .filter_map(|queue| Some(format!("{}: {}", queue.name, queue.reconstruction?)))
+            .collect();
         all.into_iter().collect()
+    }
+
+    /// What limits the results of the scenario, whatever they are.
+    pub fn concerns(&self) -> Vec<Concern> {
+        let arms = (0..).zip(self.arms());
+        let plans = arms.map(|(n, name)| (name, self.config(n, 0)));
+        concerns::of(&plans.collect::<Vec<_>>())
     }
 
     /// Names of the queues from outside Sojourn, sorted.

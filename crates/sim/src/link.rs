@@ -31,6 +31,8 @@ pub(crate) struct Link {
     pub(crate) timed: bool,
     /// When that timer's event is pending for, if one is.
     pub(crate) timer_at: Option<Instant>,
+    /// Since when the queue, which shapes, has held its packets back from a link that could send.
+    held_since: Option<Instant>,
 }
 
 /// A link layer or rate for which bytes alone do not tell how long the link was sending.
@@ -96,6 +98,34 @@ impl Link {
             radio: None,
             awaited: config.radio.is_some(),
             timer_at: None,
+            held_since: None,
+        }
+    }
+
+    /// Takes the next packet out of the queue. Time for which a queue that has packets passes none
+    /// counts as busy: its shaper is the bottleneck then, not the transmitter.
+    #[inline]
+    pub(crate) fn dequeue(&mut self, now: Instant, watch: &mut Watch<'_>) -> Option<Packet> {
+        let next = self.qdisc.dequeue(now, watch);
+        // Only a queue with a timer can hold packets back: nothing else would wake the link.
+        if self.timed {
+            self.follow_hold(now, next.is_some(), watch);
+        }
+        next
+    }
+
+    /// The queue was asked for a packet, and `passed` one or not.
+    #[inline(never)]
+    fn follow_hold(&mut self, now: Instant, passed: bool, watch: &mut Watch<'_>) {
+        if !passed && self.qdisc.backlog().packets > 0 {
+            // Packets of a bucket leave at once, but what they take of its rate is counted already.
+            let since = match self.transmitter {
+                Transmitter::Bucket { full_at, .. } => now.max(full_at),
+                Transmitter::Serial { .. } | Transmitter::Traced(_) => now,
+            };
+            self.held_since.get_or_insert(since);
+        } else if let Some(since) = self.held_since.take() {
+            watch.probe.on_held(now.saturating_since(since));
         }
     }
 
@@ -126,7 +156,7 @@ impl Link {
         watch: &mut Watch<'_>,
         left: &mut Option<Packet>,
     ) -> Option<Instant> {
-        let next = self.qdisc.dequeue(now, watch);
+        let next = self.dequeue(now, watch);
         let again = next.as_ref().map(|pkt| now + self.take(now, pkt, watch));
         let Transmitter::Serial { sending, busy } = &mut self.transmitter else {
             unreachable!("the shaper of a link does not change");
@@ -152,7 +182,7 @@ impl Link {
         if now + depth < full_at {
             return Some(credit_returns(full_at, depth));
         }
-        let pkt = self.qdisc.dequeue(now, watch)?;
+        let pkt = self.dequeue(now, watch)?;
         let time = self.take(now, &pkt, watch);
         // An idle link gathers no more than the depth of the bucket.
         let full_at = full_at.max(now) + time;
@@ -197,23 +227,29 @@ impl Link {
         watch: &mut Watch<'_>,
         left: &mut Option<Packet>,
     ) -> Option<Instant> {
-        let Transmitter::Traced(traced) = &mut self.transmitter else {
-            unreachable!("the shaper of a link does not change");
-        };
-        match traced.step(now) {
+        match self.traced().step(now) {
             Step::Wait(at) => return Some(at),
             Step::Leave(pkt) => *left = Some(pkt),
             Step::Take => {
-                let Some(pkt) = self.qdisc.dequeue(now, watch) else {
-                    traced.idle();
+                let Some(pkt) = self.dequeue(now, watch) else {
+                    self.traced().idle();
                     return None;
                 };
                 let layer = self.special.as_ref().map(|s| s.encapsulation);
-                traced.begin(pkt, layer.unwrap_or_default().charged(pkt.size()));
+                let charged = layer.unwrap_or_default().charged(pkt.size());
+                self.traced().begin(pkt, charged);
                 self.take(now, &pkt, watch);
             }
         }
         Some(now)
+    }
+
+    /// The transmitter of a link that follows a trace.
+    fn traced(&mut self) -> &mut Traced {
+        let Transmitter::Traced(traced) = &mut self.transmitter else {
+            unreachable!("the shaper of a link does not change");
+        };
+        traced
     }
 
     /// How long a packet that is sent now occupies the link; on average, if the link follows a trace.
@@ -251,7 +287,8 @@ impl Link {
     }
 
     /// The warm-up is over.
-    pub(crate) fn begin_measuring(&mut self) {
+    pub(crate) fn begin_measuring(&mut self, now: Instant) {
+        self.held_since = self.held_since.map(|since| since.max(now));
         if let Some(special) = &mut self.special {
             special.sending = Duration::ZERO;
             special.charged = Bytes::default();
@@ -277,10 +314,13 @@ impl Link {
     pub(crate) fn record(
         &self,
         name: String,
-        probe: LinkProbe,
+        mut probe: LinkProbe,
         before: &LinkCounters,
         measured: (Instant, Instant),
     ) -> LinkRecord {
+        if let Some(since) = self.held_since {
+            probe.on_held(measured.1.saturating_since(since));
+        }
         let totals = probe.totals(before);
         let sending = self.sending(Bytes(totals.sent_bytes), measured);
         probe.finish(name, totals, sending, self.qdisc.statistics())
@@ -292,7 +332,7 @@ impl Link {
         let size = pkt.size();
         let time = self.time(size);
         let others = self.qdisc.backlog().packets > 0;
-        watch.probe.on_taken(&Taken {
+        watch.on_taken(&Taken {
             waited: now.since(pkt.stamp),
             size,
             busy: if others { time } else { Duration::ZERO },

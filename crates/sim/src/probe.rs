@@ -1,12 +1,13 @@
 //! Probes that record what happens at a link.
 
 use sojourn_net::{Bytes, Duration, Instant, Packet as View};
-use sojourn_qdisc::{Backlog, DropReason, MarkReason, Observer, Statistic};
+use sojourn_qdisc::{Backlog, ClassId, DropReason, MarkReason, Observer, Statistic};
 
 use crate::packet::Packet;
 use crate::start_losses::StartLossTracker;
-use sojourn_records::Histogram;
-use sojourn_records::{LinkCounters, LinkRecord, LinkSample, Signal, SignalRecord};
+use sojourn_records::{
+    ClassRecord, Histogram, LinkCounters, LinkRecord, LinkSample, Signal, SignalRecord,
+};
 use sojourn_scenario::plan::Config;
 
 /// A packet taken out of the queue of a link, as its probe records it.
@@ -28,6 +29,8 @@ pub(crate) struct LinkProbe {
     sojourn: Histogram,
     busy: Duration,
     series: Vec<LinkSample>,
+    /// By place; `None`: nothing was reported of that class.
+    classes: Vec<Option<ClassRecord>>,
 }
 
 impl LinkProbe {
@@ -40,6 +43,7 @@ impl LinkProbe {
             sojourn: Histogram::default(),
             busy: Duration::ZERO,
             series: Vec::with_capacity(samples),
+            classes: Vec::new(),
         }
     }
 
@@ -48,14 +52,28 @@ impl LinkProbe {
         self.interval.duplicated_packets += 1;
     }
 
+    /// The record of a class.
+    #[inline(never)]
+    fn class(&mut self, class: ClassId) -> &mut ClassRecord {
+        if class.place >= self.classes.len() {
+            self.classes.resize(class.place + 1, None);
+        }
+        self.classes[class.place].get_or_insert_with(|| ClassRecord::new(class))
+    }
+
     #[inline]
-    pub(crate) fn on_taken(&mut self, taken: &Taken) {
+    fn on_taken(&mut self, taken: &Taken) {
         self.interval.sent_packets += 1;
         self.interval.sent_bytes += taken.size.0;
         self.sojourn_sum += taken.waited.as_nanos();
         self.sojourn_max = self.sojourn_max.max(taken.waited);
         self.sojourn.record(taken.waited.as_nanos());
         self.busy += taken.busy;
+    }
+
+    /// The queue held its packets back for `time`.
+    pub(crate) fn on_held(&mut self, time: Duration) {
+        self.busy += time;
     }
 
     pub(crate) fn sample(&mut self, at: Instant, backlog: Backlog) {
@@ -84,6 +102,9 @@ impl LinkProbe {
         self.sampled = LinkCounters::default();
         self.sojourn = Histogram::default();
         self.busy = Duration::ZERO;
+        for class in self.classes.iter_mut().flatten() {
+            *class = ClassRecord::new(class.class);
+        }
         self.interval
     }
 
@@ -110,6 +131,7 @@ impl LinkProbe {
             sending,
             busy: self.busy,
             driver: None,
+            classes: self.classes.into_iter().flatten().collect(),
             statistics,
         }
     }
@@ -142,6 +164,7 @@ impl Observations {
             events: &mut self.events,
             starts: &mut self.starts,
             link,
+            class: None,
         }
     }
 }
@@ -152,9 +175,23 @@ pub(crate) struct Watch<'a> {
     events: &'a mut Option<Vec<SignalRecord>>,
     starts: &'a mut StartLossTracker,
     link: u32,
+    /// What the queue reports next is about a packet of this class.
+    class: Option<ClassId>,
 }
 
 impl Watch<'_> {
+    /// A packet was taken out of the queue.
+    #[inline]
+    pub(crate) fn on_taken(&mut self, taken: &Taken) {
+        self.probe.on_taken(taken);
+        if let Some(class) = self.class {
+            let record = self.probe.class(class);
+            record.totals.sent_packets += 1;
+            record.totals.sent_bytes += taken.size.0;
+            record.sojourn.record(taken.waited.as_nanos());
+        }
+    }
+
     /// The wire behind the link lost a packet.
     pub(crate) fn on_lost(&mut self, now: Instant, pkt: &Packet) {
         self.probe.interval.lost_packets += 1;
@@ -175,21 +212,39 @@ impl Watch<'_> {
 }
 
 impl Observer<Packet> for Watch<'_> {
+    fn on_class(&mut self, class: ClassId) {
+        self.class = Some(class);
+    }
+
     fn on_drop(&mut self, now: Instant, pkt: Packet, reason: DropReason) {
         debug_assert!(pkt.size().0 > 0, "a packet has a size");
-        match reason {
-            DropReason::Overlimit => self.probe.interval.drops_overlimit += 1,
-            DropReason::Aqm => self.probe.interval.drops_aqm += 1,
+        count_drop(&mut self.probe.interval, reason);
+        if let Some(class) = self.class {
+            count_drop(&mut self.probe.class(class).totals, reason);
         }
         self.starts.on_drop(&pkt);
         self.note(now, pkt.owner.flow(), Signal::Drop(reason));
     }
 
     fn on_mark(&mut self, now: Instant, pkt: &Packet, reason: MarkReason) {
-        match reason {
-            MarkReason::Aqm => self.probe.interval.marks_aqm += 1,
-            MarkReason::CeThreshold => self.probe.interval.marks_ce_threshold += 1,
+        count_mark(&mut self.probe.interval, reason);
+        if let Some(class) = self.class {
+            count_mark(&mut self.probe.class(class).totals, reason);
         }
         self.note(now, pkt.owner.flow(), Signal::Mark(reason));
+    }
+}
+
+const fn count_drop(counters: &mut LinkCounters, reason: DropReason) {
+    match reason {
+        DropReason::Overlimit => counters.drops_overlimit += 1,
+        DropReason::Aqm => counters.drops_aqm += 1,
+    }
+}
+
+const fn count_mark(counters: &mut LinkCounters, reason: MarkReason) {
+    match reason {
+        MarkReason::Aqm => counters.marks_aqm += 1,
+        MarkReason::CeThreshold => counters.marks_ce_threshold += 1,
     }
 }

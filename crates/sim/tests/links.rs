@@ -245,3 +245,41 @@ fn a_trace_lets_bytes_pass_when_it_says_so() {
         assert!(ping.rtt.unwrap() <= MS.times(40));
     }
 }
+
+#[test]
+fn a_link_is_busy_while_the_shaper_of_its_queue_holds_packets_back() {
+    let shaped = |queue: &str, shaper| LinkConfig {
+        shaper,
+        qdisc: QdiscSpec::parse(queue).unwrap(),
+        ..link("fast", 100)
+    };
+    let trace = Trace::new((0..10).collect()).unwrap();
+    let traced = LinkConfig {
+        rate: trace.mean_rate(),
+        trace: Some(trace),
+        ..shaped("cake bandwidth 4mbit", Shaper::Serial)
+    };
+    let bucket = Shaper::Bucket {
+        burst: Bytes(1_514),
+    };
+    for link in [
+        shaped("cake bandwidth 4mbit", Shaper::Serial),
+        shaped("cake bandwidth 4mbit", bucket),
+        shaped("prio leaf cake bandwidth 4mbit", Shaper::Serial),
+        traced,
+    ] {
+        let name = link.qdisc.to_string();
+        // The measured time begins and ends within a hold.
+        let busy = |mbit| {
+            let mut config = over(link.clone(), stream(mbit));
+            config.measure_from = Duration::from_micros(5_000_700);
+            let records = records(&config);
+            records.links[0].busy.as_secs_f64() / 14.999_3
+        };
+        let (above, below) = (busy(8), busy(2));
+        // On a trace, the time that a packet occupies the link is a mean.
+        let most = if link.trace.is_some() { 1.05 } else { 1.001 };
+        assert!((0.99..most).contains(&above), "{name}: {above}");
+        assert!(below < 0.01, "{name}: {below}");
+    }
+}

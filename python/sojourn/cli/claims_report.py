@@ -8,6 +8,7 @@ import polars as pl
 from rich.console import Console
 
 from sojourn.cli import study_runs
+from sojourn.cli.session import judged
 from sojourn.cli.tables import print_estimates, print_table
 from sojourn.report import formatting
 from sojourn.result import Result
@@ -25,14 +26,21 @@ _OF_GROUPS = {metric.column: metric for metric in claiming.GROUP_METRICS}
 
 
 def execute(
-    folder: Path, *, replications: int | None, jobs: int | None, out: Path | None, as_json: bool
+    folder: Path,
+    *,
+    replications: int | None,
+    jobs: int | None,
+    out: Path | None,
+    as_json: bool,
+    strict: bool,
 ) -> int:
     """Run every scenario of the study in `folder`, check its claims, save results and reports."""
     study = claiming.load(folder)
     kept = out or Path("results") / study.name
-    measured, checked = {}, []
+    measured, checked, code = {}, [], 0
     runs = study_runs.results(study.scenarios, kept, replications=replications, jobs=jobs)
     for key, result in runs:
+        code = code or judged([result], strict=strict)
         measured[key] = claiming.quantities(result)
         checked.append(claiming.checked(study.claims, key, measured[key]))
         if not as_json:
@@ -54,7 +62,7 @@ def execute(
     console = Console(stderr=True, soft_wrap=True, highlight=False)
     for key in measured:
         console.print(f"wrote report to {kept / key / 'report.html'}", markup=False)
-    return 0
+    return code
 
 
 def _show(result: Result, measured: pl.DataFrame) -> None:

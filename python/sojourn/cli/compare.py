@@ -8,7 +8,17 @@ import typer
 
 from sojourn import _core
 from sojourn.cli import session
-from sojourn.cli.options import MAX_SEED, Backend, DryRun, Jobs, Json, Out, ReportFile
+from sojourn.cli.options import (
+    MAX_SEED,
+    Backend,
+    DryRun,
+    Everything,
+    Jobs,
+    Json,
+    Out,
+    ReportFile,
+    Strict,
+)
 from sojourn.qdisc import Queue, qdisc
 from sojourn.scenario import presets
 
@@ -52,6 +62,8 @@ def compare(
     out: Out = None,
     report: ReportFile = None,
     json: Json = False,
+    everything: Everything = False,
+    strict: Strict = False,
     dry_run: DryRun = False,
     generate: Annotated[
         bool, typer.Option("--generate", help="Print the scenario as TOML without running it.")
@@ -75,7 +87,14 @@ def compare(
         typer.echo(scenario.to_toml(), nl=False)
         return 0
     plan = session.Plan(
-        scenario=scenario, jobs=jobs, backend=backend, out=out, report=report, json=json
+        scenario=scenario,
+        jobs=jobs,
+        backend=backend,
+        out=out,
+        report=report,
+        json=json,
+        everything=everything,
+        strict=strict,
     )
     return session.describe(plan) if dry_run else session.execute(plan)
 

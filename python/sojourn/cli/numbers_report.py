@@ -9,6 +9,7 @@ import polars as pl
 from rich.console import Console
 
 from sojourn.cli import study_runs
+from sojourn.cli.session import judged
 from sojourn.cli.tables import print_table
 from sojourn.report import formatting
 from sojourn.result import Result
@@ -30,11 +31,17 @@ _NOTE = (
 
 
 def execute(
-    study: Study, *, replications: int | None, jobs: int | None, out: Path | None, as_json: bool
+    study: Study,
+    *,
+    replications: int | None,
+    jobs: int | None,
+    out: Path | None,
+    as_json: bool,
+    strict: bool,
 ) -> int:
     """Run every scenario of a study, compare, save results, reports and figures."""
     folder = out or Path("results") / study.name
-    comparisons = {}
+    comparisons, code = {}, 0
     runs = study_runs.results(
         study.scenarios,
         folder,
@@ -43,6 +50,7 @@ def execute(
         keep=partial(_draw, study.figure),
     )
     for key, result in runs:
+        code = code or judged([result], strict=strict)
         comparisons[key] = studies.compared(study, key, result)
         if not as_json:
             _show(study, result, comparisons[key])
@@ -58,7 +66,7 @@ def execute(
             f"wrote report to {place / 'report.html'} and figure to {_figure(place, study.figure)}",
             markup=False,
         )
-    return 0
+    return code
 
 
 def _draw(figure: studies.Figure, result: Result, folder: Path) -> None:

@@ -63,6 +63,21 @@ Backend = Annotated[
 Out = Annotated[Path | None, typer.Option(help="Directory to save the result in.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check the scenario without running it.")]
+Everything = Annotated[
+    bool,
+    typer.Option(
+        "--all",
+        help="Print all tables, also on a narrow terminal, which by default gets the metrics that "
+        "differ.",
+    ),
+]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Exit with code 4 if the result has a validity finding of severity error.",
+    ),
+]
 ReportFile = Annotated[
     Path | None, typer.Option("--report", help="Write an HTML report to this file.")
 ]

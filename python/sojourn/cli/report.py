@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from sojourn import report as reports
-from sojourn.cli.options import Folder
+from sojourn.cli.options import Folder, Strict
+from sojourn.cli.session import judged
 from sojourn.result import Result
 from sojourn.result.storage import claim_file
 
@@ -18,10 +19,11 @@ def report(
         Path | None,
         typer.Option("--out", "--output", "-o", help="HTML file; by default DIR/report.html."),
     ] = None,
+    strict: Strict = False,
 ) -> int:
     """Write an HTML report of a saved result."""
     result = Result.load(folder)
     file = claim_file(folder / "report.html" if out is None else out)
     reports.write(result, file)
     typer.echo(f"wrote report to {file}", err=True)
-    return 0
+    return judged([result], strict=strict)

@@ -8,7 +8,7 @@ import typer
 
 from sojourn import _core
 from sojourn.cli import claims_report, numbers_report
-from sojourn.cli.options import Jobs, Json, Replications
+from sojourn.cli.options import Jobs, Json, Replications, Strict
 from sojourn.cli.session import INTERRUPTED
 from sojourn.cli.study_runs import InterruptedStudyError
 from sojourn.studies import claims
@@ -31,6 +31,7 @@ def reproduce(
         typer.Option(help="Directory of the studies; by default those that come with Sojourn."),
     ] = None,
     json: Json = False,
+    strict: Strict = False,
 ) -> int:
     """Reproduce a published study and compare the results."""
     folder = studies.studies_folder(papers)
@@ -43,7 +44,7 @@ def reproduce(
     else:
         execute = partial(numbers_report.execute, _study(study, folder))
     try:
-        return execute(replications=replications, jobs=jobs, out=out, as_json=json)
+        return execute(replications=replications, jobs=jobs, out=out, as_json=json, strict=strict)
     except InterruptedStudyError:
         return INTERRUPTED
 

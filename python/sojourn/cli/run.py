@@ -8,6 +8,7 @@ from sojourn.cli.options import (
     Backend,
     Change,
     DryRun,
+    Everything,
     Jobs,
     Json,
     Out,
@@ -15,6 +16,7 @@ from sojourn.cli.options import (
     ReportFile,
     ScenarioFile,
     Seed,
+    Strict,
 )
 from sojourn.scenario import Scenario
 from sojourn.scenario.files import read_scenario
@@ -32,6 +34,8 @@ def run(
     out: Out = None,
     report: ReportFile = None,
     json: Json = False,
+    everything: Everything = False,
+    strict: Strict = False,
     dry_run: DryRun = False,
 ) -> int:
     """Run a scenario file."""
@@ -40,6 +44,8 @@ def run(
     if change:
         changes = dict(assignment(text) for text in change)
         before, scenario = scenario, overridden(scenario, changes)
+        if "name" not in changes:
+            scenario = scenario.replace(name=f"{before.checked.name} ({', '.join(change)})")
         for path in changes:
             session.note_unreached(path, before.checked.arms_that_set(path))
     if replications is not None:
@@ -47,7 +53,14 @@ def run(
     if seed is not None:
         scenario = scenario.replace(seed=seed)
     plan = session.Plan(
-        scenario=scenario, jobs=jobs, backend=backend, out=out, report=report, json=json
+        scenario=scenario,
+        jobs=jobs,
+        backend=backend,
+        out=out,
+        report=report,
+        json=json,
+        everything=everything,
+        strict=strict,
     )
     return session.describe(plan) if dry_run else session.execute(plan)
 

@@ -1,8 +1,10 @@
 """Run a scenario for the command line: prepare directories, run, print, save."""
 
 import re
+import shutil
 import sys
-from collections.abc import Callable, Iterator
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,7 @@ from sojourn.result.storage import claim_file, claim_folder
 from sojourn.scenario import Scenario
 
 INTERRUPTED = 130
+INVALID = 4
 # Rates in bytes per second: tc reads them so, but users often mean bits.
 BYTES_PER_SECOND = re.compile(r"\b[\d.]+\s*[kmgt]?i?bps\b", re.IGNORECASE)
 # Size of a full Ethernet frame, for the estimate of --dry-run.
@@ -41,6 +44,10 @@ class Plan:
         Directory of the result and file of the report, if they are to be saved.
     json
         Print JSON instead of tables.
+    everything
+        Print all tables, also on a narrow terminal.
+    strict
+        Exit with :data:`INVALID` if the result has a finding of severity error.
     """
 
     scenario: Scenario
@@ -49,11 +56,20 @@ class Plan:
     out: Path | None
     report: Path | None
     json: bool
+    everything: bool
+    strict: bool
 
 
 def say(text: str) -> None:
-    """Print a line to stderr; names in it may come from a file of someone else."""
-    print(_core.printable(text), file=sys.stderr)
+    """Print a line to stderr, wrapped at words on a terminal.
+
+    Names in it may come from a file of someone else.
+    """
+    line = _core.printable(text)
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        line = textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
+    print(line, file=sys.stderr)
 
 
 def warn_of_bytes(text: str) -> None:
@@ -96,17 +112,30 @@ def execute(plan: Plan) -> int:
     page = None if plan.report is None else claim_file(plan.report)
     with progress_bar() as progress:
         result = run(plan.scenario, jobs=plan.jobs, progress=progress, backend=plan.backend)
-    return conclude(result, folder=folder, page=page, as_json=plan.json)
+    code = conclude(result, folder=folder, page=page, as_json=plan.json, everything=plan.everything)
+    return code or judged([result], strict=plan.strict)
 
 
-def conclude(result: Result, *, folder: Path | None, page: Path | None, as_json: bool) -> int:
+def judged(results: Iterable[Result], *, strict: bool) -> int:
+    """Return the exit code of results: :data:`INVALID` if `strict` and one of them is invalid."""
+    return INVALID if strict and any(one.validity.verdict == "invalid" for one in results) else 0
+
+
+def conclude(
+    result: Result,
+    *,
+    folder: Path | None,
+    page: Path | None,
+    as_json: bool,
+    everything: bool = False,
+) -> int:
     """Save and print a result, complete or not."""
     if folder is not None and result.finished:
         result.save(folder)
     if page is not None and result.finished:
         reports.write(result, page)
     if result.finished:
-        tables.show(result, as_json=as_json)
+        tables.show(result, as_json=as_json, everything=everything)
         for notice in result.provenance["notices"]:
             say(f"notice: {notice}")
         for finding in result.validity.findings:

@@ -9,6 +9,7 @@ from sojourn import report as reports
 from sojourn.cli.session import progress_bar
 from sojourn.result import Result, run
 from sojourn.result.storage import claim_folder
+from sojourn.result.validity import Severity
 from sojourn.scenario import Scenario
 
 
@@ -57,6 +58,9 @@ def results(
         with progress_bar() as progress:
             result = run(chosen, jobs=jobs, progress=progress)
         place = folder / key
+        for finding in result.validity.findings if result.finished else ():
+            if finding.severity is Severity.ERROR:
+                console.print(f"error: {key}: {finding.text}", markup=False)
         if result.finished:
             result.save(place)
             reports.write(result, place / "report.html")

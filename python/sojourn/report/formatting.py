@@ -1,13 +1,9 @@
-"""Format numbers and findings for terminals and reports."""
+"""Format numbers for terminals and reports."""
 
 import math
 from collections.abc import Mapping
 
-import polars as pl
-
-from sojourn.result import Result
-from sojourn.result.catalogue import Metric
-from sojourn.result.metrics import metrics_of
+from sojourn.result.metric import Metric
 
 # More decimals have no meaning in network measurements.
 MOST_DECIMALS = 3
@@ -101,79 +97,3 @@ def _signed(value: float, places: int) -> str:
     """Write a number with its sign; a value that rounds to 0 has none."""
     text = f"{value:+.{places}f}"
     return (text if any(digit in "123456789" for digit in text) else text[1:]).replace("-", "−")
-
-
-def groups_with_an_end(summary: pl.DataFrame) -> pl.DataFrame:
-    """Select groups of transfers and datagrams; the table of runs covers endless flows.
-
-    Parameters
-    ----------
-    summary
-        The frame of :meth:`sojourn.Result.group_summary`.
-
-    Returns
-    -------
-    polars.DataFrame
-        The rows of groups of transfers and of datagrams.
-    """
-    ended = summary.filter(pl.col("metric").is_in(("fct_s_mean", "loss_percent")))
-    return summary.filter(pl.col("group").is_in(ended["group"].unique().to_list()))
-
-
-def findings(result: Result) -> list[str]:
-    """Describe the main results in sentences.
-
-    Parameters
-    ----------
-    result
-        Any result.
-
-    Returns
-    -------
-    list of str
-        The extremes of each main metric, then each arm against the first.
-    """
-    summary = result.summary()
-    described = {metric.column: metric for metric in metrics_of(result.per_run)}
-    sentences = [
-        sentence
-        for metric in described.values()
-        if (sentence := _extremes(summary, metric)) is not None
-    ]
-    present = summary["arm"].unique(maintain_order=True).to_list()
-    sentences += [_against(result, present[0], arm, described) for arm in present[1:]]
-    return sentences
-
-
-def _extremes(summary: pl.DataFrame, metric: Metric) -> str | None:
-    rows = summary.filter(pl.col("metric") == metric.column).drop_nulls("mean").sort("mean")
-    if metric.role != "headline" or rows.height < 2:  # noqa: PLR2004 - extremes take two
-        return None
-    ends = [rows.row(0, named=True), rows.row(-1, named=True)]
-    least, most = (
-        f"{estimate(row['mean'], row['low'], row['high'], metric)} {metric.unit} ({row['arm']})"
-        for row in ends
-    )
-    name = metric.label[0].upper() + metric.label[1:]
-    if least.split(" (")[0] == most.split(" (")[0]:
-        return f"{name} is {least.split(' (')[0]} in all arms."
-    return f"{name} ranges from {least} to {most}."
-
-
-def _against(result: Result, baseline: str, arm: str, described: dict[str, Metric]) -> str:
-    clear, unclear = [], []
-    for row in result.difference(baseline, arm).iter_rows(named=True):
-        metric = described[row["metric"]]
-        if metric.role == "detail":
-            continue
-        text = change(row, metric)
-        if "*" in text:
-            clear.append(f"{metric.label} {text.replace('*', '')} {metric.unit}".strip())
-        elif row["mean"] is not None:
-            unclear.append(metric.label)
-    sentence = f"{arm} compared with {baseline}: " + (
-        ", ".join(clear) if clear else "no clear difference"
-    )
-    if clear and unclear:
-        sentence += f"; no clear difference in {', '.join(unclear)}"
-    return sentence + "."

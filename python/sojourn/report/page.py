@@ -1,6 +1,6 @@
 """The HTML page of a report: validity, findings, tables, figures, provenance."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -9,9 +9,10 @@ from sojourn import _core
 from sojourn.plot import palette
 from sojourn.report import formatting
 from sojourn.report.figure import cdf_figures, ellipse_figures, series_figures, table
+from sojourn.report.findings import findings
 from sojourn.report.view import ResultView, Row, Section, view
 from sojourn.result import Result
-from sojourn.result.catalogue import Metric
+from sojourn.result.metric import Metric
 from sojourn.scenario import Link
 
 
@@ -50,12 +51,14 @@ def html(result: Result) -> str:
 </header>
 {_validity(result)}
 {_notices(result)}
-{_findings(result)}
+{_findings(shown)}
 <section><h2>Summary</h2>
 {_summary(result, shown)}
 {_differences(shown)}
 </section>
 {_groups(result, shown)}
+{_classes(result, shown)}
+{_applications(result, shown)}
 {_legend(result)}
 {_section("Induced latency and goodput", ellipse_figures(result))}
 {_section("Distributions", cdf_figures(result))}
@@ -153,9 +156,9 @@ def _validity(result: Result) -> str:
     )
 
 
-def _findings(result: Result) -> str:
+def _findings(shown: ResultView) -> str:
     """List the findings; a result with one arm has none."""
-    items = "".join(f"<li>{escape(text)}</li>" for text in formatting.findings(result))
+    items = "".join(f"<li>{escape(text)}</li>" for text in findings(shown))
     return f"<section><h2>Findings</h2><ul>{items}</ul></section>" if items else ""
 
 
@@ -187,9 +190,63 @@ def _differences(shown: ResultView) -> str:
 
 
 def _groups(result: Result, shown: ResultView) -> str:
-    """Write the tables of transfers and applications, group by group."""
+    """Write the table of groups of traffic: what each of them got in each arm."""
+    note = (
+        "Goodput is the mean over the flows of the group; the share is that of the group in all "
+        "data of its direction. Values are means over runs, as above."
+    )
+    return _grouped(result, shown, shown.groups, ("Traffic groups", "group", note))
+
+
+def _classes(result: Result, shown: ResultView) -> str:
+    """Write the table of classes of queues."""
+    note = "Queues without classes have no rows. Values are means over runs, as above."
+    return _grouped(result, shown, shown.classes, ("Classes of queues", "class", note))
+
+
+def _grouped(
+    result: Result, shown: ResultView, groups: Sequence[Section], texts: tuple[str, str, str]
+) -> str:
+    """Write a section with one line per group and arm, and the differences.
+
+    `texts` are its title, the heading of the groups and a note.
+    """
+    if not groups:
+        return ""
+    title, what, note = texts
+    parts = [_group_table(result, shown, groups, what)]
+    rows = [
+        (str(group.name), arm, *group.changes_of(arm))
+        for group in groups
+        for arm in shown.others
+        if group.pairs(arm)
+    ]
+    if rows:
+        head = (what, "arm", *(metric.heading for metric in groups[0].metrics))
+        parts.append(f"<h3>Difference from {escape(shown.baseline)}</h3>{table(head, rows)}")
+    return f'<section><h2>{title}</h2>{"".join(parts)}<p class="note">{escape(note)}</p></section>'
+
+
+def _group_table(result: Result, shown: ResultView, groups: Sequence[Section], what: str) -> str:
+    """Write one line per group and arm, each mean with its interval below."""
+    head = _headings(groups[0].metrics)
+    rows = "".join(
+        f'<tr><th scope="row">{escape(str(group.name))}</th>{_arm(result, group, arm)}</tr>'
+        for group in groups
+        for arm in shown.arms
+        if group.runs(arm)
+    )
+    return (
+        f'<div class="wide"><table class="summary"><thead><tr><th scope="col">{what}</th>'
+        f'<th scope="col" class="arm">arm</th><th scope="col">n</th>{head}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _applications(result: Result, shown: ResultView) -> str:
+    """Write the tables of applications, group by group."""
     tables = []
-    for group in shown.groups:
+    for group in shown.applications:
         tables.append(f"<h3>{escape(str(group.name))}</h3>{_estimates(result, shown, group)}")
         if shown.others:
             tables.append(
@@ -198,7 +255,7 @@ def _groups(result: Result, shown: ResultView) -> str:
     if not tables:
         return ""
     return (
-        f"<section><h2>Transfers and applications</h2>{''.join(tables)}"
+        f"<section><h2>Applications</h2>{''.join(tables)}"
         '<p class="note">For web, the duration is the page load time. Values are means over '
         "runs, as above.</p></section>"
     )
@@ -211,25 +268,32 @@ def _changes(shown: ResultView, section: Section) -> str:
 
 def _estimates(result: Result, shown: ResultView, section: Section) -> str:
     """Write a table with one line per arm, each mean with its interval below."""
-    head = "".join(
-        f'<th scope="col" title="{escape(_tooltip(metric))}">{escape(metric.heading)}</th>'
-        for metric in section.metrics
+    head = _headings(section.metrics)
+    rows = "".join(
+        f"<tr>{_arm(result, section, arm)}</tr>" for arm in shown.arms if section.runs(arm)
     )
-    rows = []
-    for arm in shown.arms:
-        if not section.runs(arm):
-            continue
-        cells = [
-            _cell(section.estimates.get((arm, metric.column)), metric) for metric in section.metrics
-        ]
-        hue = palette.slot(result.arms.index(arm))
-        rows.append(
-            f'<tr><th scope="row"><i style="background:var(--c{hue})"></i>{escape(arm)}</th>'
-            f"<td>{section.runs(arm)}</td>{''.join(cells)}</tr>"
-        )
     return (
         f'<div class="wide"><table class="summary"><thead><tr><th scope="col">arm</th>'
-        f'<th scope="col">n</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+        f'<th scope="col">n</th>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    )
+
+
+def _headings(metrics: Sequence[Metric]) -> str:
+    return "".join(
+        f'<th scope="col" title="{escape(_tooltip(metric))}">{escape(metric.heading)}</th>'
+        for metric in metrics
+    )
+
+
+def _arm(result: Result, section: Section, arm: str) -> str:
+    """Write the cells of an arm: its name, the number of runs and the estimates."""
+    cells = [
+        _cell(section.estimates.get((arm, metric.column)), metric) for metric in section.metrics
+    ]
+    hue = palette.slot(result.arms.index(arm))
+    return (
+        f'<th scope="row"><i style="background:var(--c{hue})"></i>{escape(arm)}</th>'
+        f"<td>{section.runs(arm)}</td>{''.join(cells)}"
     )
 
 

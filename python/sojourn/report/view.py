@@ -1,14 +1,14 @@
 """The numbers of a result as tables and reports show them, computed once."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 
 from sojourn.report import formatting
-from sojourn.result import Result, app_metrics, flow_groups
-from sojourn.result.catalogue import Metric
+from sojourn.result import Result, app_metrics, flow_groups, queue_classes
+from sojourn.result.metric import Metric
 from sojourn.result.metrics import metrics_of
 
 Row = Mapping[str, Any]
@@ -44,6 +44,10 @@ class Section:
             else formatting.estimate(row["mean"], row["low"], row["high"], metric)
         )
 
+    def label(self, metric: Metric) -> str:
+        """Write the heading of a metric, after the name of the group."""
+        return metric.heading if self.name is None else f"{self.name}: {metric.heading}"
+
     def estimates_of(self, arm: str) -> list[str]:
         """Write the means of an arm."""
         return [self.estimate(arm, metric) for metric in self.metrics]
@@ -52,6 +56,27 @@ class Section:
         """Write the differences of an arm from the first one."""
         rows = [(self.differences.get((arm, metric.column)), metric) for metric in self.metrics]
         return ["–" if row is None else formatting.change(row, metric) for row, metric in rows]
+
+    def effect(self, metric: Metric, others: Sequence[str]) -> float | None:
+        """Compute the largest relative difference of an arm from the first one.
+
+        The difference is divided by the larger of the two means. Only differences whose interval
+        excludes 0 count, or any if there is one run per arm; None if there are none.
+        """
+        effects = [
+            abs(row["mean"]) / larger
+            for arm in others
+            if (row := self.differences.get((arm, metric.column))) is not None
+            and (row["significant"] if row["significant"] is not None else row["mean"])
+            and (larger := self._larger(row["mean"], arm, metric)) > 0
+        ]
+        return max(effects, default=None)
+
+    def _larger(self, difference: float, arm: str, metric: Metric) -> float:
+        """Return the larger mean of two compared arms, without its sign."""
+        row = self.estimates.get((arm, metric.column))
+        mean: float = 0.0 if row is None else row["mean"]
+        return max(abs(mean), abs(mean - difference))
 
     def runs(self, arm: str) -> int:
         """Count the runs of an arm that have any of the metrics."""
@@ -75,13 +100,24 @@ class ResultView:
     whole
         Metrics of whole runs.
     groups
-        Metrics of groups of transfers, datagrams and applications.
+        Metrics of groups of connections and datagrams; all have the same list of metrics.
+    classes
+        Metrics of classes of queues; all have the same list of metrics.
+    applications
+        Metrics of groups of applications.
     """
 
     title: str
     arms: Sequence[str]
     whole: Section
     groups: Sequence[Section]
+    classes: Sequence[Section]
+    applications: Sequence[Section]
+
+    @property
+    def sections(self) -> Sequence[Section]:
+        """The whole run, the groups, the classes and the applications."""
+        return (self.whole, *self.groups, *self.classes, *self.applications)
 
     @property
     def baseline(self) -> str:
@@ -119,19 +155,38 @@ def view(result: Result) -> ResultView:
             for row in result.difference(baseline, arm).iter_rows(named=True)
         },
     )
-    groups = [
-        *_sections(
-            flow_groups.METRICS,
-            formatting.groups_with_an_end(result.group_summary()),
-            {arm: result.group_difference(baseline, arm) for arm in others},
-        ),
-        *_sections(
-            app_metrics.METRICS,
-            result.application_summary(),
-            {arm: result.application_difference(baseline, arm) for arm in others},
-        ),
-    ]
-    return ResultView(title=result.scenario.checked.name, arms=arms, whole=whole, groups=groups)
+    of_groups = result.group_summary()
+    groups = _sections(
+        [metric for metric in flow_groups.METRICS if metric.column in of_groups["metric"]],
+        of_groups,
+        {arm: result.group_difference(baseline, arm) for arm in others},
+    )
+    classes = _sections(
+        queue_classes.METRICS,
+        result.class_summary(),
+        {arm: result.class_difference(baseline, arm) for arm in others},
+    )
+    applications = _sections(
+        app_metrics.METRICS,
+        result.application_summary(),
+        {arm: result.application_difference(baseline, arm) for arm in others},
+    )
+    return ResultView(
+        title=result.scenario.checked.name,
+        arms=arms,
+        whole=whole,
+        groups=list(groups),
+        classes=list(classes),
+        applications=[_without_absent(section) for section in applications],
+    )
+
+
+def _without_absent(section: Section) -> Section:
+    """Leave out the metrics that no arm has."""
+    present = {column for _, column in section.estimates}
+    return replace(
+        section, metrics=[metric for metric in section.metrics if metric.column in present]
+    )
 
 
 def _sections(
@@ -141,7 +196,7 @@ def _sections(
         of_group = summary.filter(group=group)
         yield Section(
             name=group,
-            metrics=[metric for metric in metrics if metric.column in of_group["metric"]],
+            metrics=metrics,
             estimates=_by_metric(of_group.iter_rows(named=True)),
             differences={
                 (arm, row["metric"]): row

@@ -37,6 +37,7 @@ def per_application(
         .group_by(keys, maintain_order=True)
         .agg(
             transactions=pl.len(),
+            cut_off=duration.is_null().sum().cast(pl.Float64),
             completed_percent=duration.is_not_null().mean() * 100,
             duration_s_mean=duration.mean(),
             duration_s_p50=duration.quantile(0.5, "linear"),

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from sojourn.result.catalogue import Metric, shown
+from sojourn.result.catalogue import of_kind, shown
+from sojourn.result.metric import Metric
 from sojourn.result.metrics import CONNECTIONS, KEYS, mean_and_interval, paired
 
 METRICS = shown("group")
@@ -45,10 +46,14 @@ def per_group(flows: pl.DataFrame, *, warmup_s: float) -> pl.DataFrame:
     lost = pl.coalesce("missing_packets", before).filter(~tcp).sum()
     endless = pl.col("goodput_mbit_per_s").filter(tcp & ~finite)
     jain = endless.sum().pow(2) / (endless.count() * endless.pow(2).sum())
-    return data.group_by(*KEYS, "group", maintain_order=True).agg(
+    resent = pl.col("retransmits").filter(tcp).sum() / pl.col("sent_packets").filter(tcp).sum()
+    inflation = (pl.col("ack_rtt_ms_mean") - pl.col("rtt_ms")).filter(tcp & ~finite)
+    groups = data.group_by(*KEYS, "group", maintain_order=True).agg(
         flows=pl.len(),
         goodput_mbit_per_s_mean=rate.mean(),
-        jain=jain.fill_nan(None),
+        jain=pl.when(endless.count() > 1).then(jain.fill_nan(None)),
+        rtt_inflation_ms_mean=inflation.mean(),
+        retransmit_percent=(resent * 100).fill_nan(None),
         loss_percent=(lost / sent * 100).fill_nan(None),
         initial_loss_percent=(begun > 0).mean() * 100,
         handshake_loss_percent=(shaken > 0).mean() * 100,
@@ -57,6 +62,23 @@ def per_group(flows: pl.DataFrame, *, warmup_s: float) -> pl.DataFrame:
         fct_s_p95=fct.quantile(0.95, "linear"),
         fct_hit_s_mean=hit.mean(),
     )
+    keys = [*KEYS, "group"]
+    joined = groups.join(_shares(flows), on=keys, how="left", maintain_order="left")
+    columns = [metric.column for metric in of_kind("group")]
+    return joined.select(*keys, *columns)
+
+
+def _shares(flows: pl.DataFrame) -> pl.DataFrame:
+    """Compute the share of each group in the payload that its direction delivered."""
+    data = flows.filter(pl.col("kind") != "ping").with_columns(
+        pl.col("direction").fill_null("total")
+    )
+    groups = data.group_by(*KEYS, "direction", "group", maintain_order=True).agg(
+        pl.col("delivered_bytes").sum()
+    )
+    whole = pl.col("delivered_bytes").sum().over(*KEYS, "direction")
+    share = (pl.col("delivered_bytes") / whole * 100).fill_nan(None)
+    return groups.select(*KEYS, "group", data_share_percent=share)
 
 
 def summary(per_group: pl.DataFrame, metrics: Sequence[Metric] = METRICS) -> pl.DataFrame:

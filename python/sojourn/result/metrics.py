@@ -9,7 +9,8 @@ import polars as pl
 
 from sojourn import _core
 from sojourn.result import latency
-from sojourn.result.catalogue import Metric, described
+from sojourn.result.catalogue import described
+from sojourn.result.metric import Metric
 
 KEYS = ("arm", "replication")
 

@@ -11,7 +11,16 @@ import polars as pl
 
 from sojourn import _core, markup
 from sojourn.document import needs
-from sojourn.result import app_metrics, flow_groups, metrics, processes, validity
+from sojourn.result import (
+    app_metrics,
+    flow_groups,
+    metrics,
+    observations,
+    processes,
+    queue_classes,
+    stationarity,
+    validity,
+)
 from sojourn.result.tables import ResultTables
 from sojourn.scenario import Scenario
 
@@ -88,6 +97,18 @@ class Result(ResultTables):
         return flow_groups.per_group(self.flows, warmup_s=self.scenario.checked.warmup_s)
 
     @cached_property
+    def per_class(self) -> pl.DataFrame:
+        """One row per run and class of a queue: rate, sojourn times, drops, marks.
+
+        ``group`` is the name of the link and of the class, such as ``"down: L"``. Queues without
+        classes have no rows.
+        """
+        checked = self.scenario.checked
+        return queue_classes.per_class(
+            self.classes, measured_s=checked.duration_s - checked.warmup_s
+        )
+
+    @cached_property
     def per_application(self) -> pl.DataFrame:
         """One row per run and group of applications: durations and quality of experience."""
         warmup_s = self.scenario.checked.warmup_s
@@ -107,6 +128,23 @@ class Result(ResultTables):
             per_application=self.per_application,
             applications=self.applications,
             facts=self.provenance.get("validity", ()),
+            concerns=checked.concerns,
+            drifts=self._drifts(),
+            sparse=observations.sparse(
+                self.flows, self.pings, self.transactions, warmup_s=checked.warmup_s
+            ),
+        )
+
+    def _drifts(self) -> list[stationarity.Drift]:
+        """Compare the halves of the measured time, unless the rate of a link changes in the run."""
+        if any(link.changes or link.trace for link in self.scenario.links.values()):
+            return []
+        checked = self.scenario.checked
+        return stationarity.drifts(
+            self.flows,
+            self.flow_series,
+            warmup_s=checked.warmup_s,
+            duration_s=checked.duration_s,
         )
 
     def summary(self) -> pl.DataFrame:
@@ -130,6 +168,16 @@ class Result(ResultTables):
             group are omitted.
         """
         return flow_groups.summary(self.per_group)
+
+    def class_summary(self) -> pl.DataFrame:
+        """Average the metrics of every class of queues over the runs of each arm.
+
+        Returns
+        -------
+        polars.DataFrame
+            As for :meth:`group_summary`, over the columns of :attr:`per_class`.
+        """
+        return flow_groups.summary(self.per_class, queue_classes.METRICS)
 
     def application_summary(self) -> pl.DataFrame:
         """Average the metrics of every group of applications over the runs of each arm.
@@ -184,6 +232,27 @@ class Result(ResultTables):
         """
         metrics.check_arms(self.per_run, baseline, other)
         return flow_groups.difference(self.per_group, baseline, other)
+
+    def class_difference(self, baseline: str, other: str) -> pl.DataFrame:
+        """Average the paired difference `other` - `baseline` for every class that both have.
+
+        Parameters
+        ----------
+        baseline, other
+            Names of arms.
+
+        Returns
+        -------
+        polars.DataFrame
+            As for :meth:`group_difference`, over the columns of :attr:`per_class`.
+
+        Raises
+        ------
+        ResultError
+            An arm is unknown or has no finished run.
+        """
+        metrics.check_arms(self.per_run, baseline, other)
+        return flow_groups.difference(self.per_class, baseline, other, queue_classes.METRICS)
 
     def application_difference(self, baseline: str, other: str) -> pl.DataFrame:
         """Average the paired difference `other` - `baseline` for every group of applications.

@@ -138,7 +138,8 @@ class ResultTables(ABC):
         sojourn_ms_max : float
             Longest sojourn time of a packet sent. Unit: ms.
         busy_share : float
-            Share of the time during which more than one packet was waiting.
+            Share of the time during which packets waited: while the link transmitted another
+            packet, or while the shaper of the queue held them back.
         driver_ms_mean : float
             Wireless links: mean time that packets spent in the driver and on the air. Unit: ms.
         driver_ms_p95 : float
@@ -384,3 +385,40 @@ class ResultTables(ABC):
             Unit: ms.
         """
         return self._frame("applications")
+
+    @cached_property
+    def classes(self) -> pl.DataFrame:
+        """One row per class of a queue that has several queues inside.
+
+        After ``arm`` and ``replication``:
+
+        link : str
+            Name of the link.
+        class : str
+            Class of the queue: L or C of dualpi2, tin of cake, band of prio and pfifo_fast, class
+            of drr; numbered as in ``queue_statistics``. Of nested queues, the class of the outer
+            one.
+        sent_packets : int
+            Packets sent after the warm-up.
+        sent_bytes : int
+            Bytes sent after the warm-up, without link-layer overhead. Unit: B.
+        drops_overlimit : int
+            Packets dropped because the queue was full.
+        drops_aqm : int
+            Packets dropped by the AQM.
+        marks_aqm : int
+            Packets CE-marked by the AQM.
+        marks_ce_threshold : int
+            Packets CE-marked because their sojourn time exceeded a threshold.
+        sojourn_ms_mean : float
+            Mean sojourn time of the packets sent. Unit: ms.
+        sojourn_ms_p50 : float
+            Median sojourn time of the packets sent. Unit: ms.
+        sojourn_ms_p95 : float
+            95th percentile of the sojourn times of the packets sent. Unit: ms.
+        sojourn_ms_p99 : float
+            99th percentile of the sojourn times of the packets sent. Unit: ms.
+        sojourn_ms_max : float
+            Longest sojourn time of a packet sent. Unit: ms.
+        """
+        return self._frame("classes")

@@ -13,8 +13,10 @@ import polars as pl
 
 from sojourn import _core, markup
 from sojourn.result.metrics import CONNECTIONS
+from sojourn.result.observations import Sparse
+from sojourn.result.stationarity import Drift
 
-# A queue that holds more than one packet for a smaller share of the time has no effect.
+# A queue in which packets wait for a smaller share of the time has no effect.
 BUSY_SHARE = 0.05
 # In a shorter measurement, the start of the flows dominates the means.
 SHORT_S = 10.0
@@ -25,8 +27,10 @@ COVERAGE_PERCENT = {3: 75, 5: 84, 8: 89, 10: 90, 20: 92, 30: 93}
 FEW_RUNS = 8
 # Above this share, percentiles over the remaining replies are too low.
 PING_LOSS = 0.10
-# Below this share, durations describe only a minority of quick transactions.
-COMPLETED_PERCENT = 50.0
+# If the end of the run cuts more of the transactions off, durations are too short; if most, they
+# describe a minority of quick transactions.
+CUT_OFF_SHARE = 0.10
+MOST_CUT_OFF = 0.50
 # The lowest mean opinion score on the scale.
 WORST_MOS = 1.0
 
@@ -93,6 +97,9 @@ def assess(
     per_application: pl.DataFrame | None = None,
     applications: pl.DataFrame | None = None,
     facts: Sequence[Mapping[str, Any]] = (),
+    concerns: Sequence[tuple[str, str]] = (),
+    drifts: Sequence[Drift] = (),
+    sparse: Sequence[Sparse] = (),
 ) -> Validity:
     """Check a result for limitations.
 
@@ -112,6 +119,12 @@ def assess(
         The table of an outcome.
     facts
         What the backend checked in single runs: the list ``validity`` of the manifest.
+    concerns
+        What limits the results of the scenario in any case, with its severity.
+    drifts
+        Directions whose goodput changes during the measured time.
+    sparse
+        Percentiles of few observations.
 
     Returns
     -------
@@ -130,6 +143,9 @@ def assess(
         *_worst_calls(applications),
         *_unstable_rpm(applications),
         *_identical_arms(flows, links),
+        *(Finding(severity=Severity(severity), text=text) for severity, text in concerns),
+        *_drifts(drifts),
+        *_sparse(sparse),
     ]
     order = list(Severity)
     findings.sort(key=lambda finding: order.index(finding.severity))
@@ -184,8 +200,8 @@ def _bottlenecks(links: pl.DataFrame) -> list[Finding]:
                 for row in of_arm.iter_rows(named=True)
             )
             text = (
-                f"{arm}: no link was a bottleneck. Share of the time with more than one packet "
-                f"queued: {seen}."
+                f"{arm}: no link was a bottleneck. Share of the time with packets waiting for the "
+                f"link or for the shaper of its queue: {seen}."
             )
             findings.append(Finding(severity=Severity.ERROR, text=text))
     return findings or _idle_links(means)
@@ -201,9 +217,10 @@ def _idle_links(means: pl.DataFrame) -> list[Finding]:
     return [
         Finding(
             severity=Severity.NOTE,
-            text=f"link {row['link']} was not a bottleneck in any arm: more than one packet was "
-            f"queued for at most {100 * row['busy_share']:.1f} % of the time, and the utilisation "
-            f"was at most {100 * row['utilisation']:.0f} %; its queue had no effect.",
+            text=f"link {row['link']} was not a bottleneck in any arm: packets waited for it or "
+            f"for the shaper of its queue for at most {100 * row['busy_share']:.1f} % of the time, "
+            f"and the utilisation was at most {100 * row['utilisation']:.0f} %; its queue had no "
+            "effect.",
         )
         for row in idle.iter_rows(named=True)
     ]
@@ -274,24 +291,55 @@ def _without_transactions(per_application: pl.DataFrame | None) -> list[Finding]
 
 
 def _incomplete_transactions(per_application: pl.DataFrame | None) -> list[Finding]:
-    """Find applications with few completed transactions."""
+    """Find applications of whose transactions the end of the run cut many off."""
     if per_application is None or per_application.is_empty():
         return []
-    begun, percent = pl.col("transactions"), pl.col("completed_percent")
+    begun, cut_off = pl.col("transactions"), pl.col("cut_off")
     return [
         Finding(
-            severity=Severity.WARNING,
-            text=f"{row['arm']}: {row['group']}: {row['percent']:.0f} % of {row['begun']} "
-            f"{_core.traffic_transactions()[row['kind']]} were completed within the run; "
+            severity=Severity.WARNING
+            if row["cut_off"] > MOST_CUT_OFF * row["begun"]
+            else Severity.NOTE,
+            text=f"{row['arm']}: {row['group']}: {row['cut_off']:.0f} of {row['begun']} "
+            f"{_core.traffic_transactions()[row['kind']]} were still in progress at the end of the "
+            "run, "
             + (
-                "means cover only these." if row["percent"] else "there are no durations to report."
+                "so that durations cover only the shorter ones. Use a longer run."
+                if row["cut_off"] < row["begun"]
+                else "so that there are no durations. Use a longer run."
             ),
         )
         for row in per_application.filter(begun > 0)
         .group_by("arm", "group", "kind", maintain_order=True)
-        .agg(begun=begun.sum(), percent=(begun * percent).sum() / begun.sum())
-        .filter(pl.col("percent") < COMPLETED_PERCENT)
+        .agg(begun=begun.sum(), cut_off=cut_off.sum())
+        .filter(pl.col("cut_off") > CUT_OFF_SHARE * pl.col("begun"))
         .iter_rows(named=True)
+    ]
+
+
+def _drifts(drifts: Sequence[Drift]) -> list[Finding]:
+    """Find directions whose goodput differs between the halves of the measured time."""
+    return [
+        Finding(
+            severity=Severity.WARNING,
+            text=f"{drift.arm}: goodput {drift.direction} is not stationary: {drift.first:.3g} "
+            f"Mbit/s in the first half of the measured time, {drift.second:.3g} Mbit/s in the "
+            f"second (n = {drift.runs}). Use a longer warm-up.",
+        )
+        for drift in drifts
+    ]
+
+
+def _sparse(sparse: Sequence[Sparse]) -> list[Finding]:
+    """Find percentiles of few observations."""
+    return [
+        Finding(
+            severity=Severity.NOTE,
+            text=f"{few.name} has too few observations in {', '.join(few.arms)}: "
+            f"{few.least_per_run} per run and {few.least} in all runs; the {few.percent}th "
+            f"percentile needs {few.needed_per_run} and {few.needed}.",
+        )
+        for few in sparse
     ]
 
 

@@ -57,6 +57,7 @@ fn invented(config: &Config) -> Records {
             .iter()
             .map(|link| LinkRecord {
                 name: link.name.clone(),
+                classes: Vec::new(),
                 statistics: vec![
                     Statistic::count("count", 7),
                     Statistic::real("prob", 0.25).within("tins", 1),

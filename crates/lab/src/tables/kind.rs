@@ -4,7 +4,7 @@ use std::fmt;
 
 use sojourn_records::{Column, ColumnInfo, ColumnKind};
 
-use super::{applications, flow, links, rows};
+use super::{applications, classes, flow, links, rows};
 
 /// Which table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,6 +29,8 @@ pub enum TableKind {
     Transactions,
     /// One row per application.
     Applications,
+    /// One row per class of a queue.
+    Classes,
 }
 
 /// How many tables there are.
@@ -54,7 +56,7 @@ const RUN: [ColumnInfo; 2] = [
 
 impl TableKind {
     /// Every table.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Flows,
         Self::Links,
         Self::FlowSeries,
@@ -65,6 +67,7 @@ impl TableKind {
         Self::Events,
         Self::Transactions,
         Self::Applications,
+        Self::Classes,
     ];
 
     /// What it is called, in files too.
@@ -80,12 +83,14 @@ impl TableKind {
             Self::Events => "events",
             Self::Transactions => "transactions",
             Self::Applications => "applications",
+            Self::Classes => "classes",
         }
     }
 
     /// The first format of saved results that has it.
     pub(crate) const fn first_format(self) -> u64 {
         match self {
+            Self::Classes => 5,
             Self::Transactions | Self::Applications => 3,
             Self::QueueStatistics => 2,
             _ => 1,
@@ -105,6 +110,7 @@ impl TableKind {
             Self::Events => "One row per drop, mark or loss, if the scenario keeps events.",
             Self::Transactions => "One row per transaction of an application.",
             Self::Applications => "One row per application.",
+            Self::Classes => "One row per class of a queue that has several queues inside.",
         }
     }
 
@@ -124,6 +130,7 @@ impl TableKind {
             Self::Events => infos(rows::event_columns()),
             Self::Transactions => infos(applications::transaction_columns()),
             Self::Applications => infos(applications::application_columns()),
+            Self::Classes => infos(classes::columns()),
         };
         RUN.into_iter().chain(own).collect()
     }

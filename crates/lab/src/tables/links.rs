@@ -155,7 +155,8 @@ pub(super) fn link_columns<'a>() -> Vec<Column<LinkRow<'a>>> {
         Column::new(
             "busy_share",
             "",
-            "Share of the time during which more than one packet was waiting.",
+            "Share of the time during which packets waited: while the link transmitted another packet, \
+             or while the shaper of the queue held them back.",
             Get::Real(|row| row.share(row.record.busy).min(1.0)),
         ),
         Column::new(

@@ -6,6 +6,7 @@ mod applications;
 mod batch;
 mod catalogue;
 mod cell;
+mod classes;
 mod flow;
 mod kind;
 mod links;

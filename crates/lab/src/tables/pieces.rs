@@ -8,6 +8,7 @@ use sojourn_scenario::plan::Config;
 
 use super::applications::{applications, transactions};
 use super::cell::Cell;
+use super::classes::classes;
 use super::flow::flows;
 use super::kind::TABLES;
 use super::links::{link_series, links, queue_statistics, sojourn};
@@ -26,6 +27,7 @@ pub(crate) fn batches(cell: Cell<'_>) -> [RecordBatch; TABLES] {
         events(cell),
         transactions(cell),
         applications(cell),
+        classes(cell),
     ]
 }
 

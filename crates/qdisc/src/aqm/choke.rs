@@ -26,7 +26,7 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 
-use sojourn_net::{Bytes, FlowKey, Instant, Packet, Rate, Rng};
+use sojourn_net::{Bytes, Comparison, FlowKey, Instant, Packet, Rate, Rng};
 
 use crate::aqm::red::{self, Law, RedDerived, RedParams};
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
@@ -109,6 +109,8 @@ impl Params for ChokeParams {
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
+
+    const COMPARISON: Comparison = Comparison::With("Linux 6.1");
 
     const TC_STATISTICS: TcStatistics = TcStatistics::of(red::COUNTERS).with_overlimits();
 

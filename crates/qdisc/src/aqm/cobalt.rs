@@ -22,7 +22,7 @@
 //! | a gap of any length | an interval of 2^32 ns or more loses its high bits in a gap | none below 4.29 s |
 //! | empty when a departure leaves nothing | when a flow is found empty at its turn | `p` falls one transmission sooner |
 
-use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
+use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
@@ -67,6 +67,8 @@ impl Params for CobaltParams {
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
+
+    const COMPARISON: Comparison = Comparison::Partial("Linux 6.1, as the AQM of CAKE");
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Cobalt<P> {
         Cobalt::new(self, link.rate, link.mtu, rng)

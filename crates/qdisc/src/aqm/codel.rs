@@ -38,7 +38,7 @@
 mod control;
 mod params;
 
-use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
+use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
@@ -67,6 +67,8 @@ impl Params for CodelParams {
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
+
+    const COMPARISON: Comparison = Comparison::With("Linux 6.1");
 
     const TC_STATISTICS: TcStatistics = TcStatistics::of(COUNTERS);
 

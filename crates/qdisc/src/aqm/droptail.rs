@@ -17,7 +17,7 @@
 //! | `headdrop` also with a limit in bytes | packets only | an addition |
 //! | `ce_threshold` | none | an addition |
 
-use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
+use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
 use crate::link::LinkFacts;
@@ -118,6 +118,8 @@ impl Params for DropTailParams {
             parameters: &[Self::PARAMETERS[0], Self::PARAMETERS[2]],
         },
     ];
+
+    const COMPARISON: Comparison = Comparison::With("Linux 6.1");
 
     fn kind(&self) -> &'static str {
         match (self.limit, self.headdrop) {

@@ -215,16 +215,17 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
     fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
         if !self.has_room(pkt.size()) {
             self.counters.overlimits += 1;
+            obs.on_class(Band::of(pkt.ecn()).id());
             return obs.on_drop(now, pkt, DropReason::Overlimit);
         }
         let waiting = self.backlog().packets;
         self.counters.most_waiting = self.counters.most_waiting.max(waiting);
-        match pkt.ecn() {
-            Ecn::Ect1 | Ecn::Ce => {
+        match Band::of(pkt.ecn()) {
+            Band::L4s => {
                 self.counters.in_l4s += 1;
                 self.l4s.push(now, pkt);
             }
-            Ecn::NotEct | Ecn::Ect0 => {
+            Band::Classic => {
                 self.counters.in_classic += 1;
                 self.classic.push(now, pkt);
             }
@@ -253,6 +254,7 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
                 Law::Rfc(law) => law.judge(&leaving),
                 Law::Linux(law) => law.judge(&leaving, &mut self.rng),
             };
+            obs.on_class(band.id());
             match verdict {
                 Verdict::Pass => {}
                 Verdict::Mark(reason) => {

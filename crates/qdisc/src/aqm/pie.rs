@@ -49,7 +49,7 @@ pub(crate) mod linux;
 mod params;
 mod rfc;
 
-use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
+use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
@@ -79,6 +79,8 @@ impl Params for PieParams {
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
+
+    const COMPARISON: Comparison = Comparison::With("Linux 6.1");
 
     const TC_STATISTICS: TcStatistics = TcStatistics::of(COUNTERS);
 

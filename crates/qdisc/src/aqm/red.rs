@@ -44,7 +44,7 @@
 mod derive;
 mod params;
 
-use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
+use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
@@ -97,6 +97,8 @@ impl<L: Leaf> Params for RedParams<L> {
             parameters: Self::PARAMETERS,
         },
     ];
+
+    const COMPARISON: Comparison = Comparison::With("Linux 6.1");
 
     const TC_STATISTICS: TcStatistics = TcStatistics::of(COUNTERS)
         .with_leaves("leaf")

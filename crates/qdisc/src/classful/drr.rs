@@ -118,7 +118,7 @@ impl<P: Packet, Q: Qdisc<P>> Drr<P, Q> {
             number,
             turns: vec![idle; queues.len()],
             links: vec![FlowId::NONE; queues.len()],
-            classes: Classes::new(queues),
+            classes: Classes::new(Some("class"), queues),
             round: Round::EMPTY,
             active: 0,
         }

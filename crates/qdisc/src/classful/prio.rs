@@ -182,6 +182,9 @@ impl<P: Packet> Qdisc<P> for PfifoFast<P> {
     #[inline]
     fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
         if self.bands.classes.backlog().packets >= self.total_limit {
+            if let Some(id) = self.bands.classes.id(self.bands.band(&pkt)) {
+                obs.on_class(id);
+            }
             return obs.on_drop(now, pkt, DropReason::Overlimit);
         }
         self.bands.enqueue(now, pkt, obs);
@@ -219,15 +222,19 @@ impl<Q: Qdisc<P>, P: Packet> Bands<Q, P> {
             *band = priomap[priority(dscp)].min(last);
         }
         Self {
-            classes: Classes::new(queues),
+            classes: Classes::new(Some("band"), queues),
             band_of,
         }
     }
 
     #[inline]
+    fn band(&self, pkt: &P) -> usize {
+        usize::from(self.band_of[usize::from(pkt.dscp().number())])
+    }
+
+    #[inline]
     fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
-        let band = self.band_of[usize::from(pkt.dscp().number())];
-        self.classes.enqueue(usize::from(band), now, pkt, obs);
+        self.classes.enqueue(self.band(&pkt), now, pkt, obs);
     }
 
     /// A band that waits but may not send yet lets the next one go first.

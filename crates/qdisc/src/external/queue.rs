@@ -6,7 +6,7 @@ use sojourn_net::{Instant, Packet};
 
 use super::failure::fail;
 use super::ticket::Ticket;
-use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Qdisc, Statistic};
 
 /// A queue of tickets behind a pointer.
 #[derive(Debug)]
@@ -159,6 +159,10 @@ impl<P: Packet> Relay<'_, P> {
 }
 
 impl<P: Packet> Observer<Ticket> for Relay<'_, P> {
+    fn on_class(&mut self, class: ClassId) {
+        self.obs.on_class(class);
+    }
+
     fn on_drop(&mut self, now: Instant, ticket: Ticket, reason: DropReason) {
         let pkt = self.redeem(&ticket);
         self.obs.on_drop(now, pkt, reason);

@@ -34,7 +34,7 @@ mod schedule;
 mod statistics;
 mod tin;
 
-use sojourn_net::{Bytes, Dscp, Instant, Packet, Rng};
+use sojourn_net::{Bytes, Comparison, Dscp, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
@@ -67,10 +67,16 @@ impl Params for CakeParams {
         parameters: Self::PARAMETERS,
     }];
 
+    const COMPARISON: Comparison = Comparison::With("Linux 6.1");
+
     const TC_STATISTICS: TcStatistics = TcStatistics::of(&[]).with_overlimits();
 
     fn shorthands(&self) -> &'static [&'static [Shorthand]] {
         &[SHORTHANDS, LINK_LAYERS]
+    }
+
+    fn shaper_rate(&self) -> Option<Rate> {
+        self.bandwidth
     }
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Cake<P> {
@@ -176,6 +182,7 @@ impl<P: Packet> Cake<P> {
         if self.params.ingress {
             self.charge(at.tin, self.count.adjusted(pkt.size()), now, false);
         }
+        obs.on_class(self.classes.id(at.tin));
         obs.on_drop(now, pkt, DropReason::Overlimit);
     }
 
@@ -197,6 +204,7 @@ impl<P: Packet> Cake<P> {
         if self.params.ingress {
             self.charge(at.tin, self.count.adjusted(ack.size()), now, false);
         }
+        obs.on_class(self.classes.id(at.tin));
         obs.on_drop(now, ack, DropReason::Aqm);
     }
 
@@ -302,6 +310,7 @@ impl<P: Packet> Cake<P> {
             let marked = signal && pkt.mark_ce();
             if marked {
                 counts.marks += 1;
+                obs.on_class(self.classes.id(at.tin));
                 obs.on_mark(now, &pkt, MarkReason::Aqm);
             }
             let unheard = signal && !marked;
@@ -316,6 +325,7 @@ impl<P: Packet> Cake<P> {
             }
             counts.drops += 1;
             let counted = self.count.adjusted(pkt.size());
+            obs.on_class(self.classes.id(at.tin));
             obs.on_drop(now, pkt, DropReason::Aqm);
             if ingress {
                 self.charge(at.tin, counted, now, false);
@@ -379,6 +389,7 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
             }
             let tin = self.choose_tin(now)?;
             if let Some(pkt) = self.serve(tin, &mut first_look, now, obs) {
+                obs.on_class(self.classes.id(tin));
                 return Some(pkt);
             }
         }

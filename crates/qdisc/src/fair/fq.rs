@@ -27,7 +27,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
+use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
@@ -118,6 +118,8 @@ impl Params for FqParams {
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
+
+    const COMPARISON: Comparison = Comparison::With("Linux 6.1");
 
     const TC_STATISTICS: TcStatistics =
         TcStatistics::of(&[("ce_mark", Counter::Marks(MarkReason::CeThreshold))]);

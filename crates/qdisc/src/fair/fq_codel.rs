@@ -29,7 +29,7 @@
 //! | flows hashed with `SplitMix64` | siphash (6.1), Jenkins (3.14) | which flows collide |
 //! | `memory_limit` counts bytes of packets | bytes of buffer | binds later; at the defaults neither binds at 1514 bytes |
 
-use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
+use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 
 use crate::aqm::codel::{self, CodelParams, Control, Law, Source};
 use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
@@ -122,6 +122,8 @@ impl Params for FqCodelParams {
             parameters: Self::PARAMETERS,
         },
     ];
+
+    const COMPARISON: Comparison = Comparison::With("Linux 6.1");
 
     const TC_STATISTICS: TcStatistics = TcStatistics::of(codel::COUNTERS);
 

@@ -19,7 +19,7 @@
 //! | flows hashed with `SplitMix64` | siphash | which flows collide |
 //! | `memory_limit` counts bytes of packets | bytes of buffer | only `overmemory`: neither drops for it |
 
-use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
+use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 
 use crate::aqm::pie::linux::{Constants, Control};
 use crate::aqm::pie::{self, PieParams};
@@ -105,6 +105,8 @@ impl Params for FqPieParams {
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
+
+    const COMPARISON: Comparison = Comparison::With("Linux 6.1");
 
     const TC_STATISTICS: TcStatistics = TcStatistics::of(pie::COUNTERS);
 

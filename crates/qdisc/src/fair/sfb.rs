@@ -33,7 +33,7 @@ mod inner;
 
 use std::collections::VecDeque;
 
-use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
+use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
@@ -104,6 +104,8 @@ impl<L: Leaf> Params for SfbParams<L> {
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
+
+    const COMPARISON: Comparison = Comparison::With("Linux 6.1");
 
     const TC_STATISTICS: TcStatistics =
         TcStatistics::of(&[("marked", Counter::Marks(MarkReason::Aqm))])

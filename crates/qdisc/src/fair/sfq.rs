@@ -19,7 +19,7 @@
 //! | a perturbation acts at the next packet after its time | at its time | none to be seen |
 //! | no RED in the slots | `redflowlimit` | none at its default |
 
-use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
+use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
 use crate::link::LinkFacts;
@@ -72,6 +72,8 @@ impl Params for SfqParams {
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
+
+    const COMPARISON: Comparison = Comparison::With("Linux 6.1");
 
     fn conflict(&self) -> Option<String> {
         (!self.divisor.is_power_of_two())

@@ -1,5 +1,7 @@
 //! The names of a discipline, each with its own defaults.
 
+use sojourn_net::Comparison;
+
 use super::parameter::Parameter;
 use super::profile::Profile;
 use crate::contract::{DropReason, MarkReason};
@@ -97,6 +99,17 @@ pub struct Kind<T> {
     pub parameters: &'static [Parameter],
 }
 
+/// What a reader of results must know of a discipline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Provenance {
+    /// Its name.
+    pub name: &'static str,
+    /// As [`Kind::reconstruction`].
+    pub reconstruction: Option<&'static str>,
+    /// The implementation that it was compared with.
+    pub comparison: Comparison,
+}
+
 /// A [`Kind`] of any discipline.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
@@ -110,6 +123,7 @@ pub struct Entry {
     pub(crate) profiles: &'static [Profile],
     pub(crate) parameters: &'static [Parameter],
     pub(crate) tc_statistics: TcStatistics,
+    pub(crate) comparison: Comparison,
 }
 
 impl<T> Kind<T> {
@@ -118,6 +132,7 @@ impl<T> Kind<T> {
         &self,
         page: Option<&'static str>,
         tc_statistics: TcStatistics,
+        comparison: Comparison,
     ) -> Entry {
         Entry {
             name: self.name,
@@ -129,6 +144,7 @@ impl<T> Kind<T> {
             profiles: self.profiles,
             parameters: self.parameters,
             tc_statistics,
+            comparison,
         }
     }
 }

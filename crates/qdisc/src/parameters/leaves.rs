@@ -12,6 +12,7 @@ use std::fmt;
 use sojourn_net::{Packet, Rng};
 
 use super::error::{Flaw, ParameterError};
+use super::kind::Provenance;
 use crate::contract::Qdisc;
 use crate::link::LinkFacts;
 
@@ -38,8 +39,8 @@ pub trait Leaf: Clone + fmt::Debug + fmt::Display + PartialEq + 'static {
     /// The queues inside this one and the number of its classes.
     fn leaves(&self) -> Option<(&dyn LeafList, u32)>;
 
-    /// What no source gives about this queue or those inside it, one line each.
-    fn reconstructions(&self) -> Vec<String>;
+    /// This queue and those inside it.
+    fn provenance(&self) -> Vec<Provenance>;
 }
 
 /// The leaves of one queue, whatever type stands for them.
@@ -59,8 +60,8 @@ pub trait LeafList: fmt::Debug {
     /// How many queues `classes` classes need, those inside them included.
     fn queues(&self, classes: u32) -> u64;
 
-    /// As [`Leaf::reconstructions`], of all leaves.
-    fn reconstructions(&self) -> Vec<String>;
+    /// As [`Leaf::provenance`], of all leaves.
+    fn provenance(&self) -> Vec<Provenance>;
 }
 
 impl<L: Leaf> LeafList for Vec<L> {
@@ -98,8 +99,8 @@ impl<L: Leaf> LeafList for Vec<L> {
         }
     }
 
-    fn reconstructions(&self) -> Vec<String> {
-        self.iter().flat_map(Leaf::reconstructions).collect()
+    fn provenance(&self) -> Vec<Provenance> {
+        self.iter().flat_map(Leaf::provenance).collect()
     }
 }
 

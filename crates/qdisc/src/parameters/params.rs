@@ -1,6 +1,6 @@
 //! The trait that the parameters of every discipline implement.
 
-use sojourn_net::{Packet, Rng};
+use sojourn_net::{Comparison, Packet, Rate, Rng};
 
 use super::declare::Fields;
 use super::kind::{Entry, Kind, TcStatistics};
@@ -22,6 +22,9 @@ pub trait Params: Fields + Sized + 'static {
 
     /// What `tc -s qdisc` prints for it besides the statistics of its own.
     const TC_STATISTICS: TcStatistics = TcStatistics::of(&[]);
+
+    /// The implementation that its behaviour was compared with.
+    const COMPARISON: Comparison = Comparison::None;
 
     /// The first name, that of the documentation.
     fn page() -> &'static str {
@@ -54,6 +57,11 @@ pub trait Params: Fields + Sized + 'static {
         None
     }
 
+    /// The rate of its own shaper, if it has one.
+    fn shaper_rate(&self) -> Option<Rate> {
+        None
+    }
+
     /// The queues inside it, as many as were given, and the number of classes that they are for.
     fn leaves(&self) -> Option<(&dyn LeafList, u32)> {
         None
@@ -67,5 +75,5 @@ pub trait Params: Fields + Sized + 'static {
 }
 
 fn entry<T: Params>(kind: &Kind<T>) -> Entry {
-    kind.entry(Some(T::page()), T::TC_STATISTICS)
+    kind.entry(Some(T::page()), T::TC_STATISTICS, T::COMPARISON)
 }

@@ -2,13 +2,15 @@
 
 use sojourn_net::{Bytes, Instant, Packet};
 
-use crate::contract::{Backlog, Observer, Qdisc, Statistic};
+use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Qdisc, Statistic};
 
 /// A queue for each class, the total backlog and the earliest timer.
 ///
 /// Both are kept, not summed at each question: a link asks after every packet.
 #[derive(Clone, Debug)]
 pub(crate) struct Classes<Q, P> {
+    /// What the discipline calls its classes; `None`: it has a leaf, but no classes.
+    name: Option<&'static str>,
     each: Vec<Class<Q, P>>,
     backlog: Backlog,
     next_timer: Option<Instant>,
@@ -26,8 +28,37 @@ struct Class<Q, P> {
     sent_bytes: u64,
 }
 
+/// Adds the class to what its queue reports, instead of the classes of that queue.
+struct InClass<'a, P> {
+    id: Option<ClassId>,
+    obs: &'a mut dyn Observer<P>,
+}
+
+impl<P: Packet> Observer<P> for InClass<'_, P> {
+    fn on_class(&mut self, class: ClassId) {
+        if self.id.is_none() {
+            self.obs.on_class(class);
+        }
+    }
+
+    fn on_drop(&mut self, now: Instant, pkt: P, reason: DropReason) {
+        if let Some(id) = self.id {
+            self.obs.on_class(id);
+        }
+        self.obs.on_drop(now, pkt, reason);
+    }
+
+    fn on_mark(&mut self, now: Instant, pkt: &P, reason: MarkReason) {
+        if let Some(id) = self.id {
+            self.obs.on_class(id);
+        }
+        self.obs.on_mark(now, pkt, reason);
+    }
+}
+
 impl<Q: Qdisc<P>, P: Packet> Classes<Q, P> {
-    pub(crate) fn new(queues: Vec<Q>) -> Self {
+    /// `name` is what the discipline calls its classes; `None`: it has a leaf, but no classes.
+    pub(crate) fn new(name: Option<&'static str>, queues: Vec<Q>) -> Self {
         let each = queues.into_iter().map(|queue| Class {
             backlog: Backlog::default(),
             next_timer: queue.next_timer(),
@@ -38,6 +69,7 @@ impl<Q: Qdisc<P>, P: Packet> Classes<Q, P> {
             sent_bytes: 0,
         });
         let mut classes = Self {
+            name,
             each: each.collect(),
             backlog: Backlog::default(),
             next_timer: None,
@@ -55,6 +87,12 @@ impl<Q: Qdisc<P>, P: Packet> Classes<Q, P> {
     #[inline]
     pub(crate) const fn next_timer(&self) -> Option<Instant> {
         self.next_timer
+    }
+
+    /// What reports call a class.
+    #[inline]
+    pub(crate) fn id(&self, class: usize) -> Option<ClassId> {
+        self.name.map(|name| ClassId::numbered(name, class))
     }
 
     /// Whether nothing waits in a class.
@@ -75,9 +113,10 @@ impl<Q: Qdisc<P>, P: Packet> Classes<Q, P> {
         pkt: P,
         obs: &mut dyn Observer<P>,
     ) {
+        let id = self.id(class);
         let of = &mut self.each[class];
         of.offered += 1;
-        of.queue.enqueue(now, pkt, obs);
+        of.queue.enqueue(now, pkt, &mut InClass { id, obs });
         self.settle(class);
     }
 
@@ -88,12 +127,16 @@ impl<Q: Qdisc<P>, P: Packet> Classes<Q, P> {
         now: Instant,
         obs: &mut dyn Observer<P>,
     ) -> Option<P> {
+        let id = self.id(class);
         let of = &mut self.each[class];
         let pkt = match of.head.take() {
             Some(head) => Some(head),
-            None => of.queue.dequeue(now, obs),
+            None => of.queue.dequeue(now, &mut InClass { id, obs }),
         };
         if let Some(pkt) = &pkt {
+            if let Some(id) = id {
+                obs.on_class(id);
+            }
             of.sent += 1;
             of.sent_bytes += pkt.size().0;
         }
@@ -112,8 +155,9 @@ impl<Q: Qdisc<P>, P: Packet> Classes<Q, P> {
         obs: &mut dyn Observer<P>,
     ) -> Option<Bytes> {
         if self.each[class].head.is_none() {
+            let id = self.id(class);
             let of = &mut self.each[class];
-            of.head = of.queue.dequeue(now, obs);
+            of.head = of.queue.dequeue(now, &mut InClass { id, obs });
             self.settle(class);
         }
         self.each[class].head.as_ref().map(P::size)

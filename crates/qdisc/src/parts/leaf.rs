@@ -50,7 +50,7 @@ pub(crate) fn only<L: Leaf, P: Packet>(
     link: &LinkFacts,
     rng: &Rng,
 ) -> Option<Classes<L::Queue<P>, P>> {
-    (!leaves.is_empty()).then(|| Classes::new(build(leaves, 1, link, rng)))
+    (!leaves.is_empty()).then(|| Classes::new(None, build(leaves, 1, link, rng)))
 }
 
 fn of_class<L>(leaves: &[L], class: usize) -> Option<&L> {

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use sojourn_net::{Duration, Rate};
+use sojourn_net::{Comparison, Duration, Rate};
 
 /// A wireless link: the radio of an access point or a station. `rate` of the link is that of its
 /// symbols, and its queue stands above the queue of the driver.
@@ -18,6 +18,11 @@ pub struct RadioConfig {
     pub stations: Vec<(u8, Rate)>,
     /// Which station's packets are sent next.
     pub sharing: Sharing,
+}
+
+impl RadioConfig {
+    /// What the behaviour of wireless links was compared with: theory only.
+    pub const COMPARISON: Comparison = Comparison::None;
 }
 
 /// A generation of IEEE 802.11.

@@ -40,7 +40,7 @@ impl World<'_> {
         };
         while self.media[m as usize].radios[radio].has_room() {
             let mut watch = self.observed.watch(id);
-            let Some(pkt) = self.links[n].qdisc.dequeue(self.now, &mut watch) else {
+            let Some(pkt) = self.links[n].dequeue(self.now, &mut watch) else {
                 break;
             };
             let others = self.links[n].qdisc.backlog().packets > 0;
@@ -50,7 +50,7 @@ impl World<'_> {
             } else {
                 Duration::ZERO
             };
-            watch.probe.on_taken(&Taken {
+            watch.on_taken(&Taken {
                 waited: self.now.since(pkt.stamp),
                 size: pkt.size(),
                 busy,

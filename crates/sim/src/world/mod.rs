@@ -243,7 +243,7 @@ impl<'a> World<'a> {
             *before = probe.begin_measuring();
         }
         for link in &mut self.links {
-            link.begin_measuring();
+            link.begin_measuring(self.now);
         }
         for radio in self.media.iter_mut().flat_map(|medium| &mut medium.radios) {
             radio.begin_measuring();

@@ -32,7 +32,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use libm::cbrt;
 use sojourn_net::{Duration, Instant};
 
-use super::declaration::{Control, Declaration, EcnNeed, Setup};
+use super::declaration::{Comparison, Control, Declaration, EcnNeed, Setup};
 use super::min_rtt::MinRtt;
 use super::parameter::{Unit, parameters};
 use super::{Ack, Resume, SlowStart, Threshold, Timeout, Window, WindowBased};
@@ -85,6 +85,7 @@ impl Control for CubicParams {
         // RFC 9438 §4.10; pacing determines the length of the ACK trains that HyStart looks at.
         quic_slow_start: Some(SlowStart::HyStartPlusPlus),
         ecn: EcnNeed::Optional,
+        comparison: Comparison::With("Linux 6.1"),
     };
 
     fn build(&self, setup: &Setup) -> Cubic {

@@ -27,7 +27,7 @@
 //! | the window falls over a round trip (PRR) | at once | smoother |
 //! | a loss after an ECN reduction of the same window halves what is left | once per window | rare |
 
-use super::declaration::{Control, Declaration, EcnNeed, Setup};
+use super::declaration::{Comparison, Control, Declaration, EcnNeed, Setup};
 use super::parameter::{Unit, parameters};
 use super::window::half;
 use super::{Ack, EcnFeedback, SlowStart, Window, WindowBased};
@@ -57,6 +57,7 @@ impl Control for DctcpParams {
         slow_starts: &[SlowStart::Standard, SlowStart::HyStartPlusPlus],
         quic_slow_start: None,
         ecn: EcnNeed::Required,
+        comparison: Comparison::With("Linux 6.1"),
     };
 
     fn build(&self, _setup: &Setup) -> Dctcp {

@@ -1,5 +1,7 @@
 //! The declaration of a congestion control: its name, its source, and how it is built.
 
+pub(super) use sojourn_net::Comparison;
+
 use super::slow_start::SlowStart;
 use super::window::Threshold;
 
@@ -18,6 +20,8 @@ pub struct Declaration {
     pub quic_slow_start: Option<SlowStart>,
     /// Which ECN it needs.
     pub ecn: EcnNeed,
+    /// The implementation that its behaviour was compared with.
+    pub comparison: Comparison,
 }
 
 /// Which ECN a congestion control needs.

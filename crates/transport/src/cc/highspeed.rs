@@ -30,7 +30,7 @@
 
 use libm::{log, pow};
 
-use super::declaration::{Control, Declaration, EcnNeed, Setup};
+use super::declaration::{Comparison, Control, Declaration, EcnNeed, Setup};
 use super::parameter::{Unit, parameters};
 use super::{Ack, SlowStart, Window, WindowBased};
 
@@ -62,6 +62,7 @@ impl Control for HighSpeedParams {
         slow_starts: &[SlowStart::Standard, SlowStart::HyStartPlusPlus],
         quic_slow_start: None,
         ecn: EcnNeed::Optional,
+        comparison: Comparison::With("Linux 6.1"),
     };
 
     fn build(&self, _setup: &Setup) -> HighSpeed {

@@ -39,7 +39,7 @@
 
 use std::num::NonZeroU16;
 
-use super::declaration::{Control, Declaration, EcnNeed, Setup};
+use super::declaration::{Comparison, Control, Declaration, EcnNeed, Setup};
 use super::parameter::{Unit, parameters};
 use super::{Ack, Window, WindowBased};
 
@@ -77,6 +77,7 @@ impl Control for LedbatParams {
         slow_starts: &[],
         quic_slow_start: None,
         ecn: EcnNeed::Optional,
+        comparison: Comparison::None,
     };
 
     fn build(&self, _setup: &Setup) -> Ledbat {

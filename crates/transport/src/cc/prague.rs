@@ -40,7 +40,7 @@ use std::num::NonZeroU32;
 
 use sojourn_net::Instant;
 
-use super::declaration::{Control, Declaration, EcnNeed, Setup};
+use super::declaration::{Comparison, Control, Declaration, EcnNeed, Setup};
 use super::parameter::{Unit, parameters};
 use super::{Ack, BurstSize, Episode, ModelBased, Progress, Reduction, Start, Threshold, Window};
 
@@ -75,6 +75,7 @@ impl Control for PragueParams {
         slow_starts: &[],
         quic_slow_start: None,
         ecn: EcnNeed::Accurate,
+        comparison: Comparison::None,
     };
 
     fn build(&self, _setup: &Setup) -> Prague {

@@ -20,7 +20,7 @@
 //! `ssthresh` halves the window, not the flight (RFC 5681 §3.1 says flight size): the sender
 //! only lets the window grow while it limits sending, which is what that rule guards.
 
-use super::declaration::{Control, Declaration, EcnNeed, Setup};
+use super::declaration::{Comparison, Control, Declaration, EcnNeed, Setup};
 use super::parameter::{Unit, parameters};
 use super::{Ack, SlowStart, Window, WindowBased};
 
@@ -46,6 +46,7 @@ impl Control for RenoParams {
         slow_starts: &[SlowStart::Standard, SlowStart::HyStartPlusPlus],
         quic_slow_start: None,
         ecn: EcnNeed::Optional,
+        comparison: Comparison::With("Linux 6.1"),
     };
 
     fn build(&self, _setup: &Setup) -> Reno {

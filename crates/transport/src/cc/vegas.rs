@@ -28,7 +28,7 @@
 //! | α 2, β 4, γ 1, as Linux | paper: 2 and 4, or 1 and 3 | – |
 //! | loss as Reno | paper: its own finer time-outs | the sender's RACK finds losses sooner than either |
 
-use super::declaration::{Control, Declaration, EcnNeed, Setup};
+use super::declaration::{Comparison, Control, Declaration, EcnNeed, Setup};
 use super::min_rtt::MinRtt;
 use super::parameter::{Unit, parameters};
 use super::window::half;
@@ -59,6 +59,7 @@ impl Control for VegasParams {
         slow_starts: &[],
         quic_slow_start: None,
         ecn: EcnNeed::Optional,
+        comparison: Comparison::None,
     };
 
     fn build(&self, _setup: &Setup) -> Vegas {

@@ -38,6 +38,8 @@
 //! | counts of CE alone, which are believed | of ECT(0) and ECT(1) too, to validate them | none on paths that keep ECN |
 //! | counts of 1-RTT packets alone; datagrams with Initial or Handshake packets are Not-ECT | of each space | a queue that marks drops these, as it does a SYN, and one with an L4S queue sends them through the other |
 
+use sojourn_net::Comparison;
+
 mod congestion;
 mod endpoint;
 mod input;
@@ -59,3 +61,8 @@ pub use params::{
 };
 pub use received::AckPolicy;
 pub use wire::Datagram;
+
+/// What the behaviour of QUIC was compared with.
+pub const COMPARISON: Comparison = Comparison::Partial(
+    "quinn-proto 0.11: handshake, acknowledgements, loss recovery, Reno and CUBIC",
+);

@@ -1,14 +1,33 @@
 //! A packet that is about to leave, and the decision about it.
 
-use sojourn_net::{Bytes, Duration};
+use sojourn_net::{Bytes, Duration, Ecn};
 
-use crate::contract::MarkReason;
+use crate::contract::{ClassId, MarkReason};
 
 /// Which of the queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Band {
     L4s,
     Classic,
+}
+
+impl Band {
+    /// The queue that a packet joins.
+    #[inline]
+    pub(super) const fn of(ecn: Ecn) -> Self {
+        match ecn {
+            Ecn::Ect1 | Ecn::Ce => Self::L4s,
+            Ecn::NotEct | Ecn::Ect0 => Self::Classic,
+        }
+    }
+
+    /// What reports call it: the name of RFC 9332.
+    pub(super) const fn id(self) -> ClassId {
+        match self {
+            Self::L4s => ClassId::named("L", 0),
+            Self::Classic => ClassId::named("C", 1),
+        }
+    }
 }
 
 /// A packet that is about to leave, as the law sees it.

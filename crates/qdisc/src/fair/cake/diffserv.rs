@@ -3,6 +3,7 @@
 use sojourn_net::Dscp;
 
 use super::options::Diffserv;
+use crate::contract::ClassId;
 
 /// How packets spread over tins.
 #[derive(Clone, Debug)]
@@ -70,6 +71,13 @@ impl Classes {
             shares,
             order,
         }
+    }
+
+    /// What reports call a tin: its place in the order in which statistics show them.
+    #[inline]
+    pub(super) fn id(&self, tin: usize) -> ClassId {
+        let place = self.order.iter().position(|&at| at == tin);
+        ClassId::numbered("tin", place.unwrap_or(tin))
     }
 
     #[inline]

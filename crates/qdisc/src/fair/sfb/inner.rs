@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use sojourn_net::{FlowKey, Instant, Packet};
 
 use super::bins::Set;
-use crate::contract::{DropReason, MarkReason, Observer, Qdisc};
+use crate::contract::{ClassId, DropReason, MarkReason, Observer, Qdisc};
 use crate::parts::classes::Classes;
 
 /// The queue, and which bins count what waits there.
@@ -83,6 +83,10 @@ impl<P> Uncounting<'_, P> {
 }
 
 impl<P: Packet> Observer<P> for Uncounting<'_, P> {
+    fn on_class(&mut self, class: ClassId) {
+        self.obs.on_class(class);
+    }
+
     fn on_drop(&mut self, now: Instant, pkt: P, reason: DropReason) {
         self.uncount(&pkt.flow());
         self.obs.on_drop(now, pkt, reason);

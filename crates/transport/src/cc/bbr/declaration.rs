@@ -2,7 +2,7 @@
 
 use super::Bbr;
 use super::params::BbrParams;
-use crate::cc::declaration::{Control, Declaration, EcnNeed, Setup};
+use crate::cc::declaration::{Comparison, Control, Declaration, EcnNeed, Setup};
 
 impl Control for BbrParams {
     type Controller = Bbr;
@@ -14,6 +14,7 @@ impl Control for BbrParams {
         slow_starts: &[],
         quic_slow_start: None,
         ecn: EcnNeed::Optional,
+        comparison: Comparison::With("Linux 6.1"),
     };
 
     fn build(&self, setup: &Setup) -> Bbr {

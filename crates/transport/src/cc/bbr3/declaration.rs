@@ -2,7 +2,7 @@
 
 use super::model::Bbr3;
 use super::params::Bbr3Params;
-use crate::cc::declaration::{Control, Declaration, EcnNeed, Setup};
+use crate::cc::declaration::{Comparison, Control, Declaration, EcnNeed, Setup};
 
 impl Control for Bbr3Params {
     type Controller = Bbr3;
@@ -14,6 +14,7 @@ impl Control for Bbr3Params {
         slow_starts: &[],
         quic_slow_start: None,
         ecn: EcnNeed::Optional,
+        comparison: Comparison::None,
     };
 
     fn build(&self, setup: &Setup) -> Bbr3 {

@@ -1,0 +1,206 @@
+//! What limits the results of a scenario, whatever they are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sojourn_net::{Comparison, Duration};
+use sojourn_transport::{CcKind, quic};
+
+use crate::plan::{Config, FlowConfig, Hop, LinkConfig, RadioConfig, Traffic};
+
+/// The shortest time that flows and queues take to settle: controllers of queues measure over
+/// intervals of up to 100 ms and need some ten of them, and the first SYN that is lost is sent again
+/// after 1 s.
+const SETTLING: Duration = Duration::from_secs(2);
+
+/// The same in round trips: slow start takes ten to reach a window of 10,000 packets, and the queue
+/// that it fills up to then doubles the round trip.
+const SETTLING_ROUND_TRIPS: u64 = 20;
+
+/// How much a concern matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// It weakens conclusions.
+    Warning,
+    /// It is information.
+    Note,
+}
+
+impl Severity {
+    /// Its name in the list of findings.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
+}
+
+/// A limitation of the results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Concern {
+    /// How much it matters.
+    pub severity: Severity,
+    /// What it is, with its numbers.
+    pub text: String,
+}
+
+/// The concerns about a scenario with these arms.
+pub(crate) fn of(arms: &[(&str, Config)]) -> Vec<Concern> {
+    let warnings = by_arm(arms, excess_shapers)
+        .into_iter()
+        .chain(by_arm(arms, |config| {
+            start_up(config).into_iter().collect()
+        }));
+    let warnings = warnings.map(|text| Concern {
+        severity: Severity::Warning,
+        text,
+    });
+    let notes = comparisons(arms).into_iter().map(|text| Concern {
+        severity: Severity::Note,
+        text,
+    });
+    warnings.chain(notes).collect()
+}
+
+/// What `found` finds in each arm, each text once, after the names of its arms unless it is about all.
+fn by_arm(arms: &[(&str, Config)], found: impl Fn(&Config) -> Vec<String>) -> Vec<String> {
+    let mut names: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (name, config) in arms {
+        for text in found(config) {
+            names.entry(text).or_default().push(name);
+        }
+    }
+    let shown = names.into_iter().map(|(text, of)| {
+        if of.len() == arms.len() {
+            text
+        } else {
+            format!("{}: {text}", of.join(", "))
+        }
+    });
+    shown.collect()
+}
+
+/// Queues whose shaper is faster than their link.
+fn excess_shapers(config: &Config) -> Vec<String> {
+    let steady = |link: &&LinkConfig| link.trace.is_none() && link.radio.is_none();
+    let links = config.links.iter().filter(steady);
+    let found = links.filter_map(|link| {
+        let changes = link.changes.iter().filter_map(|change| change.rate);
+        let rate = changes.fold(link.rate, Ord::max);
+        let shaper = link.qdisc.shaper_rate().filter(|shaper| *shaper > rate)?;
+        Some(format!(
+            "the shaper of the queue of link {} ({shaper}) is faster than the link ({rate}) and has no effect.",
+            link.name
+        ))
+    });
+    found.collect()
+}
+
+/// A warm-up that ends before the load has settled.
+fn start_up(config: &Config) -> Option<String> {
+    let load: Vec<_> = config
+        .flows
+        .iter()
+        .filter(|flow| is_load(flow, config))
+        .collect();
+    let start = |flow: &FlowConfig| flow.start + flow.start_jitter;
+    // A flow that starts later is part of the experiment, unless all do.
+    let before = load
+        .iter()
+        .filter(|flow| start(flow) <= config.measure_from);
+    let chosen = before
+        .max_by_key(|flow| start(flow) + settling(flow, config))
+        .or_else(|| load.iter().min_by_key(|flow| start(flow)))?;
+    let (start, settling) = (start(chosen), settling(chosen, config));
+    let needed = start + settling;
+    (config.measure_from < needed).then(|| {
+        format!(
+            "the warm-up ends at {}, but the load starts at {} and needs {} to settle: the results include \
+             the start of the flows. Use a warm-up of at least {}.",
+            seconds(config.measure_from),
+            seconds(start),
+            seconds(settling),
+            seconds(needed),
+        )
+    })
+}
+
+/// Whether a flow is a connection that sends without end, in the measured time too.
+fn is_load(flow: &FlowConfig, config: &Config) -> bool {
+    let endless = matches!(
+        flow.traffic,
+        Traffic::Tcp { bytes: None, .. } | Traffic::Quic { bytes: None, .. }
+    );
+    endless && flow.stop.is_none_or(|stop| stop > config.measure_from)
+}
+
+/// How long a flow takes to settle.
+fn settling(flow: &FlowConfig, config: &Config) -> Duration {
+    let hops = flow.forward.iter().chain(&flow.reverse);
+    let rtt = hops.fold(Duration::ZERO, |sum, hop| match hop {
+        Hop::Delay(delay) => sum + *delay,
+        Hop::Link(link) => sum + config.links[*link].delay,
+    });
+    rtt.times(SETTLING_ROUND_TRIPS).max(SETTLING)
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{} s", (time.as_secs_f64() * 100.0).round() / 100.0)
+}
+
+/// The models that were not compared with a real implementation, or only in part.
+fn comparisons(arms: &[(&str, Config)]) -> Vec<String> {
+    let mut models = BTreeSet::new();
+    for (_, config) in arms {
+        for link in &config.links {
+            let queues = link.qdisc.provenance().into_iter();
+            models.extend(queues.map(|queue| {
+                let kind = match queue.reconstruction {
+                    Some(_) => format!("queue {} (a reconstruction)", queue.name),
+                    None => format!("queue {}", queue.name),
+                };
+                (kind, queue.comparison)
+            }));
+            let radio = link.radio.is_some();
+            models.extend(radio.then(|| ("wireless links".to_owned(), RadioConfig::COMPARISON)));
+        }
+        for flow in &config.flows {
+            let (control, over_quic) = match &flow.traffic {
+                Traffic::Tcp { params, .. } => (params.cc.kind(), false),
+                Traffic::Quic { params, .. } => (params.cc.kind(), true),
+                Traffic::Datagrams(_) => continue,
+                Traffic::App(app) => app
+                    .quic()
+                    .map_or_else(|| (app.tcp().cc.kind(), false), |q| (q.cc.kind(), true)),
+            };
+            models.insert(of_control(control));
+            models.extend(over_quic.then(|| ("QUIC".to_owned(), quic::COMPARISON)));
+        }
+    }
+    let none = models
+        .iter()
+        .filter(|(_, compared)| *compared == Comparison::None);
+    let none: Vec<_> = none.map(|(name, _)| name.as_str()).collect();
+    let partly = models.iter().filter_map(|(name, compared)| match compared {
+        Comparison::Partial(what) => Some(format!("{name} (with {what})")),
+        Comparison::None | Comparison::With(_) => None,
+    });
+    let partly: Vec<_> = partly.collect();
+    let texts = [
+        (none.join(", "), "not compared with a real implementation"),
+        (
+            partly.join(", "),
+            "compared with a real implementation only in part",
+        ),
+    ];
+    let texts = texts.into_iter().filter(|(names, _)| !names.is_empty());
+    texts
+        .map(|(names, what)| format!("{what}: {names}."))
+        .collect()
+}
+
+fn of_control(control: CcKind) -> (String, Comparison) {
+    let declared = control.declaration();
+    let name = format!("congestion control {}", declared.name);
+    (name, declared.comparison)
+}

@@ -1,0 +1,59 @@
+"""The declaration of a metric."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Kind = Literal["run", "study", "group", "class", "application", "claim"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A metric of a run, of a group of flows or of a group of applications.
+
+    Parameters
+    ----------
+    column
+        Name of its column. ``{direction}`` or ``{link}`` stands for the name of one.
+    label
+        Its name in tables, with the same placeholder.
+    unit
+        Its unit; empty for counts and ratios.
+    digits
+        Digits after the decimal point in tables.
+    kind
+        The table that has the column: of runs, of runs in comparisons with published studies, of
+        groups of flows, of classes of queues, of groups of applications, or of claims.
+    description
+        Its definition. *W* is the warm-up, *D* the duration of the run.
+    shown
+        Whether tables show it.
+    role
+        ``"headline"``: sentences of reports give its extremes and its differences between arms;
+        ``"compared"``: only the differences.
+    """
+
+    column: str
+    label: str
+    unit: str
+    digits: int
+    kind: Kind = "run"
+    description: str = ""
+    shown: bool = True
+    role: Literal["headline", "compared", "detail"] = "detail"
+
+    @property
+    def heading(self) -> str:
+        """Label and unit, for the heading of a column."""
+        return f"{self.label} [{self.unit}]" if self.unit else self.label
+
+    def named(self, column: str) -> "Metric | None":
+        """Return the metric of `column`, if this declaration describes it."""
+        if column == self.column:
+            return self
+        before, brace, rest = self.column.partition("{")
+        placeholder, _, after = rest.partition("}")
+        fits = len(column) > len(before) + len(after)
+        if not (brace and fits and column.startswith(before) and column.endswith(after)):
+            return None
+        name = column[len(before) : len(column) - len(after)]
+        return replace(self, column=column, label=self.label.replace(f"{{{placeholder}}}", name))

@@ -1,0 +1,119 @@
+"""Numbers of observations behind the percentiles of a result."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+from sojourn.result.catalogue import of_kind
+from sojourn.result.metrics import KEYS
+
+# Observations beyond the percentile in all runs of an arm: their number has a relative standard
+# deviation of 1/sqrt(5) = 45 %, so with fewer of them the percentile is hardly known.
+BEYOND = 5
+# The same in each run: below, the percentile of a run is an interpolation to its largest value, a
+# bias that more runs do not remove.
+BEYOND_PER_RUN = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sparse:
+    """A percentile of few observations.
+
+    Parameters
+    ----------
+    name
+        Label of the metric, with its group.
+    percent
+        The percentile.
+    arms
+        The arms that have too few.
+    least_per_run, least
+        The smallest number of observations per run (mean over runs) and in all runs of an arm.
+    """
+
+    name: str
+    percent: int
+    arms: list[str]
+    least_per_run: str
+    least: int
+
+    @property
+    def needed_per_run(self) -> int:
+        """Number of observations that a run needs."""
+        return needed(self.percent, BEYOND_PER_RUN)
+
+    @property
+    def needed(self) -> int:
+        """Number of observations that all runs of an arm need."""
+        return needed(self.percent, BEYOND)
+
+
+def needed(percent: int, beyond: int) -> int:
+    """Count the observations of which `beyond` are expected above a percentile.
+
+    Examples
+    --------
+    >>> needed(95, 5), needed(99, 1)
+    (100, 100)
+    """
+    return math.ceil(beyond * 100 / (100 - percent))
+
+
+def sparse(
+    flows: pl.DataFrame, pings: pl.DataFrame, transactions: pl.DataFrame, *, warmup_s: float
+) -> list[Sparse]:
+    """Find the percentiles that rest on few observations.
+
+    Percentiles of sojourn times are over thousands of packets and are not checked.
+
+    Parameters
+    ----------
+    flows, pings, transactions
+        Tables of an outcome.
+    warmup_s
+        End of the warm-up, in seconds.
+
+    Returns
+    -------
+    list of Sparse
+        One per metric and group.
+    """
+    ended = transactions.filter(
+        (pl.col("started_s") >= warmup_s) & pl.col("duration_s").is_not_null()
+    )
+    transfers = flows.filter((pl.col("started_s") >= warmup_s) & pl.col("fct_s").is_not_null())
+    replies = pings.filter((pl.col("t_s") >= warmup_s) & pl.col("rtt_ms").is_not_null())
+    return [
+        *_of_metrics("run", "ping_ms_p", replies.with_columns(group=pl.lit(""))),
+        *_of_metrics("group", "fct_s_p", transfers),
+        *_of_metrics("application", "duration_s_p", ended),
+    ]
+
+
+def _of_metrics(
+    kind: Literal["run", "group", "application"], prefix: str, seen: pl.DataFrame
+) -> Iterator[Sparse]:
+    """Check the shown percentiles of a quantity, given its observations."""
+    counts = seen.group_by(*KEYS, "group", maintain_order=True).len()
+    arms = counts.group_by("arm", "group", maintain_order=True).agg(
+        per_run=pl.col("len").mean(), whole=pl.col("len").sum()
+    )
+    for metric in of_kind(kind):
+        if not (metric.shown and metric.column.startswith(prefix)):
+            continue
+        percent = int(metric.column.removeprefix(prefix))
+        few = arms.filter(
+            (pl.col("per_run") < needed(percent, BEYOND_PER_RUN))
+            | (pl.col("whole") < needed(percent, BEYOND))
+        )
+        for (group,), rows in few.group_by("group", maintain_order=True):
+            yield Sparse(
+                name=f"{group}: {metric.label}" if group else metric.label,
+                percent=percent,
+                arms=rows["arm"].to_list(),
+                least_per_run=f"{min(rows['per_run'].to_list()):g}",
+                least=min(rows["whole"].to_list()),
+            )

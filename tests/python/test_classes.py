@@ -1,0 +1,72 @@
+"""Metrics of the classes of queues: L4S and classic traffic through one bottleneck."""
+
+import pytest
+
+import sojourn as sj
+from sojourn import report
+from sojourn.cli import tables
+
+
+@pytest.fixture(scope="module")
+def l4s() -> sj.Result:
+    """CUBIC and Prague through a queue with two classes and through one without."""
+    return sj.run(
+        sj.Scenario(
+            links={"up": sj.Link(rate="20mbit", qdisc="pie")},
+            traffic=[
+                sj.Tcp(direction="up", name="cubic", start_jitter="50ms"),
+                sj.Tcp(direction="up", name="prague", cc="prague", start_jitter="50ms"),
+            ],
+            arms=[
+                sj.Arm(name="dualpi2", set={"links.up.qdisc": "dualpi2"}),
+                sj.Arm(name="pie", set={}),
+                sj.Arm(name="dualpi2 rfc", set={"links.up.qdisc": "dualpi2 profile rfc"}),
+            ],
+            rtt="20ms",
+            duration="14s",
+            warmup="3s",
+            replications=2,
+        )
+    )
+
+
+def test_the_classes_add_up_to_the_link(l4s: sj.Result) -> None:
+    classes = l4s.classes.filter(arm="dualpi2", replication=0)
+    link = l4s.links.filter(arm="dualpi2", replication=0).row(0, named=True)
+    assert classes["class"].to_list() == ["L", "C"]
+    for column in ("sent_packets", "sent_bytes", "drops_aqm", "marks_aqm", "marks_ce_threshold"):
+        assert classes[column].sum() == link[column], column
+    assert classes["sojourn_ms_max"].max() == link["sojourn_ms_max"]
+
+
+def test_a_class_has_its_own_delay_rate_and_signals(l4s: sj.Result) -> None:
+    rows = {row["group"]: row for row in l4s.per_class.filter(arm="dualpi2").to_dicts()}
+    low, classic = rows["up: L"], rows["up: C"]
+    assert low["sojourn_ms_p99"] < 3 < classic["sojourn_ms_mean"]
+    assert low["drops"] == 0 < low["marks"]
+    assert 15 < low["sent_mbit_per_s"] + classic["sent_mbit_per_s"] < 20.1
+    assert set(l4s.per_class["arm"]) == {"dualpi2", "dualpi2 rfc"}
+    summary = l4s.class_summary().filter(arm="dualpi2", group="up: L", metric="sojourn_ms_mean")
+    assert summary["n"].item() == 2
+    compared = l4s.class_difference("dualpi2", "dualpi2 rfc")
+    assert set(compared["group"]) == {"up: L", "up: C"}
+    assert l4s.class_difference("dualpi2", "pie").is_empty()
+
+
+def test_the_classes_are_in_the_report_the_table_and_the_json(
+    l4s: sj.Result, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = report.html(l4s)
+    section = page[page.index("<h2>Classes of queues") :]
+    assert section.count('<th scope="row">up: L</th>') == 3
+    document = tables.document(l4s)
+    assert {row["group"] for row in document["classes"]} == {"up: L", "up: C"}
+    assert {row["arm"] for row in document["class_differences"]} == {"dualpi2 rfc"}
+    tables.show(l4s, as_json=False, everything=False)
+    printed = capsys.readouterr().out
+    assert "up: L" in printed
+    # The groups of traffic show who got what.
+    assert [line.split()[1] for line in printed.splitlines() if line.startswith("prague")][:2] == [
+        "dualpi2",
+        "pie",
+    ]

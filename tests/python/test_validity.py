@@ -1,0 +1,197 @@
+"""Validity findings on small scenarios: alarms where they belong, and none elsewhere."""
+
+from collections.abc import Sequence
+
+import polars as pl
+import pytest
+
+import sojourn as sj
+from sojourn import report
+from sojourn.qdisc import qdisc
+from sojourn.result import observations, stationarity
+from sojourn.scenario import presets
+
+
+def compared(
+    *queues: str, link: str, rtt: str, duration: str, warmup: str, traffic: str = "rrul_be"
+) -> sj.Result:
+    """Run what ``sojourn compare`` would run, three times per queue."""
+    rates = presets.link_rates(link)
+    return sj.run(
+        presets.access_link(
+            rates=rates,
+            groups=presets.traffic(traffic, rates),
+            queues={queue: qdisc(queue) for queue in queues},
+            rtt=rtt,
+            duration=duration,
+            warmup=warmup,
+            replications=3,
+            seed=1,
+            name="test",
+        )
+    )
+
+
+def texts(result: sj.Result, *severities: str) -> list[str]:
+    """List the findings of some severities."""
+    return [found.text for found in result.validity.findings if found.severity in severities]
+
+
+def test_a_shaper_below_the_rate_of_the_link_is_the_bottleneck() -> None:
+    result = compared(
+        "cake bandwidth 4mbit",
+        "cake bandwidth 4mbit rtt 30ms",
+        link="100mbit",
+        rtt="30ms",
+        duration="20s",
+        warmup="8s",
+    )
+    assert texts(result, "error", "warning") == []
+    assert result.links["busy_share"].min() > 0.9  # type: ignore[operator]
+    assert result.links["utilisation"].max() < 0.1  # type: ignore[operator]
+
+
+def test_a_shaper_in_front_of_a_slower_link_is_the_bottleneck() -> None:
+    result = sj.run(
+        sj.Scenario(
+            links={
+                "router": sj.Link(rate="100mbit", qdisc="cake bandwidth 950kbit"),
+                "modem": sj.Link(rate="1mbit", qdisc="pfifo limit 500"),
+            },
+            traffic=[sj.Tcp(path=["router", "modem"], reverse=[], count=2)],
+            rtt="40ms",
+            duration="20s",
+            warmup="5s",
+            replications=2,
+        )
+    )
+    busy = {row["link"]: row["busy_share"] for row in result.links.iter_rows(named=True)}
+    assert busy["router"] > 0.9
+    assert busy["modem"] < 0.05
+    notes = texts(result, "error", "note")
+    assert any(text.startswith("link modem was not a bottleneck") for text in notes)
+    assert not any("link router" in text for text in notes)
+
+
+def test_a_shaper_above_the_rate_of_the_link_is_reported() -> None:
+    result = compared(
+        "cake bandwidth 9mbit", link="10/2mbit", rtt="30ms", duration="20s", warmup="8s"
+    )
+    (warning,) = texts(result, "warning")
+    assert "the queue of link up (9mbit) is faster than the link (2mbit)" in warning
+
+
+def test_a_start_that_dominates_is_reported() -> None:
+    result = compared(
+        "pfifo", "fq_codel", link="100/20mbit", rtt="25ms", duration="20s", warmup="5s"
+    )
+    warnings = texts(result, "warning")
+    assert any("the load starts at" in text for text in warnings)
+    (drift,) = (text for text in warnings if "not stationary" in text)
+    assert drift.startswith("pfifo: goodput down is not stationary: 16")
+    assert " 76" in drift
+
+
+def test_the_defaults_have_no_warning() -> None:
+    result = compared("pfifo", "fq_codel", link="10mbit", rtt="50ms", duration="70s", warmup="15s")
+    assert texts(result, "error", "warning") == []
+
+
+def test_flows_that_join_are_part_of_the_experiment() -> None:
+    scenario = sj.Scenario(
+        links={"up": sj.Link(rate="10mbit", qdisc="fq_codel")},
+        traffic=[
+            sj.Tcp(direction="up", name="first"),
+            sj.Tcp(direction="up", name="joins", start="12s"),
+        ],
+        rtt="20ms",
+        duration="20s",
+        warmup="4s",
+        replications=3,
+    )
+    joined = sj.run(scenario)
+    assert texts(joined, "warning") == []
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        # Quantiles of Student's t: 2.776 at 4 degrees of freedom, 2.262 at 9.
+        ([1.0, 2.0, 3.0, 4.0], 0.0305),
+        ([0.0, 0.0, 0.0], 1.0),
+        ([1.0, 1.0, 1.0], 0.0),
+        ([1.0, -1.0, 1.0, -1.0], 1.0),
+    ],
+)
+def test_p_values_are_those_of_students_t(values: Sequence[float], expected: float) -> None:
+    assert stationarity.p_value(values) == pytest.approx(expected, abs=1e-4)
+
+
+def test_percentiles_of_few_observations_are_found() -> None:
+    def transactions(runs: int, per_run: int) -> pl.DataFrame:
+        return pl.DataFrame(
+            [
+                {
+                    "arm": "a",
+                    "replication": run,
+                    "group": "users",
+                    "started_s": 9.0,
+                    "duration_s": 1.0,
+                }
+                for run in range(runs)
+                for _ in range(per_run)
+            ]
+        )
+
+    flows = pl.DataFrame(
+        schema={"arm": pl.String, "replication": pl.Int64, "group": pl.String,
+                "started_s": pl.Float64, "fct_s": pl.Float64}
+    )  # fmt: skip
+    pings = pl.DataFrame(
+        schema={"arm": pl.String, "replication": pl.Int64, "t_s": pl.Float64, "rtt_ms": pl.Float64}
+    )
+
+    def found(runs: int, per_run: int) -> list[observations.Sparse]:
+        return observations.sparse(flows, pings, transactions(runs, per_run), warmup_s=5.0)
+
+    (few,) = found(8, 2)
+    assert (few.name, few.percent, few.arms) == ("users: duration p95", 95, ["a"])
+    assert (few.least_per_run, few.least, few.needed_per_run, few.needed) == ("2", 16, 20, 100)
+    assert found(4, 20)
+    assert found(10, 19)
+    assert found(5, 20) == []
+
+
+def test_transactions_that_the_end_cuts_off_are_reported_as_that() -> None:
+    scenario = sj.Scenario(
+        links={name: sj.Link(rate="2mbit", qdisc="fq_codel") for name in ("up", "down")},
+        traffic=[sj.Web(direction="down", name="users", page="large", think="100ms")],
+        rtt="30ms",
+        duration="25s",
+        warmup="1s",
+        replications=2,
+    )
+    result = sj.run(scenario)
+    row = result.per_application.row(0, named=True)
+    assert row["cut_off"] == 1.0
+    assert row["transactions"] == 2
+    (finding,) = (text for text in texts(result, "note", "warning") if "still in progress" in text)
+    assert finding == (
+        "default: users: 2 of 4 pages were still in progress at the end of the run, so that "
+        "durations cover only the shorter ones. Use a longer run."
+    )
+
+
+def test_models_without_a_comparison_are_named_in_the_report() -> None:
+    result = sj.run(
+        sj.Scenario(
+            links={"up": sj.Link(rate="10mbit", qdisc="pfifo")},
+            traffic=[sj.Tcp(direction="up", cc="bbr3")],
+            rtt="20ms",
+            duration="14s",
+            warmup="3s",
+        )
+    )
+    text = "not compared with a real implementation: congestion control bbr3."
+    assert text in texts(result, "note")
+    assert text in report.html(result)
