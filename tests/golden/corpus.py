@@ -58,7 +58,7 @@ def _by_arm(name: str, document: Document) -> Iterator[tuple[str, Document]]:
 
 
 def _parity() -> Iterator[tuple[str, Document]]:
-    path = ROOT / "tests/parity/data/linux.json"
+    path = ROOT / "tests/parity/data/linux-6.1.json"
     for measured in json.loads(path.read_text(encoding="utf-8"))["scenarios"]:
         yield f"parity/{measured['name']}", _as_measured(measured)
 

@@ -1,9 +1,10 @@
-"""Packs the kernel's raw results into data/linux.json.
+"""Packs the raw results of one kernel into its file in data/.
 
 usage: compact.py DIR      (DIR holds <run>_rep<n>.json, one file per repetition)
 
-One line per scenario, so that a changed measurement is a changed line. Metrics that can be derived
-from the series of the same file are recomputed and must agree, so that no metric is misread.
+One line per scenario, so that a changed measurement is a changed line. Scenarios that the file has
+and DIR lacks are kept. Metrics that can be derived from the series of the same run are recomputed
+and must agree, so that no metric is misread.
 """
 
 import json
@@ -14,7 +15,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-SUITES = ("R1", "R2", "R4", "R6", "R7", "R8", "V")
+SUITES = ("L1", "L4", "R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "V")
+SERIES = ("cwnd", "srtt_ms")
+"""Diagnostic series, which are kept of the first repetition: nothing reads the others."""
 DCTCP = "net.ipv4.tcp_congestion_control=dctcp"
 """The one setting a scenario may have: what the listener runs, which DCTCP needs at both ends."""
 STEP = 0.5
@@ -29,6 +32,12 @@ def decimated(flow: dict[str, Any], key: str) -> dict[str, Any]:
         "from": start,
         "values": [round(value) if key == "cwnd" else value for value in flow[key][::every]],
     }
+
+
+def sent_from(stream: dict[str, Any], stop: float) -> float:
+    """Return when a stream of datagrams starts: the results have its length but not its start."""
+    lasted: float = stream["sent"] * stream["size"] * 8 / (stream["rate_mbps"] * 1e6)
+    return round(stop - lasted, 1)
 
 
 def agrees(got: float, want: float, slack: float, what: str) -> None:
@@ -98,8 +107,9 @@ def repetition(run: dict[str, Any]) -> dict[str, Any]:
         out["srtt_mean_ms"] = [f["srtt_mean_ms"] for f in long_flows]
         out["srtt_p95_ms"] = [f["srtt_p95_ms"] for f in long_flows]
         out["cwnd_mean"] = [f["cwnd_mean"] for f in long_flows]
-        out["cwnd"] = [decimated(f, "cwnd") for f in run["flows"]]
-        out["srtt_ms"] = [decimated(f, "srtt_ms") for f in run["flows"]]
+        if run["rep"] == 1:
+            for key in SERIES:
+                out[key] = [decimated(f, key) for f in run["flows"]]
     if len(long_flows) < len(run["flows"]):
         out["fct_s"] = [f["fct_s"] for f in run["flows"] if "bytes" in f]
     ping = run["ping_rtt_ms"]
@@ -109,10 +119,14 @@ def repetition(run: dict[str, Any]) -> dict[str, Any]:
     out["drops"] = {
         direction: queue["dropped_steady"] for direction, queue in run["qdisc_stats"].items()
     }
-    if run["params"]["ecn"]:
-        out["marks"] = {
-            direction: marks(queue["raw_end"]) for direction, queue in run["qdisc_stats"].items()
-        }
+    # A tc older than the queue prints no counters of it.
+    counters = {
+        direction: queue["raw_end"]
+        for direction, queue in run["qdisc_stats"].items()
+        if "[Unknown qdisc" not in queue["raw_end"]
+    }
+    if run["params"]["ecn"] and counters:
+        out["marks"] = {direction: marks(text) for direction, text in counters.items()}
     out["udp"] = [
         {
             "goodput_mbps": u["goodput_mbps"],
@@ -162,32 +176,57 @@ def scenario(runs: list[dict[str, Any]]) -> dict[str, Any]:
             for f in first["flows"]
         ],
         "udp": [
-            {"rate_mbps": u["rate_mbps"], "size": u["size"], "start": 1, "stop": params["duration"]}
+            {
+                "rate_mbps": u["rate_mbps"],
+                "size": u["size"],
+                "start": sent_from(u, params["duration"]),
+                "stop": params["duration"],
+            }
             for u in first.get("udp", [])
         ],
         "reps": [repetition(run) for run in runs],
     }
 
 
+def version(runs: list[dict[str, Any]]) -> str:
+    """Return the one kernel that all runs were measured on, without the patches it carries."""
+    versions: set[str] = {run["kernel"].split()[0] for run in runs}
+    if len(versions) != 1:
+        msg = f"expected the runs of one kernel, not of {sorted(versions)}"
+        raise ValueError(msg)
+    return versions.pop()
+
+
+def kept(target: Path) -> dict[str, dict[str, Any]]:
+    """Return the scenarios of the file that exists, by name."""
+    if not target.exists():
+        return {}
+    return {s["name"]: s for s in json.loads(target.read_text())["scenarios"]}
+
+
 def main(folder: Path) -> None:
     """Pack all files of a folder."""
-    runs: dict[str, list[dict[str, Any]]] = {}
-    for path in sorted(folder.glob("*.json")):
+    found: dict[str, list[dict[str, Any]]] = {}
+    for path in folder.glob("*.json"):
         run = json.loads(path.read_text())
         if run["suite"] in SUITES:
             check(run)
-            runs.setdefault(run["name"], []).append(run)
-    lines = [
-        json.dumps(scenario(group), separators=(",", ":")) for _, group in sorted(runs.items())
-    ]
-    target = Path(__file__).parent / "data" / "linux.json"
+            found.setdefault(run["name"], []).append(run)
+    kernel = version([run for runs in found.values() for run in runs])
+    short = ".".join(kernel.split(".")[:2])
+    target = Path(__file__).parent / "data" / f"linux-{short}.json"
+    scenarios = kept(target)
+    for name, runs in found.items():
+        scenarios[name] = scenario(sorted(runs, key=lambda run: int(run["rep"])))
+    lines = [json.dumps(s, separators=(",", ":")) for _, s in sorted(scenarios.items())]
     target.write_text(
-        '{{"kernel":"6.1.192","series_step_s":{},"scenarios":[\n{}\n]}}\n'.format(
-            STEP, ",\n".join(lines)
+        '{{"kernel":"{}","series_step_s":{},"scenarios":[\n{}\n]}}\n'.format(
+            kernel, STEP, ",\n".join(lines)
         )
     )
     print(
-        f"{len(runs)} scenarios, {sum(map(len, runs.values()))} runs, "
+        f"{target.name}: {len(scenarios)} scenarios, "
+        f"{sum(len(s['reps']) for s in scenarios.values())} runs, "
         f"{target.stat().st_size / 1e6:.2f} MB"
     )
 

@@ -141,11 +141,17 @@ NAMED = {
         "alpha": 41 / 256,
         "beta": 819 / 256,
         "step-thresh-us": 1_000,
+        "min-qlen-step": 0,
         "coupling": 2,
         "drop-overload": "drop",
         "drop-early": "drop-dequeue",
         "c-protection": 10,
         "ecn-mask": "l4s-ect",
+    },
+    "dualpi2 min_qlen_step 2 drop_enqueue any_ect profile linux": {
+        "min-qlen-step": 2,
+        "drop-early": "drop-enqueue",
+        "ecn-mask": "any-ect",
     },
     "fq_pie ecn": {
         "limit": 10_240,

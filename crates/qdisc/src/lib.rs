@@ -20,6 +20,7 @@ mod tc;
 pub mod testing;
 
 pub use aqm::droptail::Limit;
+pub use aqm::dualpi2::{DropEarly, EcnMask};
 pub use aqm::red::RedDerived;
 pub use catalogue::{ParameterInfo, QdiscInfo, catalogue};
 pub use contract::{Backlog, ClassId, DropReason, MarkReason, Number, Observer, Qdisc, Statistic};

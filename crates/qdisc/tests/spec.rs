@@ -143,7 +143,12 @@ fn the_presets_and_words_of_tc_are_read() {
         (
             "dualpi2 step_thresh 1ms alpha 0.16 profile linux",
             "dualpi2 limit 10000 target 15ms alpha 0.16 coupling_factor 2 step_thresh 1ms \
-             drop_on_overload profile linux",
+             drop_dequeue l4s_ect drop_on_overload profile linux",
+        ),
+        (
+            "dualpi2 min_qlen_step 2p drop_enqueue any_ect profile linux",
+            "dualpi2 limit 10000 target 15ms coupling_factor 2 min_qlen_step 2 drop_enqueue \
+             any_ect drop_on_overload profile linux",
         ),
         (
             "predict slot 2ms full 2 nostretch compact",
@@ -169,7 +174,7 @@ fn the_presets_and_words_of_tc_are_read() {
         ),
         (
             "dualpi2 classic_protection 12.5%",
-            "dualpi2 limit 10000 target 15ms coupling_factor 2 classic_protection 12.5 \
+            "dualpi2 limit 10000 target 15ms coupling_factor 2 drop_dequeue l4s_ect classic_protection 12.5 \
              drop_on_overload",
         ),
         (

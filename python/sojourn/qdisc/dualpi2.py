@@ -8,6 +8,16 @@ from typing import ClassVar, Literal
 
 from sojourn.qdisc.base import Queue
 
+DropEarly = Literal[
+    "drop_dequeue",
+    "drop_enqueue",
+]
+
+EcnMask = Literal[
+    "l4s_ect",
+    "any_ect",
+]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DualPi2(Queue):
@@ -61,6 +71,18 @@ class DualPi2(Queue):
         Number of queued L4S packets up to which `step_thresh` does not apply; profile rfc. 0 to
         100000000. Default: 1.
         Source: RFC 9332 appendix A.1: Th_len.
+    min_qlen_step
+        Number of L4S packets that one must find queued for `step_thresh` to apply to it; profile
+        linux. 0 to 100000000. Default: 0.
+        Source: net/sched/sch_dualpi2.c: min_qlen_step.
+    drop_early
+        When the probability applies: as a packet leaves or, profile linux, as it arrives. One of
+        ``"drop_dequeue"``, ``"drop_enqueue"``. Default: drop_dequeue.
+        Source: net/sched/sch_dualpi2.c: drop_early; iproute2 tc/q_dualpi2.c.
+    ecn_mask
+        Packets that go to the L4S queue: ECT(1) and CE, or also ECT(0). One of ``"l4s_ect"``,
+        ``"any_ect"``. Default: l4s_ect.
+        Source: RFC 9332 section 2.3; net/sched/sch_dualpi2.c: ecn_mask; iproute2 tc/q_dualpi2.c.
     classic_protection
         Share of the link for the Classic queue while both queues hold packets, in percent. > 0 and
         at most 100. Default: 6.25; linux: 10.
@@ -91,6 +113,9 @@ class DualPi2(Queue):
     step_thresh: str | None = None
     range: str | None = None
     th_len: int | None = None
+    min_qlen_step: int | None = None
+    drop_early: DropEarly | None = None
+    ecn_mask: EcnMask | None = None
     classic_protection: float | None = None
     tshift: str | None = None
     drop_on_overload: bool | None = None

@@ -81,8 +81,8 @@ def _dualpi2(typed: dict[str, Any]) -> dict[str, Any]:
     }
     chosen = {
         "drop-overload": "drop" if typed.pop("drop_on_overload") else "overflow",
-        "drop-early": "drop-enqueue" if typed.pop("drop_enqueue", False) else "drop-dequeue",
-        "ecn-mask": "any-ect" if typed.pop("any_ect", False) else "l4s-ect",
+        "drop-early": typed.pop("drop_early", "drop_dequeue").replace("_", "-"),
+        "ecn-mask": typed.pop("ecn_mask", "l4s_ect").replace("_", "-"),
     }
     return {**{names.get(key, key): value for key, value in typed.items()}, **chosen}
 

@@ -1,76 +1,19 @@
 //! Runs the simulations and puts their means beside the kernel's.
 
+use std::collections::BTreeMap;
 use std::panic::catch_unwind;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use serde::Serialize;
 use sojourn_records::Records;
 use sojourn_sim::run;
 
-use crate::metric::{Metric, deviation, mean};
-use crate::setup::{Draw, config, draws};
-use crate::truth::Scenario;
-
-/// One metric of one scenario, ours and the kernel's.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Cell {
-    pub(crate) suite: String,
-    pub(crate) scenario: String,
-    pub(crate) title: String,
-    /// Whom it measures, where TCP flows run.
-    pub(crate) cc: Option<String>,
-    pub(crate) metric: &'static str,
-    /// The metric in full with its unit.
-    #[serde(skip)]
-    pub(crate) described: &'static str,
-    /// Mean over our runs; `None`: no run yielded it.
-    pub(crate) ours: Option<f64>,
-    pub(crate) ours_deviation: f64,
-    pub(crate) ours_runs: usize,
-    pub(crate) linux: f64,
-    pub(crate) linux_deviation: f64,
-    /// How far apart still is agreement.
-    pub(crate) tolerance: f64,
-    /// The same without regard to the kernel's deviation.
-    pub(crate) metric_tolerance: f64,
-}
-
-impl Cell {
-    /// Distance from the kernel in tolerances; up to 1 is agreement.
-    pub(crate) fn distance(&self) -> f64 {
-        match self.ours {
-            None => f64::INFINITY,
-            // Also where nothing is allowed: the kernel had 0 in every repetition.
-            Some(ours) if (ours - self.linux).abs() <= self.tolerance => {
-                (ours - self.linux).abs() / self.tolerance.max(f64::MIN_POSITIVE)
-            }
-            Some(ours) => (ours - self.linux).abs() / self.tolerance,
-        }
-    }
-
-    pub(crate) fn agrees(&self) -> bool {
-        self.distance() <= 1.0
-    }
-
-    /// Whether the kernel's deviation allows more than the metric does.
-    pub(crate) fn is_limited_by_deviation(&self) -> bool {
-        self.tolerance > self.metric_tolerance
-    }
-
-    /// Whether it agrees only because the kernel's deviation allows more than the metric does.
-    pub(crate) fn agrees_by_deviation(&self) -> bool {
-        let agrees_with = |tolerance| {
-            let strict = Self {
-                tolerance,
-                ..self.clone()
-            };
-            strict.agrees()
-        };
-        self.agrees() && !agrees_with(self.metric_tolerance)
-    }
-}
+use crate::cell::Cell;
+use crate::metric::Metric;
+use crate::setup::{Draw, config, draws, spec};
+use crate::truth::Direction::{Down, Up};
+use crate::truth::{Scenario, Truth};
 
 /// What came of a set of scenarios.
 #[derive(Debug)]
@@ -83,11 +26,23 @@ pub(crate) struct Comparison {
 type Outcome = Result<Vec<Option<f64>>, String>;
 
 /// Simulates every scenario and compares. The result does not depend on the number of threads.
-pub(crate) fn compare(scenarios: &[&Scenario]) -> Comparison {
+pub(crate) fn compare(truth: &Truth, scenarios: &[&Scenario]) -> Comparison {
+    // A scenario that was measured on several kernels runs once, unless its queue changed.
+    let mut known = BTreeMap::new();
+    let same: Vec<usize> = scenarios
+        .iter()
+        .enumerate()
+        .map(|(n, s)| {
+            *known
+                .entry((&s.name, spec(s, Up), spec(s, Down)))
+                .or_insert(n)
+        })
+        .collect();
     let jobs: Vec<(usize, Draw)> = scenarios
         .iter()
         .enumerate()
-        .flat_map(|(n, s)| draws(s).into_iter().map(move |draw| (n, draw)))
+        .filter(|&(n, _)| same[n] == n)
+        .flat_map(|(n, s)| draws(truth, s).into_iter().map(move |draw| (n, draw)))
         .collect();
     let outcomes: Vec<OnceLock<Outcome>> = jobs.iter().map(|_| OnceLock::new()).collect();
     let next = AtomicUsize::new(0);
@@ -113,11 +68,25 @@ pub(crate) fn compare(scenarios: &[&Scenario]) -> Comparison {
             Err(e) => failures.push(format!("{} seed {}: {e}", scenarios[*n].name, draw.seed)),
         }
     }
-    let cells = scenarios.iter().zip(&runs);
-    Comparison {
-        cells: cells.flat_map(|(s, runs)| rows(s, runs)).collect(),
-        failures,
-    }
+    let cells = scenarios
+        .iter()
+        .zip(same)
+        .flat_map(|(s, n)| rows(truth, s, &runs[n]))
+        .collect();
+    Comparison { cells, failures }
+}
+
+/// The scenarios of `one` kernel in place of our runs, beside those of the `other`.
+pub(crate) fn kernels(truth: &Truth, one: &str, other: &str) -> Vec<Cell> {
+    let measured = truth.scenarios.iter().filter(|s| s.kernel == one);
+    measured
+        .filter_map(|s| Some((s, truth.on(other, s)?)))
+        .flat_map(|(s, reference)| {
+            let values = |rep| Metric::of(s).iter().map(|m| m.of_linux(s, rep)).collect();
+            let runs: Vec<_> = s.reps.iter().map(values).collect();
+            rows(truth, reference, &runs)
+        })
+        .collect()
 }
 
 /// One run, to its end.
@@ -141,77 +110,50 @@ fn measure(scenario: &Scenario, draw: &Draw) -> Outcome {
         .collect())
 }
 
-fn rows(scenario: &Scenario, runs: &[Vec<Option<f64>>]) -> Vec<Cell> {
-    let mut cells = Vec::new();
-    for (n, &metric) in Metric::of(scenario).iter().enumerate() {
-        let reps = scenario.reps.iter();
-        let linux: Vec<f64> = reps.filter_map(|r| metric.of_linux(scenario, r)).collect();
-        let Some(linux_mean) = mean(&linux) else {
-            continue;
-        };
-        let ours: Vec<f64> = runs.iter().filter_map(|values| values[n]).collect();
-        let metric_tolerance = metric.tolerance(linux_mean);
-        cells.push(Cell {
-            suite: scenario.suite.clone(),
-            scenario: scenario.name.clone(),
-            title: scenario.title(),
-            cc: scenario.controller().map(str::to_owned),
-            metric: metric.name(),
-            described: metric.described(),
-            ours: mean(&ours),
-            ours_deviation: deviation(&ours),
-            ours_runs: ours.len(),
-            linux: linux_mean,
-            linux_deviation: deviation(&linux),
-            tolerance: metric_tolerance.max(2.0 * deviation(&linux)),
-            metric_tolerance,
-        });
-    }
-    cells
+/// The cells of a scenario, of runs with the values of its metrics.
+fn rows(truth: &Truth, scenario: &Scenario, runs: &[Vec<Option<f64>>]) -> Vec<Cell> {
+    let values = |metric: Metric, s: &Scenario| -> Vec<f64> {
+        let reps = s.reps.iter();
+        reps.filter_map(|r| metric.of_linux(s, r)).collect()
+    };
+    let most = truth.most_repeated(scenario);
+    let metrics = Metric::of(scenario).iter().enumerate();
+    metrics
+        .filter_map(|(n, &metric)| {
+            let ours: Vec<f64> = runs.iter().filter_map(|values| values[n]).collect();
+            let linux = values(metric, scenario);
+            Cell::of(scenario, metric, &ours, &linux, &values(metric, most))
+        })
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn cell(ours: Option<f64>, linux: f64, tolerance: f64) -> Cell {
-        Cell {
-            suite: String::new(),
-            scenario: String::new(),
-            title: String::new(),
-            cc: None,
-            metric: "drops",
-            described: "drops, packets",
-            ours,
-            ours_deviation: 0.0,
-            ours_runs: 3,
-            linux,
-            linux_deviation: 0.0,
-            tolerance,
-            metric_tolerance: tolerance,
-        }
+    #[test]
+    fn two_kernels_are_compared_as_sojourn_is() {
+        let truth = Truth::load();
+        let cells = kernels(&truth, "6.12", "6.1");
+        assert_eq!(cells.len(), 471);
+        assert!(cells.iter().all(|cell| cell.kernel == "6.1"));
+        let same = kernels(&truth, "6.1", "6.1");
+        assert!(same.iter().all(|cell| cell.distance() < 1e-12));
     }
 
     #[test]
-    fn agreement_ends_at_the_tolerance() {
-        assert!(cell(Some(10.0), 8.0, 2.0).agrees());
-        assert!(!cell(Some(10.1), 8.0, 2.0).agrees());
-        assert!((cell(Some(11.0), 8.0, 2.0).distance() - 1.5).abs() < 1e-12);
-    }
-
-    #[test]
-    fn the_deviation_of_the_kernel_may_decide() {
-        let mut wide = cell(Some(10.0), 8.0, 3.0);
-        assert!(!wide.is_limited_by_deviation() && !wide.agrees_by_deviation());
-        wide.metric_tolerance = 2.5;
-        assert!(wide.is_limited_by_deviation() && !wide.agrees_by_deviation());
-        wide.metric_tolerance = 1.5;
-        assert!(wide.agrees_by_deviation());
-    }
-
-    #[test]
-    fn what_no_run_yielded_disagrees() {
-        assert!(!cell(None, 8.0, 100.0).agrees());
-        assert!(cell(Some(0.0), 0.0, 0.0).agrees());
+    fn the_deviation_is_that_of_the_kernel_with_the_most_repetitions() {
+        let truth = Truth::load();
+        let mut all = truth.scenarios.iter();
+        let newer = all
+            .find(|s| s.kernel == "6.12" && s.name == "R1_10m_100ms_sfb")
+            .unwrap();
+        let older = truth.on("6.1", newer).unwrap();
+        assert_eq!((newer.reps.len(), older.reps.len()), (3, 10));
+        let deviations = |s| -> Vec<f64> {
+            let cells = rows(&truth, s, &[]);
+            cells.iter().map(|cell| cell.linux_deviation).collect()
+        };
+        assert_eq!(deviations(newer), deviations(older));
     }
 }

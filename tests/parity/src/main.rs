@@ -10,10 +10,12 @@
     reason = "measurements of minutes and megabits, for display and comparison within per cents"
 )]
 
+mod cell;
 mod compare;
 mod markdown;
 mod metric;
 mod report;
+mod sample;
 mod series;
 mod setup;
 mod truth;
@@ -24,25 +26,30 @@ use std::process::ExitCode;
 
 use regex_lite::Regex;
 
-use crate::report::{MissesOnly, Score};
+use crate::markdown::Yardstick;
+use crate::report::{MissesOnly, Score, Tests};
 use crate::truth::{Scenario, Truth};
 
 const USAGE: &str = "\
 usage: sojourn-parity [options]
   --only REGEX     scenarios whose name matches, such as '^R1.*codel$'
+  --kernel VERSION those measured on this kernel, such as 6.12
   --misses         print only the cells that disagree
   --json FILE      write every cell there
   --markdown FILE  write the tables of docs/validation/parity.md there
   --require SHARE  exit with 1 if the score is below it
+  --require-half SHARE  the same for the cells within half of the tolerance
   --series NAME    instead: our congestion window and RTT beside the kernel's each 0.5 s
   --list           instead: the names of the scenarios";
 
 struct Options {
     only: Regex,
+    kernel: Option<String>,
     misses_only: MissesOnly,
     json: Option<PathBuf>,
     markdown: Option<PathBuf>,
     require: Option<f64>,
+    require_half: Option<f64>,
     series: Option<String>,
     list: bool,
 }
@@ -67,10 +74,12 @@ fn main() -> ExitCode {
 fn options(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
     let mut options = Options {
         only: Regex::new("").expect("the empty expression matches all"),
+        kernel: None,
         misses_only: MissesOnly::No,
         json: None,
         markdown: None,
         require: None,
+        require_half: None,
         series: None,
         list: false,
     };
@@ -81,11 +90,9 @@ fn options(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
             "--misses" => options.misses_only = MissesOnly::Yes,
             "--json" => options.json = Some(value()?.into()),
             "--markdown" => options.markdown = Some(value()?.into()),
-            "--require" => {
-                let share = value()?;
-                let parsed = share.parse().map_err(|e| format!("{share}: {e}"))?;
-                options.require = Some(parsed);
-            }
+            "--kernel" => options.kernel = Some(value()?),
+            "--require" => options.require = Some(share(&value()?)?),
+            "--require-half" => options.require_half = Some(share(&value()?)?),
             "--series" => options.series = Some(value()?),
             "--list" => options.list = true,
             _ => return Err(format!("{word}: unknown")),
@@ -94,25 +101,30 @@ fn options(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
     Ok(options)
 }
 
+fn share(word: &str) -> Result<f64, String> {
+    word.parse().map_err(|e| format!("{word}: {e}"))
+}
+
 fn answer(options: &Options) -> Result<ExitCode, String> {
     let truth = Truth::load();
-    let named = |s: &&Scenario| options.only.is_match(&s.name);
+    let on_kernel = |s: &&Scenario| options.kernel.as_ref().is_none_or(|k| *k == s.kernel);
+    let named = |s: &&Scenario| options.only.is_match(&s.name) && on_kernel(s);
     if options.list {
         for scenario in truth.scenarios.iter().filter(named) {
-            println!("{}", scenario.name);
+            println!("{:4} {}", scenario.kernel, scenario.name);
         }
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(name) = &options.series {
         let mut scenarios = truth.scenarios.iter();
         let scenario = scenarios
-            .find(|s| s.name == *name)
+            .find(|s| s.name == *name && on_kernel(s))
             .ok_or_else(|| format!("{name}: no such scenario (--list names them)"))?;
         print!("{}", series::table(&truth, scenario)?);
         return Ok(ExitCode::SUCCESS);
     }
     let wanted: Vec<_> = truth.scenarios.iter().filter(named).collect();
-    let comparison = compare::compare(&wanted);
+    let comparison = compare::compare(&truth, &wanted);
     let score = Score::of(&comparison.cells);
     println!("{}", report::lines(&comparison.cells, options.misses_only));
     println!("{}", report::subtotal_lines(&comparison.cells));
@@ -120,16 +132,27 @@ fn answer(options: &Options) -> Result<ExitCode, String> {
     for failure in &comparison.failures {
         println!("failed: {failure}");
     }
+    let yardstick = Yardstick {
+        one: "6.12",
+        other: "6.1",
+        cells: compare::kernels(&truth, "6.12", "6.1"),
+    };
     let failed = |path: &Path, e: io::Error| format!("{}: {e}", path.display());
     if let Some(path) = &options.json {
-        report::write_json(path, &truth.kernel, &comparison).map_err(|e| failed(path, e))?;
+        report::write_json(path, &comparison).map_err(|e| failed(path, e))?;
     }
     if let Some(path) = &options.markdown {
-        report::write_text(path, &markdown::sections(&comparison.cells))
+        report::write_text(path, &markdown::sections(&comparison.cells, &yardstick))
             .map_err(|e| failed(path, e))?;
     }
     println!("{}", report::stricter(&comparison.cells));
+    println!("{}", report::tests_line(Tests::of(&comparison.cells)));
+    let Yardstick { one, other, cells } = &yardstick;
+    println!("{}", report::kernels_line(one, other, Score::of(cells)));
     println!("{}", report::last_line(score));
-    let missed = options.require.is_some_and(|share| score.share() < share);
+    let missed = options.require.is_some_and(|share| score.share() < share)
+        || options
+            .require_half
+            .is_some_and(|share| score.close_share() < share);
     Ok(ExitCode::from(u8::from(missed)))
 }

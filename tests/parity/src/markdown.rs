@@ -2,12 +2,15 @@
 
 use std::fmt::Write;
 
-use crate::compare::Cell;
-use crate::report::{Score, controllers, number, share, subtotals, within};
+use crate::cell::Cell;
+use crate::report::{Score, Tests, controllers, number, share, subtotals, within};
 
 /// Every table under a heading that names its section; `tools/measured.py` fills the page with them.
-pub(crate) fn sections(cells: &[Cell]) -> String {
+///
+/// `yardstick` are the cells of one kernel against another.
+pub(crate) fn sections(cells: &[Cell], yardstick: &Yardstick) -> String {
     let sections = [
+        ("scores", scores(cells, yardstick)),
         ("totals", totals(cells)),
         ("metrics", by_metric(cells)),
         ("controls", by_control(cells)),
@@ -20,6 +23,76 @@ pub(crate) fn sections(cells: &[Cell]) -> String {
     text
 }
 
+/// What two kernels score against each other.
+#[derive(Debug)]
+pub(crate) struct Yardstick {
+    pub(crate) one: &'static str,
+    pub(crate) other: &'static str,
+    pub(crate) cells: Vec<Cell>,
+}
+
+/// The scores by kernel, and what two kernels score on the scenarios that both ran.
+fn scores(cells: &[Cell], yardstick: &Yardstick) -> String {
+    let mut rows = vec![
+        [
+            "compared",
+            "cells",
+            "agree",
+            "%",
+            "within half of the tolerance",
+            "%",
+            "tested",
+            "rejected",
+            "of these within half",
+        ]
+        .map(str::to_owned),
+    ];
+    let mut add = |name: String, chosen: Vec<&Cell>| {
+        let score = Score::of(chosen.iter().copied());
+        let tests = Tests::of(chosen);
+        rows.push([
+            name,
+            score.cells.to_string(),
+            score.agreeing.to_string(),
+            percent(score.share()),
+            score.close.to_string(),
+            percent(score.close_share()),
+            tests.cells.to_string(),
+            tests.rejected.to_string(),
+            tests.rejected_close.to_string(),
+        ]);
+    };
+    add("**Sojourn and Linux**".to_owned(), cells.iter().collect());
+    let mut kernels: Vec<&str> = cells.iter().map(|cell| cell.kernel.as_str()).collect();
+    kernels.dedup();
+    for kernel in kernels {
+        let on = cells.iter().filter(|cell| cell.kernel == kernel);
+        add(format!("Sojourn and Linux {kernel}"), on.collect());
+    }
+    let Yardstick {
+        one,
+        other,
+        cells: theirs,
+    } = yardstick;
+    let both = |cell: &&Cell| {
+        let same = |c: &Cell| c.scenario == cell.scenario && c.metric == cell.metric;
+        cell.kernel == *other && theirs.iter().any(same)
+    };
+    add(
+        format!("Sojourn and Linux {other}, cells also measured on {one}"),
+        cells.iter().filter(both).collect(),
+    );
+    add(
+        format!("**Linux {one} and Linux {other}**, the same cells"),
+        theirs.iter().collect(),
+    );
+    rows_of_text(&rows)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1}", 100.0 * share)
+}
+
 /// How many cells agree, and how sharp the comparison is.
 fn totals(cells: &[Cell]) -> String {
     let limited: Vec<&Cell> = cells
@@ -28,19 +101,9 @@ fn totals(cells: &[Cell]) -> String {
         .collect();
     let weak = limited.iter().filter(|c| c.tolerance > c.linux / 4.0);
     let saved = limited.iter().filter(|c| c.agrees_by_deviation());
-    let of_queue = |name: &str| {
-        let mut score = Score::default();
-        for cell in cells.iter().filter(|c| has_queue(c, name)) {
-            score.count(cell);
-        }
-        score
-    };
+    let of_queue = |name: &str| Score::of(cells.iter().filter(|c| has_queue(c, name)));
     let all = Score::of(cells);
-    let sfb = of_queue("sfb");
-    let without_sfb = Score {
-        agreeing: all.agreeing - sfb.agreeing,
-        cells: all.cells - sfb.cells,
-    };
+    let without_sfb = Score::of(cells.iter().filter(|c| !has_queue(c, "sfb")));
     let with_tcp = cells.iter().filter(|c| c.cc.is_some()).count();
     rows_of_text(&[
         ["quantity".to_owned(), "cells".to_owned()],
@@ -95,11 +158,7 @@ fn by_metric(cells: &[Cell]) -> String {
 fn by_control(cells: &[Cell]) -> String {
     let mut rows = vec![["congestion control", "agreeing cells", "%"].map(str::to_owned)];
     for (cc, score) in controllers(cells) {
-        rows.push([
-            format!("`{cc}`"),
-            share(score),
-            format!("{:.1}", 100.0 * score.share()),
-        ]);
+        rows.push([format!("`{cc}`"), share(score), percent(score.share())]);
     }
     rows_of_text(&rows)
 }
@@ -110,10 +169,11 @@ fn misses(cells: &[Cell]) -> String {
     missed.sort_by(|a, b| b.distance().total_cmp(&a.distance()));
     let mut rows = vec![
         [
+            "Linux",
             "scenario",
             "metric",
             "Sojourn",
-            "Linux",
+            "kernel",
             "tolerance",
             "difference in tolerances",
         ]
@@ -123,6 +183,7 @@ fn misses(cells: &[Cell]) -> String {
         let with_deviation =
             |value, deviation| format!("{} ± {}", number(value), number(deviation));
         rows.push([
+            cell.kernel.clone(),
             cell.title.clone(),
             cell.described.to_owned(),
             cell.ours.map_or_else(

@@ -8,14 +8,26 @@ use crate::truth::{Repetition, Scenario};
 
 use Metric::{
     Completion, Drops, Goodput, Marks, OwdMean, OwdP95, PingLater, PingMean, PingP95, PingStart,
-    SrttMean, SrttP95, UdpGoodput,
+    Share, SrttMean, SrttP95, TcpShare, UdpGoodput,
 };
+
+/// The flows of R3, by base RTT.
+const SHARES: [(&str, &str); 4] = [
+    ("share 10 ms", "share of the flow with 10 ms, %"),
+    ("share 50 ms", "share of the flow with 50 ms, %"),
+    ("share 200 ms", "share of the flow with 200 ms, %"),
+    ("share 500 ms", "share of the flow with 500 ms, %"),
+];
 
 /// One quantity of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Metric {
     /// Payload delivered in one direction, all flows, Mbit/s.
     Goodput(Direction),
+    /// Part of the goodput that one of the TCP flows gets, in per cent.
+    Share(usize),
+    /// Part of the goodput that TCP gets beside datagrams, in per cent; the rest is theirs.
+    TcpShare,
     /// Mean smoothed RTT, then mean over the flows of one direction, ms.
     SrttMean(Direction),
     /// Its 95th percentile over time, ms.
@@ -56,11 +68,34 @@ impl Metric {
                 Drops(Up),
                 Drops(Down),
             ],
+            "R3" => &[
+                Goodput(Up),
+                Share(0),
+                Share(1),
+                Share(2),
+                Share(3),
+                SrttMean(Up),
+                PingMean,
+                PingP95,
+                Drops(Up),
+            ],
+            "R5" => &[
+                Goodput(Up),
+                UdpGoodput,
+                TcpShare,
+                SrttMean(Up),
+                SrttP95,
+                PingMean,
+                PingP95,
+                OwdMean,
+                OwdP95,
+                Drops(Up),
+            ],
             "R6" => &[Goodput(Up), Completion, PingStart, PingLater, Drops(Up)],
-            "R7" => &[UdpGoodput, OwdMean, OwdP95, Drops(Up)],
             "V" if scenario.udp.is_empty() => &[PingMean, PingP95],
             "V" => &[PingMean, UdpGoodput, OwdMean, OwdP95, Drops(Up)],
-            _ if scenario.ecn => &[
+            _ if scenario.flows.is_empty() => &[UdpGoodput, OwdMean, OwdP95, Drops(Up)],
+            _ if scenario.has_marks() => &[
                 Goodput(Up),
                 SrttMean(Up),
                 SrttP95,
@@ -84,6 +119,8 @@ impl Metric {
         match self {
             Goodput(Up) => "goodput",
             Goodput(Down) => "goodput down",
+            Share(flow) => SHARES[flow].0,
+            TcpShare => "share tcp",
             SrttMean(Up) => "srtt mean",
             SrttMean(Down) => "srtt mean down",
             SrttP95 => "srtt p95",
@@ -107,6 +144,8 @@ impl Metric {
         match self {
             Goodput(Up) => "goodput, Mbit/s",
             Goodput(Down) => "goodput down, Mbit/s",
+            Share(flow) => SHARES[flow].1,
+            TcpShare => "share of TCP beside UDP, %",
             SrttMean(Up) => "mean smoothed RTT, ms",
             SrttMean(Down) => "mean smoothed RTT down, ms",
             SrttP95 => "95th percentile of the smoothed RTT, ms",
@@ -129,6 +168,8 @@ impl Metric {
     pub(crate) fn tolerance(self, linux: f64) -> f64 {
         let (part, least) = match self {
             Goodput(_) | UdpGoodput => (0.03, 0.0),
+            // A flow with a small share is not held to a part of it: 1 % of the link tells it apart.
+            Share(_) | TcpShare => (0.05, 1.0),
             Completion => (0.05, 0.0),
             SrttMean(_) | PingMean | PingStart | PingLater | OwdMean => (0.05, 1.0),
             SrttP95 | PingP95 | OwdP95 => (0.10, 2.0),
@@ -150,6 +191,8 @@ impl Metric {
         let udp = rep.udp.first();
         match self {
             Goodput(way) => Some(endless(&rep.goodput, way).iter().sum()),
+            Share(flow) => part_of(flow, &rep.goodput),
+            TcpShare => part_of(0, &[rep.goodput.iter().sum(), udp?.goodput_mbps]),
             SrttMean(way) => mean(&endless(&rep.srtt_mean_ms, way)),
             SrttP95 => mean(&endless(&rep.srtt_p95_ms, Up)),
             PingMean => Some(rep.ping.mean),
@@ -181,12 +224,17 @@ impl Metric {
                 .first()
                 .zip(records.flows.get(scenario.flows.len()))
         };
+        let goodputs = |way: Direction| {
+            endless(way).map(|((f, r), &s)| goodput(r, s.max(scenario.warm), f.stop))
+        };
         match self {
-            Goodput(way) => Some(
-                endless(way)
-                    .map(|((f, r), &s)| goodput(r, s.max(scenario.warm), f.stop))
-                    .sum(),
-            ),
+            Goodput(way) => Some(goodputs(way).sum()),
+            Share(flow) => part_of(flow, &goodputs(Up).collect::<Vec<_>>()),
+            TcpShare => {
+                let (stream, record) = udp()?;
+                let datagrams = goodput(record, scenario.warm, stream.stop);
+                part_of(0, &[goodputs(Up).sum(), datagrams])
+            }
             SrttMean(way) => {
                 let means =
                     endless(way).map(|((f, r), &s)| mean(&srtt(r, s.max(scenario.warm), f.stop)));
@@ -223,6 +271,13 @@ impl Metric {
                 .and_then(|(_, r)| Some(r.one_way_delay.as_ref()?.quantile(0.95)? as f64 / 1e6)),
         }
     }
+}
+
+/// In per cent of the sum; `None` if there is no such flow or no goodput.
+fn part_of(flow: usize, goodputs: &[f64]) -> Option<f64> {
+    let sum: f64 = goodputs.iter().sum();
+    let own = goodputs.get(flow)?;
+    (sum > 0.0).then(|| 100.0 * own / sum)
 }
 
 /// Mbit/s from bins of 100 ms, the edges rounded to a bin as the harness rounded them.
@@ -319,6 +374,27 @@ mod tests {
     fn the_deviation_is_that_of_a_sample() {
         assert!((deviation(&[1.0, 2.0, 3.0]) - 1.0).abs() < 1e-12);
         assert!(deviation(&[5.0]).abs() < 1e-12);
+    }
+
+    #[test]
+    fn shares_are_parts_of_the_sum() {
+        assert_eq!(part_of(1, &[1.0, 3.0]), Some(75.0));
+        assert_eq!(part_of(0, &[0.0, 0.0]), None);
+        assert_eq!(part_of(2, &[1.0, 3.0]), None);
+    }
+
+    #[test]
+    fn the_shares_of_r3_are_in_the_order_of_its_flows() {
+        for s in &Truth::load().scenarios {
+            if s.suite == "R3" {
+                let named = s.flows.iter().map(|f| format!("share {} ms", f.rtt));
+                assert!(
+                    named.eq(SHARES.map(|(name, _)| name.to_owned())),
+                    "{}",
+                    s.name
+                );
+            }
+        }
     }
 
     #[test]

@@ -7,17 +7,24 @@ use std::{fs, io};
 
 use serde::Serialize;
 
-use crate::compare::{Cell, Comparison};
+use crate::cell::Cell;
+use crate::compare::Comparison;
+use crate::sample::rejected;
+
+/// False discovery rate of the two-sample tests.
+pub(crate) const DISCOVERY_RATE: f64 = 0.05;
 
 /// Share of the cells that agree.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Score {
     pub(crate) agreeing: usize,
+    /// Within half of the tolerance.
+    pub(crate) close: usize,
     pub(crate) cells: usize,
 }
 
 impl Score {
-    pub(crate) fn of(cells: &[Cell]) -> Self {
+    pub(crate) fn of<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Self {
         let mut score = Self::default();
         for cell in cells {
             score.count(cell);
@@ -28,11 +35,44 @@ impl Score {
     pub(crate) fn count(&mut self, cell: &Cell) {
         self.cells += 1;
         self.agreeing += usize::from(cell.agrees());
+        self.close += usize::from(cell.distance() <= 0.5);
     }
 
     /// 0 of nothing: an empty comparison is no success.
     pub(crate) fn share(self) -> f64 {
         self.agreeing as f64 / self.cells.max(1) as f64
+    }
+
+    /// The same within half of the tolerance.
+    pub(crate) fn close_share(self) -> f64 {
+        self.close as f64 / self.cells.max(1) as f64
+    }
+}
+
+/// Outcome of the two-sample tests of a set of cells.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Tests {
+    /// Cells with enough repetitions on both sides.
+    pub(crate) cells: usize,
+    pub(crate) rejected: usize,
+    /// Of the rejected, those whose means are within half of the tolerance.
+    pub(crate) rejected_close: usize,
+}
+
+impl Tests {
+    pub(crate) fn of<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Self {
+        let tested: Vec<(&Cell, f64)> = cells
+            .into_iter()
+            .filter_map(|cell| Some((cell, cell.p_value?)))
+            .collect();
+        let p_values: Vec<f64> = tested.iter().map(|&(_, p)| p).collect();
+        let (number, level) = rejected(&p_values, DISCOVERY_RATE);
+        let of_them = tested.iter().filter(|&&(_, p)| number > 0 && p <= level);
+        Self {
+            cells: tested.len(),
+            rejected: number,
+            rejected_close: of_them.filter(|(cell, _)| cell.distance() <= 0.5).count(),
+        }
     }
 }
 
@@ -44,12 +84,13 @@ pub(crate) fn lines(cells: &[Cell], misses_only: MissesOnly) -> String {
         .collect();
     let width = shown.iter().map(|c| c.title.len()).max().unwrap_or(0);
     let mut text = String::new();
-    let mut last = "";
+    let mut last = ("", "");
     for cell in shown {
-        if !last.is_empty() && last != cell.title {
+        let of = (cell.kernel.as_str(), cell.title.as_str());
+        if !last.0.is_empty() && last != of {
             text.push('\n');
         }
-        last = &cell.title;
+        last = of;
         let ours = cell.ours.map_or_else(|| "-".to_owned(), number);
         let verdict = match cell.ours {
             _ if cell.agrees() => "ok".to_owned(),
@@ -58,7 +99,8 @@ pub(crate) fn lines(cells: &[Cell], misses_only: MissesOnly) -> String {
         };
         let _ = writeln!(
             text,
-            "{:width$}  {:14} ours {ours:>8}  linux {:>8} ±{:<7} tol {:<7} {verdict}",
+            "{:4} {:width$}  {:14} ours {ours:>8}  linux {:>8} ±{:<7} tol {:<7} {verdict}",
+            cell.kernel,
             cell.title,
             cell.metric,
             number(cell.linux),
@@ -105,6 +147,7 @@ pub(crate) fn subtotals(cells: &[Cell]) -> Vec<Vec<String>> {
         for by_metric in suites.values() {
             let score = by_metric.get(metric).copied().unwrap_or_default();
             sum.agreeing += score.agreeing;
+            sum.close += score.close;
             sum.cells += score.cells;
             row.push(share(score));
         }
@@ -171,13 +214,36 @@ pub(crate) fn stricter(cells: &[Cell]) -> String {
     )
 }
 
+/// What the two-sample tests say.
+pub(crate) fn tests_line(tests: Tests) -> String {
+    format!(
+        "two-sample tests: {} cells, {} rejected at a false discovery rate of {:.0} %, {} of them within half the tolerance",
+        tests.cells,
+        tests.rejected,
+        100.0 * DISCOVERY_RATE,
+        tests.rejected_close
+    )
+}
+
+/// What two kernels score against each other.
+pub(crate) fn kernels_line(one: &str, other: &str, score: Score) -> String {
+    format!(
+        "for comparison, Linux {one} against Linux {other}: {:.3} ({} of {} cells), within half the tolerance {:.3}",
+        score.share(),
+        score.agreeing,
+        score.cells,
+        score.close_share()
+    )
+}
+
 /// The line that ends the report.
 pub(crate) fn last_line(score: Score) -> String {
     format!(
-        "parity score {:.2} ({} of {} cells)",
+        "parity score {:.3} ({} of {} cells), within half the tolerance {:.3}",
         score.share(),
         score.agreeing,
-        score.cells
+        score.cells,
+        score.close_share()
     )
 }
 
@@ -191,17 +257,17 @@ pub(crate) fn number(value: f64) -> String {
 }
 
 /// Writes everything that was compared.
-pub(crate) fn write_json(path: &Path, kernel: &str, comparison: &Comparison) -> io::Result<()> {
+pub(crate) fn write_json(path: &Path, comparison: &Comparison) -> io::Result<()> {
     #[derive(Serialize)]
     struct Report<'a> {
-        kernel: &'a str,
         score: Score,
+        tests: Tests,
         failures: &'a [String],
         cells: &'a [Cell],
     }
     let report = Report {
-        kernel,
         score: Score::of(&comparison.cells),
+        tests: Tests::of(&comparison.cells),
         failures: &comparison.failures,
         cells: &comparison.cells,
     };
@@ -213,4 +279,30 @@ pub(crate) fn write_text(path: &Path, text: &str) -> io::Result<()> {
     let partial = path.with_extension("partial");
     fs::write(&partial, text)?;
     fs::rename(partial, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::kernels;
+    use crate::truth::Truth;
+
+    #[test]
+    fn a_rejection_is_close_if_the_means_are() {
+        let truth = Truth::load();
+        let mut cells = kernels(&truth, "6.1", "6.1");
+        let tests = Tests::of(&cells);
+        assert!(tests.cells > 300, "{tests:?}");
+        assert_eq!((tests.rejected, tests.rejected_close), (0, 0));
+        let tested = cells.iter_mut().filter(|cell| cell.p_value.is_some());
+        for (n, cell) in tested.take(2).enumerate() {
+            cell.p_value = Some(1e-6);
+            cell.ours = Some(cell.linux + [0.4, 0.6][n] * cell.tolerance);
+        }
+        let tests = Tests::of(&cells);
+        assert_eq!((tests.rejected, tests.rejected_close), (2, 1));
+        let score = Score::of(&cells);
+        assert_eq!(score.agreeing, score.cells);
+        assert_eq!(score.close, score.cells - 1);
+    }
 }

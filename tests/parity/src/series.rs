@@ -13,7 +13,7 @@ use crate::truth::{Scenario, Series, Truth};
 /// # Errors
 /// When the scenario cannot be simulated.
 pub(crate) fn table(truth: &Truth, scenario: &Scenario) -> Result<String, String> {
-    let draw = &draws(scenario)[0];
+    let draw = &draws(truth, scenario)[0];
     let records = simulate(scenario, draw)?;
     let linux = &scenario.reps[0];
     let mut text = String::new();

@@ -6,7 +6,7 @@ use sojourn_qdisc::QdiscSpec;
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
 use sojourn_transport::{CcKind, SenderParams};
 
-use crate::truth::{Direction, Flow, Scenario};
+use crate::truth::{Direction, Flow, Scenario, Truth};
 
 /// How long the harness waited for what was still under way.
 const AFTER: f64 = 3.0;
@@ -24,20 +24,22 @@ pub(crate) struct Draw {
 
 /// The kernel's repetitions, then more where chance matters: the sample of three tells little of
 /// the mean where the phase between flows or a coin decides.
-pub(crate) fn draws(scenario: &Scenario) -> Vec<Draw> {
+///
+/// Starts are those of the kernel with the most repetitions; the harness drew the same on each.
+pub(crate) fn draws(truth: &Truth, scenario: &Scenario) -> Vec<Draw> {
     const RUNS: u64 = 10;
     const SPREAD: f64 = 0.05;
-    let recorded = (1..).zip(&scenario.reps).map(|(seed, rep)| Draw {
+    let reps = &truth.most_repeated(scenario).reps;
+    let recorded = (1..).zip(reps).map(|(seed, rep)| Draw {
         seed,
         starts: rep.starts.clone(),
     });
     let mut all: Vec<_> = recorded.collect();
-    let nominal: Vec<_> = scenario.reps[0].starts.iter().map(|s| s.floor()).collect();
-    let first = all.len() as u64 + 1;
-    for seed in first..=RUNS {
-        if !chance_matters(scenario) {
-            break;
-        }
+    if !chance_matters(scenario) {
+        return all;
+    }
+    let nominal: Vec<_> = reps[0].starts.iter().map(|s| s.floor()).collect();
+    for seed in all.len() as u64 + 1..=RUNS {
         let mut rng = Rng::new(seed).fork(&scenario.name);
         let starts = nominal.iter().map(|s| s + SPREAD * rng.uniform()).collect();
         all.push(Draw { seed, starts });
@@ -46,7 +48,16 @@ pub(crate) fn draws(scenario: &Scenario) -> Vec<Draw> {
 }
 
 fn chance_matters(scenario: &Scenario) -> bool {
-    let random = ["pie", "red", "sfb", "sfq", "fq_codel", "cake", "root cake"];
+    let random = [
+        "pie",
+        "red",
+        "sfb",
+        "sfq",
+        "fq_codel",
+        "cake",
+        "root cake",
+        "dualpi2",
+    ];
     // BBR draws the phase its cycle begins with.
     let lots = scenario.flows.iter().any(|f| f.cc == "bbr");
     lots || scenario.flows.len() > 2 || random.iter().any(|kind| scenario.qdisc.starts_with(kind))
@@ -122,12 +133,12 @@ pub(crate) fn config(scenario: &Scenario, draw: &Draw) -> Result<Config, String>
 
 /// htb with the bucket of the harness: 1 ms of the rate and 1600 B.
 fn link(scenario: &Scenario, direction: Direction) -> Result<LinkConfig, String> {
-    let (rate, qdisc) = match direction {
-        Direction::Up => (scenario.rate_up, &scenario.qdisc),
-        Direction::Down if scenario.qdisc_down.is_empty() => (scenario.rate_down, &scenario.qdisc),
-        Direction::Down => (scenario.rate_down, &scenario.qdisc_down),
+    let rate = match direction {
+        Direction::Up => scenario.rate_up,
+        Direction::Down => scenario.rate_down,
     };
-    let spec = kernel_spec(qdisc.trim_start_matches("root "), &scenario.label);
+    let qdisc = scenario.qdisc(direction);
+    let spec = spec(scenario, direction);
     // A queue at the root paces itself in front of a device that takes what it gets.
     let (rate, shaper) = if qdisc.starts_with("root ") {
         (UNPACED, Shaper::Serial)
@@ -143,12 +154,19 @@ fn link(scenario: &Scenario, direction: Direction) -> Result<LinkConfig, String>
     })
 }
 
-/// The `tc` arguments in our words: the kernel's behaviour where it differs from the RFC's, and
-/// RED that adapts only where the kernel's did.
-fn kernel_spec(tc: &str, label: &str) -> String {
+/// The queue of one direction in our words.
+pub(crate) fn spec(scenario: &Scenario, direction: Direction) -> String {
+    let tc = scenario.qdisc(direction).trim_start_matches("root ");
+    kernel_spec(tc, &scenario.suite, &scenario.label)
+}
+
+/// The `tc` arguments in our words: the kernel's behaviour where it differs from the RFC's, RED that
+/// adapts only where the kernel's did, and the classifier that the kernel of L4 was built with.
+fn kernel_spec(tc: &str, suite: &str, label: &str) -> String {
     let words = match label {
         "red_asis" => tc.trim_end_matches(" adaptive").to_owned(),
         "red_step" => with_highest_probability(tc),
+        _ if suite == "L4" => format!("{tc} any_ect"),
         _ => tc.to_owned(),
     };
     format!("{words} profile linux")
@@ -209,12 +227,12 @@ fn seconds(s: f64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::truth::Truth;
 
     #[test]
     fn every_scenario_is_built() {
-        for s in &Truth::load().scenarios {
-            for draw in draws(s) {
+        let truth = Truth::load();
+        for s in &truth.scenarios {
+            for draw in draws(&truth, s) {
                 config(s, &draw)
                     .and_then(|c| c.check().map_err(|e| e.to_string()))
                     .unwrap_or_else(|e| panic!("{}: {e}", s.name));
@@ -225,28 +243,36 @@ mod tests {
     #[test]
     fn only_the_patched_red_adapts() {
         let tc = "red limit 192278 min 12500 avpkt 1000 bandwidth 10Mbit adaptive";
-        assert!(kernel_spec(tc, "ared").contains(" adaptive"));
-        assert!(!kernel_spec(tc, "red_asis").contains("adaptive"));
+        assert!(kernel_spec(tc, "R1", "ared").contains(" adaptive"));
+        assert!(!kernel_spec(tc, "R1", "red_asis").contains("adaptive"));
     }
 
     #[test]
     fn a_probability_of_1_is_what_the_kernel_reads() {
         let tc = "red limit 1514000 min 30000 max 35000 avpkt 1000 probability 1 ecn";
-        let spec = kernel_spec(tc, "red_step");
+        let spec = kernel_spec(tc, "R8", "red_step");
         assert!(spec.contains("probability 0.61035"), "{spec}");
+    }
+
+    #[test]
+    fn l4_classifies_by_any_ect() {
+        let l4 = kernel_spec("dualpi2", "L4", "1f_ecn");
+        assert_eq!(l4, "dualpi2 any_ect profile linux");
+        let l1 = kernel_spec("dualpi2", "L1", "1f_ecn");
+        assert_eq!(l1, "dualpi2 profile linux");
     }
 
     #[test]
     fn further_draws_start_within_the_kernels_spread() {
         let truth = Truth::load();
         let named = |name: &str| truth.scenarios.iter().find(|s| s.name == name).unwrap();
-        let many = draws(named("R6_20m_100ms_4f_codel"));
+        let many = draws(&truth, named("R6_20m_100ms_4f_codel"));
         assert_eq!(many.len(), 10);
         for draw in &many {
             let (long, finite) = draw.starts.split_at(4);
             assert!(long.iter().all(|s| (5.0..5.05).contains(s)));
             assert!(finite.iter().all(|s| (20.0..20.05).contains(s)));
         }
-        assert_eq!(draws(named("R1_10m_10ms_codel")).len(), 3);
+        assert_eq!(draws(&truth, named("R1_100m_10ms_codel")).len(), 3);
     }
 }

@@ -1,30 +1,83 @@
-//! What the kernel did, as `data/linux.json` has it; `data/README.md` says how it was measured.
+//! What the kernels did, as `data/linux-*.json` have it; `data/README.md` says how it was measured.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+/// The measurements of each kernel, in the order of their versions.
+const FILES: [&str; 3] = [
+    include_str!("../data/linux-6.1.json"),
+    include_str!("../data/linux-6.12.json"),
+    include_str!("../data/linux-6.18.json"),
+];
+
 /// All that was measured.
-#[derive(Debug, Deserialize)]
+#[derive(Debug)]
 pub(crate) struct Truth {
-    /// Which kernel.
-    pub(crate) kernel: String,
-    /// Spacing of the diagnostic series.
+    /// Spacing of the diagnostic series, in seconds.
     pub(crate) series_step_s: f64,
     pub(crate) scenarios: Vec<Scenario>,
+}
+
+/// What was measured on one kernel.
+#[derive(Debug, Deserialize)]
+struct Measured {
+    /// The full version, such as 6.1.192.
+    kernel: String,
+    series_step_s: f64,
+    scenarios: Vec<Scenario>,
 }
 
 impl Truth {
     /// The measurements this crate carries.
     pub(crate) fn load() -> Self {
-        serde_json::from_str(include_str!("../data/linux.json"))
-            .expect("linux.json is what compact.py writes")
+        let mut scenarios = Vec::new();
+        let mut series_step_s = 0.0;
+        for text in FILES {
+            let measured: Measured =
+                serde_json::from_str(text).expect("the files are what compact.py writes");
+            series_step_s = measured.series_step_s;
+            for mut scenario in measured.scenarios {
+                scenario.kernel = short(&measured.kernel);
+                scenarios.push(scenario);
+            }
+        }
+        Self {
+            series_step_s,
+            scenarios,
+        }
     }
+
+    /// The measurements of the same scenario with the most repetitions, `scenario` itself among equals.
+    pub(crate) fn most_repeated<'a>(&'a self, scenario: &'a Scenario) -> &'a Scenario {
+        let others = self.scenarios.iter().filter(|s| s.name == scenario.name);
+        others.fold(scenario, |most, other| {
+            if other.reps.len() > most.reps.len() {
+                other
+            } else {
+                most
+            }
+        })
+    }
+
+    /// The same scenario on another kernel.
+    pub(crate) fn on(&self, kernel: &str, scenario: &Scenario) -> Option<&Scenario> {
+        let mut all = self.scenarios.iter();
+        all.find(|s| s.kernel == kernel && s.name == scenario.name)
+    }
+}
+
+/// `6.1` of `6.1.192`.
+fn short(version: &str) -> String {
+    version.split('.').take(2).collect::<Vec<_>>().join(".")
 }
 
 /// One scenario and its repetitions.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Scenario {
+    /// The kernel it was measured on, such as `6.12`.
+    #[serde(skip)]
+    pub(crate) kernel: String,
     pub(crate) name: String,
     pub(crate) suite: String,
     /// What the tables call the queue.
@@ -62,12 +115,25 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
+    /// The queue of one direction, in the syntax passed to `tc`.
+    pub(crate) fn qdisc(&self, direction: Direction) -> &str {
+        match direction {
+            Direction::Down if !self.qdisc_down.is_empty() => &self.qdisc_down,
+            Direction::Up | Direction::Down => &self.qdisc,
+        }
+    }
+
     /// Whom the scenario measures, where it has TCP flows.
     pub(crate) fn controller(&self) -> Option<&str> {
         self.flows.first().map(|flow| flow.cc.as_str())
     }
 
-    /// The name as the report prints it: `R1 10m 100ms codel`.
+    /// Whether the packets that the queue marked were counted.
+    pub(crate) fn has_marks(&self) -> bool {
+        self.reps.iter().any(|rep| !rep.marks.is_empty())
+    }
+
+    /// The name as the report prints it, without the kernel: `R1 10m 100ms codel`.
     pub(crate) fn title(&self) -> String {
         match self.name.strip_suffix(&self.label) {
             Some(rest) => format!("{}{}", rest.replace('_', " "), self.label),
@@ -122,7 +188,8 @@ pub(crate) struct Udp {
 }
 
 /// What one run of a scenario gave. Vectors are in the order of the flows that have the metric:
-/// `goodput`, `srtt_*` and `cwnd_mean` those without end, `fct_s` the finite ones, the series all.
+/// `goodput`, `srtt_*` and `cwnd_mean` those without end, `fct_s` the finite ones, the series all;
+/// only the first repetition has the series.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Repetition {
     /// When each flow started, in seconds.
@@ -180,17 +247,36 @@ mod tests {
 
     #[test]
     fn every_repetition_has_what_its_flows_promise() {
-        let truth = Truth::load();
-        assert_eq!(truth.scenarios.len(), 159);
-        for s in &truth.scenarios {
+        for s in &Truth::load().scenarios {
             let finite = s.flows.iter().filter(|f| f.bytes.is_some()).count();
-            assert_eq!(s.reps.len(), 3, "{}", s.name);
+            assert!([1, 3, 10].contains(&s.reps.len()), "{}", s.name);
             for rep in &s.reps {
                 assert_eq!(rep.starts.len(), s.flows.len(), "{}", s.name);
                 assert_eq!(rep.goodput.len(), s.flows.len() - finite, "{}", s.name);
                 assert_eq!(rep.fct_s.len(), finite, "{}", s.name);
                 assert_eq!(rep.udp.len(), s.udp.len(), "{}", s.name);
             }
+        }
+    }
+
+    #[test]
+    fn three_kernels_are_measured() {
+        let truth = Truth::load();
+        let on = |kernel| truth.scenarios.iter().filter(move |s| s.kernel == kernel);
+        let counts = ["6.1", "6.12", "6.18"].map(|kernel| on(kernel).count());
+        assert_eq!(counts, [208, 79, 33]);
+        assert_eq!(counts.iter().sum::<usize>(), truth.scenarios.len());
+    }
+
+    #[test]
+    fn flows_start_at_the_same_times_on_both_kernels() {
+        let truth = Truth::load();
+        for s in truth.scenarios.iter().filter(|s| s.kernel == "6.12") {
+            let older = truth.on("6.1", s).expect("6.12 repeats scenarios of 6.1");
+            for (rep, other) in s.reps.iter().zip(&older.reps) {
+                assert_eq!(rep.starts, other.starts, "{}", s.name);
+            }
+            assert!(truth.most_repeated(s).reps.len() >= s.reps.len());
         }
     }
 

@@ -7,7 +7,7 @@
 //!
 //! # Algorithm
 //!
-//! ECT(1) and CE go to the L queue, the rest to the C queue. Every `tupdate` a controller moves the
+//! ECT(1) and CE go to the L queue, with `any_ect` also ECT(0), the rest to the C queue. Every `tupdate` a controller moves the
 //! base probability by the longer of the two waiting times, and what leaves is signalled by it:
 //!
 //! ```text
@@ -48,7 +48,7 @@
 //! | here | Linux | effect |
 //! |---|---|---|
 //! | `memlimit` counts bytes of packets | bytes of buffer | binds later |
-//! | no `any_ect`, `drop_enqueue`, `min_qlen_step`, filters, threshold in packets | has them | none at the defaults |
+//! | no filters, no threshold in packets | has them | none at the defaults |
 //! | a packet marked for two reasons counts once | twice | `ecn_mark` is lower |
 
 mod leaving;
@@ -56,6 +56,8 @@ mod linux;
 mod params;
 mod rfc;
 mod scheduler;
+
+use std::collections::VecDeque;
 
 use sojourn_net::{Bytes, Duration, Ecn, Instant, Packet, Rate, Rng};
 
@@ -65,7 +67,7 @@ use crate::parameters::{Kind, OVERLIMITS, Params, Profile, TcStatistics};
 use crate::parts::fifo::Fifo;
 use leaving::{Band, Leaving, Verdict};
 use linux::Linux;
-pub use params::DualPi2Params;
+pub use params::{DropEarly, DualPi2Params, EcnMask};
 use rfc::Rfc;
 use scheduler::Scheduler;
 
@@ -89,7 +91,12 @@ impl Params for DualPi2Params {
             return Some("tshift and classic_protection are mutually exclusive".into());
         }
         if self.profile == Profile::Rfc {
-            return None;
+            let linux = [
+                ("min_qlen_step", self.min_qlen_step.is_some()),
+                ("drop_enqueue", self.drop_early == DropEarly::Enqueue),
+            ];
+            let (key, _) = linux.into_iter().find(|&(_, given)| given)?;
+            return Some(format!("{key} requires profile linux"));
         }
         let foreign = [
             ("max_rtt", self.max_rtt.is_some()),
@@ -119,7 +126,11 @@ pub struct DualPi2<P> {
     memlimit: Bytes,
     mtu: Bytes,
     tupdate: Duration,
+    ecn_mask: EcnMask,
+    min_qlen_step: usize,
     l4s: Fifo<P>,
+    /// Whether L's own threshold applies to each packet of L in the kernel.
+    steps: VecDeque<bool>,
     classic: Fifo<P>,
     scheduler: Scheduler,
     law: Law,
@@ -161,7 +172,10 @@ impl<P: Packet> DualPi2<P> {
             memlimit: params.memlimit(rate, mtu),
             mtu,
             tupdate: params.tupdate(),
+            ecn_mask: params.ecn_mask,
+            min_qlen_step: params.min_qlen_step.unwrap_or(0) as usize,
             l4s: Fifo::new(),
+            steps: VecDeque::new(),
             classic: Fifo::new(),
             scheduler: params.scheduler(mtu),
             law,
@@ -181,6 +195,23 @@ impl<P: Packet> DualPi2<P> {
             Law::Linux(_) => size,
         };
         packets < self.limit && bytes.0.saturating_add(size.0) <= self.memlimit.0
+    }
+
+    /// The queue that a packet goes to.
+    #[inline]
+    fn classify(&self, ecn: Ecn) -> Band {
+        match ecn {
+            Ecn::Ect1 | Ecn::Ce => Band::L4s,
+            Ecn::Ect0 if self.ecn_mask == EcnMask::Any => Band::L4s,
+            Ecn::NotEct | Ecn::Ect0 => Band::Classic,
+        }
+    }
+
+    fn mark(&mut self, now: Instant, pkt: &mut P, reason: MarkReason, obs: &mut dyn Observer<P>) {
+        pkt.mark_ce();
+        obs.on_mark(now, pkt, reason);
+        self.counters.marks += 1;
+        self.counters.step_marks += u64::from(reason == MarkReason::CeThreshold);
     }
 
     /// The queue that the next packet comes from, and whether the other one holds some too.
@@ -212,18 +243,44 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
     const TIMED: bool = true;
 
     #[inline]
-    fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
+    fn enqueue(&mut self, now: Instant, mut pkt: P, obs: &mut dyn Observer<P>) {
+        let band = self.classify(pkt.ecn());
         if !self.has_room(pkt.size()) {
             self.counters.overlimits += 1;
-            obs.on_class(Band::of(pkt.ecn()).id());
+            obs.on_class(band.id());
             return obs.on_drop(now, pkt, DropReason::Overlimit);
         }
-        let waiting = self.backlog().packets;
+        let Backlog {
+            packets: waiting,
+            bytes,
+        } = self.backlog();
+        let verdict = match &self.law {
+            // The RFC signals packets that leave.
+            Law::Rfc(_) => Verdict::Pass,
+            Law::Linux(law) => {
+                law.judge_arrival(band, pkt.ecn() != Ecn::NotEct, bytes, &mut self.rng)
+            }
+        };
+        // A packet that is marked already is not marked again when it leaves.
+        let mut step = self.l4s.backlog().packets >= self.min_qlen_step;
+        match verdict {
+            Verdict::Pass => {}
+            Verdict::Mark(reason) => {
+                obs.on_class(band.id());
+                self.mark(now, &mut pkt, reason, obs);
+                step = false;
+            }
+            Verdict::Drop => {
+                obs.on_class(band.id());
+                return obs.on_drop(now, pkt, DropReason::Aqm);
+            }
+        }
         self.counters.most_waiting = self.counters.most_waiting.max(waiting);
-        match Band::of(pkt.ecn()) {
+        match band {
             Band::L4s => {
                 self.counters.in_l4s += 1;
                 self.l4s.push(now, pkt);
+                self.steps.push_back(step);
             }
             Band::Classic => {
                 self.counters.in_classic += 1;
@@ -243,8 +300,10 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
             };
             let held = queue.backlog().packets;
             let (mut pkt, arrived) = queue.pop_stamped()?;
+            let step = band == Band::L4s && self.steps.pop_front().unwrap_or(false);
             let leaving = Leaving {
                 band,
+                step,
                 markable: pkt.ecn() != Ecn::NotEct,
                 waited: now.since(arrived),
                 held,
@@ -257,12 +316,7 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
             obs.on_class(band.id());
             match verdict {
                 Verdict::Pass => {}
-                Verdict::Mark(reason) => {
-                    pkt.mark_ce();
-                    obs.on_mark(now, &pkt, reason);
-                    self.counters.marks += 1;
-                    self.counters.step_marks += u64::from(reason == MarkReason::CeThreshold);
-                }
+                Verdict::Mark(reason) => self.mark(now, &mut pkt, reason, obs),
                 Verdict::Drop => {
                     obs.on_drop(now, pkt, DropReason::Aqm);
                     continue;

@@ -201,8 +201,7 @@ pub(super) fn link(bytes: &mut Reader<'_>) -> LinkFacts {
 }
 
 fn ops(bytes: &mut Reader<'_>, spec: &QdiscSpec) -> Vec<Op> {
-    // It orders by ECN field as others do by flow.
-    let by_ecn = spec.kind() == "dualpi2";
+    let services = Services::of(spec);
     let max_wait = max_wait(spec);
     let mut ops = Vec::new();
     while !bytes.0.is_empty() && ops.len() < MAX_OPS {
@@ -213,7 +212,7 @@ fn ops(bytes: &mut Reader<'_>, spec: &QdiscSpec) -> Vec<Op> {
         match what {
             0..=3 => {
                 let flow = usize::from(of % 8);
-                let ecn = ecn_of(by_ecn, flow % 2 == 1, of >> 6);
+                let ecn = ecn_of(services, flow % 2 == 1, of >> 6);
                 let op = Op::Enqueue(FLOWS[flow], SIZES[usize::from(of / 8 % 8)], ecn);
                 ops.extend(std::iter::repeat_n(op, burst));
             }
@@ -233,12 +232,35 @@ fn ops(bytes: &mut Reader<'_>, spec: &QdiscSpec) -> Vec<Op> {
     ops
 }
 
-/// The ECN field for a `choice` of four; `by_ecn`, the flows that are `scalable` differ from the others.
-pub(super) const fn ecn_of(by_ecn: bool, scalable: bool, choice: u8) -> Ecn {
-    match (by_ecn, scalable, choice) {
-        (true, false, 0) | (false, _, 0) => Ecn::NotEct,
-        (true, false, _) | (false, _, 1) => Ecn::Ect0,
-        (true, true, 0 | 1) | (false, _, 2) => Ecn::Ect1,
+/// Whether a discipline orders by ECN field as others do by flow.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Services {
+    /// It orders by flow.
+    ByFlow,
+    /// ECT(1) and CE are a service of their own.
+    L4s,
+    /// Everything but Not-ECT is.
+    AnyEct,
+}
+
+impl Services {
+    pub(super) fn of(spec: &QdiscSpec) -> Self {
+        match spec.kind() {
+            "dualpi2" if spec.to_string().contains(" any_ect") => Self::AnyEct,
+            "dualpi2" => Self::L4s,
+            _ => Self::ByFlow,
+        }
+    }
+}
+
+/// The ECN field for a `choice` of four; where services differ by it, the flows that are `scalable`
+/// are of one of them and the others of the other.
+pub(super) const fn ecn_of(services: Services, scalable: bool, choice: u8) -> Ecn {
+    use Services::{AnyEct, ByFlow, L4s};
+    match (services, scalable, choice) {
+        (AnyEct, false, _) | (L4s, false, 0) | (ByFlow, _, 0) => Ecn::NotEct,
+        (L4s, false, _) | (ByFlow, _, 1) => Ecn::Ect0,
+        (L4s | AnyEct, true, 0 | 1) | (ByFlow, _, 2) => Ecn::Ect1,
         _ => Ecn::Ce,
     }
 }

@@ -5,7 +5,7 @@ use sojourn_net::{Duration, Rng};
 use crate::registry::QdiscSpec;
 
 use super::Op;
-use super::fuzz::{Case, FLOWS, Reader, SIZES, ecn_of, link, max_wait, with_parameters};
+use super::fuzz::{Case, FLOWS, Reader, SIZES, Services, ecn_of, link, max_wait, with_parameters};
 
 /// More flows than a table of the smallest size holds.
 const MANY_FLOWS: u64 = 512;
@@ -49,8 +49,7 @@ fn byte(rng: &mut Rng) -> u8 {
 /// Generates operations in phases, each with its own load, sizes, flows and pauses.
 struct Traffic {
     rng: Rng,
-    /// It orders by ECN field as others do by flow.
-    by_ecn: bool,
+    services: Services,
     most_flows: u64,
     /// In nanoseconds.
     longest_wait_with_timers: u64,
@@ -65,7 +64,7 @@ impl Traffic {
         let text = spec.to_string();
         Self {
             rng,
-            by_ecn: spec.kind() == "dualpi2",
+            services: Services::of(spec),
             most_flows: if text.contains("cake") {
                 FLOWS_OF_CAKE
             } else {
@@ -123,7 +122,7 @@ impl Traffic {
                 .ok()
                 .and_then(|index| FLOWS.get(index).copied())
                 .unwrap_or_else(|| u32::try_from(index).unwrap_or(u32::MAX));
-            let ecn = ecn_of(self.by_ecn, index % 2 == 1, choice >> 6);
+            let ecn = ecn_of(self.services, index % 2 == 1, choice >> 6);
             self.ops.push(Op::Enqueue(flow, size, ecn));
             self.waiting += 1;
         }

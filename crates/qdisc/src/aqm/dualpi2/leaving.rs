@@ -37,6 +37,8 @@ pub(super) struct Leaving {
     /// It can be marked.
     pub(super) markable: bool,
     pub(super) waited: Duration,
+    /// L's own threshold applies to it in the kernel.
+    pub(super) step: bool,
     /// Packets its queue held, itself among them.
     pub(super) held: usize,
     /// Bytes that both queues still hold.

@@ -5,7 +5,7 @@
 use sojourn_net::{Bytes, Duration, Rng};
 
 use super::leaving::{Band, Leaving, Verdict};
-use super::params::{DualPi2Params, LINUX_ALPHA, LINUX_BETA};
+use super::params::{DropEarly, DualPi2Params, LINUX_ALPHA, LINUX_BETA};
 use crate::contract::MarkReason;
 
 const MAX_PROB: u32 = u32::MAX;
@@ -22,6 +22,7 @@ pub(super) struct Linux {
     coupling_factor: u32,
     step_thresh: Duration,
     drop_on_overload: bool,
+    drop_early: DropEarly,
     /// A smaller backlog escapes the base probability.
     two_mtu: u64,
 
@@ -38,30 +39,55 @@ impl Linux {
             coupling_factor: params.coupling_factor,
             step_thresh: params.step_thresh(),
             drop_on_overload: params.drop_on_overload,
+            drop_early: params.drop_early,
             two_mtu: 2 * mtu.0,
             prob: 0,
             last_qdelay: 0,
         }
     }
 
-    /// Decides about a packet that is about to leave.
+    /// Decides about a packet that is about to leave. With `drop_enqueue` the probability decided
+    /// when it arrived.
     #[inline]
     pub(super) fn judge(&self, pkt: &Leaving, rng: &mut Rng) -> Verdict {
-        let verdict = if pkt.left.0 < self.two_mtu {
+        let verdict = if self.drop_early == DropEarly::Enqueue {
             Verdict::Pass
         } else {
-            let coupled = u64::from(self.prob) * u64::from(self.coupling_factor);
-            let overload = coupled > u64::from(MAX_PROB);
-            match pkt.band {
-                Band::Classic => self.classic(pkt.markable, overload, rng),
-                Band::L4s if overload => self.l4s_overload(rng),
-                Band::L4s => Self::l4s(u32::try_from(coupled).unwrap_or(MAX_PROB), rng),
-            }
+            self.draw(pkt.band, pkt.markable, pkt.left, rng)
         };
-        let above = pkt.band == Band::L4s && pkt.waited > self.step_thresh;
+        let above = pkt.step && pkt.waited > self.step_thresh;
         match verdict {
             Verdict::Pass if above => Verdict::Mark(MarkReason::CeThreshold),
             decided => decided,
+        }
+    }
+
+    /// Decides about a packet that arrives while the queues hold `backlog` bytes.
+    pub(super) fn judge_arrival(
+        &self,
+        band: Band,
+        markable: bool,
+        backlog: Bytes,
+        rng: &mut Rng,
+    ) -> Verdict {
+        match self.drop_early {
+            DropEarly::Dequeue => Verdict::Pass,
+            DropEarly::Enqueue => self.draw(band, markable, backlog, rng),
+        }
+    }
+
+    /// The signal of the probability; `others` are the bytes that are queued besides the packet.
+    #[inline]
+    fn draw(&self, band: Band, markable: bool, others: Bytes, rng: &mut Rng) -> Verdict {
+        if others.0 < self.two_mtu {
+            return Verdict::Pass;
+        }
+        let coupled = u64::from(self.prob) * u64::from(self.coupling_factor);
+        let overload = coupled > u64::from(MAX_PROB);
+        match band {
+            Band::Classic => self.classic(markable, overload, rng),
+            Band::L4s if overload => self.l4s_overload(rng),
+            Band::L4s => Self::l4s(u32::try_from(coupled).unwrap_or(MAX_PROB), rng),
         }
     }
 

@@ -4,7 +4,28 @@ use sojourn_net::{Bytes, Duration, Rate};
 
 use super::scheduler::{Scheduler, signed};
 use crate::link::LinkFacts;
+use crate::parameters::choice::choice;
 use crate::parameters::{Profile, parameters};
+
+choice! {
+    /// When the base probability decides about a packet.
+    DropEarly {
+        /// When it leaves.
+        Dequeue = "drop_dequeue",
+        /// When it arrives.
+        Enqueue = "drop_enqueue",
+    }
+}
+
+choice! {
+    /// Which packets go to the L queue.
+    EcnMask {
+        /// ECT(1) and CE.
+        L4s = "l4s_ect",
+        /// Also ECT(0).
+        Any = "any_ect",
+    }
+}
 
 parameters! {
     /// Parameters of [`DualPi2`](super::DualPi2); unset ones have the profile's own values.
@@ -47,6 +68,15 @@ parameters! {
         /// Number of queued L4S packets up to which `step_thresh` does not apply; profile rfc.
         pub th_len: Option<u32> = None => count(0, 100_000_000).unset("1"),
             "RFC 9332 appendix A.1: Th_len";
+        /// Number of L4S packets that one must find queued for `step_thresh` to apply to it; profile linux.
+        pub min_qlen_step: Option<u32> = None => count(0, 100_000_000).in_packets().unset("0"),
+            "net/sched/sch_dualpi2.c: min_qlen_step";
+        /// When the probability applies: as a packet leaves or, profile linux, as it arrives.
+        pub drop_early: DropEarly = DropEarly::Dequeue => choice(DropEarly::WORDS),
+            "net/sched/sch_dualpi2.c: drop_early; iproute2 tc/q_dualpi2.c";
+        /// Packets that go to the L4S queue: ECT(1) and CE, or also ECT(0).
+        pub ecn_mask: EcnMask = EcnMask::L4s => choice(EcnMask::WORDS),
+            "RFC 9332 section 2.3; net/sched/sch_dualpi2.c: ecn_mask; iproute2 tc/q_dualpi2.c";
         /// Share of the link for the Classic queue while both queues hold packets, in percent.
         pub classic_protection: Option<f64> = None => percent(0, 100).unset("6.25; linux: 10"),
             "RFC 9332 section 4.2.2 and appendix A.2: scheduler weight 1/16; net/sched/sch_dualpi2.c: c_protection_wc";
@@ -132,6 +162,8 @@ impl DualPi2Params {
         if self.profile == Profile::Rfc {
             // A threshold that is given makes the default of the ramp a step.
             self.range = Some(self.range());
+        } else {
+            self.min_qlen_step = Some(self.min_qlen_step.unwrap_or(0));
         }
         self.step_thresh = Some(self.step_thresh());
         if self.tshift.is_none() {

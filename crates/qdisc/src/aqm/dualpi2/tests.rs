@@ -279,6 +279,105 @@ fn a_packet_alone_does_not_change_whose_turn_it_is() {
 }
 
 #[test]
+fn any_ect_sends_ect0_to_the_l4s_queue() {
+    for profile in [Profile::Rfc, Profile::Linux] {
+        for (ecn_mask, in_l4s) in [(EcnMask::L4s, 2), (EcnMask::Any, 3)] {
+            let (mut q, mut seen) = queue(&DualPi2Params {
+                ecn_mask,
+                ..params(profile)
+            });
+            for (id, ecn) in (0..).zip([Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce]) {
+                q.enqueue(us(0), packet(id, ecn), &mut seen);
+            }
+            assert_eq!(q.l4s.backlog().packets, in_l4s, "{profile}");
+        }
+    }
+    // The coupled probability applies to it, not the square.
+    let (mut q, _) = queue(&DualPi2Params {
+        ecn_mask: EcnMask::Any,
+        ..params(Profile::Linux)
+    });
+    set_p(&mut q, 0.2);
+    let (drops, marks) = shares(&mut q, Ecn::Ect0, 40_000);
+    assert_near(drops, 0.0, 0.0);
+    assert_near(marks, 0.4, 0.01);
+}
+
+#[test]
+fn drop_enqueue_signals_what_arrives_and_nothing_that_leaves() {
+    let (mut q, mut seen) = queue(&DualPi2Params {
+        drop_early: DropEarly::Enqueue,
+        ..params(Profile::Linux)
+    });
+    set_p(&mut q, 0.45);
+    for (ecn, drops, marks) in [
+        (Ecn::NotEct, 0.202_5, 0.0),
+        (Ecn::Ect0, 0.0, 0.202_5),
+        (Ecn::Ect1, 0.0, 0.9),
+    ] {
+        seen = Recorder::default();
+        for id in 0..40_000 {
+            q.enqueue(us(0), packet(id, ecn), &mut seen);
+        }
+        let signalled = |n: usize| f64::from(u32::try_from(n).unwrap()) / 40_000.0;
+        assert_near(signalled(seen.drops.len()), drops, 0.01);
+        assert_near(signalled(seen.marks.len()), marks, 0.01);
+        assert!(seen.drops.iter().all(|d| d.2 == DropReason::Aqm));
+    }
+    // L's own threshold still holds for what leaves, once per packet.
+    let (marked, queued) = (seen.marks.len(), q.l4s.backlog().packets);
+    while q.dequeue(us(2_000), &mut seen).is_some() {}
+    assert_eq!(seen.marks.len(), queued);
+    let by_step = |m: &&(_, _, MarkReason)| m.2 == MarkReason::CeThreshold;
+    assert_eq!(seen.marks.iter().filter(by_step).count(), queued - marked);
+}
+
+#[test]
+fn a_small_backlog_spares_what_arrives() {
+    let (mut q, mut seen) = queue(&DualPi2Params {
+        drop_early: DropEarly::Enqueue,
+        ..params(Profile::Linux)
+    });
+    set_p(&mut q, 1.0);
+    for id in 0..3 {
+        q.enqueue(us(0), packet(id, Ecn::NotEct), &mut seen);
+    }
+    // The third finds 2 MTU.
+    assert_eq!(seen.drops.len(), 1);
+    assert_eq!(seen.drops[0].1.id, 2);
+}
+
+#[test]
+fn the_step_spares_packets_that_found_a_short_queue() {
+    for (min_qlen_step, want) in [(None, 4), (Some(0), 4), (Some(1), 3), (Some(3), 1)] {
+        let (mut q, mut seen) = queue(&DualPi2Params {
+            min_qlen_step,
+            ..params(Profile::Linux)
+        });
+        q.enqueue(us(0), packet(9, Ecn::NotEct), &mut seen);
+        for id in 0..4 {
+            q.enqueue(us(0), packet(id, Ecn::Ect1), &mut seen);
+        }
+        while q.dequeue(us(2_000), &mut seen).is_some() {}
+        assert_eq!(seen.marks.len(), want, "{min_qlen_step:?}");
+        // Those that came first are the ones spared, though all leave at once.
+        let marked: Vec<_> = seen.marks.iter().map(|m| m.1.id).collect();
+        assert_eq!(marked, (4 - want as u64..4).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn what_the_rfc_does_not_know_is_refused_in_its_profile() {
+    for foreign in ["min_qlen_step 2", "drop_enqueue"] {
+        let flaw = crate::QdiscSpec::parse(&format!("dualpi2 {foreign}")).expect_err(foreign);
+        assert!(flaw.to_string().contains("requires profile linux"));
+        let text = format!("dualpi2 {foreign} profile linux");
+        assert!(crate::QdiscSpec::parse(&text).is_ok());
+    }
+    assert!(crate::QdiscSpec::parse("dualpi2 any_ect").is_ok());
+}
+
+#[test]
 fn what_the_kernel_does_not_know_is_refused_in_its_profile() {
     for foreign in ["max_rtt 50ms", "range 1ms", "th_len 2", "tshift 50ms"] {
         let text = format!("dualpi2 {foreign} profile linux");
