@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,3 +26,24 @@ def environment() -> dict[str, str]:
         key: value for key, value in os.environ.items() if key not in {"NO_COLOR", "FORCE_COLOR"}
     }
     return {**kept, "TERM": "xterm-256color", "COLUMNS": "100"}
+
+
+def completed(*words: str, cwd: Path) -> list[str]:
+    """Complete the last word as bash would ask the installed command to."""
+    code = "import sys; sys.argv[0] = 'sojourn'; from sojourn.cli import main; sys.exit(main())"
+    asked = {
+        "_SOJOURN_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(("sojourn", *words)),
+        "COMP_CWORD": str(len(words)),
+    }
+    listed = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=cwd,
+        env=environment() | asked,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert not listed.stderr
+    return listed.stdout.split()

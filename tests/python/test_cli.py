@@ -16,6 +16,7 @@ import pytest
 import sojourn as sj
 from shell import Command, environment
 from sojourn import _core
+from sojourn.cli.progress import RunProgress
 
 QUICK = ["--duration", "8s", "--warmup", "6s", "--replications", "2", "--link", "10/1mbit"]
 
@@ -266,3 +267,79 @@ def test_a_reader_that_closes_the_pipe_early_is_no_error(tmp_path: Path) -> None
     )
     assert done.stdout == "[\n"
     assert done.stderr == ""
+
+
+def piped(text: bytes, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "sojourn", "run", "-", *arguments],
+        input=text,
+        cwd=cwd,
+        env=environment(),
+        capture_output=True,
+        timeout=100,
+        check=False,
+    )
+
+
+def test_a_scenario_comes_from_standard_input(sojourn: Command, tmp_path: Path) -> None:
+    short = [*QUICK, "--traffic", "tcp_1up"]
+    generated = sojourn("compare", "codel", *short, "--generate")
+    done = piped(generated.stdout.encode(), "--json", cwd=tmp_path)
+    direct = sojourn("compare", "codel", *short, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == json.loads(direct.stdout)
+
+
+def test_traces_of_standard_input_are_relative_to_the_working_directory(tmp_path: Path) -> None:
+    (tmp_path / "a.trace").write_text("1\n2\n")
+    text = b"""
+duration = "2s"
+rtt = "20ms"
+links.up = {trace = "a.trace", qdisc = "codel"}
+links.down = {rate = "10mbit", qdisc = "pfifo"}
+traffic = [{type = "tcp", direction = "up"}]
+"""
+    assert piped(text, "--dry-run", cwd=tmp_path).returncode == 0
+    assert b"a.trace" in piped(text, "--dry-run", cwd=tmp_path.parent).stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"duration = ", b"sojourn: standard input: invalid TOML: "),
+        (b"\xff", b"sojourn: standard input: not valid UTF-8 at byte 0; expected TOML in UTF-8"),
+        (b"#" * 16_000_001, b"sojourn: standard input: too large; expected TOML of at most 16"),
+    ],
+)
+def test_standard_input_that_is_no_scenario_is_refused(
+    text: bytes, message: bytes, tmp_path: Path
+) -> None:
+    done = piped(text, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_progress_estimates_the_remaining_time_of_runs_under_way() -> None:
+    now, seen = [0.0], []
+    progress = RunProgress(4, lambda *shown: seen.append(shown), clock=lambda: now[0])
+    progress.reached(0.0)
+    now[0] = 3.0
+    progress.reached(0.05)
+    now[0] = 20.0
+    progress(1, 4)
+    assert seen == [
+        (0.0, "0/4", ""),
+        (0.05, "0/4", "about 57 s left"),
+        (0.25, "1/4", "about 60 s left"),
+    ]
+
+
+def test_a_long_first_run_shows_the_total_and_an_estimate(tmp_path: Path) -> None:
+    long = ["--link", "100mbit", "--duration", "3600s", "--replications", "2"]
+    code, output = terminal(
+        ["compare", "codel", *long], tmp_path, {"NO_COLOR": "1"}, until=r"about \d+ \w+ left"
+    )
+    assert code == 130
+    assert "0/2" in output
+    assert "/?" not in output

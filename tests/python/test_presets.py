@@ -63,7 +63,7 @@ def test_responsiveness_is_tested_in_both_directions() -> None:
     assert isinstance(ping, sj.Ping)
 
 
-@pytest.mark.parametrize("name", ["", "tcp", "tcp_up", "rrul_ef", "tcp_4up_", "TCP_1UP"])
+@pytest.mark.parametrize("name", ["", "tcp", "rrul_ef", "TCP_1UP"])
 def test_an_unknown_traffic_is_refused_with_the_known(name: str) -> None:
     with pytest.raises(sj.ScenarioError, match="rrul_be"):
         presets.traffic(name, presets.link_rates("10mbit"))
@@ -220,3 +220,17 @@ def test_the_documentation_has_every_preset() -> None:
     fixed = {name for name in presets.TRAFFIC_NAMES if "_N" not in name}
     assert {name for name in named if not name.startswith(tuple(kinds))} == fixed
     assert all(any(name.startswith(kind) for name in named) for kind in kinds)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("rrul_bee", 'unknown traffic "rrul_bee"; did you mean "rrul_be"?'),
+        ("tcp_up", 'unknown traffic "tcp_up"; did you mean "tcp_1up"?'),
+        ("web+dahs", 'unknown traffic "dahs"; expected one of rrul,'),
+        ("", 'unknown traffic ""; expected one of rrul,'),
+    ],
+)
+def test_unknown_traffic_names_what_is_near(given: str, message: str) -> None:
+    with pytest.raises(sj.ScenarioError, match=f"^{re.escape(message)}"):
+        presets.traffic(given, presets.link_rates("10mbit"))

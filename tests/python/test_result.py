@@ -3,7 +3,7 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 import pytest
@@ -182,3 +182,20 @@ def test_help_and_the_reference_describe_every_column(table: dict[str, Any]) -> 
 
 def test_every_table_is_in_the_catalogue(result: sj.Result) -> None:
     assert [table["name"] for table in CATALOGUE] == result._outcome.table_names  # noqa: SLF001
+
+
+def test_progress_hears_of_simulated_time_before_a_run_ends(scenario: sj.Scenario) -> None:
+    class Progress:
+        shares: ClassVar[list[float]] = []
+
+        def __call__(self, finished: int, total: int) -> None:
+            """Nothing finishes in time."""
+
+        def reached(self, share: float) -> None:
+            self.shares.append(share)
+            if share > 0:
+                raise KeyboardInterrupt
+
+    result = sj.run(scenario.replace(duration="100000s"), progress=Progress())
+    assert (result.finished, result.complete) == (0, False)
+    assert 0 < Progress.shares[-1] < 0.1

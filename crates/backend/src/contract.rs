@@ -3,6 +3,7 @@
 use std::fmt;
 use std::num::NonZeroUsize;
 
+use sojourn_net::Instant;
 use sojourn_records::RecordSink;
 use sojourn_scenario::Plan;
 
@@ -25,8 +26,8 @@ pub trait Backend: Send + Sync {
     /// Runs a plan and passes its records to `sink`: one per link and one per flow, in the order of
     /// the plan.
     ///
-    /// A backend asks `cancellation` at least once per sample interval. After
-    /// [`Completion::Cancelled`] the records in the sink are incomplete and must not be used.
+    /// A backend asks `cancellation` at least once per sample interval, with the time that it has
+    /// reached. After [`Completion::Cancelled`] the records in the sink are incomplete and must not be used.
     ///
     /// # Errors
     /// If the plan is not valid or not supported, or the run fails.
@@ -47,27 +48,45 @@ pub enum Completion {
     Cancelled,
 }
 
-/// Tells a run under way whether to stop.
+/// Tells a run under way whether to stop, and is told how far it is.
 #[derive(Clone, Copy)]
-pub struct Cancellation<'a>(&'a (dyn Fn() -> bool + Sync));
+pub struct Cancellation<'a> {
+    requested: &'a (dyn Fn() -> bool + Sync),
+    reached: &'a (dyn Fn(Instant) + Sync),
+}
 
 impl<'a> Cancellation<'a> {
     /// Asks `requested` each time.
     pub const fn new(requested: &'a (dyn Fn() -> bool + Sync)) -> Self {
-        Self(requested)
+        Self {
+            requested,
+            reached: &|_| {},
+        }
+    }
+
+    /// The same, which tells `reached` the time of the run when it is asked.
+    #[must_use]
+    pub const fn reporting(self, reached: &'a (dyn Fn(Instant) + Sync)) -> Self {
+        Self { reached, ..self }
     }
 
     /// Whether the run should stop.
     pub fn is_requested(&self) -> bool {
-        (self.0)()
+        (self.requested)()
+    }
+
+    /// Whether the run, which has reached `time`, should stop.
+    pub fn is_requested_at(&self, time: Instant) -> bool {
+        (self.reached)(time);
+        self.is_requested()
     }
 }
 
 impl fmt::Debug for Cancellation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Cancellation")
-            .field(&self.is_requested())
-            .finish()
+        f.debug_struct("Cancellation")
+            .field("requested", &self.is_requested())
+            .finish_non_exhaustive()
     }
 }
 

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use sojourn_backend::{Backend, BackendError, Cancellation, Completion, Unsupported};
+use sojourn_net::Instant;
 use sojourn_qdisc::QueueFailure;
 use sojourn_records::Records;
 use sojourn_scenario::Scenario;
@@ -21,6 +22,8 @@ use crate::tables::Cell;
 /// How a scenario is run; none of it changes the records of a deterministic backend.
 #[derive(Clone, Copy)]
 pub struct RunOptions<'a> {
+    /// Counts the nanoseconds that runs have simulated, those under way included.
+    pub simulated: &'a AtomicU64,
     /// How many runs are under way at once; `None`: as many as there are processors.
     pub jobs: Option<NonZeroUsize>,
     /// Set to true to stop the runs.
@@ -38,7 +41,9 @@ impl Default for RunOptions<'_> {
     /// All runs on all processors, without a way to stop them.
     fn default() -> Self {
         static NEVER: AtomicBool = AtomicBool::new(false);
+        static UNREAD: AtomicU64 = AtomicU64::new(0);
         Self {
+            simulated: &UNREAD,
             jobs: None,
             cancel: &NEVER,
             progress: &|_, _| {},
@@ -106,7 +111,14 @@ pub fn run(
             };
             let plan = scenario.plan(arm, replication);
             let mut records = Records::default();
-            let run = || backend.run(&plan, &Cancellation::new(&ended), &mut records);
+            let reached = AtomicU64::new(0);
+            let count = |time: Instant| {
+                let before = reached.swap(time.as_nanos(), Ordering::Relaxed);
+                let step = time.as_nanos().saturating_sub(before);
+                options.simulated.fetch_add(step, Ordering::Relaxed);
+            };
+            let cancellation = Cancellation::new(&ended).reporting(&count);
+            let run = || backend.run(&plan, &cancellation, &mut records);
             // After a panic nothing reads the records.
             let completion = catch_unwind(AssertUnwindSafe(run))
                 .unwrap_or_else(|panic| resume_unwind(in_run(panic, arms[arm], replication)));

@@ -1,7 +1,7 @@
 //! Running a scenario with Python's signal handling and progress callback.
 
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
@@ -25,7 +25,8 @@ const ATTENTION: Duration = Duration::from_millis(50);
 ///
 /// `backend` is one of `backend_names()`, by default the first.
 ///
-/// `progress` is called with (finished, total) in the calling thread, at most every 50 ms.
+/// `progress` is called with (finished, total) in the calling thread, at most every 50 ms; if it has a
+/// method `reached`, that is called as often with the share of the simulated time that is done.
 /// Ctrl-C ends the run and returns the finished runs, with `complete` false; a second Ctrl-C
 /// raises `KeyboardInterrupt`. An exception from `progress` ends the run and is raised.
 #[pyfunction]
@@ -42,13 +43,18 @@ pub(crate) fn run(
     let scenario = &scenario.get().0;
     let registry = registry();
     let backend = registry.get(backend)?;
+    let simulated = AtomicU64::new(0);
+    let total = scenario.arms().len() * scenario.replications() as usize;
     let mut watch = Watch {
+        reached: (progress.as_ref()).and_then(|progress| progress.getattr(py, "reached").ok()),
+        simulated: &simulated,
+        whole: scenario.duration().as_secs_f64()
+            * f64::from(u32::try_from(total).unwrap_or(u32::MAX)),
         progress,
         reported: 0,
         interruption: None,
     };
     let (cancel, finished) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let total = scenario.arms().len() * scenario.replications() as usize;
     if let Some(number) = only.iter().flatten().find(|&&number| number >= total) {
         let message = format!(
             "only: run {number} is out of range; expected 0 to {}",
@@ -59,11 +65,12 @@ pub(crate) fn run(
     let outcome = py.detach(|| {
         let (done, waiting) = channel::<()>();
         thread::scope(|scope| {
-            let (cancel, finished) = (&cancel, &finished);
+            let (cancel, finished, simulated) = (&cancel, &finished, &simulated);
             let runs = scope.spawn(move || {
                 // Dropped when the runs end, even by a panic: that wakes the thread below.
                 let _done = done;
                 let options = RunOptions {
+                    simulated,
                     jobs,
                     cancel,
                     progress: &|n, _| finished.store(n, Ordering::Relaxed),
@@ -110,15 +117,20 @@ fn threads(jobs: i64) -> Result<NonZeroUsize, Failure> {
 }
 
 /// The state of the calling thread while the runs proceed.
-struct Watch {
+struct Watch<'a> {
     progress: Option<Py<PyAny>>,
+    /// The method `reached` of `progress`, if it has one.
+    reached: Option<Py<PyAny>>,
+    /// Nanoseconds that runs have simulated, and the seconds of all runs.
+    simulated: &'a AtomicU64,
+    whole: f64,
     /// Number of finished runs at the last call of `progress`.
     reported: usize,
     /// The exception that ended the run: Ctrl-C, or one from `progress`.
     interruption: Option<PyErr>,
 }
 
-impl Watch {
+impl Watch<'_> {
     /// Checks for signals and reports progress; returns whether the run is to end.
     fn is_interrupted(&mut self, finished: usize, total: usize) -> bool {
         if self.interruption.is_none() {
@@ -134,6 +146,11 @@ impl Watch {
             if let Some(progress) = &self.progress {
                 progress.call1(py, (finished, total))?;
             }
+        }
+        if let Some(reached) = &self.reached {
+            let simulated = Duration::from_nanos(self.simulated.load(Ordering::Relaxed));
+            let share = simulated.as_secs_f64() / self.whole;
+            reached.call1(py, (share.min(1.0),))?;
         }
         Ok(())
     }

@@ -43,7 +43,8 @@ impl Backend for Simulator {
         cancellation: &Cancellation<'_>,
         sink: &mut dyn RecordSink,
     ) -> Result<Completion, BackendError> {
-        let Some(records) = run(&plan.config, &mut |_| !cancellation.is_requested())? else {
+        let mut keep_going = |time| !cancellation.is_requested_at(time);
+        let Some(records) = run(&plan.config, &mut keep_going)? else {
             return Ok(Completion::Cancelled);
         };
         records.send(sink);

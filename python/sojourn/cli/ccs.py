@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
-from sojourn.cli import catalogue
+from sojourn.cli import catalogue, completion
 from sojourn.cli.options import Json
 
 
@@ -14,7 +14,11 @@ def ccs(
     *,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="CONTROL", help="Name of a congestion control (default: all)."),
+        typer.Argument(
+            metavar="CONTROL",
+            autocompletion=completion.controls,
+            help="Name of a congestion control (default: all).",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> int:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
-from sojourn.cli import session
+from sojourn.cli import completion, session
 from sojourn.cli.options import (
     MAX_SEED,
     Backend,
@@ -29,6 +29,7 @@ def compare(
         list[str] | None,
         typer.Argument(
             metavar="QDISC",
+            autocompletion=completion.queues,
             help="Queues in tc syntax; quote a queue that has parameters, such as "
             "'codel target 13ms'. Default: pfifo, codel, pie and fq_codel.",
         ),
@@ -41,13 +42,17 @@ def compare(
     traffic: Annotated[
         str,
         typer.Option(
+            autocompletion=completion.traffic,
             help=f"One of {', '.join(presets.TRAFFIC_NAMES)}, or several joined by +, such as "
-            "web+tcp_1up. N and M are numbers of flows."
+            "web+tcp_1up. N and M are numbers of flows.",
         ),
     ] = "rrul_be",
     cc: Annotated[
         str | None,
-        typer.Option(help="Congestion control for all connections except LEDBAT, such as bbr."),
+        typer.Option(
+            autocompletion=completion.controls,
+            help="Congestion control for all connections except LEDBAT, such as bbr.",
+        ),
     ] = None,
     ecn: Annotated[bool, typer.Option("--ecn", help="Negotiate ECN on all connections.")] = False,
     duration: Annotated[str, typer.Option(help="Simulated duration of a run.")] = "70s",

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
+from sojourn.cli import completion
 
 MAX_SEED = _core.max_seed()
 # More threads than any machine has processors.
@@ -23,12 +24,15 @@ Change = Annotated[
     typer.Option(
         "--set",
         "-s",
+        autocompletion=completion.changes,
         help="Change a value of the scenario, such as links.up.rate=5mbit or "
         "links.up.qdisc.target=5ms; repeatable.",
     ),
 ]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Directory of a saved result.")]
-ScenarioFile = Annotated[Path, typer.Argument(metavar="FILE", help="Scenario file in TOML.")]
+ScenarioFile = Annotated[
+    Path, typer.Argument(metavar="FILE", help="Scenario file in TOML; - for standard input.")
+]
 Seed = Annotated[
     int | None,
     typer.Option(
@@ -56,6 +60,7 @@ Backend = Annotated[
     typer.Option(
         metavar="NAME",
         callback=_known_backend,
+        autocompletion=completion.backends,
         help=f"Backend that executes the runs: {' or '.join(_core.backend_names())} (default: "
         f"{_core.backend_names()[0]}).",
     ),

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
-from sojourn.cli import catalogue
+from sojourn.cli import catalogue, completion
 from sojourn.cli.options import Json
 
 
@@ -14,7 +14,11 @@ def qdiscs(
     *,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="QDISC", help="Name of a queue (default: all)."),
+        typer.Argument(
+            metavar="QDISC",
+            autocompletion=completion.queues,
+            help="Name of a queue (default: all).",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> int:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
-from sojourn.cli import claims_report, numbers_report
+from sojourn.cli import claims_report, completion, numbers_report
 from sojourn.cli.options import Jobs, Json, Replications, Strict
 from sojourn.cli.session import INTERRUPTED
 from sojourn.cli.study_runs import InterruptedStudyError
@@ -19,7 +19,11 @@ def reproduce(
     *,
     study: Annotated[
         str | None,
-        typer.Argument(metavar="STUDY", help="Name of a study; without it, list the studies."),
+        typer.Argument(
+            metavar="STUDY",
+            autocompletion=completion.studies,
+            help="Name of a study; without it, list the studies.",
+        ),
     ] = None,
     replications: Replications = None,
     jobs: Jobs = None,
@@ -51,8 +55,7 @@ def reproduce(
 
 def _known(folder: Path) -> list[str]:
     """Return the names of the studies in a folder."""
-    tables = ("published.csv", claims.FILE)
-    known = sorted({path.parent.name for table in tables for path in folder.glob(f"*/{table}")})
+    known = studies.names(folder)
     if not known:
         message = f"no studies in {folder}; expected directories with published.csv or claims.csv"
         raise _core.ResultError(message)

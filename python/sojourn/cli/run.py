@@ -19,8 +19,11 @@ from sojourn.cli.options import (
     Strict,
 )
 from sojourn.scenario import Scenario
-from sojourn.scenario.files import read_scenario
+from sojourn.scenario.files import read_scenario, read_standard_input
 from sojourn.scenario.overrides import assignment, overridden
+
+# Relative names in it are relative to the working directory, its parent.
+STANDARD_INPUT = Path("-")
 
 
 def run(
@@ -38,7 +41,7 @@ def run(
     strict: Strict = False,
     dry_run: DryRun = False,
 ) -> int:
-    """Run a scenario file."""
+    """Run a scenario file; - reads it from standard input."""
     text, scenario = _scenario_file(file)
     session.warn_of_bytes(text)
     if change:
@@ -67,13 +70,14 @@ def run(
 
 def _scenario_file(file: Path) -> tuple[str, Scenario]:
     """Read a scenario and its text: once, since the file may change."""
+    piped = file == STANDARD_INPUT
     try:
-        text = read_scenario(file)
+        text = read_standard_input() if piped else read_scenario(file)
     except OSError as error:
         message = f"cannot read {file}: {error.strerror}"
         raise _core.ScenarioError(message) from None
     try:
         return text, Scenario.from_toml(text, file.parent)
     except _core.ScenarioError as error:
-        message = f"{file}: {error}"
+        message = f"{'standard input' if piped else file}: {error}"
         raise _core.ScenarioError(message) from None

@@ -4,17 +4,14 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from sojourn import _core
 from sojourn import report as reports
 from sojourn.cli import tables
+from sojourn.cli.progress import progress_bar
 from sojourn.report import formatting
 from sojourn.result import Result, run
 from sojourn.result.storage import claim_file, claim_folder
@@ -110,7 +107,7 @@ def execute(plan: Plan) -> int:
     """Run, print and save; after Ctrl-C, save the finished runs."""
     folder = None if plan.out is None else claim_folder(plan.out)
     page = None if plan.report is None else claim_file(plan.report)
-    with progress_bar() as progress:
+    with progress_bar(plan.scenario.runs) as progress:
         result = run(plan.scenario, jobs=plan.jobs, progress=progress, backend=plan.backend)
     code = conclude(result, folder=folder, page=page, as_json=plan.json, everything=plan.everything)
     return code or judged([result], strict=plan.strict)
@@ -153,21 +150,3 @@ def conclude(
     if folder is not None:
         say(f"saved result to {folder}")
     return 0
-
-
-@contextmanager
-def progress_bar() -> Iterator[Callable[[int, int], object] | None]:
-    """Show a progress bar on stderr if it is a terminal."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("runs", total=None)
-        yield lambda finished, total: bar.update(task, completed=finished, total=total)

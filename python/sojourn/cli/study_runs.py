@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.console import Console
 
 from sojourn import report as reports
-from sojourn.cli.session import progress_bar
+from sojourn.cli.progress import progress_bar
 from sojourn.result import Result, run
 from sojourn.result.storage import claim_folder
 from sojourn.result.validity import Severity
@@ -55,7 +55,7 @@ def results(
     console = Console(stderr=True, soft_wrap=True, highlight=False)
     for key, scenario in scenarios.items():
         chosen = scenario if replications is None else scenario.replace(replications=replications)
-        with progress_bar() as progress:
+        with progress_bar(chosen.runs) as progress:
             result = run(chosen, jobs=jobs, progress=progress)
         place = folder / key
         for finding in result.validity.findings if result.finished else ():

@@ -144,8 +144,8 @@ def plot_series(
     metric
         What to draw, a name or several: ``"ping"``, ``"goodput_up"``, ``"sojourn_up"`` and
         ``"backlog_up"``, with the name of any direction or link; without it, all of them. A column
-        of :attr:`Result.per_run`, or with `group` of :attr:`Result.per_group` or
-        :attr:`Result.per_application`, has one value per run and no series.
+        of :attr:`sojourn.Result.per_run`, or with `group` of :attr:`sojourn.Result.per_group` or
+        :attr:`sojourn.Result.per_application`, has one value per run and no series.
     arms
         Names of the arms to draw; by default all.
     group

@@ -5,6 +5,7 @@ A name may lead to a FIFO that nobody writes to, a device without an end, or a f
 
 import os
 import stat
+import sys
 from pathlib import Path
 
 from sojourn import _core
@@ -46,12 +47,32 @@ def read_scenario(path: str | Path) -> str:
             content = file.read(MAX_SCENARIO + 1)
     finally:
         os.close(descriptor)
+    return _text(content, f"{path}", "a TOML file")
+
+
+def read_standard_input() -> str:
+    """Read the text of a scenario from standard input.
+
+    Returns
+    -------
+    str
+        Its text.
+
+    Raises
+    ------
+    ScenarioError
+        It is too large, or not valid UTF-8.
+    """
+    return _text(sys.stdin.buffer.read(MAX_SCENARIO + 1), "standard input", "TOML")
+
+
+def _text(content: bytes, place: str, expected: str) -> str:
     if len(content) > MAX_SCENARIO:
-        message = f"{path}: too large; expected a TOML file of at most {MAX_SCENARIO} bytes"
+        message = f"{place}: too large; expected {expected} of at most {MAX_SCENARIO} bytes"
         raise _core.ScenarioError(message)
     try:
         # As in text mode: a file may come from Windows.
         return content.decode().replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        message = f"{path}: not valid UTF-8 at byte {error.start}; expected a TOML file in UTF-8"
+        message = f"{place}: not valid UTF-8 at byte {error.start}; expected {expected} in UTF-8"
         raise _core.ScenarioError(message) from None

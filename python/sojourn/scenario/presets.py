@@ -7,6 +7,7 @@ presets are ICMP, and all their packets are best effort. Names joined by ``+`` r
 directions at once.
 """
 
+import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -51,6 +52,8 @@ SESSION_BYTES = Pareto(least="4kb", shape=1.2)
 SESSION_MEAN_BYTES = 24_000
 # Offered load of sessions, relative to the downlink rate.
 SESSION_LOAD = 0.5
+# Similarity of an unknown name and its suggestion, of 1.
+NEAR = 0.8
 
 _BULK = re.compile(
     r"(?P<kind>tcp|quic|ledbat)(?:_(?P<up>[1-9]\d{0,4})up)?(?:_(?P<down>[1-9]\d{0,4})down)?"
@@ -183,7 +186,10 @@ def _load(name: str, rates: Rates) -> list[Traffic]:
         return _LOADS[name](rates)
     found = _BULK.fullmatch(name)
     if found is None or (found["up"] is None and found["down"] is None):
-        message = f'unknown traffic "{name}"; expected one of {", ".join(TRAFFIC_NAMES)}'
+        near = difflib.get_close_matches(name, numbered_names(), n=1, cutoff=NEAR)
+        names = f"expected one of {', '.join(TRAFFIC_NAMES)}"
+        instead = f'did you mean "{near[0]}"?' if near else names
+        message = f'unknown traffic "{name}"; {instead}'
         raise _core.ScenarioError(message)
     counts: dict[Direction, str | None] = {"up": found["up"], "down": found["down"]}
     return [
@@ -327,6 +333,11 @@ TRAFFIC_NAMES = (
     *_LOADS,
     *("tcp_Nup", "tcp_Ndown", "tcp_Nup_Mdown", "quic_Nup_Mdown", "ledbat_Nup_Mdown"),
 )
+
+
+def numbered_names() -> list[str]:
+    """Return the names of the presets with 1 for each number of flows."""
+    return [name.replace("_N", "_1").replace("_M", "_1") for name in TRAFFIC_NAMES]
 
 
 def access_link(

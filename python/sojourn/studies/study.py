@@ -20,6 +20,7 @@ import polars as pl
 from sojourn import _core
 from sojourn.result import Result, metrics
 from sojourn.scenario import Scenario
+from sojourn.studies import claims
 
 Figure = Literal["ellipse", "series"]
 PUBLISHED = {
@@ -205,6 +206,12 @@ def studies_folder(given: Path | None) -> Path:
         message = f"{given} is not a directory; set --papers to a directory of studies"
         raise _core.ResultError(message)
     return (Path(__file__).parent / "papers").resolve()
+
+
+def names(folder: Path) -> list[str]:
+    """List the studies of a directory."""
+    tables = ("published.csv", claims.FILE)
+    return sorted({path.parent.name for table in tables for path in folder.glob(f"*/{table}")})
 
 
 def compared(study: Study, scenario: str, result: Result) -> pl.DataFrame:

@@ -12,15 +12,6 @@ pub(super) enum Band {
 }
 
 impl Band {
-    /// The queue that a packet joins.
-    #[inline]
-    pub(super) const fn of(ecn: Ecn) -> Self {
-        match ecn {
-            Ecn::Ect1 | Ecn::Ce => Self::L4s,
-            Ecn::NotEct | Ecn::Ect0 => Self::Classic,
-        }
-    }
-
     /// What reports call it: the name of RFC 9332.
     pub(super) const fn id(self) -> ClassId {
         match self {

@@ -1,0 +1,94 @@
+"""Names that the shell completes: queues, controls, traffic, studies, backends and paths.
+
+The functions get the word that is being typed. They never raise: an error would be printed into
+the command line.
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from sojourn import _core
+from sojourn.scenario import presets
+
+# A word with its description.
+Items = list[tuple[str, str]]
+
+# Queues of tables of a scenario, of which one parameter can be set.
+_QUEUE = "qdisc"
+
+
+def queues(incomplete: str) -> Items:
+    """List the queues that begin so."""
+    return _described(_core.qdisc_catalogue(), incomplete)
+
+
+def controls(incomplete: str) -> Items:
+    """List the congestion controls that begin so."""
+    return _described(_core.cc_catalogue(), incomplete)
+
+
+def traffic(incomplete: str) -> list[str]:
+    """List the traffic that begins so; 1 stands for the numbers of flows.
+
+    Examples
+    --------
+    >>> traffic("web+tcp_1up")
+    ['web+tcp_1up', 'web+tcp_1up_1down']
+    """
+    *given, last = incomplete.split("+")
+    before = "".join(f"{part}+" for part in given)
+    return [before + name for name in presets.numbered_names() if name.startswith(last)]
+
+
+def studies(context: typer.Context, incomplete: str) -> list[str]:
+    """List the studies that begin so, of the directory that ``--papers`` names."""
+    from sojourn.studies import study  # noqa: PLC0415 - slow to import
+
+    try:
+        folder = study.studies_folder(context.params.get("papers"))
+    except _core.SojournError:
+        return []
+    return [name for name in study.names(folder) if name.startswith(incomplete)]
+
+
+def backends(incomplete: str) -> list[str]:
+    """List the backends that begin so."""
+    return [name for name in _core.backend_names() if name.startswith(incomplete)]
+
+
+def changes(context: typer.Context, incomplete: str) -> list[str]:
+    """List the paths of the scenario file that begin so, each with its equals sign."""
+    # An option without its value stops the parser, which leaves the file among the arguments.
+    given = context.params.get("file") or next(iter(context.args), None)
+    try:
+        file = Path(given or "")
+        checked = _core.Scenario.from_toml(file.read_text(encoding="utf-8"), file.parent)
+    except (OSError, ValueError, _core.SojournError):
+        return []
+    scenario = json.loads(checked.to_json())
+    return [f"{path}=" for path in _paths(scenario) if path.startswith(incomplete)]
+
+
+def _paths(scenario: dict[str, Any]) -> Iterable[str]:
+    keys = _core.scenario_keys()
+    yield from (key for key in keys["scenario"] if key not in {"links", "traffic", "arms", "pages"})
+    for name, link in scenario["links"].items():
+        yield from (f"links.{name}.{key}" for key in keys["link"])
+        parameters = _core.qdisc_parameters(link[_QUEUE])
+        yield from (f"links.{name}.{_QUEUE}.{key}" for key, _ in parameters)
+    for block in scenario["traffic"]:
+        of_type = (key for key in keys[block["type"]] if key not in {"type", "name"})
+        yield from (f"traffic.{block['name']}.{key}" for key in of_type)
+
+
+def _described(catalogue: str, incomplete: str) -> Items:
+    entries = json.loads(catalogue)
+    return [
+        (entry["name"], entry["summary"])
+        for entry in entries
+        if entry["name"].startswith(incomplete)
+    ]

@@ -1,0 +1,52 @@
+"""What the shell completes, asked as bash asks."""
+
+from pathlib import Path
+
+import pytest
+
+from shell import completed
+
+SCENARIO = """
+duration = "10s"
+rtt = "20ms"
+links.up = {rate = "10mbit", qdisc = "codel"}
+links.down = {rate = "10mbit", qdisc = "pfifo"}
+traffic = [{type = "tcp", direction = "up", name = "bulk"}]
+"""
+
+WORDS = [
+    (("compare", "fq_co"), ["fq_codel"]),
+    (("compare", "pfifo", "dualp"), ["dualpi2"]),
+    (("compare", "--cc", "bb"), ["bbr", "bbr3"]),
+    (("compare", "--traffic", "rrul"), ["rrul", "rrul_be"]),
+    (("compare", "--traffic", "web+tcp_1u"), ["web+tcp_1up", "web+tcp_1up_1down"]),
+    (("qdiscs", "sfq"), ["sfq", "sfq_codel"]),
+    (("ccs", "pra"), ["prague"]),
+    (("reproduce", "res"), ["residential"]),
+    (("reproduce", ""), ["afcd", "cocoa", "floq", "residential"]),
+    (("run", "a.toml", "-s", "links.up.qdisc.ta"), ["links.up.qdisc.target="]),
+    (("run", "a.toml", "-s", "links.do"), None),
+    (("run", "a.toml", "-s", "traffic.bulk.c"), ["traffic.bulk.count=", "traffic.bulk.cc="]),
+    (("run", "a.toml", "-s", "du"), ["duration="]),
+]
+
+
+@pytest.mark.parametrize(("words", "expected"), WORDS)
+def test_the_shell_completes_names(
+    words: tuple[str, ...], expected: list[str] | None, tmp_path: Path
+) -> None:
+    (tmp_path / "a.toml").write_text(SCENARIO)
+    found = completed(*words, cwd=tmp_path)
+    if expected is None:
+        assert "links.down.rate=" in found
+        assert all(word.startswith("links.down.") for word in found)
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize("text", [None, "duration =", "\x00"])
+def test_nothing_is_completed_from_what_is_no_scenario(text: str | None, tmp_path: Path) -> None:
+    if text is not None:
+        (tmp_path / "a.toml").write_text(text)
+    assert completed("run", "a.toml", "-s", "links.", cwd=tmp_path) == []
+    assert completed("reproduce", "--papers", "nowhere", "r", cwd=tmp_path) == []
