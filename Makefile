@@ -16,7 +16,7 @@ QUIC_TESTS := quic_short quic_slow_start quic_flow_control quic_marks
 DIR ?= results/residential/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help generate new-queue new-cc setup lock advisories-update demo cocoa test test-full golden golden-quick golden-update schema check fmt bench bench-update bench-peers parity parity-update reference reference-update vectors fuzz mutants report docs figures user-strings clean
+.PHONY: help generate new-queue new-cc setup lock advisories-update demo cocoa test test-full kills golden golden-quick golden-update schema check fmt bench bench-update bench-store bench-peers parity parity-update reference reference-update vectors fuzz mutants report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,9 +57,13 @@ test: check ## Run all checks, all tests and the build of the documentation.
 	@echo
 	@echo "make test: every check and every test passed"
 
-test-full: test golden ## The same, the golden corpus, the wheel of the example, and make new-queue and new-cc.
+test-full: test golden kills ## The same, the golden corpus, the wheel of the example, and make new-queue and new-cc.
 	$(PYTHON) tools/check_skeletons.py
 	$(BIN)/python tools/check_external_queue.py
+
+kills: setup ## Kill processes that store runs at 500 random moments, twice.
+	SOJOURN_KILLS=500 cargo test --quiet -p sojourn-store --test kills
+	SOJOURN_KILLS=500 $(BIN)/python -m pytest --quiet tests/python/test_resume.py -k killed
 
 golden: setup ## Compare the records of the golden corpus with the recorded ones.
 	$(BIN)/python tests/golden/golden.py
@@ -115,6 +119,11 @@ bench: setup ## Measure the cost of the simulator (docs/validation/performance.m
 
 bench-update: bench ## The same, store the numbers and write the tables of docs/validation/performance.md.
 	$(PYTHON) tools/performance.py --update target/bench.json
+
+bench-store: ## Measure the store of finished runs (docs/adr/0016-run-store.md).
+	@mkdir -p target/bench-store
+	cargo run --release --quiet -p sojourn-store --bin run-store-load -- target/bench-store 100000 10000
+	@rm -r target/bench-store
 
 bench-peers: ## Measure ns-3 and ns-2 on the same scenarios.
 	benches/peers/run.sh

@@ -25,7 +25,7 @@ from sphinx.util import logging
 from typer.cli import get_docs_for_click
 
 import sojourn
-from sojourn.cli import app as command_line
+from sojourn.cli.app import app as command_line
 from sojourn.result.tables import ResultTables
 
 LOGGER = logging.getLogger(__name__)

@@ -26,223 +26,49 @@ Examples
 ['arm', 'metric', 'unit', 'n', 'mean', 'low', 'high']
 """
 
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from sojourn import _core, testing
-from sojourn._core import Packet, QueueError, ResultError, ScenarioError, SojournError
-from sojourn.cc import (
-    Bbr,
-    Bbr3,
-    CongestionControl,
-    Cubic,
-    Dctcp,
-    HighSpeed,
-    Ledbat,
-    Prague,
-    Reno,
-    Vegas,
-)
-from sojourn.qdisc import (
-    Afcd,
-    AfcdKernel2012,
-    Afd,
-    AfqKernel2012,
-    Ared,
-    Bfifo,
-    Blue,
-    Cake,
-    Choke,
-    Cobalt,
-    Cocoa,
-    CoDel,
-    Drr,
-    DualPi2,
-    Floq,
-    FloqFixed,
-    FloqProtect,
-    FloqShare,
-    Fq,
-    FqCoDel,
-    FqNoCoDel,
-    FqPie,
-    Hred,
-    Nlred,
-    Ns2Red,
-    Pfifo,
-    PfifoFast,
-    PfifoHeadDrop,
-    Pie,
-    Predict,
-    Prio,
-    Queue,
-    Red,
-    Sfb,
-    Sfq,
-    SfqCodel,
-    qdisc,
-)
-from sojourn.qdisc.python_queue import PythonQueue
-from sojourn.result import Result, run
-from sojourn.result.validity import Finding, Severity, Validity
-from sojourn.scenario import (
-    Arm,
-    Bernoulli,
-    Change,
-    GilbertElliott,
-    Jitter,
-    Link,
-    Scenario,
-    Station,
-    Wifi,
-)
-from sojourn.scenario.presets import parking_lot
-from sojourn.scenario.units import gbit, kbit, mbit, ms, s, us
-from sojourn.traffic import (
-    Application,
-    Dash,
-    Exponential,
-    Incast,
-    Lognormal,
-    Page,
-    PageObject,
-    Pareto,
-    Ping,
-    Quic,
-    Request,
-    RequestRounds,
-    Responsiveness,
-    Sessions,
-    Tcp,
-    TcpSender,
-    Traffic,
-    TrafficBlock,
-    Udp,
-    Voip,
-    Web,
-)
-
 if TYPE_CHECKING:
-    from sojourn.plot.figures import plot_cdf, plot_ellipse, plot_series
-
-__version__ = _core.version()
+    from sojourn.public import *  # noqa: F403 - the list is there
 
 
-_FIGURES = frozenset({"plot_cdf", "plot_ellipse", "plot_series"})
+class _Package(ModuleType):
+    """The package: ``sojourn.qdisc`` stays the function when the package of that name is loaded."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name == "qdisc" and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:
-    """Import the figures on first use, since matplotlib dominates the import time."""
-    if name in _FIGURES:
-        from sojourn.plot import figures  # noqa: PLC0415 - imported on first use
+    """Import modules and public names on first use.
 
-        return getattr(figures, name)
+    The import takes some tenths of a second; until then the command handles Ctrl-C.
+    """
+    if name == "__version__":
+        return import_module("sojourn._core").version()
+    if name == "__all__":
+        return import_module("sojourn.public").__all__
+    if not name.startswith("__"):
+        # `from sojourn import name` asks here before it imports the module of that name.
+        module = f"{__name__}.{name}"
+        if name != "qdisc" and find_spec(module) is not None:
+            return import_module(module)
+        public = import_module("sojourn.public")
+        if name in public.__all__:
+            value = globals()[name] = getattr(public, name)
+            return value
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)
 
 
 def __dir__() -> list[str]:
-    """List the figures too, for completion."""
-    return sorted({*globals(), *_FIGURES})
-
-
-__all__ = [
-    "Afcd",
-    "AfcdKernel2012",
-    "Afd",
-    "AfqKernel2012",
-    "Application",
-    "Ared",
-    "Arm",
-    "Bbr",
-    "Bbr3",
-    "Bernoulli",
-    "Bfifo",
-    "Blue",
-    "Cake",
-    "Change",
-    "Choke",
-    "CoDel",
-    "Cobalt",
-    "Cocoa",
-    "CongestionControl",
-    "Cubic",
-    "Dash",
-    "Dctcp",
-    "Drr",
-    "DualPi2",
-    "Exponential",
-    "Finding",
-    "Floq",
-    "FloqFixed",
-    "FloqProtect",
-    "FloqShare",
-    "Fq",
-    "FqCoDel",
-    "FqNoCoDel",
-    "FqPie",
-    "GilbertElliott",
-    "HighSpeed",
-    "Hred",
-    "Incast",
-    "Jitter",
-    "Ledbat",
-    "Link",
-    "Lognormal",
-    "Nlred",
-    "Ns2Red",
-    "Packet",
-    "Page",
-    "PageObject",
-    "Pareto",
-    "Pfifo",
-    "PfifoFast",
-    "PfifoHeadDrop",
-    "Pie",
-    "Ping",
-    "Prague",
-    "Predict",
-    "Prio",
-    "PythonQueue",
-    "Queue",
-    "QueueError",
-    "Quic",
-    "Red",
-    "Reno",
-    "Request",
-    "RequestRounds",
-    "Responsiveness",
-    "Result",
-    "ResultError",
-    "Scenario",
-    "ScenarioError",
-    "Sessions",
-    "Severity",
-    "Sfb",
-    "Sfq",
-    "SfqCodel",
-    "SojournError",
-    "Station",
-    "Tcp",
-    "TcpSender",
-    "Traffic",
-    "TrafficBlock",
-    "Udp",
-    "Validity",
-    "Vegas",
-    "Voip",
-    "Web",
-    "Wifi",
-    "gbit",
-    "kbit",
-    "mbit",
-    "ms",
-    "parking_lot",
-    "plot_cdf",
-    "plot_ellipse",
-    "plot_series",
-    "qdisc",
-    "run",
-    "s",
-    "testing",
-    "us",
-]
+    """List the public names, imported or not."""
+    return sorted({*import_module("sojourn.public").__all__, *globals()})

@@ -9,13 +9,17 @@ The tables of an :class:`Outcome` and their columns are described by the propert
 
 from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any, Literal, final
 
 __all__ = [
+    "DamagedResultError",
+    "Invocation",
     "Outcome",
     "Packet",
     "QueueError",
     "ResultError",
+    "RunStore",
     "Scenario",
     "ScenarioError",
     "SojournError",
@@ -45,6 +49,7 @@ __all__ = [
     "qdisc_parameters",
     "register_python_queue",
     "run",
+    "run_one",
     "scenario_keys",
     "scenario_schema",
     "traffic_transactions",
@@ -59,6 +64,9 @@ class ScenarioError(SojournError):
 
 class ResultError(SojournError):
     """A result or study cannot be written, read or queried."""
+
+class DamagedResultError(ResultError):
+    """A saved result is damaged or of a version that cannot be read."""
 
 class QueueError(SojournError):
     """A queue written in Python failed; the cause is the exception that it raised."""
@@ -223,16 +231,70 @@ class Outcome:
     def load(directory: str | PathLike[str]) -> Outcome:
         """Read a result that :meth:`save` wrote."""
 
-    def to_bytes(self) -> bytes:
-        """Write the outcome as bytes, for :meth:`assemble` in another process of the same build."""
-
     @staticmethod
-    def assemble(scenario: Scenario, parts: Sequence[bytes], backend: str | None = None) -> Outcome:
-        """Combine parts with different runs of a scenario, given in the order of their runs.
+    def assemble(
+        scenario: Scenario, parts: Sequence[tuple[int, bytes]], backend: str | None = None
+    ) -> Outcome:
+        """Combine runs of a scenario: pairs of a number and what :func:`run_one` returned.
 
-        `backend` is the backend that executed all of them, by default the first of
-        ``backend_names()``.
+        Runs are counted arm by arm. `backend` is the backend that executed all of them, by default
+        the first of ``backend_names()``.
         """
+
+@final
+class RunStore:
+    """A store of finished runs: a directory."""
+
+    def __new__(cls, folder: str | PathLike[str]) -> RunStore:
+        """Open the store in a directory, which is created if needed."""
+
+    @property
+    def folder(self) -> Path:
+        """The directory."""
+
+    def begin(
+        self,
+        scenario: Scenario,
+        *,
+        backend: str | None = None,
+        resume: bool = False,
+        binary: str | None = None,
+    ) -> Invocation:
+        """Begin an execution of a scenario, or continue the last interrupted one if asked.
+
+        `binary` is a digest of the program; it identifies builds that their commit does not.
+        """
+
+@final
+class Invocation:
+    """One execution of a scenario, whose finished runs are stored."""
+
+    @property
+    def finished(self) -> list[int]:
+        """Numbers of the runs that need not be repeated, counted arm by arm."""
+
+    @property
+    def committed(self) -> int:
+        """Number of runs of this execution that are on the medium; 0 after it was closed."""
+
+    @property
+    def failure(self) -> str | None:
+        """Why runs were not stored, if so."""
+
+    def read(self, number: int) -> bytes | None:
+        """Return a finished run as :func:`run_one` returned it; None if it is damaged."""
+
+    def append(self, number: int, run: bytes) -> None:
+        """Store a run that :func:`run_one` returned."""
+
+    def flush(self) -> None:
+        """Wait until all runs are on the medium."""
+
+    def close(self) -> None:
+        """End the execution, so that it can be resumed."""
+
+    def discard(self) -> None:
+        """Remove the stored runs of the scenario: its result is complete."""
 
 def run(
     scenario: Scenario,
@@ -240,18 +302,21 @@ def run(
     jobs: int | None = None,
     progress: Callable[[int, int], object] | None = None,
     backend: str | None = None,
-    only: Sequence[int] | None = None,
+    invocation: Invocation | None = None,
 ) -> Outcome:
     """Run every arm and replication on `jobs` threads (default: one per processor).
 
-    `only` lists the runs to do, counted arm by arm from 0 (default: all).
+    `invocation` stores each run when it ends, and has those that need not be repeated.
 
     `backend` is one of ``backend_names()``, by default the first.
 
     `progress` is called with (finished, total) in the calling thread, at most every 50 ms. Ctrl-C
-    ends the run and returns the finished runs, with ``complete`` false; a second Ctrl-C raises
-    KeyboardInterrupt. An exception from `progress` ends the run and is raised.
+    ends the run and returns the finished runs, with ``complete`` false. An exception from
+    `progress` ends the run and is raised.
     """
+
+def run_one(scenario: Scenario, number: int, *, backend: str | None = None) -> bytes:
+    """Run one run, counted arm by arm, and return it for :meth:`Outcome.assemble`."""
 
 def backend_concurrency(backend: str | None = None) -> int | None:
     """Return how many runs a backend can do at once; None if only the processors limit it.
@@ -348,7 +413,7 @@ def message(text: str) -> str:
     """Return a message on one line, of bounded length, with control characters escaped."""
 
 def printable(text: str) -> str:
-    """Return a text with control characters, and those that change the direction of writing, escaped."""
+    """Escape the control characters of a text, and those that change its direction."""
 
 def parse_time_s(text: str) -> float:
     """Convert a time such as ``5ms`` to seconds."""

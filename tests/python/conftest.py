@@ -1,5 +1,6 @@
 """What the tests share: one small result, and the command as users run it."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,12 @@ import pytest
 
 import sojourn as sj
 from shell import Command, environment
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _store(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep the run store of the user out of the tests: commands inherit the environment."""
+    os.environ["SOJOURN_STORE"] = str(tmp_path_factory.mktemp("store"))
 
 
 @pytest.fixture(scope="session")

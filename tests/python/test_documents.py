@@ -13,7 +13,8 @@ import pytest
 
 import sojourn as sj
 from shell import DOCUMENTS, ROOT, Command
-from sojourn import _core, cli
+from sojourn import _core
+from sojourn.cli import execute, signals
 from sojourn.result import catalogue, validity
 from sojourn.studies import study
 
@@ -257,7 +258,10 @@ def test_the_exit_codes_are_those_of_the_command() -> None:
     text = (ROOT / "docs" / "policy.md").read_text("utf-8")
     section = text.partition("## Exit codes")[2].partition("## ")[0]
     documented = {int(code) for code in re.findall(r"^\| (\d+) \|", section, re.MULTILINE)}
-    assert documented == {0, 1, cli.USAGE, cli.ENVIRONMENT, cli.INTERRUPTED}
+    assert documented == {
+        *(0, 1, execute.USAGE, execute.ENVIRONMENT, execute.INVALID),
+        *(signals.SIGNALLED + number for number in signals.NUMBERS),
+    }
 
 
 def test_the_units_of_scenarios_are_accepted() -> None:

@@ -23,6 +23,7 @@ LAYERS = (
     "plot",
     "report",
     "studies",
+    "public",
     "cli",
 )
 

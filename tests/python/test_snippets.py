@@ -17,6 +17,8 @@ import typer
 import sojourn as sj
 from shell import DOCUMENTS, ROOT
 from sojourn import _core, cli
+from sojourn.cli import signals
+from sojourn.cli.app import app
 from sojourn.studies import study
 
 # A crate with its own `sojourn`, which test_external_queue builds and runs.
@@ -110,6 +112,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     for part in ("papers", "examples"):
         (tmp_path / part).symlink_to(ROOT / part)
 
+    # The signals of this process are for pytest.
+    monkeypatch.setattr(signals, "install", lambda: None)
+
     def command(words: list[str]) -> tuple[int, str, str]:
         monkeypatch.setattr("sys.argv", ["sojourn", *words])
         code = cli.main()
@@ -121,7 +126,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 def parse(words: list[str]) -> None:
     """Have the real command parse its arguments, executing nothing."""
-    root: Any = typer.main.get_command(cli.app)
+    root: Any = typer.main.get_command(app)
     context = root.make_context("sojourn", list(words))
     if context.args or context._protected_args:  # noqa: SLF001 - where click keeps the command
         rest = [*context._protected_args, *context.args]  # noqa: SLF001 - as above

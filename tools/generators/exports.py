@@ -6,12 +6,12 @@ from pathlib import Path
 
 from generators.files import File
 
-PATH = "python/sojourn/__init__.py"
+PATH = "python/sojourn/public.py"
 EXPORTED = re.compile(r"__all__ = \[\n(.*?)\n\]", re.DOTALL)
 
 
 def exports(root: Path, package: str, public: Iterable[str]) -> Iterator[File]:
-    """Yield ``sojourn/__init__.py`` with these names, and no others, from a package."""
+    """Yield ``sojourn/public.py`` with these names, and no others, from a package."""
     text = (root / PATH).read_text(encoding="utf-8")
     imported = re.compile(rf"from {re.escape(package)} import \(\n(.*?)\n\)", re.DOTALL)
     before, names = imported.search(text), EXPORTED.search(text)

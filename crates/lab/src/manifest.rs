@@ -19,7 +19,7 @@ const FORMAT_VERSION: u64 = 5;
 const OLDEST_FORMAT: u64 = 2;
 
 /// Grows when a column changes its meaning: numbers of different versions do not compare.
-const METRIC_DEFINITIONS: u64 = 3;
+pub(crate) const METRIC_DEFINITIONS: u64 = 3;
 
 /// The build that made a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -316,7 +316,7 @@ impl ExternalQueue {
 }
 
 impl RunFact {
-    fn to_value(&self) -> Value {
+    pub(crate) fn to_value(&self) -> Value {
         json!({
             "arm": self.arm,
             "replication": self.replication,
@@ -326,7 +326,7 @@ impl RunFact {
         })
     }
 
-    fn read(value: &Value) -> Option<Self> {
+    pub(crate) fn read(value: &Value) -> Option<Self> {
         Some(Self {
             arm: text_of(&value["arm"])?,
             replication: u32::try_from(value["replication"].as_u64()?).ok()?,

@@ -18,8 +18,8 @@ pub struct Outcome {
 #[derive(Debug)]
 pub(crate) struct Piece {
     /// In the order of [`TableKind::ALL`].
-    tables: [RecordBatch; TABLES],
-    validity: Vec<RunFact>,
+    pub(crate) tables: [RecordBatch; TABLES],
+    pub(crate) validity: Vec<RunFact>,
 }
 
 impl Piece {

@@ -1,7 +1,7 @@
 //! Runs every replication of every arm.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -15,7 +15,9 @@ use sojourn_qdisc::QueueFailure;
 use sojourn_records::Records;
 use sojourn_scenario::Scenario;
 
-use crate::manifest::Provenance;
+use crate::invocation::Invocation;
+use crate::keys::Keys;
+use crate::manifest::{Build, Provenance};
 use crate::outcome::{Outcome, Piece};
 use crate::tables::Cell;
 
@@ -30,8 +32,8 @@ pub struct RunOptions<'a> {
     pub cancel: &'a AtomicBool,
     /// Called from any thread with how many runs have finished and how many there are.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
-    /// The numbers of the runs to do, counted arm by arm; `None`: all.
-    pub only: Option<&'a [usize]>,
+    /// Where each run is stored as it ends, and where those are that need not be repeated.
+    pub invocation: Option<&'a Invocation>,
     /// Calls what it is given, once, on each thread that runs anything; it may prepare the thread
     /// before and clean up after.
     pub on_thread: &'a (dyn Fn(&(dyn Fn() + Sync)) + Sync),
@@ -47,7 +49,7 @@ impl Default for RunOptions<'_> {
             jobs: None,
             cancel: &NEVER,
             progress: &|_, _| {},
-            only: None,
+            invocation: None,
             on_thread: &|work| work(),
         }
     }
@@ -80,9 +82,6 @@ pub fn check(backend: &dyn Backend, scenario: &Scenario) -> Result<(), Unsupport
 ///
 /// # Errors
 /// If the backend does not support an arm (before anything runs), or a run fails.
-///
-/// # Panics
-/// If [`RunOptions::only`] has a number that no run has.
 pub fn run(
     backend: &dyn Backend,
     scenario: &Scenario,
@@ -90,13 +89,20 @@ pub fn run(
 ) -> Result<Outcome, BackendError> {
     check(backend, scenario)?;
     let arms: Vec<_> = scenario.arms().collect();
-    let all: Vec<(usize, u32)> = (0..arms.len())
-        .flat_map(|arm| (0..scenario.replications()).map(move |k| (arm, k)))
+    let replications = scenario.replications() as usize;
+    let total = arms.len() * replications;
+    let mut jobs: Vec<usize> = (0..total).collect();
+    // Those that only need to be read come first. The others go replication by replication, so that
+    // an interrupted comparison has runs of every arm.
+    let stored: BTreeSet<_> = options
+        .invocation
+        .iter()
+        .flat_map(|i| i.finished())
         .collect();
-    let jobs: Vec<(usize, u32)> = match options.only {
-        None => all.clone(),
-        Some(numbers) => numbers.iter().map(|&number| all[number]).collect(),
-    };
+    jobs.sort_by_key(|&number| {
+        let (arm, replication) = (number / replications, number % replications);
+        (!stored.contains(&number), replication, arm)
+    });
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let ended = || options.cancel.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
     let (pieces, failure) = (Mutex::new(BTreeMap::new()), Mutex::new(None));
@@ -106,11 +112,9 @@ pub fn run(
         // Ends: `next` grows in each turn.
         while !ended() {
             let job = next.fetch_add(1, Ordering::Relaxed);
-            let Some(&(arm, replication)) = jobs.get(job) else {
+            let Some(&number) = jobs.get(job) else {
                 return;
             };
-            let plan = scenario.plan(arm, replication);
-            let mut records = Records::default();
             let reached = AtomicU64::new(0);
             let count = |time: Instant| {
                 let before = reached.swap(time.as_nanos(), Ordering::Relaxed);
@@ -118,21 +122,30 @@ pub fn run(
                 options.simulated.fetch_add(step, Ordering::Relaxed);
             };
             let cancellation = Cancellation::new(&ended).reporting(&count);
-            let run = || backend.run(&plan, &cancellation, &mut records);
-            // After a panic nothing reads the records.
-            let completion = catch_unwind(AssertUnwindSafe(run))
-                .unwrap_or_else(|panic| resume_unwind(in_run(panic, arms[arm], replication)));
-            match completion {
-                Ok(Completion::Cancelled) => {}
-                Ok(Completion::Finished) => {
-                    let piece = Piece::of(Cell {
-                        arm: arms[arm],
-                        replication,
-                        plan: &plan,
-                        records: &records,
-                    });
+            let run = || {
+                let arm = number / replications;
+                let replication = u32::try_from(number % replications).unwrap_or(u32::MAX);
+                // After a panic nothing reads the records.
+                let run = || one(backend, scenario, (arm, replication), &cancellation);
+                catch_unwind(AssertUnwindSafe(run))
+                    .unwrap_or_else(|panic| resume_unwind(in_run(panic, arms[arm], replication)))
+            };
+            let read = options
+                .invocation
+                .and_then(|invocation| invocation.piece(number));
+            let piece = match read {
+                Some(piece) => Ok(Some(piece)),
+                None => run().inspect(|piece| {
+                    if let (Some(invocation), Some(piece)) = (options.invocation, piece) {
+                        invocation.keep(number, piece);
+                    }
+                }),
+            };
+            match piece {
+                Ok(None) => {}
+                Ok(Some(piece)) => {
                     let mut pieces = locked(&pieces);
-                    pieces.insert(job, piece);
+                    pieces.insert(number, piece);
                     // Reported under the lock, so that the numbers never go back.
                     (options.progress)(pieces.len(), jobs.len());
                 }
@@ -155,6 +168,9 @@ pub fn run(
             }
         }
     });
+    if let Some(invocation) = options.invocation {
+        invocation.flush();
+    }
     if let Some(error) = locked(&failure).take() {
         return Err(error);
     }
@@ -163,8 +179,61 @@ pub fn run(
         scenario.clone(),
         Provenance::of(backend),
         finished.into_values().collect(),
-        all.len(),
+        total,
     ))
+}
+
+/// Runs replication `job.1` of arm number `job.0`; `None`: it was cancelled.
+fn one(
+    backend: &dyn Backend,
+    scenario: &Scenario,
+    job: (usize, u32),
+    cancellation: &Cancellation<'_>,
+) -> Result<Option<Piece>, BackendError> {
+    let (arm, replication) = job;
+    let plan = scenario.plan(arm, replication);
+    let mut records = Records::default();
+    let completion = backend.run(&plan, cancellation, &mut records)?;
+    let name = scenario.arms().nth(arm).unwrap_or_default();
+    Ok((completion == Completion::Finished).then(|| {
+        Piece::of(Cell {
+            arm: name,
+            replication,
+            plan: &plan,
+            records: &records,
+        })
+    }))
+}
+
+/// Runs one run, counted arm by arm, and returns it as bytes for [`Outcome::assemble`] in another
+/// process of the same build.
+///
+/// # Errors
+/// If the backend does not support the arm, or the run fails.
+///
+/// # Panics
+/// If there is no such run. A panic of a queue from outside passes through.
+pub fn run_one(
+    backend: &dyn Backend,
+    scenario: &Scenario,
+    number: usize,
+) -> Result<Vec<u8>, BackendError> {
+    let replications = scenario.replications() as usize;
+    let (arm, replication) = (number / replications, number % replications);
+    let replication = u32::try_from(replication).unwrap_or(u32::MAX);
+    let name = scenario.arms().nth(arm).unwrap_or_default();
+    let run = || one(backend, scenario, (arm, replication), &Cancellation::new(&|| false));
+    let piece = catch_unwind(AssertUnwindSafe(run))
+        .unwrap_or_else(|panic| resume_unwind(in_run(panic, name, replication)))?;
+    let failed = |reason: &dyn fmt::Display| BackendError::Failed {
+        backend: backend.name(),
+        reason: reason.to_string(),
+    };
+    let piece = piece.ok_or_else(|| failed(&"ended the run without a request"))?;
+    let keys = Keys::of(scenario, &Provenance::of(backend), &Build::current(), None);
+    piece
+        .to_bytes(&keys.runs[number])
+        .map_err(|error| failed(&error))
 }
 
 /// Adds the run to the failure of a queue from outside; any other panic stays as it is.

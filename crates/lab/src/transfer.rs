@@ -1,66 +1,101 @@
-//! Serialised outcomes, which worker processes return.
+//! Serialised runs, which the store keeps and worker processes return.
 //!
-//! The layout is that of one version of Sojourn and is never stored: the length of the manifest
-//! and its JSON, then for each table the length of an Arrow IPC stream and the stream.
+//! The layout is that of one version of Sojourn: the key of the run, then, compressed by zstd, the
+//! validity facts as JSON and each table as an Arrow IPC stream, each after its length. The key
+//! covers the version, so that no other one reads it.
 
+use std::io::Read as _;
+
+use arrow_array::RecordBatch;
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::ArrowError;
+use serde_json::Value;
 use sojourn_scenario::Scenario;
+use sojourn_store::{Key, MAX_PAYLOAD};
 
-use crate::manifest::{Manifest, Provenance};
-use crate::outcome::Outcome;
-use crate::tables::{Table, TableKind, empty_batches};
+use crate::keys::Keys;
+use crate::manifest::{Build, Provenance, RunFact};
+use crate::outcome::{Outcome, Piece};
+use crate::tables::{TABLES, empty_batches};
 
-impl Outcome {
-    /// Writes the outcome as bytes for [`Outcome::assemble`].
-    ///
-    /// # Errors
-    /// If a table cannot be written.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, ArrowError> {
-        let mut bytes = Vec::new();
-        append(&mut bytes, self.manifest().to_json().as_bytes());
-        for kind in TableKind::ALL {
-            let table = self.table(kind);
-            let mut writer = StreamWriter::try_new(Vec::new(), &table.schema())?;
-            for batch in table.batches() {
-                writer.write(batch)?;
+/// A fast level: a run of a minute takes some 50 ms, and its tables have 1 MB.
+const LEVEL: i32 = -5;
+
+/// The most that is decompressed of one run.
+const MAX_LENGTH: u64 = 4 * MAX_PAYLOAD as u64;
+
+impl Piece {
+    /// As bytes, for [`Piece::from_bytes`].
+    pub(crate) fn to_bytes(&self, key: &Key) -> Result<Vec<u8>, ArrowError> {
+        let mut content = Vec::new();
+        let facts: Vec<_> = self.validity.iter().map(RunFact::to_value).collect();
+        append(&mut content, Value::Array(facts).to_string().as_bytes());
+        for batch in &self.tables {
+            if batch.num_rows() == 0 {
+                append(&mut content, &[]);
+                continue;
             }
-            append(&mut bytes, &writer.into_inner()?);
+            let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
+            writer.write(batch)?;
+            append(&mut content, &writer.into_inner()?);
         }
+        let mut bytes = key.to_vec();
+        bytes.extend(zstd::bulk::compress(&content, LEVEL)?);
         Ok(bytes)
     }
 
-    /// Puts outcomes together that hold different runs of `scenario`, in the order of the runs;
-    /// `provenance` is that of all of them.
+    /// Reads what [`Piece::to_bytes`] wrote with the same key.
+    pub(crate) fn from_bytes(bytes: &[u8], key: &Key) -> Result<Self, ArrowError> {
+        let compressed = bytes.strip_prefix(key).ok_or_else(damaged)?;
+        let mut content = Vec::new();
+        let decoder = zstd::stream::Decoder::new(compressed)?;
+        decoder.take(MAX_LENGTH).read_to_end(&mut content)?;
+        let mut rest = &content[..];
+        let facts: Value = serde_json::from_slice(split(&mut rest)?).map_err(|_| damaged())?;
+        let facts = facts.as_array().ok_or_else(damaged)?.iter();
+        let validity = facts.map(RunFact::read).collect::<Option<_>>();
+        let mut tables: [RecordBatch; TABLES] = empty_batches();
+        for batch in &mut tables {
+            let stream = split(&mut rest)?;
+            if stream.is_empty() {
+                continue;
+            }
+            let read = StreamReader::try_new(stream, None)?
+                .next()
+                .ok_or_else(damaged)??;
+            if read.schema() != batch.schema() {
+                return Err(damaged());
+            }
+            *batch = read;
+        }
+        Ok(Self {
+            tables,
+            validity: validity.ok_or_else(damaged)?,
+        })
+    }
+}
+
+impl Outcome {
+    /// Puts runs of `scenario` together: their numbers, counted arm by arm, and what
+    /// [`crate::run_one`] returned; `provenance` is that of all of them.
     ///
     /// # Errors
-    /// If a part is not what [`Outcome::to_bytes`] wrote for this scenario in the same build.
+    /// If a part is not that run of this scenario in the same build.
     pub fn assemble<'a>(
         scenario: &Scenario,
         provenance: Provenance,
-        parts: impl Iterator<Item = &'a [u8]>,
+        parts: impl Iterator<Item = (usize, &'a [u8])>,
     ) -> Result<Self, ArrowError> {
-        let total = scenario.arms().len() * scenario.replications() as usize;
-        let mut whole = Manifest::of(scenario.clone(), provenance, 0, total);
-        let shared = whole.clone();
-        let mut tables = empty_batches().map(|batch| (batch.schema(), Vec::new()));
-        for mut part in parts {
-            let text = std::str::from_utf8(split(&mut part)?).map_err(|_| damaged())?;
-            let mut manifest = Manifest::read(text).map_err(|_| damaged())?.manifest;
-            whole.finished += std::mem::take(&mut manifest.finished);
-            whole.validity.append(&mut manifest.validity);
-            if manifest != shared {
-                return Err(damaged());
-            }
-            for (_, batches) in &mut tables {
-                for batch in StreamReader::try_new(split(&mut part)?, None)? {
-                    batches.push(batch?);
-                }
-            }
-        }
-        let tables = tables.map(|(schema, batches)| Table::new(schema, batches));
-        Ok(Self::from_parts(whole, tables.into()))
+        let keys = Keys::of(scenario, &provenance, &Build::current(), None).runs;
+        let mut parts: Vec<_> = parts.collect();
+        parts.sort_by_key(|&(number, _)| number);
+        let pieces = parts.into_iter().map(|(number, bytes)| {
+            let key = keys.get(number).ok_or_else(damaged)?;
+            Piece::from_bytes(bytes, key)
+        });
+        let pieces = pieces.collect::<Result<_, _>>()?;
+        Ok(Self::of(scenario.clone(), provenance, pieces, keys.len()))
     }
 }
 
@@ -80,6 +115,6 @@ fn split<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], ArrowError> {
 
 fn damaged() -> ArrowError {
     ArrowError::IpcError(
-        "invalid part: expected the output of to_bytes for this scenario and this build".to_owned(),
+        "invalid part: expected the bytes of this run of this scenario from this build".to_owned(),
     )
 }

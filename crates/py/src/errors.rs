@@ -31,6 +31,12 @@ create_exception!(
 );
 create_exception!(
     sojourn._core,
+    DamagedResultError,
+    ResultError,
+    "A saved result is damaged or of a version that cannot be read."
+);
+create_exception!(
+    sojourn._core,
     QueueError,
     SojournError,
     "A queue written in Python failed; the cause is the exception that it raised."
@@ -43,6 +49,8 @@ pub(crate) enum Failure {
     Scenario(String),
     /// A result cannot be read or written.
     Result(String),
+    /// A result is damaged.
+    Damaged(String),
     /// A queue that is not part of Sojourn failed.
     Queue(String),
     /// Any other failure.
@@ -56,6 +64,7 @@ impl From<Failure> for PyErr {
         match failure {
             Failure::Scenario(text) => ScenarioError::new_err(message(&text)),
             Failure::Result(text) => ResultError::new_err(message(&text)),
+            Failure::Damaged(text) => DamagedResultError::new_err(message(&text)),
             Failure::Queue(text) => QueueError::new_err(message(&text)),
             Failure::Other(text) => SojournError::new_err(message(&text)),
             Failure::Python(error) => error,

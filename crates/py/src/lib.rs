@@ -8,6 +8,7 @@ mod errors;
 mod outcome;
 mod python_queue;
 mod run;
+mod run_store;
 mod scenario;
 mod statistics;
 
@@ -23,12 +24,15 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<outcome::PyOutcome>()?;
     module.add_class::<outcome::PyTable>()?;
     module.add_class::<python_queue::PyPacket>()?;
+    module.add_class::<run_store::PyRunStore>()?;
+    module.add_class::<run_store::PyInvocation>()?;
     module.add_class::<scenario::PyScenario>()?;
     let py = module.py();
     let errors = [
         py.get_type::<errors::SojournError>(),
         py.get_type::<errors::ScenarioError>(),
         py.get_type::<errors::ResultError>(),
+        py.get_type::<errors::DamagedResultError>(),
         py.get_type::<errors::QueueError>(),
     ];
     errors.iter().try_for_each(|error| add_type(module, error))
@@ -68,6 +72,7 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     )?)?;
     module.add_function(wrap_pyfunction!(run::check_jobs, module)?)?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
+    module.add_function(wrap_pyfunction!(run::run_one, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::check_part, module)?)?;
     module.add_function(wrap_pyfunction!(statistics::bootstrap_difference, module)?)?;
     module.add_function(wrap_pyfunction!(statistics::bootstrap_mean, module)?)

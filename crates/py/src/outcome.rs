@@ -1,11 +1,14 @@
 //! Outcomes and their tables as Python objects.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatchIterator, RecordBatchReader};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule};
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyCapsule;
 use sojourn_lab::{Outcome, Provenance, Table, TableKind};
 
 use crate::backends::registry;
@@ -118,31 +121,26 @@ impl PyOutcome {
     #[staticmethod]
     #[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
     fn load(py: Python<'_>, directory: PathBuf) -> Result<Self, Failure> {
-        Ok(Self(py.detach(|| Outcome::load(&directory))?))
+        Ok(Self(py.detach(|| load(&directory))?))
     }
 
-    /// The outcome as bytes, for `assemble` in another process of the same build.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, Failure> {
-        let bytes = py.detach(|| self.0.to_bytes());
-        let bytes = bytes.map_err(|e| Failure::Other(e.to_string()))?;
-        Ok(PyBytes::new(py, &bytes))
-    }
-
-    /// Combine parts with different runs of a scenario, given in the order of their runs.
+    /// Combine runs of a scenario: pairs of a number, counted arm by arm, and what `run_one`
+    /// returned.
     ///
     /// `backend` is the backend that executed all of them, by default the first of `backend_names()`.
     #[staticmethod]
     #[pyo3(signature = (scenario, parts, backend=None))]
-    #[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
     fn assemble(
+        py: Python<'_>,
         scenario: &Bound<'_, PyScenario>,
-        parts: Vec<Bound<'_, PyBytes>>,
+        parts: Vec<(usize, PyBackedBytes)>,
         backend: Option<&str>,
     ) -> Result<Self, Failure> {
-        let parts = parts.iter().map(PyBytesMethods::as_bytes);
         let registry = registry();
         let provenance = Provenance::of(registry.get(backend)?);
-        let whole = Outcome::assemble(&scenario.get().0, provenance, parts);
+        let scenario = &scenario.get().0;
+        let parts = parts.iter().map(|(number, part)| (*number, &part[..]));
+        let whole = py.detach(|| Outcome::assemble(scenario, provenance, parts));
         Ok(Self(whole.map_err(|e| Failure::Other(e.to_string()))?))
     }
 
@@ -154,4 +152,17 @@ impl PyOutcome {
             self.0.total()
         )
     }
+}
+
+/// Reads a result; a file of it that is there and can be opened, but is not valid, is damage.
+fn load(directory: &Path) -> Result<Outcome, Failure> {
+    Outcome::load(directory).map_err(|error| {
+        let opened = File::open(&error.path);
+        let readable = opened.map_or_else(|e| e.kind() == ErrorKind::NotFound, |_| true);
+        if error.path != directory && readable {
+            Failure::Damaged(error.to_string())
+        } else {
+            Failure::from(error)
+        }
+    })
 }

@@ -1,6 +1,7 @@
 //! Running a scenario with Python's signal handling and progress callback.
 
 use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -8,12 +9,14 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use sojourn_lab::RunOptions;
 
 use crate::backends::registry;
 use crate::errors::Failure;
 use crate::outcome::PyOutcome;
 use crate::python_queue::queue_failure;
+use crate::run_store::PyInvocation;
 use crate::scenario::PyScenario;
 
 /// Interval between checks for Ctrl-C: imperceptible to users, at negligible cost.
@@ -21,23 +24,23 @@ const ATTENTION: Duration = Duration::from_millis(50);
 
 /// Run every arm and replication on `jobs` threads (default: one per processor).
 ///
-/// `only` lists the runs to do, counted arm by arm from 0 (default: all).
+/// `invocation` stores each run when it ends, and has those that need not be repeated.
 ///
 /// `backend` is one of `backend_names()`, by default the first.
 ///
 /// `progress` is called with (finished, total) in the calling thread, at most every 50 ms; if it has a
 /// method `reached`, that is called as often with the share of the simulated time that is done.
-/// Ctrl-C ends the run and returns the finished runs, with `complete` false; a second Ctrl-C
-/// raises `KeyboardInterrupt`. An exception from `progress` ends the run and is raised.
+/// Ctrl-C ends the run and returns the finished runs, with `complete` false. An exception from
+/// `progress` ends the run and is raised.
 #[pyfunction]
-#[pyo3(signature = (scenario, *, jobs=None, progress=None, backend=None, only=None))]
+#[pyo3(signature = (scenario, *, jobs=None, progress=None, backend=None, invocation=None))]
 pub(crate) fn run(
     py: Python<'_>,
     scenario: &Bound<'_, PyScenario>,
     jobs: Option<i64>,
     progress: Option<Py<PyAny>>,
     backend: Option<&str>,
-    only: Option<Vec<usize>>,
+    invocation: Option<&Bound<'_, PyInvocation>>,
 ) -> Result<PyOutcome, Failure> {
     let jobs = jobs.map(threads).transpose()?;
     let scenario = &scenario.get().0;
@@ -55,13 +58,7 @@ pub(crate) fn run(
         interruption: None,
     };
     let (cancel, finished) = (AtomicBool::new(false), AtomicUsize::new(0));
-    if let Some(number) = only.iter().flatten().find(|&&number| number >= total) {
-        let message = format!(
-            "only: run {number} is out of range; expected 0 to {}",
-            total - 1
-        );
-        return Err(Failure::Scenario(message));
-    }
+    let invocation = invocation.map(|invocation| &invocation.get().0);
     let outcome = py.detach(|| {
         let (done, waiting) = channel::<()>();
         thread::scope(|scope| {
@@ -74,7 +71,7 @@ pub(crate) fn run(
                     jobs,
                     cancel,
                     progress: &|n, _| finished.store(n, Ordering::Relaxed),
-                    only: only.as_deref(),
+                    invocation,
                     on_thread: &attached,
                 };
                 sojourn_lab::run(backend, scenario, options).map_err(Failure::from)
@@ -94,6 +91,24 @@ pub(crate) fn run(
         Some(error) if !error.is_instance_of::<PyKeyboardInterrupt>(py) => Err(error.into()),
         _ => Ok(PyOutcome(outcome)),
     }
+}
+
+/// Run one run, counted arm by arm, and return it for `Outcome.assemble` in another process.
+#[pyfunction]
+#[pyo3(signature = (scenario, number, *, backend=None))]
+pub(crate) fn run_one<'py>(
+    py: Python<'py>,
+    scenario: &Bound<'py, PyScenario>,
+    number: usize,
+    backend: Option<&str>,
+) -> Result<Bound<'py, PyBytes>, Failure> {
+    let scenario = &scenario.get().0;
+    let registry = registry();
+    let backend = registry.get(backend)?;
+    let run = || sojourn_lab::run_one(backend, scenario, number).map_err(Failure::from);
+    let ran = py.detach(|| catch_unwind(AssertUnwindSafe(run)));
+    let bytes = ran.unwrap_or_else(|panic| Err(queue_failure(py, panic)))?;
+    Ok(PyBytes::new(py, &bytes))
 }
 
 /// Does `work` on a thread that the interpreter knows meanwhile, without holding its lock: a queue

@@ -195,6 +195,17 @@ impl Scenario {
         self.variants.iter().map(|(name, _)| name.as_str())
     }
 
+    /// Canonical JSON of arm number `arm` alone: everything that determines its runs, and nothing
+    /// else. The name of the scenario and the number of replications are left out.
+    ///
+    /// # Panics
+    /// If there is no such arm.
+    pub fn arm_json(&self, arm: usize) -> String {
+        let mut table = encode::without_arms(&self.variants[arm].1);
+        table.retain(|key, _| !matches!(key.as_str(), "name" | "replications"));
+        text::json(&Value::Table(table).into())
+    }
+
     /// What nobody published of the queues in it and we had to supply, a line each.
     pub fn reconstructions(&self) -> Vec<String> {
         let links = self.variants.iter().flat_map(|(_, spec)| &spec.links);

@@ -68,7 +68,7 @@ impl RunStore {
     pub fn writer(&self) -> io::Result<Writer> {
         let _lock = self.lock()?;
         let mut number = 0;
-        // Ends: only so many segments were created by this process in this millisecond.
+        // Ends: this process has created few segments in this millisecond.
         loop {
             let name = format!("{:014}-{}-{number}.{EXTENSION}", now_ms(), process::id());
             match Writer::create(self.folder.join(name), Arc::clone(&self.files)) {

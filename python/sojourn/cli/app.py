@@ -22,6 +22,11 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
     help="Compare queue disciplines in simulated networks.",
+    epilog="Exit codes: 0 success, 1 unexpected error, 2 invalid command line or scenario, "
+    "3 unusable file or directory, 4 damaged result, 130 Ctrl-C, 129 SIGHUP, 143 SIGTERM. "
+    "Finished runs are stored in $SOJOURN_STORE, by default $XDG_STATE_HOME/sojourn/runs or "
+    "~/.local/state/sojourn/runs, until their result is complete; --resume continues an "
+    "interrupted command.",
 )
 for command in (run, compare, qdiscs, ccs, schema, report, stats, reproduce):
     app.command(cls=Command)(command)

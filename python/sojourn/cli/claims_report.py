@@ -33,12 +33,15 @@ def execute(
     out: Path | None,
     as_json: bool,
     strict: bool,
+    resume: bool,
 ) -> int:
     """Run every scenario of the study in `folder`, check its claims, save results and reports."""
     study = claiming.load(folder)
     kept = out or Path("results") / study.name
     measured, checked, code = {}, [], 0
-    runs = study_runs.results(study.scenarios, kept, replications=replications, jobs=jobs)
+    runs = study_runs.results(
+        study.scenarios, kept, replications=replications, jobs=jobs, resume=resume
+    )
     for key, result in runs:
         code = code or judged([result], strict=strict)
         measured[key] = claiming.quantities(result)

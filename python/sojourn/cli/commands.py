@@ -4,6 +4,9 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
+from sojourn.cli import signals
+from sojourn.cli.pipes import tolerated
+
 
 def _without_types(parameters: list[Any]) -> list[Any]:
     """Remove the type of flags: Typer shows it as if the flag took a value."""
@@ -23,6 +26,15 @@ class Command(TyperCommand):
 
 class Group(TyperGroup):
     """The command ``sojourn`` itself."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; neither a closed pipe nor a signal ends it with a traceback."""
+        try:
+            with tolerated():
+                return super().invoke(ctx)
+        except KeyboardInterrupt:
+            # Typer would return 130 without a word.
+            raise signals.Stopped from None
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, with ``--help``."""

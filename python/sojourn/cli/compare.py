@@ -17,6 +17,7 @@ from sojourn.cli.options import (
     Json,
     Out,
     ReportFile,
+    Resume,
     Strict,
 )
 from sojourn.qdisc import Queue, qdisc
@@ -69,6 +70,7 @@ def compare(
     json: Json = False,
     everything: Everything = False,
     strict: Strict = False,
+    resume: Resume = False,
     dry_run: DryRun = False,
     generate: Annotated[
         bool, typer.Option("--generate", help="Print the scenario as TOML without running it.")
@@ -100,6 +102,7 @@ def compare(
         json=json,
         everything=everything,
         strict=strict,
+        resume=resume,
     )
     return session.describe(plan) if dry_run else session.execute(plan)
 

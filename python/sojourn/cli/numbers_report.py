@@ -38,6 +38,7 @@ def execute(
     out: Path | None,
     as_json: bool,
     strict: bool,
+    resume: bool,
 ) -> int:
     """Run every scenario of a study, compare, save results, reports and figures."""
     folder = out or Path("results") / study.name
@@ -47,6 +48,7 @@ def execute(
         folder,
         replications=replications,
         jobs=jobs,
+        resume=resume,
         keep=partial(_draw, study.figure),
     )
     for key, result in runs:

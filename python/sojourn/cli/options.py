@@ -83,6 +83,15 @@ Strict = Annotated[
         help="Exit with code 4 if the result has a validity finding of severity error.",
     ),
 ]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Continue the last interrupted execution of the same scenario and seed: its finished "
+        "runs are not repeated. They are stored in $SOJOURN_STORE, by default "
+        "~/.local/state/sojourn/runs, until the result is complete.",
+    ),
+]
 ReportFile = Annotated[
     Path | None, typer.Option("--report", help="Write an HTML report to this file.")
 ]

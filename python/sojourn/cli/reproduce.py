@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from sojourn import _core
-from sojourn.cli import claims_report, completion, numbers_report
-from sojourn.cli.options import Jobs, Json, Replications, Strict
-from sojourn.cli.session import INTERRUPTED
+from sojourn.cli import claims_report, completion, numbers_report, signals
+from sojourn.cli.options import Jobs, Json, Replications, Resume, Strict
 from sojourn.cli.study_runs import InterruptedStudyError
 from sojourn.studies import claims
 from sojourn.studies import study as studies
@@ -36,6 +35,7 @@ def reproduce(
     ] = None,
     json: Json = False,
     strict: Strict = False,
+    resume: Resume = False,
 ) -> int:
     """Reproduce a published study and compare the results."""
     folder = studies.studies_folder(papers)
@@ -48,9 +48,16 @@ def reproduce(
     else:
         execute = partial(numbers_report.execute, _study(study, folder))
     try:
-        return execute(replications=replications, jobs=jobs, out=out, as_json=json, strict=strict)
+        return execute(
+            replications=replications,
+            jobs=jobs,
+            out=out,
+            as_json=json,
+            strict=strict,
+            resume=resume,
+        )
     except InterruptedStudyError:
-        return INTERRUPTED
+        return signals.exit_code()
 
 
 def _known(folder: Path) -> list[str]:

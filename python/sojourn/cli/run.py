@@ -14,6 +14,7 @@ from sojourn.cli.options import (
     Out,
     Replications,
     ReportFile,
+    Resume,
     ScenarioFile,
     Seed,
     Strict,
@@ -39,6 +40,7 @@ def run(
     json: Json = False,
     everything: Everything = False,
     strict: Strict = False,
+    resume: Resume = False,
     dry_run: DryRun = False,
 ) -> int:
     """Run a scenario file; - reads it from standard input."""
@@ -64,6 +66,7 @@ def run(
         json=json,
         everything=everything,
         strict=strict,
+        resume=resume,
     )
     return session.describe(plan) if dry_run else session.execute(plan)
 

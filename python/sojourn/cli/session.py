@@ -10,14 +10,14 @@ from pathlib import Path
 
 from sojourn import _core
 from sojourn import report as reports
-from sojourn.cli import tables
+from sojourn.cli import signals, stored, tables
+from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import progress_bar
 from sojourn.report import formatting
-from sojourn.result import Result, run
+from sojourn.result import Result
 from sojourn.result.storage import claim_file, claim_folder
 from sojourn.scenario import Scenario
 
-INTERRUPTED = 130
 INVALID = 4
 # Rates in bytes per second: tc reads them so, but users often mean bits.
 BYTES_PER_SECOND = re.compile(r"\b[\d.]+\s*[kmgt]?i?bps\b", re.IGNORECASE)
@@ -45,6 +45,8 @@ class Plan:
         Print all tables, also on a narrow terminal.
     strict
         Exit with :data:`INVALID` if the result has a finding of severity error.
+    resume
+        Continue an interrupted execution of the scenario.
     """
 
     scenario: Scenario
@@ -55,6 +57,7 @@ class Plan:
     json: bool
     everything: bool
     strict: bool
+    resume: bool
 
 
 def say(text: str) -> None:
@@ -104,12 +107,22 @@ def describe(plan: Plan) -> int:
 
 
 def execute(plan: Plan) -> int:
-    """Run, print and save; after Ctrl-C, save the finished runs."""
+    """Run, print and save; after an interrupt, save the finished runs."""
     folder = None if plan.out is None else claim_folder(plan.out)
     page = None if plan.report is None else claim_file(plan.report)
     with progress_bar(plan.scenario.runs) as progress:
-        result = run(plan.scenario, jobs=plan.jobs, progress=progress, backend=plan.backend)
+        execution = stored.run(
+            plan.scenario,
+            jobs=plan.jobs,
+            progress=progress,
+            backend=plan.backend,
+            resume=plan.resume,
+        )
+    result = execution.result
     code = conclude(result, folder=folder, page=page, as_json=plan.json, everything=plan.everything)
+    execution.discard()
+    if execution.resumable:
+        print(f"to continue: {stored.continuation()}", file=sys.stderr)
     return code or judged([result], strict=plan.strict)
 
 
@@ -132,7 +145,8 @@ def conclude(
     if page is not None and result.finished:
         reports.write(result, page)
     if result.finished:
-        tables.show(result, as_json=as_json, everything=everything)
+        with tolerated():
+            tables.show(result, as_json=as_json, everything=everything)
         for notice in result.provenance["notices"]:
             say(f"notice: {notice}")
         for finding in result.validity.findings:
@@ -146,7 +160,7 @@ def conclude(
         else:
             text = f"saved {runs} to {folder}" if result.finished else f"finished {runs}"
         say(f"interrupted: {text}")
-        return INTERRUPTED
+        return signals.exit_code()
     if folder is not None:
         say(f"saved result to {folder}")
     return 0

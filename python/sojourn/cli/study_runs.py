@@ -6,8 +6,9 @@ from pathlib import Path
 from rich.console import Console
 
 from sojourn import report as reports
+from sojourn.cli import stored
 from sojourn.cli.progress import progress_bar
-from sojourn.result import Result, run
+from sojourn.result import Result
 from sojourn.result.storage import claim_folder
 from sojourn.result.validity import Severity
 from sojourn.scenario import Scenario
@@ -23,6 +24,7 @@ def results(
     *,
     replications: int | None,
     jobs: int | None,
+    resume: bool,
     keep: Callable[[Result, Path], object] | None = None,
 ) -> Iterator[tuple[str, Result]]:
     """Run every scenario; save each result and its report in a directory of its name.
@@ -35,6 +37,9 @@ def results(
         Parent of the result directories, which are all checked before the first run.
     replications, jobs
         Runs per arm, instead of those of the scenario; number of threads.
+    resume
+        Whether to continue an interrupted execution. Runs are stored until the whole study is
+        complete.
     keep
         Called with a result and its directory after it was saved.
 
@@ -53,10 +58,13 @@ def results(
     for key in scenarios:
         claim_folder(folder / key)
     console = Console(stderr=True, soft_wrap=True, highlight=False)
+    executions = []
     for key, scenario in scenarios.items():
         chosen = scenario if replications is None else scenario.replace(replications=replications)
         with progress_bar(chosen.runs) as progress:
-            result = run(chosen, jobs=jobs, progress=progress)
+            execution = stored.run(chosen, jobs=jobs, progress=progress, resume=resume)
+        executions.append(execution)
+        result = execution.result
         place = folder / key
         for finding in result.validity.findings if result.finished else ():
             if finding.severity is Severity.ERROR:
@@ -70,5 +78,9 @@ def results(
             where = f"to {place}" if result.finished else "(nothing to save)"
             text = f"interrupted: saved {result.finished} of {result.total} runs of {key} {where}"
             console.print(text, markup=False)
+            if execution.resumable:
+                console.print(f"to continue: {stored.continuation()}", markup=False)
             raise InterruptedStudyError
         yield key, result
+    for execution in executions:
+        execution.discard()

@@ -6,7 +6,7 @@ and the number of one run at a time, and returns the records of that run.
 
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future, as_completed
 from functools import lru_cache
 
@@ -30,11 +30,12 @@ def checked_queues(scenario: _core.Scenario) -> list[tuple[str, type, str]]:
 
 def run(
     scenario: _core.Scenario,
-    queues: list[tuple[str, type, str]],
     *,
+    queues: list[tuple[str, type, str]],
     jobs: int | None,
     progress: Callable[[int, int], object] | None,
     backend: str | None,
+    invocation: _core.Invocation | None = None,
 ) -> _core.Outcome:
     """Run every arm and replication on `jobs` processes.
 
@@ -50,6 +51,8 @@ def run(
         Called with the number of finished runs and the total number of runs.
     backend
         Name of the backend; by default the first.
+    invocation
+        Stores each run when it ends, and has those that need not be repeated.
 
     Returns
     -------
@@ -74,20 +77,20 @@ def run(
     payload = _payload(scenario, queues)
     total = len(scenario.arms) * scenario.replications
     workers = min(jobs or cpu_count(), at_once or total, total)
+    parts = _stored(invocation)
     executor = get_reusable_executor(max_workers=workers, timeout=60)
+    # Replication by replication, so that an interrupted comparison has runs of every arm.
+    waiting = sorted(set(range(total)) - parts.keys(), key=lambda n: n % scenario.replications)
     futures: dict[Future[bytes | _Failed], int] = {
-        executor.submit(_one, payload, number, backend): number for number in range(total)
+        executor.submit(_one, payload, number, backend): number for number in waiting
     }
-    parts: dict[int, bytes] = {}
     try:
-        for future in as_completed(futures):
-            part = future.result()
-            if isinstance(part, _Failed):
-                part.reraise()
-            else:
-                parts[futures[future]] = part
-                if progress is not None:
-                    progress(len(parts), total)
+        for number, part in _returned(futures):
+            parts[number] = part
+            if invocation is not None:
+                invocation.append(number, part)
+            if progress is not None:
+                progress(len(parts), total)
     except KeyboardInterrupt:
         pass
     except BrokenExecutor as error:
@@ -100,8 +103,27 @@ def run(
     finally:
         if len(parts) < total:
             executor.shutdown(wait=True, kill_workers=True)
-    in_order = [parts[number] for number in sorted(parts)]
-    return _core.Outcome.assemble(scenario, in_order, backend)
+    if invocation is not None:
+        invocation.flush()
+    return _core.Outcome.assemble(scenario, list(parts.items()), backend)
+
+
+def _stored(invocation: _core.Invocation | None) -> dict[int, bytes]:
+    """Read the runs that need not be repeated."""
+    if invocation is None:
+        return {}
+    parts = {number: invocation.read(number) for number in invocation.finished}
+    return {number: part for number, part in parts.items() if part is not None}
+
+
+def _returned(futures: "dict[Future[bytes | _Failed], int]") -> Iterator[tuple[int, bytes]]:
+    """Yield the number of each run and what its process returned, in the order of their ends."""
+    for future in as_completed(futures):
+        part = future.result()
+        if isinstance(part, _Failed):
+            part.reraise()
+        else:
+            yield futures[future], part
 
 
 def _payload(scenario: _core.Scenario, queues: list[tuple[str, type, str]]) -> bytes:
@@ -177,6 +199,6 @@ def _one(payload: bytes, number: int, backend: str | None) -> bytes | _Failed:
     except Exception as error:  # noqa: BLE001 - unpickling runs the code of any object
         return _Failed(f"cannot load the Python queues in a worker process: {error}", error)
     try:
-        return _core.run(scenario, jobs=1, only=[number], backend=backend).to_bytes()
+        return _core.run_one(scenario, number, backend=backend)
     except _core.QueueError as error:
         return _Failed(f"{error}", error.__cause__)

@@ -2,8 +2,9 @@
 
 import importlib
 import json
+import warnings
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,6 +19,7 @@ from sojourn.result import (
     observations,
     processes,
     queue_classes,
+    runs,
     stationarity,
     validity,
 )
@@ -36,10 +38,13 @@ class Result(ResultTables):
     ----------
     outcome
         The outcome that the core returned.
+    invocation
+        The execution that stored its runs, if they were stored.
     """
 
-    def __init__(self, outcome: _core.Outcome) -> None:
+    def __init__(self, outcome: _core.Outcome, invocation: _core.Invocation | None = None) -> None:
         self._outcome = outcome
+        self._invocation = invocation
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
@@ -289,6 +294,8 @@ class Result(ResultTables):
             The directory cannot be written, or contains other files.
         """
         self._outcome.save(str(directory))
+        if self._invocation is not None and self.complete:
+            self._invocation.discard()
 
     @classmethod
     def load(cls, directory: str | Path) -> Self:
@@ -377,6 +384,20 @@ def _mean_and_interval(row: dict[str, Any] | None) -> str:
     return f"{row['mean']:.4g} [{row['low']:.4g}, {row['high']:.4g}]"
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C ended :func:`sojourn.run` before all runs had finished.
+
+    Parameters
+    ----------
+    result
+        The finished runs: a result that is not complete.
+    """
+
+    def __init__(self, result: Result) -> None:
+        super().__init__("interrupted before all runs had finished")
+        self.result = result
+
+
 def run(
     scenario: Scenario,
     *,
@@ -384,6 +405,8 @@ def run(
     jobs: int | None = None,
     progress: Callable[[int, int], object] | None = None,
     backend: str | None = None,
+    store: str | Path | None = None,
+    resume: bool = False,
 ) -> Result:
     """Run every arm and replication of a scenario.
 
@@ -403,14 +426,25 @@ def run(
         Called with the number of finished runs and the total number of runs.
     backend
         Name of the backend, as listed by ``sojourn run --help``; by default the simulator.
+    store
+        Directory in which each run is stored when it ends, so that an interrupted execution can be
+        continued; by default, runs are not stored. :meth:`Result.save` removes the stored runs.
+    resume
+        Continue the last interrupted execution of the same scenario and seed in `store`: its
+        finished runs are not repeated. Without one, all runs are executed.
 
     Returns
     -------
     Result
-        The result; incomplete after an interrupt with Ctrl-C.
+        The result, with all runs.
 
     Raises
     ------
+    Interrupted
+        Ctrl-C ended the runs; the exception, a ``KeyboardInterrupt``, has the finished runs in its
+        attribute ``result``.
+    ResultError
+        The store cannot be read or written.
     ScenarioError
         The backend is unknown or does not support the scenario, or `jobs` is less than 1.
     QueueError
@@ -436,7 +470,64 @@ def run(
     needs("run", scenario, Scenario, "a Scenario")
     chosen = scenario if seed is None else scenario.replace(seed=seed)
     checked = chosen.checked
+    if store is None and resume:
+        message = "resume: needs a store; expected store=… too"
+        raise _core.ScenarioError(message)
+    if store is None:
+        return Result(
+            execute(checked, jobs=jobs, progress=progress, backend=backend, invocation=None)
+        )
+    _core.check_backend(checked, backend)
+    invocation = runs.begin(_core.RunStore(store), checked, backend=backend, resume=resume)
+    outcome = execute(checked, jobs=jobs, progress=progress, backend=backend, invocation=invocation)
+    if invocation.failure is not None:
+        warnings.warn(f"not all finished runs could be stored: {invocation.failure}", stacklevel=2)
+    return Result(outcome, invocation)
+
+
+def execute(
+    checked: _core.Scenario,
+    *,
+    jobs: int | None,
+    progress: Callable[[int, int], object] | None,
+    backend: str | None,
+    invocation: _core.Invocation | None,
+) -> _core.Outcome:
+    """Run a scenario on threads or processes.
+
+    Parameters
+    ----------
+    checked
+        The scenario.
+    jobs, progress, backend
+        As for :func:`run`.
+    invocation
+        Stores each run when it ends, and has those that need not be repeated. It is closed unless
+        all runs finish.
+
+    Returns
+    -------
+    Outcome
+        All runs.
+
+    Raises
+    ------
+    Interrupted
+        Ctrl-C ended the runs.
+    """
     queues = processes.checked_queues(checked)
-    if queues and jobs != 1 and checked.replications * len(checked.arms) > 1:
-        return Result(processes.run(checked, queues, jobs=jobs, progress=progress, backend=backend))
-    return Result(_core.run(checked, jobs=jobs, progress=progress, backend=backend))
+    on_processes = queues and jobs != 1 and checked.replications * len(checked.arms) > 1
+    run_all = partial(processes.run, queues=queues) if on_processes else _core.run
+    try:
+        outcome = run_all(
+            checked, jobs=jobs, progress=progress, backend=backend, invocation=invocation
+        )
+        if outcome.complete:
+            return outcome
+    except BaseException:
+        if invocation is not None:
+            invocation.close()
+        raise
+    if invocation is not None:
+        invocation.close()
+    raise Interrupted(Result(outcome))

@@ -108,6 +108,12 @@ impl Segment {
         self.lock.is_some()
     }
 
+    /// Gives up the hold, so that another process may continue or remove it. What this process has
+    /// open stays readable.
+    pub fn release(&mut self) {
+        self.lock = None;
+    }
+
     /// Its records, in the order in which they were written.
     pub fn records(&self) -> &[Record] {
         &self.records

@@ -1,6 +1,6 @@
 //! A packet that is about to leave, and the decision about it.
 
-use sojourn_net::{Bytes, Duration, Ecn};
+use sojourn_net::{Bytes, Duration};
 
 use crate::contract::{ClassId, MarkReason};
 

@@ -1,0 +1,115 @@
+//! The store of finished runs, and executions that use it, as Python objects.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use sojourn_lab::{Build, Disk, Engine, Invocation, Provenance, RunStore};
+
+use crate::backends::registry;
+use crate::errors::Failure;
+use crate::scenario::PyScenario;
+
+/// A store of finished runs: a directory.
+#[pyclass(name = "RunStore", module = "sojourn._core", frozen)]
+#[derive(Debug)]
+pub(crate) struct PyRunStore(RunStore);
+
+#[pymethods]
+impl PyRunStore {
+    /// Open the store in a directory, which is created if needed.
+    #[new]
+    #[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
+    fn new(py: Python<'_>, folder: PathBuf) -> Result<Self, Failure> {
+        let store = py.detach(|| RunStore::open(&folder, Arc::new(Disk)));
+        let unusable =
+            |e: io::Error| Failure::Result(format!("run store {}: {e}", folder.display()));
+        Ok(Self(store.map_err(unusable)?))
+    }
+
+    /// The directory.
+    #[getter]
+    fn folder(&self) -> PathBuf {
+        self.0.folder().to_owned()
+    }
+
+    /// Begin an execution of a scenario, or continue the last interrupted one if `resume` is true.
+    ///
+    /// `binary` is a digest of the program; it identifies builds that their commit does not.
+    #[pyo3(signature = (scenario, *, backend=None, resume=false, binary=None))]
+    fn begin(
+        &self,
+        py: Python<'_>,
+        scenario: &Bound<'_, PyScenario>,
+        backend: Option<&str>,
+        resume: bool,
+        binary: Option<String>,
+    ) -> Result<PyInvocation, Failure> {
+        let registry = registry();
+        let engine = Engine {
+            provenance: Provenance::of(registry.get(backend)?),
+            build: Build::current(),
+            binary,
+        };
+        let scenario = &scenario.get().0;
+        let begun = py.detach(|| Invocation::begin(&self.0, scenario, &engine, resume));
+        let folder = self.0.folder().display();
+        let unusable = |e: io::Error| Failure::Result(format!("run store {folder}: {e}"));
+        Ok(PyInvocation(begun.map_err(unusable)?))
+    }
+}
+
+/// One execution of a scenario, whose finished runs are stored.
+#[pyclass(name = "Invocation", module = "sojourn._core", frozen)]
+#[derive(Debug)]
+pub(crate) struct PyInvocation(pub(crate) Invocation);
+
+#[pymethods]
+impl PyInvocation {
+    /// Numbers of the runs that need not be repeated, counted arm by arm.
+    #[getter]
+    fn finished(&self) -> Vec<usize> {
+        self.0.finished().collect()
+    }
+
+    /// Return a finished run as `run_one` returned it; None if it is damaged.
+    fn read<'py>(&self, py: Python<'py>, number: usize) -> Option<Bound<'py, PyBytes>> {
+        let bytes = py.detach(|| self.0.read(number))?;
+        Some(PyBytes::new(py, &bytes))
+    }
+
+    /// Store a run that `run_one` returned.
+    fn append(&self, py: Python<'_>, number: usize, run: Vec<u8>) {
+        py.detach(|| self.0.append(number, run));
+    }
+
+    /// Number of runs of this execution that are on the medium; 0 after it was closed.
+    #[getter]
+    fn committed(&self) -> usize {
+        self.0.committed()
+    }
+
+    /// Why runs were not stored, if so.
+    #[getter]
+    fn failure(&self) -> Option<String> {
+        self.0.failure()
+    }
+
+    /// Wait until all runs are on the medium.
+    fn flush(&self, py: Python<'_>) {
+        py.detach(|| self.0.flush());
+    }
+
+    /// End the execution, so that it can be resumed.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.0.close());
+    }
+
+    /// Remove the stored runs of the scenario: its result is complete.
+    fn discard(&self, py: Python<'_>) {
+        // What cannot be removed now is removed when it is old.
+        let _ = py.detach(|| self.0.discard());
+    }
+}

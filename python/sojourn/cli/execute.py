@@ -1,0 +1,55 @@
+"""Run the command line: errors as one line and an exit code."""
+
+import sys
+
+from typer.exceptions import TyperException
+
+from sojourn import _core
+from sojourn._core import DamagedResultError, ResultError, SojournError
+from sojourn.cli import signals
+from sojourn.cli.app import app
+from sojourn.cli.pipes import close_stdout, open_missing, tolerated
+
+USAGE = 2
+ENVIRONMENT = 3
+INVALID = 4
+
+
+def execute() -> int:
+    """Run the command line and return the exit code.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    open_missing()
+    signals.ready()
+    try:
+        code = _command()
+        with tolerated():
+            pass
+    except (KeyboardInterrupt, signals.Stopped):
+        close_stdout()
+        return _failed(signals.message(), signals.exit_code())
+    return code
+
+
+def _command() -> int:
+    try:
+        code = app(standalone_mode=False)
+    except TyperException as error:
+        return _failed(error.format_message(), error.exit_code)
+    except DamagedResultError as error:
+        return _failed(str(error), INVALID)
+    except SojournError as error:
+        return _failed(str(error), ENVIRONMENT if isinstance(error, ResultError) else USAGE)
+    except OSError as error:
+        place = "output" if error.filename is None else error.filename
+        return _failed(f"{place}: {error.strerror}", ENVIRONMENT)
+    return code if isinstance(code, int) else 0
+
+
+def _failed(message: str, code: int) -> int:
+    print(f"sojourn: {_core.message(' '.join(message.split()))}", file=sys.stderr)
+    return code

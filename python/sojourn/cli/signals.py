@@ -1,0 +1,121 @@
+"""Ctrl-C, SIGTERM and SIGHUP end the command in an orderly way within a second.
+
+The first signal raises ``KeyboardInterrupt``, upon which the command stops the runs and says what
+it has stored. A thread watches for the case that this takes too long, such as in a long call of a
+library, and ends the process then. It ends it at once on a second signal.
+"""
+
+import os
+import signal
+import sys
+import threading
+import time
+from types import FrameType
+
+# How long an orderly end may take. Ctrl-C takes effect within a second.
+GRACE_S = 0.7
+# What a shell adds to the number of a signal to make an exit code.
+SIGNALLED = 128
+NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SHOW_CURSOR = "\x1b[?25h"
+
+
+class Stopped(Exception):  # noqa: N818 - it is not an error
+    """A signal ended the command."""
+
+
+class _State:
+    """What the handler and the watching thread share."""
+
+    installed = False
+    # The first signal.
+    received: int | None = None
+    # Until the libraries are imported, there is nothing to stop or store.
+    ready = False
+    # Whether finished runs are lost if the process ends before it has saved them.
+    patient = False
+    # What to say if the process is ended.
+    message = "interrupted"
+
+
+def install() -> None:
+    """Handle the signals, except those that the parent process has ignored.
+
+    A second call has no effect.
+    """
+    if _State.installed or threading.current_thread() is not threading.main_thread():
+        return
+    _State.installed = True
+    handled = [number for number in NUMBERS if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in handled:
+        signal.signal(number, _handle)
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(read, set(handled)), daemon=True).start()
+
+
+def ready() -> None:
+    """Tell that the program is loaded: from now on, signals raise ``KeyboardInterrupt``."""
+    _State.ready = True
+
+
+def exit_code() -> int:
+    """Return the exit code of a process that a signal has ended."""
+    return SIGNALLED + (_State.received or signal.SIGINT)
+
+
+def on_exit(message: str, *, patient: bool) -> None:
+    """Set what is said if a signal ends the process.
+
+    Parameters
+    ----------
+    message
+        What is said, after ``sojourn:``.
+    patient
+        Whether to wait for the orderly end as long as it takes, because finished runs are not
+        stored. A second signal ends the process nevertheless.
+    """
+    _State.message, _State.patient = message, patient
+
+
+def message() -> str:
+    """Return what is said if a signal ends the process."""
+    return _State.message
+
+
+def _handle(number: int, _frame: FrameType | None) -> None:
+    if _State.received is None:
+        _State.received = number
+    if not _State.ready:
+        _exit(number)
+    raise KeyboardInterrupt
+
+
+def _watch(wakeup: int, handled: set[int]) -> None:
+    """End the process if it has not ended some time after a signal."""
+    first: int | None = None
+    # Ends with the process.
+    while True:
+        for number in os.read(wakeup, 1):
+            if number not in handled:
+                continue
+            if first is not None:
+                _exit(first)
+            first = number
+            if not _State.patient:
+                threading.Thread(target=_end_late, args=(first,), daemon=True).start()
+
+
+def _end_late(number: int) -> None:
+    time.sleep(GRACE_S)
+    _exit(number)
+
+
+def _exit(number: int) -> None:
+    """End the process without waiting for anything."""
+    cursor = _SHOW_CURSOR if sys.stderr is not None and sys.stderr.isatty() else ""
+    try:
+        os.write(2, f"{cursor}sojourn: {_State.message}\n".encode())
+    finally:
+        os._exit(SIGNALLED + number)

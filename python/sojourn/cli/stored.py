@@ -1,0 +1,107 @@
+"""Runs of the command that are stored until their result is printed and saved."""
+
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sojourn import _core
+from sojourn.cli import signals
+from sojourn.result import Interrupted, Result
+from sojourn.result.result import execute
+from sojourn.result.runs import begin, default_folder
+from sojourn.scenario import Scenario
+
+RESUME = "--resume"
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """A result and the execution that stored its runs, if they are stored."""
+
+    result: Result
+    invocation: _core.Invocation | None
+
+    @property
+    def resumable(self) -> bool:
+        """Whether there are stored runs to continue from."""
+        return self.invocation is not None and not self.result.complete and self.result.finished > 0
+
+    def discard(self) -> None:
+        """Remove the stored runs of a complete result, which is where it belongs."""
+        if self.invocation is not None and self.result.complete:
+            self.invocation.discard()
+
+
+def run(
+    scenario: Scenario,
+    *,
+    jobs: int | None,
+    progress: Callable[[int, int], object] | None,
+    backend: str | None = None,
+    resume: bool,
+) -> Execution:
+    """Run a scenario; store each run when it ends.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    jobs, progress, backend
+        As for :func:`sojourn.run`.
+    resume
+        Whether to continue an interrupted execution.
+
+    Returns
+    -------
+    Execution
+        The result, incomplete after an interrupt.
+    """
+    checked = scenario.checked
+    _core.check_backend(checked, backend)
+    invocation = _begin(checked, backend=backend, resume=resume)
+    if resume:
+        _say_what_is_resumed(0 if invocation is None else len(invocation.finished), scenario)
+    if invocation is None:
+        signals.on_exit("interrupted", patient=True)
+    else:
+        text = f"interrupted: finished runs are stored; to continue: {continuation()}"
+        signals.on_exit(text, patient=False)
+    try:
+        outcome = execute(
+            checked, jobs=jobs, progress=progress, backend=backend, invocation=invocation
+        )
+        result = Result(outcome)
+    except Interrupted as interrupted:
+        result = interrupted.result
+    if invocation is not None and (reason := invocation.failure) is not None:
+        print(f"warning: not all finished runs could be stored: {reason}", file=sys.stderr)
+    return Execution(result, invocation)
+
+
+def continuation() -> str:
+    """Return the command that continues this one."""
+    arguments = [argument for argument in sys.argv[1:] if argument != RESUME]
+    return shlex.join(["sojourn", *arguments, RESUME])
+
+
+def _begin(
+    checked: _core.Scenario, *, backend: str | None, resume: bool
+) -> _core.Invocation | None:
+    """Begin an execution; without a usable store, warn and go on without."""
+    try:
+        store = _core.RunStore(default_folder())
+        return begin(store, checked, backend=backend, resume=resume)
+    except (_core.ResultError, RuntimeError) as error:
+        # RuntimeError: the user has no home directory.
+        print(_core.printable(f"warning: {error}; runs are not stored"), file=sys.stderr)
+        return None
+
+
+def _say_what_is_resumed(finished: int, scenario: Scenario) -> None:
+    name, total = scenario.checked.name, scenario.runs
+    if finished:
+        text = f"resume: {finished} of {total} runs of {name} are finished"
+    else:
+        text = f"resume: no interrupted run of {name} is stored; running all {total} runs"
+    print(_core.printable(text), file=sys.stderr)

@@ -1,0 +1,63 @@
+"""The store of finished runs: where it is, and executions that can be resumed."""
+
+import hashlib
+import os
+from functools import lru_cache
+from pathlib import Path
+
+from sojourn import _core
+
+
+def default_folder() -> Path:
+    """Return the directory of the run store that the command uses.
+
+    Returns
+    -------
+    pathlib.Path
+        ``$SOJOURN_STORE``, else ``$XDG_STATE_HOME/sojourn/runs``, else
+        ``~/.local/state/sojourn/runs``.
+    """
+    if chosen := os.environ.get("SOJOURN_STORE"):
+        return Path(chosen)
+    if state := os.environ.get("XDG_STATE_HOME"):
+        return Path(state) / "sojourn" / "runs"
+    return Path.home() / ".local" / "state" / "sojourn" / "runs"
+
+
+def begin(
+    store: _core.RunStore, scenario: _core.Scenario, *, backend: str | None, resume: bool
+) -> _core.Invocation:
+    """Begin an execution whose runs are stored, or continue an interrupted one.
+
+    Parameters
+    ----------
+    store
+        The store.
+    scenario
+        The scenario.
+    backend
+        Name of the backend; by default the first.
+    resume
+        Whether to continue the last interrupted execution of the scenario, if there is one.
+
+    Returns
+    -------
+    Invocation
+        The execution.
+
+    Raises
+    ------
+    ResultError
+        The store cannot be read or written.
+    """
+    return store.begin(scenario, backend=backend, resume=resume, binary=_binary())
+
+
+@lru_cache(maxsize=1)
+def _binary() -> str | None:
+    """Digest the extension if its commit does not identify it."""
+    commit = _core.commit()
+    if commit != "unknown" and not commit.endswith("-dirty"):
+        return None
+    with Path(_core.__file__).open("rb") as extension:
+        return hashlib.file_digest(extension, "sha256").hexdigest()

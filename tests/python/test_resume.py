@@ -1,0 +1,563 @@
+"""Interrupted commands: what they stored, how they are continued, and that nothing is repeated."""
+
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+import sojourn as sj
+from shell import environment
+from sojourn import _core
+from sojourn.result.runs import begin
+
+COMMAND = [sys.executable, "-m", "sojourn"]
+SCENARIO = """
+name = "many"
+duration = "{duration}"
+warmup = "1s"
+replications = {replications}
+rtt = "20ms"
+links.up = {{ rate = "20mbit", qdisc = "pfifo" }}
+traffic = [{{ type = "tcp", direction = "up" }}, {{ type = "ping", direction = "up" }}]
+arms = [{{ name = "fifo" }}, {{ name = "codel", set = {{ "links.up.qdisc" = "codel" }} }}]
+"""
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run store of this test alone, which the command uses."""
+    folder = tmp_path / "store"
+    monkeypatch.setenv("SOJOURN_STORE", str(folder))
+    return folder
+
+
+def segments(store: Path) -> list[Path]:
+    return sorted(store.glob("*.runs"))
+
+
+def scenario_file(folder: Path, *, duration: str = "10s", replications: int = 60) -> Path:
+    path = folder / "many.toml"
+    path.write_text(SCENARIO.format(duration=duration, replications=replications))
+    return path
+
+
+def command(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def stored_bytes(store: Path) -> int:
+    return sum(path.stat().st_size for path in segments(store))
+
+
+def interrupted(
+    *arguments: object, folder: Path, store: Path, by: signal.Signals, after: int = 20_000
+) -> subprocess.CompletedProcess[str]:
+    """Start a command; send a signal once it has stored `after` bytes."""
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while stored_bytes(store) < after and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    sent = time.monotonic()
+    process.send_signal(by)
+    out, err = process.communicate(timeout=60)
+    assert time.monotonic() - sent < 2.5, "a signal takes effect within a second"
+    return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, bytes]]:
+    """What an uninterrupted run prints and saves."""
+    folder = tmp_path_factory.mktemp("whole")
+    done = command("run", scenario_file(folder), "--out", "kept", "--seed", 3, folder=folder)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, files(folder / "kept")
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_an_interrupted_run_is_continued_to_the_same_bytes(
+    tmp_path: Path, store: Path, whole: tuple[str, dict[str, bytes]], by: signal.Signals
+) -> None:
+    file = scenario_file(tmp_path)
+    cut = interrupted("run", file, "--seed", 3, folder=tmp_path, store=store, by=by)
+    if by == signal.SIGKILL:
+        assert cut.returncode == -signal.SIGKILL
+    else:
+        assert cut.returncode == 128 + by, cut.stderr
+        assert "Traceback" not in cut.stderr
+        assert f"sojourn run {file} --seed 3 --resume" in cut.stderr
+    assert len(segments(store)) == 1
+
+    done = command("run", file, "--seed", 3, "--resume", "--out", "again", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    said = re.search(r"resume: (\d+) of 120 runs of many are finished", done.stderr)
+    assert said is not None, done.stderr
+    assert int(said[1]) > 0
+    assert (done.stdout, files(tmp_path / "again")) == whole
+    assert segments(store) == [], "a complete result leaves nothing in the store"
+
+
+def test_resume_without_an_interrupted_run_says_so_and_runs_everything(
+    tmp_path: Path, store: Path
+) -> None:
+    file = scenario_file(tmp_path, replications=2)
+    done = command("run", file, "--resume", folder=tmp_path)
+    assert done.returncode == 0
+    assert "resume: no interrupted run of many is stored; running all 4 runs" in done.stderr
+    assert done.stdout == command("run", file, folder=tmp_path).stdout
+    assert segments(store) == []
+
+
+def test_another_seed_is_another_scenario(tmp_path: Path, store: Path) -> None:
+    file = scenario_file(tmp_path)
+    interrupted("run", file, "--seed", 3, folder=tmp_path, store=store, by=signal.SIGINT)
+    done = command("run", file, "--seed", 4, "--resume", folder=tmp_path)
+    assert "resume: no interrupted run of many is stored" in done.stderr
+    assert len(segments(store)) == 1, "the other interrupted run can still be continued"
+
+
+def test_compare_is_resumed(tmp_path: Path, store: Path) -> None:
+    flags = ["compare", "pfifo", "fq_codel", "--duration", "20s", "--replications", "30"]
+    whole = command(*flags, folder=tmp_path)
+    cut = interrupted(*flags, folder=tmp_path, store=store, by=signal.SIGTERM, after=100_000)
+    assert cut.returncode == 128 + signal.SIGTERM
+    assert "interrupted: finished" in cut.stderr
+    done = command(*flags, "--resume", folder=tmp_path)
+    assert "of 60 runs of rrul_be 10mbit are finished" in done.stderr
+    assert done.stdout == whole.stdout
+
+
+def test_reproduce_repeats_no_scenario_that_is_finished(tmp_path: Path, store: Path) -> None:
+    papers = Path(__file__).parents[2] / "papers"
+    flags = ["reproduce", "residential", "--papers", papers, "--replications", "1"]
+    whole = command(*flags, "--out", "whole", folder=tmp_path)
+    assert whole.returncode == 0, whole.stderr
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, flags), "--out", "again"],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    # The second scenario has begun.
+    deadline = time.monotonic() + 60
+    while len(segments(store)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.kill()
+    process.wait(timeout=10)
+    done = command(*flags, "--out", "again", "--resume", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    finished, total = re.findall(r"resume: (\d+) of (\d+) runs of", done.stderr)[0]
+    assert finished == total, "the first scenario is not repeated"
+    assert done.stdout == whole.stdout
+    for name, content in files(tmp_path / "whole").items():
+        if name.endswith((".parquet", "manifest.json")):
+            assert files(tmp_path / "again")[name] == content, name
+    assert segments(store) == []
+
+
+QUEUE = textwrap.dedent('''
+    """Runs with a queue written in Python, on processes."""
+
+    import sys
+
+    import sojourn as sj
+
+
+    class Tail(sj.PythonQueue):
+        """A FIFO."""
+
+        def __init__(self):
+            self.packets = []
+
+        def enqueue(self, now, packet):
+            self.packets.append(packet)
+
+        def dequeue(self, now):
+            return self.packets.pop(0) if self.packets else None
+
+
+    if __name__ == "__main__":
+        scenario = sj.Scenario(
+            links={"up": sj.Link(rate="1mbit", qdisc=Tail)},
+            traffic=[sj.Tcp(direction="up")],
+            rtt="20ms", duration="4s", warmup="1s", replications=12,
+        )
+        resume = "--resume" in sys.argv
+        said = []
+        try:
+            result = sj.run(
+                scenario, jobs=2, store=sys.argv[1], resume=resume,
+                progress=lambda n, total: (said.append(n), print(n, flush=True)),
+            )
+        except sj.Interrupted as interrupted:
+            print("interrupted", interrupted.result.finished, flush=True)
+            sys.exit(7)
+        print("first", said[0] if said else None)
+        result.save(sys.argv[2])
+''')
+
+
+def test_python_queues_on_processes_are_resumed(tmp_path: Path, store: Path) -> None:
+    program = tmp_path / "tail.py"
+    program.write_text(QUEUE, encoding="utf-8")
+    start = [sys.executable, str(program), str(store)]
+    whole = subprocess.run([*start, "whole"], cwd=tmp_path, check=True, timeout=120)
+    assert whole.returncode == 0
+    process = subprocess.Popen(
+        [*start, "again"], cwd=tmp_path, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.strip() == "4":
+            break
+    process.send_signal(signal.SIGINT)
+    rest = process.stdout.read()
+    process.stdout.close()
+    assert process.wait(timeout=60) == 7
+    finished = int(rest.split("interrupted")[1])
+    done = subprocess.run(
+        [*start, "again", "--resume"],
+        cwd=tmp_path,
+        check=True,
+        timeout=120,
+        capture_output=True,
+        text=True,
+    )
+    assert int(done.stdout.split("first")[1]) == finished + 1
+    assert files(tmp_path / "again") == files(tmp_path / "whole")
+    assert segments(store) == []
+
+
+def test_a_script_gets_an_exception_with_the_finished_runs(
+    scenario: sj.Scenario, tmp_path: Path
+) -> None:
+    def stop(_finished: int, _total: int) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(sj.Interrupted) as caught:
+        sj.run(scenario.replace(replications=200), jobs=1, progress=stop, store=tmp_path)
+    assert isinstance(caught.value, KeyboardInterrupt)
+    partial = caught.value.result
+    assert 0 < partial.finished < partial.total
+    assert not partial.complete
+    # Runs of all arms are there, in the order of the arms.
+    assert partial.flows["arm"].unique(maintain_order=True).to_list()[0] == scenario.checked.arms[0]
+    seen: list[int] = []
+    whole = scenario.replace(replications=200)
+    result = sj.run(whole, store=tmp_path, resume=True, progress=lambda n, _: seen.append(n))
+    assert result.complete
+    assert len(segments(tmp_path)) == 2
+    result.save(tmp_path / "result")
+    assert segments(tmp_path) == []
+
+
+def test_resume_needs_a_store(scenario: sj.Scenario) -> None:
+    with pytest.raises(sj.ScenarioError, match="resume: needs a store; expected store=… too"):
+        sj.run(scenario, resume=True)
+
+
+def test_a_store_that_cannot_be_opened_is_a_warning(tmp_path: Path, store: Path) -> None:
+    store.write_text("a file")
+    file = scenario_file(tmp_path, replications=2)
+    done = command("run", file, folder=tmp_path)
+    assert done.returncode == 0
+    assert re.search(r"warning: run store .*/store: .*; runs are not stored", done.stderr)
+    assert len([line for line in done.stderr.splitlines() if "store" in line]) == 1
+    with pytest.raises(sj.ResultError, match="run store"):
+        sj.run(sj.Scenario.from_file(file), store=store)
+
+
+def test_a_failed_save_leaves_the_runs_in_the_store(tmp_path: Path, store: Path) -> None:
+    file = scenario_file(tmp_path, replications=2)
+    limited = f"ulimit -f 1; exec {' '.join(COMMAND)} run {file} --out kept"
+    done = subprocess.run(
+        ["/bin/bash", "-c", limited],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode != 0
+    again = command("run", file, "--out", "kept", folder=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert segments(store) == []
+
+
+CHILD = textwrap.dedent("""
+    import os, sys
+    import sojourn as sj
+
+    scenario = sj.Scenario.from_file(sys.argv[1])
+    sj.run  # Loads everything before the first child.
+    for line in sys.stdin:
+        folder = line.strip()
+        if (child := os.fork()) == 0:
+            core = sj.run.__globals__["_core"]
+            runs = sj.run.__globals__["runs"]
+            invocation = runs.begin(core.RunStore(folder), scenario.checked, backend=None,
+                                    resume=False)
+            tell = lambda *_: os.write(1, b"%d\\n" % invocation.committed)
+            core.run(scenario.checked, jobs=2, progress=tell, invocation=invocation)
+            tell()
+            os.write(1, b"end\\n")
+            os._exit(0)
+        os.write(1, b"pid %d\\n" % child)
+        os.waitpid(child, 0)
+        os.write(1, b"dead\\n")
+""")
+
+
+def test_killed_runs_lose_nothing_that_was_committed(tmp_path: Path) -> None:
+    """``SOJOURN_KILLS`` is the number of kills: 40 by default, 500 in ``make test-full``."""
+    kills = int(os.environ.get("SOJOURN_KILLS", "40"))
+    file = scenario_file(tmp_path, replications=150)
+    scenario = sj.Scenario.from_file(file)
+    server = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(file)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+        env=environment(),
+    )
+    assert server.stdin is not None
+    assert server.stdout is not None
+    chance = random.Random(1)  # noqa: S311 - for the moments of the kills
+    cut = 0
+    for number in range(kills):
+        folder = tmp_path / f"store{number}"
+        print(folder, file=server.stdin)
+        pid = int(server.stdout.readline().removeprefix("pid "))
+        time.sleep(chance.uniform(0.0, 0.7))
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        lines = iter(server.stdout.readline, "dead\n")
+        committed = max((int(line) for line in lines if line.strip().isdigit()), default=0)
+        invocation = begin(_core.RunStore(folder), scenario.checked, backend=None, resume=True)
+        found = len(invocation.finished)
+        assert found >= committed, f"kill {number}: {committed} committed, {found} found"
+        parts = [(run, invocation.read(run)) for run in invocation.finished]
+        whole = [(run, part) for run, part in parts if part is not None]
+        assert len(whole) == found, f"kill {number}: a run is damaged"
+        assert _core.Outcome.assemble(scenario.checked, whole).finished == found
+        cut += 0 < found < scenario.runs
+        invocation.discard()
+        assert segments(folder) == [], f"kill {number}"
+    server.stdin.close()
+    server.stdout.close()
+    assert server.wait(timeout=30) == 0
+    assert cut > 0, "no kill hit a run that had stored a part"
+
+
+@pytest.mark.parametrize("moment", [0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6])
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_during_the_imports_ends_the_command(
+    tmp_path: Path, moment: float, by: signal.Signals
+) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "run", "-"],
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    # Python itself has no handler for the first hundredths of a second.
+    wait_for_handler(process.pid, by)
+    time.sleep(moment)
+    if process.poll() is None:
+        process.send_signal(by)
+    _, err = process.communicate(timeout=10)
+    assert "Traceback" not in err
+    assert process.returncode in {2, 128 + by}, err
+
+
+def wait_for_handler(pid: int, by: signal.Signals) -> None:
+    """Wait until a process handles a signal itself."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+        caught = int(re.findall(r"SigCgt:\s*(\w+)", status)[0], 16)
+        # Python handles SIGINT from the start; the command handles SIGTERM too.
+        if caught >> (signal.SIGTERM - 1) & 1 and caught >> (by - 1) & 1:
+            return
+        time.sleep(0.001)
+
+
+def test_the_handler_is_there_before_the_libraries() -> None:
+    program = "import sys, sojourn.cli; print(len(sys.modules), 'polars' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split()[1] == "False"
+
+
+@pytest.mark.parametrize(("what", "reader"), [("first line", "head -1"), ("nothing", "true")])
+def test_a_closed_pipe_is_no_error_and_keeps_the_notices(
+    tmp_path: Path, store: Path, what: str, reader: str
+) -> None:
+    file = scenario_file(tmp_path, replications=1)
+    line = f"{' '.join(COMMAND)} run {file} --json | {reader}"
+    done = subprocess.run(
+        ["/bin/bash", "-o", "pipefail", "-c", line],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode in {0, 141}, f"{what}: {done.stderr}"
+    assert "Traceback" not in done.stderr
+    assert "warning: n = 1: one run per arm" in done.stderr
+    assert segments(store) == []
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&-", "2>&-", ">&- 2>&-", ">&- 2>&- <&-"])
+def test_closed_standard_streams_are_no_error(tmp_path: Path, store: Path, closed: str) -> None:
+    file = scenario_file(tmp_path, replications=1)
+    line = f"{' '.join(COMMAND)} run {file} --out kept {closed}"
+    done = subprocess.run(
+        ["/bin/bash", "-c", line],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    manifest = json.loads((tmp_path / "kept" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["complete"]
+    assert segments(store) == []
+
+
+def test_a_damaged_result_has_an_exit_code_of_its_own(tmp_path: Path, store: Path) -> None:
+    file = scenario_file(tmp_path, replications=1)
+    assert command("run", file, "--out", "kept", folder=tmp_path).returncode == 0
+    table = tmp_path / "kept" / "pings.parquet"
+    table.write_bytes(table.read_bytes()[:-1])
+    assert command("stats", "kept", folder=tmp_path).returncode == 4
+    table.unlink()
+    assert command("report", "kept", folder=tmp_path).returncode == 4
+    assert command("stats", "nowhere", folder=tmp_path).returncode == 3
+    assert segments(store) == []
+
+
+BLOCKED = textwrap.dedent("""
+    import sys
+    from sojourn.cli import signals
+
+    signals.install()
+    from sojourn import _core
+
+    text = 'duration = "20000s"\\nlinks.up = { rate = "1gbit", qdisc = "pfifo" }'
+    text += '\\ntraffic = [{ type = "tcp", direction = "up" }]'
+    scenario = _core.Scenario.from_toml(text)
+    signals.on_exit("what is said", patient=sys.argv[1] == "patient")
+    signals.ready()
+    print("ready", flush=True)
+    _core.run_one(scenario, 0)  # Asks nobody whether to go on.
+""")
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_a_call_that_does_not_return(by: signal.Signals) -> None:
+    code, err, elapsed = blocked("impatient", by)
+    assert (code, err) == (128 + by, "sojourn: what is said\n")
+    assert 0.5 < elapsed < 2.5
+
+
+def test_a_second_signal_ends_what_the_first_waits_for() -> None:
+    code, err, elapsed = blocked("patient", signal.SIGINT, wait_s=2.0)
+    assert (code, err) == (130, "sojourn: what is said\n")
+    assert elapsed > 2.0, "the first signal waits for an orderly end"
+
+
+def blocked(how: str, by: signal.Signals, *, wait_s: float = 0.0) -> tuple[int, str, float]:
+    """Signal a process that is inside a long call, twice if `wait_s` is given."""
+    with subprocess.Popen(
+        [sys.executable, "-c", BLOCKED, how],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.3)
+        sent = time.monotonic()
+        process.send_signal(by)
+        if wait_s:
+            time.sleep(wait_s)
+            process.send_signal(by)
+        _, err = process.communicate(timeout=30)
+        return process.returncode, err, time.monotonic() - sent
+
+
+def test_ctrl_c_ends_a_scenario_of_20000_links(tmp_path: Path, store: Path) -> None:
+    links = "\n".join(f'[links.l{n}]\nrate = "1mbit"\nqdisc = "pfifo"' for n in range(20_000))
+    traffic = '[[traffic]]\ntype = "ping"\npath = ["l1"]\n'
+    (tmp_path / "many.toml").write_text(f'duration = "100s"\n{traffic}{links}', encoding="utf-8")
+    for moment in (1.0, 3.0, 6.0):
+        process = subprocess.Popen(
+            [*COMMAND, "run", "many.toml"],
+            cwd=tmp_path,
+            env=environment(),
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        wait_for_handler(process.pid, signal.SIGINT)
+        time.sleep(moment)
+        assert process.poll() is None
+        sent = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+        assert process.returncode == 130, err
+        assert time.monotonic() - sent < 2.5, f"after {moment} s"
+        assert "Traceback" not in err
+    assert segments(store) == []
+
+
+def test_the_help_lists_the_exit_codes_and_the_place_of_the_store(tmp_path: Path) -> None:
+    described = " ".join(command("--help", folder=tmp_path).stdout.split())
+    for code in ("0 success", "2 invalid", "3 unusable", "4 damaged", "130 Ctrl-C", "143 SIGTERM"):
+        assert code in described
+    assert "$SOJOURN_STORE" in described
+    for name in ("run", "compare", "reproduce"):
+        assert "--resume" in command(name, "--help", folder=tmp_path).stdout
