@@ -44,10 +44,10 @@ advisories-update: ## Take the advisories on locked dependencies from RustSec an
 	$(PYTHON) tools/advisories.py --update
 
 demo: setup ## Reproduce a published study: under a minute on two cores.
-	$(BIN)/sojourn reproduce residential
+	$(BIN)/sojourn reproduce residential --force
 
 cocoa: setup ## Reproduce the Cocoa paper: 40 s of CPU time.
-	$(BIN)/sojourn reproduce cocoa
+	$(BIN)/sojourn reproduce cocoa --force
 
 test: check ## Run all checks, all tests and the build of the documentation.
 	cargo test --workspace --quiet
@@ -166,10 +166,10 @@ report: setup ## Write an HTML report on a saved result: make report DIR=results
 	$(BIN)/sojourn report $(DIR)
 
 figures: setup ## Draw the figures of the documentation.
-	$(BIN)/sojourn reproduce residential --out results/residential
+	$(BIN)/sojourn reproduce residential --out results/residential --force
 	mkdir -p docs/figures
 	cp results/residential/rrul_10_1/ellipse.png docs/figures/residential_10_1.png
-	$(BIN)/sojourn reproduce cocoa --out results/cocoa
+	$(BIN)/sojourn reproduce cocoa --out results/cocoa --force
 	cp results/cocoa/trajectory/series.png docs/figures/cocoa_trajectory.png
 	$(BIN)/python tests/parity/draw.py docs/figures
 

@@ -10,9 +10,10 @@ The tables of an :class:`Outcome` and their columns are described by the propert
 from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, final
+from typing import Any, Literal, Self, final
 
 __all__ = [
+    "Claim",
     "DamagedResultError",
     "Invocation",
     "Outcome",
@@ -198,6 +199,16 @@ class Table:
         """Return the number of rows."""
 
 @final
+class Claim:
+    """A directory that is reserved for a result until :meth:`release` is called."""
+
+    def __new__(cls, directory: str | PathLike[str], force: bool = False) -> Self:
+        """Reserve a directory, and check that a result can be saved in it."""
+
+    def release(self) -> None:
+        """Let other processes use the directory; remove it if it was created and is empty."""
+
+@final
 class Outcome:
     """The results of all runs of a scenario."""
 
@@ -224,12 +235,23 @@ class Outcome:
     def table(self, name: str) -> Table:
         """Return the table called `name`."""
 
-    def save(self, directory: str | PathLike[str]) -> None:
-        """Write ``manifest.json`` and one Parquet file per table; replaces only a result."""
+    def save(self, directory: str | PathLike[str], force: bool = False) -> str:
+        """Write ``manifest.json`` and one Parquet file per table; return the manifest's digest.
+
+        A different result is replaced if `force` is true, but not a complete one by an incomplete
+        one.
+        """
+
+    def save_to(self, claim: Claim) -> str:
+        """Write the result to a directory that was claimed; return the manifest's digest."""
+
+    @property
+    def loaded_digest(self) -> str | None:
+        """The digest of the manifest that the result was loaded with, or None."""
 
     @staticmethod
-    def load(directory: str | PathLike[str]) -> Outcome:
-        """Read a result that :meth:`save` wrote."""
+    def load(directory: str | PathLike[str], max_bytes: int = ...) -> Outcome:
+        """Read a result that :meth:`save` wrote, if its tables need at most `max_bytes`."""
 
     @staticmethod
     def assemble(

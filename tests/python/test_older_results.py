@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sojourn as sj
+from manifests import canonical, edit
 from sojourn import _core
 
 # What an earlier build wrote; README.md beside the folder says which.
@@ -61,22 +62,14 @@ def present(tmp_path_factory: pytest.TempPathFactory, result: sj.Result) -> Path
     return folder
 
 
-def edit(folder: Path, change: dict[str, Any]) -> None:
-    path = folder / "manifest.json"
-    manifest = json.loads(path.read_text(encoding="utf-8")) | change
-    path.write_text(json.dumps(manifest), encoding="utf-8")
-
-
 def make_older(folder: Path, version: int) -> None:
     """Take out of a saved result what the format of that version lacked."""
     path = folder / "manifest.json"
     manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     manifest["format_version"] = version
     del manifest["scenario"][LACKED_KEY]
-    canonical = json.dumps(
-        manifest["scenario"], separators=(",", ":"), sort_keys=True, ensure_ascii=False
-    )
-    manifest["scenario_sha256"] = hashlib.sha256(canonical.encode()).hexdigest()
+    del manifest["manifest_sha256"]
+    manifest["scenario_sha256"] = hashlib.sha256(canonical(manifest["scenario"])).hexdigest()
     for table in LACKED_TABLES[version]:
         (folder / f"{table}.parquet").unlink()
         del manifest["tables"][table]

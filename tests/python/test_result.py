@@ -10,6 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import sojourn as sj
+from manifests import edit
 from sojourn import _core, report
 from sojourn.cli import session, tables
 
@@ -123,13 +124,11 @@ def test_a_failed_check_of_the_backend_is_an_error(
 ) -> None:
     assert result.validity.verdict != "invalid"
     result.save(tmp_path / "kept")
-    path = tmp_path / "kept" / "manifest.json"
-    manifest = json.loads(path.read_text(encoding="utf-8"))
-    manifest["validity"] = [
+    facts = [
         {"arm": "fq", "replication": run, "name": "late", "value": f"{run} <&>", "passed": run == 0}
         for run in range(2)
     ]
-    path.write_text(json.dumps(manifest), encoding="utf-8")
+    edit(tmp_path / "kept", {"validity": facts})
     read = sj.Result.load(tmp_path / "kept")
     assert read.validity.verdict == "invalid"
     text = "fq: replication 1 failed the backend check late: 1 <&>."
@@ -137,7 +136,16 @@ def test_a_failed_check_of_the_backend_is_an_error(
     assert errors == [text]
     assert read.validity.findings[0].text == text
     assert tables.document(read)["validity"]["findings"][0] == {"severity": "error", "text": text}
-    assert session.conclude(read, folder=None, page=None, as_json=False) == 0
+    plan = session.Plan(
+        scenario=read.scenario,
+        jobs=None,
+        backend=None,
+        out=None,
+        force=False,
+        report=None,
+        json=False,
+    )
+    assert session.conclude(read, plan, None) == 0
     assert f"error: {text}" in capsys.readouterr().err
     assert text.replace("<&>", "&lt;&amp;&gt;") in report.html(read)
 

@@ -4,20 +4,28 @@
 //! TOML, JSON ──► Scenario ──► run ──► Outcome ──► directory of Parquet files, Arrow tables
 //! ```
 
+mod derived;
+mod digested;
+mod frame;
 mod invocation;
 mod keys;
+mod load;
 mod manifest;
 mod outcome;
+mod result_error;
 mod run;
+mod save;
 mod stats;
-mod store;
 mod tables;
 mod transfer;
 
 pub use invocation::{Engine, Invocation};
+pub use load::MOST_BYTES;
 pub use manifest::{Build, ExternalQueue, Manifest, Provenance, RunFact};
 pub use outcome::Outcome;
+pub use result_error::ResultError;
 pub use run::{RunOptions, check, run, run_one};
+pub use save::{Claim, Replace};
 pub use sojourn_records::{ColumnInfo, ColumnKind};
 pub use sojourn_scenario::{
     ConfigError, MAX_SEED, Part, Scenario, ScenarioError, check_part, json_schema, message,
@@ -25,5 +33,4 @@ pub use sojourn_scenario::{
 };
 pub use sojourn_store::{Disk, RunStore};
 pub use stats::{Bootstrap, Interval, StatsError};
-pub use store::ResultError;
 pub use tables::{Table, TableKind, column_catalogue_json};

@@ -3,20 +3,13 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::frame::{
+    DIGEST, FIRST_DIGESTED, FORMAT, FORMAT_VERSION, check_digest, digest_of, format_of, recognised,
+};
 use sojourn_backend::{Backend, Fingerprint};
 use sojourn_qdisc::source_of;
 use sojourn_scenario::Scenario;
 use sojourn_scenario::digest::sha256_hex;
-
-/// What marks a directory as a result.
-const FORMAT: &str = "sojourn-result";
-
-/// Grows when a reader of this version could not read what is written.
-const FORMAT_VERSION: u64 = 5;
-
-/// The oldest format that can be read. Format 2 added statistics of queues, format 3 transactions
-/// and applications, format 4 responsiveness, format 5 classes.
-const OLDEST_FORMAT: u64 = 2;
 
 /// Grows when a column changes its meaning: numbers of different versions do not compare.
 pub(crate) const METRIC_DEFINITIONS: u64 = 3;
@@ -163,11 +156,13 @@ impl Manifest {
         pretty(&Value::Object(self.fields()))
     }
 
-    /// As JSON with what the files beside it hold.
-    pub(crate) fn to_json_with(&self, tables: Map<String, Value>) -> String {
+    /// As JSON with what the files beside it hold, and the digest of the manifest.
+    pub(crate) fn to_json_with(&self, tables: Map<String, Value>) -> (String, String) {
         let mut fields = self.fields();
         fields.insert("tables".to_owned(), Value::Object(tables));
-        pretty(&Value::Object(fields))
+        let digest = digest_of(&fields);
+        fields.insert(DIGEST.to_owned(), digest.as_str().into());
+        (pretty(&Value::Object(fields)), digest)
     }
 
     fn fields(&self) -> Map<String, Value> {
@@ -216,9 +211,14 @@ impl Manifest {
     ///
     /// # Errors
     /// What is wrong with it, as the end of a sentence that begins with its name.
-    pub(crate) fn read(text: &str) -> Result<Saved, String> {
+    pub(crate) fn read(text: &[u8]) -> Result<Saved, String> {
         let fields = recognised(text).ok_or("is not the manifest of a Sojourn result")?;
         let format = format_of(&fields)?;
+        let digest = if format < FIRST_DIGESTED {
+            sha256_hex(text)
+        } else {
+            check_digest(&fields)?
+        };
         let invalid = |e| format!("contains an invalid scenario: {e}");
         let text = fields["scenario"].to_string();
         // The keys that were added since are not part of what was hashed.
@@ -229,7 +229,7 @@ impl Manifest {
                     .to_owned(),
             );
         }
-        let scenario = Scenario::from_json(&text).map_err(invalid)?;
+        let scenario = Scenario::from_saved_json(&text).map_err(invalid)?;
         let manifest = || {
             let build = &fields["sojourn"];
             let count = |key: &str| usize::try_from(fields[key].as_u64()?).ok();
@@ -254,13 +254,49 @@ impl Manifest {
                 scenario,
             })
         };
-        let manifest = manifest().ok_or("lacks a required key or has a value of the wrong type")?;
+        let mut manifest =
+            manifest().ok_or("lacks a required key or has a value of the wrong type")?;
+        manifest.check_counts(&fields["complete"])?;
+        manifest.check_definitions()?;
         let tables = fields["tables"].as_object().cloned().unwrap_or_default();
         Ok(Saved {
             manifest,
+            digest,
             format,
             tables,
         })
+    }
+
+    /// Checks the numbers of runs against the scenario.
+    fn check_counts(&self, complete: &Value) -> Result<(), String> {
+        let replications = usize::try_from(self.scenario.replications()).unwrap_or(usize::MAX);
+        let total = self.scenario.arms().len().saturating_mul(replications);
+        let is_complete = self.finished == total;
+        if self.total != total || self.finished > total || complete.as_bool() != Some(is_complete) {
+            return Err(format!(
+                "contradicts itself: complete, finished and total do not match the {total} runs of \
+                 its scenario"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Refuses newer definitions of the metrics, and adds a notice about older ones.
+    fn check_definitions(&mut self) -> Result<(), String> {
+        let found = self.metric_definitions;
+        if found == 0 || found > METRIC_DEFINITIONS {
+            return Err(format!(
+                "has metric definitions {found}; this version reads 1 to {METRIC_DEFINITIONS}"
+            ));
+        }
+        let notice = format!(
+            "metric definitions {found}: do not compare these numbers with those of results with \
+             definitions {METRIC_DEFINITIONS}, which this version writes"
+        );
+        if found < METRIC_DEFINITIONS && !self.notices.contains(&notice) {
+            self.notices.push(notice);
+        }
+        Ok(())
     }
 }
 
@@ -268,6 +304,8 @@ impl Manifest {
 #[derive(Debug)]
 pub(crate) struct Saved {
     pub(crate) manifest: Manifest,
+    /// The digest of the manifest; of formats that have none, that of the file.
+    pub(crate) digest: String,
     /// Version of the format.
     pub(crate) format: u64,
     /// The number of rows and the SHA-256 of each table, by name.
@@ -349,41 +387,6 @@ fn list_of<T>(value: &Value, read: impl Fn(&Value) -> Option<T>) -> Option<Vec<T
         Value::Array(items) => items.iter().map(read).collect(),
         _ => None,
     }
-}
-
-/// The version of the format, if this version of Sojourn reads it.
-fn format_of(fields: &Value) -> Result<u64, String> {
-    let readable = format!("this version reads formats {OLDEST_FORMAT} to {FORMAT_VERSION}");
-    let Some(format) = fields["format_version"].as_u64() else {
-        return Err(format!("has no format_version; {readable}"));
-    };
-    if format < OLDEST_FORMAT {
-        return Err(format!("has format {format}, which is too old; {readable}"));
-    }
-    if format > FORMAT_VERSION {
-        let build = &fields["sojourn"];
-        let needed = match (text_of(&build["version"]), text_of(&build["commit"])) {
-            (Some(version), Some(commit)) => {
-                format!("Sojourn {version} (commit {commit}) or later")
-            }
-            (Some(version), None) => format!("Sojourn {version} or later"),
-            (None, _) => "a later version of Sojourn".to_owned(),
-        };
-        return Err(format!(
-            "has format {format}, which needs {needed}; {readable}"
-        ));
-    }
-    Ok(format)
-}
-
-/// Whether `text` is the manifest of a result, of whatever version.
-pub(crate) fn is_manifest(text: &str) -> bool {
-    recognised(text).is_some()
-}
-
-fn recognised(text: &str) -> Option<Value> {
-    let value: Value = serde_json::from_str(text).ok()?;
-    (value["format"].as_str() == Some(FORMAT)).then_some(value)
 }
 
 fn text_of(value: &Value) -> Option<String> {

@@ -12,6 +12,8 @@ pub struct Outcome {
     manifest: Manifest,
     /// In the order of [`TableKind::ALL`].
     tables: Vec<Table>,
+    /// The digest of the manifest that it was loaded with.
+    loaded: Option<String>,
 }
 
 /// What one run adds to an outcome.
@@ -60,12 +62,27 @@ impl Outcome {
         Self {
             manifest,
             tables: tables.into(),
+            loaded: None,
         }
     }
 
-    /// Of what was read: a table for each of [`TableKind::ALL`].
-    pub(crate) fn from_parts(manifest: Manifest, tables: Vec<Table>) -> Self {
-        Self { manifest, tables }
+    /// Of what was read: a table for each of [`TableKind::ALL`], and the digest of the manifest if
+    /// it was loaded.
+    pub(crate) fn from_parts(
+        manifest: Manifest,
+        loaded: Option<String>,
+        tables: Vec<Table>,
+    ) -> Self {
+        Self {
+            manifest,
+            tables,
+            loaded,
+        }
+    }
+
+    /// The digest of the manifest that it was loaded with; `None`: it was not loaded.
+    pub fn loaded_digest(&self) -> Option<&str> {
+        self.loaded.as_deref()
     }
 
     /// Whether every run finished.

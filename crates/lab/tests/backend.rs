@@ -10,7 +10,7 @@ use sojourn_backend::{
     Backend, BackendError, Cancellation, Completion, Feature, Fingerprint, Properties, Registry,
     Unsupported,
 };
-use sojourn_lab::{Outcome, RunOptions, Scenario, TableKind, run};
+use sojourn_lab::{Outcome, Replace, RunOptions, Scenario, TableKind, run};
 use sojourn_net::Duration;
 use sojourn_records::{Histogram, LinkCounters, LinkRecord, RecordSink, ValidityFact};
 use sojourn_scenario::Plan;
@@ -137,7 +137,7 @@ fn a_second_backend_runs_one_at_a_time_and_stands_in_the_manifest() {
 
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("result");
-    outcome.save(&place).unwrap();
+    outcome.save(&place, Replace::Nothing).unwrap();
     assert_eq!(Outcome::load(&place).unwrap().manifest(), manifest);
     let text = manifest.to_json();
     assert!(text.contains("\"deterministic\": false"), "{text}");

@@ -11,7 +11,7 @@ use arrow_array::RecordBatch;
 use parquet::arrow::ArrowWriter;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use sojourn_lab::{Outcome, RunOptions, Scenario, TableKind, run};
+use sojourn_lab::{Outcome, Replace, RunOptions, Scenario, TableKind, run};
 use sojourn_scenario::digest::hex;
 use sojourn_sim::Simulator;
 
@@ -66,7 +66,7 @@ fn outcome() -> Outcome {
 
 /// Saves `outcome` as an earlier format: without these tables, columns and a key of the scenario.
 fn save_as(folder: &Path, outcome: &Outcome, format: u64, tables: &[&str], columns: &[Lacked<'_>]) {
-    outcome.save(folder).unwrap();
+    outcome.save(folder, Replace::Nothing).unwrap();
     let path = folder.join("manifest.json");
     let mut manifest: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
     manifest["format_version"] = format.into();
@@ -85,6 +85,7 @@ fn save_as(folder: &Path, outcome: &Outcome, format: u64, tables: &[&str], colum
         let sha256 = hex(&Sha256::digest(fs::read(&file).unwrap()));
         manifest["tables"][table]["sha256"] = sha256.into();
     }
+    manifest.as_object_mut().unwrap().remove("manifest_sha256");
     fs::write(&path, manifest.to_string()).unwrap();
 }
 
@@ -154,7 +155,7 @@ fn formats_2_to_4_load_and_are_saved_in_the_present_one() {
         save_as(place.path(), &outcome, format, tables, columns);
         let older = Outcome::load(place.path()).unwrap();
         check(&older, &outcome, tables, columns);
-        older.save(place.path()).unwrap();
+        older.save(place.path(), Replace::Result).unwrap();
         let text = fs::read_to_string(place.path().join("manifest.json")).unwrap();
         assert!(text.contains("\"format_version\": 5"), "{text}");
         check(
@@ -163,6 +164,41 @@ fn formats_2_to_4_load_and_are_saved_in_the_present_one() {
             tables,
             columns,
         );
+    }
+}
+
+#[test]
+fn older_metric_definitions_are_noticed_and_newer_ones_refused() {
+    let place = tempfile::tempdir().unwrap();
+    save_as(place.path(), &outcome(), 4, &[], &[]);
+    let path = place.path().join("manifest.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let load_as = |definitions: u64| {
+        let mut manifest: Value = serde_json::from_str(&text).unwrap();
+        manifest["metric_definitions"] = definitions.into();
+        fs::write(&path, manifest.to_string()).unwrap();
+        Outcome::load(place.path())
+    };
+    let older = load_as(1).unwrap();
+    let notice = "metric definitions 1: do not compare these numbers with those of results with \
+                  definitions 2, which this version writes";
+    assert_eq!(older.manifest().notices, [notice]);
+    older.save(place.path(), Replace::Result).unwrap();
+    let again = Outcome::load(place.path()).unwrap();
+    assert_eq!(
+        again.manifest().notices,
+        [notice],
+        "the notice is kept and not repeated"
+    );
+    assert_eq!(again.manifest().metric_definitions, 1);
+
+    assert!(load_as(2).unwrap().manifest().notices.is_empty());
+    for definitions in [0, 3, 999] {
+        let message = load_as(definitions).unwrap_err().to_string();
+        let expected = format!(
+            "manifest.json: has metric definitions {definitions}; this version reads 1 to 2"
+        );
+        assert!(message.ends_with(&expected), "{message}");
     }
 }
 

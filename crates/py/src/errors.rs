@@ -121,7 +121,11 @@ impl From<UnitError> for Failure {
 
 impl From<FolderError> for Failure {
     fn from(error: FolderError) -> Self {
-        Self::Result(error.to_string())
+        if error.is_damage {
+            Self::Damaged(error.to_string())
+        } else {
+            Self::Result(error.to_string())
+        }
     }
 }
 

@@ -21,6 +21,7 @@ use pyo3::types::PyType;
 /// Those of Python.
 pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add_functions(module)?;
+    module.add_class::<outcome::PyClaim>()?;
     module.add_class::<outcome::PyOutcome>()?;
     module.add_class::<outcome::PyTable>()?;
     module.add_class::<python_queue::PyPacket>()?;

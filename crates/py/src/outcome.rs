@@ -1,15 +1,14 @@
 //! Outcomes and their tables as Python objects.
 
-use std::fs::File;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatchIterator, RecordBatchReader};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyCapsule;
-use sojourn_lab::{Outcome, Provenance, Table, TableKind};
+use sojourn_lab::{Claim, MOST_BYTES, Outcome, Provenance, Replace, Table, TableKind};
 
 use crate::backends::registry;
 use crate::errors::Failure;
@@ -64,6 +63,43 @@ impl PyTable {
     }
 }
 
+/// A directory that is reserved for a result until `release` is called.
+#[pyclass(name = "Claim", module = "sojourn._core", frozen)]
+#[derive(Debug)]
+pub(crate) struct PyClaim(Mutex<Option<Claim>>);
+
+impl PyClaim {
+    fn held(&self) -> MutexGuard<'_, Option<Claim>> {
+        // A panic leaves the claim as it was.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl PyClaim {
+    /// Reserve a directory, and check that a result can be saved in it.
+    #[new]
+    #[pyo3(signature = (directory, force=false))]
+    #[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
+    fn new(py: Python<'_>, directory: PathBuf, force: bool) -> Result<Self, Failure> {
+        let claim = py.detach(|| Claim::new(&directory, replace(force)))?;
+        Ok(Self(Mutex::new(Some(claim))))
+    }
+
+    /// Let other processes use the directory; remove it if it was created and is empty.
+    fn release(&self) {
+        *self.held() = None;
+    }
+}
+
+fn replace(force: bool) -> Replace {
+    if force {
+        Replace::Result
+    } else {
+        Replace::Nothing
+    }
+}
+
 /// The results of all runs of a scenario.
 #[pyclass(name = "Outcome", module = "sojourn._core", frozen)]
 #[derive(Debug)]
@@ -111,17 +147,41 @@ impl PyOutcome {
         Ok(PyTable(self.0.table(kind).clone()))
     }
 
-    /// Write manifest.json and one Parquet file per table; replaces only a result.
+    /// Write manifest.json and one Parquet file per table; return the digest of the manifest.
+    ///
+    /// A different result is replaced if `force` is true, but not a complete one by an incomplete one.
+    #[pyo3(signature = (directory, force=false))]
     #[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
-    fn save(&self, py: Python<'_>, directory: PathBuf) -> Result<(), Failure> {
-        Ok(py.detach(|| self.0.save(&directory))?)
+    fn save(&self, py: Python<'_>, directory: PathBuf, force: bool) -> Result<String, Failure> {
+        Ok(py.detach(|| self.0.save(&directory, replace(force)))?)
     }
 
-    /// Read a result that `save` wrote.
+    /// Write the result to a directory that was claimed; return the digest of the manifest.
+    fn save_to(&self, py: Python<'_>, claim: &Bound<'_, PyClaim>) -> Result<String, Failure> {
+        let claim = claim.get();
+        py.detach(|| {
+            let claim = claim.held();
+            let claim = claim.as_ref().ok_or_else(|| {
+                Failure::Result("the claim of the directory was released".to_owned())
+            })?;
+            Ok(self.0.save_to(claim)?)
+        })
+    }
+
+    /// The digest of the manifest that the result was loaded with, or None.
+    #[getter]
+    fn loaded_digest(&self) -> Option<&str> {
+        self.0.loaded_digest()
+    }
+
+    /// Read a result that `save` wrote, if its tables need at most `max_bytes` of memory.
     #[staticmethod]
+    #[pyo3(signature = (directory, max_bytes=MOST_BYTES))]
     #[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
-    fn load(py: Python<'_>, directory: PathBuf) -> Result<Self, Failure> {
-        Ok(Self(py.detach(|| load(&directory))?))
+    fn load(py: Python<'_>, directory: PathBuf, max_bytes: u64) -> Result<Self, Failure> {
+        Ok(Self(
+            py.detach(|| Outcome::load_within(&directory, max_bytes))?,
+        ))
     }
 
     /// Combine runs of a scenario: pairs of a number, counted arm by arm, and what `run_one`
@@ -152,17 +212,4 @@ impl PyOutcome {
             self.0.total()
         )
     }
-}
-
-/// Reads a result; a file of it that is there and can be opened, but is not valid, is damage.
-fn load(directory: &Path) -> Result<Outcome, Failure> {
-    Outcome::load(directory).map_err(|error| {
-        let opened = File::open(&error.path);
-        let readable = opened.map_or_else(|e| e.kind() == ErrorKind::NotFound, |_| true);
-        if error.path != directory && readable {
-            Failure::Damaged(error.to_string())
-        } else {
-            Failure::from(error)
-        }
-    })
 }

@@ -74,7 +74,7 @@ impl Scenario {
     /// # Errors
     /// The first thing that is wrong, and where.
     pub fn from_toml_in(text: &str, folder: &Path) -> Result<Self, ScenarioError> {
-        Self::from_tree(Node::from_toml(text)?, folder)
+        Self::from_tree(Node::from_toml(text)?, Some(folder))
     }
 
     /// Reads JSON of the same shape.
@@ -82,11 +82,23 @@ impl Scenario {
     /// # Errors
     /// The first thing that is wrong, and where.
     pub fn from_json(text: &str) -> Result<Self, ScenarioError> {
-        Self::from_tree(Node::from_json(text)?, Path::new("."))
+        Self::from_tree(Node::from_json(text)?, Some(Path::new(".")))
     }
 
-    fn from_tree(mut tree: Node, folder: &Path) -> Result<Self, ScenarioError> {
-        link::embed(&mut tree, folder)?;
+    /// Reads what [`Scenario::to_json`] wrote, from wherever it comes: a trace is part of it, and the
+    /// name of a file is an error.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, and where.
+    pub fn from_saved_json(text: &str) -> Result<Self, ScenarioError> {
+        Self::from_tree(Node::from_json(text)?, None)
+    }
+
+    /// Reads the traces that `tree` names from `folder`; without one, it may name none.
+    fn from_tree(mut tree: Node, folder: Option<&Path>) -> Result<Self, ScenarioError> {
+        if let Some(folder) = folder {
+            link::embed(&mut tree, folder)?;
+        }
         let mut base = decode::spec(&tree)?;
         let variants = if base.arms.is_empty() {
             vec![(SOLE_ARM.to_owned(), base.clone())]
@@ -140,7 +152,7 @@ impl Scenario {
                 return Err(ScenarioError::new(path, rule));
             }
         }
-        Self::from_tree(tree, Path::new("."))
+        Self::from_tree(tree, Some(Path::new(".")))
     }
 
     /// The names of the arms that set the value at `path`, or a part of it, themselves:

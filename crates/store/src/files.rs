@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
 /// The operations that write, as far as storage needs them.
@@ -33,6 +33,12 @@ pub trait Files: Debug + Send + Sync {
     /// As [`fs::remove_file`].
     fn remove_file(&self, path: &Path) -> io::Result<()>;
 
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// As [`fs::remove_dir`].
+    fn remove_dir(&self, path: &Path) -> io::Result<()>;
+
     /// Removes a directory and everything in it.
     ///
     /// # Errors
@@ -52,7 +58,8 @@ pub trait Files: Debug + Send + Sync {
     /// If the directory cannot be opened or synchronised.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// Takes the lock of a file, which is created if needed; `None`: another process has it.
+    /// Takes the lock of a directory, or of a file, which is created if needed; `None`: another
+    /// process has it.
     ///
     /// The operating system releases the lock when the process ends, however it ends.
     ///
@@ -98,6 +105,10 @@ impl Files for Disk {
         fs::remove_file(path)
     }
 
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir(path)
+    }
+
     fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
         fs::remove_dir_all(path)
     }
@@ -109,16 +120,23 @@ impl Files for Disk {
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        File::open(path)?.sync_all()
+        match File::open(path)?.sync_all() {
+            // Some network and shared file systems cannot synchronise a directory.
+            Err(e) if matches!(e.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
+                Ok(())
+            }
+            other => other,
+        }
     }
 
     fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>> {
-        let mut options = OpenOptions::new();
-        let file = options
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(path)?;
+        let file = if path.is_dir() {
+            File::open(path)?
+        } else {
+            let mut options = OpenOptions::new();
+            options.create(true).truncate(false).write(true);
+            options.open(path)?
+        };
         match file.try_lock() {
             Ok(()) => Ok(Some(Lock { _file: file })),
             Err(TryLockError::WouldBlock) => Ok(None),

@@ -4,10 +4,12 @@
 //! operation fail ([`testing::Faulty`]) and check what is left. [`RunStore`] keeps finished runs.
 
 mod files;
+mod folder;
 mod regular;
 mod runs;
 pub mod testing;
 
 pub use files::{Disk, Files, Lock, Output};
+pub use folder::{Folder, Staging, find};
 pub use regular::read_regular;
 pub use runs::{COMMIT_INTERVAL, KEPT, Key, Kind, MAX_PAYLOAD, Record, RunStore, Segment, Writer};

@@ -6,9 +6,9 @@ use std::path::Path;
 
 /// Reads a regular file of at most `most` bytes; symbolic links are followed.
 ///
-/// A pipe or a device is refused before it is opened, so that reading neither blocks nor goes on
-/// for ever. The message of an error begins with a verb, as the end of a sentence that begins with
-/// the name of the file, if the kind is one of the following.
+/// A pipe or a device is refused before it is opened, so that reading neither blocks nor never
+/// ends. The messages of the following kinds of errors begin with a verb: they are the end of a
+/// sentence that begins with the name of the file.
 ///
 /// # Errors
 /// [`io::ErrorKind::InvalidInput`] if it is not a regular file, [`io::ErrorKind::FileTooLarge`] if

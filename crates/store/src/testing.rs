@@ -98,6 +98,11 @@ impl Files for Faulty {
         Disk.remove_file(path)
     }
 
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.check()?;
+        Disk.remove_dir(path)
+    }
+
     fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
         self.check()?;
         Disk.remove_dir_all(path)

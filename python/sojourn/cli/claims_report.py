@@ -31,6 +31,7 @@ def execute(
     replications: int | None,
     jobs: int | None,
     out: Path | None,
+    force: bool,
     as_json: bool,
     strict: bool,
     resume: bool,
@@ -40,7 +41,7 @@ def execute(
     kept = out or Path("results") / study.name
     measured, checked, code = {}, [], 0
     runs = study_runs.results(
-        study.scenarios, kept, replications=replications, jobs=jobs, resume=resume
+        study.scenarios, kept, replications=replications, jobs=jobs, force=force, resume=resume
     )
     for key, result in runs:
         code = code or judged([result], strict=strict)

@@ -36,6 +36,7 @@ def execute(
     replications: int | None,
     jobs: int | None,
     out: Path | None,
+    force: bool,
     as_json: bool,
     strict: bool,
     resume: bool,
@@ -48,6 +49,7 @@ def execute(
         folder,
         replications=replications,
         jobs=jobs,
+        force=force,
         resume=resume,
         keep=partial(_draw, study.figure),
     )

@@ -65,7 +65,18 @@ Backend = Annotated[
         f"{_core.backend_names()[0]}).",
     ),
 ]
-Out = Annotated[Path | None, typer.Option(help="Directory to save the result in.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(help="Directory to save the result in; created if needed, with its parents."),
+]
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        help="Replace a result in the output directory; a complete result is never replaced by an "
+        "incomplete one.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Check the scenario without running it.")]
 Everything = Annotated[
@@ -93,5 +104,10 @@ Resume = Annotated[
     ),
 ]
 ReportFile = Annotated[
-    Path | None, typer.Option("--report", help="Write an HTML report to this file.")
+    Path | None,
+    typer.Option(
+        "--report",
+        help="Write an HTML report to this file; its directory is created if needed, with its "
+        "parents.",
+    ),
 ]

@@ -8,7 +8,7 @@ import typer
 
 from sojourn import _core
 from sojourn.cli import claims_report, completion, numbers_report, signals
-from sojourn.cli.options import Jobs, Json, Replications, Resume, Strict
+from sojourn.cli.options import Force, Jobs, Json, Replications, Resume, Strict
 from sojourn.cli.study_runs import InterruptedStudyError
 from sojourn.studies import claims
 from sojourn.studies import study as studies
@@ -29,6 +29,7 @@ def reproduce(
     out: Annotated[
         Path | None, typer.Option(help="Directory for the results; by default results/STUDY.")
     ] = None,
+    force: Force = False,
     papers: Annotated[
         Path | None,
         typer.Option(help="Directory of the studies; by default those that come with Sojourn."),
@@ -52,6 +53,7 @@ def reproduce(
             replications=replications,
             jobs=jobs,
             out=out,
+            force=force,
             as_json=json,
             strict=strict,
             resume=resume,

@@ -14,10 +14,10 @@ from sojourn.cli import signals, stored, tables
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import progress_bar
 from sojourn.report import formatting
-from sojourn.result import Result
-from sojourn.result.storage import claim_file, claim_folder
+from sojourn.result import Result, storage
 from sojourn.scenario import Scenario
 
+ENVIRONMENT = 3
 INVALID = 4
 # Rates in bytes per second: tc reads them so, but users often mean bits.
 BYTES_PER_SECOND = re.compile(r"\b[\d.]+\s*[kmgt]?i?bps\b", re.IGNORECASE)
@@ -39,6 +39,8 @@ class Plan:
         Name of the backend; by default the first.
     out, report
         Directory of the result and file of the report, if they are to be saved.
+    force
+        Whether a result in the directory may be replaced.
     json
         Print JSON instead of tables.
     everything
@@ -53,6 +55,7 @@ class Plan:
     jobs: int | None
     backend: str | None
     out: Path | None
+    force: bool
     report: Path | None
     json: bool
     everything: bool
@@ -108,22 +111,23 @@ def describe(plan: Plan) -> int:
 
 def execute(plan: Plan) -> int:
     """Run, print and save; after an interrupt, save the finished runs."""
-    folder = None if plan.out is None else claim_folder(plan.out)
-    page = None if plan.report is None else claim_file(plan.report)
-    with progress_bar(plan.scenario.runs) as progress:
-        execution = stored.run(
-            plan.scenario,
-            jobs=plan.jobs,
-            progress=progress,
-            backend=plan.backend,
-            resume=plan.resume,
-        )
-    result = execution.result
-    code = conclude(result, folder=folder, page=page, as_json=plan.json, everything=plan.everything)
+    resumed = plan.scenario if plan.resume else None
+    with storage.claimed(plan.out, force=plan.force, resumed=resumed) as claim:
+        if plan.report is not None:
+            storage.claim_file(plan.report)
+        with progress_bar(plan.scenario.runs) as progress:
+            execution = stored.run(
+                plan.scenario,
+                jobs=plan.jobs,
+                progress=progress,
+                backend=plan.backend,
+                resume=plan.resume,
+            )
+        code = conclude(execution.result, plan, claim)
     execution.discard()
     if execution.resumable:
         print(f"to continue: {stored.continuation()}", file=sys.stderr)
-    return code or judged([result], strict=plan.strict)
+    return code or judged([execution.result], strict=plan.strict)
 
 
 def judged(results: Iterable[Result], *, strict: bool) -> int:
@@ -131,36 +135,55 @@ def judged(results: Iterable[Result], *, strict: bool) -> int:
     return INVALID if strict and any(one.validity.verdict == "invalid" for one in results) else 0
 
 
-def conclude(
-    result: Result,
-    *,
-    folder: Path | None,
-    page: Path | None,
-    as_json: bool,
-    everything: bool = False,
-) -> int:
-    """Save and print a result, complete or not."""
-    if folder is not None and result.finished:
-        result.save(folder)
-    if page is not None and result.finished:
-        reports.write(result, page)
+def conclude(result: Result, plan: Plan, claim: _core.Claim | None) -> int:
+    """Print and save a result, complete or not."""
+    saved = True
     if result.finished:
-        with tolerated():
-            tables.show(result, as_json=as_json, everything=everything)
-        for notice in result.provenance["notices"]:
-            say(f"notice: {notice}")
-        for finding in result.validity.findings:
-            say(f"{finding.severity}: {finding.text}")
-    if page is not None and result.finished:
-        say(f"wrote report to {page}")
+        try:
+            _show(result, plan)
+        finally:
+            # A result is saved even if nobody reads what is printed.
+            saved = _save(result, plan, claim)
     if not result.complete:
         runs = f"{result.finished} of {result.total} runs"
-        if folder is None:
+        if plan.out is None:
             text = f"finished {runs}; not saved (no --out)"
         else:
-            text = f"saved {runs} to {folder}" if result.finished else f"finished {runs}"
+            is_there = result.finished and saved
+            text = f"saved {runs} to {plan.out}" if is_there else f"finished {runs}"
         say(f"interrupted: {text}")
         return signals.exit_code()
-    if folder is not None:
-        say(f"saved result to {folder}")
+    if not saved:
+        return ENVIRONMENT
+    if plan.out is not None:
+        say(f"saved result to {plan.out}")
     return 0
+
+
+def _show(result: Result, plan: Plan) -> None:
+    """Print the summary, the notices and the findings of a result."""
+    with tolerated():
+        tables.show(result, as_json=plan.json, everything=plan.everything)
+    for notice in result.provenance["notices"]:
+        say(f"notice: {notice}")
+    for finding in result.validity.findings:
+        say(f"{finding.severity}: {finding.text}")
+
+
+def _save(result: Result, plan: Plan, claim: _core.Claim | None) -> bool:
+    """Save a result and its report; whether both are where they were wanted."""
+    saved = True
+    if claim is not None:
+        try:
+            storage.save(result, claim)
+        except _core.ResultError as error:
+            say(f"sojourn: {error}")
+            saved = False
+    if plan.report is not None:
+        try:
+            reports.write(result, plan.report)
+        except _core.ResultError as error:
+            say(f"sojourn: {error}")
+            return False
+        say(f"wrote report to {plan.report}")
+    return saved

@@ -1,5 +1,6 @@
 """Run the scenarios of a study one after another and save their results."""
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -8,8 +9,7 @@ from rich.console import Console
 from sojourn import report as reports
 from sojourn.cli import stored
 from sojourn.cli.progress import progress_bar
-from sojourn.result import Result
-from sojourn.result.storage import claim_folder
+from sojourn.result import Result, storage
 from sojourn.result.validity import Severity
 from sojourn.scenario import Scenario
 
@@ -24,6 +24,7 @@ def results(
     *,
     replications: int | None,
     jobs: int | None,
+    force: bool,
     resume: bool,
     keep: Callable[[Result, Path], object] | None = None,
 ) -> Iterator[tuple[str, Result]]:
@@ -37,6 +38,8 @@ def results(
         Parent of the result directories, which are all checked before the first run.
     replications, jobs
         Runs per arm, instead of those of the scenario; number of threads.
+    force
+        Whether results in the directories may be replaced.
     resume
         Whether to continue an interrupted execution. Runs are stored until the whole study is
         complete.
@@ -53,34 +56,41 @@ def results(
     InterruptedStudyError
         The user interrupted the study.
     ResultError
-        A directory cannot be written, or contains other files.
+        A directory cannot be written, or contains other files or, without `force`, a result.
     """
-    for key in scenarios:
-        claim_folder(folder / key)
     console = Console(stderr=True, soft_wrap=True, highlight=False)
     executions = []
-    for key, scenario in scenarios.items():
-        chosen = scenario if replications is None else scenario.replace(replications=replications)
-        with progress_bar(chosen.runs) as progress:
-            execution = stored.run(chosen, jobs=jobs, progress=progress, resume=resume)
-        executions.append(execution)
-        result = execution.result
-        place = folder / key
-        for finding in result.validity.findings if result.finished else ():
-            if finding.severity is Severity.ERROR:
-                console.print(f"error: {key}: {finding.text}", markup=False)
-        if result.finished:
-            result.save(place)
-            reports.write(result, place / "report.html")
-            if keep is not None:
-                keep(result, place)
-        if not result.complete:
-            where = f"to {place}" if result.finished else "(nothing to save)"
-            text = f"interrupted: saved {result.finished} of {result.total} runs of {key} {where}"
-            console.print(text, markup=False)
-            if execution.resumable:
-                console.print(f"to continue: {stored.continuation()}", markup=False)
-            raise InterruptedStudyError
-        yield key, result
+    with contextlib.ExitStack() as stack:
+        chosen = {
+            key: given if replications is None else given.replace(replications=replications)
+            for key, given in scenarios.items()
+        }
+        claims = {
+            key: stack.enter_context(
+                storage.claimed(folder / key, force=force, resumed=scenario if resume else None)
+            )
+            for key, scenario in chosen.items()
+        }
+        for key, scenario in chosen.items():
+            with progress_bar(scenario.runs) as progress:
+                execution = stored.run(scenario, jobs=jobs, progress=progress, resume=resume)
+            executions.append(execution)
+            result, place, claim = execution.result, folder / key, claims[key]
+            for finding in result.validity.findings if result.finished else ():
+                if finding.severity is Severity.ERROR:
+                    console.print(f"error: {key}: {finding.text}", markup=False)
+            if result.finished and claim is not None:
+                storage.save(result, claim)
+                reports.write(result, place / "report.html")
+                if keep is not None:
+                    keep(result, place)
+            if not result.complete:
+                where = f"to {place}" if result.finished else "(nothing to save)"
+                runs = f"{result.finished} of {result.total} runs"
+                console.print(f"interrupted: saved {runs} of {key} {where}", markup=False)
+                if execution.resumable:
+                    console.print(f"to continue: {stored.continuation()}", markup=False)
+                raise InterruptedStudyError
+            yield key, result
     for execution in executions:
         execution.discard()

@@ -20,6 +20,7 @@ from sojourn.plot import curves, drawing, palette, quantities
 from sojourn.plot.drawing import Kind
 from sojourn.result import Result
 from sojourn.result.metrics import check_arms
+from sojourn.result.storage import write_derived
 
 # Columns of a legend, and its height in inches for which every figure has room.
 _COLUMNS = 4
@@ -311,15 +312,14 @@ def save(figure: Figure, path: str | Path, result: Result) -> None:
         ".svg": {"Title": about, "Creator": "Sojourn", "Date": None},
         ".pdf": {"Title": about, "Creator": "Sojourn", "CreationDate": None},
     }
-    metadata = kinds.get(Path(path).suffix.lower())
+    suffix = Path(path).suffix.lower()
+    metadata = kinds.get(suffix)
     if metadata is None:
         message = f"{path}: unknown figure format; expected .png, .svg or .pdf"
         raise _core.ResultError(message)
-    try:
-        figure.savefig(path, dpi=200, metadata=metadata)
-    except OSError as error:
-        message = f"{path}: {error.strerror}"
-        raise _core.ResultError(message) from None
+    data = BytesIO()
+    figure.savefig(data, format=suffix.removeprefix("."), dpi=200, metadata=metadata)
+    write_derived(path, data.getvalue(), result)
 
 
 def provenance_line(result: Result) -> str:

@@ -13,6 +13,7 @@ from sojourn.report.findings import findings
 from sojourn.report.view import ResultView, Row, Section, view
 from sojourn.result import Result
 from sojourn.result.metric import Metric
+from sojourn.result.storage import check_report, write_derived
 from sojourn.scenario import Link
 
 
@@ -35,10 +36,11 @@ def html(result: Result) -> str:
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{_SECURITY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="generator" content="Sojourn {escape(_core.version())}">
-<meta name="sojourn-scenario" content="{result.scenario.hash}">
+<meta name="sojourn-scenario" content="{result.scenario.hash}">{_manifest(result)}
 <title>{name} – Sojourn</title>
 <style>
 {_style(result)}
@@ -82,13 +84,20 @@ def write(result: Result, path: str | Path) -> None:
     Raises
     ------
     ResultError
-        The file cannot be written.
+        The file cannot be written, or exists and is not a report.
     """
-    try:
-        Path(path).write_text(html(result), encoding="utf-8")
-    except OSError as error:
-        message = f"{path}: {error.strerror}"
-        raise _core.ResultError(message) from None
+    check_report(Path(path))
+    write_derived(path, html(result).encode(), result)
+
+
+# A report loads nothing and runs nothing; its styles are part of it.
+_SECURITY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def _manifest(result: Result) -> str:
+    """Name the manifest of a saved result."""
+    digest = result.manifest_sha256
+    return "" if digest is None else f'\n<meta name="sojourn-manifest" content="{digest}">'
 
 
 _SERIES_NOTE = (

@@ -26,6 +26,9 @@ from sojourn.result import (
 from sojourn.result.tables import ResultTables
 from sojourn.scenario import Scenario
 
+# Memory that the tables of a loaded result may need, unless the caller allows more.
+MAX_BYTES = 2 << 30
+
 
 class Result(ResultTables):
     """The results of all runs of a scenario, as polars frames.
@@ -45,12 +48,18 @@ class Result(ResultTables):
     def __init__(self, outcome: _core.Outcome, invocation: _core.Invocation | None = None) -> None:
         self._outcome = outcome
         self._invocation = invocation
+        self._manifest_sha256 = outcome.loaded_digest
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
         """Version, commit, scenario, scenario hash and seed: the data to reproduce the result."""
         manifest: dict[str, Any] = json.loads(self._outcome.manifest)
         return manifest
+
+    @property
+    def manifest_sha256(self) -> str | None:
+        """Digest of the manifest of a saved or loaded result; None if it was not saved."""
+        return self._manifest_sha256
 
     @property
     def build(self) -> str:
@@ -280,31 +289,56 @@ class Result(ResultTables):
         metrics.check_arms(self.per_run, baseline, other)
         return flow_groups.difference(self.per_application, baseline, other, app_metrics.METRICS)
 
-    def save(self, directory: str | Path) -> None:
+    def save(self, directory: str | Path, *, force: bool = False) -> None:
         """Write the result to a directory: ``manifest.json`` and one Parquet file per table.
+
+        The directory contains the whole result or, if saving fails, what it contained before.
 
         Parameters
         ----------
         directory
-            The directory, created if needed. Only an existing result is ever replaced.
+            The directory, created if needed; a symbolic link is followed.
+        force
+            Whether another result in the directory is replaced, with its reports and figures. A
+            complete result is never replaced by an incomplete one.
 
         Raises
         ------
         ResultError
-            The directory cannot be written, or contains other files.
+            The directory cannot be written, or contains other files or another result.
         """
-        self._outcome.save(str(directory))
+        self._manifest_sha256 = self._outcome.save(str(directory), force)
         if self._invocation is not None and self.complete:
             self._invocation.discard()
 
+    def save_claimed(self, claim: _core.Claim) -> None:
+        """Write the result to a directory that is reserved for it.
+
+        Parameters
+        ----------
+        claim
+            The reservation.
+
+        Raises
+        ------
+        ResultError
+            The directory cannot be written, or an incomplete result would replace a complete one.
+        """
+        self._manifest_sha256 = self._outcome.save_to(claim)
+
     @classmethod
-    def load(cls, directory: str | Path) -> Self:
+    def load(cls, directory: str | Path, *, max_bytes: int = MAX_BYTES) -> Self:
         """Read a result that :meth:`save` wrote.
+
+        A result from elsewhere can be loaded without risk: no other file than the manifest and the
+        tables is opened, and none of its content is executed.
 
         Parameters
         ----------
         directory
             The directory.
+        max_bytes
+            Memory that the tables may need.
 
         Returns
         -------
@@ -314,9 +348,10 @@ class Result(ResultTables):
         Raises
         ------
         ResultError
-            The directory contains no result or a damaged one; the message names the file.
+            The directory contains no result, a damaged one, or one that is larger than
+            `max_bytes`; the message names the file.
         """
-        return cls(_core.Outcome.load(str(directory)))
+        return cls(_core.Outcome.load(str(directory), max_bytes))
 
     def _frame(self, name: str) -> pl.DataFrame:
         return pl.DataFrame(self._outcome.table(name))

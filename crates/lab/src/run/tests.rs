@@ -14,6 +14,7 @@ use sojourn_scenario::plan::Traffic;
 use sojourn_scenario::{Config, ConfigError, Plan};
 
 use super::*;
+use crate::save::Replace;
 use crate::tables::TableKind;
 
 const SCENARIO: &str = r#"
@@ -203,7 +204,7 @@ fn files_are_the_same_to_the_byte_whatever_the_number_of_threads() {
     let folder = tempfile::tempdir().unwrap();
     let files = |jobs: usize| {
         let place = folder.path().join(jobs.to_string());
-        outcome(jobs).save(&place).unwrap();
+        outcome(jobs).save(&place, Replace::Nothing).unwrap();
         let mut names = TableKind::ALL
             .map(|kind| format!("{kind}.parquet"))
             .to_vec();

@@ -70,6 +70,11 @@ impl TableKind {
         Self::Classes,
     ];
 
+    /// The name of its file in a result directory.
+    pub(crate) fn file_name(self) -> String {
+        format!("{self}.parquet")
+    }
+
     /// What it is called, in files too.
     pub const fn name(self) -> &'static str {
         match self {

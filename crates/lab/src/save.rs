@@ -1,0 +1,225 @@
+//! Saves results as directories: `manifest.json` and a Parquet file for each table.
+
+use std::io::{self, ErrorKind, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use serde_json::{Map, json};
+use sojourn_store::{Disk, Files, Folder, Staging, read_regular};
+
+use crate::derived::obsolete;
+use crate::digested::Digested;
+use crate::frame::{MANIFEST, MOST_MANIFEST, Present, present};
+use crate::outcome::Outcome;
+use crate::result_error::ResultError;
+use crate::tables::{Table, TableKind};
+
+/// What may be replaced by a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replace {
+    /// Nothing but a result with the same manifest.
+    Nothing,
+    /// Any result, but not a complete one by an incomplete one.
+    Result,
+}
+
+/// A directory that is reserved for a result: no other process writes to it until this value is
+/// dropped.
+#[derive(Debug)]
+pub struct Claim {
+    folder: Folder,
+    replace: Replace,
+}
+
+impl Claim {
+    /// Reserves a directory, which is created if needed, and does what saving does, so that whatever
+    /// makes saving impossible is found before the runs.
+    ///
+    /// A directory created for this purpose is removed with the claim if nothing was saved.
+    ///
+    /// # Errors
+    /// If it contains what may not be replaced, another process has it, or it cannot be written.
+    pub fn new(directory: &Path, replace: Replace) -> Result<Self, ResultError> {
+        let claim = Self::unchecked(Arc::new(Disk), directory, replace)?;
+        if let (Some(present), Replace::Nothing) = (claim.present()?, replace) {
+            return Err(ResultError::new(directory, occupied(&present)));
+        }
+        let probed = claim.folder.probe();
+        probed.map_err(|e| unwritable(directory, &e))?;
+        Ok(claim)
+    }
+
+    /// Reserves a directory; what it contains is checked when the result is saved.
+    fn unchecked(
+        files: Arc<dyn Files>,
+        directory: &Path,
+        replace: Replace,
+    ) -> Result<Self, ResultError> {
+        let folder = Folder::claim(files, directory);
+        let folder = folder.map_err(|e| match e.kind() {
+            ErrorKind::AlreadyExists | ErrorKind::NotADirectory if !directory.is_dir() => {
+                let rule = "cannot be written: not a directory; expected an empty or new directory";
+                ResultError::new(directory, rule)
+            }
+            ErrorKind::ResourceBusy => ResultError::new(directory, e.to_string()),
+            _ => unwritable(directory, &e),
+        })?;
+        Ok(Self { folder, replace })
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The result that is there; `None`: nothing is.
+    fn present(&self) -> Result<Option<Present>, ResultError> {
+        let path = self.folder.path();
+        let text = read_regular(&path.join(MANIFEST), MOST_MANIFEST);
+        let found = text.ok().and_then(|text| present(&text));
+        let vacant = || self.folder.is_vacant().map_err(|e| unwritable(path, &e));
+        if found.is_none() && !vacant()? {
+            let rule = "is not empty and not a Sojourn result; expected an empty or new directory";
+            return Err(ResultError::new(path, rule));
+        }
+        Ok(found)
+    }
+}
+
+/// Why nothing was committed.
+enum NotSaved {
+    Occupied(String),
+    Unwritable(io::Error),
+}
+
+impl From<io::Error> for NotSaved {
+    fn from(error: io::Error) -> Self {
+        Self::Unwritable(error)
+    }
+}
+
+fn occupied(present: &Present) -> String {
+    format!(
+        "contains a result ({} of {} runs); expected an empty or new directory, or --force \
+         (force=True in Python) to replace it",
+        present.finished, present.total
+    )
+}
+
+fn unwritable(directory: &Path, error: &io::Error) -> ResultError {
+    ResultError::new(directory, format!("cannot be written: {error}"))
+}
+
+impl Outcome {
+    /// Writes the result to `directory`, which is created if needed: whole or not at all.
+    ///
+    /// Files that are not part of a result stay, but reports and figures of a result that is
+    /// replaced are removed. Returns the digest of the manifest.
+    ///
+    /// # Errors
+    /// If something is there that may not be replaced, or the directory cannot be written.
+    pub fn save(&self, directory: &Path, replace: Replace) -> Result<String, ResultError> {
+        self.save_through(Arc::new(Disk), directory, replace)
+    }
+
+    /// As [`Outcome::save`], on another file system than that of the machine.
+    ///
+    /// # Errors
+    /// As [`Outcome::save`].
+    pub fn save_through(
+        &self,
+        files: Arc<dyn Files>,
+        directory: &Path,
+        replace: Replace,
+    ) -> Result<String, ResultError> {
+        self.save_to(&Claim::unchecked(files, directory, replace)?)
+    }
+
+    /// As [`Outcome::save`], to a directory that was reserved.
+    ///
+    /// # Errors
+    /// As [`Outcome::save`].
+    pub fn save_to(&self, claim: &Claim) -> Result<String, ResultError> {
+        let directory = claim.folder.path();
+        let present = claim.present()?;
+        if let Some(present) = &present
+            && present.is_complete()
+            && !self.is_complete()
+        {
+            let rule = format!(
+                "contains a complete result ({} runs), which an incomplete one ({} of {} runs) \
+                 does not replace",
+                present.total,
+                self.finished(),
+                self.total()
+            );
+            return Err(ResultError::new(directory, rule));
+        }
+        let committed = claim.folder.commit(|staging| {
+            let digest = self.write_to(staging, directory)?;
+            match present {
+                Some(present)
+                    if claim.replace == Replace::Nothing
+                        && present.digest.as_ref() != Some(&digest) =>
+                {
+                    Err(NotSaved::Occupied(occupied(&present)))
+                }
+                _ => Ok(digest),
+            }
+        });
+        committed.map_err(|e| match e {
+            NotSaved::Occupied(rule) => ResultError::new(directory, rule),
+            NotSaved::Unwritable(e) => unwritable(directory, &e),
+        })
+    }
+
+    /// Returns the digest of the manifest.
+    fn write_to(&self, staging: &Staging<'_>, directory: &Path) -> io::Result<String> {
+        let mut digests = Map::new();
+        for kind in TableKind::ALL {
+            let table = self.table(kind);
+            let file = Digested::new(staging.create(&kind.file_name())?);
+            let sha256 = write_table(table, file)?;
+            let entry = json!({ "rows": table.rows(), "sha256": sha256 });
+            digests.insert(kind.name().to_owned(), entry);
+        }
+        let (text, digest) = self.manifest().to_json_with(digests);
+        staging.write(MANIFEST, text.as_bytes())?;
+        let obsolete = obsolete(directory, &digest);
+        if !obsolete.is_empty() {
+            staging.remove(&obsolete)?;
+        }
+        Ok(digest)
+    }
+}
+
+/// Writes a table; returns the SHA-256 of the file.
+fn write_table(table: &Table, file: Digested) -> io::Result<String> {
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .build();
+    let write = || {
+        let mut writer = ArrowWriter::try_new(file, table.schema(), Some(properties))?;
+        for batch in table.batches() {
+            writer.write(batch)?;
+        }
+        writer.into_inner()
+    };
+    let mut file = write().map_err(io_error)?;
+    file.flush()?;
+    file.finish()
+}
+
+fn io_error(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(source) => match source.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(source) => io::Error::other(source),
+        },
+        other => io::Error::other(other),
+    }
+}

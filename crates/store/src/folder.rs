@@ -1,0 +1,316 @@
+//! Directories whose files are replaced together: all of them or none.
+//!
+//! Everything happens inside the directory, so that it may be a mount point, the working directory,
+//! or a directory in a place where nothing else can be created:
+//!
+//! 1. The new files are written to the subdirectory [`NEW`] and synchronised.
+//! 2. [`NEW`] is renamed to [`COMMIT`]. This is the commit: before it the old files are the content
+//!    of the directory, after it the new ones.
+//! 3. Each file of [`COMMIT`] is moved to its place, and [`COMMIT`] is removed.
+//!
+//! A process that dies in step 3 leaves [`COMMIT`]. Readers look there first ([`find`]), and the
+//! next [`Folder::claim`] repeats the step, which can be repeated any number of times.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::files::{Files, Lock, Output};
+use crate::regular::read_regular;
+
+/// What names of files of the protocol begin with.
+const HIDDEN: &str = ".sojourn";
+/// Holds files that are not committed.
+const NEW: &str = ".sojourn-new";
+/// Holds files that are committed but not yet moved to their places.
+const COMMIT: &str = ".sojourn-commit";
+/// In [`COMMIT`]: names of files that the new ones make obsolete, one per line.
+const REMOVALS: &str = ".sojourn-removals";
+/// The size of [`REMOVALS`]: more names than anybody draws figures.
+const MOST_REMOVALS: u64 = 1 << 20;
+/// What [`Folder::probe`] renames [`NEW`] to.
+const PROBE: &str = ".sojourn-probe";
+/// What [`Folder::probe`] writes.
+const PROBED: &str = ".sojourn-probed";
+/// The file that is moved last, so that it never describes files that are not in their places.
+const LAST: &str = "manifest.json";
+/// The root of a file system may have one; it is nobody's file.
+const LOST_AND_FOUND: &str = "lost+found";
+
+/// The path of a file of a directory: where it is after a commit that was not finished, or its
+/// place.
+///
+/// A commit may take place between this call and the opening of the file.
+pub fn find(directory: &Path, name: &str) -> PathBuf {
+    let committed = directory.join(COMMIT);
+    // A link could lead to files of another directory.
+    let is_real = fs::symlink_metadata(&committed).is_ok_and(|found| found.is_dir());
+    let committed = committed.join(name);
+    if is_real && committed.exists() {
+        committed
+    } else {
+        directory.join(name)
+    }
+}
+
+/// A directory that no other process writes to until this value is dropped.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    files: Arc<dyn Files>,
+    /// The directories that [`Folder::claim`] created, innermost first.
+    created: Vec<PathBuf>,
+    _lock: Lock,
+}
+
+impl Folder {
+    /// Creates a directory if needed, locks it, and finishes or removes what a process left in it
+    /// that died.
+    ///
+    /// The directories created are removed when the value is dropped, unless something is in them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::ResourceBusy`] if another process has it, and the errors of the file system.
+    pub fn claim(files: Arc<dyn Files>, path: &Path) -> io::Result<Self> {
+        let missing = path.ancestors().take_while(|p| !exists(p));
+        let created: Vec<_> = missing.map(Path::to_owned).collect();
+        let lock = files
+            .create_dir_all(path)
+            .and_then(|()| files.try_lock(path));
+        let lock = lock.inspect_err(|_| remove_empty(files.as_ref(), &created))?;
+        let rule = "another process is writing to it";
+        let lock = lock.ok_or_else(|| io::Error::new(ErrorKind::ResourceBusy, rule))?;
+        let folder = Self {
+            path: path.to_owned(),
+            files,
+            created,
+            _lock: lock,
+        };
+        folder.recover()?;
+        Ok(folder)
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether nothing is in the directory but files of this protocol.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub fn is_vacant(&self) -> io::Result<bool> {
+        let names = names(&self.path)?;
+        let ours = |name: &OsString| {
+            let name = name.to_string_lossy();
+            name.starts_with(HIDDEN) || name == LOST_AND_FOUND
+        };
+        Ok(names.iter().all(ours))
+    }
+
+    /// Does what a commit does with a file that is removed again, to find out whether a commit is
+    /// possible.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn probe(&self) -> io::Result<()> {
+        let probe = || {
+            let new = self.path.join(NEW);
+            let committed = self.path.join(PROBE);
+            self.files.create_dir_all(&new)?;
+            let mut output = self.files.create_new(&new.join(PROBED))?;
+            output.write_all(b"probe\n")?;
+            output.sync()?;
+            self.files.rename(&new, &committed)?;
+            let place = self.path.join(PROBED);
+            self.files.rename(&committed.join(PROBED), &place)?;
+            self.files.remove_file(&place)?;
+            self.files.remove_dir(&committed)?;
+            self.files.sync_dir(&self.path)
+        };
+        probe().inspect_err(|_| {
+            // The first error is the one that helps.
+            let _ = self.clean();
+        })
+    }
+
+    /// Writes files and puts them into the directory, all or none.
+    ///
+    /// # Errors
+    /// Those of `write` and of the file system; unless the message says that the files are
+    /// committed, the directory is as before.
+    pub fn commit<T, E: From<io::Error>>(
+        &self,
+        write: impl FnOnce(&Staging<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.recover()?;
+        let new = self.path.join(NEW);
+        let stage = || -> Result<T, E> {
+            self.files.create_dir_all(&new)?;
+            let staging = Staging { folder: self };
+            let value = write(&staging)?;
+            self.files.sync_dir(&new)?;
+            for name in names(&new)? {
+                if self.path.join(&name).is_dir() {
+                    let rule = format!("{} is a directory", name.display());
+                    return Err(io::Error::new(ErrorKind::IsADirectory, rule).into());
+                }
+            }
+            self.files.rename(&new, &self.path.join(COMMIT))?;
+            Ok(value)
+        };
+        let value = stage().inspect_err(|_| {
+            let _ = self.clean();
+        })?;
+        // The entries of directories that are new, so that they are found after a loss of power. A
+        // directory may be writable and not readable; its files are safe as far as they can be.
+        for parent in self.created.iter().filter_map(|path| path.parent()) {
+            let _ = self.files.sync_dir(named(parent));
+        }
+        // The files are committed: an error that passes must not look like a failure.
+        self.finish().or_else(|_| self.finish()).map_err(|e| {
+            let rule = format!("{e}; the files are complete in {COMMIT}, the next save moves them");
+            io::Error::new(e.kind(), rule)
+        })?;
+        Ok(value)
+    }
+
+    /// Finishes a commit and removes what was not committed.
+    fn recover(&self) -> io::Result<()> {
+        self.clean()?;
+        match fs::symlink_metadata(self.path.join(COMMIT)) {
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
+            Err(e) => Err(e),
+            Ok(found) if found.is_dir() => self.finish(),
+            Ok(_) => Err(io::Error::new(
+                ErrorKind::NotADirectory,
+                format!("{COMMIT} is not a directory"),
+            )),
+        }
+    }
+
+    /// Removes what a commit that did not take place, or a probe, has left.
+    fn clean(&self) -> io::Result<()> {
+        for name in [NEW, PROBE, PROBED] {
+            let path = self.path.join(name);
+            match fs::symlink_metadata(&path) {
+                Err(e) if e.kind() == ErrorKind::NotFound => {}
+                Err(e) => return Err(e),
+                Ok(found) if found.is_dir() => self.files.remove_dir_all(&path)?,
+                Ok(_) => self.files.remove_file(&path)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the files of [`COMMIT`] to their places; it can be interrupted and repeated.
+    fn finish(&self) -> io::Result<()> {
+        let committed = self.path.join(COMMIT);
+        self.files.sync_dir(&self.path)?;
+        if !committed.exists() {
+            return Ok(());
+        }
+        let mut names = names(&committed)?;
+        if names.remove(&OsString::from(REMOVALS)) {
+            let list = committed.join(REMOVALS);
+            let obsolete = read_regular(&list, MOST_REMOVALS)?;
+            for name in String::from_utf8_lossy(&obsolete)
+                .lines()
+                .filter(|name| is_plain(name))
+            {
+                match self.files.remove_file(&self.path.join(name)) {
+                    Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
+                    _ => {}
+                }
+            }
+            self.files.remove_file(&list)?;
+        }
+        let last = names.remove(&OsString::from(LAST)).then(|| LAST.into());
+        for name in names.into_iter().chain(last) {
+            let place = self.path.join(&name);
+            self.files.rename(&committed.join(&name), &place)?;
+        }
+        self.files.sync_dir(&self.path)?;
+        self.files.remove_dir(&committed)?;
+        self.files.sync_dir(&self.path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        remove_empty(self.files.as_ref(), &self.created);
+    }
+}
+
+/// The files of a commit while they are written.
+#[derive(Debug)]
+pub struct Staging<'a> {
+    folder: &'a Folder,
+}
+
+impl Staging<'_> {
+    /// Creates a file; the caller synchronises it.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn create(&self, name: &str) -> io::Result<Box<dyn Output>> {
+        let path = self.folder.path.join(NEW).join(name);
+        self.folder.files.create_new(&path)
+    }
+
+    /// Writes a file and synchronises it.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let mut output = self.create(name)?;
+        output.write_all(bytes)?;
+        output.sync()
+    }
+
+    /// Files of the directory that the commit removes.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn remove(&self, names: &[String]) -> io::Result<()> {
+        self.write(REMOVALS, names.join("\n").as_bytes())
+    }
+}
+
+/// Whether something has this name, a link that leads nowhere included.
+fn exists(path: &Path) -> bool {
+    fs::symlink_metadata(named(path)).is_ok()
+}
+
+/// The parent of a relative path of one name has no name.
+fn named(path: &Path) -> &Path {
+    if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
+    }
+}
+
+/// Whether a name has no directory in it.
+fn is_plain(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    let plain = matches!(parts.next(), Some(std::path::Component::Normal(part)) if part == name);
+    plain && parts.next().is_none()
+}
+
+fn names(directory: &Path) -> io::Result<BTreeSet<OsString>> {
+    let entries = fs::read_dir(directory)?;
+    entries.map(|entry| Ok(entry?.file_name())).collect()
+}
+
+/// Removes directories that are empty, and stops at the first that is not.
+fn remove_empty(files: &dyn Files, directories: &[PathBuf]) {
+    for directory in directories {
+        if files.remove_dir(directory).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,343 @@
+"""Where results and reports go: what can be written, what is replaced, what a failure leaves."""
+
+import json
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import sojourn as sj
+from manifests import edit
+from shell import Command, environment
+from sojourn import report
+from sojourn.plot import figures
+from sojourn.result import storage
+
+ONE = """
+duration = "2s"
+[links.up]
+rate = "1mbit"
+qdisc = "codel"
+[links.down]
+rate = "1mbit"
+qdisc = "codel"
+[[traffic]]
+type = "ping"
+direction = "up"
+"""
+LIMIT_BYTES = 8192
+
+
+def scenario(seed: int = 1) -> sj.Scenario:
+    return sj.Scenario.from_toml(ONE).replace(seed=seed)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "one.toml"
+    path.write_text(ONE, encoding="utf-8")
+    return path
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    """Check that a command ended with exit code 3 and one line that contains these words."""
+    assert done.returncode == 3, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("sojourn: ")
+    for word in words:
+        assert word in line
+    assert "Traceback" not in done.stderr
+
+
+def limited(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command as if the disk were full after a few kilobytes of a file."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT_BYTES, LIMIT_BYTES))
+
+    return subprocess.run(
+        [sys.executable, "-B", "-m", "sojourn", *arguments],
+        cwd=cwd,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+        preexec_fn=limit,
+    )
+
+
+@pytest.fixture
+def mounted(tmp_path: Path) -> Iterator[Callable[..., Path]]:
+    """Mount something on a new directory; skip where this is not possible."""
+    made: list[Path] = []
+
+    def mount(name: str, *arguments: str) -> Path:
+        place = tmp_path / name
+        place.mkdir()
+        command = ["mount", *arguments, str(place)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"cannot mount: {done.stderr.strip()}")
+        made.append(place)
+        return place
+
+    if os.geteuid() != 0 or shutil.which("mount") is None:
+        pytest.skip("only root can mount")
+    yield mount
+    for place in made:
+        subprocess.run(["/bin/umount", str(place)], check=True)
+
+
+def test_a_result_is_saved_to_a_mount_point(
+    mounted: Callable[..., Path], sojourn: Command, file: Path
+) -> None:
+    place = mounted("volume", "-t", "tmpfs", "-o", "size=5m", "tmpfs")
+    done = sojourn("run", str(file), "--out", "volume")
+    assert done.returncode == 0, done.stderr
+    assert sj.Result.load(place).complete
+
+
+def test_a_result_that_fills_the_disk_is_printed_and_saved_elsewhere(
+    mounted: Callable[..., Path], file: Path, tmp_path: Path
+) -> None:
+    place = mounted("small", "-t", "tmpfs", "-o", "size=32k", "tmpfs")
+    (tmp_path / "temporary").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "sojourn", "run", str(file), "--out", str(place), "--json"],
+        env={**environment(), "TMPDIR": str(tmp_path / "temporary")},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 3, done.stderr
+    assert json.loads(done.stdout)["finished_runs"] == 1
+    found = re.search(r"No space left .*; the result was saved to (\S+) instead", done.stderr)
+    assert found is not None, done.stderr
+    assert Path(found[1]).parent == tmp_path / "temporary"
+    assert sj.Result.load(found[1]).complete
+    assert names(place) == []
+
+
+def test_a_result_is_saved_to_a_bind_mount(
+    mounted: Callable[..., Path], sojourn: Command, file: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "data").mkdir()
+    place = mounted("bound", "--bind", str(tmp_path / "data"))
+    done = sojourn("run", str(file), "--out", "bound")
+    assert done.returncode == 0, done.stderr
+    again = sojourn("run", str(file), "--out", "bound", "--seed", "2", "--force")
+    assert again.returncode == 0, again.stderr
+    assert sj.Result.load(tmp_path / "data").scenario.seed == 2
+    assert sj.Result.load(place).complete
+
+
+def test_a_result_is_saved_to_the_working_directory(tmp_path: Path, file: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "sojourn", "run", str(file), "--out", "."],
+        cwd=tmp_path / "empty",
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert sj.Result.load(tmp_path / "empty").complete
+
+
+def test_the_parent_of_the_directory_need_not_be_writable(tmp_path: Path, file: Path) -> None:
+    parent, place = tmp_path / "parent", tmp_path / "parent" / "out"
+    place.mkdir(parents=True)
+    parent.chmod(0o555)
+    command = [sys.executable, "-m", "sojourn", "run", str(file), "--out", str(place)]
+    if os.geteuid() == 0:
+        if shutil.which("setpriv") is None:
+            pytest.skip("root may write to any directory, and there is no setpriv")
+        drop = "-dac_override"
+        command = ["setpriv", f"--inh-caps={drop}", f"--bounding-set={drop}", *command]
+    try:
+        done = subprocess.run(
+            command, env=environment(), capture_output=True, text=True, timeout=100, check=False
+        )
+    finally:
+        parent.chmod(0o755)
+    assert done.returncode == 0, done.stderr
+    assert sj.Result.load(place).complete
+
+
+def test_a_link_is_followed_and_not_replaced(tmp_path: Path, sojourn: Command, file: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "out").symlink_to(tmp_path / "disk")
+    done = sojourn("run", str(file), "--out", "out", "--report", "out/report.html")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out").is_symlink()
+    assert sj.Result.load(tmp_path / "disk").complete
+    assert (tmp_path / "disk" / "report.html").exists()
+
+
+def test_an_existing_result_is_refused_before_any_run_without_force(
+    tmp_path: Path, sojourn: Command, file: Path
+) -> None:
+    assert sojourn("run", str(file), "--out", "out").returncode == 0
+    before = (tmp_path / "out" / "manifest.json").read_bytes()
+    # The runs would take hours.
+    long = ("compare", "--link", "1gbit", "--duration", "10000s", "--replications", "1000")
+    refused(sojourn(*long, "--out", "out"), "out: contains a result (1 of 1 runs)", "--force")
+    assert (tmp_path / "out" / "manifest.json").read_bytes() == before
+    done = sojourn("run", str(file), "--out", "out", "--seed", "7", "--force")
+    assert done.returncode == 0, done.stderr
+    assert sj.Result.load(tmp_path / "out").scenario.seed == 7
+
+
+def test_reproduce_replaces_results_only_with_force(
+    tmp_path: Path, sojourn: Command, file: Path
+) -> None:
+    study = tmp_path / "papers" / "small"
+    study.mkdir(parents=True)
+    (study / "short.toml").write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
+    (study / "claims.csv").write_text(
+        "target,scenario,group,quantity,arm,relation,reference,value,origin\n"
+        "A,short,,sojourn_ms_mean,default,at_least,,0,delay\n",
+        encoding="utf-8",
+    )
+    arguments = ("reproduce", "small", "--papers", "papers", "--out", "study")
+    first = sojourn(*arguments)
+    assert first.returncode == 0, first.stderr
+    refused(sojourn(*arguments), "study/short: contains a result", "--force")
+    assert sojourn(*arguments, "--force").returncode == 0
+
+
+def test_two_writers_of_a_directory_exclude_each_other(
+    tmp_path: Path, sojourn: Command, file: Path
+) -> None:
+    with storage.claimed(tmp_path / "out"):
+        refused(sojourn("run", str(file), "--out", "out"), "out: another process is writing to it")
+    assert not (tmp_path / "out").exists()
+    assert sojourn("run", str(file), "--out", "out").returncode == 0
+
+
+def test_a_result_that_cannot_be_saved_is_printed_and_saved_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], file: Path
+) -> None:
+    elsewhere = tmp_path / "temporary"
+    elsewhere.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(elsewhere))
+    out = tmp_path / "out"
+
+    def run_and_break(*_arguments: object, **_options: object) -> sj.Result:
+        (out / "thesis").mkdir(parents=True)
+        return sj.run(scenario())
+
+    monkeypatch.setattr("sojourn.cli.session.run", run_and_break)
+    monkeypatch.setattr("sys.argv", ["sojourn", "run", str(file), "--out", str(out)])
+    from sojourn import cli  # noqa: PLC0415 - after the functions are replaced
+
+    assert cli.main() == 3
+    printed = capsys.readouterr()
+    assert "default" in printed.out
+    expected = r"sojourn: .*out: is not empty .*; the result was saved to (\S+) instead"
+    found = re.search(expected, printed.err)
+    assert found is not None, printed.err
+    assert sj.Result.load(found[1]).complete
+    assert names(out) == ["thesis"]
+
+
+def test_an_incomplete_result_never_replaces_a_complete_one(tmp_path: Path) -> None:
+    complete = sj.run(scenario().replace(replications=3))
+    complete.save(tmp_path / "out")
+    shutil.copytree(tmp_path / "out", tmp_path / "part")
+    edit(tmp_path / "part", {"complete": False, "finished": 2})
+    part = sj.Result.load(tmp_path / "part")
+    assert not part.complete
+    expected = r"complete result \(3 runs\), which an incomplete one \(2 of 3 runs\) does not"
+    with pytest.raises(sj.ResultError, match=expected):
+        part.save(tmp_path / "out", force=True)
+    assert sj.Result.load(tmp_path / "out").complete
+    complete.save(tmp_path / "part", force=True)
+
+
+def test_reports_and_figures_of_a_replaced_result_are_removed(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    first = sj.run(scenario())
+    first.save(out)
+    report.write(first, out / "report.html")
+    figures.save(sj.plot_cdf(first), out / "cdf.png", first)
+    figures.save(sj.plot_cdf(first), out / "edited.png", first)
+    (out / "edited.png").write_bytes(b"mine")
+    (out / "notes.md").write_text("mine", encoding="utf-8")
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert f'<meta name="sojourn-manifest" content="{first.manifest_sha256}">' in page
+    first.save(out)
+    assert (out / "report.html").exists()
+    sj.run(scenario(seed=2)).save(out, force=True)
+    left = {name for name in names(out) if not name.endswith(".parquet")}
+    assert left == {".sojourn-derived.json", "edited.png", "manifest.json", "notes.md"}
+
+
+@pytest.mark.parametrize("name", ["one.toml", "out/manifest.json", "out/flows.parquet", "notes"])
+def test_a_report_replaces_nothing_but_a_report(
+    tmp_path: Path, sojourn: Command, file: Path, name: str
+) -> None:
+    sj.run(scenario()).save(tmp_path / "out")
+    (tmp_path / "notes").write_text("mine", encoding="utf-8")
+    before = (tmp_path / name).read_bytes()
+    refused(sojourn("run", str(file), "--report", name), f"cannot write {name}: ")
+    refused(sojourn("report", "out", "-o", name), f"cannot write {name}: ")
+    assert (tmp_path / name).read_bytes() == before
+    assert sj.Result.load(tmp_path / "out").complete
+
+
+def test_a_report_is_no_file_of_a_result_that_does_not_exist_yet(
+    tmp_path: Path, sojourn: Command, file: Path
+) -> None:
+    done = sojourn("run", str(file), "--out", "out", "--report", "out/manifest.json")
+    refused(done, "cannot write out/manifest.json: a report is HTML")
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_reports_replace_reports_whole_or_not_at_all(tmp_path: Path, sojourn: Command) -> None:
+    sj.run(scenario()).save(tmp_path / "out")
+    assert sojourn("report", "out", "-o", "keep.html").returncode == 0
+    before = (tmp_path / "keep.html").read_bytes()
+    assert len(before) > LIMIT_BYTES
+    refused(limited("report", "out", "-o", "keep.html", cwd=tmp_path), "keep.html")
+    assert (tmp_path / "keep.html").read_bytes() == before
+    assert names(tmp_path) == ["keep.html", "out"]
+    (tmp_path / "link.html").symlink_to("keep.html")
+    assert sojourn("report", "out", "-o", "link.html").returncode == 0
+    assert (tmp_path / "link.html").is_symlink()
+
+
+def test_reports_allow_nothing_to_be_loaded(tmp_path: Path) -> None:
+    report.write(sj.run(scenario()), tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    assert policy is not None
+    assert policy[1] == "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def test_a_figure_is_not_written_to_a_device(tmp_path: Path) -> None:
+    result = sj.run(scenario())
+    (tmp_path / "zero.png").symlink_to("/dev/zero")
+    with pytest.raises(sj.ResultError, match="not a regular file"):
+        figures.save(sj.plot_cdf(result), tmp_path / "zero.png", result)
+
+
+def test_a_result_may_be_limited_in_memory(tmp_path: Path) -> None:
+    sj.run(scenario()).save(tmp_path / "out")
+    assert sj.Result.load(tmp_path / "out", max_bytes=10_000_000).complete
+    with pytest.raises(sj.ResultError, match=r"expected at most|more memory|too large"):
+        sj.Result.load(tmp_path / "out", max_bytes=100)
