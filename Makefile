@@ -57,8 +57,9 @@ test: check ## Run all checks, all tests and the build of the documentation.
 	@echo
 	@echo "make test: every check and every test passed"
 
-test-full: test golden kills ## The same, the golden corpus, the wheel of the example, and make new-queue and new-cc.
+test-full: test golden kills ## The same, the golden corpus, 500 kills, 10,000 mutated scenarios, the wheel of the example, and make new-queue and new-cc.
 	$(PYTHON) tools/check_skeletons.py
+	$(BIN)/python tools/check_mutations.py
 	$(BIN)/python tools/check_external_queue.py
 
 kills: setup ## Kill processes that store runs at 500 random moments, twice.

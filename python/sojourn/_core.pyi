@@ -32,10 +32,13 @@ __all__ = [
     "cc_catalogue",
     "check_backend",
     "check_jobs",
+    "check_memory",
     "check_part",
     "check_qdisc",
     "column_catalogue",
     "commit",
+    "default_max_memory",
+    "estimate",
     "max_seed",
     "message",
     "parse_cc",
@@ -161,6 +164,10 @@ class Scenario:
     @property
     def concerns(self) -> list[tuple[str, str]]:
         """What limits the results, whatever they are: pairs of a severity and a text."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What is allowed and probably a mistake, such as a link without traffic; a line each."""
 
     @property
     def replications(self) -> int:
@@ -353,6 +360,18 @@ def check_backend(scenario: Scenario, backend: str | None = None) -> None:
     or the known backends if none has this name.
     """
 
+def check_memory(scenario: Scenario, limit: int, *, jobs: int | None = None) -> None:
+    """Raise a ScenarioError if the runs of a scenario may take more memory than `limit` bytes."""
+
+def default_max_memory() -> int | None:
+    """Return 80 % of the memory of this process in bytes; None if the system names no limit."""
+
+def estimate(scenario: Scenario, *, jobs: int | None = None) -> str:
+    """Return what the runs of a scenario take, as JSON.
+
+    {runs, packets, events, cpu_s, peak_memory_bytes, memory: [{place, cause, bytes}]}
+    """
+
 def check_jobs(jobs: int) -> None:
     """Raise a :class:`ScenarioError` if `run` does not accept this number of jobs."""
 
@@ -435,7 +454,7 @@ def message(text: str) -> str:
     """Return a message on one line, of bounded length, with control characters escaped."""
 
 def printable(text: str) -> str:
-    """Escape the control characters of a text, and those that change its direction."""
+    """Return a text with the characters escaped that a terminal obeys instead of showing them."""
 
 def parse_time_s(text: str) -> float:
     """Convert a time such as ``5ms`` to seconds."""

@@ -43,7 +43,7 @@ def _papers() -> Iterator[tuple[str, Document]]:
         document = _read(path) | {"replications": 1}
         if "links" not in document:
             continue
-        if any(link["rate"] == FAST for link in document["links"].values()):
+        if any(link != "unlimited" and link["rate"] == FAST for link in document["links"].values()):
             document["duration"] = LONGEST
         yield from _by_arm(f"papers/{path.parent.name}/{path.stem}", document)
 

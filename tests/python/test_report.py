@@ -136,7 +136,7 @@ def test_a_trace_and_a_single_arm_are_named_as_such(scenario: sj.Scenario, tmp_p
 def test_a_report_tells_how_long_users_waited() -> None:
     result = sj.run(
         sj.Scenario(
-            links={"down": sj.Link(rate="10mbit", qdisc="fq_codel")},
+            links={"down": sj.Link(rate="10mbit", qdisc="fq_codel"), "up": "unlimited"},
             traffic=[
                 sj.Web(direction="down", name="<readers>", page="small", think="1s"),
                 sj.Voip(direction="down", name="callers"),
@@ -163,7 +163,7 @@ def test_differences_of_applications_and_transfers_stand_below_their_tables() ->
     down = {"fq": "fq_codel", "fifo": "pfifo limit 200"}
     result = sj.run(
         sj.Scenario(
-            links={"down": sj.Link(rate="10mbit", qdisc="pfifo")},
+            links={"down": sj.Link(rate="10mbit", qdisc="pfifo"), "up": "unlimited"},
             traffic=[
                 sj.Tcp(direction="down", name="bulk"),
                 sj.Tcp(direction="down", name="files", bytes="100kb", count=2, start="1s"),

@@ -138,6 +138,7 @@ def test_a_link_with_a_trace_keeps_what_the_file_holds(tmp_path: Path) -> None:
         duration = "2s"
         rtt = "20ms"
         links.up = { trace = "cell.trace", qdisc = "codel", loss = "1%", jitter = "2ms" }
+        links.down = "unlimited"
         traffic = [{ type = "tcp", direction = "up" }]
         """
     )
@@ -149,6 +150,7 @@ def test_a_link_with_a_trace_keeps_what_the_file_holds(tmp_path: Path) -> None:
     with pytest.raises(sj.ScenarioError, match=r"links\.up\.trace: cannot read"):
         sj.Scenario.from_toml(
             "duration = '1s'\nlinks.up = { trace = 'no', qdisc = 'codel' }\n"
+            "links.down = 'unlimited'\n"
             "traffic = [{ type = 'ping', direction = 'up' }]"
         )
 
@@ -164,7 +166,8 @@ def test_a_link_that_changes_is_the_same_in_python_and_in_toml() -> None:
                 duplicate="1%",
                 jitter={"spread": "1ms", "order": "free"},
                 changes=[{"at": "1s", "rate": "8mbit", "delay": "3ms"}],
-            )
+            ),
+            "down": "unlimited",
         },
         traffic=[sj.Tcp(direction="up")],
         rtt="30ms",
@@ -173,7 +176,9 @@ def test_a_link_that_changes_is_the_same_in_python_and_in_toml() -> None:
     assert sj.Scenario.from_toml(built.to_toml()).hash == built.hash
     assert built.links["up"].bits_per_s == 8e6
     with pytest.raises(sj.ScenarioError, match=r"loss: \"101%\" is out of range"):
-        built.replace(links={"up": sj.Link(rate="5mbit", qdisc="codel", loss="101%")})
+        built.replace(
+            links={"up": sj.Link(rate="5mbit", qdisc="codel", loss="101%"), "down": "unlimited"}
+        )
 
 
 def test_a_wireless_link_tells_what_waits_below_its_queue() -> None:
@@ -281,7 +286,7 @@ def test_a_trace_may_be_a_path(tmp_path: Path) -> None:
 
     def scenario(trace: str | Path) -> sj.Scenario:
         return sj.Scenario(
-            links={"up": sj.Link(trace=trace, qdisc="codel")},
+            links={"up": sj.Link(trace=trace, qdisc="codel"), "down": "unlimited"},
             traffic=[sj.Tcp(direction="up")],
             rtt="20ms",
             duration="2s",
@@ -318,3 +323,22 @@ def test_the_error_of_a_page_instead_of_its_name_says_where_pages_belong(
         sj.Web(direction="down", page=page)  # type: ignore[arg-type]
     with pytest.raises(sj.ScenarioError, match=r"^name: expected a string, .* type set"):
         scenario.replace(name={"a"})  # type: ignore[arg-type]
+
+
+def test_a_direction_without_a_link_is_an_explicit_choice() -> None:
+    up = sj.Link(rate="1mbit", qdisc="pfifo")
+    traffic = [sj.Tcp(direction="up"), sj.Ping(direction="up")]
+    with pytest.raises(sj.ScenarioError) as refused:
+        sj.Scenario(links={"up": up, "dwon": up}, traffic=traffic, rtt="20ms", duration="2s")
+    assert str(refused.value) == (
+        'traffic[0].direction: responses cross the link "down", which is not defined; define '
+        'links.down, or set links.down = "unlimited" (defined links: dwon, up)'
+    )
+    with pytest.raises(sj.ScenarioError, match=r'links\.down: "none" is not a link'):
+        sj.Scenario(links={"up": up, "down": "none"}, traffic=traffic, rtt="20ms", duration="2s")
+    built = sj.Scenario(
+        links={"up": up, "down": "unlimited"}, traffic=traffic, rtt="20ms", duration="2s"
+    )
+    assert sj.Scenario.from_toml(built.to_toml()) == built
+    assert built.replace(seed=3).links["down"] == "unlimited"
+    assert "down unlimited" in sj.report.html(sj.run(built))

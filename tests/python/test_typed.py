@@ -17,6 +17,7 @@ TOML = """
 duration = "5s"
 rtt = "50ms"
 links.up = {{ rate = "10mbit", qdisc = "pfifo"{link} }}
+links.down = "unlimited"
 traffic = [{{ type = "{kind}", direction = "up"{traffic} }}]
 """
 

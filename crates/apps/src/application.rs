@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::panic::RefUnwindSafe;
 use std::sync::Arc;
 
-use sojourn_net::{Bytes, Instant, Rng};
+use sojourn_net::{Bytes, Duration, Instant, Rng};
 use sojourn_transport::{SenderParams, quic};
 
 use crate::contract::{AppEvent, AppOutput};
@@ -52,6 +52,12 @@ pub trait ApplicationConfig: Comparable + Debug + RefUnwindSafe + Send + Sync {
 
     /// Bytes of a request.
     fn request(&self) -> Bytes;
+
+    /// How many connections it opens in `time` whatever the network does, on average; 0: the next one waits for a
+    /// response.
+    fn connections(&self, _time: Duration) -> u64 {
+        0
+    }
 
     /// The first broken rule of those that only this application has: the key and what it must be.
     fn broken_rule(&self) -> Option<(&'static str, &'static str)> {

@@ -78,6 +78,9 @@ pub trait DatagramConfig: Comparable + Debug + RefUnwindSafe + Send + Sync {
     /// The datagrams that it sends.
     fn kind(&self) -> DatagramKind;
 
+    /// How many datagrams it sends in `time`, on average; of those that replies pace, at most.
+    fn datagrams(&self, time: Duration) -> u64;
+
     /// The first datagram leaves at a random point of this time.
     fn phase(&self) -> Duration {
         Duration::ZERO

@@ -42,6 +42,14 @@ impl DatagramConfig for PingConfig {
             .map_or(DatagramKind::IcmpEcho, DatagramKind::UdpEcho)
     }
 
+    fn datagrams(&self, time: Duration) -> u64 {
+        let interval = match self.pace {
+            PingPace::Every(interval) => interval,
+            PingPace::BackToBack { .. } => TURNAROUND,
+        };
+        time.as_nanos() / interval.as_nanos().max(1) + 1
+    }
+
     fn phase(&self) -> Duration {
         match self.pace {
             PingPace::Every(interval) => interval,

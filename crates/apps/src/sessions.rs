@@ -50,6 +50,11 @@ impl ApplicationConfig for SessionsConfig {
         self.request
     }
 
+    fn connections(&self, time: Duration) -> u64 {
+        let (Wait::Fixed(every) | Wait::Exponential { mean: every }) = self.every;
+        time.as_nanos() / every.as_nanos().max(1) + 1
+    }
+
     fn broken_rule(&self) -> Option<(&'static str, &'static str)> {
         (self.every == Wait::Fixed(Duration::ZERO)).then_some(("every", "must be > 0"))
     }

@@ -32,9 +32,20 @@ pub struct UdpConfig {
     pub spacing: Spacing,
 }
 
+impl UdpConfig {
+    /// The mean time between datagrams.
+    fn gap(&self) -> Duration {
+        self.rate.serialise(self.payload)
+    }
+}
+
 impl DatagramConfig for UdpConfig {
     fn kind(&self) -> DatagramKind {
         DatagramKind::Udp(self.payload)
+    }
+
+    fn datagrams(&self, time: Duration) -> u64 {
+        time.as_nanos() / self.gap().as_nanos().max(1) + 1
     }
 
     fn broken_rule(&self) -> Option<(&'static str, &'static str)> {
@@ -48,7 +59,7 @@ impl DatagramConfig for UdpConfig {
 
     fn build(&self, _: Instant, rng: &Rng) -> Box<dyn DatagramSource> {
         Box::new(UdpStream {
-            gap: self.rate.serialise(self.payload),
+            gap: self.gap(),
             spacing: self.spacing,
             rng: rng.fork("spacing"),
             arrivals: Arrivals::default(),

@@ -30,6 +30,10 @@ impl DatagramConfig for VoipConfig {
         DatagramKind::Udp(PAYLOAD)
     }
 
+    fn datagrams(&self, time: Duration) -> u64 {
+        time.as_nanos() / FRAME.as_nanos() + 1
+    }
+
     fn broken_rule(&self) -> Option<(&'static str, &'static str)> {
         match self.jitter_buffer {
             JitterBuffer::Fixed(wait) if wait > LONGEST => {

@@ -4,6 +4,7 @@
 //! TOML, JSON ──► Scenario ──► run ──► Outcome ──► directory of Parquet files, Arrow tables
 //! ```
 
+mod budget;
 mod derived;
 mod digested;
 mod frame;
@@ -19,6 +20,7 @@ mod stats;
 mod tables;
 mod transfer;
 
+pub use budget::{Estimate, Part as MemoryPart, check as check_memory, default_limit, estimate};
 pub use invocation::{Engine, Invocation};
 pub use load::MOST_BYTES;
 pub use manifest::{Build, ExternalQueue, Manifest, Provenance, RunFact};

@@ -229,7 +229,7 @@ impl Manifest {
                     .to_owned(),
             );
         }
-        let scenario = Scenario::from_saved_json(&text).map_err(invalid)?;
+        let scenario = Scenario::from_saved(&text).map_err(invalid)?;
         let manifest = || {
             let build = &fields["sojourn"];
             let count = |key: &str| usize::try_from(fields[key].as_u64()?).ok();

@@ -19,6 +19,8 @@ const SCENARIO: &str = r#"
     replications = 3
     rtt = "40ms"
     keep_events = true
+    [links]
+    down = "unlimited"
     [links.up]
     rate = "10mbit"
     qdisc = "codel"

@@ -117,6 +117,41 @@ fn attached(work: &(dyn Fn() + Sync)) {
     Python::attach(|py| py.detach(work));
 }
 
+/// Return what the runs of a scenario take, as JSON.
+///
+/// `{runs, packets, events, cpu_s, peak_memory_bytes, memory: [{place, cause, bytes}]}`
+#[pyfunction]
+#[pyo3(signature = (scenario, *, jobs=None))]
+pub(crate) fn estimate(
+    py: Python<'_>,
+    scenario: &Bound<'_, PyScenario>,
+    jobs: Option<i64>,
+) -> Result<String, Failure> {
+    let jobs = jobs.map(threads).transpose()?;
+    let scenario = &scenario.get().0;
+    Ok(py.detach(|| sojourn_lab::estimate(scenario, jobs).to_json()))
+}
+
+/// Raise a `ScenarioError` if the runs of a scenario may take more memory than `limit` bytes.
+#[pyfunction]
+#[pyo3(signature = (scenario, limit, *, jobs=None))]
+pub(crate) fn check_memory(
+    py: Python<'_>,
+    scenario: &Bound<'_, PyScenario>,
+    limit: u64,
+    jobs: Option<i64>,
+) -> Result<(), Failure> {
+    let jobs = jobs.map(threads).transpose()?;
+    let scenario = &scenario.get().0;
+    Ok(py.detach(|| sojourn_lab::check_memory(scenario, jobs, limit))?)
+}
+
+/// Return 80 % of the memory that this process may use, in bytes; None if the system names no limit.
+#[pyfunction]
+pub(crate) fn default_max_memory() -> Option<u64> {
+    sojourn_lab::default_limit()
+}
+
 /// Raise a `ScenarioError` if `run` does not accept this number of jobs.
 #[pyfunction]
 pub(crate) fn check_jobs(jobs: i64) -> Result<(), Failure> {

@@ -88,6 +88,12 @@ impl PyScenario {
             .collect()
     }
 
+    /// What is allowed and probably a mistake, such as a link that no traffic crosses; a line each.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.0.notes()
+    }
+
     /// Number of runs per arm; replication k of every arm has the same seed.
     #[getter]
     fn replications(&self) -> u32 {

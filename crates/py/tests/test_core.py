@@ -21,6 +21,7 @@ warmup = "1s"
 replications = 2
 rtt = "20ms"
 links.up = { rate = "5mbit", qdisc = "fq_codel" }
+links.down = "unlimited"
 traffic = [
     { type = "tcp", direction = "up" },
     { type = "ping", direction = "up" },

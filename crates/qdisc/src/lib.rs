@@ -9,6 +9,7 @@ mod classful;
 mod contract;
 mod external;
 mod fair;
+mod footprint;
 #[cfg(feature = "json")]
 mod json;
 mod link;
@@ -32,7 +33,7 @@ pub use fair::cake::{AckFilter, Diffserv, FlowMode};
 #[cfg(feature = "json")]
 pub use json::catalogue_json;
 pub use link::LinkFacts;
-pub use parameters::{Counter, ParameterError, Profile, TcStatistics, Unit};
+pub use parameters::{Counter, Footprint, ParameterError, Profile, TcStatistics, Unit};
 pub use parts::fifo::Fifo;
 pub use parts::framing::{Framing, LinkLayer};
 pub use registry::disciplines::*;

@@ -14,7 +14,7 @@ use crate::external::{self, QueueClass, RegisterError, Ticket};
 use crate::fair::sfb;
 use crate::link::LinkFacts;
 use crate::parameters::{
-    Entry, Field, Fields, Leaf, LeafList, ParameterError, Params, Provenance, Shorthand,
+    Entry, Field, Fields, Footprint, Leaf, LeafList, ParameterError, Params, Provenance, Shorthand,
 };
 
 /// Writes the two enumerations of disciplines and what is the same for each of them: the fast path
@@ -269,6 +269,10 @@ impl Leaf for QdiscSpec {
 
     fn leaves(&self) -> Option<(&dyn LeafList, u32)> {
         self.inner()
+    }
+
+    fn footprint(&self) -> Footprint {
+        self.footprint()
     }
 
     fn provenance(&self) -> Vec<Provenance> {

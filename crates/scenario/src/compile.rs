@@ -14,7 +14,7 @@ pub(crate) fn plan(spec: &Spec, replication: u32) -> Plan {
         duration: spec.duration,
         measure_from: spec.warmup,
         sample: spec.sample,
-        links: spec.links.iter().map(Link::config).collect(),
+        links: spec.links.real.iter().map(Link::config).collect(),
         flows: Vec::new(),
         keep_events: spec.keep_events,
     };
@@ -24,7 +24,9 @@ pub(crate) fn plan(spec: &Spec, replication: u32) -> Plan {
         for n in 0..block.count {
             let rtt = block.flow_rtt(n, spec.rtt);
             let own = amounts.fork(&block.flow_name(n));
-            config.flows.push(flow(block, n, rtt, &spec.links, own));
+            config
+                .flows
+                .push(flow(block, n, rtt, &spec.links.real, own));
             flows.push(FlowLabel {
                 group: block.name.clone(),
                 kind: block.kind.name(),
@@ -59,7 +61,8 @@ pub(crate) fn place_of(spec: &Spec, place: &str) -> String {
             n -= block.count;
         }
     }
-    let link = numbered("links[").and_then(|(n, key)| Some((spec.links.get(n as usize)?, key)));
+    let link =
+        numbered("links[").and_then(|(n, key)| Some((spec.links.real.get(n as usize)?, key)));
     link.map_or_else(
         || place.to_owned(),
         |(link, key)| format!("links.{}.{key}", link.name),

@@ -57,7 +57,11 @@ pub(crate) const KEYS: &[Key] = &[
         "Record every drop, mark and loss in the table events.",
     )
     .or("false"),
-    Key::required("links", Form::ByName(&Form::Def("link")), "Links by name."),
+    Key::required(
+        "links",
+        Form::ByName(&link::FORM),
+        "Links by name; unlimited: packets pass at once.",
+    ),
     Key::optional(
         "pages",
         Form::ByName(&Form::Def("page")),
@@ -173,7 +177,7 @@ fn flatten(
 /// Refuses a sampling interval that would fill the memory.
 fn check_rows(spec: &Spec, top: &Fields<'_>) -> Result<(), ScenarioError> {
     let flows: u64 = spec.traffic.iter().map(|b| u64::from(b.count)).sum();
-    let series = flows + spec.links.len() as u64;
+    let series = flows + spec.links.real.len() as u64;
     let rows = u128::from(spec.duration.as_nanos()) * u128::from(series);
     if rows <= u128::from(MOST_ROWS) * u128::from(spec.sample.as_nanos()) {
         return Ok(());

@@ -22,7 +22,6 @@ pub(crate) fn spec(spec: &Spec) -> Node {
 
 /// The canonical tree of the scenario that the arms begin from.
 pub(crate) fn without_arms(spec: &Spec) -> Table {
-    let links = spec.links.iter().map(|l| (l.name.clone(), l.node()));
     let mut top = table([
         ("name", spec.name.as_str().into()),
         ("duration", time(spec.duration)),
@@ -32,7 +31,7 @@ pub(crate) fn without_arms(spec: &Spec) -> Table {
         ("sample", time(spec.sample)),
         ("rtt", time(spec.rtt)),
         ("keep_events", spec.keep_events.into()),
-        ("links", Value::Table(links.collect()).into()),
+        ("links", Value::Table(spec.links.table()).into()),
         ("traffic", list(&spec.traffic, block)),
     ]);
     let pages = spec.pages.iter();

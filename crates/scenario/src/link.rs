@@ -192,21 +192,86 @@ impl Burst {
     }
 }
 
+/// The links of a scenario, in the order of their names.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Links {
+    pub(crate) real: Vec<Link>,
+    /// Names of links that take no time and drop nothing.
+    pub(crate) unlimited: Vec<String>,
+}
+
+/// What stands in the place of a link that is not simulated.
+pub(crate) const UNLIMITED: &str = "unlimited";
+
+/// A link, or that there is none.
+pub(crate) const FORM: Form = Form::Either(&[Form::Def("link"), Form::Choice(|| vec![UNLIMITED])]);
+
 /// Reads all links.
-pub(crate) fn read(top: &Fields<'_>) -> Result<Vec<Link>, ScenarioError> {
+pub(crate) fn read(top: &Fields<'_>) -> Result<Links, ScenarioError> {
     let example = "{ up = { rate = \"10mbit\", qdisc = \"fq_codel\" } }";
     let place = top.need("links", example)?;
-    let links: Vec<_> = place
-        .open_table()?
-        .all()
-        .map(|(name, place)| Link::read(name, &place))
-        .collect::<Result<_, _>>()?;
-    if links.is_empty() {
+    let (mut links, mut opportunities) = (Links::default(), 0);
+    for (name, place) in place.open_table()?.all() {
+        check_name(name, &place)?;
+        match &place.node.value {
+            Value::Text(text) if text == UNLIMITED => links.unlimited.push(name.clone()),
+            Value::Text(_) => {
+                let given = place.node.shown();
+                let rule = format!("{given} is not a link; expected a table or \"{UNLIMITED}\"");
+                return Err(place.fail(rule));
+            }
+            _ => {
+                let link = Link::read(name, &place)?;
+                opportunities += link.opportunities();
+                if opportunities > trace::MOST_OF_ALL {
+                    return Err(place.fail(trace::too_many()));
+                }
+                links.real.push(link);
+            }
+        }
+    }
+    if links.real.is_empty() {
         return Err(place.fail(format!(
             "empty; expected at least one link, such as {example}"
         )));
     }
     Ok(links)
+}
+
+impl Links {
+    /// The names of all links, those without a limit included.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        let real = self.real.iter().map(|link| link.name.as_str());
+        let mut names: Vec<_> = real
+            .chain(self.unlimited.iter().map(String::as_str))
+            .collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Their canonical table.
+    pub(crate) fn table(&self) -> Table {
+        let real = self
+            .real
+            .iter()
+            .map(|link| (link.name.clone(), link.node()));
+        let unlimited = self
+            .unlimited
+            .iter()
+            .map(|name| (name.clone(), UNLIMITED.into()));
+        real.chain(unlimited).collect()
+    }
+}
+
+fn check_name(name: &str, place: &Place<'_>) -> Result<(), ScenarioError> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || NAME_MARKS.contains(&c);
+    if !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(allowed) {
+        return Ok(());
+    }
+    let [one, other] = NAME_MARKS;
+    Err(place.fail(format!(
+        "invalid link name; expected 1 to {LONGEST_NAME} of the characters a-z, A-Z, 0-9, {one} and {other}"
+    )))
 }
 
 /// The longest name of a link.
@@ -222,13 +287,6 @@ pub(crate) fn name_pattern() -> String {
 
 impl Link {
     fn read(name: &str, place: &Place<'_>) -> Result<Self, ScenarioError> {
-        let allowed = |c: char| c.is_ascii_alphanumeric() || NAME_MARKS.contains(&c);
-        if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(allowed) {
-            let [one, other] = NAME_MARKS;
-            return Err(place.fail(format!(
-                "invalid link name; expected 1 to {LONGEST_NAME} of the characters a-z, A-Z, 0-9, {one} and {other}"
-            )));
-        }
         let fields = place.fields(KEYS)?;
         let speed = Pace::read(&fields)?;
         Ok(Self {
@@ -242,6 +300,19 @@ impl Link {
             changes: fields.option("changes", changes::read)?.unwrap_or_default(),
             radio: fields.option("medium", medium::read)?,
         })
+    }
+
+    /// The times of its trace, which the link holds in memory.
+    pub(crate) fn opportunities(&self) -> usize {
+        match &self.pace {
+            Pace::Rate(_) => 0,
+            Pace::Trace(traced) => traced.trace.times_ms().len(),
+        }
+    }
+
+    /// Whether a packet takes no time on its wire.
+    pub(crate) fn is_immediate(&self) -> bool {
+        self.delay == Duration::ZERO
     }
 
     /// Its canonical table.

@@ -2,7 +2,7 @@
 
 use sojourn_net::Duration;
 
-use crate::link::Link;
+use crate::link::Links;
 use crate::page::Pages;
 use crate::traffic::Block;
 use crate::value::Node;
@@ -19,8 +19,7 @@ pub(crate) struct Spec {
     /// Base RTT of traffic that names none.
     pub(crate) rtt: Duration,
     pub(crate) keep_events: bool,
-    /// In the order of their names.
-    pub(crate) links: Vec<Link>,
+    pub(crate) links: Links,
     pub(crate) pages: Pages,
     pub(crate) traffic: Vec<Block>,
     pub(crate) arms: Vec<Arm>,

@@ -130,8 +130,9 @@ impl Traffic {
 }
 
 /// Largest window of TCP, in bytes (RFC 7323 §2.3).
-const MAX_WINDOW: u64 = 1 << 30;
-const PURE_ACK: Bytes = Bytes(66);
+pub(crate) const MAX_WINDOW: u64 = 1 << 30;
+pub(crate) const FULL_FRAME: Bytes = Bytes(1_514);
+pub(crate) const PURE_ACK: Bytes = Bytes(66);
 
 /// Why a [`Config`] cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -179,7 +180,9 @@ impl Config {
         let flows: Vec<&str> = self.flows.iter().map(|flow| &*flow.name).collect();
         check_names("flows", flows)?;
         for (n, link) in self.links.iter().enumerate() {
-            if let Some(other) = self.links[..n].iter().find(|other| other.disagrees(link)) {
+            if link.radio.is_some()
+                && let Some(other) = self.links[..n].iter().find(|other| other.disagrees(link))
+            {
                 let rule = format!(
                     "differs from the standard of link {}, which shares the medium",
                     other.name
@@ -274,10 +277,18 @@ impl Config {
     /// Whether the segments of a TCP flow, or the packets of a QUIC flow, can be numbered. On a
     /// path that takes no time there would be no end of them at the first instant.
     fn check_length(&self, n: usize, flow: &FlowConfig) -> Result<(), ConfigError> {
-        let (bytes, unit) = match flow.traffic {
-            Traffic::Tcp { bytes, .. } => (bytes, MSS),
-            Traffic::Quic { bytes, .. } => (bytes, quic::SMALLEST_DATAGRAM),
-            Traffic::Datagrams(_) | Traffic::App(_) => return Ok(()),
+        let (bytes, unit) = match &flow.traffic {
+            Traffic::Tcp { bytes, .. } => (*bytes, MSS),
+            Traffic::Quic { bytes, .. } => (*bytes, quic::SMALLEST_DATAGRAM),
+            Traffic::Datagrams(datagrams) => {
+                let count = datagrams.datagrams(self.duration);
+                return if count < u64::from(u32::MAX) {
+                    Ok(())
+                } else {
+                    Err(too_many(&flow.name))
+                };
+            }
+            Traffic::App(_) => return Ok(()),
         };
         let by_bytes = bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(u64::from(unit)));
         let per_window = MAX_WINDOW / u64::from(unit);
@@ -294,13 +305,7 @@ impl Config {
                 rule: "an endless transfer needs a path with a link or a delay > 0".to_owned(),
             }
         } else {
-            ConfigError {
-                place: "duration".to_owned(),
-                rule: format!(
-                    "too long for the rates: \"{}\" could send more than the 2^32 packets that a connection can number; expected a shorter duration or a lower rate",
-                    flow.name
-                ),
-            }
+            too_many(&flow.name)
         })
     }
 
@@ -315,7 +320,7 @@ impl Config {
     }
 
     /// Round trips of `flow` within the run, were no queue on its way.
-    fn round_trips(&self, flow: &FlowConfig) -> u64 {
+    pub(crate) fn round_trips(&self, flow: &FlowConfig) -> u64 {
         let times = |way: &[Hop], size| {
             let times = way.iter().map(|hop| match *hop {
                 Hop::Link(n) => self.links[n].least_time(size).as_nanos(),
@@ -326,6 +331,16 @@ impl Config {
         let rtt = times(&flow.forward, FULL_FRAME).saturating_add(times(&flow.reverse, PURE_ACK));
         let trips = self.duration.as_nanos().checked_div(rtt);
         trips.map_or(u64::MAX, |trips| trips.saturating_add(1))
+    }
+}
+
+/// That the packets of a flow cannot be numbered.
+fn too_many(flow: &str) -> ConfigError {
+    ConfigError {
+        place: "duration".to_owned(),
+        rule: format!(
+            "too long for the rates: \"{flow}\" could send more than the 2^32 packets that a connection can number; expected a shorter duration or a lower rate"
+        ),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::key::names;
 use crate::model::{Arm, Spec};
 use crate::path::{self, Covered};
 use crate::value::{Node, Value};
-use crate::{arms, compile, decode, encode, link, page, text, traffic};
+use crate::{arms, compile, decode, encode, link, load, older, page, text, traffic};
 
 /// The keys of each table of a scenario, by what it describes: `scenario`, `link`, `page object`,
 /// and each type of traffic.
@@ -85,26 +85,31 @@ impl Scenario {
         Self::from_tree(Node::from_json(text)?, Some(Path::new(".")))
     }
 
-    /// Reads what [`Scenario::to_json`] wrote, from wherever it comes: a trace is part of it, and the
-    /// name of a file is an error.
+    /// Reads the JSON of a saved result, as any version wrote it; no file is read.
+    ///
+    /// Older versions let packets pass at once where a direction had no link.
     ///
     /// # Errors
     /// The first thing that is wrong, and where.
-    pub fn from_saved_json(text: &str) -> Result<Self, ScenarioError> {
-        Self::from_tree(Node::from_json(text)?, None)
+    pub fn from_saved(text: &str) -> Result<Self, ScenarioError> {
+        let mut tree = Node::from_json(text)?;
+        older::name_unlimited(&mut tree);
+        Self::of(tree)
     }
 
-    /// Reads the traces that `tree` names from `folder`; without one, it may name none.
-    fn from_tree(mut tree: Node, folder: Option<&Path>) -> Result<Self, ScenarioError> {
-        if let Some(folder) = folder {
-            link::embed(&mut tree, folder)?;
-        }
+    fn from_tree(mut tree: Node, folder: &Path) -> Result<Self, ScenarioError> {
+        link::embed(&mut tree, folder)?;
+        Self::of(tree)
+    }
+
+    fn of(tree: Node) -> Result<Self, ScenarioError> {
         let mut base = decode::spec(&tree)?;
         let variants = if base.arms.is_empty() {
             vec![(SOLE_ARM.to_owned(), base.clone())]
         } else {
             // Arms begin from the canonical tree, so that one read back is the same.
             let start = Node::from(Value::Table(encode::without_arms(&base)));
+            check_arms(&base, &start)?;
             let mut variants = Vec::new();
             for (n, arm) in base.arms.iter_mut().enumerate() {
                 let spec =
@@ -114,16 +119,20 @@ impl Scenario {
             variants
         };
         for (arm, spec) in &variants {
-            compile::plan(spec, 0).config.check().map_err(|e| {
-                let path = compile::place_of(spec, &e.place);
-                let line = tree.line_at(&path);
-                let rule = if base.arms.is_empty() {
-                    e.rule
-                } else {
-                    format!("{} (arm \"{arm}\")", e.rule)
-                };
-                ScenarioError { path, rule, line }
-            })?;
+            let config = compile::plan(spec, 0).config;
+            config
+                .check()
+                .and_then(|()| load::check(&config))
+                .map_err(|e| {
+                    let path = compile::place_of(spec, &e.place);
+                    let line = tree.line_at(&path);
+                    let rule = if base.arms.is_empty() {
+                        e.rule
+                    } else {
+                        format!("{} (arm \"{arm}\")", e.rule)
+                    };
+                    ScenarioError { path, rule, line }
+                })?;
         }
         let tree = encode::spec(&base);
         let json = text::json(&tree);
@@ -220,7 +229,7 @@ impl Scenario {
 
     /// What nobody published of the queues in it and we had to supply, a line each.
     pub fn reconstructions(&self) -> Vec<String> {
-        let links = self.variants.iter().flat_map(|(_, spec)| &spec.links);
+        let links = self.variants.iter().flat_map(|(_, spec)| &spec.links.real);
         let queues = links.flat_map(|link| link.qdisc.provenance());
         let all: BTreeSet<_> = queues
             .filter_map(|queue| Some(format!("{}: {}", queue.name, queue.reconstruction?)))
@@ -237,7 +246,7 @@ impl Scenario {
 
     /// Names of the queues from outside Sojourn, sorted.
     pub fn external_queues(&self) -> Vec<String> {
-        let links = self.variants.iter().flat_map(|(_, spec)| &spec.links);
+        let links = self.variants.iter().flat_map(|(_, spec)| &spec.links.real);
         let texts: Vec<_> = links.map(|link| link.qdisc.to_string()).collect();
         // A leaf of a classful queue may be one, in parentheses even.
         let words = texts
@@ -249,6 +258,41 @@ impl Scenario {
             .filter(|name| is_external(name))
             .map(str::to_owned)
             .collect()
+    }
+
+    /// What is allowed and probably a mistake: links that no traffic crosses in any arm, and traffic whose packets
+    /// take no time beyond the links; a line each.
+    pub fn notes(&self) -> Vec<String> {
+        let mut idle: BTreeSet<&str> = BTreeSet::new();
+        for (_, spec) in &self.variants {
+            idle.extend(spec.links.real.iter().map(|link| link.name.as_str()));
+        }
+        let mut immediate: BTreeSet<&str> = BTreeSet::new();
+        for (_, spec) in &self.variants {
+            for block in &spec.traffic {
+                let crossed: Vec<_> = block.links().collect();
+                let mut links = spec.links.real.iter();
+                let delayed =
+                    links.any(|l| crossed.contains(&l.name.as_str()) && !l.is_immediate());
+                if !delayed
+                    && (0..block.count).any(|n| block.flow_rtt(n, spec.rtt) == Duration::ZERO)
+                {
+                    immediate.insert(&block.name);
+                }
+                for name in crossed {
+                    idle.remove(name);
+                }
+            }
+        }
+        let idle = idle.into_iter();
+        let mut notes: Vec<_> = idle
+            .map(|name| format!("links.{name}: no traffic crosses this link"))
+            .collect();
+        if !immediate.is_empty() {
+            let names: Vec<_> = immediate.into_iter().collect();
+            notes.push(format!("rtt: the base RTT is 0 s for {}", names.join(", ")));
+        }
+        notes
     }
 
     /// How many runs each arm gets.
@@ -301,6 +345,23 @@ impl Scenario {
             format!("{place} (arm \"{name}\")")
         }
     }
+}
+
+/// Refuses more arms than memory holds: each has a copy of the scenario.
+fn check_arms(base: &Spec, start: &Node) -> Result<(), ScenarioError> {
+    // In times of a trace, of 4 B; a value takes 100 B.
+    const MOST: usize = 200_000_000;
+    const VALUE: usize = 25;
+    let traces = base.links.real.iter().map(link::Link::opportunities);
+    let size = VALUE * start.values() + traces.sum::<usize>();
+    let most = MOST / size;
+    if base.arms.len() <= most {
+        return Ok(());
+    }
+    let given = base.arms.len();
+    let rule =
+        format!("{given} arms are too many for a scenario of this size; expected at most {most}");
+    Err(ScenarioError::new("arms", rule))
 }
 
 /// The variant of `start` with `set` applied; `set` becomes canonical.

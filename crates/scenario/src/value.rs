@@ -97,6 +97,15 @@ impl Node {
         line
     }
 
+    /// How many values the tree has.
+    pub(crate) fn values(&self) -> usize {
+        1 + match &self.value {
+            Value::List(nodes) => nodes.iter().map(Self::values).sum::<usize>(),
+            Value::Table(table) => table.values().map(Self::values).sum::<usize>(),
+            Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_) => 0,
+        }
+    }
+
     /// The value as an error message shows it.
     pub(crate) fn shown(&self) -> String {
         match &self.value {

@@ -9,7 +9,7 @@ use sojourn_transport::{SenderParams, quic};
 /// What a flow runs whose block has only the keys in `block`.
 fn traffic(block: &str) -> Traffic {
     let text = format!(
-        "duration = \"5s\"\nrtt = \"9ms\"\nlinks.up = {{ rate = \"1mbit\", qdisc = \"pfifo\" }}\n\
+        "duration = \"5s\"\nrtt = \"9ms\"\nlinks.up = {{ rate = \"1mbit\", qdisc = \"pfifo\" }}\nlinks.down = \"unlimited\"\n\
          traffic = [{{ direction = \"up\", {block} }}]"
     );
     let mut flows = Scenario::from_toml(&text).unwrap().config(0, 0).flows;

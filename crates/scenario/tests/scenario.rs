@@ -37,18 +37,18 @@ fn the_hash_depends_on_what_is_said_not_on_how() {
     let minimal = |text: &str| Scenario::from_toml(text).unwrap().hash().to_owned();
     let one = minimal(
         "duration = \"1s\"\nlinks.up = { rate = \"1mbit\", qdisc = \"codel\" }\n\
-         traffic = [{ type = \"tcp\", direction = \"up\" }]",
+         links.down = \"unlimited\"\ntraffic = [{ type = \"tcp\", direction = \"up\" }]",
     );
     let other = minimal(
         "seed = 1 # the default\nduration = \"1000 ms\"\n[[traffic]]\ndirection = \"up\"\n\
-         name = \"tcp up\"\ntype = \"tcp\"\n[links.up]\nqdisc = { kind = \"codel\" }\n\
+         name = \"tcp up\"\ntype = \"tcp\"\n[links]\ndown = \"unlimited\"\n[links.up]\nqdisc = { kind = \"codel\" }\n\
          rate = \"1000kbit\"\ndelay = \"0s\"",
     );
     assert_eq!(one, other);
     // Written down: a hash that moves breaks every result that was ever saved.
     assert_eq!(
         one,
-        "f3de23d4a477f7b249a8fbbd578df6e6f4f932df7bf22e47dfbb7a956e0ee718"
+        "b0c048372282d94b12bc816562b74bd6777dff1a43dffcfe0c55c0911eec6ae3"
     );
     assert_ne!(full().hash(), one);
 }
@@ -57,7 +57,7 @@ fn the_hash_depends_on_what_is_said_not_on_how() {
 fn what_a_queue_has_several_of_may_be_a_list() {
     let with = |queue: &str| {
         let text = format!(
-            "duration = \"1s\"\n[links.up]\nrate = \"1mbit\"\nqdisc = {queue}\n\
+            "duration = \"1s\"\nlinks.down = \"unlimited\"\n[links.up]\nrate = \"1mbit\"\nqdisc = {queue}\n\
              [[traffic]]\ntype = \"ping\"\ndirection = \"up\"\n"
         );
         Scenario::from_toml(&text).unwrap()
@@ -201,6 +201,7 @@ fn nameless_traffic_gets_a_name_of_its_own() {
         duration = "1s"
         rtt = "10ms"
         links.up = { rate = "1mbit", qdisc = "codel" }
+        links.down = "unlimited"
         traffic = [
             { type = "tcp", direction = "up" },
             { type = "tcp", direction = "up", name = "tcp up 2" },
@@ -329,6 +330,7 @@ fn random_transfers_are_each_flows_own_and_the_same_in_all_arms() {
             r#"
             duration = "1s"
             links.up = {{ rate = "1mbit", qdisc = "codel" }}
+            links.down = "unlimited"
             traffic = [{{ type = "tcp", direction = "up", count = 5, bytes = {amount} }}]
             arms = [{{ name = "a" }}, {{ name = "b", set = {{ "links.up.qdisc" = "pie" }} }}]
             "#
@@ -362,6 +364,7 @@ fn a_link_layer_by_name_is_what_it_says_in_bytes() {
             duration = "1s"
             rtt = "10ms"
             links.up = {{ rate = "1mbit", qdisc = "codel", {layer} }}
+            links.down = "unlimited"
             traffic = [{{ type = "tcp", direction = "up" }}]"#
         );
         let scenario = Scenario::from_toml(&text).unwrap();
@@ -413,6 +416,7 @@ fn a_trace_is_read_from_its_file_and_kept_in_the_scenario() {
             duration = "1s"
             rtt = "10ms"
             links.up = {{ trace = "cell.trace", qdisc = "codel" }}
+            links.down = "unlimited"
             traffic = [{{ type = "tcp", direction = "up" }}]
             [[arms]]
             name = "other"
@@ -443,7 +447,7 @@ fn a_trace_is_read_from_its_file_and_kept_in_the_scenario() {
     let at = "arms[0].set.links.up.trace: ";
     assert_eq!(
         refused("back.trace"),
-        format!("{at}back.trace, line 3: 2 follows 3; expected non-decreasing times (line 8)")
+        format!("{at}back.trace, line 3: 2 follows 3; expected non-decreasing times (line 9)")
     );
     let words = refused("words.trace");
     assert!(

@@ -55,6 +55,15 @@ Jobs = Annotated[
         "processor.",
     ),
 ]
+MaxMemory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Memory that the runs may take, such as 4gb; a scenario that may take more is refused "
+        "before it starts. By default 80 % of the available memory, or of a lower limit of the "
+        "control group.",
+    ),
+]
 Backend = Annotated[
     str | None,
     typer.Option(
@@ -78,7 +87,12 @@ Force = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Check the scenario without running it.")]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run", help="Check the scenario and estimate packets, time and memory; run nothing."
+    ),
+]
 Everything = Annotated[
     bool,
     typer.Option(

@@ -1,5 +1,6 @@
 """Run a scenario for the command line: prepare directories, run, print, save."""
 
+import json
 import re
 import shutil
 import sys
@@ -14,15 +15,13 @@ from sojourn.cli import signals, stored, tables
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import progress_bar
 from sojourn.report import formatting
-from sojourn.result import Result, storage
+from sojourn.result import Result, budget, storage
 from sojourn.scenario import Scenario
 
 ENVIRONMENT = 3
 INVALID = 4
 # Rates in bytes per second: tc reads them so, but users often mean bits.
 BYTES_PER_SECOND = re.compile(r"\b[\d.]+\s*[kmgt]?i?bps\b", re.IGNORECASE)
-# Size of a full Ethernet frame, for the estimate of --dry-run.
-FRAME_BITS = 1514 * 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +36,8 @@ class Plan:
         Number of threads or processes; by default one per processor.
     backend
         Name of the backend; by default the first.
+    max_memory
+        Memory that the runs may take, such as 4gb; by default most of what there is.
     out, report
         Directory of the result and file of the report, if they are to be saved.
     force
@@ -54,6 +55,7 @@ class Plan:
     scenario: Scenario
     jobs: int | None
     backend: str | None
+    max_memory: str | None
     out: Path | None
     force: bool
     report: Path | None
@@ -92,25 +94,52 @@ def note_unreached(path: str, arms: list[str]) -> None:
 
 
 def describe(plan: Plan) -> int:
-    """Print the number and length of the runs, and where the result would be saved."""
+    """Print what the runs are and take, and where the result would be saved."""
     checked = plan.scenario.checked
     _core.check_backend(checked, plan.backend)
-    rates = [link.bits_per_s for link in Scenario.from_json(checked.to_json()).links.values()]
-    packets = sum(rates) * checked.duration_s * plan.scenario.runs / FRAME_BITS
-    rounded = int(float(f"{packets:.2g}"))
+    for note in checked.notes:
+        say(f"note: {note}")
+    estimate = budget.estimate(checked, jobs=plan.jobs, max_memory=plan.max_memory)
+    if plan.json:
+        document = {
+            "scenario": checked.name,
+            "scenario_hash": checked.hash,
+            "duration_s": checked.duration_s,
+            "arms": checked.arms,
+            "replications": checked.replications,
+            "estimate": estimate,
+        }
+        print(json.dumps(document, indent=2))
+        return 0
     print(
         f"{_core.printable(checked.name)}: {formatting.counted(plan.scenario.runs, 'run')} of "
         f"{checked.duration_s:g} s (arms: {len(checked.arms)}, replications: "
-        f"{checked.replications}); up to about {rounded:,} full-size packets"
+        f"{checked.replications})"
     )
     print(f"arms: {_core.printable(', '.join(checked.arms))}")
+    print(
+        f"estimate: at most {_rounded(estimate['packets']):,} packets and "
+        f"{_rounded(estimate['events']):,} events; about {_rounded(estimate['cpu_s']):,} s of CPU "
+        f"time; at most {_rounded(estimate['peak_memory_bytes'] / 1e6):,} MB of memory"
+    )
+    if estimate["refused"] is not None:
+        say(f"warning: a run is refused: {estimate['refused']}")
     place = "not saved (no --out)" if plan.out is None else f"{plan.out}"
     print(f"result: {_core.printable(place)}")
     return 0
 
 
+def _rounded(number: float) -> float:
+    """Round to two digits."""
+    rounded = float(f"{number:.2g}")
+    return int(rounded) if rounded >= 1 else rounded
+
+
 def execute(plan: Plan) -> int:
     """Run, print and save; after an interrupt, save the finished runs."""
+    for note in plan.scenario.checked.notes:
+        say(f"note: {note}")
+    budget.check(plan.scenario.checked, jobs=plan.jobs, max_memory=plan.max_memory)
     resumed = plan.scenario if plan.resume else None
     with storage.claimed(plan.out, force=plan.force, resumed=resumed) as claim:
         if plan.report is not None:

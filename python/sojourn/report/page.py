@@ -137,8 +137,10 @@ def _subtitle(result: Result) -> str:
     )
 
 
-def _rate(link: Link) -> str:
+def _rate(link: Link | str) -> str:
     """Write the rate of a link, or the name of its trace and the mean rate."""
+    if isinstance(link, str):
+        return link
     if not isinstance(link.trace, Mapping):
         return str(link.rate)
     name = Path(link.trace.get("file", "")).name

@@ -20,6 +20,8 @@ STEP = 0.2
 # Steps within which the next value must follow, or there is a gap; for the first value, half one.
 LONGEST_GAP = 5
 FIRST_GAP = 0.5
+# Steps from a reply to the farthest point that it decides, rounded up.
+REACH = LONGEST_GAP + 1
 KEYS = ("arm", "replication")
 
 Floats = NDArray[np.float64]
@@ -75,8 +77,7 @@ def _mean_span(pings: pl.DataFrame, *, warmup_s: float, load_s: float) -> float 
         return None
     begin = min(times[0] for times, _ in series)
     end = max(times[-1] for times, _ in series)
-    grid = begin + STEP * np.arange(int(np.ceil((end - begin) / STEP)))
-    grid = grid if grid.size else np.array([begin])
+    grid = _grid(begin, end, series)
     values = np.array([_on_grid(times, rtts, grid) for times, rtts in series])
     there = np.isfinite(values)
     points = there.any(axis=0)
@@ -86,6 +87,22 @@ def _mean_span(pings: pl.DataFrame, *, warmup_s: float, load_s: float) -> float 
         return None
     # Mean of differences, not difference of means: exact for equal times.
     return float((counted - average[grid[points] >= load_s].min()).mean())
+
+
+def _grid(begin: float, end: float, series: list[tuple[Floats, Floats]]) -> Floats:
+    """List the points of the grid at which any series has a value, at least one.
+
+    A point has a value only if a reply is near. With pings that are far apart in a long run, the
+    whole grid has millions of points for each reply.
+    """
+    size = max(int(np.ceil((end - begin) / STEP)), 1)
+    replies = sum(times.size for times, _ in series)
+    if size <= 2 * REACH * replies:
+        return begin + STEP * np.arange(size, dtype=np.float64)
+    steps = np.concatenate([(times - begin) / STEP for times, _ in series])
+    around = np.arange(-REACH, REACH + 1)
+    near = np.unique(steps.astype(np.int64)[:, np.newaxis] + around)
+    return begin + STEP * near[(near >= 0) & (near < size)]
 
 
 def _replies(pings: pl.DataFrame) -> tuple[Floats, Floats]:

@@ -14,6 +14,7 @@ from sojourn import _core, markup
 from sojourn.document import needs
 from sojourn.result import (
     app_metrics,
+    budget,
     flow_groups,
     metrics,
     observations,
@@ -442,6 +443,7 @@ def run(
     backend: str | None = None,
     store: str | Path | None = None,
     resume: bool = False,
+    max_memory: str | None = None,
 ) -> Result:
     """Run every arm and replication of a scenario.
 
@@ -467,6 +469,9 @@ def run(
     resume
         Continue the last interrupted execution of the same scenario and seed in `store`: its
         finished runs are not repeated. Without one, all runs are executed.
+    max_memory
+        Memory that the runs may take, such as ``4gb``. By default 80 % of the smallest of the
+        available memory, the limits of the control groups and the limit of the address space.
 
     Returns
     -------
@@ -481,7 +486,8 @@ def run(
     ResultError
         The store cannot be read or written.
     ScenarioError
-        The backend is unknown or does not support the scenario, or `jobs` is less than 1.
+        The backend is unknown or does not support the scenario, `jobs` is less than 1, or the runs
+        may take more than `max_memory`: the message names the key that takes most.
     QueueError
         A queue written in Python failed (the cause has its traceback), or its class cannot be
         sent to another process.
@@ -505,6 +511,7 @@ def run(
     needs("run", scenario, Scenario, "a Scenario")
     chosen = scenario if seed is None else scenario.replace(seed=seed)
     checked = chosen.checked
+    budget.check(checked, jobs=jobs, max_memory=max_memory)
     if store is None and resume:
         message = "resume: needs a store; expected store=… too"
         raise _core.ScenarioError(message)

@@ -74,7 +74,7 @@ class Scenario:
     ----------
     links
         The links by name. With links called ``up`` and ``down``, traffic may give a direction
-        instead of a path.
+        instead of a path. ``"unlimited"`` instead of a link: packets pass at once.
     traffic
         The traffic blocks.
     duration
@@ -122,7 +122,7 @@ class Scenario:
     7
     """
 
-    links: Mapping[str, Link]
+    links: Mapping[str, Link | str]
     traffic: Sequence[Traffic]
     duration: str
     warmup: str | None = None
@@ -282,7 +282,7 @@ class Scenario:
     def replace(
         self,
         *,
-        links: Mapping[str, Link] | None = None,
+        links: Mapping[str, Link | str] | None = None,
         traffic: Sequence[Traffic] | None = None,
         duration: str | None = None,
         warmup: str | None = None,
@@ -323,10 +323,7 @@ def _scenario_document(scenario: Scenario) -> dict[str, Any]:
     needs("traffic", scenario.traffic, list | tuple, "a list of traffic blocks")
     needs("arms", scenario.arms, list | tuple, "a list of Arms")
     document: dict[str, Any] = {
-        "links": {
-            name: _part(f"links.{name}", link, Link, "a Link")
-            for name, link in scenario.links.items()
-        },
+        "links": {name: _link(f"links.{name}", link) for name, link in scenario.links.items()},
         "traffic": [
             _part(f"traffic[{index}]", group, Traffic, "a traffic object, such as Tcp")
             for index, group in enumerate(scenario.traffic)
@@ -355,6 +352,11 @@ def _scenario_document(scenario: Scenario) -> dict[str, Any]:
     return document
 
 
+def _link(place: str, link: Link | str) -> Any:
+    # Other texts are refused by the core.
+    return link if isinstance(link, str) else _part(place, link, Link, "a Link")
+
+
 def _part(place: str, part: Table, kinds: type | UnionType, what: str) -> Any:
     needs(place, part, kinds, what)
     return part.document(place)
@@ -373,7 +375,10 @@ def _settings(part: Mapping[str, Any]) -> str:
 
 def _scenario(document: dict[str, Any]) -> Scenario:
     """Build the objects from the core's canonical document."""
-    links = {name: Link.from_document(link) for name, link in document.pop("links").items()}
+    links = {
+        name: link if isinstance(link, str) else Link.from_document(link)
+        for name, link in document.pop("links").items()
+    }
     traffic = [_traffic(group) for group in document.pop("traffic")]
     arms = [Arm(**arm) for arm in document.pop("arms", [])]
     pages = {

@@ -24,7 +24,7 @@ const SCENARIO: &str = r#"
     rtt = "40ms"
     sample = "1s"
     keep_events = true
-    links = { up = { rate = "8mbit", qdisc = "pfifo", overhead = "4b" } }
+    links = { up = { rate = "8mbit", qdisc = "pfifo", overhead = "4b" }, down = "unlimited" }
     traffic = [
         { type = "tcp", direction = "up", count = 2 },
         { type = "udp", direction = "up", rate = "1mbit" },

@@ -12,6 +12,7 @@ use std::fmt;
 use sojourn_net::{Packet, Rng};
 
 use super::error::{Flaw, ParameterError};
+use super::footprint::Footprint;
 use super::kind::Provenance;
 use crate::contract::Qdisc;
 use crate::link::LinkFacts;
@@ -39,6 +40,9 @@ pub trait Leaf: Clone + fmt::Debug + fmt::Display + PartialEq + 'static {
     /// The queues inside this one and the number of its classes.
     fn leaves(&self) -> Option<(&dyn LeafList, u32)>;
 
+    /// What it may take, the queues inside it included.
+    fn footprint(&self) -> Footprint;
+
     /// This queue and those inside it.
     fn provenance(&self) -> Vec<Provenance>;
 }
@@ -59,6 +63,9 @@ pub trait LeafList: fmt::Debug {
 
     /// How many queues `classes` classes need, those inside them included.
     fn queues(&self, classes: u32) -> u64;
+
+    /// What the queues of `classes` classes may take.
+    fn footprint(&self, classes: u32) -> Footprint;
 
     /// As [`Leaf::provenance`], of all leaves.
     fn provenance(&self) -> Vec<Provenance>;
@@ -95,6 +102,19 @@ impl<L: Leaf> LeafList for Vec<L> {
             each => {
                 let plain = u64::from(classes).saturating_sub(each.len() as u64);
                 each.iter().map(inside).fold(plain, u64::saturating_add)
+            }
+        }
+    }
+
+    fn footprint(&self, classes: u32) -> Footprint {
+        let plain = || L::plain_fifo().footprint();
+        match &**self {
+            [] => plain().times(classes.into()),
+            [all] => all.footprint().times(classes.into()),
+            each => {
+                let rest = u64::from(classes).saturating_sub(each.len() as u64);
+                let given = each.iter().map(L::footprint);
+                given.fold(plain().times(rest), Footprint::and)
             }
         }
     }

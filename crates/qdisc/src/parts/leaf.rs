@@ -10,6 +10,8 @@ use crate::parts::classes::Classes;
 const MAX_DEPTH: usize = 8;
 /// How many queues one may consist of; each takes its memory whether it is used or not.
 const MAX_QUEUES: u64 = 65_536;
+/// How many flows the queues may have tables for: each entry takes some 100 B, whether it is used or not.
+const MAX_SLOTS: u64 = 10_000_000;
 
 /// Why a queue with `classes` classes cannot have these leaves.
 pub(crate) fn conflict<L: Leaf>(leaves: &Vec<L>, classes: u32) -> Option<String> {
@@ -25,8 +27,15 @@ pub(crate) fn conflict<L: Leaf>(leaves: &Vec<L>, classes: u32) -> Option<String>
         ));
     }
     let queues = leaves.queues(classes);
-    (queues > MAX_QUEUES)
-        .then(|| format!("leaf creates {queues} queues; expected at most {MAX_QUEUES}"))
+    if queues > MAX_QUEUES {
+        return Some(format!(
+            "leaf creates {queues} queues; expected at most {MAX_QUEUES}"
+        ));
+    }
+    let slots = leaves.footprint(classes).slots;
+    (slots > MAX_SLOTS).then(|| {
+        format!("leaf creates queues for {slots} flows in all; expected at most {MAX_SLOTS}")
+    })
 }
 
 /// The queues of the classes.

@@ -18,6 +18,8 @@ use crate::write::table;
 
 /// Opportunities a trace may have: days of the fastest cellular link.
 const MOST: usize = 10_000_000;
+/// Opportunities that all traces of a scenario may have, those that arms set included: 80 MB.
+pub(super) const MOST_OF_ALL: usize = 2 * MOST;
 pub(super) const KEYS: &[Key] = &[
     Key::optional(
         "file",
@@ -44,8 +46,9 @@ pub(crate) fn embed(tree: &mut Node, folder: &Path) -> Result<(), ScenarioError>
     let Value::Table(top) = &mut tree.value else {
         return Ok(());
     };
+    let mut left = MOST_OF_ALL;
     if let Some(links) = top.get_mut("links") {
-        embed_below("links", links, folder)?;
+        embed_below("links", links, folder, &mut left)?;
     }
     if let Some(Node {
         value: Value::List(arms),
@@ -56,7 +59,7 @@ pub(crate) fn embed(tree: &mut Node, folder: &Path) -> Result<(), ScenarioError>
             if let Value::Table(arm) = &mut arm.value
                 && let Some(set) = arm.get_mut("set")
             {
-                embed_below(&format!("arms[{n}].set"), set, folder)?;
+                embed_below(&format!("arms[{n}].set"), set, folder, &mut left)?;
             }
         }
     }
@@ -64,7 +67,12 @@ pub(crate) fn embed(tree: &mut Node, folder: &Path) -> Result<(), ScenarioError>
 }
 
 /// Keys are nested tables, or dotted where arms set them.
-fn embed_below(path: &str, node: &mut Node, folder: &Path) -> Result<(), ScenarioError> {
+fn embed_below(
+    path: &str,
+    node: &mut Node,
+    folder: &Path,
+    left: &mut usize,
+) -> Result<(), ScenarioError> {
     let Value::Table(table) = &mut node.value else {
         return Ok(());
     };
@@ -73,17 +81,30 @@ fn embed_below(path: &str, node: &mut Node, folder: &Path) -> Result<(), Scenari
         let names_trace = key.rsplit('.').next() == Some("trace");
         match &child.value {
             Value::Text(file) if names_trace => {
-                let trace = read_file(file, folder).map_err(|rule| ScenarioError {
+                let fail = |rule| ScenarioError {
                     path,
                     rule,
                     line: child.line,
-                })?;
+                };
+                let trace = match read_file(file, folder) {
+                    Ok(trace) => trace,
+                    Err(rule) => return Err(fail(rule)),
+                };
+                *left = match left.checked_sub(trace.trace.times_ms().len()) {
+                    Some(left) => left,
+                    None => return Err(fail(too_many())),
+                };
                 child.value = trace.value();
             }
-            _ => embed_below(&path, child, folder)?,
+            _ => embed_below(&path, child, folder, left)?,
         }
     }
     Ok(())
+}
+
+/// That the traces of a scenario are too long together.
+pub(super) fn too_many() -> String {
+    format!("too many opportunities in all traces; expected at most {MOST_OF_ALL}")
 }
 
 /// Reads a file of Mahimahi: one time in milliseconds per line.

@@ -105,8 +105,34 @@ impl LinkConfig {
         least.saturating_sub(Duration::from_nanos(earlier))
     }
 
+    /// No packet takes more, but for the tails of a Pareto distribution.
+    pub(crate) fn greatest_delay(&self) -> Duration {
+        const TAIL: u64 = 8;
+        let later = self.changes.iter().filter_map(|c| c.delay);
+        let most = later.fold(self.delay, Duration::max).as_nanos();
+        let spread = self
+            .line
+            .jitter
+            .map_or(0, |jitter| jitter.spread.as_nanos());
+        Duration::from_nanos(most.saturating_add(spread.saturating_mul(TAIL)))
+    }
+
+    /// Whether it sends at one rate all the time.
+    pub(crate) fn is_steady(&self) -> bool {
+        self.trace.is_none()
+            && self.radio.is_none()
+            && self.changes.iter().all(|c| c.rate.is_none())
+    }
+
+    /// How long a packet of this Ethernet size takes at the rate that the run begins with, in ns.
+    pub(crate) fn initial_serialisation(&self, size: Bytes) -> u64 {
+        self.rate
+            .serialise(self.encapsulation.charged(size))
+            .as_nanos()
+    }
+
     /// Full-sized frames that it lets pass in `time`.
-    pub(super) fn carries(&self, time: Duration, frame: Bytes) -> u64 {
+    pub(crate) fn carries(&self, time: Duration, frame: Bytes) -> u64 {
         if let Some(trace) = &self.trace {
             let offered = trace.offered(Instant::ZERO, Instant::ZERO + time).0;
             return offered / self.encapsulation.charged(frame).0;

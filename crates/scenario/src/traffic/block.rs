@@ -5,8 +5,8 @@ use sojourn_net::{Dscp, Duration};
 use super::kind::Kind;
 use crate::plan::Client;
 
-/// Most flows of all blocks. They are numbered with 32 bits; this many are far beyond any memory.
-pub(super) const MOST_FLOWS: u32 = 10_000_000;
+/// Most flows of all blocks. Checking a scenario takes half a kilobyte per flow and arm.
+pub(super) const MOST_FLOWS: u32 = 100_000;
 
 /// Flows that differ in nothing but their names, random streams and perhaps RTTs.
 #[derive(Clone, Debug)]
@@ -73,6 +73,18 @@ impl Block {
             number,
             receives: matches!(self.way, Way::Direction(Direction::Down)),
         })
+    }
+
+    /// Names of the links that it crosses, in either direction.
+    pub(crate) fn links(&self) -> impl Iterator<Item = &str> {
+        let (directions, path): (&[&str], [&[String]; 2]) = match &self.way {
+            Way::Direction(_) => (&Direction::NAMES, [&[], &[]]),
+            Way::Path { path, back } => (&[], [path, back]),
+        };
+        directions
+            .iter()
+            .copied()
+            .chain(path.into_iter().flatten().map(String::as_str))
     }
 
     /// What flow number `n` of the block is called.

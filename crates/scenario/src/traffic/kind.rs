@@ -71,6 +71,14 @@ impl Kind {
         self.name
     }
 
+    /// Whether the other end sends anything back.
+    pub(super) fn is_answered(&self) -> bool {
+        match self.plan(Rng::new(0)) {
+            Traffic::Datagrams(config) => config.kind().is_echo(),
+            Traffic::Tcp { .. } | Traffic::Quic { .. } | Traffic::App(_) => true,
+        }
+    }
+
     /// Writes the keys of its type, in canonical units.
     pub(crate) fn write(&self, fields: &mut Table) {
         self.source.write(fields);

@@ -21,7 +21,7 @@ use crate::plan::Client;
 use sojourn_net::{Dscp, DscpError, Duration};
 
 use crate::error::ScenarioError;
-use crate::link::Link;
+use crate::link::Links;
 use crate::page::Pages;
 use crate::place::{Fields, Place, choice};
 use crate::value::Value;
@@ -117,7 +117,7 @@ fn keys_of(chosen: &TrafficType) -> Vec<Key> {
 /// Reads all blocks and gives those a name that have none.
 pub(crate) fn blocks(
     top: &Fields<'_>,
-    links: &[Link],
+    links: &Links,
     pages: &Pages,
     duration: Duration,
 ) -> Result<Vec<Block>, ScenarioError> {
@@ -141,7 +141,7 @@ pub(crate) fn blocks(
 /// A block whose name is empty if none was given.
 fn block(
     place: &Place<'_>,
-    links: &[Link],
+    links: &Links,
     pages: &Pages,
     duration: Duration,
 ) -> Result<Block, ScenarioError> {
@@ -168,6 +168,7 @@ fn block(
         kind: chosen.settings(&fields, &context)?,
     };
     check_times(&block, &fields, duration)?;
+    way::check(&block.way, block.kind.is_answered(), &fields, links)?;
     Ok(block)
 }
 

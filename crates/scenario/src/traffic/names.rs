@@ -1,6 +1,6 @@
 //! Names of traffic, which select random streams and label records.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use super::block::{Block, MOST_FLOWS, Way};
@@ -9,6 +9,8 @@ use crate::place::Place;
 
 pub(super) fn name_the_nameless(blocks: &mut [Block]) {
     let mut taken: BTreeSet<String> = blocks.iter().map(|b| b.name.clone()).collect();
+    // Where the search for each name goes on: thousands of blocks may share one.
+    let mut next: BTreeMap<String, u32> = BTreeMap::new();
     for block in blocks.iter_mut().filter(|b| b.name.is_empty()) {
         let plain = match block.way {
             Way::Direction(direction) => {
@@ -16,11 +18,18 @@ pub(super) fn name_the_nameless(blocks: &mut [Block]) {
             }
             Way::Path { .. } => block.kind.name().to_owned(),
         };
-        let numbered = (2_u32..).map(|n| format!("{plain} {n}"));
-        let mut names = std::iter::once(plain.clone()).chain(numbered);
+        let number = next.entry(plain.clone()).or_insert(1);
         // Ends: only finitely many names are taken.
-        block.name = names.find(|n| !taken.contains(n)).unwrap_or_default();
-        taken.insert(block.name.clone());
+        block.name = loop {
+            let name = match *number {
+                1 => plain.clone(),
+                n => format!("{plain} {n}"),
+            };
+            *number += 1;
+            if taken.insert(name.clone()) {
+                break name;
+            }
+        };
     }
 }
 

@@ -2,15 +2,15 @@
 
 use super::block::{Direction, Way};
 use crate::error::ScenarioError;
-use crate::link::Link;
+use crate::link::{Links, UNLIMITED};
 use crate::place::{Fields, Place};
 
 pub(super) fn way(
     place: &Place<'_>,
     fields: &Fields<'_>,
-    links: &[Link],
+    links: &Links,
 ) -> Result<Way, ScenarioError> {
-    let names: Vec<_> = links.iter().map(|l| l.name.as_str()).collect();
+    let names = links.names();
     match (
         fields.get("direction"),
         fields.get("path"),
@@ -38,6 +38,32 @@ pub(super) fn way(
             "cannot be combined with path or return; set either direction, or path and optionally return",
         )),
     }
+}
+
+/// Refuses a direction whose links are not all defined: packets would pass at once without a word.
+pub(super) fn check(
+    way: &Way,
+    answered: bool,
+    fields: &Fields<'_>,
+    links: &Links,
+) -> Result<(), ScenarioError> {
+    let (Way::Direction(direction), Some(place)) = (way, fields.get("direction")) else {
+        return Ok(());
+    };
+    let names = links.names();
+    let other = match direction {
+        Direction::Up => Direction::Down,
+        Direction::Down => Direction::Up,
+    };
+    for (needed, what) in [(direction.name(), "data"), (other.name(), "responses")] {
+        if !names.contains(&needed) && (answered || needed == direction.name()) {
+            return Err(place.fail(format!(
+                "{what} cross the link \"{needed}\", which is not defined; define links.{needed}, or set links.{needed} = \"{UNLIMITED}\" (defined links: {})",
+                names.join(", ")
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn path_of(place: &Place<'_>, links: &[&str]) -> Result<Vec<String>, ScenarioError> {

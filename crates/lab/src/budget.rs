@@ -1,0 +1,397 @@
+//! What a scenario takes before it runs: packets, events, processor time and memory.
+//!
+//! Memory is an upper bound: limits of queues and windows count in full where the load can fill them. The sizes per
+//! packet, row and flow are measured; `tests/python/test_budget.py` compares the estimate with real runs.
+
+mod machine;
+
+use std::num::NonZeroUsize;
+use std::thread;
+
+use serde_json::{Value, json};
+use sojourn_scenario::plan::Config;
+use sojourn_scenario::{Load, Scenario, ScenarioError};
+
+pub use machine::default_limit;
+
+/// Data packets that a processor simulates per second: the slowest of S1 to S5 in `benches/measured.json`.
+const PACKETS_PER_S: f64 = 2_880_000.0;
+/// Events of the agenda per data packet: between 2.5 and 3.6 in S1 to S5.
+const EVENTS_PER_PACKET: u64 = 4;
+
+/// Python with its libraries, and the tables of metrics.
+const PROCESS: u64 = 150 << 20;
+/// A packet in a queue that grew by doubling, or on a wire.
+const PACKET: u64 = 130;
+/// What a sender keeps of a packet that is not acknowledged.
+const UNACKNOWLEDGED: u64 = 120;
+/// An entry in the tables of a queue.
+const SLOT: u64 = 100;
+/// A link with its queue, histograms and counters.
+const LINK: u64 = 20_000;
+/// The columns of a link in the metrics of all runs.
+const COLUMNS: u64 = 160_000;
+/// A flow with both of its ends.
+const FLOW: u64 = 6_000;
+/// A connection of an application and its transaction.
+const CONNECTION: u64 = 12_000;
+/// A sample of a link or a flow while the run goes on, and as a row of a table.
+const SAMPLE: (u64, u64) = (80, 170);
+/// A request while the run goes on, and as a row of a table.
+const PING: (u64, u64) = (40, 320);
+/// A drop or mark while the run goes on, and as a row of a table.
+const EVENT: (u64, u64) = (40, 130);
+/// The rows of a link and of a flow in the tables of totals.
+const ROWS: u64 = 3_000;
+/// The tables of a run besides their rows, each column an array of its own, and the metrics of the run.
+const PIECE: u64 = 160_000;
+
+/// What all runs of a scenario take.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimate {
+    /// Number of runs.
+    pub runs: u64,
+    /// Data packets and datagrams that hosts send, at most.
+    pub packets: u64,
+    /// Events of the simulator.
+    pub events: u64,
+    /// Processor time, in seconds.
+    pub cpu_s: f64,
+    /// Peak memory of the process, at most.
+    pub peak_bytes: u64,
+    /// What takes the memory, most of it first.
+    pub parts: Vec<Part>,
+}
+
+/// A part of the memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The key of the scenario that causes most of it.
+    pub place: String,
+    /// What is kept, such as `1001 packets wait`.
+    pub cause: String,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// What one run takes.
+#[derive(Default)]
+struct Run {
+    /// While it goes on.
+    live: Vec<Part>,
+    /// Until all runs have ended.
+    kept: Vec<Part>,
+    packets: u64,
+    links: u64,
+}
+
+/// Estimates what the runs of `scenario` take with `jobs` of them at once; `None`: one per processor.
+pub fn estimate(scenario: &Scenario, jobs: Option<NonZeroUsize>) -> Estimate {
+    let arms: Vec<Run> = (0..scenario.arms().len())
+        .map(|arm| run(scenario, arm))
+        .collect();
+    let replications = u64::from(scenario.replications());
+    let runs = replications * arms.len() as u64;
+    let jobs = jobs.or_else(|| thread::available_parallelism().ok());
+    let at_once = (jobs.map_or(1, NonZeroUsize::get) as u64).min(runs);
+    let packets = arms
+        .iter()
+        .map(|run| run.packets.saturating_mul(replications));
+    let packets = packets.fold(0, u64::saturating_add);
+    let mut parts: Vec<Part> = Vec::new();
+    // Any of the arms may be the one of which several runs go on.
+    let largest = arms.iter().max_by_key(|run| total(&run.live));
+    for part in largest.into_iter().flat_map(|run| &run.live) {
+        add(&mut parts, part, at_once);
+    }
+    for part in arms.iter().flat_map(|run| &run.kept) {
+        add(&mut parts, part, replications);
+    }
+    let links = arms.iter().map(|run| run.links).max().unwrap_or(0);
+    let metrics = Part {
+        place: "links".to_owned(),
+        cause: format!("{links} links"),
+        bytes: links * COLUMNS,
+    };
+    add(&mut parts, &metrics, 1);
+    parts.sort_by(|a, b| b.bytes.cmp(&a.bytes));
+    #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+    let cpu_s = packets as f64 / PACKETS_PER_S;
+    Estimate {
+        runs,
+        packets,
+        events: packets.saturating_mul(EVENTS_PER_PACKET),
+        cpu_s,
+        peak_bytes: PROCESS.saturating_add(total(&parts)),
+        parts,
+    }
+}
+
+/// Adds `times` parts like this one, to one of the same kind if there is one.
+fn add(parts: &mut Vec<Part>, part: &Part, times: u64) {
+    let bytes = part.bytes.saturating_mul(times);
+    match parts.iter_mut().find(|known| known.place == part.place) {
+        Some(known) => known.bytes = known.bytes.saturating_add(bytes),
+        None => parts.push(Part {
+            bytes,
+            ..part.clone()
+        }),
+    }
+}
+
+fn total(parts: &[Part]) -> u64 {
+    parts
+        .iter()
+        .map(|part| part.bytes)
+        .fold(0, u64::saturating_add)
+}
+
+fn run(scenario: &Scenario, arm: usize) -> Run {
+    let config = scenario.plan(arm, 0).config;
+    let load = config.load();
+    let (live, kept) = (live(scenario, arm, &config, &load), kept(&config, &load));
+    Run {
+        live,
+        kept,
+        packets: load.packets,
+        links: config.links.len() as u64,
+    }
+}
+
+/// What is there while a run goes on.
+fn live(scenario: &Scenario, arm: usize, config: &Config, load: &Load) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut part = |place: &str, cause: String, bytes: u64| {
+        parts.push(Part {
+            place: place.to_owned(),
+            cause,
+            bytes,
+        });
+    };
+    let (mut waiting, mut slots) = ((0, 0, 0_u64), (0, 0, 0_u64));
+    for (n, (link, offered)) in config.links.iter().zip(&load.links).enumerate() {
+        // Entries of the tables that nothing uses are memory all the same.
+        let tables = link.qdisc.footprint().slots;
+        let larger = |most: (usize, u64, u64), own: u64| {
+            let sum = most.2.saturating_add(own);
+            if own > most.1 {
+                (n, own, sum)
+            } else {
+                (most.0, most.1, sum)
+            }
+        };
+        waiting = larger(waiting, offered.waiting);
+        slots = larger(slots, tables);
+    }
+    let queue = |n: usize| scenario.place_of(arm, &format!("links[{n}].qdisc"));
+    let spec = |n: usize| {
+        config
+            .links
+            .get(n)
+            .map_or(String::new(), |l| l.qdisc.to_string())
+    };
+    part(
+        &queue(waiting.0),
+        format!("\"{}\" lets {} packets wait", spec(waiting.0), waiting.1),
+        waiting.2.saturating_mul(PACKET),
+    );
+    part(
+        &format!("{} ", queue(slots.0)),
+        format!("\"{}\" has tables with {} entries", spec(slots.0), slots.1),
+        slots.2.saturating_mul(SLOT),
+    );
+    part(
+        "rtt",
+        format!("{} packets are on the way", load.in_flight),
+        load.in_flight.saturating_mul(PACKET),
+    );
+    part(
+        "traffic",
+        format!(
+            "{} flows and {} packets that are not acknowledged",
+            config.flows.len(),
+            load.unacknowledged
+        ),
+        (config.flows.len() as u64 * FLOW)
+            .saturating_add(load.unacknowledged.saturating_mul(UNACKNOWLEDGED))
+            .saturating_add(load.datagrams / 4),
+    );
+    part(
+        "links",
+        format!("{} links", config.links.len()),
+        config.links.len() as u64 * LINK,
+    );
+    parts.extend(rows(config, load, |(live, _)| live));
+    parts
+}
+
+/// What stays of a run until all runs have ended.
+fn kept(config: &Config, load: &Load) -> Vec<Part> {
+    let mut parts = rows(config, load, |(_, kept)| kept);
+    parts.push(Part {
+        place: "replications".to_owned(),
+        cause: "the totals of every run are kept".to_owned(),
+        bytes: PIECE + (config.links.len() + config.flows.len()) as u64 * ROWS,
+    });
+    parts
+}
+
+/// Rows of tables that grow with the length of a run, of the size that `bytes` selects.
+fn rows(config: &Config, load: &Load, bytes: impl Fn((u64, u64)) -> u64) -> Vec<Part> {
+    let samples = config.duration.as_nanos() / config.sample.as_nanos().max(1) + 1;
+    let series = (config.links.len() + config.flows.len()) as u64;
+    let samples = samples.saturating_mul(series);
+    let signals = load.links.iter().map(|link| link.signals);
+    let events = match config.keep_events {
+        true => signals.fold(0, u64::saturating_add),
+        false => 0,
+    };
+    let all = [
+        ("sample", samples, "rows of series", SAMPLE),
+        ("traffic.interval", load.pings, "echo requests", PING),
+        ("keep_events", events, "events", EVENT),
+        (
+            "traffic.every",
+            load.connections,
+            "connections",
+            (CONNECTION, CONNECTION / 20),
+        ),
+    ];
+    let parts = all.into_iter().map(|(place, count, what, size)| Part {
+        place: place.to_owned(),
+        cause: format!("{count} {what} per run"),
+        bytes: count.saturating_mul(bytes(size)),
+    });
+    parts.collect()
+}
+
+/// Refuses a scenario whose runs could take more than `limit` bytes.
+///
+/// # Errors
+/// The key that takes most, what it takes and what would be accepted.
+pub fn check(
+    scenario: &Scenario,
+    jobs: Option<NonZeroUsize>,
+    limit: u64,
+) -> Result<(), ScenarioError> {
+    let estimate = estimate(scenario, jobs);
+    if estimate.peak_bytes <= limit {
+        return Ok(());
+    }
+    let (place, cause, bytes) = match estimate.parts.first() {
+        Some(part) if part.bytes > PROCESS / 4 => {
+            (part.place.as_str(), part.cause.as_str(), part.bytes)
+        }
+        _ => ("memory", "the process itself", PROCESS),
+    };
+    Err(ScenarioError {
+        path: place.trim_end().to_owned(),
+        rule: format!(
+            "{cause} ({}); all runs may take {}, more than max_memory = {}",
+            size(bytes),
+            size(estimate.peak_bytes),
+            size(limit)
+        ),
+        line: None,
+    })
+}
+
+/// A size as a person reads it.
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
+    let (mut scaled, mut unit) = (bytes / 100, UNITS[0]);
+    for next in &UNITS[1..] {
+        if scaled >= 10_000 {
+            (scaled, unit) = (scaled / 1_000, next);
+        }
+    }
+    format!("{}.{} {unit}", scaled / 10, scaled % 10)
+}
+
+impl Estimate {
+    /// As JSON.
+    pub fn to_json(&self) -> String {
+        let parts = self.parts.iter().filter(|part| part.bytes > 0).map(|part| {
+            json!({
+                "place": part.place.trim_end(),
+                "cause": part.cause,
+                "bytes": part.bytes,
+            })
+        });
+        json!({
+            "runs": self.runs,
+            "packets": self.packets,
+            "events": self.events,
+            "cpu_s": self.cpu_s,
+            "peak_memory_bytes": self.peak_bytes,
+            "memory": parts.collect::<Vec<Value>>(),
+        })
+        .to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scenario(rest: &str) -> Scenario {
+        let text = format!(
+            "duration = \"10s\"\nrtt = \"20ms\"\n\
+             links.up = {{ rate = \"10mbit\", qdisc = \"pfifo limit 100000000\" }}\n\
+             links.down = {{ rate = \"10mbit\", qdisc = \"pfifo\" }}\n{rest}"
+        );
+        Scenario::from_toml(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
+    }
+
+    fn tcp() -> Scenario {
+        scenario("traffic = [{ type = \"tcp\", direction = \"up\" }]\n")
+    }
+
+    #[test]
+    fn a_small_run_takes_little_and_more_runs_take_more() {
+        let one = estimate(&tcp(), NonZeroUsize::new(1));
+        assert!(one.peak_bytes < PROCESS + (20 << 20), "{one:?}");
+        let text = "replications = 50\ntraffic = [{ type = \"tcp\", direction = \"up\" }]\n";
+        let many = estimate(&scenario(text), NonZeroUsize::new(1));
+        assert_eq!((many.runs, many.packets), (50, 50 * one.packets));
+        assert!(many.peak_bytes > one.peak_bytes + 49 * PIECE);
+    }
+
+    #[test]
+    fn the_refusal_names_the_key_that_takes_most() {
+        let refused = |text: &str| {
+            check(&scenario(text), NonZeroUsize::new(1), 400 << 20)
+                .unwrap_err()
+                .to_string()
+        };
+        let flood = refused(
+            "traffic = [{ type = \"udp\", direction = \"up\", rate = \"1gbit\", payload = \"10b\" }]\n",
+        );
+        assert!(
+            flood.starts_with("links.up.qdisc: \"pfifo limit 100000000\" lets 100000000 packets wait (13.0 GB); all runs may take"),
+            "{flood}"
+        );
+        assert!(
+            flood.ends_with("more than max_memory = 419.4 MB"),
+            "{flood}"
+        );
+        let runs =
+            refused("replications = 100000\ntraffic = [{ type = \"tcp\", direction = \"up\" }]\n");
+        assert!(
+            runs.starts_with("replications: ") || runs.starts_with("sample: "),
+            "{runs}"
+        );
+        let samples =
+            refused("sample = \"1us\"\ntraffic = [{ type = \"tcp\", direction = \"up\" }]\n");
+        assert!(
+            samples.starts_with("sample: 30000003 rows of series per run ("),
+            "{samples}"
+        );
+        let pings =
+            refused("traffic = [{ type = \"ping\", direction = \"up\", interval = \"1us\" }]\n");
+        assert!(
+            pings.starts_with("traffic.interval: 10000001 echo requests per run ("),
+            "{pings}"
+        );
+    }
+}

@@ -1,0 +1,137 @@
+//! The footprint of a specification: how many packets may wait in the queue, and the size of its tables.
+
+use crate::parameters::{Field, Footprint};
+use crate::registry::QdiscSpec;
+
+/// Parameters that size a table which is there from the start.
+const TABLES: [&str; 6] = [
+    "flows",
+    "divisor",
+    "orphan_mask",
+    "connections",
+    "shadow",
+    "table",
+];
+/// The flow queues of CAKE: 8 tins of 1024.
+const CAKE: u64 = 8 * 1_024;
+/// The slots of the history of Predict at the longest round-trip time.
+const PREDICT: u64 = 1 << 16;
+/// What may wait in a queue whose limit follows from its other parameters: CAKE's largest buffer, in MTUs.
+const DERIVED: u64 = 10_240;
+const MTU: u64 = 1_514;
+
+impl QdiscSpec {
+    /// What the queue may take. A queue from outside Sojourn has no limit here.
+    pub fn footprint(&self) -> Footprint {
+        let mut spec = self.clone();
+        let mut number = |key| spec.field(key).and_then(|field| number(&field));
+        let own = Footprint {
+            slots: match self.kind() {
+                "cake" => CAKE,
+                "predict" => PREDICT,
+                _ => TABLES.iter().filter_map(|key| number(key)).sum::<u64>() + 1,
+            },
+            packets: u64::MAX,
+            bytes: u64::MAX,
+        };
+        if let Some((leaves, classes)) = self.inner()
+            && (classes > 1 || leaves.text().is_some())
+        {
+            let leaves = leaves.footprint(classes);
+            return Footprint {
+                slots: own.slots.saturating_add(leaves.slots),
+                ..leaves
+            };
+        }
+        if crate::external::is_external(self.kind()) {
+            return own;
+        }
+        let bands = if self.kind() == "pfifo_fast" { 3 } else { 1 };
+        let in_bytes = matches!(spec.field("limit"), Some(Field::Size(_)));
+        let mut number = |key| spec.field(key).and_then(|field| self::number(&field));
+        let limit = number("limit").or_else(|| number("max").map(|max| 2 * max));
+        let memory = number("memory_limit").or_else(|| number("memlimit"));
+        match (limit, in_bytes, memory) {
+            (Some(bytes), true, _) | (None, _, Some(bytes)) => Footprint { bytes, ..own },
+            (Some(packets), false, memory) => Footprint {
+                packets: packets.saturating_mul(bands),
+                bytes: memory.unwrap_or(u64::MAX),
+                ..own
+            },
+            (None, _, None) => Footprint {
+                packets: DERIVED,
+                bytes: DERIVED * MTU,
+                ..own
+            },
+        }
+    }
+}
+
+/// The value of a parameter that counts packets, bytes or entries.
+fn number(field: &Field<'_>) -> Option<u64> {
+    match field {
+        Field::Size(bytes) => Some(bytes.0),
+        Field::OptionalSize(bytes) => bytes.map(|bytes| bytes.0),
+        Field::Packets(packets) => Some(**packets as u64),
+        Field::Count(count) => Some(u64::from(**count)),
+        Field::OptionalCount(count) => count.map(u64::from),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Footprint {
+        text.parse::<QdiscSpec>().expect(text).footprint()
+    }
+
+    #[test]
+    fn a_limit_counts_packets_or_bytes() {
+        assert_eq!(of("pfifo limit 7").packets, 7);
+        assert_eq!(of("bfifo limit 9000b").bytes, 9_000);
+        assert_eq!(of("red limit 60000b").bytes, 60_000);
+        assert_eq!(of("pfifo_fast limit 5").packets, 15);
+        assert_eq!(of("hred max 12").packets, 24);
+        assert_eq!(of("hred max 12 limit 30").packets, 30);
+        let both = of("fq_codel limit 11 memory_limit 1000000b");
+        assert_eq!((both.packets, both.bytes), (11, 1_000_000));
+        assert_eq!(of("cake").bytes, DERIVED * MTU);
+        assert_eq!(of("cake memlimit 1000000b").bytes, 1_000_000);
+    }
+
+    #[test]
+    fn the_queues_of_all_classes_count() {
+        assert_eq!(of("fq_codel flows 64").slots, 65);
+        let nested = of("drr classes 10 leaf fq_codel flows 64 limit 100");
+        assert_eq!((nested.slots, nested.packets), (1 + 10 * 65, 1_000));
+        let mixed = of("prio bands 3 leaf pfifo limit 5 / codel limit 6");
+        assert_eq!((mixed.slots, mixed.packets), (1 + 3, 5 + 6 + 1_000));
+        assert_eq!(of("red leaf pfifo limit 5").packets, 5);
+    }
+
+    #[test]
+    fn every_queue_has_a_bound() {
+        for queue in crate::catalogue() {
+            let footprint = of(queue.name);
+            let waiting = footprint.packets.min(footprint.bytes);
+            assert!(waiting <= 1 << 32, "{}: {footprint:?}", queue.name);
+            assert!(
+                (1..1 << 17).contains(&footprint.slots),
+                "{}: {footprint:?}",
+                queue.name
+            );
+        }
+    }
+
+    #[test]
+    fn tables_for_a_billion_flows_are_refused() {
+        let text = "drr classes 16384 leaf fq_codel flows 65536";
+        let refused = text.parse::<QdiscSpec>().unwrap_err().to_string();
+        assert!(
+            refused.contains("flows in all; expected at most 10000000"),
+            "{refused}"
+        );
+    }
+}

@@ -1,0 +1,339 @@
+//! The load that a plan offers to its links, before anything runs: upper bounds on packets.
+//!
+//! Traffic without a closed loop (UDP, pings) offers what its own rate says. A closed loop (TCP, QUIC, applications)
+//! offers what the slowest link of its path carries, and a quarter more for what is dropped and sent again; flows with
+//! the same slowest link share it. Acknowledgements are as many as data packets.
+
+use std::collections::BTreeMap;
+
+use sojourn_net::{Bytes, Duration};
+use sojourn_transport::{MSS, quic};
+
+use crate::plan::{
+    Config, ConfigError, FULL_FRAME, FlowConfig, Hop, LinkConfig, MAX_WINDOW, PURE_ACK, Traffic,
+};
+
+/// Of a closed loop: one drop for this many packets that are not marked instead.
+const PACKETS_PER_DROP: u64 = 4;
+/// Packets of one flow that arrive at once though its mean rate is below the link's.
+const BURST: u64 = 1_000;
+/// Packets that a closed loop sends at least, whatever the link carries.
+const STARTED: u64 = 100;
+/// IPv4, UDP and Ethernet headers.
+const UDP_HEADERS: u64 = 42;
+
+/// Packets that may wait or be on the wires at once: some 10 GB.
+const MOST_AT_ONCE: u64 = 100_000_000;
+/// Events that a run may keep: some 10 GB.
+const MOST_EVENTS: u64 = 50_000_000;
+
+/// The load of one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// One for each link.
+    pub links: Vec<LinkLoad>,
+    /// Data packets and datagrams that hosts send, echo replies included.
+    pub packets: u64,
+    /// Packets on the wires at once.
+    pub in_flight: u64,
+    /// Packets that senders keep until they are acknowledged.
+    pub unacknowledged: u64,
+    /// Echo requests.
+    pub pings: u64,
+    /// Connections that applications open.
+    pub connections: u64,
+    /// Datagrams that nobody answers, of which a bit each records the arrival.
+    pub datagrams: u64,
+}
+
+/// The load of one link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkLoad {
+    /// Packets that arrive in the run.
+    pub arrivals: u64,
+    /// Packets that wait at once.
+    pub waiting: u64,
+    /// Drops, marks and losses.
+    pub signals: u64,
+}
+
+/// What crosses a link, by how it behaves.
+#[derive(Clone, Copy, Debug)]
+struct Crossing {
+    /// Datagrams, and the time that the link takes for them, in ns.
+    open: u64,
+    open_nanos: u128,
+    /// Packets of closed loops.
+    closed: u64,
+    /// What the windows of closed loops allow to wait.
+    windows: u64,
+    /// Of `closed`, those that may be marked.
+    markable: bool,
+    /// The smallest packet, in bytes.
+    least: u64,
+}
+
+impl Crossing {
+    const NONE: Self = Self {
+        open: 0,
+        open_nanos: 0,
+        closed: 0,
+        windows: 0,
+        markable: false,
+        least: u64::MAX,
+    };
+}
+
+/// Closed loops with the same slowest link, and the links that they cross.
+#[derive(Default)]
+struct Shared {
+    packets: u64,
+    windows: u64,
+    delay: u64,
+    markable: bool,
+    /// Whether data, and whether acknowledgements cross the link.
+    links: BTreeMap<usize, (bool, bool)>,
+}
+
+impl Config {
+    /// The load of the run.
+    pub fn load(&self) -> Load {
+        let mut crossing = vec![Crossing::NONE; self.links.len()];
+        let mut shared: BTreeMap<Option<usize>, Shared> = BTreeMap::new();
+        let mut load = Load {
+            links: Vec::new(),
+            packets: 0,
+            in_flight: 0,
+            unacknowledged: 0,
+            pings: 0,
+            connections: 0,
+            datagrams: 0,
+        };
+        for flow in &self.flows {
+            let end = flow.stop.unwrap_or(self.duration).min(self.duration);
+            let time = end.saturating_sub(flow.start);
+            match &flow.traffic {
+                Traffic::Datagrams(config) => {
+                    let count = config.datagrams(time);
+                    let kind = config.kind();
+                    let payload = kind.payload().map_or(56, |payload| payload.0);
+                    let frame = Bytes(payload + UDP_HEADERS);
+                    let ways = if kind.is_echo() {
+                        load.pings = load.pings.saturating_add(count);
+                        vec![&flow.forward, &flow.reverse]
+                    } else {
+                        load.datagrams = load.datagrams.saturating_add(count);
+                        vec![&flow.forward]
+                    };
+                    for way in ways {
+                        load.packets = load.packets.saturating_add(count);
+                        load.in_flight += self.on_wires(way, count);
+                        self.offer(way, count, frame, &mut crossing);
+                    }
+                }
+                Traffic::Tcp { .. } | Traffic::Quic { .. } | Traffic::App(_) => {
+                    if let Traffic::App(app) = &flow.traffic {
+                        load.connections = load.connections.saturating_add(app.connections(time));
+                    }
+                    self.join(flow, &mut shared);
+                }
+            }
+        }
+        for (slowest, group) in &shared {
+            self.settle(*slowest, group, &mut load, &mut crossing);
+        }
+        load.links = (self.links.iter().zip(&crossing))
+            .map(|(link, crossing)| self.of_link(link, crossing))
+            .collect();
+        load
+    }
+
+    /// Packets of `count` that are on the wires of `way` at once.
+    fn on_wires(&self, way: &[Hop], count: u64) -> u64 {
+        share_of_time(count, self.delay(way), self.duration)
+    }
+
+    /// The time that a packet spends on the wires of `way`, in ns.
+    fn delay(&self, way: &[Hop]) -> u64 {
+        let delays = way.iter().map(|hop| match *hop {
+            Hop::Link(n) => self.links[n].greatest_delay().as_nanos(),
+            Hop::Delay(delay) => delay.as_nanos(),
+        });
+        delays.fold(0, u64::saturating_add)
+    }
+
+    /// Datagrams on their way: each link passes on at most what it carries.
+    fn offer(&self, way: &[Hop], count: u64, frame: Bytes, crossing: &mut [Crossing]) {
+        let mut left = count;
+        for hop in way {
+            if let Hop::Link(n) = *hop {
+                let link = &self.links[n];
+                let seen = &mut crossing[n];
+                seen.open = seen.open.saturating_add(left);
+                let nanos = u128::from(left) * u128::from(link.initial_serialisation(frame));
+                seen.open_nanos = seen.open_nanos.saturating_add(nanos);
+                seen.least = seen.least.min(frame.0);
+                left = left.min(link.carries(self.duration, frame).saturating_add(1));
+            }
+        }
+    }
+
+    /// Adds a closed loop to those with the same slowest link.
+    fn join(&self, flow: &FlowConfig, shared: &mut BTreeMap<Option<usize>, Shared>) {
+        let (bytes, unit, markable) = match &flow.traffic {
+            Traffic::Tcp { bytes, params } => (*bytes, MSS, params.ecn),
+            Traffic::Quic { bytes, .. } => (*bytes, quic::SMALLEST_DATAGRAM, true),
+            Traffic::Datagrams(_) | Traffic::App(_) => (None, MSS, true),
+        };
+        let window = MAX_WINDOW / u64::from(unit);
+        let by_bytes = bytes.map_or(u64::MAX, |bytes| {
+            let packets = bytes.div_ceil(u64::from(unit));
+            packets.saturating_add(packets / PACKETS_PER_DROP + 10)
+        });
+        let links = |way: &[Hop]| -> Vec<usize> {
+            let links = way.iter().filter_map(|hop| match *hop {
+                Hop::Link(n) => Some(n),
+                Hop::Delay(_) => None,
+            });
+            links.collect()
+        };
+        let (there, back) = (links(&flow.forward), links(&flow.reverse));
+        // An application may send as much the other way.
+        let both = matches!(flow.traffic, Traffic::App(_));
+        let data = there.iter().chain(back.iter().filter(|_| both));
+        let slowest = data
+            .copied()
+            .min_by_key(|&n| self.links[n].carries(self.duration, FULL_FRAME));
+        let paths = self.round_trips(flow).saturating_mul(window);
+        let group = shared.entry(slowest).or_default();
+        let packets = by_bytes.min(if slowest.is_none() { paths } else { u64::MAX });
+        group.packets = group.packets.saturating_add(packets);
+        group.windows = group.windows.saturating_add(window.min(by_bytes));
+        let delay = self
+            .delay(&flow.forward)
+            .saturating_add(self.delay(&flow.reverse));
+        group.delay = group.delay.max(delay);
+        group.markable |= markable;
+        for n in there {
+            let seen = group.links.entry(n).or_default();
+            *seen = (true, seen.1 || both);
+        }
+        for n in back {
+            let seen = group.links.entry(n).or_default();
+            *seen = (seen.0 || both, true);
+        }
+    }
+
+    /// Adds the closed loops with one slowest link to what crosses the links.
+    fn settle(
+        &self,
+        slowest: Option<usize>,
+        group: &Shared,
+        load: &mut Load,
+        crossing: &mut [Crossing],
+    ) {
+        let carried = slowest.map_or(u64::MAX, |n| {
+            self.links[n].carries(self.duration, FULL_FRAME)
+        });
+        let packets = group
+            .packets
+            .min(carried.saturating_add(carried / PACKETS_PER_DROP + STARTED));
+        load.packets = load.packets.saturating_add(packets);
+        let flying = share_of_time(packets, group.delay, self.duration).min(group.windows);
+        load.in_flight = load.in_flight.saturating_add(flying);
+        let mut outstanding = flying;
+        for (&n, &(data, acks)) in &group.links {
+            let seen = &mut crossing[n];
+            let ways = u64::from(data) + u64::from(acks);
+            seen.closed = seen.closed.saturating_add(packets.saturating_mul(ways));
+            if data {
+                seen.windows = seen.windows.saturating_add(group.windows.min(packets));
+                let limit = self.links[n].qdisc.footprint();
+                let room = limit.packets.min(limit.bytes / FULL_FRAME.0);
+                outstanding = outstanding.saturating_add(room.min(packets));
+            } else {
+                seen.windows = seen.windows.saturating_add(group.windows.min(packets) / 2);
+            }
+            seen.markable |= group.markable;
+            seen.least = seen.least.min(PURE_ACK.0);
+        }
+        load.unacknowledged = load
+            .unacknowledged
+            .saturating_add(outstanding.min(group.windows));
+    }
+
+    fn of_link(&self, link: &LinkConfig, crossing: &Crossing) -> LinkLoad {
+        let time = u128::from(self.duration.as_nanos());
+        // Closed loops may leave datagrams half of the link, or more; a varying link nothing for a while.
+        let open_time = if crossing.closed > 0 {
+            time / 2
+        } else {
+            time * 9 / 10
+        };
+        let sent = if link.is_steady() && crossing.open_nanos > 0 {
+            u128::from(crossing.open) * open_time / crossing.open_nanos.max(open_time)
+        } else {
+            0
+        };
+        let excess = u128::from(crossing.open).saturating_sub(sent);
+        let excess = u64::try_from(excess)
+            .unwrap_or(u64::MAX)
+            .max(crossing.open.min(BURST));
+        let limit = link.qdisc.footprint();
+        let room = limit.packets.min(limit.bytes / crossing.least.max(1));
+        let signals = if crossing.markable {
+            crossing.closed
+        } else {
+            crossing.closed / PACKETS_PER_DROP
+        };
+        LinkLoad {
+            arrivals: crossing.open.saturating_add(crossing.closed),
+            waiting: excess.saturating_add(crossing.windows).min(room),
+            signals: crossing.open.saturating_add(signals),
+        }
+    }
+}
+
+/// What is out of range in the load of `config`, and where: more than any memory holds.
+pub(crate) fn check(config: &Config) -> Result<(), ConfigError> {
+    let fail = |place: String, rule: String| Err(ConfigError { place, rule });
+    let load = config.load();
+    for (n, link) in load.links.iter().enumerate() {
+        if link.waiting > MOST_AT_ONCE {
+            let waiting = link.waiting;
+            return fail(
+                format!("links[{n}].qdisc"),
+                format!(
+                    "too large for the load: {waiting} packets could wait at once; expected at most {MOST_AT_ONCE}"
+                ),
+            );
+        }
+    }
+    if load.in_flight > MOST_AT_ONCE {
+        let flying = load.in_flight;
+        return fail(
+            "rtt".to_owned(),
+            format!(
+                "too long for the rates: {flying} packets could be on the way at once; expected at most {MOST_AT_ONCE}"
+            ),
+        );
+    }
+    let signals = load.links.iter().map(|link| link.signals);
+    let signals = signals.fold(0, u64::saturating_add);
+    if config.keep_events && signals > MOST_EVENTS {
+        return fail(
+            "keep_events".to_owned(),
+            format!(
+                "too many events: up to {signals} drops, marks and losses; expected at most {MOST_EVENTS}, with a shorter duration or lower rates"
+            ),
+        );
+    }
+    Ok(())
+}
+
+/// How many of `count` packets of the whole run are there at once if each stays for `nanos`.
+fn share_of_time(count: u64, nanos: u64, run: Duration) -> u64 {
+    let run = u128::from(run.as_nanos().max(1));
+    let there = u128::from(count) * u128::from(nanos).min(run);
+    u64::try_from(there.div_ceil(run)).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,86 @@
+"""The memory that the runs of a scenario may take, and the estimate of it before they start."""
+
+import json
+from typing import Any
+
+from sojourn import _core
+
+
+def limit(max_memory: str | None) -> int | None:
+    """Convert a limit such as ``4gb`` to bytes.
+
+    Parameters
+    ----------
+    max_memory
+        The limit; by default 80 % of the smallest of the available memory, the limits of the
+        control groups and the limit of the address space.
+
+    Returns
+    -------
+    int or None
+        The limit in bytes; None if there is none.
+
+    Raises
+    ------
+    ScenarioError
+        It is not a size.
+    """
+    if max_memory is None:
+        return _core.default_max_memory()
+    try:
+        return _core.parse_size_bytes(max_memory)
+    except _core.ScenarioError as error:
+        message = f"max_memory: {error}"
+        raise _core.ScenarioError(message) from None
+
+
+def check(checked: _core.Scenario, *, jobs: int | None, max_memory: str | None) -> None:
+    """Refuse a scenario whose runs may take more memory than the limit.
+
+    Parameters
+    ----------
+    checked
+        The scenario.
+    jobs
+        Runs at once.
+    max_memory
+        As for :func:`limit`.
+
+    Raises
+    ------
+    ScenarioError
+        They may; the message names the key of the scenario that takes most.
+    """
+    allowed = limit(max_memory)
+    if allowed is not None:
+        _core.check_memory(checked, allowed, jobs=jobs)
+
+
+def estimate(
+    checked: _core.Scenario, *, jobs: int | None, max_memory: str | None
+) -> dict[str, Any]:
+    """Estimate what the runs of a scenario take.
+
+    Parameters
+    ----------
+    checked
+        The scenario.
+    jobs
+        Runs at once.
+    max_memory
+        As for :func:`limit`.
+
+    Returns
+    -------
+    dict
+        ``packets``, ``events``, ``cpu_s``, ``peak_memory_bytes``, ``memory`` (a list of ``place``,
+        ``cause`` and ``bytes``), ``max_memory_bytes``, and ``refused``: the message of the error
+        that a run raises, or None.
+    """
+    estimated: dict[str, Any] = json.loads(_core.estimate(checked, jobs=jobs))
+    refused: str | None = None
+    try:
+        check(checked, jobs=jobs, max_memory=max_memory)
+    except _core.ScenarioError as error:
+        refused = f"{error}"
+    return {**estimated, "max_memory_bytes": limit(max_memory), "refused": refused}

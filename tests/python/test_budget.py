@@ -1,0 +1,238 @@
+"""Memory: estimated before a run, refused if it is too much, and never a failed allocation."""
+
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sojourn as sj
+from shell import Command, environment
+from sojourn import _core
+from test_bad_input import VALID, refused
+
+# The address space of the commands: Python and polars reserve more than they use.
+ADDRESS_SPACE = 5 << 30
+
+LINKS = """
+rtt = "20ms"
+links.up = { rate = "1mbit", qdisc = "%s" }
+links.down = { rate = "1mbit", qdisc = "codel" }
+"""
+FLOOD = 'traffic = [{ type = "udp", direction = "up", rate = "10gbit", payload = "1b" }]\n'
+TCP = '{ type = "tcp", direction = "up" }'
+DEEP = LINKS % "pfifo limit 100000000"
+NESTED = LINKS % "drr classes 16384 leaf fq_codel flows 65536"
+PLAIN = LINKS % "pfifo"
+
+
+def limited(
+    folder: Path, text: str, *more: str, timeout: float = 60
+) -> subprocess.CompletedProcess[str]:
+    """Run a scenario with little address space: a failed allocation ends the process."""
+    (folder / "limited.toml").write_text(text, encoding="utf-8")
+    return subprocess.run(
+        [sys.executable, "-m", "sojourn", "run", "limited.toml", "--jobs", "1", *more],
+        cwd=folder,
+        env=environment() | {"POLARS_MAX_THREADS": "1"},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE,) * 2),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f'duration = "10s"\n{DEEP}{FLOOD}', "duration: too long for the rates"),
+        (
+            f'duration = "4s"\n{DEEP}{FLOOD}',
+            (
+                r'links\.up\.qdisc: "pfifo limit 100000000" lets \d+ packets wait \(13\.0 GB\); '
+                r"all runs may take 13\.\d GB, more than max_memory = "
+            ),
+        ),
+        (f'keep_events = true\nduration = "100s"\n{PLAIN}{FLOOD}', "duration: too long"),
+        (
+            f'keep_events = true\nduration = "4s"\n{PLAIN}{FLOOD}',
+            "keep_events: too many events: up to 4000000001 .*; expected at most 50000000",
+        ),
+        (
+            f'keep_events = true\nduration = "40ms"\nsample = "10ms"\n{PLAIN}{FLOOD}',
+            r"keep_events: 40000001 events per run",
+        ),
+        (
+            f'duration = "1s"\n{NESTED}traffic = [{TCP}]\n',
+            r"links\.up\.qdisc: drr: leaf creates queues for \d+ flows in all; expected at most",
+        ),
+        (
+            f'duration = "1s"\n{PLAIN}traffic = [{TCP[:-1]}, count = 10000000 }}]\n',
+            r"traffic\[0\]\.count: 10000000 is out of range; expected .* 1 to 100000",
+        ),
+        (
+            f'duration = "1s"\nreplications = 100000\n{PLAIN}traffic = [{TCP}]\n',
+            r"replications: the totals of every run are kept",
+        ),
+        (
+            (
+                f'duration = "4s"\n{PLAIN}traffic = [{{ type = "udp", direction = "up", '
+                'rate = "900mbit", payload = "1b", rtt = "1000s" }]\n'
+            ),
+            "rtt: too long for the rates: .* packets could be on the way",
+        ),
+        (
+            f'duration = "1000s"\nsample = "100us"\n{PLAIN}traffic = [{TCP}]\n',
+            "sample: 30000003 rows of series per run",
+        ),
+        (
+            (
+                f'duration = "1000s"\n{PLAIN}traffic = [{{ type = "sessions", direction = "up", '
+                'every = "100us", bytes = "1kb" }]\n'
+            ),
+            r"traffic\.every: 10000001 connections per run",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_it_runs(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    refused(limited(tmp_path, text, timeout=20), 2, message)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # A ping every 23 days for a year: the grid of the induced latency follows the replies.
+        (
+            'duration = "31536000s"\nsample = "31536000s"\n'
+            'links.up = { rate = "10mbit", qdisc = "red limit 1073741824b bandwidth 16bit" }\n'
+            'links.down = "unlimited"\nrtt = "20ms"\n'
+            'traffic = [{ type = "ping", direction = "up", interval = "2000000s" }, '
+            '{ type = "udp", direction = "up", rate = "1kbit", stop = "9s" }]\n'
+        ),
+        f'duration = "1s"\nsample = "1s"\n{PLAIN}traffic = [{TCP[:-1]}, count = 20000 }}]\n',
+        f'duration = "1s"\nreplications = 500\n{PLAIN}traffic = [{TCP}]\n',
+    ],
+    ids=["a year", "20000 flows", "500 replications"],
+)
+def test_what_fits_runs_to_its_end(tmp_path: Path, text: str) -> None:
+    done = limited(tmp_path, text)
+    assert done.returncode == 0, done.stderr[-2_000:]
+
+
+def test_many_links_run_or_are_refused(tmp_path: Path) -> None:
+    def scenario(number: int) -> str:
+        links = (f'links.l{n} = {{ rate = "1mbit", qdisc = "codel" }}' for n in range(number))
+        names = "\n".join(links)
+        return f'duration = "1s"\nsample = "1s"\n{PLAIN}{names}\ntraffic = [{TCP}]\n'
+
+    assert limited(tmp_path, scenario(1_000)).returncode == 0
+    refused(limited(tmp_path, scenario(20_000)), 2, "links: 20002 links .*more than max_memory")
+
+
+def test_the_check_itself_takes_little_memory() -> None:
+    code = (
+        "import resource, sys, sojourn as sj\n"
+        "from sojourn import _core\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "scenario = sj.Scenario.from_toml(sys.stdin.read())\n"
+        "_core.estimate(scenario.checked)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
+    )
+    text = f'duration = "1s"\n{PLAIN}traffic = [{TCP[:-1]}, count = 100000 }}]\n'
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=text,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) < 300_000, "kilobytes"
+
+
+# The estimate of these takes more than the process itself.
+MEASURED = {
+    "waiting": 'duration = "4s"\n'
+    + DEEP
+    + 'traffic = [{ type = "udp", direction = "up", rate = "10mbit", payload = "1b" }]\n',
+    "events": 'keep_events = true\nduration = "3s"\n'
+    + PLAIN
+    + 'traffic = [{ type = "udp", direction = "up", rate = "4mbit", payload = "1b" }]\n',
+    "series": f'duration = "700s"\nsample = "1ms"\n{PLAIN}traffic = [{TCP}]\n',
+    "pings": 'duration = "1000s"\nsample = "100s"\n'
+    + PLAIN
+    + 'traffic = [{ type = "ping", direction = "up", interval = "1ms" }]\n',
+    "runs": 'duration = "1s"\nreplications = 1500\n' + PLAIN + f"traffic = [{TCP}]\n",
+    "tables": 'duration = "1s"\nsample = "1s"\n'
+    + PLAIN
+    + "".join(f'links.l{n} = {{ rate = "1mbit", qdisc = "fq_codel" }}\n' for n in range(2_000))
+    + f"traffic = [{TCP}]\n",
+    "flows": f'duration = "2s"\nsample = "2s"\n{PLAIN}traffic = [{TCP[:-1]}, count = 50000 }}]\n',
+}
+# The estimate is at most this many times what a run takes.
+FACTOR = 5
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_the_estimate_is_an_upper_bound_and_not_far_from_what_a_run_takes(name: str) -> None:
+    code = (
+        "import json, resource, sys, sojourn as sj\n"
+        "from sojourn import _core\n"
+        "scenario = sj.Scenario.from_toml(sys.stdin.read())\n"
+        "result = sj.run(scenario, jobs=1)\n"
+        "result.summary(), result.validity\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=MEASURED[name],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    taken = int(done.stdout) * 1_024
+    scenario = sj.Scenario.from_toml(MEASURED[name])
+    estimated = json.loads(_core.estimate(scenario.checked, jobs=1))["peak_memory_bytes"]
+    assert taken <= estimated <= FACTOR * taken, (taken, estimated)
+
+
+def test_the_limit_can_be_set(sojourn: Command, tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(VALID, encoding="utf-8")
+    assert sojourn("run", "small.toml", "--max-memory", "1gb").returncode == 0
+    done = sojourn("run", "small.toml", "--max-memory", "100mb")
+    refused(done, 2, r"more than max_memory = 104\.8 MB")
+    refused(sojourn("run", "small.toml", "--max-memory", "x"), 2, r"max_memory: .* is not a size")
+    refused(sojourn("compare", "--max-memory", "100mb"), 2, "max_memory")
+    scenario = sj.Scenario.from_toml(VALID)
+    with pytest.raises(sj.ScenarioError, match="more than max_memory"):
+        sj.run(scenario, max_memory="100mb")
+
+
+def test_a_dry_run_estimates(sojourn: Command, tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(VALID, encoding="utf-8")
+    done = sojourn("run", "small.toml", "--dry-run")
+    assert done.returncode == 0
+    assert "estimate: at most 6," in done.stdout, done.stdout
+    assert "MB of memory" in done.stdout
+    document = json.loads(sojourn("run", "small.toml", "--dry-run", "--json").stdout)
+    estimate = document["estimate"]
+    # 10 Mbit/s for 5 s in frames of 1514 B are 4128, and a quarter is sent again at most.
+    assert 4_128 <= estimate["packets"] <= 4_128 * 1.25 + 1_000
+    assert estimate["refused"] is None
+    assert estimate["cpu_s"] > 0
+    assert estimate["peak_memory_bytes"] < estimate["max_memory_bytes"]
+    done = sojourn("run", "small.toml", "--dry-run", "--max-memory", "100mb")
+    assert "warning: a run is refused: " in done.stderr
+
+
+def test_a_link_without_traffic_is_noted(sojourn: Command, tmp_path: Path) -> None:
+    idle = VALID + '[links.wdn]\nrate = "1mbit"\nqdisc = "pfifo"\n'
+    (tmp_path / "idle.toml").write_text(idle, encoding="utf-8")
+    done = sojourn("run", "idle.toml", "--dry-run")
+    assert "note: links.wdn: no traffic crosses this link\n" in done.stderr
