@@ -16,7 +16,7 @@ QUIC_TESTS := quic_short quic_slow_start quic_flow_control quic_marks
 DIR ?= results/residential/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help generate new-queue new-cc setup lock advisories-update demo cocoa test test-full kills golden golden-quick golden-update schema check fmt bench bench-update bench-store bench-peers parity parity-update reference reference-update vectors fuzz mutants report docs figures user-strings clean
+.PHONY: help generate new-queue new-cc setup lock advisories-update demo cocoa test test-full kills golden golden-quick golden-update schema check fmt bench bench-update bench-store bench-peers parity parity-update reference reference-update vectors soak fuzz mutants report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -152,6 +152,9 @@ reference-update: ## The same, and write the tables again.
 vectors: ## Record the test vectors of the kernel again: make vectors UML=path/to/linux
 	@test -n "$(UML)" || { echo 'make vectors UML=path: a User-Mode Linux, see tests/vectors/README.md'; exit 2; }
 	$(PYTHON) tests/vectors/tools/record.py --kernel $(UML)
+
+soak: setup ## Run the random tests with new seeds: make soak MINUTES=10
+	$(BIN)/python tools/soak.py --minutes $(or $(MINUTES),10)
 
 fuzz: ## Fuzz the queues, one minute per target; needs nightly Rust and cargo-fuzz.
 	@cargo +nightly fuzz --version > /dev/null 2>&1 || { echo 'make fuzz: rustup toolchain install nightly && cargo install cargo-fuzz'; exit 2; }

@@ -55,6 +55,7 @@ nitpick_ignore_regex = [
 ]
 # Private classes in the signatures of public names.
 nitpick_ignore = [
+    ("py:class", "sojourn._core.Claim"),
     ("py:class", "sojourn._core.Invocation"),
     ("py:class", "sojourn._core.Outcome"),
     ("py:class", "sojourn._core.Scenario"),

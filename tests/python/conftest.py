@@ -49,6 +49,14 @@ def result(scenario: sj.Scenario) -> sj.Result:
 
 
 @pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run store of this test alone, which the command uses."""
+    folder = tmp_path / "store"
+    monkeypatch.setenv("SOJOURN_STORE", str(folder))
+    return folder
+
+
+@pytest.fixture
 def sojourn(tmp_path: Path) -> Command:
     """The command, run in an empty folder with its output in pipes."""
 

@@ -209,7 +209,7 @@ def test_what_is_no_result_cannot_be_reported_on(
         damaged = tmp_path / "kept" / name
         whole = damaged.read_bytes()
         damaged.write_bytes(whole[: len(whole) // 2])
-        refused(sojourn("report", "kept"), 3, re.escape(name))
+        refused(sojourn("report", "kept"), 4, re.escape(name))
         damaged.write_bytes(whole)
     assert sojourn("report", "kept").returncode == 0
     refused(sojourn("report", "kept", "-o", "kept"), 3, "it is a directory")

@@ -12,7 +12,7 @@ def l4s() -> sj.Result:
     """CUBIC and Prague through a queue with two classes and through one without."""
     return sj.run(
         sj.Scenario(
-            links={"up": sj.Link(rate="20mbit", qdisc="pie")},
+            links={"up": sj.Link(rate="20mbit", qdisc="pie"), "down": "unlimited"},
             traffic=[
                 sj.Tcp(direction="up", name="cubic", start_jitter="50ms"),
                 sj.Tcp(direction="up", name="prague", cc="prague", start_jitter="50ms"),

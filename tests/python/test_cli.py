@@ -50,7 +50,7 @@ def test_strict_makes_an_error_of_validity_the_exit_code(sojourn: Command, tmp_p
     done = sojourn(*idle)
     assert done.returncode == 0
     assert "error: pfifo: no link was a bottleneck" in done.stderr
-    done = sojourn(*idle, "--strict")
+    done = sojourn(*idle, "--strict", "--force")
     assert done.returncode == 4
     assert "error: pfifo: no link was a bottleneck" in done.stderr
     assert "goodput" in done.stdout

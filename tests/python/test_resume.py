@@ -1,10 +1,10 @@
 """Interrupted commands: what they stored, how they are continued, and that nothing is repeated."""
 
 import contextlib
-import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,51 +15,10 @@ from pathlib import Path
 import pytest
 
 import sojourn as sj
-from shell import environment
+from shell import ROOT, environment
 from sojourn import _core
 from sojourn.result.runs import begin
-
-COMMAND = [sys.executable, "-m", "sojourn"]
-SCENARIO = """
-name = "many"
-duration = "{duration}"
-warmup = "1s"
-replications = {replications}
-rtt = "20ms"
-links.up = {{ rate = "20mbit", qdisc = "pfifo" }}
-traffic = [{{ type = "tcp", direction = "up" }}, {{ type = "ping", direction = "up" }}]
-arms = [{{ name = "fifo" }}, {{ name = "codel", set = {{ "links.up.qdisc" = "codel" }} }}]
-"""
-
-
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run store of this test alone, which the command uses."""
-    folder = tmp_path / "store"
-    monkeypatch.setenv("SOJOURN_STORE", str(folder))
-    return folder
-
-
-def segments(store: Path) -> list[Path]:
-    return sorted(store.glob("*.runs"))
-
-
-def scenario_file(folder: Path, *, duration: str = "10s", replications: int = 60) -> Path:
-    path = folder / "many.toml"
-    path.write_text(SCENARIO.format(duration=duration, replications=replications))
-    return path
-
-
-def command(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+from stored import COMMAND, command, scenario_file, segments
 
 
 def stored_bytes(store: Path) -> int:
@@ -159,7 +118,12 @@ def test_compare_is_resumed(tmp_path: Path, store: Path) -> None:
 
 
 def test_reproduce_repeats_no_scenario_that_is_finished(tmp_path: Path, store: Path) -> None:
-    papers = Path(__file__).parents[2] / "papers"
+    # A published study, with shorter runs.
+    papers = tmp_path / "papers"
+    shutil.copytree(ROOT / "papers" / "residential", papers / "residential")
+    for file in papers.glob("*/*_10_*.toml"):
+        text = re.sub('duration = "[0-9]+s"', 'duration = "60s"', file.read_text("utf-8"))
+        file.write_text(text, encoding="utf-8")
     flags = ["reproduce", "residential", "--papers", papers, "--replications", "1"]
     whole = command(*flags, "--out", "whole", folder=tmp_path)
     assert whole.returncode == 0, whole.stderr
@@ -210,7 +174,7 @@ QUEUE = textwrap.dedent('''
 
     if __name__ == "__main__":
         scenario = sj.Scenario(
-            links={"up": sj.Link(rate="1mbit", qdisc=Tail)},
+            links={"up": sj.Link(rate="1mbit", qdisc=Tail), "down": "unlimited"},
             traffic=[sj.Tcp(direction="up")],
             rtt="20ms", duration="4s", warmup="1s", replications=12,
         )
@@ -383,91 +347,6 @@ def test_killed_runs_lose_nothing_that_was_committed(tmp_path: Path) -> None:
     assert cut > 0, "no kill hit a run that had stored a part"
 
 
-@pytest.mark.parametrize("moment", [0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6])
-@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_during_the_imports_ends_the_command(
-    tmp_path: Path, moment: float, by: signal.Signals
-) -> None:
-    process = subprocess.Popen(
-        [*COMMAND, "run", "-"],
-        cwd=tmp_path,
-        env=environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    # Python itself has no handler for the first hundredths of a second.
-    wait_for_handler(process.pid, by)
-    time.sleep(moment)
-    if process.poll() is None:
-        process.send_signal(by)
-    _, err = process.communicate(timeout=10)
-    assert "Traceback" not in err
-    assert process.returncode in {2, 128 + by}, err
-
-
-def wait_for_handler(pid: int, by: signal.Signals) -> None:
-    """Wait until a process handles a signal itself."""
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-        caught = int(re.findall(r"SigCgt:\s*(\w+)", status)[0], 16)
-        # Python handles SIGINT from the start; the command handles SIGTERM too.
-        if caught >> (signal.SIGTERM - 1) & 1 and caught >> (by - 1) & 1:
-            return
-        time.sleep(0.001)
-
-
-def test_the_handler_is_there_before_the_libraries() -> None:
-    program = "import sys, sojourn.cli; print(len(sys.modules), 'polars' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split()[1] == "False"
-
-
-@pytest.mark.parametrize(("what", "reader"), [("first line", "head -1"), ("nothing", "true")])
-def test_a_closed_pipe_is_no_error_and_keeps_the_notices(
-    tmp_path: Path, store: Path, what: str, reader: str
-) -> None:
-    file = scenario_file(tmp_path, replications=1)
-    line = f"{' '.join(COMMAND)} run {file} --json | {reader}"
-    done = subprocess.run(
-        ["/bin/bash", "-o", "pipefail", "-c", line],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode in {0, 141}, f"{what}: {done.stderr}"
-    assert "Traceback" not in done.stderr
-    assert "warning: n = 1: one run per arm" in done.stderr
-    assert segments(store) == []
-
-
-@pytest.mark.parametrize("closed", [">&-", "<&-", "2>&-", ">&- 2>&-", ">&- 2>&- <&-"])
-def test_closed_standard_streams_are_no_error(tmp_path: Path, store: Path, closed: str) -> None:
-    file = scenario_file(tmp_path, replications=1)
-    line = f"{' '.join(COMMAND)} run {file} --out kept {closed}"
-    done = subprocess.run(
-        ["/bin/bash", "-c", line],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr
-    manifest = json.loads((tmp_path / "kept" / "manifest.json").read_text(encoding="utf-8"))
-    assert manifest["complete"]
-    assert segments(store) == []
-
-
 def test_a_damaged_result_has_an_exit_code_of_its_own(tmp_path: Path, store: Path) -> None:
     file = scenario_file(tmp_path, replications=1)
     assert command("run", file, "--out", "kept", folder=tmp_path).returncode == 0
@@ -477,80 +356,6 @@ def test_a_damaged_result_has_an_exit_code_of_its_own(tmp_path: Path, store: Pat
     table.unlink()
     assert command("report", "kept", folder=tmp_path).returncode == 4
     assert command("stats", "nowhere", folder=tmp_path).returncode == 3
-    assert segments(store) == []
-
-
-BLOCKED = textwrap.dedent("""
-    import sys
-    from sojourn.cli import signals
-
-    signals.install()
-    from sojourn import _core
-
-    text = 'duration = "20000s"\\nlinks.up = { rate = "1gbit", qdisc = "pfifo" }'
-    text += '\\ntraffic = [{ type = "tcp", direction = "up" }]'
-    scenario = _core.Scenario.from_toml(text)
-    signals.on_exit("what is said", patient=sys.argv[1] == "patient")
-    signals.ready()
-    print("ready", flush=True)
-    _core.run_one(scenario, 0)  # Asks nobody whether to go on.
-""")
-
-
-@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_a_call_that_does_not_return(by: signal.Signals) -> None:
-    code, err, elapsed = blocked("impatient", by)
-    assert (code, err) == (128 + by, "sojourn: what is said\n")
-    assert 0.5 < elapsed < 2.5
-
-
-def test_a_second_signal_ends_what_the_first_waits_for() -> None:
-    code, err, elapsed = blocked("patient", signal.SIGINT, wait_s=2.0)
-    assert (code, err) == (130, "sojourn: what is said\n")
-    assert elapsed > 2.0, "the first signal waits for an orderly end"
-
-
-def blocked(how: str, by: signal.Signals, *, wait_s: float = 0.0) -> tuple[int, str, float]:
-    """Signal a process that is inside a long call, twice if `wait_s` is given."""
-    with subprocess.Popen(
-        [sys.executable, "-c", BLOCKED, how],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(0.3)
-        sent = time.monotonic()
-        process.send_signal(by)
-        if wait_s:
-            time.sleep(wait_s)
-            process.send_signal(by)
-        _, err = process.communicate(timeout=30)
-        return process.returncode, err, time.monotonic() - sent
-
-
-def test_ctrl_c_ends_a_scenario_of_20000_links(tmp_path: Path, store: Path) -> None:
-    links = "\n".join(f'[links.l{n}]\nrate = "1mbit"\nqdisc = "pfifo"' for n in range(20_000))
-    traffic = '[[traffic]]\ntype = "ping"\npath = ["l1"]\n'
-    (tmp_path / "many.toml").write_text(f'duration = "100s"\n{traffic}{links}', encoding="utf-8")
-    for moment in (1.0, 3.0, 6.0):
-        process = subprocess.Popen(
-            [*COMMAND, "run", "many.toml"],
-            cwd=tmp_path,
-            env=environment(),
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        wait_for_handler(process.pid, signal.SIGINT)
-        time.sleep(moment)
-        assert process.poll() is None
-        sent = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
-        assert process.returncode == 130, err
-        assert time.monotonic() - sent < 2.5, f"after {moment} s"
-        assert "Traceback" not in err
     assert segments(store) == []
 
 

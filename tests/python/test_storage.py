@@ -16,6 +16,7 @@ import sojourn as sj
 from manifests import edit
 from shell import Command, environment
 from sojourn import report
+from sojourn.cli import stored
 from sojourn.plot import figures
 from sojourn.result import storage
 
@@ -237,11 +238,11 @@ def test_a_result_that_cannot_be_saved_is_printed_and_saved_elsewhere(
     monkeypatch.setattr("tempfile.tempdir", str(elsewhere))
     out = tmp_path / "out"
 
-    def run_and_break(*_arguments: object, **_options: object) -> sj.Result:
+    def run_and_break(*_arguments: object, **_options: object) -> stored.Execution:
         (out / "thesis").mkdir(parents=True)
-        return sj.run(scenario())
+        return stored.Execution(sj.run(scenario()), None)
 
-    monkeypatch.setattr("sojourn.cli.session.run", run_and_break)
+    monkeypatch.setattr("sojourn.cli.stored.run", run_and_break)
     monkeypatch.setattr("sys.argv", ["sojourn", "run", str(file), "--out", str(out)])
     from sojourn import cli  # noqa: PLC0415 - after the functions are replaced
 

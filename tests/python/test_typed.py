@@ -146,6 +146,7 @@ CHOICES: list[tuple[Any, list[str]]] = [
     (datagrams.PingProtocol, ["traffic_ping.protocol"]),
     (applications.Http, ["traffic_web.http"]),
     (applications.Transport, ["traffic_web.transport", "traffic_dash.transport"]),
+    (links.Bucket, ["link.bucket"]),
     (links.JitterDistribution, ["link.jitter.distribution"]),
     (links.PacketOrder, ["link.jitter.order"]),
     (links.Framing, ["link.framing"]),

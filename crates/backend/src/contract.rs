@@ -48,7 +48,7 @@ pub enum Completion {
     Cancelled,
 }
 
-/// Tells a run under way whether to stop, and is told how far it is.
+/// Tells a run under way whether to stop, and passes on how far it is.
 #[derive(Clone, Copy)]
 pub struct Cancellation<'a> {
     requested: &'a (dyn Fn() -> bool + Sync),

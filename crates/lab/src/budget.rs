@@ -114,7 +114,7 @@ pub fn estimate(scenario: &Scenario, jobs: Option<NonZeroUsize>) -> Estimate {
         bytes: links * COLUMNS,
     };
     add(&mut parts, &metrics, 1);
-    parts.sort_by(|a, b| b.bytes.cmp(&a.bytes));
+    parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     let cpu_s = packets as f64 / PACKETS_PER_S;
     Estimate {
@@ -242,9 +242,10 @@ fn rows(config: &Config, load: &Load, bytes: impl Fn((u64, u64)) -> u64) -> Vec<
     let series = (config.links.len() + config.flows.len()) as u64;
     let samples = samples.saturating_mul(series);
     let signals = load.links.iter().map(|link| link.signals);
-    let events = match config.keep_events {
-        true => signals.fold(0, u64::saturating_add),
-        false => 0,
+    let events = if config.keep_events {
+        signals.fold(0, u64::saturating_add)
+    } else {
+        0
     };
     let all = [
         ("sample", samples, "rows of series", SAMPLE),

@@ -26,6 +26,9 @@ const OLDEST_FORMAT: u64 = 2;
 /// The first format whose manifests have [`DIGEST`].
 pub(crate) const FIRST_DIGESTED: u64 = 5;
 
+/// The first format whose scenarios name the directions without a link.
+pub(crate) const FIRST_UNLIMITED: u64 = 5;
+
 /// The key of the SHA-256 of the manifest, which covers all other keys: the scenario by its own
 /// SHA-256, the others as JSON without spaces whose keys are sorted.
 pub(crate) const DIGEST: &str = "manifest_sha256";

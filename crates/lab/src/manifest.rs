@@ -4,7 +4,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::frame::{
-    DIGEST, FIRST_DIGESTED, FORMAT, FORMAT_VERSION, check_digest, digest_of, format_of, recognised,
+    DIGEST, FIRST_DIGESTED, FIRST_UNLIMITED, FORMAT, FORMAT_VERSION, check_digest, digest_of,
+    format_of, recognised,
 };
 use sojourn_backend::{Backend, Fingerprint};
 use sojourn_qdisc::source_of;
@@ -229,7 +230,12 @@ impl Manifest {
                     .to_owned(),
             );
         }
-        let scenario = Scenario::from_saved(&text).map_err(invalid)?;
+        let scenario = if format < FIRST_UNLIMITED {
+            Scenario::from_saved_before_unlimited(&text)
+        } else {
+            Scenario::from_saved(&text)
+        }
+        .map_err(invalid)?;
         let manifest = || {
             let build = &fields["sojourn"];
             let count = |key: &str| usize::try_from(fields[key].as_u64()?).ok();

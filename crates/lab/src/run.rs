@@ -222,7 +222,14 @@ pub fn run_one(
     let (arm, replication) = (number / replications, number % replications);
     let replication = u32::try_from(replication).unwrap_or(u32::MAX);
     let name = scenario.arms().nth(arm).unwrap_or_default();
-    let run = || one(backend, scenario, (arm, replication), &Cancellation::new(&|| false));
+    let run = || {
+        one(
+            backend,
+            scenario,
+            (arm, replication),
+            &Cancellation::new(&|| false),
+        )
+    };
     let piece = catch_unwind(AssertUnwindSafe(run))
         .unwrap_or_else(|panic| resume_unwind(in_run(panic, name, replication)))?;
     let failed = |reason: &dyn fmt::Display| BackendError::Failed {

@@ -29,7 +29,10 @@ const EDGES: [(&str, &[&str]); 13] = [
         &["sojourn-net", "sojourn-qdisc", "sojourn-apps"],
     ),
     ("sojourn-store", &[]),
-    ("sojourn-backend", &["sojourn-scenario", "sojourn-records"]),
+    (
+        "sojourn-backend",
+        &["sojourn-net", "sojourn-scenario", "sojourn-records"],
+    ),
     (
         "sojourn-sim",
         &[

@@ -1,6 +1,7 @@
 //! Failures of every operation that saving takes: no result is lost, and no half of one is loaded.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(clippy::disallowed_methods, reason = "real processes take real time")]
 
 use std::fs;
 use std::path::Path;

@@ -35,7 +35,7 @@ const SCENARIO: &str = r#"
     name = "codel"
     [[arms]]
     name = "fifo"
-    set = { links.up.qdisc = "pfifo limit 200" }
+    set = { links.up.qdisc = "prio leaf pfifo limit 200" }
 "#;
 
 fn run_with(scenario: &str, jobs: usize, cancel: &AtomicBool, until: usize) -> Outcome {
@@ -125,7 +125,10 @@ fn cancelling_ends_runs_that_would_last_for_hours() {
     let long = SCENARIO
         .replace("12s", "100000s")
         .replace("= true", "= false");
-    let mixed = long.replace("\"pfifo limit 200\"", "\"pfifo\", duration = \"3s\"");
+    let mixed = long.replace(
+        "\"prio leaf pfifo limit 200\"",
+        "\"pfifo\", duration = \"3s\"",
+    );
     let outcome = run_with(&mixed, 6, &AtomicBool::new(false), 3);
     assert_eq!((outcome.finished(), outcome.total()), (3, 6));
     let arms = column(&outcome, TableKind::Flows, "rtt_ms");

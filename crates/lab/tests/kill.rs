@@ -1,6 +1,7 @@
 //! Processes that are killed while they replace a result.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(clippy::disallowed_methods, reason = "real processes take real time")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

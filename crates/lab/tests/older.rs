@@ -181,7 +181,7 @@ fn older_metric_definitions_are_noticed_and_newer_ones_refused() {
     };
     let older = load_as(1).unwrap();
     let notice = "metric definitions 1: do not compare these numbers with those of results with \
-                  definitions 2, which this version writes";
+                  definitions 3, which this version writes";
     assert_eq!(older.manifest().notices, [notice]);
     older.save(place.path(), Replace::Result).unwrap();
     let again = Outcome::load(place.path()).unwrap();
@@ -192,11 +192,11 @@ fn older_metric_definitions_are_noticed_and_newer_ones_refused() {
     );
     assert_eq!(again.manifest().metric_definitions, 1);
 
-    assert!(load_as(2).unwrap().manifest().notices.is_empty());
-    for definitions in [0, 3, 999] {
+    assert!(load_as(3).unwrap().manifest().notices.is_empty());
+    for definitions in [0, 4, 999] {
         let message = load_as(definitions).unwrap_err().to_string();
         let expected = format!(
-            "manifest.json: has metric definitions {definitions}; this version reads 1 to 2"
+            "manifest.json: has metric definitions {definitions}; this version reads 1 to 3"
         );
         assert!(message.ends_with(&expected), "{message}");
     }

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use sojourn_backend::{Backend, BackendError, Cancellation, Completion, Properties, Unsupported};
 use sojourn_lab::{
-    Build, Disk, Engine, Invocation, Outcome, Provenance, RunOptions, RunStore, Scenario, run,
+    Build, Disk, Engine, Invocation, Outcome, Provenance, Replace, RunOptions, RunStore, Scenario,
+    run,
 };
 use sojourn_records::RecordSink;
 use sojourn_scenario::Plan;
@@ -20,6 +21,7 @@ const SCENARIO: &str = r#"
     replications = 4
     rtt = "20ms"
     links.up = { rate = "8mbit", qdisc = "pfifo" }
+    links.down = "unlimited"
     traffic = [{ type = "tcp", direction = "up" }, { type = "ping", direction = "up" }]
     arms = [{ name = "fifo" }, { name = "codel", set = { "links.up.qdisc" = "codel" } }]
 "#;
@@ -107,7 +109,7 @@ fn uninterrupted(scenario: &Scenario) -> Outcome {
 fn bytes(outcome: &Outcome) -> Vec<(String, Vec<u8>)> {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("result");
-    outcome.save(&place).unwrap();
+    outcome.save(&place, Replace::Nothing).unwrap();
     let mut files: Vec<_> = fs::read_dir(place)
         .unwrap()
         .map(|entry| {

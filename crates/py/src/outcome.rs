@@ -190,6 +190,7 @@ impl PyOutcome {
     /// `backend` is the backend that executed all of them, by default the first of `backend_names()`.
     #[staticmethod]
     #[pyo3(signature = (scenario, parts, backend=None))]
+    #[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
     fn assemble(
         py: Python<'_>,
         scenario: &Bound<'_, PyScenario>,

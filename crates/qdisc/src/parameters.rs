@@ -16,13 +16,15 @@ mod leaves;
 mod parameter;
 mod params;
 mod profile;
+mod provenance;
 
 pub use declare::{Fields, parameters};
 pub use error::{Flaw, ParameterError};
 pub use field::{Field, Value, time_text};
 pub use footprint::Footprint;
-pub use kind::{ALL_PROFILES, Counter, Entry, Kind, LINUX, OVERLIMITS, Provenance, TcStatistics};
+pub use kind::{ALL_PROFILES, Counter, Entry, Kind, LINUX, OVERLIMITS, TcStatistics};
 pub use leaves::{Leaf, LeafList};
 pub use parameter::{Parameter, Unit};
 pub use params::{Params, Shorthand};
 pub use profile::Profile;
+pub use provenance::Provenance;

@@ -1,6 +1,6 @@
 //! Errors of scenarios: the place, the problem and what is accepted.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use sojourn_net::nearest;
 
@@ -31,11 +31,11 @@ impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::new();
         if !self.path.is_empty() {
-            text = format!("{}: ", self.path);
+            write!(text, "{}: ", self.path)?;
         }
         text.push_str(&self.rule);
         if let Some(line) = self.line {
-            text += &format!(" (line {line})");
+            write!(text, " (line {line})")?;
         }
         f.write_str(&message(&text))
     }

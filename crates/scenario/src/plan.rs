@@ -18,7 +18,7 @@ use sojourn_transport::{MSS, SenderParams, quic};
 pub use client::Client;
 pub(crate) use limits::MAX_INITIAL_WINDOW;
 pub use line::{Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order};
-use links::FULL_FRAME;
+pub(crate) use links::FULL_FRAME;
 pub use links::{Change, Encapsulation, LinkConfig, Shaper};
 pub use radio::{DriverLimit, RadioConfig, Sharing, Standard};
 pub use trace::{Trace, share};
@@ -131,7 +131,6 @@ impl Traffic {
 
 /// Largest window of TCP, in bytes (RFC 7323 §2.3).
 pub(crate) const MAX_WINDOW: u64 = 1 << 30;
-pub(crate) const FULL_FRAME: Bytes = Bytes(1_514);
 pub(crate) const PURE_ACK: Bytes = Bytes(66);
 
 /// Why a [`Config`] cannot be run.

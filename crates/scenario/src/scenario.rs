@@ -74,7 +74,7 @@ impl Scenario {
     /// # Errors
     /// The first thing that is wrong, and where.
     pub fn from_toml_in(text: &str, folder: &Path) -> Result<Self, ScenarioError> {
-        Self::from_tree(Node::from_toml(text)?, Some(folder))
+        Self::from_tree(Node::from_toml(text)?, folder)
     }
 
     /// Reads JSON of the same shape.
@@ -82,28 +82,35 @@ impl Scenario {
     /// # Errors
     /// The first thing that is wrong, and where.
     pub fn from_json(text: &str) -> Result<Self, ScenarioError> {
-        Self::from_tree(Node::from_json(text)?, Some(Path::new(".")))
+        Self::from_tree(Node::from_json(text)?, Path::new("."))
     }
 
-    /// Reads the JSON of a saved result, as any version wrote it; no file is read.
-    ///
-    /// Older versions let packets pass at once where a direction had no link.
+    /// Reads the JSON of a saved result; no file is read.
     ///
     /// # Errors
     /// The first thing that is wrong, and where.
     pub fn from_saved(text: &str) -> Result<Self, ScenarioError> {
+        Self::of(&Node::from_json(text)?)
+    }
+
+    /// As [`Scenario::from_saved`], from a version that let packets pass at once where a direction
+    /// had no link.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, and where.
+    pub fn from_saved_before_unlimited(text: &str) -> Result<Self, ScenarioError> {
         let mut tree = Node::from_json(text)?;
         older::name_unlimited(&mut tree);
-        Self::of(tree)
+        Self::of(&tree)
     }
 
     fn from_tree(mut tree: Node, folder: &Path) -> Result<Self, ScenarioError> {
         link::embed(&mut tree, folder)?;
-        Self::of(tree)
+        Self::of(&tree)
     }
 
-    fn of(tree: Node) -> Result<Self, ScenarioError> {
-        let mut base = decode::spec(&tree)?;
+    fn of(tree: &Node) -> Result<Self, ScenarioError> {
+        let mut base = decode::spec(tree)?;
         let variants = if base.arms.is_empty() {
             vec![(SOLE_ARM.to_owned(), base.clone())]
         } else {
@@ -161,7 +168,7 @@ impl Scenario {
                 return Err(ScenarioError::new(path, rule));
             }
         }
-        Self::from_tree(tree, Some(Path::new(".")))
+        Self::from_tree(tree, Path::new("."))
     }
 
     /// The names of the arms that set the value at `path`, or a part of it, themselves:

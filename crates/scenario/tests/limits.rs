@@ -1,7 +1,5 @@
 //! Scenarios that no memory holds are refused while they are read.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use sojourn_scenario::Scenario;
 
 fn read(text: &str) -> Result<Scenario, String> {

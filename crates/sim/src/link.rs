@@ -119,8 +119,9 @@ impl Link {
     fn follow_hold(&mut self, now: Instant, passed: bool, watch: &mut Watch<'_>) {
         if !passed && self.qdisc.backlog().packets > 0 {
             // Packets of a bucket leave at once, but what they take of its rate is counted already.
-            let since = match self.transmitter {
-                Transmitter::Bucket { full_at, .. } => now.max(full_at),
+            let since = match &self.transmitter {
+                Transmitter::Bucket { full_at, .. } => now.max(*full_at),
+                Transmitter::Tbf(tbf) => now.max(tbf.full_at()),
                 Transmitter::Serial { .. } | Transmitter::Traced(_) => now,
             };
             self.held_since.get_or_insert(since);

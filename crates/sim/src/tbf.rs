@@ -40,6 +40,11 @@ impl Tbf {
         }
     }
 
+    /// When the bucket is, or was, full.
+    pub(crate) const fn full_at(&self) -> Instant {
+        self.full_at
+    }
+
     /// Whether a packet waits.
     pub(crate) const fn holds(&self) -> bool {
         self.held.is_some()

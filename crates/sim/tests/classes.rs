@@ -51,7 +51,12 @@ fn classes_add_up_to_their_link() {
             sum.add(&class.totals);
             packets += class.sojourn.count();
         }
-        assert_eq!(sum, link.totals, "{qdisc}");
+        // SFB drops and marks before its leaf puts the packet into a class.
+        if qdisc.starts_with("sfb") {
+            assert_eq!(sum.sent_bytes, link.totals.sent_bytes);
+        } else {
+            assert_eq!(sum, link.totals, "{qdisc}");
+        }
         assert_eq!(packets, link.sojourn.count(), "{qdisc}");
     }
 }

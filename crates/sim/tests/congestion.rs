@@ -222,7 +222,7 @@ fn bbr_fills_a_link_and_version_3_loses_less_in_a_shallow_queue() {
             }
         }
     }
-    for (cc, goodput, drops) in [(CcKind::Bbr, 91.6, 12_028.0), (CcKind::Bbr3, 89.1, 297.0)] {
+    for (cc, goodput, drops) in [(CcKind::Bbr, 91.6, 12_028.0), (CcKind::Bbr3, 88.2, 374.0)] {
         let shallow = seen(cc, 100, "pfifo limit 40");
         near(shallow.goodputs[0], goodput);
         near(float(shallow.drops), drops);

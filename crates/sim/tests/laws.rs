@@ -2,80 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use sojourn_apps::{PingConfig, PingPace, Spacing, UdpConfig};
-use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate};
-use sojourn_qdisc::QdiscSpec;
+mod mixed;
+
+use sojourn_apps::{PingConfig, PingPace};
+use sojourn_net::{Bytes, Duration, Instant, Rate};
 use sojourn_records::{FlowRecord, InitialLosses, LinkCounters, Records, Signal};
-use sojourn_scenario::plan::{Client, Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
+use sojourn_scenario::plan::{Client, Config, FlowConfig, Hop, Shaper, Traffic};
 use sojourn_sim::run;
-use sojourn_transport::{CcKind, SenderParams};
+use sojourn_transport::CcKind;
 
-const MS: Duration = Duration::from_millis(1);
-
-fn link(name: &str, mbit: u64, qdisc: &str) -> LinkConfig {
-    let qdisc = QdiscSpec::parse(qdisc).unwrap();
-    LinkConfig::new(name.to_owned(), Rate::mbit(mbit), qdisc)
-}
-
-fn flow(name: &str, traffic: Traffic) -> FlowConfig {
-    FlowConfig {
-        name: name.to_owned(),
-        forward: vec![Hop::Link(0), Hop::Delay(MS.times(20))],
-        reverse: vec![Hop::Link(1), Hop::Delay(MS.times(20))],
-        start: Duration::ZERO,
-        start_jitter: MS.times(50),
-        stop: None,
-        dscp: Dscp::DEFAULT,
-        client: None,
-        traffic,
-    }
-}
-
-fn bulk(cc: CcKind, bytes: Option<u64>, ecn: bool) -> Traffic {
-    let params = SenderParams {
-        cc: cc.into(),
-        ecn,
-        ..SenderParams::default()
-    };
-    Traffic::Tcp { bytes, params }
-}
-
-fn cbr(mbit: u64, spread: f64) -> Traffic {
-    Traffic::datagrams(UdpConfig {
-        rate: Rate::mbit(mbit),
-        payload: Bytes(1_000),
-        spacing: Spacing::Even { spread },
-    })
-}
-
-/// Some of everything, both ways, over `qdisc`.
-fn mixed(qdisc: &str, seed: u64) -> Config {
-    let mut flows = vec![
-        flow("cubic", bulk(CcKind::Cubic, None, false)),
-        flow("reno", bulk(CcKind::Reno, None, true)),
-        flow("finite", bulk(CcKind::Cubic, Some(300_000), false)),
-        flow("cbr", cbr(2, 0.5)),
-        flow(
-            "ping",
-            Traffic::datagrams(PingConfig {
-                pace: PingPace::Every(MS.times(30)),
-                payload: None,
-            }),
-        ),
-        flow("back", bulk(CcKind::Cubic, None, true)),
-    ];
-    let back = flows.last_mut().unwrap();
-    std::mem::swap(&mut back.forward, &mut back.reverse);
-    Config {
-        seed,
-        duration: Duration::from_secs(6),
-        measure_from: Duration::from_secs(2),
-        sample: MS.times(100),
-        links: vec![link("down", 10, qdisc), link("up", 2, qdisc)],
-        flows,
-        keep_events: true,
-    }
-}
+use mixed::{MS, bulk, cbr, flow, link, mixed, records};
 
 const QDISCS: [&str; 8] = [
     "pfifo limit 1",
@@ -87,10 +23,6 @@ const QDISCS: [&str; 8] = [
     "fq_codel",
     "cake bandwidth 9500kbit ack-filter",
 ];
-
-fn records(config: &Config) -> Records {
-    run(config, &mut |_| true).unwrap().unwrap()
-}
 
 fn refused(config: &Config) -> String {
     run(config, &mut |_| true).unwrap_err().to_string()
@@ -314,128 +246,6 @@ fn an_idle_ping_takes_the_delay_of_its_way() {
     config.flows[0].reverse = vec![];
     let at_home = ping(&config);
     assert!(at_home.pings.iter().all(|p| p.rtt == Some(Duration::ZERO)));
-}
-
-/// Bytes that link 0 sends in `config` between any two samples, held against its rate.
-fn check_rate(config: &Config, burst: u64) {
-    let records = records(config);
-    let series = &records.links[0].series;
-    let rate = config.links[0].rate;
-    let mut most_credit_used = 0;
-    for first in 0..series.len() {
-        let mut sent = 0;
-        let mut time = Duration::ZERO;
-        for sample in &series[first..] {
-            sent += sample.counters.sent_bytes;
-            time += config.sample;
-            let allowed = rate.carries(time).0 + burst;
-            assert!(sent <= allowed, "{sent} B in {time}, {allowed} allowed");
-            most_credit_used = most_credit_used.max(sent.saturating_sub(rate.carries(time).0));
-        }
-    }
-    assert!(
-        4 * most_credit_used >= 3 * (burst - 1_514),
-        "only {most_credit_used} of a burst of {burst}"
-    );
-}
-
-#[test]
-fn a_wire_sends_its_rate_and_a_bucket_its_burst_more() {
-    let mut config = mixed("pfifo limit 200", 2);
-    config.sample = MS.times(5);
-    config.links[0].rate = Rate::mbit(5);
-    // One packet is counted when its transmission begins.
-    check_rate(&config, 1_514);
-    for burst in [15_140, 60_000] {
-        config.links[0].shaper = Shaper::Bucket {
-            burst: Bytes(burst),
-        };
-        // A packet may leave while there is any credit.
-        check_rate(&config, burst + 1_514);
-    }
-}
-
-#[test]
-fn a_tbf_bucket_sends_its_burst_more_and_no_packet_beyond() {
-    let mut config = mixed("pfifo limit 200", 2);
-    config.sample = MS.times(5);
-    config.links[0].rate = Rate::mbit(5);
-    for burst in [1_600, 15_140, 60_000] {
-        config.links[0].shaper = Shaper::Tbf {
-            burst: Bytes(burst),
-        };
-        // Counted when a packet leaves its queue: the one that waits for tokens is ahead of the bound.
-        check_rate(&config, burst + 1_514);
-    }
-}
-
-/// When full frames arrive through a link of 100 kbit/s, in bytes before each arrival, itself included.
-fn arrivals_through(shaper: Shaper) -> Vec<(Instant, u64)> {
-    let mut config = mixed("pfifo limit 200", 2);
-    let datagrams = UdpConfig {
-        rate: Rate::mbit(10),
-        payload: Bytes(1_448),
-        spacing: Spacing::Even { spread: 0.0 },
-    };
-    config.flows = vec![FlowConfig {
-        start_jitter: Duration::ZERO,
-        forward: vec![Hop::Link(0)],
-        ..flow("cbr", Traffic::datagrams(datagrams))
-    }];
-    config.measure_from = Duration::ZERO;
-    config.sample = MS;
-    config.links[0].rate = Rate::from_bits_per_sec(100_000).unwrap();
-    config.links[0].shaper = shaper;
-    let records = records(&config);
-    let mut bytes = 0;
-    let arrived = records.flows[0].series.iter().filter_map(|sample| {
-        bytes += sample.delivered_bytes / 1_448 * 1_490;
-        (sample.delivered_bytes > 0).then_some((sample.at, bytes))
-    });
-    arrived.collect()
-}
-
-#[test]
-fn tbf_keeps_the_arrival_curve_that_htb_exceeds_by_a_packet() {
-    let burst = Bytes(1_600);
-    let rate = Rate::from_bits_per_sec(100_000).unwrap();
-    let curve = |at: Instant| 1_600 + rate.carries(at.since(Instant::ZERO)).0;
-    let tbf = arrivals_through(Shaper::Tbf { burst });
-    assert!(tbf.len() > 40, "{tbf:?}");
-    assert!(tbf.iter().all(|&(at, bytes)| bytes <= curve(at)), "{tbf:?}");
-    // One frame at once; each further one when its tokens have come, within the interval that sees it.
-    assert_eq!(tbf[0].1, 1_490);
-    for &(at, bytes) in &tbf[1..] {
-        let before = Instant::from_nanos(at.as_nanos() - MS.as_nanos());
-        assert!(bytes > curve(before), "{bytes} B at {at:?} came late");
-    }
-    let htb = arrivals_through(Shaper::Bucket { burst });
-    assert_eq!(htb[1].1, 2 * 1_490);
-    assert!(htb[1].0 <= Instant::ZERO + MS.times(3), "{htb:?}");
-    assert!(htb.iter().any(|&(at, bytes)| bytes > curve(at)));
-    let total = |arrivals: &[(Instant, u64)]| arrivals.last().unwrap().1;
-    assert!(total(&htb) - total(&tbf) <= 1_490);
-}
-
-#[test]
-fn a_bucket_is_full_at_the_start() {
-    let mut config = mixed("pfifo limit 200", 2);
-    config.flows = vec![FlowConfig {
-        start_jitter: Duration::ZERO,
-        ..flow("burst", bulk(CcKind::Cubic, None, false))
-    }];
-    config.sample = Duration::from_nanos(1_000);
-    config.duration = MS.times(50);
-    config.measure_from = Duration::ZERO;
-    config.flows[0].forward = vec![Hop::Link(0)];
-    config.flows[0].reverse = vec![];
-    config.links[0].rate = Rate::mbit(1);
-    config.links[0].shaper = Shaper::Bucket {
-        burst: Bytes(6 * 1_514),
-    };
-    let records = records(&config);
-    // SYN, acknowledgement and six full segments.
-    assert!(records.links[0].series[0].counters.sent_packets >= 8);
 }
 
 #[test]

@@ -85,10 +85,15 @@ fn a_bloated_buffer_lowers_it_by_what_waits() {
     let found = found(&records);
     let waits = records.links[0].sojourn.mean().unwrap() / 1e6;
     assert!(waits > 150.0, "{waits}: no bloat");
-    // Each time is of one round trip through the queue.
-    let wanted = 60_000.0 / (100.0 + waits);
+    // Each time is of one round trip through the queue. The handshake of TLS takes longer if the
+    // queue drops a packet of it: there are too few for duplicate acknowledgements.
+    let one = 100.0 + waits;
+    for time in [found.times.tcp, found.times.http] {
+        let ms = time.as_secs_f64() * 1e3;
+        assert!((ms / one - 1.0).abs() < 0.15, "{ms}, not {one}");
+    }
     let rpm = found.times.foreign_rpm();
-    assert!((rpm / wanted - 1.0).abs() < 0.15, "{rpm}, not {wanted}");
+    assert!(rpm < 60_000.0 / one * 1.15, "{rpm}");
     // Self probes wait behind what the server has written ahead, too.
     assert!(found.times.loaded_rpm() < rpm);
     assert!(found.probes > 100, "{}", found.probes);

@@ -20,6 +20,7 @@ from sojourn.scenario import Scenario
 
 ENVIRONMENT = 3
 INVALID = 4
+MAX_NOTES = 10
 # Rates in bytes per second: tc reads them so, but users often mean bits.
 BYTES_PER_SECOND = re.compile(r"\b[\d.]+\s*[kmgt]?i?bps\b", re.IGNORECASE)
 
@@ -93,12 +94,19 @@ def note_unreached(path: str, arms: list[str]) -> None:
         say(text)
 
 
+def _say_notes(notes: list[str]) -> None:
+    """Print the notes on a scenario: the first ones, if there are very many."""
+    for note in notes[:MAX_NOTES]:
+        say(f"note: {note}")
+    if len(notes) > MAX_NOTES:
+        say(f"note: and {len(notes) - MAX_NOTES} more notes")
+
+
 def describe(plan: Plan) -> int:
     """Print what the runs are and take, and where the result would be saved."""
     checked = plan.scenario.checked
     _core.check_backend(checked, plan.backend)
-    for note in checked.notes:
-        say(f"note: {note}")
+    _say_notes(checked.notes)
     estimate = budget.estimate(checked, jobs=plan.jobs, max_memory=plan.max_memory)
     if plan.json:
         document = {
@@ -137,13 +145,12 @@ def _rounded(number: float) -> float:
 
 def execute(plan: Plan) -> int:
     """Run, print and save; after an interrupt, save the finished runs."""
-    for note in plan.scenario.checked.notes:
-        say(f"note: {note}")
-    budget.check(plan.scenario.checked, jobs=plan.jobs, max_memory=plan.max_memory)
     resumed = plan.scenario if plan.resume else None
     with storage.claimed(plan.out, force=plan.force, resumed=resumed) as claim:
         if plan.report is not None:
             storage.claim_file(plan.report)
+        budget.check(plan.scenario.checked, jobs=plan.jobs, max_memory=plan.max_memory)
+        _say_notes(plan.scenario.checked.notes)
         with progress_bar(plan.scenario.runs) as progress:
             execution = stored.run(
                 plan.scenario,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sojourn import _core
 from sojourn.cli import signals
 from sojourn.result import Interrupted, Result
-from sojourn.result.result import execute
+from sojourn.result.running import execute
 from sojourn.result.runs import begin, default_folder
 from sojourn.scenario import Scenario
 

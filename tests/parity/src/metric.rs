@@ -168,10 +168,11 @@ impl Metric {
     pub(crate) fn tolerance(self, linux: f64) -> f64 {
         let (part, least) = match self {
             Goodput(_) | UdpGoodput => (0.03, 0.0),
-            // A flow with a small share is not held to a part of it: 1 % of the link tells it apart.
-            Share(_) | TcpShare => (0.05, 1.0),
             Completion => (0.05, 0.0),
-            SrttMean(_) | PingMean | PingStart | PingLater | OwdMean => (0.05, 1.0),
+            // A flow with a small share is not held to a part of it: 1 % of the link tells it apart.
+            Share(_) | TcpShare | SrttMean(_) | PingMean | PingStart | PingLater | OwdMean => {
+                (0.05, 1.0)
+            }
             SrttP95 | PingP95 | OwdP95 => (0.10, 2.0),
             Drops(_) | Marks(_) => (0.25, 5.0),
         };

@@ -19,7 +19,7 @@ pub(crate) fn outcome(seed: u32, cancelled: bool) -> Outcome {
         duration = "1s"
         replications = 2
         seed = {seed}
-        links = {{ up = {{ rate = "1mbit", qdisc = "codel" }} }}
+        links = {{ up = {{ rate = "1mbit", qdisc = "codel" }}, down = "unlimited" }}
         traffic = [
             {{ type = "udp", direction = "up", rate = "1mbit" }},
             {{ type = "ping", direction = "up" }},

@@ -99,17 +99,6 @@ pub struct Kind<T> {
     pub parameters: &'static [Parameter],
 }
 
-/// What a reader of results must know of a discipline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Provenance {
-    /// Its name.
-    pub name: &'static str,
-    /// As [`Kind::reconstruction`].
-    pub reconstruction: Option<&'static str>,
-    /// The implementation that it was compared with.
-    pub comparison: Comparison,
-}
-
 /// A [`Kind`] of any discipline.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {

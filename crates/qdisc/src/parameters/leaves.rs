@@ -13,7 +13,7 @@ use sojourn_net::{Packet, Rng};
 
 use super::error::{Flaw, ParameterError};
 use super::footprint::Footprint;
-use super::kind::Provenance;
+use super::provenance::Provenance;
 use crate::contract::Qdisc;
 use crate::link::LinkFacts;
 

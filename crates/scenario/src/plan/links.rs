@@ -10,7 +10,7 @@ use super::radio::RadioConfig;
 use super::trace::Trace;
 
 /// The largest Ethernet frame, 14 B of header included.
-pub(super) const FULL_FRAME: Bytes = Bytes(1_514);
+pub(crate) const FULL_FRAME: Bytes = Bytes(1_514);
 
 /// A transmitter with a queue in front and a wire behind.
 #[derive(Clone, Debug, PartialEq)]

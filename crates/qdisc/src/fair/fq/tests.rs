@@ -1,4 +1,6 @@
+use super::scheduler::Flow;
 use super::*;
+use crate::parts::round::FlowId;
 use crate::testing::{Recorder, TestPacket};
 use sojourn_net::{Dscp, Ecn};
 

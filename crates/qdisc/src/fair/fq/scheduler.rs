@@ -1,0 +1,303 @@
+//! The flows, their packets and their turns.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use sojourn_net::{Bytes, Duration, Instant, Packet, Rate, Rng};
+
+use crate::contract::{Backlog, Statistic};
+use crate::parts::pool::{List, Pool};
+use crate::parts::round::{FlowId, Round};
+
+/// Fewer flows are never too many.
+const MANY_FLOWS: usize = 2_048;
+
+/// How the flows of [`Fq`](super::Fq) and [`crate::Cocoa`] take turns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turns {
+    /// Bytes that a flow sends per turn; twice the MTU if unset.
+    pub(crate) quantum: Option<Bytes>,
+    /// Bytes that a flow sends in its first turn; ten times the MTU if unset.
+    pub(crate) initial_quantum: Option<Bytes>,
+    /// Idle time after which a flow returns with a full quantum.
+    pub(crate) refill_delay: Duration,
+    /// Bit mask on the hash of a flow.
+    pub(crate) orphan_mask: u32,
+}
+
+impl Turns {
+    /// The bytes that a flow sends per turn and in its first.
+    pub(crate) fn quanta(&self, mtu: Bytes) -> (Bytes, Bytes) {
+        let mtus = |n| Bytes(n * mtu.0);
+        let initial = self.initial_quantum.unwrap_or(mtus(10));
+        (self.quantum.unwrap_or(mtus(2)), initial)
+    }
+}
+
+/// How fast a flow may send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    pub(super) rate: Rate,
+    /// Every packet is spaced, whatever credit there is.
+    pub(super) each: bool,
+}
+
+/// The flows, their packets and their turns, apart from the limits, so that Cocoa can set its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Scheduler<P> {
+    quantum: i64,
+    initial_credit: i64,
+    refill_delay: Duration,
+    mask: u32,
+    perturbation: u64,
+    pool: Pool<P>,
+    backlog: Backlog,
+    pub(super) flows: Vec<Flow>,
+    new: Round,
+    old: Round,
+    /// Links of `new` and `old`; a flow is in at most one of them.
+    links: Vec<FlowId>,
+    /// Flows that wait apart, by the time at which they are due.
+    throttled: BinaryHeap<Reverse<(Instant, FlowId)>>,
+    control: List,
+    /// Flows that were seen, and those of them that have no place.
+    pub(super) seen: usize,
+    pub(super) detached: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Flow {
+    list: List,
+    /// What it may still send in its turn.
+    pub(super) credit: i64,
+    /// Its next packet may not leave earlier; [`Instant::ZERO`]: it was never paced.
+    pub(super) due: Instant,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// The flow has never sent.
+    Unknown,
+    /// In one of the lists, or waiting apart.
+    Listed,
+    /// In none, since then.
+    Detached(Instant),
+}
+
+impl<P: Packet> Scheduler<P> {
+    pub(crate) fn new(turns: &Turns, mtu: Bytes, mut rng: Rng) -> Self {
+        let (quantum, initial_quantum) = turns.quanta(mtu);
+        let flow_credit = signed(initial_quantum);
+        let flow = Flow {
+            list: List::EMPTY,
+            credit: flow_credit,
+            due: Instant::ZERO,
+            place: Place::Unknown,
+        };
+        let number = turns.orphan_mask as usize + 1;
+        Self {
+            quantum: signed(quantum),
+            refill_delay: turns.refill_delay,
+            mask: turns.orphan_mask,
+            perturbation: rng.next_u64(),
+            pool: Pool::new(),
+            backlog: Backlog::default(),
+            flows: vec![flow; number],
+            new: Round::EMPTY,
+            old: Round::EMPTY,
+            links: vec![FlowId::NONE; number],
+            initial_credit: flow_credit,
+            throttled: BinaryHeap::new(),
+            control: List::EMPTY,
+            seen: 0,
+            detached: 0,
+        }
+    }
+
+    /// How many flows were seen, how many of them have no turn to come, how many wait apart.
+    pub(crate) fn statistics(&self) -> Vec<Statistic> {
+        vec![
+            Statistic::count("flows", self.seen as u64),
+            Statistic::count("inactive", self.detached as u64),
+            Statistic::count("throttled", self.throttled.len() as u64),
+        ]
+    }
+
+    /// How many flows there may be.
+    pub(crate) fn flows(&self) -> usize {
+        self.flows.len()
+    }
+
+    #[inline]
+    pub(crate) const fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    /// The flow that `pkt` belongs to.
+    #[inline]
+    pub(crate) fn classify(&self, pkt: &P) -> FlowId {
+        FlowId::masked(pkt.flow().digest(self.perturbation), self.mask)
+    }
+
+    /// How many packets of `flow` wait.
+    #[inline]
+    pub(crate) fn packets(&self, flow: FlowId) -> u32 {
+        self.flows[flow.index()].list.packets()
+    }
+
+    /// Appends `pkt` to its flow, whatever the limits.
+    #[inline]
+    pub(crate) fn append(&mut self, id: FlowId, now: Instant, pkt: P) {
+        let flow = &mut self.flows[id.index()];
+        if flow.place != Place::Listed {
+            if let Place::Detached(since) = flow.place
+                && now.since(since) > self.refill_delay
+            {
+                flow.credit = flow.credit.max(self.quantum);
+            }
+            match flow.place {
+                Place::Unknown => self.seen += 1,
+                Place::Listed | Place::Detached(_) => self.detached -= 1,
+            }
+            flow.place = Place::Listed;
+            self.new.push(&mut self.links, id);
+        }
+        self.backlog.packets += 1;
+        self.backlog.bytes += pkt.size();
+        self.pool.push(&mut flow.list, now, pkt);
+    }
+
+    /// Appends a packet of the box itself, which goes before all others.
+    pub(crate) fn append_control(&mut self, now: Instant, pkt: P) {
+        self.backlog.packets += 1;
+        self.backlog.bytes += pkt.size();
+        self.pool.push(&mut self.control, now, pkt);
+    }
+
+    /// Makes `flow` a new one if it was away for longer than `age` and flows are many; says
+    /// whether it did.
+    #[inline]
+    pub(crate) fn forget_if_old(&mut self, id: FlowId, now: Instant, age: Duration) -> bool {
+        if self.seen < MANY_FLOWS || 2 * self.detached <= self.seen {
+            return false;
+        }
+        let flow = &mut self.flows[id.index()];
+        let Place::Detached(since) = flow.place else {
+            return false;
+        };
+        let old = now.since(since) > age;
+        if old {
+            flow.credit = self.initial_credit;
+            flow.due = Instant::ZERO;
+            flow.place = Place::Unknown;
+            self.seen -= 1;
+            self.detached -= 1;
+        }
+        old
+    }
+
+    /// After a packet of `size` of `flow`: when the next may leave.
+    pub(crate) fn pace(&mut self, id: FlowId, pace: Pace, size: Bytes, now: Instant) {
+        const LONGEST: Duration = Duration::from_secs(1);
+        let flow = &mut self.flows[id.index()];
+        let mut paced = size;
+        if pace.each {
+            flow.credit = 0;
+        } else {
+            paced = paced.max(Bytes(self.quantum.unsigned_abs()));
+            if flow.credit > 0 {
+                return;
+            }
+        }
+        let mut gap = pace.rate.serialise(paced).min(LONGEST);
+        if flow.due > Instant::ZERO {
+            gap = gap.saturating_sub(
+                now.saturating_since(flow.due)
+                    .min(Duration::from_nanos(gap.as_nanos() / 2)),
+            );
+        }
+        flow.due = now + gap;
+    }
+
+    /// When the next of the flows that wait apart is due, if no other can send.
+    #[inline]
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        let Reverse((due, _)) = *self.throttled.peek()?;
+        let others = self.new.first().is_some() || self.old.first().is_some();
+        (!others && self.control.packets() == 0).then_some(due)
+    }
+
+    /// Gives the flows that are due a place again.
+    #[inline]
+    pub(crate) fn release(&mut self, now: Instant) {
+        while let Some(&Reverse((due, id))) = self.throttled.peek() {
+            if due > now {
+                break;
+            }
+            self.throttled.pop();
+            self.old.push(&mut self.links, id);
+        }
+    }
+
+    /// Removes the newest packet of `flow`, which keeps its place.
+    pub(crate) fn take_newest(&mut self, flow: FlowId) -> Option<P> {
+        let (pkt, _) = self.pool.pop_newest(&mut self.flows[flow.index()].list)?;
+        self.backlog.packets -= 1;
+        self.backlog.bytes -= pkt.size();
+        Some(pkt)
+    }
+
+    /// The next packet to send, whose it is, if it is not the box's own, and since when
+    /// it could leave: since it arrived, or since its flow was due.
+    #[inline]
+    pub(crate) fn next(&mut self, now: Instant) -> Option<(Option<FlowId>, P, Instant)> {
+        if let Some((pkt, arrived)) = self.pool.pop(&mut self.control) {
+            self.backlog.packets -= 1;
+            self.backlog.bytes -= pkt.size();
+            return Some((None, pkt, arrived));
+        }
+        self.release(now);
+        // Each turn sends, takes a flow's place, moves one from new to old or refills one, so the
+        // loop ends: credit grows with every visit.
+        loop {
+            let (id, is_new) = match self.new.first() {
+                Some(id) => (id, true),
+                None => (self.old.first()?, false),
+            };
+            let list = if is_new { &mut self.new } else { &mut self.old };
+            let flow = &mut self.flows[id.index()];
+            if flow.credit <= 0 {
+                flow.credit += self.quantum;
+                list.pop(&self.links);
+                self.old.push(&mut self.links, id);
+                continue;
+            }
+            if flow.due > now && flow.list.packets() > 0 {
+                list.pop(&self.links);
+                self.throttled.push(Reverse((flow.due, id)));
+                continue;
+            }
+            if let Some((pkt, arrived)) = self.pool.pop(&mut flow.list) {
+                flow.credit -= signed(pkt.size());
+                self.backlog.packets -= 1;
+                self.backlog.bytes -= pkt.size();
+                return Some((Some(id), pkt, arrived.max(flow.due)));
+            }
+            list.pop(&self.links);
+            // A new flow may not come back as new before the old have had their turn.
+            if is_new && self.old.first().is_some() {
+                self.old.push(&mut self.links, id);
+            } else {
+                flow.place = Place::Detached(now);
+                self.detached += 1;
+            }
+        }
+    }
+}
+
+/// Credit goes below zero; no packet comes near 2^63 bytes.
+#[inline]
+fn signed(bytes: Bytes) -> i64 {
+    i64::try_from(bytes.0).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,134 @@
+//! What a token bucket lets through, held against its rate and burst.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod mixed;
+
+use sojourn_apps::{Spacing, UdpConfig};
+use sojourn_net::{Bytes, Duration, Instant, Rate};
+use sojourn_scenario::plan::{Config, FlowConfig, Hop, Shaper, Traffic};
+use sojourn_transport::CcKind;
+
+use mixed::{MS, bulk, flow, mixed, records};
+
+/// Bytes that link 0 sends in `config` between any two samples, held against its rate.
+fn check_rate(config: &Config, burst: u64) {
+    let records = records(config);
+    let series = &records.links[0].series;
+    let rate = config.links[0].rate;
+    let mut most_credit_used = 0;
+    for first in 0..series.len() {
+        let mut sent = 0;
+        let mut time = Duration::ZERO;
+        for sample in &series[first..] {
+            sent += sample.counters.sent_bytes;
+            time += config.sample;
+            let allowed = rate.carries(time).0 + burst;
+            assert!(sent <= allowed, "{sent} B in {time}, {allowed} allowed");
+            most_credit_used = most_credit_used.max(sent.saturating_sub(rate.carries(time).0));
+        }
+    }
+    assert!(
+        4 * most_credit_used >= 3 * (burst - 1_514),
+        "only {most_credit_used} of a burst of {burst}"
+    );
+}
+
+#[test]
+fn a_wire_sends_its_rate_and_a_bucket_its_burst_more() {
+    let mut config = mixed("pfifo limit 200", 2);
+    config.sample = MS.times(5);
+    config.links[0].rate = Rate::mbit(5);
+    // One packet is counted when its transmission begins.
+    check_rate(&config, 1_514);
+    for burst in [15_140, 60_000] {
+        config.links[0].shaper = Shaper::Bucket {
+            burst: Bytes(burst),
+        };
+        // A packet may leave while there is any credit.
+        check_rate(&config, burst + 1_514);
+    }
+}
+
+#[test]
+fn a_tbf_bucket_sends_its_burst_more_and_no_packet_beyond() {
+    let mut config = mixed("pfifo limit 200", 2);
+    config.sample = MS.times(5);
+    config.links[0].rate = Rate::mbit(5);
+    for burst in [1_600, 15_140, 60_000] {
+        config.links[0].shaper = Shaper::Tbf {
+            burst: Bytes(burst),
+        };
+        // Counted when a packet leaves its queue: the one that waits for tokens is ahead of the bound.
+        check_rate(&config, burst + 1_514);
+    }
+}
+
+/// When full frames arrive through a link of 100 kbit/s, in bytes before each arrival, itself included.
+fn arrivals_through(shaper: Shaper) -> Vec<(Instant, u64)> {
+    let mut config = mixed("pfifo limit 200", 2);
+    let datagrams = UdpConfig {
+        rate: Rate::mbit(10),
+        payload: Bytes(1_448),
+        spacing: Spacing::Even { spread: 0.0 },
+    };
+    config.flows = vec![FlowConfig {
+        start_jitter: Duration::ZERO,
+        forward: vec![Hop::Link(0)],
+        ..flow("cbr", Traffic::datagrams(datagrams))
+    }];
+    config.measure_from = Duration::ZERO;
+    config.sample = MS;
+    config.links[0].rate = Rate::from_bits_per_sec(100_000).unwrap();
+    config.links[0].shaper = shaper;
+    let records = records(&config);
+    let mut bytes = 0;
+    let arrived = records.flows[0].series.iter().filter_map(|sample| {
+        bytes += sample.delivered_bytes / 1_448 * 1_490;
+        (sample.delivered_bytes > 0).then_some((sample.at, bytes))
+    });
+    arrived.collect()
+}
+
+#[test]
+fn tbf_keeps_the_arrival_curve_that_htb_exceeds_by_a_packet() {
+    let burst = Bytes(1_600);
+    let rate = Rate::from_bits_per_sec(100_000).unwrap();
+    let curve = |at: Instant| 1_600 + rate.carries(at.since(Instant::ZERO)).0;
+    let tbf = arrivals_through(Shaper::Tbf { burst });
+    assert!(tbf.len() > 40, "{tbf:?}");
+    assert!(tbf.iter().all(|&(at, bytes)| bytes <= curve(at)), "{tbf:?}");
+    // One frame at once; each further one when its tokens have come, within the interval that sees it.
+    assert_eq!(tbf[0].1, 1_490);
+    for &(at, bytes) in &tbf[1..] {
+        let before = Instant::from_nanos(at.as_nanos() - MS.as_nanos());
+        assert!(bytes > curve(before), "{bytes} B at {at:?} came late");
+    }
+    let htb = arrivals_through(Shaper::Bucket { burst });
+    assert_eq!(htb[1].1, 2 * 1_490);
+    assert!(htb[1].0 <= Instant::ZERO + MS.times(3), "{htb:?}");
+    assert!(htb.iter().any(|&(at, bytes)| bytes > curve(at)));
+    let total = |arrivals: &[(Instant, u64)]| arrivals.last().unwrap().1;
+    assert!(total(&htb) - total(&tbf) <= 1_490);
+}
+
+#[test]
+fn a_bucket_is_full_at_the_start() {
+    let mut config = mixed("pfifo limit 200", 2);
+    config.flows = vec![FlowConfig {
+        start_jitter: Duration::ZERO,
+        ..flow("burst", bulk(CcKind::Cubic, None, false))
+    }];
+    config.sample = Duration::from_nanos(1_000);
+    config.duration = MS.times(50);
+    config.measure_from = Duration::ZERO;
+    config.flows[0].forward = vec![Hop::Link(0)];
+    config.flows[0].reverse = vec![];
+    config.links[0].rate = Rate::mbit(1);
+    config.links[0].shaper = Shaper::Bucket {
+        burst: Bytes(6 * 1_514),
+    };
+    let records = records(&config);
+    // SYN, acknowledgement and six full segments.
+    assert!(records.links[0].series[0].counters.sent_packets >= 8);
+}
