@@ -204,7 +204,7 @@ impl Link {
         let taken = if waits {
             None
         } else {
-            let pkt = self.qdisc.dequeue(now, watch)?;
+            let pkt = self.dequeue(now, watch)?;
             Some((pkt, self.take(now, &pkt, watch)))
         };
         let Transmitter::Tbf(tbf) = &mut self.transmitter else {

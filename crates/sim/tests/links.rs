@@ -262,9 +262,13 @@ fn a_link_is_busy_while_the_shaper_of_its_queue_holds_packets_back() {
     let bucket = Shaper::Bucket {
         burst: Bytes(1_514),
     };
+    let tbf = Shaper::Tbf {
+        burst: Bytes(1_514),
+    };
     for link in [
         shaped("cake bandwidth 4mbit", Shaper::Serial),
         shaped("cake bandwidth 4mbit", bucket),
+        shaped("cake bandwidth 4mbit", tbf),
         shaped("prio leaf cake bandwidth 4mbit", Shaper::Serial),
         traced,
     ] {
