@@ -52,7 +52,7 @@ cocoa: setup ## Reproduce the Cocoa paper: 40 s of CPU time.
 test: check ## Run all checks, all tests and the build of the documentation.
 	cargo test --workspace --quiet
 	$(MAKE) --no-print-directory parity reference
-	$(BIN)/python -m pytest --quiet -rs
+	$(BIN)/python -m pytest --quiet -rs --numprocesses 2 --dist loadfile
 	$(MAKE) docs
 	@echo
 	@echo "make test: every check and every test passed"
@@ -156,11 +156,14 @@ vectors: ## Record the test vectors of the kernel again: make vectors UML=path/t
 soak: setup ## Run the random tests with new seeds: make soak MINUTES=10
 	$(BIN)/python tools/soak.py --minutes $(or $(MINUTES),10)
 
-fuzz: ## Fuzz the queues, one minute per target; needs nightly Rust and cargo-fuzz.
+fuzz: ## Fuzz queues, scenarios and results, one minute per target; needs nightly Rust and cargo-fuzz.
 	@cargo +nightly fuzz --version > /dev/null 2>&1 || { echo 'make fuzz: rustup toolchain install nightly && cargo install cargo-fuzz'; exit 2; }
 	mkdir -p crates/qdisc/fuzz/corpus/qdisc
 	cd crates/qdisc && cargo +nightly fuzz run qdisc fuzz/corpus/qdisc fuzz/seeds -- -max_total_time=60
 	cd crates/qdisc && cargo +nightly fuzz run spec -- -max_total_time=60
+	cd crates/scenario && cargo +nightly fuzz run scenario -- -max_total_time=60
+	cd crates/lab && cargo +nightly fuzz run manifest -- -max_total_time=60
+	cd crates/lab && cargo +nightly fuzz run table -- -max_total_time=60
 
 mutants: ## Mutation tests of the queues: make mutants FILE=aqm/codel.rs; needs cargo-mutants.
 	@cargo mutants --version > /dev/null 2>&1 || { echo 'make mutants: cargo install cargo-mutants'; exit 2; }

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 CARGO = ("cargo", "test", "--quiet")
 TESTS = (
     (*CARGO, "-p", "sojourn-qdisc", "--test", "long_cases"),
+    (*CARGO, "-p", "sojourn-scenario", "--test", "mutated"),
     (sys.executable, "-m", "pytest", "-q", "tests/python/test_random_scenarios.py"),
 )
 

@@ -1,6 +1,7 @@
 """What the tests share: one small result, and the command as users run it."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,15 @@ from shell import Command, environment
 def _store(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Keep the run store of the user out of the tests: commands inherit the environment."""
     os.environ["SOJOURN_STORE"] = str(tmp_path_factory.mktemp("store"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _signals() -> None:
+    """Let commands handle signals that the parent of the tests ignores, as nohup and CI do."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

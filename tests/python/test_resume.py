@@ -47,6 +47,11 @@ def interrupted(
     return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
 
+def long_scenario(folder: Path) -> Path:
+    """A scenario of 120 runs that takes a few seconds: many commits of the store."""
+    return scenario_file(folder, duration="60s")
+
+
 def files(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
@@ -59,7 +64,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, bytes]]:
     """What an uninterrupted run prints and saves."""
     folder = tmp_path_factory.mktemp("whole")
-    done = command("run", scenario_file(folder), "--out", "kept", "--seed", 3, folder=folder)
+    done = command("run", long_scenario(folder), "--out", "kept", "--seed", 3, folder=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout, files(folder / "kept")
 
@@ -68,7 +73,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, byte
 def test_an_interrupted_run_is_continued_to_the_same_bytes(
     tmp_path: Path, store: Path, whole: tuple[str, dict[str, bytes]], by: signal.Signals
 ) -> None:
-    file = scenario_file(tmp_path)
+    file = long_scenario(tmp_path)
     cut = interrupted("run", file, "--seed", 3, folder=tmp_path, store=store, by=by)
     if by == signal.SIGKILL:
         assert cut.returncode == -signal.SIGKILL
@@ -99,7 +104,7 @@ def test_resume_without_an_interrupted_run_says_so_and_runs_everything(
 
 
 def test_another_seed_is_another_scenario(tmp_path: Path, store: Path) -> None:
-    file = scenario_file(tmp_path)
+    file = long_scenario(tmp_path)
     interrupted("run", file, "--seed", 3, folder=tmp_path, store=store, by=signal.SIGINT)
     done = command("run", file, "--seed", 4, "--resume", folder=tmp_path)
     assert "resume: no interrupted run of many is stored" in done.stderr
@@ -107,7 +112,7 @@ def test_another_seed_is_another_scenario(tmp_path: Path, store: Path) -> None:
 
 
 def test_compare_is_resumed(tmp_path: Path, store: Path) -> None:
-    flags = ["compare", "pfifo", "fq_codel", "--duration", "20s", "--replications", "30"]
+    flags = ["compare", "pfifo", "fq_codel", "--duration", "100s", "--replications", "30"]
     whole = command(*flags, folder=tmp_path)
     cut = interrupted(*flags, folder=tmp_path, store=store, by=signal.SIGTERM, after=100_000)
     assert cut.returncode == 128 + signal.SIGTERM

@@ -168,13 +168,15 @@ def test_every_scenario_of_the_repository_is_valid() -> None:
 
 def test_the_schema_refuses_nothing_that_the_reader_accepts() -> None:
     accepted = refused = 0
-    for name, document in variants():
-        read, valid = is_read(document), VALIDATOR.is_valid(document)
-        assert valid or not read, f"the reader accepts and the schema refuses {name}"
-        accepted += read
-        refused += not valid
+    for n, (name, document) in enumerate(variants()):
+        if is_read(document):
+            assert VALIDATOR.is_valid(document), f"the reader accepts and the schema refuses {name}"
+            accepted += 1
+        elif n % 10 == 0:
+            # Validating takes a hundred times as long as reading.
+            refused += not VALIDATOR.is_valid(document)
     assert accepted > 800
-    assert refused > 8000
+    assert refused > 800
 
 
 def test_older_names_are_valid_where_the_reader_accepts_them() -> None:

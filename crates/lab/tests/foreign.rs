@@ -13,19 +13,20 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use serde_json::Value;
-use sojourn_lab::{Outcome, Replace, Scenario, TableKind};
+use sojourn_lab::{Outcome, Replace, TableKind};
 use sojourn_net::Rng;
 use sojourn_scenario::digest::sha256_hex;
 
 mod support;
 
-use support::{edit_manifest, outcome};
+use support::{edit_manifest, outcome, put_manifest, put_table, refusal, sign_scenario};
+
+/// The memory that a result with altered files may take.
+const MAX_BYTES: u64 = 100_000_000;
 
 /// What is said of a directory: one short line.
 fn damage(folder: &Path) -> String {
-    let message = Outcome::load(folder).unwrap_err().to_string();
-    assert!(!message.contains('\n'), "{message}");
-    message
+    refusal(Outcome::load(folder)).unwrap()
 }
 
 fn saved(folder: &Path) {
@@ -74,9 +75,7 @@ fn a_manifest_that_names_a_file_does_not_have_it_opened() {
             let up = &mut manifest["scenario"]["links"]["up"];
             up.as_object_mut().unwrap().remove("rate");
             up["trace"] = trace.to_str().unwrap().into();
-            let text = manifest["scenario"].to_string();
-            let hash = Scenario::hash_as_written(&text).unwrap();
-            manifest["scenario_sha256"] = hash.into();
+            sign_scenario(manifest);
         });
         let message = damage(place.path());
         assert!(message.contains("manifest.json: contains an invalid scenario: links.up.trace: "));
@@ -266,14 +265,8 @@ fn mutate_folder(folder: &Path, rng: &mut Rng) {
         }
         5 | 6 if name == "manifest.json" => {
             edit_manifest(folder, |manifest| {
-                let scenario = manifest["scenario"].clone();
                 mutate(manifest, rng);
-                if let Some(changed) = manifest.get("scenario")
-                    && *changed != scenario
-                    && let Ok(hash) = Scenario::hash_as_written(&changed.to_string())
-                {
-                    manifest["scenario_sha256"] = hash.into();
-                }
+                sign_scenario(manifest);
             });
         }
         _ => {
@@ -312,13 +305,9 @@ fn check_mutations(seed: u64, folders: u32) {
             fs::copy(entry.path(), folder.join(entry.file_name())).unwrap();
         }
         mutate_folder(&folder, &mut rng);
-        match Outcome::load_within(&folder, 100_000_000) {
-            Ok(_) => loaded += 1,
-            Err(e) => {
-                refused += 1;
-                let message = e.to_string();
-                assert!(!message.contains('\n'), "{n}: {message}");
-            }
+        match refusal(Outcome::load_within(&folder, MAX_BYTES)) {
+            None => loaded += 1,
+            Some(_) => refused += 1,
         }
         fs::remove_dir_all(&folder).unwrap();
     }
@@ -329,4 +318,30 @@ fn check_mutations(seed: u64, folders: u32) {
 #[test]
 fn two_thousand_mutated_results_are_loaded_or_refused() {
     check_mutations(1, 2000);
+}
+
+/// What the fuzz targets do, with a few bytes.
+#[test]
+fn any_bytes_for_a_manifest_or_a_table_are_loaded_or_refused() {
+    let place = tempfile::tempdir().unwrap();
+    saved(place.path());
+    let path = place.path().join("manifest.json");
+    let manifest = fs::read(&path).unwrap();
+    put_manifest(place.path(), &manifest);
+    assert_eq!(refusal(Outcome::load(place.path())), None);
+    for bytes in [&b""[..], b"{}", b"[]", b"{\"scenario\": 1}", b"\xff"] {
+        put_manifest(place.path(), bytes);
+        assert!(damage(place.path()).contains("manifest.json: "));
+    }
+    put_manifest(place.path(), &manifest);
+    for kind in TableKind::ALL {
+        let name = format!("{kind}.parquet");
+        let table = fs::read(place.path().join(&name)).unwrap();
+        put_table(place.path(), kind, &table);
+        assert_eq!(refusal(Outcome::load(place.path())), None);
+        put_table(place.path(), kind, b"PAR1PAR1");
+        let expected = format!("{name}: cannot be read: ");
+        assert!(damage(place.path()).contains(&expected));
+        put_table(place.path(), kind, &table);
+    }
 }

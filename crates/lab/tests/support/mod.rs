@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use serde_json::Value;
-use sojourn_lab::{Outcome, RunOptions, Scenario, run};
+use sojourn_lab::{Outcome, ResultError, RunOptions, Scenario, TableKind, run};
 use sojourn_scenario::digest::sha256_hex;
 use sojourn_sim::Simulator;
 
@@ -41,6 +41,45 @@ pub(crate) fn edit_manifest(folder: &Path, change: impl FnOnce(&mut Value)) {
     change(&mut manifest);
     sign(&mut manifest);
     fs::write(&path, manifest.to_string()).unwrap();
+}
+
+/// Replaces the manifest in a directory by any bytes; if they are an object, gives it the digests that belong
+/// to it, so that its content is read.
+pub(crate) fn put_manifest(folder: &Path, bytes: &[u8]) {
+    let signed = match serde_json::from_slice::<Value>(bytes) {
+        Ok(mut manifest) if manifest.is_object() => {
+            sign_scenario(&mut manifest);
+            sign(&mut manifest);
+            manifest.to_string().into_bytes()
+        }
+        _ => bytes.to_vec(),
+    };
+    fs::write(folder.join("manifest.json"), signed).unwrap();
+}
+
+/// Replaces a table in a directory by any bytes, and its digest in the manifest with it.
+pub(crate) fn put_table(folder: &Path, kind: TableKind, bytes: &[u8]) {
+    fs::write(folder.join(format!("{kind}.parquet")), bytes).unwrap();
+    let digest = sha256_hex(bytes);
+    edit_manifest(folder, |m| {
+        m["tables"][kind.name()]["sha256"] = digest.into();
+    });
+}
+
+/// Why a result was refused, in one line; nothing if it was loaded.
+pub(crate) fn refusal(loaded: Result<Outcome, ResultError>) -> Option<String> {
+    let message = loaded.err()?.to_string();
+    assert!(!message.contains('\n'), "{message:?}");
+    Some(message)
+}
+
+/// Writes the digest that belongs to the scenario in a manifest.
+pub(crate) fn sign_scenario(manifest: &mut Value) {
+    if let Some(scenario) = manifest.get("scenario")
+        && let Ok(hash) = Scenario::hash_as_written(&scenario.to_string())
+    {
+        manifest["scenario_sha256"] = hash.into();
+    }
 }
 
 /// Writes the digest that belongs to a manifest.
