@@ -161,8 +161,9 @@ fuzz: ## Fuzz queues, scenarios and results, one minute per target; needs nightl
 	mkdir -p crates/qdisc/fuzz/corpus/qdisc
 	cd crates/qdisc && cargo +nightly fuzz run qdisc fuzz/corpus/qdisc fuzz/seeds -- -max_total_time=60
 	cd crates/qdisc && cargo +nightly fuzz run spec -- -max_total_time=60
-	cd crates/scenario && cargo +nightly fuzz run scenario -- -max_total_time=60
-	cd crates/lab && cargo +nightly fuzz run manifest -- -max_total_time=60
+	mkdir -p crates/scenario/fuzz/corpus/scenario crates/lab/fuzz/corpus/manifest
+	cd crates/scenario && cargo +nightly fuzz run scenario fuzz/corpus/scenario ../../tests/golden/scenarios -- -max_total_time=60
+	cd crates/lab && cargo +nightly fuzz run manifest fuzz/corpus/manifest ../../tests/python/data/format_4 -- -max_total_time=60
 	cd crates/lab && cargo +nightly fuzz run table -- -max_total_time=60
 
 mutants: ## Mutation tests of the queues: make mutants FILE=aqm/codel.rs; needs cargo-mutants.

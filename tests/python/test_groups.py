@@ -16,6 +16,7 @@ def flow(group: str, **given: float | str | None) -> dict[str, float | str | Non
         "started_s": 20.0, "goodput_mbit_per_s": None, "initial_losses": None,
         "handshake_losses": None, "connected_s": None, "fct_s": None,
         "sent_packets": 0, "received_packets": 0, "missing_packets": None,
+        "lost_packets": None,
         "retransmits": None, "ack_rtt_ms_mean": None,
         "rtt_ms": 20.0, "direction": "up", "delivered_bytes": 0, **given,
     }  # fmt: skip
@@ -52,6 +53,7 @@ def groups(flows: list[dict[str, float | str | None]]) -> list[dict[str, float]]
             "sent_packets": pl.UInt64,
             "received_packets": pl.UInt64,
             "missing_packets": pl.UInt64,
+            "lost_packets": pl.UInt64,
             "retransmits": pl.UInt64,
             "ack_rtt_ms_mean": pl.Float64,
             "delivered_bytes": pl.UInt64,
@@ -121,13 +123,28 @@ def test_a_group_shows_what_its_flows_got_and_paid() -> None:
 
 
 def test_loss_is_that_of_datagrams() -> None:
-    # Thirty of the received were sent before the warm-up.
-    counted = flow("cbr", sent_packets=80, received_packets=90, missing_packets=20)
-    found = row([counted | {"goodput_mbit_per_s": 1.0}])
+    # Thirty of the received were sent before the warm-up; of the missing, four are in flight.
+    counts = {"sent_packets": 84, "received_packets": 90, "missing_packets": 24, "lost_packets": 20}
+    found = row([flow("cbr", goodput_mbit_per_s=1.0, **counts)])
     assert found["loss_percent"] == pytest.approx(25.0)
     assert found["initial_loss_percent"] is None
     older = row([flow("cbr", sent_packets=80, received_packets=60, goodput_mbit_per_s=1.0)])
     assert older["loss_percent"] == pytest.approx(25.0)
+
+
+def test_a_deep_buffer_that_drops_nothing_has_no_loss() -> None:
+    scenario = sj.Scenario(
+        links={"up": sj.Link(rate="10mbit", qdisc="pfifo limit 100000"), "down": "unlimited"},
+        traffic=[sj.Udp(direction="up", rate="12mbit")],
+        rtt="20ms",
+        duration="20s",
+        warmup="5s",
+    )
+    result = sj.run(scenario)
+    flow = result.flows.row(0, named=True)
+    assert flow["missing_packets"] > 1_000, "they wait"
+    assert flow["lost_packets"] == 0
+    assert result.per_group["loss_percent"].to_list() == [0.0]
 
 
 def test_a_run_with_random_transfers_has_them(scenario: sj.Scenario) -> None:

@@ -20,7 +20,7 @@ EARLIER = Path(__file__).parent / "data" / "format_4"
 LACKED_TABLES = {2: ["transactions", "applications", "classes"], 3: ["classes"], 4: ["classes"]}
 LACKED_COLUMNS: dict[int, dict[str, list[str]]] = {
     2: {
-        "flows": ["aborted", "initial_losses", "missing_packets"],
+        "flows": ["aborted", "initial_losses", "missing_packets", "lost_packets"],
         "links": ["duplicated_packets", "driver_ms_mean", "driver_ms_p95"],
         "link_series": ["lost_packets", "duplicated_packets"],
     },
@@ -28,7 +28,7 @@ LACKED_COLUMNS: dict[int, dict[str, list[str]]] = {
         "links": ["driver_ms_mean", "driver_ms_p95"],
         "applications": ["rpm", "rpm_confidence", "mos"],
     },
-    4: {"flows": ["aborted", "missing_packets"]},
+    4: {"flows": ["aborted", "missing_packets", "lost_packets"]},
 }
 # A key that scenarios did not have then, and that has a default now.
 LACKED_KEY = "keep_events"

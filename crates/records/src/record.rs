@@ -153,6 +153,8 @@ pub struct FlowRecord {
     /// Of the datagrams sent after the warm-up, or of the echo requests, those that had not arrived, or not been
     /// answered, by the end; `None` for connections.
     pub missing_packets: Option<u64>,
+    /// Of these, those that were dropped, or whose reply was; the others were in flight. `None` for connections.
+    pub lost_packets: Option<u64>,
     /// One-way delays since the warm-up ended, in nanoseconds (datagrams; `None` for other kinds).
     pub one_way_delay: Option<Box<Histogram>>,
     /// Each echo request, in order.

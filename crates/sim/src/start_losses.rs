@@ -1,4 +1,4 @@
-//! Losses at the start of connections, and the packets in flight of each connection.
+//! Losses at the start of connections and of datagrams, and the packets in flight of each connection.
 
 use sojourn_transport::Flags;
 
@@ -14,6 +14,16 @@ pub(crate) struct StartLossTracker {
     windows: Vec<u32>,
     losses: Vec<InitialLosses>,
     slots: Vec<Slot>,
+    /// One entry per flow of the configuration.
+    datagrams: Vec<DatagramLosses>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct DatagramLosses {
+    /// Number of the first datagram sent after the warm-up.
+    first_measured: u64,
+    /// Of those from the first on: dropped, or the reply to it.
+    lost: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -35,12 +45,27 @@ impl StartLossTracker {
             windows: flows.iter().map(window).collect(),
             losses: vec![InitialLosses::default(); flows.len()],
             slots: Vec::new(),
+            datagrams: vec![DatagramLosses::default(); flows.len()],
         }
+    }
+
+    /// The warm-up ends; the next datagram of flow `id` has this number.
+    pub(crate) fn begin_measuring(&mut self, id: usize, number: u64) {
+        self.datagrams[id] = DatagramLosses {
+            first_measured: number,
+            lost: 0,
+        };
     }
 
     pub(crate) fn on_drop(&mut self, pkt: &Packet) {
         self.on_leaving(pkt.owner.flow());
         let flow = pkt.owner.flow() as usize;
+        if let Kind::Udp | Kind::Ping | Kind::Pong = pkt.kind() {
+            let datagrams = &mut self.datagrams[flow];
+            let number = u64::from(pkt.probe().number);
+            datagrams.lost += u64::from(number >= datagrams.first_measured);
+            return;
+        }
         let losses = &mut self.losses[flow];
         let window = self.windows[flow];
         if let Kind::QuicData | Kind::QuicBack = pkt.kind() {
@@ -116,8 +141,10 @@ impl StartLossTracker {
         self.slot(id).map_or(id, |slot| slot.app)
     }
 
-    /// One for each flow of the configuration, in order, and then others.
-    pub(crate) fn finish(self) -> Vec<InitialLosses> {
-        self.losses
+    /// For each flow of the configuration, in order: losses at the start, and how many datagrams sent after the
+    /// warm-up were lost, copies included.
+    pub(crate) fn finish(self) -> impl Iterator<Item = (InitialLosses, u64)> {
+        let datagrams = self.datagrams.into_iter().map(|datagrams| datagrams.lost);
+        self.losses.into_iter().zip(datagrams)
     }
 }

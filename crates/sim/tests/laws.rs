@@ -13,6 +13,8 @@ use sojourn_transport::CcKind;
 
 use mixed::{MS, bulk, cbr, flow, link, mixed, records};
 
+const SECOND: Duration = Duration::from_secs(1);
+
 const QDISCS: [&str; 8] = [
     "pfifo limit 1",
     "pfifo limit 50",
@@ -46,6 +48,7 @@ fn a_datagram_is_delivered_dropped_or_on_its_way() {
         let before = records(&config);
         let cbr = before.flows.iter().find(|f| f.name == "cbr").unwrap();
         let dropped = dropped(&before, 3);
+        assert_eq!(cbr.lost_packets, Some(dropped), "{qdisc}");
         let missing = cbr.totals.sent_packets - cbr.totals.received_packets - dropped;
         // 20 ms of wire and what the queue holds at most.
         let held = before.links[0].series.last().unwrap().backlog_packets;
@@ -132,6 +135,13 @@ fn a_ping_is_counted_from_the_end_of_the_warm_up_too() {
     let answered = ping.pings.iter().filter(late).filter(|p| p.rtt.is_some());
     let missing = sent - answered.count() as u64;
     assert_eq!(ping.missing_packets, Some(missing));
+    // What was sent in the last second may be on its way.
+    let end = Instant::ZERO + config.duration;
+    let settled = |p: &&sojourn_apps::PingSample| p.rtt.is_none() && p.sent + SECOND < end;
+    let unanswered = ping.pings.iter().filter(late).filter(settled).count() as u64;
+    let lost = ping.lost_packets.unwrap();
+    assert!((unanswered..=missing).contains(&lost), "{lost} lost");
+    assert!(unanswered > 0);
     let warm = Instant::ZERO + config.measure_from;
     let replies = ping.pings.iter().filter_map(|p| Some(p.sent + p.rtt?));
     let received = replies.filter(|&at| at > warm).count() as u64;
@@ -153,6 +163,7 @@ fn received_packets_and_delivered_bytes_count_the_same_datagrams() {
     let on_wire = missing.abs_diff(held.min(totals.sent_packets));
     assert!(on_wire <= 30, "{missing} missing, {held} waiting");
     assert!(totals.received_packets > totals.sent_packets - missing);
+    assert_eq!(cbr.lost_packets, Some(0));
 }
 
 #[test]

@@ -41,9 +41,12 @@ def per_group(flows: pl.DataFrame, *, warmup_s: float) -> pl.DataFrame:
     fct = pl.col("fct_s")
     hit = fct.filter(pl.col("initial_losses") > 0)
     sent = pl.col("sent_packets").filter(~tcp).sum()
-    # In results of version 2 of the definitions, received were only those sent after the warm-up.
+    # In results of version 2 of the definitions, received were only those sent after the warm-up,
+    # and what was still in flight at the end counted as lost.
     before = pl.col("sent_packets") - pl.col("received_packets")
-    lost = pl.coalesce("missing_packets", before).filter(~tcp).sum()
+    missing = pl.coalesce("missing_packets", before).filter(~tcp).sum()
+    lost = pl.coalesce("lost_packets", "missing_packets", before).filter(~tcp).sum()
+    known = sent - missing + lost
     endless = pl.col("goodput_mbit_per_s").filter(tcp & ~finite)
     jain = endless.sum().pow(2) / (endless.count() * endless.pow(2).sum())
     resent = pl.col("retransmits").filter(tcp).sum() / pl.col("sent_packets").filter(tcp).sum()
@@ -54,7 +57,7 @@ def per_group(flows: pl.DataFrame, *, warmup_s: float) -> pl.DataFrame:
         jain=pl.when(endless.count() > 1).then(jain.fill_nan(None)),
         rtt_inflation_ms_mean=inflation.mean(),
         retransmit_percent=(resent * 100).fill_nan(None),
-        loss_percent=(lost / sent * 100).fill_nan(None),
+        loss_percent=(lost / known * 100).fill_nan(None),
         initial_loss_percent=(begun > 0).mean() * 100,
         handshake_loss_percent=(shaken > 0).mean() * 100,
         handshake_s_mean=(pl.col("connected_s") - pl.col("started_s")).mean(),

@@ -56,8 +56,8 @@ GROUP = (
         label="loss",
         unit="%",
         digits=2,
-        description="UDP: share of the datagrams sent after *W* that had not arrived by the end "
-        "of the run; duplicates count once.",
+        description="UDP: of the datagrams sent after *W* that arrived or were dropped by the end "
+        "of the run, the share that was dropped; duplicates count once.",
     ),
     Metric(
         column="initial_loss_percent",

@@ -57,6 +57,9 @@ class ResultTables(ABC):
         missing_packets : int
             UDP, voip and ping: of sent_packets, those that had not arrived, or not been answered,
             by the end of the run.
+        lost_packets : int
+            UDP, voip and ping: of missing_packets, those that were dropped, or whose reply was; the
+            others were waiting or in flight.
         retransmits : int
             TCP: retransmitted segments; QUIC: packets that resend data.
         timeouts : int

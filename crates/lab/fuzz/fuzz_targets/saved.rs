@@ -1,5 +1,7 @@
 //! A result whose files are altered one at a time.
 
+#![allow(dead_code, reason = "no target needs all of it")]
+
 #[path = "../../tests/support/mod.rs"]
 mod support;
 

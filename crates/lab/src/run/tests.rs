@@ -109,6 +109,7 @@ fn invented(config: &Config) -> Records {
                     ..FlowCounters::default()
                 },
                 missing_packets: None,
+                lost_packets: None,
                 one_way_delay: None,
                 pings: match kind(&flow.traffic) {
                     FlowKind::Echo => vec![PingSample {

@@ -222,6 +222,12 @@ fn transfer<'a>() -> Vec<Column<FlowRow<'a>>> {
             Get::OptionalCount(|row| row.record.missing_packets),
         ),
         Column::new(
+            "lost_packets",
+            "",
+            "UDP, voip and ping: of missing_packets, those that were dropped, or whose reply was; the others were waiting or in flight.",
+            Get::OptionalCount(|row| row.record.lost_packets),
+        ),
+        Column::new(
             "retransmits",
             "",
             "TCP: retransmitted segments; QUIC: packets that resend data.",

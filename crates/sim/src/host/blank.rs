@@ -15,6 +15,7 @@ pub(super) fn blank(kind: FlowKind) -> FlowRecord {
         series: Vec::new(),
         totals: FlowCounters::default(),
         missing_packets: None,
+        lost_packets: None,
         one_way_delay: None,
         pings: Vec::new(),
     }

@@ -115,12 +115,18 @@ impl Datagrams {
         self.one_way_delay = Histogram::default();
     }
 
+    /// Number of the first datagram sent after the warm-up.
+    pub(crate) const fn first_measured(&self) -> u64 {
+        self.first_measured
+    }
+
     /// The record of a call by `end`; `None` for other traffic.
     pub(crate) fn call(&self, end: Instant) -> Option<CallRecord> {
         let from = u32::try_from(self.first_measured).unwrap_or(u32::MAX);
         self.source.call(from, end)
     }
 
+    /// The record; the network knows which datagrams were lost.
     pub(crate) fn record(self) -> FlowRecord {
         let payload = self.kind.payload().map_or(0, |payload| payload.0);
         let one_way = !self.kind.is_echo();

@@ -19,7 +19,7 @@ use applications::Gather;
 use network::{Applications, World};
 
 use crate::agenda::{Agenda, Event, MAX_INDEX};
-use crate::host::{Flow, Hosts, Outbox};
+use crate::host::{Flow, Hosts, Outbox, Source};
 use crate::link::{Link, Wire};
 use crate::medium::Sent;
 use crate::packet::Owner;
@@ -249,8 +249,12 @@ impl<'a> World<'a> {
             radio.begin_measuring();
         }
         self.gather_connections(Gather::Totals);
-        for flow in &mut self.flows[..self.config.flows.len()] {
+        for (id, flow) in self.flows[..self.config.flows.len()].iter_mut().enumerate() {
             flow.begin_measuring();
+            if let Source::Datagrams(datagrams) = &flow.source {
+                let first = datagrams.first_measured();
+                self.observed.starts.begin_measuring(id, first);
+            }
         }
     }
 
@@ -278,11 +282,13 @@ impl<'a> World<'a> {
                 })
                 .collect(),
             flows: flows
-                .map(|((flow, config), initial_losses)| {
+                .map(|((flow, config), (initial_losses, lost))| {
                     let mut record = flow.finish(end, config);
                     if record.kind != FlowKind::App {
                         record.initial_losses = initial_losses;
                     }
+                    // Of two copies of a datagram, one may have arrived.
+                    record.lost_packets = record.missing_packets.map(|missing| lost.min(missing));
                     record
                 })
                 .collect(),
