@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class _Package(ModuleType):
-    """The package: ``sojourn.qdisc`` stays the function when the package of that name is loaded."""
+    """Keep ``sojourn.qdisc`` the function when the subpackage of the same name is imported."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (name == "qdisc" and isinstance(value, ModuleType)):
@@ -50,14 +50,15 @@ sys.modules[__name__].__class__ = _Package
 def __getattr__(name: str) -> Any:
     """Import modules and public names on first use.
 
-    The import takes some tenths of a second; until then the command handles Ctrl-C.
+    The imports take several tenths of a second. Importing on first use lets the command install its
+    signal handlers before.
     """
     if name == "__version__":
         return import_module("sojourn._core").version()
     if name == "__all__":
         return import_module("sojourn.public").__all__
     if not name.startswith("__"):
-        # `from sojourn import name` asks here before it imports the module of that name.
+        # `from sojourn import name` calls this before it imports the submodule `name`.
         module = f"{__name__}.{name}"
         if name != "qdisc" and find_spec(module) is not None:
             return import_module(module)

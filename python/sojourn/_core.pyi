@@ -163,11 +163,11 @@ class Scenario:
 
     @property
     def concerns(self) -> list[tuple[str, str]]:
-        """What limits the results, whatever they are: pairs of a severity and a text."""
+        """Limitations that are known before the runs: pairs of a severity and a text."""
 
     @property
     def notes(self) -> list[str]:
-        """What is allowed and probably a mistake, such as a link without traffic; a line each."""
+        """Probable mistakes, such as a link without traffic, one line each."""
 
     @property
     def replications(self) -> int:
@@ -213,7 +213,7 @@ class Claim:
         """Reserve a directory, and check that a result can be saved in it."""
 
     def release(self) -> None:
-        """Let other processes use the directory; remove it if it was created and is empty."""
+        """Unlock the directory; remove it if it was created for the result and is empty."""
 
 @final
 class Outcome:
@@ -245,12 +245,12 @@ class Outcome:
     def save(self, directory: str | PathLike[str], force: bool = False) -> str:
         """Write ``manifest.json`` and one Parquet file per table; return the manifest's digest.
 
-        A different result is replaced if `force` is true, but not a complete one by an incomplete
-        one.
+        If `force` is true, a different result in the directory is replaced, but never a complete
+        result by an incomplete one.
         """
 
     def save_to(self, claim: Claim) -> str:
-        """Write the result to a directory that was claimed; return the manifest's digest."""
+        """Write the result to a reserved directory; return the manifest's digest."""
 
     @property
     def loaded_digest(self) -> str | None:
@@ -266,7 +266,7 @@ class Outcome:
     ) -> Outcome:
         """Combine runs of a scenario: pairs of a number and what :func:`run_one` returned.
 
-        Runs are counted arm by arm. `backend` is the backend that executed all of them, by default
+        Runs are numbered arm by arm. `backend` is the backend that executed all of them, by default
         the first of ``backend_names()``.
         """
 
@@ -289,9 +289,9 @@ class RunStore:
         resume: bool = False,
         binary: str | None = None,
     ) -> Invocation:
-        """Begin an execution of a scenario, or continue the last interrupted one if asked.
+        """Begin an execution; with `resume`, continue the last interrupted one, if there is one.
 
-        `binary` is a digest of the program; it identifies builds that their commit does not.
+        `binary` is a digest of the program. It identifies builds without a clean commit.
         """
 
 @final
@@ -300,15 +300,15 @@ class Invocation:
 
     @property
     def finished(self) -> list[int]:
-        """Numbers of the runs that need not be repeated, counted arm by arm."""
+        """Numbers of the runs that need not be repeated; runs are numbered arm by arm."""
 
     @property
     def committed(self) -> int:
-        """Number of runs of this execution that are on the medium; 0 after it was closed."""
+        """Number of runs of this execution that are synced to disk; 0 after :meth:`close`."""
 
     @property
     def failure(self) -> str | None:
-        """Why runs were not stored, if so."""
+        """The first error that prevented storing a run, or None."""
 
     def read(self, number: int) -> bytes | None:
         """Return a finished run as :func:`run_one` returned it; None if it is damaged."""
@@ -317,7 +317,7 @@ class Invocation:
         """Store a run that :func:`run_one` returned."""
 
     def flush(self) -> None:
-        """Wait until all runs are on the medium."""
+        """Wait until all runs are synced to disk."""
 
     def close(self) -> None:
         """End the execution, so that it can be resumed."""
@@ -335,7 +335,7 @@ def run(
 ) -> Outcome:
     """Run every arm and replication on `jobs` threads (default: one per processor).
 
-    `invocation` stores each run when it ends, and has those that need not be repeated.
+    `invocation` stores each run when it finishes, and returns runs that are already finished.
 
     `backend` is one of ``backend_names()``, by default the first.
 
@@ -345,7 +345,7 @@ def run(
     """
 
 def run_one(scenario: Scenario, number: int, *, backend: str | None = None) -> bytes:
-    """Run one run, counted arm by arm, and return it for :meth:`Outcome.assemble`."""
+    """Execute run `number`, counted arm by arm, and return it for :meth:`Outcome.assemble`."""
 
 def backend_concurrency(backend: str | None = None) -> int | None:
     """Return how many runs a backend can do at once; None if only the processors limit it.
@@ -367,7 +367,7 @@ def default_max_memory() -> int | None:
     """Return 80 % of the memory of this process in bytes; None if the system names no limit."""
 
 def estimate(scenario: Scenario, *, jobs: int | None = None) -> str:
-    """Return what the runs of a scenario take, as JSON.
+    """Estimate packets, events, CPU time and memory of the runs of a scenario, as JSON.
 
     {runs, packets, events, cpu_s, peak_memory_bytes, memory: [{place, cause, bytes}]}
     """
@@ -454,7 +454,7 @@ def message(text: str) -> str:
     """Return a message on one line, of bounded length, with control characters escaped."""
 
 def printable(text: str) -> str:
-    """Return a text with the characters escaped that a terminal obeys instead of showing them."""
+    """Return a text with control characters escaped."""
 
 def parse_time_s(text: str) -> float:
     """Convert a time such as ``5ms`` to seconds."""

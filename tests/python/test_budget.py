@@ -228,7 +228,7 @@ def test_a_dry_run_estimates(sojourn: Command, tmp_path: Path) -> None:
     assert estimate["cpu_s"] > 0
     assert estimate["peak_memory_bytes"] < estimate["max_memory_bytes"]
     done = sojourn("run", "small.toml", "--dry-run", "--max-memory", "100mb")
-    assert "warning: a run is refused: " in done.stderr
+    assert "warning: the scenario would be rejected: " in done.stderr
 
 
 def test_a_link_without_traffic_is_noted(sojourn: Command, tmp_path: Path) -> None:

@@ -223,7 +223,7 @@ REFUSED = [
     ({"arms": ["x"]}, 'no finished run of arm "x"; expected one of fifo, fq'),
     ({"arms": "fq"}, r'arms: expected a list of names, such as \["fq"\]'),
     ({"kind": "pie"}, 'kind: unknown kind "pie"; expected ecdf, box, violin or series'),
-    ({"size": (7, 0)}, r"size: \(7, 0\) is not a size; expected width and height in inches"),
+    ({"size": (7, 0)}, r"size: invalid size \(7, 0\); expected width and height in inches"),
     ({"ax": "left"}, "ax: expected matplotlib axes, not a value of type str"),
     ({"metric": "induced_latency_ms", "kind": "series"}, "is one number per run; expected kind"),
 ]
@@ -239,9 +239,9 @@ def test_an_argument_that_does_not_fit_is_refused(
 
 def test_axes_take_one_panel_of_their_own_size(result: sj.Result) -> None:
     axes = Figure().add_subplot()
-    with pytest.raises(sj.ResultError, match="ax: a figure of 3 panels does not fit on one"):
+    with pytest.raises(sj.ResultError, match="ax: one axes cannot show 3 panels"):
         sj.plot_cdf(result, ax=axes)
-    with pytest.raises(sj.ResultError, match="size: the axes have a figure of their own"):
+    with pytest.raises(sj.ResultError, match="size: cannot be combined with ax"):
         sj.plot_cdf(result, "ping", ax=axes, size=(3, 3))
     with pytest.raises(sj.ResultError, match='metric: plot_ellipse cannot draw "ping"'):
         sj.plot_ellipse(result, "ping")

@@ -253,7 +253,7 @@ def test_a_script_gets_an_exception_with_the_finished_runs(
 
 
 def test_resume_needs_a_store(scenario: sj.Scenario) -> None:
-    with pytest.raises(sj.ScenarioError, match="resume: needs a store; expected store=… too"):
+    with pytest.raises(sj.ScenarioError, match="resume: requires a store; set store as well"):
         sj.run(scenario, resume=True)
 
 

@@ -33,7 +33,7 @@ class Group(TyperGroup):
             with tolerated():
                 return super().invoke(ctx)
         except KeyboardInterrupt:
-            # Typer would return 130 without a word.
+            # Typer would exit with code 130 and print nothing.
             raise signals.Stopped from None
 
     def get_params(self, ctx: Any) -> list[Any]:

@@ -1,7 +1,7 @@
-"""Names that the shell completes: queues, controls, traffic, studies, backends and paths.
+"""Shell completion of queues, congestion controls, traffic, studies, backends and paths.
 
-The functions get the word that is being typed. They never raise: an error would be printed into
-the command line.
+Each function is called with the incomplete word. It must not raise, because the error would be
+printed into the command line.
 """
 
 import json
@@ -22,17 +22,17 @@ _QUEUE = "qdisc"
 
 
 def queues(incomplete: str) -> Items:
-    """List the queues that begin so."""
+    """List the queues whose names begin with `incomplete`."""
     return _described(_core.qdisc_catalogue(), incomplete)
 
 
 def controls(incomplete: str) -> Items:
-    """List the congestion controls that begin so."""
+    """List the congestion controls whose names begin with `incomplete`."""
     return _described(_core.cc_catalogue(), incomplete)
 
 
 def traffic(incomplete: str) -> list[str]:
-    """List the traffic that begins so; 1 stands for the numbers of flows.
+    """List the traffic names that begin with `incomplete`, with 1 for each number of flows.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def traffic(incomplete: str) -> list[str]:
 
 
 def studies(context: typer.Context, incomplete: str) -> list[str]:
-    """List the studies that begin so, of the directory that ``--papers`` names."""
+    """List the studies in the directory of ``--papers`` that begin with `incomplete`."""
     from sojourn.studies import study  # noqa: PLC0415 - slow to import
 
     try:
@@ -56,12 +56,12 @@ def studies(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def backends(incomplete: str) -> list[str]:
-    """List the backends that begin so."""
+    """List the backends whose names begin with `incomplete`."""
     return [name for name in _core.backend_names() if name.startswith(incomplete)]
 
 
 def changes(context: typer.Context, incomplete: str) -> list[str]:
-    """List the paths of the scenario file that begin so, each with its equals sign."""
+    """List the paths in the scenario file that begin with `incomplete`, each followed by ``=``."""
     # An option without its value stops the parser, which leaves the file among the arguments.
     given = context.params.get("file") or next(iter(context.args), None)
     try:

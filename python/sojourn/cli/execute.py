@@ -1,4 +1,4 @@
-"""Run the command line: errors as one line and an exit code."""
+"""Run the command line and convert errors to one-line messages and exit codes."""
 
 import sys
 

@@ -59,9 +59,9 @@ MaxMemory = Annotated[
     str | None,
     typer.Option(
         metavar="SIZE",
-        help="Memory that the runs may take, such as 4gb; a scenario that may take more is refused "
-        "before it starts. By default 80 % of the available memory, or of a lower limit of the "
-        "control group.",
+        help="Maximum memory for the runs, such as 4gb; a scenario that may need more is rejected "
+        "before the first run. By default 80 % of the smallest of the available memory, the "
+        "control group limits and ulimit -v.",
     ),
 ]
 Backend = Annotated[
@@ -97,23 +97,23 @@ Everything = Annotated[
     bool,
     typer.Option(
         "--all",
-        help="Print all tables, also on a narrow terminal, which by default gets the metrics that "
-        "differ.",
+        help="Print all tables. By default, a terminal narrower than 120 columns shows only the "
+        "metrics that differ between arms.",
     ),
 ]
 Strict = Annotated[
     bool,
     typer.Option(
         "--strict",
-        help="Exit with code 4 if the result has a validity finding of severity error.",
+        help="Exit with code 4 if the result has a validity error.",
     ),
 ]
 Resume = Annotated[
     bool,
     typer.Option(
         "--resume",
-        help="Continue the last interrupted execution of the same scenario and seed: its finished "
-        "runs are not repeated. They are stored in $SOJOURN_STORE, by default "
+        help="Continue the last interrupted execution of the same scenario and seed without "
+        "repeating its finished runs. Finished runs are kept in $SOJOURN_STORE, by default "
         "~/.local/state/sojourn/runs, until the result is complete.",
     ),
 ]

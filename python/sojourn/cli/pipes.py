@@ -1,4 +1,4 @@
-"""Standard output that is closed, or a pipe whose reader has gone."""
+"""Handle closed standard streams and broken pipes."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 def open_missing() -> None:
     """Replace standard streams that the parent process has closed by ``/dev/null``.
 
-    Otherwise, the next file to be opened would be taken for standard output.
+    Otherwise the next file to be opened would get the descriptor of standard output.
     """
     for number, name in ((0, "stdin"), (1, "stdout"), (2, "stderr")):
         if getattr(sys, name) is None:
@@ -23,7 +23,7 @@ def open_missing() -> None:
 
 @contextmanager
 def tolerated() -> Iterator[None]:
-    """Ignore that the reader of standard output has closed the pipe: it has what it wants."""
+    """Ignore a broken pipe on standard output: the reader needs no more."""
     try:
         yield
         sys.stdout.flush()
@@ -32,7 +32,7 @@ def tolerated() -> Iterator[None]:
 
 
 def close_stdout() -> None:
-    """Discard what is and will be written to standard output.
+    """Discard buffered and later output to standard output.
 
     Without this, Python reports a closed pipe again when it flushes the output at exit.
     """

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-# Until then too little is done for an estimate, in seconds and as a share.
+# Earlier, an estimate would be unreliable: elapsed seconds, and finished share.
 FIRST_S = 1.0
 FIRST_SHARE = 0.001
 
@@ -20,7 +20,7 @@ class RunProgress:
     total
         Number of runs.
     show
-        Called with the share that is done, a count such as ``"3/40"`` and the remaining time.
+        Called with the finished share, a count such as ``"3/40"`` and the remaining time.
     clock
         Returns the time in seconds.
     """
@@ -39,24 +39,24 @@ class RunProgress:
         self._simulated = 0.0
 
     def __call__(self, finished: int, total: int) -> None:
-        """Note that `finished` of `total` runs have finished."""
+        """Record that `finished` of `total` runs have finished."""
         self._finished, self._total = finished, total
         self._update()
 
     def reached(self, share: float) -> None:
-        """Note the share of the simulated time that is done, in runs under way as well."""
+        """Record the share of the simulated time that is done, including unfinished runs."""
         self._simulated = share
         self._update()
 
     def _update(self) -> None:
-        # Runs on other processes are noted only when they finish.
+        # Worker processes report a run only when it has finished.
         done = max(self._simulated, self._finished / self._total)
         elapsed_s = self._clock() - self._started
         self._show(done, f"{self._finished}/{self._total}", remaining(done, elapsed_s))
 
 
 def remaining(done: float, elapsed_s: float) -> str:
-    """Estimate the remaining time from the time that this share took.
+    """Estimate the remaining time from the elapsed time and the finished share.
 
     Examples
     --------

@@ -25,7 +25,7 @@ from sojourn.scenario import Scenario
 from sojourn.scenario.files import read_scenario, read_standard_input
 from sojourn.scenario.overrides import assignment, overridden
 
-# Relative names in it are relative to the working directory, its parent.
+# Its parent is the working directory, to which paths in the scenario are relative.
 STANDARD_INPUT = Path("-")
 
 
@@ -78,7 +78,7 @@ def run(
 
 
 def _scenario_file(file: Path) -> tuple[str, Scenario]:
-    """Read a scenario and its text: once, since the file may change."""
+    """Read a scenario file once, because it may change; return its text and the scenario."""
     piped = file == STANDARD_INPUT
     try:
         text = read_standard_input() if piped else read_scenario(file)

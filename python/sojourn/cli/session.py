@@ -38,7 +38,7 @@ class Plan:
     backend
         Name of the backend; by default the first.
     max_memory
-        Memory that the runs may take, such as 4gb; by default most of what there is.
+        Maximum memory for the runs, such as 4gb; by default 80 % of what is available.
     out, report
         Directory of the result and file of the report, if they are to be saved.
     force
@@ -69,7 +69,7 @@ class Plan:
 def say(text: str) -> None:
     """Print a line to stderr, wrapped at words on a terminal.
 
-    Names in it may come from a file of someone else.
+    Control characters are escaped, because names may come from an untrusted file.
     """
     line = _core.printable(text)
     if sys.stderr.isatty():
@@ -95,7 +95,7 @@ def note_unreached(path: str, arms: list[str]) -> None:
 
 
 def _say_notes(notes: list[str]) -> None:
-    """Print the notes on a scenario: the first ones, if there are very many."""
+    """Print the notes on a scenario, at most the first `MAX_NOTES`."""
     for note in notes[:MAX_NOTES]:
         say(f"note: {note}")
     if len(notes) > MAX_NOTES:
@@ -103,7 +103,7 @@ def _say_notes(notes: list[str]) -> None:
 
 
 def describe(plan: Plan) -> int:
-    """Print what the runs are and take, and where the result would be saved."""
+    """Print the plan of the runs, their estimate, and where the result would be saved."""
     checked = plan.scenario.checked
     _core.check_backend(checked, plan.backend)
     _say_notes(checked.notes)
@@ -131,7 +131,7 @@ def describe(plan: Plan) -> int:
         f"time; at most {_rounded(estimate['peak_memory_bytes'] / 1e6):,} MB of memory"
     )
     if estimate["refused"] is not None:
-        say(f"warning: a run is refused: {estimate['refused']}")
+        say(f"warning: the scenario would be rejected: {estimate['refused']}")
     place = "not saved (no --out)" if plan.out is None else f"{plan.out}"
     print(f"result: {_core.printable(place)}")
     return 0
@@ -178,7 +178,7 @@ def conclude(result: Result, plan: Plan, claim: _core.Claim | None) -> int:
         try:
             _show(result, plan)
         finally:
-            # A result is saved even if nobody reads what is printed.
+            # A broken pipe on standard output must not prevent saving.
             saved = _save(result, plan, claim)
     if not result.complete:
         runs = f"{result.finished} of {result.total} runs"
@@ -207,7 +207,7 @@ def _show(result: Result, plan: Plan) -> None:
 
 
 def _save(result: Result, plan: Plan, claim: _core.Claim | None) -> bool:
-    """Save a result and its report; whether both are where they were wanted."""
+    """Save a result and its report; return whether both were saved to the given paths."""
     saved = True
     if claim is not None:
         try:

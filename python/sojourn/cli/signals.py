@@ -1,8 +1,8 @@
-"""Ctrl-C, SIGTERM and SIGHUP end the command in an orderly way within a second.
+"""Shut the command down on Ctrl-C, SIGTERM and SIGHUP, within a second.
 
-The first signal raises ``KeyboardInterrupt``, upon which the command stops the runs and says what
-it has stored. A thread watches for the case that this takes too long, such as in a long call of a
-library, and ends the process then. It ends it at once on a second signal.
+The first signal raises ``KeyboardInterrupt``; the command then stops the runs and prints what it
+has stored. If this takes too long, for example in a long library call, a watchdog thread ends the
+process. A second signal ends the process immediately.
 """
 
 import os
@@ -12,9 +12,9 @@ import threading
 import time
 from types import FrameType
 
-# How long an orderly end may take. Ctrl-C takes effect within a second.
+# Time limit of the shutdown, so that Ctrl-C takes effect within a second.
 GRACE_S = 0.7
-# What a shell adds to the number of a signal to make an exit code.
+# Shells report 128 plus the signal number as the exit code.
 SIGNALLED = 128
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SHOW_CURSOR = "\x1b[?25h"
@@ -25,16 +25,16 @@ class Stopped(Exception):  # noqa: N818 - it is not an error
 
 
 class _State:
-    """What the handler and the watching thread share."""
+    """State shared by the signal handler and the watchdog thread."""
 
     installed = False
     # The first signal.
     received: int | None = None
     # Until the libraries are imported, there is nothing to stop or store.
     ready = False
-    # Whether finished runs are lost if the process ends before it has saved them.
+    # Whether the watchdog must wait, because finished runs are not in the store.
     patient = False
-    # What to say if the process is ended.
+    # Printed when the process is ended.
     message = "interrupted"
 
 
@@ -56,7 +56,7 @@ def install() -> None:
 
 
 def ready() -> None:
-    """Tell that the program is loaded: from now on, signals raise ``KeyboardInterrupt``."""
+    """Make signals raise ``KeyboardInterrupt`` from now on: the program is loaded."""
     _State.ready = True
 
 
@@ -66,21 +66,21 @@ def exit_code() -> int:
 
 
 def on_exit(message: str, *, patient: bool) -> None:
-    """Set what is said if a signal ends the process.
+    """Set the message that is printed if a signal ends the process.
 
     Parameters
     ----------
     message
-        What is said, after ``sojourn:``.
+        The message, printed after ``sojourn:``.
     patient
-        Whether to wait for the orderly end as long as it takes, because finished runs are not
-        stored. A second signal ends the process nevertheless.
+        Whether the shutdown has no time limit, because finished runs are not stored. A second
+        signal ends the process nevertheless.
     """
     _State.message, _State.patient = message, patient
 
 
 def message() -> str:
-    """Return what is said if a signal ends the process."""
+    """Return the message that is printed if a signal ends the process."""
     return _State.message
 
 
@@ -93,9 +93,9 @@ def _handle(number: int, _frame: FrameType | None) -> None:
 
 
 def _watch(wakeup: int, handled: set[int]) -> None:
-    """End the process if it has not ended some time after a signal."""
+    """End the process `GRACE_S` after the first signal, or immediately on the second."""
     first: int | None = None
-    # Ends with the process.
+    # A daemon thread: it runs until the process ends.
     while True:
         for number in os.read(wakeup, 1):
             if number not in handled:
@@ -113,7 +113,7 @@ def _end_late(number: int) -> None:
 
 
 def _exit(number: int) -> None:
-    """End the process without waiting for anything."""
+    """End the process immediately, without cleanup."""
     cursor = _SHOW_CURSOR if sys.stderr is not None and sys.stderr.isatty() else ""
     try:
         os.write(2, f"{cursor}sojourn: {_State.message}\n".encode())

@@ -1,4 +1,4 @@
-"""Runs of the command that are stored until their result is printed and saved."""
+"""Execute scenarios and keep finished runs in the store until their result is saved."""
 
 import shlex
 import sys
@@ -17,7 +17,7 @@ RESUME = "--resume"
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """A result and the execution that stored its runs, if they are stored."""
+    """A result, and the execution in the run store if its runs are stored."""
 
     result: Result
     invocation: _core.Invocation | None
@@ -28,7 +28,7 @@ class Execution:
         return self.invocation is not None and not self.result.complete and self.result.finished > 0
 
     def discard(self) -> None:
-        """Remove the stored runs of a complete result, which is where it belongs."""
+        """Remove the stored runs, after a complete result has been printed and saved."""
         if self.invocation is not None and self.result.complete:
             self.invocation.discard()
 
@@ -88,12 +88,12 @@ def continuation() -> str:
 def _begin(
     checked: _core.Scenario, *, backend: str | None, resume: bool
 ) -> _core.Invocation | None:
-    """Begin an execution; without a usable store, warn and go on without."""
+    """Begin an execution; if the store is not usable, print a warning and return None."""
     try:
         store = _core.RunStore(default_folder())
         return begin(store, checked, backend=backend, resume=resume)
     except (_core.ResultError, RuntimeError) as error:
-        # RuntimeError: the user has no home directory.
+        # Path.home raises RuntimeError if the user has no home directory.
         print(_core.printable(f"warning: {error}; runs are not stored"), file=sys.stderr)
         return None
 

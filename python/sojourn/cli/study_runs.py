@@ -41,8 +41,8 @@ def results(
     force
         Whether results in the directories may be replaced.
     resume
-        Whether to continue an interrupted execution. Runs are stored until the whole study is
-        complete.
+        Whether to continue an interrupted execution. Runs are kept in the store until the whole
+        study is complete.
     keep
         Called with a result and its directory after it was saved.
 

@@ -20,7 +20,7 @@ from sojourn.result.metric import Metric
 
 # Space between columns, and the width of a border.
 GAP = 3
-# Narrower terminals get the ranked table: the whole tables would be split into many parts.
+# On narrower terminals the full tables would be split into many parts.
 WIDE = 120
 # Rows of the ranked table, and the width of its headings, which are names of arms.
 RANKED = 15
@@ -30,7 +30,7 @@ HEADING = 14
 def show(result: Result, *, as_json: bool, everything: bool) -> None:
     """Print the means of every arm and the differences from the first arm.
 
-    A narrow terminal gets only the metrics that differ between arms, unless `everything` is set.
+    A narrow terminal shows only the metrics that differ between arms, unless `everything` is set.
     """
     if as_json:
         print(json.dumps(document(result), indent=2))
@@ -79,8 +79,8 @@ def _print_ranked(shown: ResultView) -> None:
     note = "mean over n runs ± half the width of its 95 % bootstrap interval"
     if shown.others:
         note += (
-            f"; the table has the metrics that differ from {shown.baseline} with an interval that "
-            "excludes 0, the largest difference relative to the larger mean first"
+            f"; only metrics that differ from {shown.baseline} with an interval that excludes 0, "
+            "sorted by the difference relative to the larger mean"
         )
         hidden = len(every) - len(rows)
         note += f"; --all shows {hidden} more metrics and the differences" if hidden else ""

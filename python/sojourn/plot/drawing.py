@@ -16,10 +16,10 @@ from sojourn.result import Result
 Kind = Literal["ecdf", "box", "violin", "series"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-# A logarithmic axis that spans less than this has room for labels at 2 and 5.
+# A logarithmic axis that spans less than this also has labels at 2 and 5.
 _NARROW = 400.0
 _DASHES = ((0, ()), (0, (4, 2)), (0, (1, 1.5)))
-# Arms whose names fit beside each other below boxes.
+# With more arms, their names do not fit side by side below the boxes.
 _LEVEL_NAMES = 4
 # Points of the outline of a violin, and the widest half of one.
 _OUTLINE = 120
@@ -39,7 +39,7 @@ def draw(axes: Axes, quantity: Quantity, kind: Kind, result: Result, arms: Seque
     Raises
     ------
     ResultError
-        The quantity is one number per run, which has no series.
+        The quantity has one value per run and therefore no series.
     """
     _DRAWN[kind](axes, quantity, result, arms)
 
@@ -52,7 +52,7 @@ def _series(axes: Axes, quantity: Quantity, result: Result, arms: Sequence[str])
         raise _core.ResultError(message)
     lines = [line for line in quantity.series() if line.arm in arms]
     _lines(axes, lines, result)
-    # A panel is too low for name and unit on one line.
+    # Name and unit do not fit on one line of a panel.
     axes.set_ylabel(_labelled(quantity).replace(" [", "\n["), fontsize="small")
     if quantity.logarithmic:
         axes.set_yscale("log")
@@ -147,7 +147,7 @@ def _density(samples: Samples, *, logarithmic: bool) -> tuple[Numbers, Numbers]:
     number = max(float(samples.counts.sum()), 1.0)
     width = max(spread * number ** (-1 / 5), 1e-3 * max(abs(mean), 1.0))
     at = np.linspace(values[0], max(values[-1], values[0] + width), _OUTLINE)
-    # Values are counted in bins first: pings and packets number millions.
+    # Bin first: there can be millions of pings and packets.
     counts, edges = np.histogram(values, bins=8 * _OUTLINE, weights=weights)
     centres = (edges[:-1] + edges[1:]) / 2
     density = (counts * np.exp(-0.5 * ((at[:, None] - centres) / width) ** 2)).sum(axis=1)
@@ -172,7 +172,7 @@ def _labelled(quantity: Quantity) -> str:
 
 
 def plain_log(axis: Axis) -> None:
-    """Write 10 and 0.5 on a logarithmic axis rather than powers; 2 and 5 where there is room."""
+    """Label a logarithmic axis with numbers instead of powers; add 2 and 5 if there is room."""
     low, high = sorted(axis.get_view_interval())
     narrow = high / max(low, curves.SMALLEST_MS) < _NARROW
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if narrow else (1.0,)))

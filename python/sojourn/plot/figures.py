@@ -69,7 +69,7 @@ def plot_ellipse(
     arms
         Names of the arms to draw; by default all.
     group
-        Count the goodput of this group of flows only.
+        Use only the goodput of this group of flows.
     ax
         Axes to draw on, for a single direction; by default a new figure.
     size
@@ -135,22 +135,22 @@ def plot_series(
 ) -> Figure:
     """Draw ping, goodput, sojourn time and backlog over time; one line per arm.
 
-    Lines are means over short intervals and over replications. Links at which packets hardly wait
-    have no panel unless `metric` names it.
+    Lines are means over short intervals and over replications. A link at which packets hardly wait
+    has a panel only if `metric` names it.
 
     Parameters
     ----------
     result
         Any result.
     metric
-        What to draw, a name or several: ``"ping"``, ``"goodput_up"``, ``"sojourn_up"`` and
+        One or several names of quantities: ``"ping"``, ``"goodput_up"``, ``"sojourn_up"`` and
         ``"backlog_up"``, with the name of any direction or link; without it, all of them. A column
         of :attr:`sojourn.Result.per_run`, or with `group` of :attr:`sojourn.Result.per_group` or
         :attr:`sojourn.Result.per_application`, has one value per run and no series.
     arms
         Names of the arms to draw; by default all.
     group
-        Only pings and goodput of this group of flows.
+        Draw only the pings and the goodput of this group of flows.
     kind
         ``"series"`` over time, or a distribution after the warm-up: ``"ecdf"``, ``"box"``
         (quartiles, whiskers at the 5th and 95th percentile) or ``"violin"`` (density, a dot at the
@@ -269,10 +269,10 @@ def _panels(
     if ax is not None:
         needs("ax", ax, Axes, "matplotlib axes")
         if number != 1:
-            message = f"ax: a figure of {number} panels does not fit on one; expected a metric"
+            message = f"ax: one axes cannot show {number} panels; expected a single metric"
             raise _core.ResultError(message)
         if size is not None:
-            message = "size: the axes have a figure of their own; expected no size"
+            message = "size: cannot be combined with ax, whose figure has a size"
             raise _core.ResultError(message)
         return cast("Figure", ax.get_figure(root=True)), [ax]
     columns, rows = (number, 1) if across else (1, number)
@@ -284,7 +284,7 @@ def _panels(
 
 def _checked(size: Size) -> Size:
     if size is not None and not (len(size) == 2 and all(inches > 0 for inches in size)):  # noqa: PLR2004
-        message = f"size: {size} is not a size; expected width and height in inches, such as (7, 4)"
+        message = f"size: invalid size {size}; expected width and height in inches, such as (7, 4)"
         raise _core.ResultError(message)
     return size
 

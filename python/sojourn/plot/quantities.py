@@ -16,7 +16,7 @@ Numbers = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """Ascending values with the number of times that each was measured.
+    """Ascending values, each with the number of times that it was measured.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Samples:
     counts: Numbers
 
     def quantile(self, share: float) -> float:
-        """Return the smallest value that this share of samples does not exceed."""
+        """Return the smallest value that at least this share of the samples does not exceed."""
         sums = self.counts.cumsum()
         at = int(np.searchsorted(sums, share * sums[-1]))
         return float(self.values[min(at, self.values.size - 1)])
@@ -81,7 +81,7 @@ def chosen(
     group
         Only flows of this group.
     default
-        The names that None stands for; of links, those at which packets wait.
+        The names to use if `metric` is None; links at which packets hardly wait are left out.
 
     Raises
     ------

@@ -11,7 +11,7 @@ def findings(shown: ResultView) -> list[str]:
     Parameters
     ----------
     shown
-        The numbers of a result.
+        The metrics of a result.
 
     Returns
     -------

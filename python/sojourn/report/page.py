@@ -90,12 +90,12 @@ def write(result: Result, path: str | Path) -> None:
     write_derived(path, html(result).encode(), result)
 
 
-# A report loads nothing and runs nothing; its styles are part of it.
+# A report loads no resources and runs no scripts; its styles are inline.
 _SECURITY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def _manifest(result: Result) -> str:
-    """Name the manifest of a saved result."""
+    """Return a tag with the digest of the manifest; empty if the result was not saved."""
     digest = result.manifest_sha256
     return "" if digest is None else f'\n<meta name="sojourn-manifest" content="{digest}">'
 
@@ -201,10 +201,10 @@ def _differences(shown: ResultView) -> str:
 
 
 def _groups(result: Result, shown: ResultView) -> str:
-    """Write the table of groups of traffic: what each of them got in each arm."""
+    """Write the table of traffic groups, one row per group and arm."""
     note = (
-        "Goodput is the mean over the flows of the group; the share is that of the group in all "
-        "data of its direction. Values are means over runs, as above."
+        "Goodput is the mean over the flows of the group; share is the group's share of all data "
+        "in its direction. Values are means over runs, as above."
     )
     return _grouped(result, shown, shown.groups, ("Traffic groups", "group", note))
 

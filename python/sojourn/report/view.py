@@ -45,7 +45,7 @@ class Section:
         )
 
     def label(self, metric: Metric) -> str:
-        """Write the heading of a metric, after the name of the group."""
+        """Return the heading of a metric, prefixed with the name of the group if there is one."""
         return metric.heading if self.name is None else f"{self.name}: {metric.heading}"
 
     def estimates_of(self, arm: str) -> list[str]:
@@ -61,7 +61,7 @@ class Section:
         """Compute the largest relative difference of an arm from the first one.
 
         The difference is divided by the larger of the two means. Only differences whose interval
-        excludes 0 count, or any if there is one run per arm; None if there are none.
+        excludes 0 count, or all of them if there is one run per arm; None if there are none.
         """
         effects = [
             abs(row["mean"]) / larger
@@ -73,7 +73,7 @@ class Section:
         return max(effects, default=None)
 
     def _larger(self, difference: float, arm: str, metric: Metric) -> float:
-        """Return the larger mean of two compared arms, without its sign."""
+        """Return the larger absolute mean of the two arms."""
         row = self.estimates.get((arm, metric.column))
         mean: float = 0.0 if row is None else row["mean"]
         return max(abs(mean), abs(mean - difference))

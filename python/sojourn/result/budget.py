@@ -1,4 +1,4 @@
-"""The memory that the runs of a scenario may take, and the estimate of it before they start."""
+"""Memory limit of runs, and estimates of memory and CPU time before they start."""
 
 import json
 from typing import Any
@@ -23,7 +23,7 @@ def limit(max_memory: str | None) -> int | None:
     Raises
     ------
     ScenarioError
-        It is not a size.
+        `max_memory` is not a size.
     """
     if max_memory is None:
         return _core.default_max_memory()
@@ -35,21 +35,21 @@ def limit(max_memory: str | None) -> int | None:
 
 
 def check(checked: _core.Scenario, *, jobs: int | None, max_memory: str | None) -> None:
-    """Refuse a scenario whose runs may take more memory than the limit.
+    """Reject a scenario whose runs may need more memory than the limit.
 
     Parameters
     ----------
     checked
         The scenario.
     jobs
-        Runs at once.
+        Number of concurrent runs.
     max_memory
         As for :func:`limit`.
 
     Raises
     ------
     ScenarioError
-        They may; the message names the key of the scenario that takes most.
+        The runs may need more memory; the message names the key that needs the most.
     """
     allowed = limit(max_memory)
     if allowed is not None:
@@ -59,14 +59,14 @@ def check(checked: _core.Scenario, *, jobs: int | None, max_memory: str | None) 
 def estimate(
     checked: _core.Scenario, *, jobs: int | None, max_memory: str | None
 ) -> dict[str, Any]:
-    """Estimate what the runs of a scenario take.
+    """Estimate packets, events, CPU time and memory of the runs of a scenario.
 
     Parameters
     ----------
     checked
         The scenario.
     jobs
-        Runs at once.
+        Number of concurrent runs.
     max_memory
         As for :func:`limit`.
 
@@ -74,8 +74,8 @@ def estimate(
     -------
     dict
         ``packets``, ``events``, ``cpu_s``, ``peak_memory_bytes``, ``memory`` (a list of ``place``,
-        ``cause`` and ``bytes``), ``max_memory_bytes``, and ``refused``: the message of the error
-        that a run raises, or None.
+        ``cause`` and ``bytes``), ``max_memory_bytes``, and ``refused``: the error message if the
+        scenario would be rejected, else None.
     """
     estimated: dict[str, Any] = json.loads(_core.estimate(checked, jobs=jobs))
     refused: str | None = None

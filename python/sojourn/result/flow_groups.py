@@ -41,8 +41,8 @@ def per_group(flows: pl.DataFrame, *, warmup_s: float) -> pl.DataFrame:
     fct = pl.col("fct_s")
     hit = fct.filter(pl.col("initial_losses") > 0)
     sent = pl.col("sent_packets").filter(~tcp).sum()
-    # In results of version 2 of the definitions, received were only those sent after the warm-up,
-    # and what was still in flight at the end counted as lost.
+    # Under metric definitions 2, `received_packets` excludes packets sent before the warm-up ended,
+    # and datagrams in flight at the end count as lost.
     before = pl.col("sent_packets") - pl.col("received_packets")
     missing = pl.coalesce("missing_packets", before).filter(~tcp).sum()
     lost = pl.coalesce("lost_packets", "missing_packets", before).filter(~tcp).sum()

@@ -20,7 +20,7 @@ STEP = 0.2
 # Steps within which the next value must follow, or there is a gap; for the first value, half one.
 LONGEST_GAP = 5
 FIRST_GAP = 0.5
-# Steps from a reply to the farthest point that it decides, rounded up.
+# Distance in steps, rounded up, within which a reply determines the value of a grid point.
 REACH = LONGEST_GAP + 1
 KEYS = ("arm", "replication")
 
@@ -92,8 +92,8 @@ def _mean_span(pings: pl.DataFrame, *, warmup_s: float, load_s: float) -> float 
 def _grid(begin: float, end: float, series: list[tuple[Floats, Floats]]) -> Floats:
     """List the points of the grid at which any series has a value, at least one.
 
-    A point has a value only if a reply is near. With pings that are far apart in a long run, the
-    whole grid has millions of points for each reply.
+    A point has a value only if a reply is near. In a long run with rare pings, the complete grid
+    would have millions of points per reply.
     """
     size = max(int(np.ceil((end - begin) / STEP)), 1)
     replies = sum(times.size for times, _ in series)

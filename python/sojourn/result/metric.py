@@ -13,7 +13,7 @@ class Metric:
     Parameters
     ----------
     column
-        Name of its column. ``{direction}`` or ``{link}`` stands for the name of one.
+        Name of its column. ``{direction}`` and ``{link}`` are placeholders for names.
     label
         Its name in tables, with the same placeholder.
     unit
@@ -28,7 +28,7 @@ class Metric:
     shown
         Whether tables show it.
     role
-        ``"headline"``: sentences of reports give its extremes and its differences between arms;
+        ``"headline"``: the findings of reports state its extremes and its differences between arms;
         ``"compared"``: only the differences.
     """
 

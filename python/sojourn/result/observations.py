@@ -1,4 +1,4 @@
-"""Numbers of observations behind the percentiles of a result."""
+"""Check that the percentiles of a result have enough observations."""
 
 import math
 from collections.abc import Iterator
@@ -10,17 +10,17 @@ import polars as pl
 from sojourn.result.catalogue import of_kind
 from sojourn.result.metrics import KEYS
 
-# Observations beyond the percentile in all runs of an arm: their number has a relative standard
-# deviation of 1/sqrt(5) = 45 %, so with fewer of them the percentile is hardly known.
+# Observations expected beyond the percentile in all runs of an arm. Their number has a relative
+# standard deviation of 1/sqrt(5) = 45 %; with fewer, the percentile is too uncertain.
 BEYOND = 5
-# The same in each run: below, the percentile of a run is an interpolation to its largest value, a
+# The same per run. With fewer, the percentile of a run is interpolated towards its largest value, a
 # bias that more runs do not remove.
 BEYOND_PER_RUN = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sparse:
-    """A percentile of few observations.
+    """A percentile with too few observations.
 
     Parameters
     ----------

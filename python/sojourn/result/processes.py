@@ -52,7 +52,7 @@ def run(
     backend
         Name of the backend; by default the first.
     invocation
-        Stores each run when it ends, and has those that need not be repeated.
+        Stores each run when it finishes, and has the runs that need not be repeated.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def run(
     workers = min(jobs or cpu_count(), at_once or total, total)
     parts = _stored(invocation)
     executor = get_reusable_executor(max_workers=workers, timeout=60)
-    # Replication by replication, so that an interrupted comparison has runs of every arm.
+    # In the order of replications, so that an interrupted comparison has runs of every arm.
     waiting = sorted(set(range(total)) - parts.keys(), key=lambda n: n % scenario.replications)
     futures: dict[Future[bytes | _Failed], int] = {
         executor.submit(_one, payload, number, backend): number for number in waiting
@@ -117,7 +117,7 @@ def _stored(invocation: _core.Invocation | None) -> dict[int, bytes]:
 
 
 def _returned(futures: "dict[Future[bytes | _Failed], int]") -> Iterator[tuple[int, bytes]]:
-    """Yield the number of each run and what its process returned, in the order of their ends."""
+    """Yield each run number and what its process returned, in the order of completion."""
     for future in as_completed(futures):
         part = future.result()
         if isinstance(part, _Failed):

@@ -1,4 +1,4 @@
-"""The result of a scenario: its tables, metrics and verdict; saved and loaded."""
+"""The result of a scenario: tables, metrics, verdict, saving and loading."""
 
 import importlib
 import json
@@ -295,8 +295,8 @@ class Result(ResultTables):
         directory
             The directory, created if needed; a symbolic link is followed.
         force
-            Whether another result in the directory is replaced, with its reports and figures. A
-            complete result is never replaced by an incomplete one.
+            Whether to replace another result in the directory, including its reports and figures.
+            A complete result is never replaced by an incomplete one.
 
         Raises
         ------
@@ -308,7 +308,7 @@ class Result(ResultTables):
             self._invocation.discard()
 
     def save_claimed(self, claim: _core.Claim) -> None:
-        """Write the result to a directory that is reserved for it.
+        """Write the result to a reserved directory.
 
         Parameters
         ----------
@@ -326,15 +326,15 @@ class Result(ResultTables):
     def load(cls, directory: str | Path, *, max_bytes: int = MAX_BYTES) -> Self:
         """Read a result that :meth:`save` wrote.
 
-        A result from elsewhere can be loaded without risk: no other file than the manifest and the
-        tables is opened, and none of its content is executed.
+        Untrusted results are safe to load: only the manifest and the tables are opened, and none of
+        their content is executed.
 
         Parameters
         ----------
         directory
             The directory.
         max_bytes
-            Memory that the tables may need.
+            Maximum memory for the tables.
 
         Returns
         -------
@@ -350,11 +350,11 @@ class Result(ResultTables):
         return cls(_core.Outcome.load(str(directory), max_bytes))
 
     def _frame(self, name: str) -> pl.DataFrame:
-        # In one piece: expressions of polars fail on text whose first piece is empty.
+        # Rechunk: polars expressions fail on string columns whose first chunk is empty.
         return pl.DataFrame(self._outcome.table(name)).rechunk()
 
     def to_pandas(self, table: str = "per_run") -> Any:
-        """Return a table as a pandas data frame; unlike polars', this needs no pyarrow.
+        """Return a table as a pandas data frame, without pyarrow, which polars would need.
 
         Parameters
         ----------
@@ -364,7 +364,7 @@ class Result(ResultTables):
         Returns
         -------
         pandas.DataFrame
-            The frame; null is None in columns of text and NaN in columns of numbers.
+            The frame; null values are None in text columns and NaN in numeric columns.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Run scenarios: on threads or processes, stored and resumed, until the end or an interrupt."""
+"""Run scenarios on threads or processes; store finished runs and resume interrupted executions."""
 
 import warnings
 from collections.abc import Callable
@@ -56,13 +56,13 @@ def run(
     backend
         Name of the backend, as listed by ``sojourn run --help``; by default the simulator.
     store
-        Directory in which each run is stored when it ends, so that an interrupted execution can be
-        continued; by default, runs are not stored. :meth:`Result.save` removes the stored runs.
+        Directory in which each run is stored when it finishes, so that an interrupted execution can
+        be continued; by default, runs are not stored. :meth:`Result.save` removes the stored runs.
     resume
         Continue the last interrupted execution of the same scenario and seed in `store`: its
         finished runs are not repeated. Without one, all runs are executed.
     max_memory
-        Memory that the runs may take, such as ``4gb``. By default 80 % of the smallest of the
+        Maximum memory for the runs, such as ``4gb``. By default 80 % of the smallest of the
         available memory, the limits of the control groups and the limit of the address space.
 
     Returns
@@ -79,7 +79,7 @@ def run(
         The store cannot be read or written.
     ScenarioError
         The backend is unknown or does not support the scenario, `jobs` is less than 1, or the runs
-        may take more than `max_memory`: the message names the key that takes most.
+        may need more than `max_memory`; the message names the key that needs the most.
     QueueError
         A queue written in Python failed (the cause has its traceback), or its class cannot be
         sent to another process.
@@ -105,7 +105,7 @@ def run(
     checked = chosen.checked
     budget.check(checked, jobs=jobs, max_memory=max_memory)
     if store is None and resume:
-        message = "resume: needs a store; expected store=… too"
+        message = "resume: requires a store; set store as well"
         raise _core.ScenarioError(message)
     if store is None:
         return Result(
@@ -136,8 +136,8 @@ def execute(
     jobs, progress, backend
         As for :func:`run`.
     invocation
-        Stores each run when it ends, and has those that need not be repeated. It is closed unless
-        all runs finish.
+        Stores each run when it finishes, and has the runs that need not be repeated. It is closed
+        unless all runs finish.
 
     Returns
     -------

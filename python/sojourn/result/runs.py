@@ -1,4 +1,4 @@
-"""The store of finished runs: where it is, and executions that can be resumed."""
+"""The run store: its default directory, and executions that can be resumed."""
 
 import hashlib
 import os
@@ -55,7 +55,7 @@ def begin(
 
 @lru_cache(maxsize=1)
 def _binary() -> str | None:
-    """Digest the extension if its commit does not identify it."""
+    """Return the digest of the extension, or None if its commit identifies it."""
     commit = _core.commit()
     if commit != "unknown" and not commit.endswith("-dirty"):
         return None

@@ -1,7 +1,7 @@
-"""Stationarity: the first half of the measured time compared with the second.
+"""Check stationarity: compare the first half of the measured time with the second.
 
-If the goodput of a direction differs between the halves by more than chance explains, the load had
-not settled when the measurement began, and the mean depends on the length of the run.
+If the goodput of a direction differs significantly between the halves, the load had not settled
+when the measurement began, and the mean depends on the length of the run.
 """
 
 import math
@@ -15,7 +15,7 @@ from sojourn.result.metrics import CONNECTIONS, KEYS
 
 # Probability of at least one false alarm in a stationary result, divided among its tests.
 FALSE_ALARM = 0.01
-# Smaller differences are not worth a warning, even if they are not due to chance.
+# Smaller differences do not cause a warning, even if they are significant.
 LEAST_SHARE = 0.10
 # Flows that start within this time of the first one start together.
 TOGETHER_S = 2.0
@@ -30,7 +30,7 @@ class Drift:
     Parameters
     ----------
     arm, direction
-        Where.
+        The arm and the direction.
     first, second
         Mean goodput in the first and in the second half of the measured time, in Mbit/s.
     runs
@@ -49,9 +49,9 @@ def drifts(
 ) -> list[Drift]:
     """Find the directions whose goodput differs between the halves of the measured time.
 
-    The difference between the halves is taken in each run; a t test decides whether its mean over
-    the runs is 0. Only endless connections count that send during the whole measured time, and
-    only if no other one starts or ends within it: then the change is part of the experiment.
+    A t test over the runs decides whether the mean difference between the halves is 0. Only endless
+    connections that send during the whole measured time count. If another endless connection starts
+    or ends within the measured time, the change is part of the experiment and there is no test.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def drifts(
     Returns
     -------
     list of Drift
-        What was found, in the order of the arms.
+        The directions that differ, in the order of the arms.
     """
     halves = _halves(flows, flow_series, warmup_s=warmup_s, duration_s=duration_s)
     tests = halves.group_by("arm", "direction", maintain_order=True).agg("first", "second")

@@ -1,4 +1,4 @@
-"""Save results, reports and figures, so that none is lost and none replaced by accident."""
+"""Save results, reports and figures atomically, and never replace one by accident."""
 
 import contextlib
 import hashlib
@@ -15,7 +15,7 @@ from sojourn.result.result import Result
 from sojourn.scenario import Scenario
 
 MANIFEST = "manifest.json"
-# Lists the reports and figures in a result directory; the core removes those of another manifest.
+# Lists the reports and figures in a result directory; `_core` removes those of replaced results.
 INDEX = ".sojourn-derived.json"
 # Every report has this in its first lines.
 REPORT_MARK = b'<meta name="generator" content="Sojourn'
@@ -43,7 +43,7 @@ def claimed(
     force
         Whether a result in the directory may be replaced.
     resumed
-        A scenario whose result in the directory may be replaced: it is being continued.
+        The scenario that is being continued: its result in the directory may be replaced.
 
     Yields
     ------
@@ -81,7 +81,7 @@ def _is_result_of(directory: Path, scenario: Scenario) -> bool:
 
 
 def save(result: Result, claim: _core.Claim) -> None:
-    """Save a result in a reserved directory, or elsewhere if that fails.
+    """Save a result to a reserved directory, or to a temporary directory if that fails.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def save(result: Result, claim: _core.Claim) -> None:
 
 
 def _saved_elsewhere(result: Result) -> str:
-    """Save a result in a new directory that is not the wanted one, and say where."""
+    """Save a result to a new temporary directory; return a message that names it."""
     reasons = []
     for parent in dict.fromkeys((tempfile.gettempdir(), str(Path.cwd()), str(Path.home()))):
         try:
@@ -157,7 +157,7 @@ def claim_file(path: str | Path) -> Path:
 
 
 def check_report(file: Path) -> None:
-    """Refuse to replace anything but a report.
+    """Check that a file may be replaced by a report.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def _is_report(file: Path) -> bool:
 
 
 def write_file(path: str | Path, data: bytes) -> None:
-    """Write a file, whole or not at all; a symbolic link is followed.
+    """Write a file atomically; a symbolic link is followed.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def write_file(path: str | Path, data: bytes) -> None:
         if target.exists() and not target.is_file():
             message = f"{path}: not a regular file"
             raise _core.ResultError(message)
-        # What a process left that died.
+        # Left by a process that died.
         temporary.unlink(missing_ok=True)
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
@@ -232,7 +232,7 @@ def write_file(path: str | Path, data: bytes) -> None:
 
 
 def _sync(directory: Path) -> None:
-    """Write the entries of a directory to the medium; some file systems cannot."""
+    """Sync the entries of a directory to disk, where the file system supports it."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):
@@ -242,7 +242,7 @@ def _sync(directory: Path) -> None:
 
 
 def write_derived(path: str | Path, data: bytes, result: Result) -> None:
-    """Write a report or a figure; beside a manifest it is removed with the result that it shows.
+    """Write a report or a figure; in a result directory, record which result it shows.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ def write_derived(path: str | Path, data: bytes, result: Result) -> None:
 
 
 def _index(directory: Path) -> dict[str, Any]:
-    """Read the index of a directory; one that is missing or damaged is empty."""
+    """Read the index of a directory; return an empty one if it is missing or damaged."""
     file = directory / INDEX
     try:
         if not file.is_file() or file.stat().st_size > MAX_INDEX_BYTES:

@@ -8,7 +8,7 @@ from sojourn import _core
 MICROS_PER_S = 1e6
 BITS = 8
 
-# What `tc` prints of CAKE's filter of acknowledgements.
+# What `tc` prints for the ACK filter of CAKE.
 _ACK_FILTER = {
     "no-ack-filter": "disabled",
     "ack-filter": "enabled",
@@ -28,8 +28,8 @@ def options(
     """Return the options of a queue as ``tc -j`` prints them.
 
     Names, units and values are those of iproute2: times in microseconds, rates in bytes per
-    second. A flag that is off is missing where `tc` omits it. Parameters that `tc` does not know
-    keep their name, and an option of the kernel that Sojourn does not simulate is missing.
+    second. Flags that are off are omitted where `tc` omits them. Parameters that `tc` does not
+    have keep their names. Kernel options that Sojourn does not simulate are omitted.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from sojourn.result.metrics import check_arms
 from sojourn.result.tc_options import options
 
 _COUNTED = ("bytes", "packets", "drops")
-# What makes the rate of a link vary, so that its queue cannot know it.
+# Keys of a link that make its rate vary, so that the queue has no fixed rate.
 _VARYING = ("trace", "medium")
 
 
@@ -136,13 +136,13 @@ def _values(result: Result, arm: str, link: dict[str, Any]) -> dict[str, str]:
 
 
 def _overlimits(kind: str, numbers: dict[str, Any]) -> int | None:
-    """Take the number out of the statistics of a queue; only some queues count it."""
+    """Remove `overlimits` from the statistics of a queue and return it; some queues lack it."""
     counted: int | None = numbers.pop("overlimits", None)
     return counted if _declared(kind)["tc_statistics"]["overlimits"] else 0
 
 
 def _named(kind: str, numbers: dict[str, Any]) -> dict[str, Any]:
-    """Name statistics as iproute2 does, which prints those of DualPI2 with dashes."""
+    """Rename statistics as in iproute2, which prints those of DualPI2 with dashes."""
     if kind != "dualpi2":
         return numbers
     return {name.replace("_", "-"): value for name, value in numbers.items()}

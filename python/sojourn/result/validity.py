@@ -27,8 +27,8 @@ COVERAGE_PERCENT = {3: 75, 5: 84, 8: 89, 10: 90, 20: 92, 30: 93}
 FEW_RUNS = 8
 # Above this share, percentiles over the remaining replies are too low.
 PING_LOSS = 0.10
-# If the end of the run cuts more of the transactions off, durations are too short; if most, they
-# describe a minority of quick transactions.
+# If the end of the run cuts off more than this share of the transactions, the mean duration is too
+# short; if more than the second share, it describes a minority of quick transactions.
 CUT_OFF_SHARE = 0.10
 MOST_CUT_OFF = 0.50
 # The lowest mean opinion score on the scale.
@@ -120,11 +120,11 @@ def assess(
     facts
         What the backend checked in single runs: the list ``validity`` of the manifest.
     concerns
-        What limits the results of the scenario in any case, with its severity.
+        Limitations that follow from the scenario alone, each with its severity.
     drifts
         Directions whose goodput changes during the measured time.
     sparse
-        Percentiles of few observations.
+        Percentiles with too few observations.
 
     Returns
     -------
@@ -291,7 +291,7 @@ def _without_transactions(per_application: pl.DataFrame | None) -> list[Finding]
 
 
 def _incomplete_transactions(per_application: pl.DataFrame | None) -> list[Finding]:
-    """Find applications of whose transactions the end of the run cut many off."""
+    """Find applications with many transactions that the end of the run cut off."""
     if per_application is None or per_application.is_empty():
         return []
     begun, cut_off = pl.col("transactions"), pl.col("cut_off")
@@ -331,7 +331,7 @@ def _drifts(drifts: Sequence[Drift]) -> list[Finding]:
 
 
 def _sparse(sparse: Sequence[Sparse]) -> list[Finding]:
-    """Find percentiles of few observations."""
+    """Find percentiles with too few observations."""
     return [
         Finding(
             severity=Severity.NOTE,

@@ -1,6 +1,6 @@
 """Read scenario files.
 
-A name may lead to a FIFO that nobody writes to, a device without an end, or a file of any size.
+A path may refer to a FIFO without a writer, an endless device, or a file of any size.
 """
 
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sojourn import _core
 
-# Bytes of a scenario file: thousands of links. Parsed, each byte takes some hundred.
+# Maximum size in bytes, enough for thousands of links. A parsed file needs about 100 times as much.
 MAX_SCENARIO = 16_000_000
 
 
@@ -30,11 +30,11 @@ def read_scenario(path: str | Path) -> str:
     Raises
     ------
     ScenarioError
-        It is not a regular file, is too large, or is not valid UTF-8; the message names it.
+        The file is not a regular file, is too large, or is not valid UTF-8; the message names it.
     OSError
-        It cannot be read.
+        The file cannot be read.
     """
-    # Without waiting for a writer, as the open of a FIFO otherwise does.
+    # O_NONBLOCK: opening a FIFO would otherwise wait for a writer.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags)
     try:
@@ -61,7 +61,7 @@ def read_standard_input() -> str:
     Raises
     ------
     ScenarioError
-        It is too large, or not valid UTF-8.
+        The input is too large or not valid UTF-8.
     """
     return _text(sys.stdin.buffer.read(MAX_SCENARIO + 1), "standard input", "TOML")
 
@@ -71,7 +71,7 @@ def _text(content: bytes, place: str, expected: str) -> str:
         message = f"{place}: too large; expected {expected} of at most {MAX_SCENARIO} bytes"
         raise _core.ScenarioError(message)
     try:
-        # As in text mode: a file may come from Windows.
+        # Convert line ends as in text mode: a file may come from Windows.
         return content.decode().replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         message = f"{place}: not valid UTF-8 at byte {error.start}; expected {expected} in UTF-8"

@@ -52,7 +52,7 @@ SESSION_BYTES = Pareto(least="4kb", shape=1.2)
 SESSION_MEAN_BYTES = 24_000
 # Offered load of sessions, relative to the downlink rate.
 SESSION_LOAD = 0.5
-# Similarity of an unknown name and its suggestion, of 1.
+# Minimum similarity, from 0 to 1, of an unknown name and a suggestion.
 NEAR = 0.8
 
 _BULK = re.compile(

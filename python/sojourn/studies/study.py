@@ -193,7 +193,7 @@ def _margin(entry: dict[str, Any]) -> Margin:
 
 
 def studies_folder(given: Path | None) -> Path:
-    """Find the directory of the studies: the one given, or the one that this package contains.
+    """Find the directory of the studies: the given one, or the one in this package.
 
     Raises
     ------
