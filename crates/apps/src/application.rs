@@ -53,8 +53,8 @@ pub trait ApplicationConfig: Comparable + Debug + RefUnwindSafe + Send + Sync {
     /// Bytes of a request.
     fn request(&self) -> Bytes;
 
-    /// How many connections it opens in `time` whatever the network does, on average; 0: the next one waits for a
-    /// response.
+    /// Mean number of connections opened in `time` if it does not depend on the network; 0 if each connection waits
+    /// for a response.
     fn connections(&self, _time: Duration) -> u64 {
         0
     }

@@ -78,7 +78,7 @@ pub trait DatagramConfig: Comparable + Debug + RefUnwindSafe + Send + Sync {
     /// The datagrams that it sends.
     fn kind(&self) -> DatagramKind;
 
-    /// How many datagrams it sends in `time`, on average; of those that replies pace, at most.
+    /// Mean number of datagrams sent in `time`; the maximum if replies pace them.
     fn datagrams(&self, time: Duration) -> u64;
 
     /// The first datagram leaves at a random point of this time.

@@ -48,7 +48,7 @@ pub enum Completion {
     Cancelled,
 }
 
-/// Tells a run under way whether to stop, and passes on how far it is.
+/// Reports the progress of a run and requests it to stop.
 #[derive(Clone, Copy)]
 pub struct Cancellation<'a> {
     requested: &'a (dyn Fn() -> bool + Sync),
@@ -64,7 +64,7 @@ impl<'a> Cancellation<'a> {
         }
     }
 
-    /// The same, which tells `reached` the time of the run when it is asked.
+    /// Adds a callback that receives the simulated time at each poll.
     #[must_use]
     pub const fn reporting(self, reached: &'a (dyn Fn(Instant) + Sync)) -> Self {
         Self { reached, ..self }
@@ -75,7 +75,7 @@ impl<'a> Cancellation<'a> {
         (self.requested)()
     }
 
-    /// Whether the run, which has reached `time`, should stop.
+    /// Whether the run should stop; `time` is the simulated time.
     pub fn is_requested_at(&self, time: Instant) -> bool {
         (self.reached)(time);
         self.is_requested()

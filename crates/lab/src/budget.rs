@@ -1,6 +1,6 @@
-//! What a scenario takes before it runs: packets, events, processor time and memory.
+//! Estimates packets, events, CPU time and memory of a scenario before it runs.
 //!
-//! Memory is an upper bound: limits of queues and windows count in full where the load can fill them. The sizes per
+//! Memory is an upper bound: queue and window limits count in full where the load can fill them. The sizes per
 //! packet, row and flow are measured; `tests/python/test_budget.py` compares the estimate with real runs.
 
 mod machine;
@@ -14,16 +14,16 @@ use sojourn_scenario::{Load, Scenario, ScenarioError};
 
 pub use machine::default_limit;
 
-/// Data packets that a processor simulates per second: the slowest of S1 to S5 in `benches/measured.json`.
+/// Data packets simulated per second and core: the slowest of S1 to S5 in `benches/measured.json`.
 const PACKETS_PER_S: f64 = 2_880_000.0;
-/// Events of the agenda per data packet: between 2.5 and 3.6 in S1 to S5.
+/// Simulator events per data packet: between 2.5 and 3.6 in S1 to S5.
 const EVENTS_PER_PACKET: u64 = 4;
 
 /// Python with its libraries, and the tables of metrics.
 const PROCESS: u64 = 150 << 20;
 /// A packet in a queue that grew by doubling, or on a wire.
 const PACKET: u64 = 130;
-/// What a sender keeps of a packet that is not acknowledged.
+/// Sender state per unacknowledged packet.
 const UNACKNOWLEDGED: u64 = 120;
 /// An entry in the tables of a queue.
 const SLOT: u64 = 100;
@@ -35,18 +35,18 @@ const COLUMNS: u64 = 160_000;
 const FLOW: u64 = 6_000;
 /// A connection of an application and its transaction.
 const CONNECTION: u64 = 12_000;
-/// A sample of a link or a flow while the run goes on, and as a row of a table.
+/// A sample of a link or a flow, during the run and as a table row.
 const SAMPLE: (u64, u64) = (80, 170);
-/// A request while the run goes on, and as a row of a table.
+/// A request, during the run and as a table row.
 const PING: (u64, u64) = (40, 320);
-/// A drop or mark while the run goes on, and as a row of a table.
+/// A drop or mark, during the run and as a table row.
 const EVENT: (u64, u64) = (40, 130);
 /// The rows of a link and of a flow in the tables of totals.
 const ROWS: u64 = 3_000;
-/// The tables of a run besides their rows, each column an array of its own, and the metrics of the run.
+/// Fixed cost of the tables of a run, one array per column, and of its metrics.
 const PIECE: u64 = 160_000;
 
-/// What all runs of a scenario take.
+/// Estimate for all runs of a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
     /// Number of runs.
@@ -59,33 +59,33 @@ pub struct Estimate {
     pub cpu_s: f64,
     /// Peak memory of the process, at most.
     pub peak_bytes: u64,
-    /// What takes the memory, most of it first.
+    /// Memory by cause, largest first.
     pub parts: Vec<Part>,
 }
 
 /// A part of the memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The key of the scenario that causes most of it.
+    /// The key of the scenario that causes most of this part.
     pub place: String,
-    /// What is kept, such as `1001 packets wait`.
+    /// The cause, such as `1001 packets wait`.
     pub cause: String,
     /// Bytes.
     pub bytes: u64,
 }
 
-/// What one run takes.
+/// Memory of one run.
 #[derive(Default)]
 struct Run {
-    /// While it goes on.
+    /// During the run.
     live: Vec<Part>,
-    /// Until all runs have ended.
+    /// From its end until all runs have ended.
     kept: Vec<Part>,
     packets: u64,
     links: u64,
 }
 
-/// Estimates what the runs of `scenario` take with `jobs` of them at once; `None`: one per processor.
+/// Estimates the runs of `scenario` with `jobs` concurrent runs; `None` is one per processor.
 pub fn estimate(scenario: &Scenario, jobs: Option<NonZeroUsize>) -> Estimate {
     let arms: Vec<Run> = (0..scenario.arms().len())
         .map(|arm| run(scenario, arm))
@@ -127,7 +127,7 @@ pub fn estimate(scenario: &Scenario, jobs: Option<NonZeroUsize>) -> Estimate {
     }
 }
 
-/// Adds `times` parts like this one, to one of the same kind if there is one.
+/// Adds `times` such parts, merged with an existing part of the same cause.
 fn add(parts: &mut Vec<Part>, part: &Part, times: u64) {
     let bytes = part.bytes.saturating_mul(times);
     match parts.iter_mut().find(|known| known.place == part.place) {
@@ -158,7 +158,7 @@ fn run(scenario: &Scenario, arm: usize) -> Run {
     }
 }
 
-/// What is there while a run goes on.
+/// Memory in use during a run.
 fn live(scenario: &Scenario, arm: usize, config: &Config, load: &Load) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut part = |place: &str, cause: String, bytes: u64| {
@@ -170,7 +170,7 @@ fn live(scenario: &Scenario, arm: usize, config: &Config, load: &Load) -> Vec<Pa
     };
     let (mut waiting, mut slots) = ((0, 0, 0_u64), (0, 0, 0_u64));
     for (n, (link, offered)) in config.links.iter().zip(&load.links).enumerate() {
-        // Entries of the tables that nothing uses are memory all the same.
+        // Unused table entries occupy memory too.
         let tables = link.qdisc.footprint().slots;
         let larger = |most: (usize, u64, u64), own: u64| {
             let sum = most.2.saturating_add(own);
@@ -225,7 +225,7 @@ fn live(scenario: &Scenario, arm: usize, config: &Config, load: &Load) -> Vec<Pa
     parts
 }
 
-/// What stays of a run until all runs have ended.
+/// Memory of a finished run until all runs have ended.
 fn kept(config: &Config, load: &Load) -> Vec<Part> {
     let mut parts = rows(config, load, |(_, kept)| kept);
     parts.push(Part {
@@ -266,10 +266,10 @@ fn rows(config: &Config, load: &Load, bytes: impl Fn((u64, u64)) -> u64) -> Vec<
     parts.collect()
 }
 
-/// Refuses a scenario whose runs could take more than `limit` bytes.
+/// Rejects a scenario whose runs could need more than `limit` bytes.
 ///
 /// # Errors
-/// The key that takes most, what it takes and what would be accepted.
+/// Names the key that needs the most memory, its memory, and the limit.
 pub fn check(
     scenario: &Scenario,
     jobs: Option<NonZeroUsize>,
@@ -297,7 +297,7 @@ pub fn check(
     })
 }
 
-/// A size as a person reads it.
+/// A size in human-readable form.
 fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     let (mut scaled, mut unit) = (bytes / 100, UNITS[0]);

@@ -1,4 +1,4 @@
-//! Reports and figures beside a manifest: which of them a new result makes obsolete.
+//! Finds the reports and figures in a result directory that a new result makes obsolete.
 
 use std::path::Path;
 
@@ -10,16 +10,16 @@ use sojourn_store::read_regular;
 /// the manifest that it shows and its own.
 const INDEX: &str = ".sojourn-derived.json";
 
-/// What the index may have: thousands of names.
+/// Maximum size of the index, in bytes: thousands of names.
 const MOST_INDEX: u64 = 1 << 20;
 
-/// What a report or figure may have.
+/// Maximum size of a report or figure, in bytes.
 const MOST: u64 = 1 << 30;
 
-/// The reports and figures in `directory` that show another manifest than that of digest `manifest`.
+/// The reports and figures in `directory` made from a manifest with another digest than `manifest`.
 ///
-/// A file that was changed since Sojourn wrote it is not listed, nor is one that the index does not
-/// know.
+/// Files that were modified since Sojourn wrote them, and files that are not in the index, are not
+/// listed.
 pub(crate) fn obsolete(directory: &Path, manifest: &str) -> Vec<String> {
     let index = read_regular(&directory.join(INDEX), MOST_INDEX).ok();
     let index = index.and_then(|bytes| serde_json::from_slice(&bytes).ok());

@@ -1,4 +1,4 @@
-//! A writer that digests what passes through it.
+//! A writer that computes the SHA-256 of the bytes written.
 
 use std::io::{self, Write};
 
@@ -21,7 +21,7 @@ impl Digested {
         }
     }
 
-    /// Writes the content to the medium; returns its SHA-256.
+    /// Syncs the file to disk; returns the SHA-256 of its content.
     pub(crate) fn finish(mut self) -> io::Result<String> {
         self.output.sync()?;
         Ok(hex(&self.digest.finalize()))

@@ -1,22 +1,22 @@
-//! The frame of a manifest: what marks it, the version of its format, and its digest.
+//! The envelope of a manifest: format name, format version and digest.
 
 use serde_json::{Map, Value};
 
 use sojourn_scenario::digest::sha256_hex;
 
-/// What marks a directory as a result.
+/// The format name that marks a manifest.
 pub(crate) const FORMAT: &str = "sojourn-result";
 
 /// The name of the file.
 pub(crate) const MANIFEST: &str = "manifest.json";
 
-/// The most bytes of a manifest. A capacity trace in its scenario may take tens of millions.
+/// Maximum size of a manifest in bytes. A capacity trace in its scenario may have tens of MB.
 pub(crate) const MOST_MANIFEST: u64 = 1 << 28;
 
-/// The most values of a manifest, a trace being one: each takes far more memory than text.
+/// Maximum number of JSON values; a trace is one. A parsed value needs far more memory than its text.
 const MOST_VALUES: usize = 4_000_000;
 
-/// Grows when a reader of this version could not read what is written.
+/// Incremented when older versions cannot read the new format.
 pub(crate) const FORMAT_VERSION: u64 = 5;
 
 /// The oldest format that can be read. Format 2 added statistics of queues, format 3 transactions
@@ -33,12 +33,12 @@ pub(crate) const FIRST_UNLIMITED: u64 = 5;
 /// SHA-256, the others as JSON without spaces whose keys are sorted.
 pub(crate) const DIGEST: &str = "manifest_sha256";
 
-/// What a directory contains, as far as it matters for replacing it.
+/// The existing result in a directory, as needed to decide whether it may be replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Present {
     pub(crate) finished: u64,
     pub(crate) total: u64,
-    /// The digest that the manifest states.
+    /// The digest in the manifest.
     pub(crate) digest: Option<String>,
 }
 
@@ -48,7 +48,7 @@ impl Present {
     }
 }
 
-/// The result whose manifest is `text`, of whatever version; `None`: it is no manifest.
+/// Reads a manifest of any version; `None` if `text` is not a manifest.
 pub(crate) fn present(text: &[u8]) -> Option<Present> {
     let fields = recognised(text)?;
     let count = |key: &str| fields[key].as_u64().unwrap_or_default();
@@ -67,7 +67,7 @@ pub(crate) fn recognised(text: &[u8]) -> Option<Value> {
     (value["format"].as_str() == Some(FORMAT)).then_some(value)
 }
 
-/// About how many values a JSON text has; at least as many as a parser would build.
+/// Upper bound on the number of values in a JSON text.
 fn values(text: &[u8]) -> usize {
     let (mut count, mut quoted, mut escaped) = (1, false, false);
     for &byte in text {
@@ -97,7 +97,7 @@ pub(crate) fn check_digest(fields: &Value) -> Result<String, String> {
 
 /// The digest of a manifest without the key [`DIGEST`].
 pub(crate) fn digest_of(fields: &Map<String, Value>) -> String {
-    // The numbers of a scenario have several texts; the others are whole.
+    // Numbers in a scenario have no unique text; all other numbers are integers.
     let covered = fields.iter().filter(|(key, _)| *key != "scenario");
     let covered: Map<_, _> = covered.map(|(k, v)| (k.clone(), v.clone())).collect();
     sha256_hex(Value::Object(covered).to_string().as_bytes())

@@ -1,4 +1,4 @@
-//! One execution of a scenario whose finished runs are stored, and the ones that it continues.
+//! An execution of a scenario that stores its finished runs and reuses those of interrupted executions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -13,19 +13,19 @@ use crate::keys::Keys;
 use crate::manifest::{Build, Provenance};
 use crate::outcome::Piece;
 
-/// What a scenario is run by, as far as it determines the runs.
+/// The backend, build and program that determine the runs of a scenario.
 #[derive(Clone, Debug)]
 pub struct Engine {
     /// The backend.
     pub provenance: Provenance,
     /// The build of Sojourn.
     pub build: Build,
-    /// Digest of the program; only asked of builds whose commit does not identify it.
+    /// Digest of the program, for builds without a clean commit.
     pub binary: Option<String>,
 }
 
-/// One execution of a scenario: stores each run when it ends, and knows the runs that an
-/// interrupted execution of the same scenario has finished.
+/// One execution of a scenario: stores each run when it finishes, and finds the finished runs of
+/// interrupted executions of the same scenario.
 #[derive(Debug)]
 pub struct Invocation {
     store: RunStore,
@@ -83,12 +83,12 @@ impl Invocation {
         })
     }
 
-    /// The numbers of the runs that need not be repeated, counted arm by arm.
+    /// The numbers of the runs that need not be repeated; runs are numbered arm by arm.
     pub fn finished(&self) -> impl Iterator<Item = usize> {
         self.finished.keys().copied()
     }
 
-    /// The bytes of a finished run; `None`: there is none, or it is damaged.
+    /// The bytes of a finished run; `None` if there is none or it is damaged.
     pub fn read(&self, number: usize) -> Option<Vec<u8>> {
         let (segment, record) = self.finished.get(&number)?;
         locked(&self.segments).get(*segment)?.read(record)
@@ -117,27 +117,27 @@ impl Invocation {
         }
     }
 
-    /// Waits until all runs that were appended are on the medium.
+    /// Waits until all appended runs are synced to disk.
     pub fn flush(&self) {
         if let Some(writer) = &*locked(&self.writer) {
             writer.flush();
         }
     }
 
-    /// How many runs of this execution are on the medium; 0 after it was closed.
+    /// Number of runs of this execution that are synced to disk; 0 after [`Invocation::close`].
     pub fn committed(&self) -> usize {
         let records = locked(&self.writer).as_ref().map_or(0, Writer::committed);
         // The first record is the note.
         records.saturating_sub(1)
     }
 
-    /// Why runs were not stored; the first reason.
+    /// The first error that prevented storing a run.
     pub fn failure(&self) -> Option<String> {
         let unstored = locked(&self.unstored).clone();
         unstored.or_else(|| locked(&self.writer).as_ref()?.failure())
     }
 
-    /// Ends the execution; what it stored can be resumed, by another process too.
+    /// Ends the execution; any process can resume its stored runs.
     pub fn close(&self) {
         self.flush();
         let failure = self.failure();
@@ -146,8 +146,8 @@ impl Invocation {
         locked(&self.segments).clear();
     }
 
-    /// Removes the stored runs of this execution and of all interrupted ones of the same scenario:
-    /// the result is complete and is where it belongs.
+    /// Removes the stored runs of this execution and of all interrupted executions of the same
+    /// scenario. Call it when the complete result has been saved.
     ///
     /// # Errors
     /// If a file cannot be removed.

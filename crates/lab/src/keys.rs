@@ -1,4 +1,4 @@
-//! What identifies the runs of a scenario in the store: digests of everything that determines them.
+//! Keys of runs in the store: digests of everything that determines a run.
 
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -9,13 +9,13 @@ use sojourn_store::Key;
 
 use crate::manifest::{Build, METRIC_DEFINITIONS, Provenance};
 
-/// Grows when the bytes of a stored run change.
+/// Incremented when the format of a stored run changes.
 const PIECE_FORMAT: u32 = 1;
 
 /// The keys of a scenario's runs.
 ///
-/// The key of a run depends on its arm alone, not on the other arms or on the number of
-/// replications, so that a scenario with more of them keeps the runs it has.
+/// The key of a run does not depend on the other arms or on the number of replications, so that runs
+/// are reused when these change.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     /// Of all runs of this scenario by this program.
@@ -90,7 +90,7 @@ impl Keys {
     }
 }
 
-/// The digest of several texts; where one ends is part of it.
+/// The digest of several strings, each with its length.
 fn digest(parts: &[&str]) -> Key {
     let mut sha256 = Sha256::new();
     for part in parts {

@@ -1,5 +1,5 @@
-//! Loads saved results, and trusts nothing in them: every file is checked, and none is opened but
-//! the manifest and the tables beside it.
+//! Loads saved results, which are untrusted: checks every file, and opens only the manifest and the
+//! tables.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -20,13 +20,13 @@ use crate::outcome::Outcome;
 use crate::result_error::ResultError;
 use crate::tables::{Table, TableKind, empty_batches};
 
-/// The most bytes of the tables of a result in memory, unless the caller allows more.
+/// Default limit on the memory of the tables of a result, in bytes.
 pub const MOST_BYTES: u64 = 2 << 30;
 
-/// The most bytes that a Parquet file has beside its rows.
+/// Maximum size of a Parquet file in addition to its rows, in bytes.
 const OVERHEAD: u64 = 1 << 20;
 
-/// How often a result is read that is replaced while it is read.
+/// Attempts to read a result that is being replaced.
 const ATTEMPTS: usize = 10;
 
 impl Outcome {
@@ -34,13 +34,13 @@ impl Outcome {
     /// earlier version did not have are null, tables that it did not have are empty.
     ///
     /// # Errors
-    /// If it is no result, or one that is damaged, of another version, or whose tables need more
+    /// If it is not a result, is damaged or of an unsupported version, or if its tables need more
     /// memory than [`MOST_BYTES`].
     pub fn load(directory: &Path) -> Result<Self, ResultError> {
         Self::load_within(directory, MOST_BYTES)
     }
 
-    /// As [`Outcome::load`], with another limit of the memory of the tables.
+    /// As [`Outcome::load`], with a limit of `most_bytes` on the memory of the tables.
     ///
     /// # Errors
     /// As [`Outcome::load`].
@@ -121,7 +121,7 @@ fn unreadable(path: &Path, error: &io::Error) -> ResultError {
     }
 }
 
-/// Reads a table of which the manifest says `entry`, and subtracts its memory from `left`.
+/// Reads the table that `entry` of the manifest describes, and subtracts its memory from `left`.
 fn load_table(
     directory: &Path,
     kind: TableKind,
@@ -180,11 +180,11 @@ fn decode(bytes: Bytes, wanted: &SchemaRef, left: &mut u64) -> Result<Table, Str
     Ok(Table::new(schema, batches))
 }
 
-/// What a row takes in memory at least.
+/// Minimum memory per row, in bytes.
 fn bytes_per_row(schema: &Schema) -> u64 {
     let of = |field: &Arc<Field>| match field.data_type() {
         DataType::Boolean => 0,
-        // The end of a text in the buffer of all of them.
+        // The end offset in the string buffer.
         DataType::Utf8 | DataType::UInt32 => 4,
         _ => 8,
     };

@@ -310,7 +310,7 @@ impl Manifest {
 #[derive(Debug)]
 pub(crate) struct Saved {
     pub(crate) manifest: Manifest,
-    /// The digest of the manifest; of formats that have none, that of the file.
+    /// The digest of the manifest, or of the file for formats without a digest.
     pub(crate) digest: String,
     /// Version of the format.
     pub(crate) format: u64,

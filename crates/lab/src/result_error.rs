@@ -3,14 +3,14 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Why a result was not written or read.
+/// The reason why a result could not be written or read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultError {
     /// The file or directory.
     pub path: PathBuf,
     /// What is wrong with it.
     pub rule: String,
-    /// Whether the result is there, but damaged or of a version that cannot be read.
+    /// Whether the result exists but is damaged or of an unsupported version.
     pub is_damage: bool,
 }
 

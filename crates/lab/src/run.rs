@@ -32,7 +32,7 @@ pub struct RunOptions<'a> {
     pub cancel: &'a AtomicBool,
     /// Called from any thread with how many runs have finished and how many there are.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
-    /// Where each run is stored as it ends, and where those are that need not be repeated.
+    /// Stores each run when it finishes, and has the runs that need not be repeated.
     pub invocation: Option<&'a Invocation>,
     /// Calls what it is given, once, on each thread that runs anything; it may prepare the thread
     /// before and clean up after.
@@ -92,8 +92,8 @@ pub fn run(
     let replications = scenario.replications() as usize;
     let total = arms.len() * replications;
     let mut jobs: Vec<usize> = (0..total).collect();
-    // Those that only need to be read come first. The others go replication by replication, so that
-    // an interrupted comparison has runs of every arm.
+    // Stored runs come first. The others are executed in the order of replications, so that an
+    // interrupted comparison has runs of every arm.
     let stored: BTreeSet<_> = options
         .invocation
         .iter()

@@ -18,12 +18,12 @@ use crate::outcome::Outcome;
 use crate::result_error::ResultError;
 use crate::tables::{Table, TableKind};
 
-/// What may be replaced by a result.
+/// Which existing results a save may replace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replace {
-    /// Nothing but a result with the same manifest.
+    /// Only a result with the same manifest.
     Nothing,
-    /// Any result, but not a complete one by an incomplete one.
+    /// Any result, but never a complete one by an incomplete one.
     Result,
 }
 
@@ -36,8 +36,8 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Reserves a directory, which is created if needed, and does what saving does, so that whatever
-    /// makes saving impossible is found before the runs.
+    /// Reserves a directory, which is created if needed, and performs the operations of a save, so that
+    /// errors appear before the runs.
     ///
     /// A directory created for this purpose is removed with the claim if nothing was saved.
     ///
@@ -76,7 +76,7 @@ impl Claim {
         self.folder.path()
     }
 
-    /// The result that is there; `None`: nothing is.
+    /// The existing result; `None` if there is none.
     fn present(&self) -> Result<Option<Present>, ResultError> {
         let path = self.folder.path();
         let text = read_regular(&path.join(MANIFEST), MOST_MANIFEST);
@@ -126,7 +126,7 @@ impl Outcome {
         self.save_through(Arc::new(Disk), directory, replace)
     }
 
-    /// As [`Outcome::save`], on another file system than that of the machine.
+    /// As [`Outcome::save`], with another implementation of the file operations.
     ///
     /// # Errors
     /// As [`Outcome::save`].

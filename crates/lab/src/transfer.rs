@@ -1,4 +1,4 @@
-//! Serialised runs, which the store keeps and worker processes return.
+//! Serialises runs for the run store and for worker processes.
 //!
 //! The layout is that of one version of Sojourn: the key of the run, then, compressed by zstd, the
 //! validity facts as JSON and each table as an Arrow IPC stream, each after its length. The key
@@ -22,7 +22,7 @@ use crate::tables::{TABLES, empty_batches};
 /// A fast level: a run of a minute takes some 50 ms, and its tables have 1 MB.
 const LEVEL: i32 = -5;
 
-/// The most that is decompressed of one run.
+/// Maximum decompressed size of one run, in bytes.
 const MAX_LENGTH: u64 = 4 * MAX_PAYLOAD as u64;
 
 impl Piece {

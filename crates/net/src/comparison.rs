@@ -1,12 +1,12 @@
-//! Comparisons of models with real implementations.
+//! States whether a model was compared with a real implementation.
 
-/// The real implementation that the behaviour of a model was compared with.
+/// The comparison of a model with a real implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Comparison {
-    /// There was no comparison.
+    /// Not compared.
     None,
-    /// A part of the behaviour was compared: the implementation, and the part.
+    /// Compared in part: the implementation and the part of the behaviour.
     Partial(&'static str),
-    /// The behaviour was compared with this implementation.
+    /// Compared with this implementation.
     With(&'static str),
 }

@@ -64,7 +64,7 @@ pub(crate) fn message(text: &str) -> String {
     sojourn_lab::message(text)
 }
 
-/// Return a text with the characters escaped that a terminal obeys instead of showing them.
+/// Return a text with control characters escaped.
 #[pyfunction]
 pub(crate) fn printable(text: &str) -> String {
     sojourn_lab::printable(text).into_owned()

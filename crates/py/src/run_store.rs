@@ -1,4 +1,4 @@
-//! The store of finished runs, and executions that use it, as Python objects.
+//! Python classes for the run store and its executions.
 
 use std::io;
 use std::path::PathBuf;
@@ -109,7 +109,7 @@ impl PyInvocation {
 
     /// Remove the stored runs of the scenario: its result is complete.
     fn discard(&self, py: Python<'_>) {
-        // What cannot be removed now is removed when it is old.
+        // Runs that cannot be removed now expire later.
         let _ = py.detach(|| self.0.discard());
     }
 }

@@ -79,7 +79,7 @@ impl PyScenario {
         self.0.external_queues()
     }
 
-    /// What limits the results, whatever they are: pairs of a severity, `warning` or `note`, and a text.
+    /// Limitations that are known before the runs: pairs of a severity, `warning` or `note`, and a text.
     #[getter]
     fn concerns(&self, py: Python<'_>) -> Vec<(&'static str, String)> {
         let concerns = py.detach(|| self.0.concerns()).into_iter();
@@ -88,7 +88,7 @@ impl PyScenario {
             .collect()
     }
 
-    /// What is allowed and probably a mistake, such as a link that no traffic crosses; a line each.
+    /// Probable mistakes, such as a link that no traffic crosses, one line each.
     #[getter]
     fn notes(&self) -> Vec<String> {
         self.0.notes()

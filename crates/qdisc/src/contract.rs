@@ -102,7 +102,7 @@ pub enum Number {
     Flag(bool),
 }
 
-/// A class of a discipline that has several queues inside.
+/// A class of a discipline that consists of several queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassId {
     /// Its name, or what the discipline calls its classes, such as `tin`.
@@ -145,9 +145,9 @@ impl fmt::Display for ClassId {
 
 /// Where a discipline reports what it did to packets it did not simply forward.
 pub trait Observer<P> {
-    /// What comes next in this call is about a packet of `class`: a drop, a mark, or the packet that
-    /// the call returns. Disciplines without classes do not call it; of nested ones, the outermost
-    /// with classes does.
+    /// Sets the class of the next event in this call: a drop, a mark, or the packet that the call
+    /// returns. Disciplines without classes do not call it. Among nested disciplines, only the
+    /// outermost one with classes calls it.
     fn on_class(&mut self, _class: ClassId) {}
 
     /// `pkt` was discarded; its buffer is now the observer's to reuse.

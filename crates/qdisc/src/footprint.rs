@@ -1,9 +1,9 @@
-//! The footprint of a specification: how many packets may wait in the queue, and the size of its tables.
+//! The memory footprint of a specification: waiting packets and table sizes.
 
 use crate::parameters::{Field, Footprint};
 use crate::registry::QdiscSpec;
 
-/// Parameters that size a table which is there from the start.
+/// Parameters that set the size of a preallocated table.
 const TABLES: [&str; 6] = [
     "flows",
     "divisor",
@@ -16,12 +16,12 @@ const TABLES: [&str; 6] = [
 const CAKE: u64 = 8 * 1_024;
 /// The slots of the history of Predict at the longest round-trip time.
 const PREDICT: u64 = 1 << 16;
-/// What may wait in a queue whose limit follows from its other parameters: CAKE's largest buffer, in MTUs.
+/// Packets in a queue whose limit follows from its other parameters: the largest buffer of CAKE, in MTUs.
 const DERIVED: u64 = 10_240;
 const MTU: u64 = 1_514;
 
 impl QdiscSpec {
-    /// What the queue may take. A queue from outside Sojourn has no limit here.
+    /// The footprint of the queue. External queues are not limited.
     pub fn footprint(&self) -> Footprint {
         let mut spec = self.clone();
         let mut number = |key| spec.field(key).and_then(|field| number(&field));

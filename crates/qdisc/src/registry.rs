@@ -122,12 +122,12 @@ macro_rules! disciplines {
                 match self { $(Self::$name(params) => AnyQdisc::$name(params.build(link, rng)),)* }
             }
 
-            /// Sets what is derived if it is not given to the value that it has on `link`.
+            /// Sets parameters that are not given and derive from the link to their values on `link`.
             pub fn resolve(&mut self, link: &LinkFacts) {
                 match self { $(Self::$name(params) => params.resolve(link),)* }
             }
 
-            /// The rate of its own shaper, if it has one; that of a queue from outside Sojourn is unknown.
+            /// The rate of its own shaper, if it has one; `None` for external queues, whose rate is unknown.
             pub fn shaper_rate(&self) -> Option<Rate> {
                 match self { $(Self::$name(params) => params.shaper_rate(),)* }
             }

@@ -235,7 +235,7 @@ pub struct History {
     pub recorder: Recorder,
 }
 
-/// Arrivals from one look at the statistics to the next.
+/// Arrivals between two checks of the statistics.
 const CALLS_PER_LOOK: u64 = 1_024;
 
 /// The longest packet at the lowest rate takes six days, and one of each of many classes may precede it.
@@ -368,7 +368,7 @@ impl<Q: Qdisc<TestPacket>> Trial<Q> {
 
     /// Empties the queue and asks it once more.
     ///
-    /// A queue that sends at a bit per second may need longer than there is time; then some packets remain.
+    /// Draining a queue that sends at 1 bit/s may exceed the range of time; then some packets remain.
     fn drain(&mut self) {
         let mut longer = Duration::ZERO;
         while !self.waiting.is_empty() {

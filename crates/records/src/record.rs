@@ -54,9 +54,9 @@ pub struct LinkRecord {
     /// Time for which the link was sending, since the warm-up ended; a packet counts in full when its
     /// transmission starts.
     pub sending: Duration,
-    /// Time for which packets waited since the warm-up ended: while the link was sending another one, which
-    /// counts in full when its transmission starts, and while the link was idle but the queue, which shapes,
-    /// held them back.
+    /// Time since the end of the warm-up during which packets waited: while the link transmitted another packet,
+    /// whose transmission time counts in full when it starts, and while the link was idle because the shaper of
+    /// the queue held them back.
     pub busy: Duration,
     /// Time below the queue, in the driver and on the air, of each packet that a radio sent since the
     /// warm-up ended, in nanoseconds.
@@ -67,12 +67,12 @@ pub struct LinkRecord {
     pub statistics: Vec<Statistic>,
 }
 
-/// What happened in one class of a queue since the warm-up ended.
+/// Totals of one class of a queue since the end of the warm-up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassRecord {
     /// Its name and place.
     pub class: ClassId,
-    /// What was counted; losses and duplicates of the wire are not.
+    /// Counters, without losses and duplicates of the wire.
     pub totals: LinkCounters,
     /// Time in the queue of each packet sent, in nanoseconds.
     pub sojourn: Histogram,
@@ -150,8 +150,8 @@ pub struct FlowRecord {
     pub series: Vec<FlowSample>,
     /// Since the warm-up ended.
     pub totals: FlowCounters,
-    /// Of the datagrams sent after the warm-up, or of the echo requests, those that had not arrived, or not been
-    /// answered, by the end; `None` for connections.
+    /// Number of datagrams sent after the warm-up that had not arrived by the end, or of echo requests without a
+    /// reply; `None` for connections.
     pub missing_packets: Option<u64>,
     /// Of these, those that were dropped, or whose reply was; the others were in flight. `None` for connections.
     pub lost_packets: Option<u64>,

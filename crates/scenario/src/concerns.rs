@@ -1,4 +1,4 @@
-//! What limits the results of a scenario, whatever they are.
+//! Limitations of the results that follow from the scenario alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,13 +7,12 @@ use sojourn_transport::{CcKind, quic};
 
 use crate::plan::{Config, FlowConfig, Hop, LinkConfig, RadioConfig, Traffic};
 
-/// The shortest time that flows and queues take to settle: controllers of queues measure over
-/// intervals of up to 100 ms and need some ten of them, and the first SYN that is lost is sent again
-/// after 1 s.
+/// Minimum settling time: queue controllers need about ten of their intervals of up to 100 ms, and a
+/// lost first SYN is retransmitted after 1 s.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// The same in round trips: slow start takes ten to reach a window of 10,000 packets, and the queue
-/// that it fills up to then doubles the round trip.
+/// Settling time in base RTTs: slow start takes ten round trips to reach a window of 10,000 packets,
+/// and the queue that it fills then doubles the round-trip time.
 const SETTLING_ROUND_TRIPS: u64 = 20;
 
 /// How much a concern matters.
@@ -44,7 +43,7 @@ pub struct Concern {
     pub text: String,
 }
 
-/// The concerns about a scenario with these arms.
+/// Finds the concerns about a scenario with these arms.
 pub(crate) fn of(arms: &[(&str, Config)]) -> Vec<Concern> {
     let warnings = by_arm(arms, excess_shapers)
         .into_iter()
@@ -62,7 +61,8 @@ pub(crate) fn of(arms: &[(&str, Config)]) -> Vec<Concern> {
     warnings.chain(notes).collect()
 }
 
-/// What `found` finds in each arm, each text once, after the names of its arms unless it is about all.
+/// Applies `found` to each arm and merges equal texts; a text that does not apply to all arms begins
+/// with their names.
 fn by_arm(arms: &[(&str, Config)], found: impl Fn(&Config) -> Vec<String>) -> Vec<String> {
     let mut names: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (name, config) in arms {

@@ -1,13 +1,13 @@
 //! Reads files that a scenario names.
 //!
-//! A name may lead anywhere: to a FIFO that nobody writes to, a device without an end, or a file of any size.
+//! A path may refer to a FIFO without a writer, an endless device, or a file of any size.
 //! Only regular files are read, and at most a given number of bytes.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Bytes of a trace: ten million times of ten digits.
+/// Maximum size of a trace in bytes: ten million times of ten digits.
 pub(crate) const MAX_TRACE: u64 = 120_000_000;
 
 /// Reads a regular file of at most `cap` bytes as text.
@@ -29,7 +29,7 @@ pub(crate) fn read_text(path: &Path, cap: u64) -> Result<String, String> {
     }
 }
 
-/// Opens without waiting for a writer, as the open of a FIFO otherwise does.
+/// Opens a file with `O_NONBLOCK`; opening a FIFO would otherwise wait for a writer.
 #[cfg(unix)]
 fn open(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt as _;

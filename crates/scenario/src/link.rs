@@ -96,7 +96,7 @@ pub(crate) const KEYS: &[Key] = &[
 /// The bucket of an `htb` class.
 const HTB: &str = "htb";
 
-/// The disciplines of a bucket, as Linux names them.
+/// The token bucket disciplines, by their Linux names.
 const DISCIPLINES: [&str; 2] = [HTB, TBF];
 const TBF: &str = "tbf";
 
@@ -200,10 +200,10 @@ pub(crate) struct Links {
     pub(crate) unlimited: Vec<String>,
 }
 
-/// What stands in the place of a link that is not simulated.
+/// The value that replaces a link that is not simulated.
 pub(crate) const UNLIMITED: &str = "unlimited";
 
-/// A link, or that there is none.
+/// A link or [`UNLIMITED`].
 pub(crate) const FORM: Form = Form::Either(&[Form::Def("link"), Form::Choice(|| vec![UNLIMITED])]);
 
 /// Reads all links.

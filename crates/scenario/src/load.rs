@@ -1,8 +1,8 @@
-//! The load that a plan offers to its links, before anything runs: upper bounds on packets.
+//! Upper bounds on the packets that a plan offers to its links, computed before a run.
 //!
-//! Traffic without a closed loop (UDP, pings) offers what its own rate says. A closed loop (TCP, QUIC, applications)
-//! offers what the slowest link of its path carries, and a quarter more for what is dropped and sent again; flows with
-//! the same slowest link share it. Acknowledgements are as many as data packets.
+//! Traffic without a closed loop (UDP, pings) sends at its own rate. A closed loop (TCP, QUIC, applications) sends at
+//! most 1.25 times what the slowest link of its path carries, which allows for retransmissions; flows with the same
+//! slowest link share it. There is one acknowledgement per data packet.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,18 @@ use crate::plan::{
     Config, ConfigError, FULL_FRAME, FlowConfig, Hop, LinkConfig, MAX_WINDOW, PURE_ACK, Traffic,
 };
 
-/// Of a closed loop: one drop for this many packets that are not marked instead.
+/// Packets of a closed loop per drop, if the queue does not mark.
 const PACKETS_PER_DROP: u64 = 4;
-/// Packets of one flow that arrive at once though its mean rate is below the link's.
+/// Maximum burst of one flow, in packets, although its mean rate is below that of the link.
 const BURST: u64 = 1_000;
-/// Packets that a closed loop sends at least, whatever the link carries.
+/// Minimum number of packets that a closed loop sends, regardless of the link.
 const STARTED: u64 = 100;
 /// IPv4, UDP and Ethernet headers.
 const UDP_HEADERS: u64 = 42;
 
-/// Packets that may wait or be on the wires at once: some 10 GB.
+/// Maximum number of packets that wait or are on wires at the same time: about 10 GB.
 const MOST_AT_ONCE: u64 = 100_000_000;
-/// Events that a run may keep: some 10 GB.
+/// Maximum number of events that a run keeps: about 10 GB.
 const MOST_EVENTS: u64 = 50_000_000;
 
 /// The load of one run.
@@ -34,15 +34,15 @@ pub struct Load {
     pub links: Vec<LinkLoad>,
     /// Data packets and datagrams that hosts send, echo replies included.
     pub packets: u64,
-    /// Packets on the wires at once.
+    /// Maximum number of packets on wires at the same time.
     pub in_flight: u64,
-    /// Packets that senders keep until they are acknowledged.
+    /// Maximum number of unacknowledged packets at senders.
     pub unacknowledged: u64,
     /// Echo requests.
     pub pings: u64,
     /// Connections that applications open.
     pub connections: u64,
-    /// Datagrams that nobody answers, of which a bit each records the arrival.
+    /// Datagrams without a reply, whose arrivals are recorded with one bit each.
     pub datagrams: u64,
 }
 
@@ -51,13 +51,13 @@ pub struct Load {
 pub struct LinkLoad {
     /// Packets that arrive in the run.
     pub arrivals: u64,
-    /// Packets that wait at once.
+    /// Maximum number of packets that wait at the same time.
     pub waiting: u64,
     /// Drops, marks and losses.
     pub signals: u64,
 }
 
-/// What crosses a link, by how it behaves.
+/// The traffic that crosses a link.
 #[derive(Clone, Copy, Debug)]
 struct Crossing {
     /// Datagrams, and the time that the link takes for them, in ns.
@@ -65,7 +65,7 @@ struct Crossing {
     open_nanos: u128,
     /// Packets of closed loops.
     closed: u64,
-    /// What the windows of closed loops allow to wait.
+    /// Packets of closed loops that may wait, limited by their windows.
     windows: u64,
     /// Of `closed`, those that may be marked.
     markable: bool,
@@ -264,7 +264,7 @@ impl Config {
 
     fn of_link(&self, link: &LinkConfig, crossing: &Crossing) -> LinkLoad {
         let time = u128::from(self.duration.as_nanos());
-        // Closed loops may leave datagrams half of the link, or more; a varying link nothing for a while.
+        // Assumption: closed loops leave half of the link to datagrams. A varying link may carry nothing for a while.
         let open_time = if crossing.closed > 0 {
             time / 2
         } else {
@@ -294,7 +294,7 @@ impl Config {
     }
 }
 
-/// What is out of range in the load of `config`, and where: more than any memory holds.
+/// The place and the message if the load of `config` exceeds a limit of this module.
 pub(crate) fn check(config: &Config) -> Result<(), ConfigError> {
     let fail = |place: String, rule: String| Err(ConfigError { place, rule });
     let load = config.load();
@@ -331,7 +331,7 @@ pub(crate) fn check(config: &Config) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// How many of `count` packets of the whole run are there at once if each stays for `nanos`.
+/// Number of packets that exist at the same time, if `count` are sent in a run and each stays for `nanos`.
 fn share_of_time(count: u64, nanos: u64, run: Duration) -> u64 {
     let run = u128::from(run.as_nanos().max(1));
     let there = u128::from(count) * u128::from(nanos).min(run);

@@ -1,19 +1,19 @@
-//! Text of users and files in messages: control characters escaped, lengths bounded.
+//! Sanitises messages: escapes control characters and limits lengths.
 //!
-//! A scenario, a result or a file name may come from anyone, and a terminal obeys escape sequences. Messages quote what
-//! was given, so every message passes through here before it is shown.
+//! Scenarios, results and file names are untrusted, and terminals interpret escape sequences. Messages quote their
+//! input, so every message passes through this module before it is printed.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Characters of a value that a message quotes.
+/// Maximum number of characters of a quoted value.
 const MAX_VALUE: usize = 200;
-/// Characters of a message.
+/// Maximum number of characters of a message.
 const MAX_MESSAGE: usize = 1_000;
 /// What replaces the rest of a value.
 const CUT: char = '…';
 
-/// The text with control characters, and those that change the direction of writing, as escapes of TOML and JSON.
+/// Escapes control characters and characters that change the writing direction, as in TOML and JSON.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
         return Cow::Borrowed(text);
@@ -32,7 +32,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether a terminal obeys the character instead of showing it.
+/// Whether a terminal interprets the character instead of showing it.
 fn is_hidden(c: char) -> bool {
     let directs = matches!(
         c,
@@ -75,7 +75,7 @@ pub(crate) fn cut(value: &str) -> Cow<'_, str> {
     }
 }
 
-/// A message without its middle if it is too long: its end says what is accepted.
+/// Removes the middle of a long message; the end states what is accepted.
 fn shortened(text: &str) -> String {
     const END: usize = MAX_MESSAGE / 4;
     let length = text.chars().count();

@@ -4,7 +4,7 @@ use crate::link::UNLIMITED;
 use crate::traffic::Direction;
 use crate::value::{Node, Value};
 
-/// Names the links that a direction needs and that were left out: packets passed at once.
+/// Adds the links that a direction needs and that are not defined, as unlimited links.
 pub(crate) fn name_unlimited(tree: &mut Node) {
     let Value::Table(top) = &mut tree.value else {
         return;

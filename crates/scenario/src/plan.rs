@@ -333,7 +333,7 @@ impl Config {
     }
 }
 
-/// That the packets of a flow cannot be numbered.
+/// The error message for a flow with more packets than a connection can number.
 fn too_many(flow: &str) -> ConfigError {
     ConfigError {
         place: "duration".to_owned(),

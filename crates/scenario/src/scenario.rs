@@ -93,8 +93,7 @@ impl Scenario {
         Self::of(&Node::from_json(text)?)
     }
 
-    /// As [`Scenario::from_saved`], from a version that let packets pass at once where a direction
-    /// had no link.
+    /// As [`Scenario::from_saved`], for versions in which links that are not defined are unlimited.
     ///
     /// # Errors
     /// The first thing that is wrong, and where.
@@ -244,7 +243,7 @@ impl Scenario {
         all.into_iter().collect()
     }
 
-    /// What limits the results of the scenario, whatever they are.
+    /// Limitations of the results that follow from the scenario alone.
     pub fn concerns(&self) -> Vec<Concern> {
         let arms = (0..).zip(self.arms());
         let plans = arms.map(|(n, name)| (name, self.config(n, 0)));
@@ -267,8 +266,7 @@ impl Scenario {
             .collect()
     }
 
-    /// What is allowed and probably a mistake: links that no traffic crosses in any arm, and traffic whose packets
-    /// take no time beyond the links; a line each.
+    /// Probable mistakes, one line each: links that no traffic crosses in any arm, and traffic with a base RTT of 0.
     pub fn notes(&self) -> Vec<String> {
         let mut idle: BTreeSet<&str> = BTreeSet::new();
         for (_, spec) in &self.variants {
@@ -354,7 +352,7 @@ impl Scenario {
     }
 }
 
-/// Refuses more arms than memory holds: each has a copy of the scenario.
+/// Rejects too many arms: each has a copy of the scenario.
 fn check_arms(base: &Spec, start: &Node) -> Result<(), ScenarioError> {
     // In times of a trace, of 4 B; a value takes 100 B.
     const MOST: usize = 200_000_000;

@@ -31,7 +31,7 @@ pub(crate) struct Link {
     pub(crate) timed: bool,
     /// When that timer's event is pending for, if one is.
     pub(crate) timer_at: Option<Instant>,
-    /// Since when the queue, which shapes, has held its packets back from a link that could send.
+    /// Start of the time during which the shaper of the queue has held packets back from an idle link.
     held_since: Option<Instant>,
 }
 
@@ -102,8 +102,8 @@ impl Link {
         }
     }
 
-    /// Takes the next packet out of the queue. Time for which a queue that has packets passes none
-    /// counts as busy: its shaper is the bottleneck then, not the transmitter.
+    /// Dequeues the next packet. Time during which a non-empty queue returns no packet counts as busy,
+    /// because its shaper is the bottleneck.
     #[inline]
     pub(crate) fn dequeue(&mut self, now: Instant, watch: &mut Watch<'_>) -> Option<Packet> {
         let next = self.qdisc.dequeue(now, watch);
@@ -114,11 +114,11 @@ impl Link {
         next
     }
 
-    /// The queue was asked for a packet, and `passed` one or not.
+    /// Updates the hold time after a dequeue call; `passed` is whether it returned a packet.
     #[inline(never)]
     fn follow_hold(&mut self, now: Instant, passed: bool, watch: &mut Watch<'_>) {
         if !passed && self.qdisc.backlog().packets > 0 {
-            // Packets of a bucket leave at once, but what they take of its rate is counted already.
+            // With a token bucket, packets leave immediately, and their transmission time is already counted.
             let since = match &self.transmitter {
                 Transmitter::Bucket { full_at, .. } => now.max(*full_at),
                 Transmitter::Tbf(tbf) => now.max(tbf.full_at()),

@@ -1,4 +1,4 @@
-//! A token bucket that lets no packet pass before there are tokens for all of it.
+//! A token bucket in which a packet waits until there are tokens for all of its bytes.
 //!
 //! # Source
 //!
@@ -11,27 +11,27 @@
 //! a packet of S leaves when S <= tokens, and takes S
 //! ```
 //!
-//! In any time *t* no more than the burst and *t* at the rate leaves. Tokens are kept as the time that they last at
-//! the rate. The packet that is next has left its queue, as the classless queues of Linux hand it out when `tbf`
-//! looks at it (`qdisc_peek_dequeued`).
+//! In any interval *t*, at most `burst + rate * t` bytes leave. Tokens are stored as the time in which the rate
+//! produces them. The next packet has already left its queue, as classless queues of Linux dequeue a packet when
+//! `tbf` peeks (`qdisc_peek_dequeued`).
 
 use sojourn_net::{Duration, Instant};
 
 use crate::packet::Packet;
 
-/// The bucket, and the packet that waits for it.
+/// The bucket, and the packet that waits for tokens.
 #[derive(Debug)]
 pub(crate) struct Tbf {
-    /// How long a full bucket lasts.
+    /// Size of the bucket, as time at the rate.
     depth: Duration,
     /// When the bucket is, or was, full.
     full_at: Instant,
-    /// The next packet, and how long the tokens it takes last.
+    /// The next packet, and its tokens as time at the rate.
     held: Option<(Packet, Duration)>,
 }
 
 impl Tbf {
-    /// A full bucket that lasts `depth`.
+    /// A full bucket of size `depth`.
     pub(crate) const fn new(depth: Duration) -> Self {
         Self {
             depth,
@@ -50,12 +50,12 @@ impl Tbf {
         self.held.is_some()
     }
 
-    /// A packet is next.
+    /// Sets the packet that waits for tokens.
     pub(crate) const fn hold(&mut self, pkt: Packet, cost: Duration) {
         self.held = Some((pkt, cost));
     }
 
-    /// The packet that waits, if there are tokens for it; otherwise when there will be.
+    /// Returns the waiting packet if there are enough tokens, otherwise the time at which there will be.
     pub(crate) fn release(&mut self, now: Instant) -> Result<Packet, Instant> {
         let (pkt, cost) = self.held.expect("a packet was taken before");
         let full_at = self.full_at.max(now) + cost;
@@ -68,8 +68,8 @@ impl Tbf {
         Ok(pkt)
     }
 
-    /// The rate changes: `same` gives the time that the tokens of a time last from now on. Returns when the packet
-    /// that waits may leave.
+    /// Changes the rate; `same` converts a time at the old rate to the time at the new rate for the same tokens.
+    /// Returns the time at which the waiting packet may leave.
     pub(crate) fn change_rate(
         &mut self,
         now: Instant,

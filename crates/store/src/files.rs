@@ -1,13 +1,13 @@
-//! The file operations of storage.
+//! File operations behind a trait, so that tests can inject faults.
 
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
-/// The operations that write, as far as storage needs them.
+/// The write operations that storage needs.
 ///
-/// Reading is not part of it: a failed read loses nothing.
+/// Read operations are not included, because a failed read loses no data.
 pub trait Files: Debug + Send + Sync {
     /// Creates a file that does not exist.
     ///
@@ -45,23 +45,23 @@ pub trait Files: Debug + Send + Sync {
     /// As [`fs::remove_dir_all`].
     fn remove_dir_all(&self, path: &Path) -> io::Result<()>;
 
-    /// Shortens a file to `length` bytes, to cut off a record that was not written whole.
+    /// Truncates a file to `length` bytes, to remove an incomplete record.
     ///
     /// # Errors
     /// If the file cannot be opened for writing or shortened.
     fn truncate(&self, path: &Path, length: u64) -> io::Result<()>;
 
-    /// Writes the entries of a directory to the medium, so that files created, renamed or removed
-    /// in it stay so after a loss of power.
+    /// Syncs the entries of a directory to disk, so that created, renamed and removed files survive a
+    /// power loss.
     ///
     /// # Errors
     /// If the directory cannot be opened or synchronised.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// Takes the lock of a directory, or of a file, which is created if needed; `None`: another
-    /// process has it.
+    /// Locks a directory, or a file, which is created if needed; `None` if another process holds the
+    /// lock.
     ///
-    /// The operating system releases the lock when the process ends, however it ends.
+    /// The operating system releases the lock when the process ends for any reason.
     ///
     /// # Errors
     /// If the file cannot be opened, or the file system has no locks.
@@ -70,7 +70,7 @@ pub trait Files: Debug + Send + Sync {
 
 /// A file being written.
 pub trait Output: Write + Debug + Send {
-    /// Writes the content to the medium, so that it stays after a loss of power.
+    /// Syncs the content to disk, so that it survives a power loss.
     ///
     /// # Errors
     /// As [`File::sync_all`].
@@ -84,7 +84,7 @@ pub struct Lock {
     _file: File,
 }
 
-/// The file system of the machine.
+/// The file system of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Disk;
 

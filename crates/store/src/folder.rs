@@ -1,15 +1,15 @@
-//! Directories whose files are replaced together: all of them or none.
+//! Replaces the files of a directory atomically: all of them or none.
 //!
-//! Everything happens inside the directory, so that it may be a mount point, the working directory,
-//! or a directory in a place where nothing else can be created:
+//! All operations are inside the directory, so that it may be a mount point, the working directory,
+//! or a directory whose parent is not writable:
 //!
 //! 1. The new files are written to the subdirectory [`NEW`] and synchronised.
 //! 2. [`NEW`] is renamed to [`COMMIT`]. This is the commit: before it the old files are the content
 //!    of the directory, after it the new ones.
-//! 3. Each file of [`COMMIT`] is moved to its place, and [`COMMIT`] is removed.
+//! 3. Each file of [`COMMIT`] is moved to the directory, and [`COMMIT`] is removed.
 //!
 //! A process that dies in step 3 leaves [`COMMIT`]. Readers look there first ([`find`]), and the
-//! next [`Folder::claim`] repeats the step, which can be repeated any number of times.
+//! next [`Folder::claim`] repeats the step, which is idempotent.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use crate::files::{Files, Lock, Output};
 use crate::regular::read_regular;
 
-/// What names of files of the protocol begin with.
+/// Prefix of the names of all files of this protocol.
 const HIDDEN: &str = ".sojourn";
 /// Holds files that are not committed.
 const NEW: &str = ".sojourn-new";
@@ -29,19 +29,19 @@ const NEW: &str = ".sojourn-new";
 const COMMIT: &str = ".sojourn-commit";
 /// In [`COMMIT`]: names of files that the new ones make obsolete, one per line.
 const REMOVALS: &str = ".sojourn-removals";
-/// The size of [`REMOVALS`]: more names than anybody draws figures.
+/// Maximum size of [`REMOVALS`] in bytes.
 const MOST_REMOVALS: u64 = 1 << 20;
 /// What [`Folder::probe`] renames [`NEW`] to.
 const PROBE: &str = ".sojourn-probe";
 /// What [`Folder::probe`] writes.
 const PROBED: &str = ".sojourn-probed";
-/// The file that is moved last, so that it never describes files that are not in their places.
+/// The file that is moved last, so that it never describes files that have not been moved yet.
 const LAST: &str = "manifest.json";
-/// The root of a file system may have one; it is nobody's file.
+/// The root of a file system may contain it; it does not count as content.
 const LOST_AND_FOUND: &str = "lost+found";
 
-/// The path of a file of a directory: where it is after a commit that was not finished, or its
-/// place.
+/// The current path of a file of a directory: in [`COMMIT`] after an unfinished commit, else in the
+/// directory.
 ///
 /// A commit may take place between this call and the opening of the file.
 pub fn find(directory: &Path, name: &str) -> PathBuf {
@@ -67,8 +67,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Creates a directory if needed, locks it, and finishes or removes what a process left in it
-    /// that died.
+    /// Creates a directory if needed, locks it, and completes or rolls back a commit that a dead
+    /// process left.
     ///
     /// The directories created are removed when the value is dropped, unless something is in them.
     ///
@@ -111,8 +111,7 @@ impl Folder {
         Ok(names.iter().all(ours))
     }
 
-    /// Does what a commit does with a file that is removed again, to find out whether a commit is
-    /// possible.
+    /// Performs the operations of a commit with a temporary file, to check that a commit is possible.
     ///
     /// # Errors
     /// Those of the file system.
@@ -132,7 +131,7 @@ impl Folder {
             self.files.sync_dir(&self.path)
         };
         probe().inspect_err(|_| {
-            // The first error is the one that helps.
+            // The first error is the cause.
             let _ = self.clean();
         })
     }
@@ -165,8 +164,8 @@ impl Folder {
         let value = stage().inspect_err(|_| {
             let _ = self.clean();
         })?;
-        // The entries of directories that are new, so that they are found after a loss of power. A
-        // directory may be writable and not readable; its files are safe as far as they can be.
+        // New directory entries must survive a power loss. This is best effort, because a directory may
+        // be writable and not readable.
         for parent in self.created.iter().filter_map(|path| path.parent()) {
             let _ = self.files.sync_dir(named(parent));
         }
@@ -192,7 +191,7 @@ impl Folder {
         }
     }
 
-    /// Removes what a commit that did not take place, or a probe, has left.
+    /// Removes the files of an aborted commit or a probe.
     fn clean(&self) -> io::Result<()> {
         for name in [NEW, PROBE, PROBED] {
             let path = self.path.join(name);
@@ -280,7 +279,7 @@ impl Staging<'_> {
     }
 }
 
-/// Whether something has this name, a link that leads nowhere included.
+/// Whether a path exists; dangling symbolic links count.
 fn exists(path: &Path) -> bool {
     fs::symlink_metadata(named(path)).is_ok()
 }
@@ -294,7 +293,7 @@ fn named(path: &Path) -> &Path {
     }
 }
 
-/// Whether a name has no directory in it.
+/// Whether a name has no directory part.
 fn is_plain(name: &str) -> bool {
     let mut parts = Path::new(name).components();
     let plain = matches!(parts.next(), Some(std::path::Component::Normal(part)) if part == name);

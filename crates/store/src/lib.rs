@@ -1,7 +1,7 @@
 //! Files that survive a crash.
 //!
-//! Everything that Sojourn stores is written through [`Files`], so that tests can make any
-//! operation fail ([`testing::Faulty`]) and check what is left. [`RunStore`] keeps finished runs.
+//! All stored files are written through [`Files`], so that tests can make any operation fail
+//! ([`testing::Faulty`]) and check the remaining files. [`RunStore`] keeps finished runs.
 
 mod files;
 mod folder;

@@ -1,4 +1,4 @@
-//! Reads files from elsewhere: regular files only, and no more than a given size.
+//! Reads untrusted files: only regular files, and only up to a given size.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -6,18 +6,18 @@ use std::path::Path;
 
 /// Reads a regular file of at most `most` bytes; symbolic links are followed.
 ///
-/// A pipe or a device is refused before it is opened, so that reading neither blocks nor never
-/// ends. The messages of the following kinds of errors begin with a verb: they are the end of a
-/// sentence that begins with the name of the file.
+/// Pipes and devices are rejected before they are opened, because reading them may block or not end.
+/// The messages of the following errors begin with a verb, because callers put the name of the file
+/// before them.
 ///
 /// # Errors
 /// [`io::ErrorKind::InvalidInput`] if it is not a regular file, [`io::ErrorKind::FileTooLarge`] if
 /// it is too large, and the errors of opening and reading.
 pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    // Opening some devices has effects, so that they are not even opened.
+    // Checked before opening, because opening some devices has side effects.
     check(&fs::metadata(path)?, most)?;
     let file = open(path)?;
-    // Another file may stand there by now.
+    // The path may refer to another file by now.
     let metadata = file.metadata()?;
     check(&metadata, most)?;
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
@@ -46,7 +46,7 @@ fn too_large(most: u64) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, rule)
 }
 
-/// Opens without waiting for a writer, if the file has become a pipe.
+/// Opens with `O_NONBLOCK`, in case the file has been replaced by a pipe.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);

@@ -1,9 +1,9 @@
 //! A store of finished runs: a directory of append-only segments.
 //!
-//! Each writer has a segment of its own and holds its lock while it lives, so that any number of
-//! processes store runs at once. A lock on the directory is held only while segments are created,
-//! listed or removed: without it, a segment could be taken for that of a dead process between its
-//! creation and its lock.
+//! Each writer has its own segment and holds a lock on it while it is alive, so that any number of
+//! processes can store runs concurrently. The directory is locked only while segments are created,
+//! listed or removed. Without this lock, a new segment could be mistaken for one of a dead process
+//! before its writer has locked it.
 
 mod clock;
 mod format;
@@ -68,7 +68,7 @@ impl RunStore {
     pub fn writer(&self) -> io::Result<Writer> {
         let _lock = self.lock()?;
         let mut number = 0;
-        // Ends: this process has created few segments in this millisecond.
+        // Terminates: the process has created only few segments in this millisecond.
         loop {
             let name = format!("{:014}-{}-{number}.{EXTENSION}", now_ms(), process::id());
             match Writer::create(self.folder.join(name), Arc::clone(&self.files)) {

@@ -1,4 +1,4 @@
-//! A file system that fails on request, to test what a failed or interrupted operation leaves.
+//! Fault injection: a file system whose operations fail on request.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::files::{Disk, Files, Lock, Output};
 
-/// What happens at the operation that fails.
+/// The kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The operation fails, and the following ones work: an error such as a full disk for a moment.
@@ -19,7 +19,7 @@ pub enum Fault {
     Death,
 }
 
-/// The file system of the machine, one operation of which fails.
+/// The file system of the operating system with an injected fault.
 #[derive(Clone, Debug)]
 pub struct Faulty {
     fault: Fault,
@@ -40,7 +40,7 @@ impl Faulty {
         Self::new(Fault::Once, usize::MAX)
     }
 
-    /// How many operations were asked for.
+    /// Number of operations so far.
     pub fn operations(&self) -> usize {
         self.done.load(Ordering::Relaxed)
     }

@@ -72,12 +72,12 @@ class DualPi2(Queue):
         100000000. Default: 1.
         Source: RFC 9332 appendix A.1: Th_len.
     min_qlen_step
-        Number of L4S packets that one must find queued for `step_thresh` to apply to it; profile
-        linux. 0 to 100000000. Default: 0.
+        Minimum number of L4S packets queued on arrival of a packet for `step_thresh` to apply to
+        it; profile linux. 0 to 100000000. Default: 0.
         Source: net/sched/sch_dualpi2.c: min_qlen_step.
     drop_early
-        When the probability applies: as a packet leaves or, profile linux, as it arrives. One of
-        ``"drop_dequeue"``, ``"drop_enqueue"``. Default: drop_dequeue.
+        When the probability is applied: on departure of a packet or, profile linux, on arrival. One
+        of ``"drop_dequeue"``, ``"drop_enqueue"``. Default: drop_dequeue.
         Source: net/sched/sch_dualpi2.c: drop_early; iproute2 tc/q_dualpi2.c.
     ecn_mask
         Packets that go to the L4S queue: ECT(1) and CE, or also ECT(0). One of ``"l4s_ect"``,

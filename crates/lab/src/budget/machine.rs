@@ -1,9 +1,9 @@
-//! The memory that this process may use: limits of control groups and of the process, and available memory.
+//! Memory limits of this process: control groups, address space and available memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The part of the memory that a run may use by default: the rest is for Python, tables and other programs.
+/// Share of the memory that runs may use by default; the rest is for Python, tables and other programs.
 const SHARE: (u64, u64) = (4, 5);
 
 /// The default of `max_memory`: 80 % of the smallest limit; `None` if the system names none.

@@ -261,7 +261,7 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
                 law.judge_arrival(band, pkt.ecn() != Ecn::NotEct, bytes, &mut self.rng)
             }
         };
-        // A packet that is marked already is not marked again when it leaves.
+        // A packet that is already marked is not marked again on departure.
         let mut step = self.l4s.backlog().packets >= self.min_qlen_step;
         match verdict {
             Verdict::Pass => {}

@@ -101,7 +101,7 @@ pub struct Cake<P> {
     /// When a packet that was held back may leave.
     wake: Option<Instant>,
     memory_used: u64,
-    /// Requests that the shaper refused while packets waited.
+    /// Dequeue calls that the shaper throttled while packets waited.
     overlimits: u64,
     sizes: Sizes,
     rng: Rng,

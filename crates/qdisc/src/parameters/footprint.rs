@@ -1,4 +1,4 @@
-//! What a queue may take: packets that wait, and the state that it keeps whether it is used or not.
+//! The memory footprint of a queue: waiting packets, and preallocated state.
 
 /// Upper bounds on the memory of a queue, in units that do not depend on the type of its packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,14 +12,14 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// Of nothing.
+    /// No memory.
     pub const NONE: Self = Self {
         slots: 0,
         packets: 0,
         bytes: 0,
     };
 
-    /// Of `times` queues like this one.
+    /// The footprint of `times` such queues.
     #[must_use]
     pub const fn times(self, times: u64) -> Self {
         Self {
@@ -29,7 +29,7 @@ impl Footprint {
         }
     }
 
-    /// Of both queues.
+    /// The sum of two footprints.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self {

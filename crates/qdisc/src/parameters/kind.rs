@@ -55,7 +55,7 @@ impl TcStatistics {
         }
     }
 
-    /// The same, of a queue that counts [`OVERLIMITS`].
+    /// Adds [`OVERLIMITS`] to the statistics.
     #[must_use]
     pub const fn with_overlimits(self) -> Self {
         Self {

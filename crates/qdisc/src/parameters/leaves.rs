@@ -40,7 +40,7 @@ pub trait Leaf: Clone + fmt::Debug + fmt::Display + PartialEq + 'static {
     /// The queues inside this one and the number of its classes.
     fn leaves(&self) -> Option<(&dyn LeafList, u32)>;
 
-    /// What it may take, the queues inside it included.
+    /// Its footprint, including the inner queues.
     fn footprint(&self) -> Footprint;
 
     /// This queue and those inside it.
@@ -64,7 +64,7 @@ pub trait LeafList: fmt::Debug {
     /// How many queues `classes` classes need, those inside them included.
     fn queues(&self, classes: u32) -> u64;
 
-    /// What the queues of `classes` classes may take.
+    /// The footprint of the queues of `classes` classes.
     fn footprint(&self, classes: u32) -> Footprint;
 
     /// As [`Leaf::provenance`], of all leaves.

@@ -67,7 +67,7 @@ pub trait Params: Fields + Sized + 'static {
         None
     }
 
-    /// Sets what is derived if it is not given to the value that it has on `link`, where that is one value.
+    /// Sets parameters that are not given and derive from the link to their values on `link`.
     fn resolve(&mut self, _link: &LinkFacts) {}
 
     /// An empty queue on `link`, made at the origin of time; `rng` is its own.

@@ -1,8 +1,8 @@
-//! Where a discipline comes from, for a reader of results.
+//! The provenance of a discipline: reconstruction, and comparison with a real implementation.
 
 use sojourn_net::Comparison;
 
-/// What a reader of results must know of a discipline.
+/// The provenance of a discipline, as reported with results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Provenance {
     /// Its name.

@@ -28,7 +28,7 @@ struct Class<Q, P> {
     sent_bytes: u64,
 }
 
-/// Adds the class to what its queue reports, instead of the classes of that queue.
+/// Forwards events with the class of this discipline, and suppresses the classes of inner queues.
 struct InClass<'a, P> {
     id: Option<ClassId>,
     obs: &'a mut dyn Observer<P>,

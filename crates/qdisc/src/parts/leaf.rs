@@ -10,7 +10,7 @@ use crate::parts::classes::Classes;
 const MAX_DEPTH: usize = 8;
 /// How many queues one may consist of; each takes its memory whether it is used or not.
 const MAX_QUEUES: u64 = 65_536;
-/// How many flows the queues may have tables for: each entry takes some 100 B, whether it is used or not.
+/// Maximum number of table entries for flows in all queues: each entry occupies about 100 B, used or not.
 const MAX_SLOTS: u64 = 10_000_000;
 
 /// Why a queue with `classes` classes cannot have these leaves.

@@ -1,4 +1,4 @@
-//! Long random cases, in which averages, counters and tables of flows grow as they do in a long run.
+//! Long random cases, in which averages, counters and flow tables reach the values of a long run.
 
 use sojourn_net::{Duration, Rng};
 
@@ -10,11 +10,11 @@ use super::fuzz::{Case, FLOWS, Reader, SIZES, Services, ecn_of, link, max_wait, 
 /// More flows than a table of the smallest size holds.
 const MANY_FLOWS: u64 = 512;
 
-/// CAKE finds places for eight flows of a set; with more, two may share a place, and a flow that moves to a
-/// place of its own overtakes its packets that wait in the shared one, as in Linux.
+/// CAKE has eight ways per set; with more flows, two may share a bucket, and a flow that moves to another bucket
+/// overtakes its own packets in the shared one, as in Linux.
 const FLOWS_OF_CAKE: u64 = 8;
 
-/// All waits of a case together: about 73 years, which leaves room to drain the queue.
+/// Maximum sum of all waits of a case: about 73 years, which leaves time to drain the queue.
 const LONGEST_CASE: u64 = 1 << 61;
 
 /// Bytes for the choice of the parameters and the link.

@@ -18,7 +18,7 @@ use crate::write::table;
 
 /// Opportunities a trace may have: days of the fastest cellular link.
 const MOST: usize = 10_000_000;
-/// Opportunities that all traces of a scenario may have, those that arms set included: 80 MB.
+/// Maximum number of opportunities in all traces of a scenario, including those set by arms: 80 MB.
 pub(super) const MOST_OF_ALL: usize = 2 * MOST;
 pub(super) const KEYS: &[Key] = &[
     Key::optional(
@@ -102,7 +102,7 @@ fn embed_below(
     Ok(())
 }
 
-/// That the traces of a scenario are too long together.
+/// The error message for too many opportunities in all traces.
 pub(super) fn too_many() -> String {
     format!("too many opportunities in all traces; expected at most {MOST_OF_ALL}")
 }
@@ -116,7 +116,7 @@ fn read_file(file: &str, folder: &Path) -> Result<Traced, String> {
         if n == MOST {
             return Err(format!("{file}: too many lines; expected at most {MOST}"));
         }
-        // The file may be any file: its content is not shown.
+        // The path may refer to any file, so the message must not quote its content.
         let time = line.trim().parse::<u32>().map_err(|_| {
             let right = "expected whole milliseconds below 2^32, one time per line";
             format!("{file}, line {}: not a time; {right}", n + 1)

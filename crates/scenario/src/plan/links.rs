@@ -124,7 +124,7 @@ impl LinkConfig {
             && self.changes.iter().all(|c| c.rate.is_none())
     }
 
-    /// How long a packet of this Ethernet size takes at the rate that the run begins with, in ns.
+    /// Transmission time in ns of a packet of this Ethernet size at the initial rate.
     pub(crate) fn initial_serialisation(&self, size: Bytes) -> u64 {
         self.rate
             .serialise(self.encapsulation.charged(size))
@@ -264,7 +264,7 @@ pub enum Shaper {
     /// A token bucket, as Linux's `tbf`: a packet leaves when there is credit for all of it, so that in any time *t*
     /// no more than the burst and *t* at the rate leaves.
     Tbf {
-        /// The credit an idle link gathers; a full frame at least.
+        /// Maximum credit; at least a full frame.
         burst: Bytes,
     },
 }

@@ -21,7 +21,7 @@ pub struct RadioConfig {
 }
 
 impl RadioConfig {
-    /// What the behaviour of wireless links was compared with: theory only.
+    /// Wireless links were compared with theory only.
     pub const COMPARISON: Comparison = Comparison::None;
 }
 

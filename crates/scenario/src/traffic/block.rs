@@ -5,7 +5,7 @@ use sojourn_net::{Dscp, Duration};
 use super::kind::Kind;
 use crate::plan::Client;
 
-/// Most flows of all blocks. Checking a scenario takes half a kilobyte per flow and arm.
+/// Maximum number of flows in all blocks. Checking a scenario needs 0.5 kB per flow and arm.
 pub(super) const MOST_FLOWS: u32 = 100_000;
 
 /// Flows that differ in nothing but their names, random streams and perhaps RTTs.

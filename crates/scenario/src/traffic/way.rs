@@ -40,7 +40,7 @@ pub(super) fn way(
     }
 }
 
-/// Refuses a direction whose links are not all defined: packets would pass at once without a word.
+/// Rejects a direction with undefined links; its packets would silently pass without delay.
 pub(super) fn check(
     way: &Way,
     answered: bool,

@@ -22,7 +22,7 @@ pub(crate) struct Datagrams {
     first_measured: u64,
     /// Datagrams or echo replies that arrived after the warm-up, without duplicates.
     received: u64,
-    /// Those of them that were sent after the warm-up, or answer a request sent then.
+    /// Number of those that were sent after the warm-up, or that reply to a request sent after it.
     received_of_measured: u64,
     /// Datagrams that arrived in the current interval, without duplicates; no echo requests.
     delivered_in_interval: u64,

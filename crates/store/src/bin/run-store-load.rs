@@ -1,7 +1,7 @@
 //! Writes records to a run store: `run-store-load FOLDER RECORDS BYTES [--report]`.
 //!
-//! Prints what the store costs. With `--report` it says how many records are committed as it goes,
-//! and stays until it is killed: the kill tests compare that with what they find.
+//! Prints the time and the number of commits. With `--report` it prints the number of committed records
+//! continuously and runs until it is killed; the kill tests compare this number with the stored records.
 
 #![expect(
     clippy::disallowed_types,

@@ -52,7 +52,7 @@ pub(crate) fn is_head(bytes: &[u8; HEAD]) -> bool {
     bytes.starts_with(MAGIC)
 }
 
-/// The first bytes of the SHA-256 of `bytes`, which find damage, not forgery.
+/// The first bytes of the SHA-256 of `bytes`, which detect damage, not forgery.
 pub(crate) fn checksum(bytes: &[u8]) -> [u8; 8] {
     let digest = Sha256::digest(bytes);
     let mut first = [0; 8];

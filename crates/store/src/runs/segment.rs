@@ -1,4 +1,4 @@
-//! A segment as its readers see it: the headers of its records.
+//! Reads segments: scans the headers of their records.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -22,7 +22,7 @@ impl Record {
         self.header.kind
     }
 
-    /// What identifies it.
+    /// The key of the record.
     pub fn key(&self) -> Key {
         self.header.key
     }
@@ -53,9 +53,9 @@ pub struct Segment {
     path: PathBuf,
     file: Mutex<File>,
     records: Vec<Record>,
-    /// Length of the part that is whole.
+    /// Length up to the end of the last complete record.
     whole: u64,
-    /// Held by this process if the writer is dead; `None`: the writer is alive.
+    /// The lock, held by this process if the writer is dead; `None` if the writer is alive.
     lock: Option<Lock>,
 }
 
@@ -135,7 +135,7 @@ impl Segment {
         self.records.iter().any(|record| record.kind() == Kind::Run)
     }
 
-    /// Cuts off what a dead writer left unfinished.
+    /// Truncates the incomplete record that a dead writer left.
     pub(crate) fn repair(&self, files: &dyn Files) -> io::Result<()> {
         let length = std::fs::metadata(&self.path)?.len();
         if self.is_held() && length > self.whole {

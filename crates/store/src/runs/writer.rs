@@ -12,11 +12,11 @@ use super::clock::Pause;
 use super::format::{HEAD, Header, Key, Kind, MAX_PAYLOAD, head};
 use crate::files::{Files, Lock, Output};
 
-/// A commit takes place at most this often: a loss of power costs no more than the runs of this
-/// time, and the medium synchronises five times per second however short the runs are.
+/// Minimum time between commits: a power loss loses at most the runs of this time, and there are at
+/// most five syncs per second, even if runs are short.
 pub const COMMIT_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Records that wait for the writer; with more, [`Writer::append`] waits.
+/// Capacity of the queue to the writer, in records; [`Writer::append`] blocks when it is full.
 const WAITING: usize = 64;
 
 /// Bytes that are collected before they are written, for few large writes.
@@ -24,8 +24,8 @@ const BUFFER: usize = 4 << 20;
 
 /// Writes records to a segment of its own.
 ///
-/// The first error ends the writing: what was committed stays, later records are dropped, and
-/// [`Writer::failure`] has the error.
+/// The first error stops the writer: committed records remain, later records are dropped, and
+/// [`Writer::failure`] returns the error.
 #[derive(Debug)]
 pub struct Writer {
     path: PathBuf,
@@ -33,7 +33,7 @@ pub struct Writer {
     state: Arc<State>,
     sender: Option<SyncSender<Message>>,
     thread: Option<JoinHandle<()>>,
-    /// Held while the writer lives: others know by it that the segment is in use.
+    /// Held while the writer is alive; shows other processes that the segment is in use.
     _lock: Lock,
 }
 
@@ -129,7 +129,7 @@ impl Writer {
         }
     }
 
-    /// Waits until everything that was appended is committed, or the writing has failed.
+    /// Waits until all appended records are committed, or the writer has failed.
     pub fn flush(&self) {
         let (answer, waiting) = channel();
         if let Some(sender) = &self.sender
@@ -139,7 +139,7 @@ impl Writer {
         }
     }
 
-    /// How many records are committed: they are found again after a crash.
+    /// Number of committed records; they survive a crash.
     pub fn committed(&self) -> usize {
         self.state.committed.load(Ordering::Acquire)
     }
@@ -149,7 +149,7 @@ impl Writer {
         self.state.syncs.load(Ordering::Relaxed)
     }
 
-    /// Why records since then are not stored.
+    /// The error that stopped the writer.
     pub fn failure(&self) -> Option<String> {
         self.state.failure()
     }
@@ -217,7 +217,7 @@ impl Log {
                 Ok(Message::Flush(answer)) => {
                     self.commit();
                     pause = Pause::of(COMMIT_INTERVAL);
-                    // The asker may be gone.
+                    // The receiver of the answer may have been dropped.
                     let _ = answer.send(());
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -277,8 +277,8 @@ impl Log {
         }
     }
 
-    /// Gives up: after a failed write or synchronisation nothing is known about what follows the
-    /// committed part, so nothing is written after it.
+    /// Stops writing: after a failed write or sync, the content of the file after the committed part
+    /// is unknown.
     fn fail(&mut self, error: &io::Error) {
         self.state.fail(error.to_string());
         self.buffer = Vec::new();

@@ -19,8 +19,8 @@
 //! pacing       cwnd / srtt, twice that below half the slow-start threshold; units of 0.25 ms
 //! ```
 //!
-//! The window has a fraction. Rounded up, it lets pacing set the rate; rounded down, it would hold the rate below
-//! the fraction, by a tenth of a window of five.
+//! The window is fractional. It is rounded up, so that pacing determines the rate. Rounded down, it would limit the
+//! rate, on average by a tenth with a window of five segments.
 //!
 //! Packets of both ends are ECT(1); the peer counts marks (RFC 9768). A peer that cannot gets no
 //! ECN at all, since ECT(1) says that each mark is answered a little.

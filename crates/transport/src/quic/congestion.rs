@@ -22,9 +22,9 @@
 //! A loss episode, which `bbr` and `bbr3` need, lasts until a packet sent after it began is acknowledged
 //! (§7.3.2); only then do they restore their window. With `bbr` each further loss starts this wait again, as in
 //! Chromium's `BbrSender::UpdateRecoveryState` and quinn-proto's BBR: an episode ends after a round trip without
-//! losses. The window would otherwise be held at what is in flight for the first round of one episode after
-//! another, and never grow under random loss. Over TCP the retransmissions of an episode give it a second round.
-//! `bbr3` does not hold its window in recovery, and follows RFC 9002.
+//! losses. Otherwise, under random loss, one episode would follow another, each would limit the window to the data
+//! in flight in its first round, and the window would never grow. Over TCP, retransmissions extend an episode by a
+//! second round. `bbr3` does not limit its window in recovery and follows RFC 9002.
 //!
 //! The window grows by what is acknowledged of packets sent after recovery began, while it, and
 //! not the application, limits sending (§7.8).

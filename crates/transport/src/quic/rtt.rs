@@ -12,7 +12,7 @@
 //! smoothed = 7/8 smoothed + 1/8 adjusted
 //! ```
 //!
-//! Persistent congestion sets the minimum to the newest sample (§5.2): the path may be another one since.
+//! Persistent congestion sets the minimum to the newest sample (§5.2), because the path may have changed.
 
 use sojourn_net::Duration;
 

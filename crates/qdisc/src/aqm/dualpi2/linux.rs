@@ -46,8 +46,8 @@ impl Linux {
         }
     }
 
-    /// Decides about a packet that is about to leave. With `drop_enqueue` the probability decided
-    /// when it arrived.
+    /// Returns the verdict on a departing packet. With `drop_enqueue`, the probability was applied on
+    /// arrival.
     #[inline]
     pub(super) fn judge(&self, pkt: &Leaving, rng: &mut Rng) -> Verdict {
         let verdict = if self.drop_early == DropEarly::Enqueue {
@@ -62,7 +62,7 @@ impl Linux {
         }
     }
 
-    /// Decides about a packet that arrives while the queues hold `backlog` bytes.
+    /// Returns the verdict on a packet that arrives while the queues hold `backlog` bytes.
     pub(super) fn judge_arrival(
         &self,
         band: Band,
@@ -76,7 +76,7 @@ impl Linux {
         }
     }
 
-    /// The signal of the probability; `others` are the bytes that are queued besides the packet.
+    /// Applies the probability; `others` is the backlog without the packet.
     #[inline]
     fn draw(&self, band: Band, markable: bool, others: Bytes, rng: &mut Rng) -> Verdict {
         if others.0 < self.two_mtu {

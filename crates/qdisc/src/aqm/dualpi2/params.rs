@@ -8,11 +8,11 @@ use crate::parameters::choice::choice;
 use crate::parameters::{Profile, parameters};
 
 choice! {
-    /// When the base probability decides about a packet.
+    /// When the base probability is applied to a packet.
     DropEarly {
-        /// When it leaves.
+        /// On departure.
         Dequeue = "drop_dequeue",
-        /// When it arrives.
+        /// On arrival.
         Enqueue = "drop_enqueue",
     }
 }
@@ -22,7 +22,7 @@ choice! {
     EcnMask {
         /// ECT(1) and CE.
         L4s = "l4s_ect",
-        /// Also ECT(0).
+        /// ECT(0), ECT(1) and CE.
         Any = "any_ect",
     }
 }
@@ -68,10 +68,10 @@ parameters! {
         /// Number of queued L4S packets up to which `step_thresh` does not apply; profile rfc.
         pub th_len: Option<u32> = None => count(0, 100_000_000).unset("1"),
             "RFC 9332 appendix A.1: Th_len";
-        /// Number of L4S packets that one must find queued for `step_thresh` to apply to it; profile linux.
+        /// Minimum number of L4S packets queued on arrival of a packet for `step_thresh` to apply to it; profile linux.
         pub min_qlen_step: Option<u32> = None => count(0, 100_000_000).in_packets().unset("0"),
             "net/sched/sch_dualpi2.c: min_qlen_step";
-        /// When the probability applies: as a packet leaves or, profile linux, as it arrives.
+        /// When the probability is applied: on departure of a packet or, profile linux, on arrival.
         pub drop_early: DropEarly = DropEarly::Dequeue => choice(DropEarly::WORDS),
             "net/sched/sch_dualpi2.c: drop_early; iproute2 tc/q_dualpi2.c";
         /// Packets that go to the L4S queue: ECT(1) and CE, or also ECT(0).

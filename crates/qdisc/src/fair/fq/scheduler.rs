@@ -1,4 +1,4 @@
-//! The flows, their packets and their turns.
+//! The flow scheduler of `fq` and `cocoa`: new, old and throttled flows.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,10 +9,10 @@ use crate::contract::{Backlog, Statistic};
 use crate::parts::pool::{List, Pool};
 use crate::parts::round::{FlowId, Round};
 
-/// Fewer flows are never too many.
+/// With fewer flows, old flows are not removed.
 const MANY_FLOWS: usize = 2_048;
 
-/// How the flows of [`Fq`](super::Fq) and [`crate::Cocoa`] take turns.
+/// Round-robin parameters of [`Fq`](super::Fq) and [`crate::Cocoa`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turns {
     /// Bytes that a flow sends per turn; twice the MTU if unset.
@@ -26,7 +26,7 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// The bytes that a flow sends per turn and in its first.
+    /// The quantum and the initial quantum.
     pub(crate) fn quanta(&self, mtu: Bytes) -> (Bytes, Bytes) {
         let mtus = |n| Bytes(n * mtu.0);
         let initial = self.initial_quantum.unwrap_or(mtus(10));
@@ -34,15 +34,15 @@ impl Turns {
     }
 }
 
-/// How fast a flow may send.
+/// The pacing of a flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     pub(super) rate: Rate,
-    /// Every packet is spaced, whatever credit there is.
+    /// Pace every packet, regardless of credit.
     pub(super) each: bool,
 }
 
-/// The flows, their packets and their turns, apart from the limits, so that Cocoa can set its own.
+/// The flow scheduler without the limits, which Cocoa sets differently.
 #[derive(Clone, Debug)]
 pub(crate) struct Scheduler<P> {
     quantum: i64,
@@ -57,10 +57,10 @@ pub(crate) struct Scheduler<P> {
     old: Round,
     /// Links of `new` and `old`; a flow is in at most one of them.
     links: Vec<FlowId>,
-    /// Flows that wait apart, by the time at which they are due.
+    /// Throttled flows, ordered by the time at which they are due.
     throttled: BinaryHeap<Reverse<(Instant, FlowId)>>,
     control: List,
-    /// Flows that were seen, and those of them that have no place.
+    /// Number of known flows, and number of those that are detached.
     pub(super) seen: usize,
     pub(super) detached: usize,
 }
@@ -68,9 +68,9 @@ pub(crate) struct Scheduler<P> {
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
     list: List,
-    /// What it may still send in its turn.
+    /// Remaining credit in its turn, in bytes.
     pub(super) credit: i64,
-    /// Its next packet may not leave earlier; [`Instant::ZERO`]: it was never paced.
+    /// Earliest departure of its next packet; [`Instant::ZERO`] if it was never paced.
     pub(super) due: Instant,
     place: Place,
 }
@@ -115,7 +115,7 @@ impl<P: Packet> Scheduler<P> {
         }
     }
 
-    /// How many flows were seen, how many of them have no turn to come, how many wait apart.
+    /// Numbers of known, inactive and throttled flows.
     pub(crate) fn statistics(&self) -> Vec<Statistic> {
         vec![
             Statistic::count("flows", self.seen as u64),
@@ -146,7 +146,7 @@ impl<P: Packet> Scheduler<P> {
         self.flows[flow.index()].list.packets()
     }
 
-    /// Appends `pkt` to its flow, whatever the limits.
+    /// Appends `pkt` to its flow without checking limits.
     #[inline]
     pub(crate) fn append(&mut self, id: FlowId, now: Instant, pkt: P) {
         let flow = &mut self.flows[id.index()];
@@ -168,15 +168,15 @@ impl<P: Packet> Scheduler<P> {
         self.pool.push(&mut flow.list, now, pkt);
     }
 
-    /// Appends a packet of the box itself, which goes before all others.
+    /// Appends a control packet, which precedes the packets of all flows.
     pub(crate) fn append_control(&mut self, now: Instant, pkt: P) {
         self.backlog.packets += 1;
         self.backlog.bytes += pkt.size();
         self.pool.push(&mut self.control, now, pkt);
     }
 
-    /// Makes `flow` a new one if it was away for longer than `age` and flows are many; says
-    /// whether it did.
+    /// Resets `flow` if it was detached for longer than `age` and there are many flows; returns
+    /// whether it was reset.
     #[inline]
     pub(crate) fn forget_if_old(&mut self, id: FlowId, now: Instant, age: Duration) -> bool {
         if self.seen < MANY_FLOWS || 2 * self.detached <= self.seen {
@@ -197,7 +197,7 @@ impl<P: Packet> Scheduler<P> {
         old
     }
 
-    /// After a packet of `size` of `flow`: when the next may leave.
+    /// Sets the earliest departure of the next packet of `id` after it has sent `size` bytes.
     pub(crate) fn pace(&mut self, id: FlowId, pace: Pace, size: Bytes, now: Instant) {
         const LONGEST: Duration = Duration::from_secs(1);
         let flow = &mut self.flows[id.index()];
@@ -220,7 +220,7 @@ impl<P: Packet> Scheduler<P> {
         flow.due = now + gap;
     }
 
-    /// When the next of the flows that wait apart is due, if no other can send.
+    /// When the next throttled flow is due, if no other flow can send.
     #[inline]
     pub(crate) fn next_due(&self) -> Option<Instant> {
         let Reverse((due, _)) = *self.throttled.peek()?;
@@ -228,7 +228,7 @@ impl<P: Packet> Scheduler<P> {
         (!others && self.control.packets() == 0).then_some(due)
     }
 
-    /// Gives the flows that are due a place again.
+    /// Moves throttled flows that are due to the old flows.
     #[inline]
     pub(crate) fn release(&mut self, now: Instant) {
         while let Some(&Reverse((due, id))) = self.throttled.peek() {
@@ -248,8 +248,8 @@ impl<P: Packet> Scheduler<P> {
         Some(pkt)
     }
 
-    /// The next packet to send, whose it is, if it is not the box's own, and since when
-    /// it could leave: since it arrived, or since its flow was due.
+    /// Returns the next packet to send, its flow (`None` for control packets), and the time from which
+    /// it could have left: its arrival, or the time at which its flow was due.
     #[inline]
     pub(crate) fn next(&mut self, now: Instant) -> Option<(Option<FlowId>, P, Instant)> {
         if let Some((pkt, arrived)) = self.pool.pop(&mut self.control) {
