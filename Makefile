@@ -34,13 +34,13 @@ $(EXTENSION): $(PACKAGES) $(SOURCES)
 	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet > /dev/null
 	@touch $@
 
-lock: ## Lock the development tools of pyproject.toml again in requirements-dev.lock; needs uv.
+lock: ## Update requirements-dev.lock from pyproject.toml; needs uv.
 	@uv --version > /dev/null 2>&1 || { echo 'make lock: python3 -m pip install uv'; exit 2; }
 	uv pip compile pyproject.toml --quiet --upgrade --all-extras --universal --python-version 3.11 --generate-hashes \
 		--custom-compile-command 'make lock' --output-file requirements-dev.lock > /dev/null
 	$(MAKE) --no-print-directory advisories-update
 
-advisories-update: ## Take the advisories on locked dependencies from RustSec and PyPI; needs network.
+advisories-update: ## Download the advisories on locked dependencies from RustSec and PyPI.
 	$(PYTHON) tools/advisories.py --update
 
 demo: setup ## Reproduce a published study: under a minute on two cores.
@@ -57,12 +57,12 @@ test: check ## Run all checks, all tests and the build of the documentation.
 	@echo
 	@echo "make test: every check and every test passed"
 
-test-full: test golden kills ## The same, the golden corpus, 500 kills, 10,000 mutated scenarios, the wheel of the example, and make new-queue and new-cc.
+test-full: test golden kills ## Run make test, golden and kills, and the tests that are too slow for make test.
 	$(PYTHON) tools/check_skeletons.py
 	$(BIN)/python tools/check_mutations.py
 	$(BIN)/python tools/check_external_queue.py
 
-kills: setup ## Kill processes that store runs at 500 random moments, twice.
+kills: setup ## Kill writers of the run store at random times: 500 kills in Rust and 500 in Python.
 	SOJOURN_KILLS=500 cargo test --quiet -p sojourn-store --test kills
 	SOJOURN_KILLS=500 $(BIN)/python -m pytest --quiet tests/python/test_resume.py -k killed
 
@@ -121,7 +121,7 @@ bench: setup ## Measure the cost of the simulator (docs/validation/performance.m
 bench-update: bench ## The same, store the numbers and write the tables of docs/validation/performance.md.
 	$(PYTHON) tools/performance.py --update target/bench.json
 
-bench-store: ## Measure the store of finished runs (docs/adr/0016-run-store.md).
+bench-store: ## Measure the run store (docs/adr/0016-run-store.md).
 	@mkdir -p target/bench-store
 	cargo run --release --quiet -p sojourn-store --bin run-store-load -- target/bench-store 100000 10000
 	@rm -r target/bench-store
