@@ -20,13 +20,21 @@ impl Histogram {
     #[inline]
     pub fn record(&mut self, value: u64) {
         let bucket = bucket(value);
-        if bucket >= self.counts.len() {
-            self.counts.resize(bucket + 1, 0);
+        match self.counts.get_mut(bucket) {
+            Some(count) => *count += 1,
+            None => self.add_bucket(bucket),
         }
-        self.counts[bucket] += 1;
         self.total += 1;
         self.sum += u128::from(value);
         self.max = self.max.max(value);
+    }
+
+    /// Counts the first value of `bucket`. Out of line: a histogram grows a few times in a run.
+    #[cold]
+    #[inline(never)]
+    fn add_bucket(&mut self, bucket: usize) {
+        self.counts.resize(bucket, 0);
+        self.counts.push(1);
     }
 
     /// How many values were counted.

@@ -53,6 +53,16 @@ impl Special {
             charged: Bytes::default(),
         })
     }
+
+    /// How long a packet that is sent now occupies a link of `rate`. Out of line: most links are plain.
+    #[inline(never)]
+    fn time(&mut self, rate: Rate, size: Bytes) -> Duration {
+        let charged = self.encapsulation.charged(size);
+        let time = rate.serialise(charged);
+        self.sending += time;
+        self.charged += charged;
+        time
+    }
 }
 
 #[derive(Debug)]
@@ -140,8 +150,23 @@ impl Link {
         watch: &mut Watch<'_>,
         left: &mut Option<Packet>,
     ) -> Option<Instant> {
+        if let Transmitter::Serial { .. } = self.transmitter {
+            self.serial_turn(now, watch, left)
+        } else {
+            self.shaped_turn(now, watch, left)
+        }
+    }
+
+    /// A turn of a link that is not serial. Out of line: most links are serial.
+    #[inline(never)]
+    fn shaped_turn(
+        &mut self,
+        now: Instant,
+        watch: &mut Watch<'_>,
+        left: &mut Option<Packet>,
+    ) -> Option<Instant> {
         match self.transmitter {
-            Transmitter::Serial { .. } => self.serial_turn(now, watch, left),
+            Transmitter::Serial { .. } => unreachable!("a serial link has turns of its own"),
             Transmitter::Bucket { depth, full_at } => {
                 self.bucket_turn(now, (depth, full_at), watch, left)
             }
@@ -172,7 +197,6 @@ impl Link {
         again
     }
 
-    #[inline(never)]
     fn bucket_turn(
         &mut self,
         now: Instant,
@@ -193,7 +217,6 @@ impl Link {
         others.then(|| credit_returns(full_at, depth).max(now))
     }
 
-    #[inline(never)]
     fn tbf_turn(
         &mut self,
         now: Instant,
@@ -221,7 +244,6 @@ impl Link {
         others.then_some(now)
     }
 
-    #[inline(never)]
     fn traced_turn(
         &mut self,
         now: Instant,
@@ -256,17 +278,13 @@ impl Link {
     /// How long a packet that is sent now occupies the link; on average, if the link follows a trace.
     #[inline]
     fn time(&mut self, size: Bytes) -> Duration {
-        let Some(special) = &mut self.special else {
-            if self.usual.0 != size {
-                self.usual = (size, self.rate.serialise(size));
-            }
-            return self.usual.1;
-        };
-        let charged = special.encapsulation.charged(size);
-        let time = self.rate.serialise(charged);
-        special.sending += time;
-        special.charged += charged;
-        time
+        if let Some(special) = &mut self.special {
+            return special.time(self.rate, size);
+        }
+        if self.usual.0 != size {
+            self.usual = (size, self.rate.serialise(size));
+        }
+        self.usual.1
     }
 
     /// From `now` on packets are sent at `rate`; the one that is being sent ends as it began.
@@ -328,7 +346,11 @@ impl Link {
     }
 
     /// A packet was taken out of the queue to be sent now. Returns how long it occupies the link.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "once a packet; the compiler finds the choice among the queues too long"
+    )]
     fn take(&mut self, now: Instant, pkt: &Packet, watch: &mut Watch<'_>) -> Duration {
         let size = pkt.size();
         let time = self.time(size);

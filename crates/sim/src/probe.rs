@@ -71,6 +71,15 @@ impl LinkProbe {
         self.busy += taken.busy;
     }
 
+    /// A packet of `class` was taken. Out of line: most queues have no classes.
+    #[inline(never)]
+    fn on_taken_of(&mut self, class: ClassId, waited: Duration, size: Bytes) {
+        let record = self.class(class);
+        record.totals.sent_packets += 1;
+        record.totals.sent_bytes += size.0;
+        record.sojourn.record(waited.as_nanos());
+    }
+
     /// The queue held its packets back for `time`.
     pub(crate) fn on_held(&mut self, time: Duration) {
         self.busy += time;
@@ -185,10 +194,7 @@ impl Watch<'_> {
     pub(crate) fn on_taken(&mut self, taken: &Taken) {
         self.probe.on_taken(taken);
         if let Some(class) = self.class {
-            let record = self.probe.class(class);
-            record.totals.sent_packets += 1;
-            record.totals.sent_bytes += taken.size.0;
-            record.sojourn.record(taken.waited.as_nanos());
+            self.probe.on_taken_of(class, taken.waited, taken.size);
         }
     }
 
