@@ -1,9 +1,10 @@
 """What the tests share: one small result, and the command as users run it."""
 
 import os
-import signal
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,28 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "store"
     monkeypatch.setenv("SOJOURN_STORE", str(folder))
     return folder
+
+
+@pytest.fixture
+def mounted(tmp_path: Path) -> Iterator[Callable[..., Path]]:
+    """Mount something on a new directory; skip where this is not possible."""
+    made: list[Path] = []
+
+    def mount(name: str, *arguments: str) -> Path:
+        place = tmp_path / name
+        place.mkdir()
+        command = ["mount", *arguments, str(place)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"cannot mount: {done.stderr.strip()}")
+        made.append(place)
+        return place
+
+    if os.geteuid() != 0 or shutil.which("mount") is None:
+        pytest.skip("only root can mount")
+    yield mount
+    for place in made:
+        subprocess.run(["/bin/umount", str(place)], check=True)
 
 
 @pytest.fixture

@@ -30,6 +30,18 @@ def scenario_file(folder: Path, *, duration: str = "10s", replications: int = 60
     return path
 
 
+def study(folder: Path, *, replications: int = 2) -> None:
+    """Write the study `small` with the scenario and a claim, for ``--papers papers``."""
+    place = folder / "papers" / "small"
+    place.mkdir(parents=True)
+    scenario_file(place, replications=replications)
+    (place / "claims.csv").write_text(
+        "target,scenario,group,quantity,arm,relation,reference,value,origin\n"
+        "A,many,,sojourn_ms_mean,fifo,at_least,,0,delay\n",
+        encoding="utf-8",
+    )
+
+
 def command(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*COMMAND, *map(str, arguments)],

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ import sojourn as sj
 from shell import ROOT, environment
 from sojourn import _core
 from sojourn.result.runs import begin
-from stored import COMMAND, command, scenario_file, segments
+from stored import COMMAND, command, scenario_file, segments, study
 
 
 def stored_bytes(store: Path) -> int:
@@ -268,21 +269,100 @@ def test_a_store_that_cannot_be_opened_is_a_warning(tmp_path: Path, store: Path)
         sj.run(sj.Scenario.from_file(file), store=store)
 
 
-def test_a_failed_save_leaves_the_runs_in_the_store(tmp_path: Path, store: Path) -> None:
-    file = scenario_file(tmp_path, replications=2)
-    limited = f"ulimit -f 1; exec {' '.join(COMMAND)} run {file} --out kept"
-    done = subprocess.run(
-        ["/bin/bash", "-c", limited],
-        cwd=tmp_path,
+# No directory takes a result, as on a machine whose disks are full except that of the store.
+FULL = textwrap.dedent("""
+    import sys
+
+    import sojourn as sj
+    from sojourn import _core, cli, report
+
+
+    def refuse(_result, place, **_options):
+        raise _core.ResultError(f"{place}: cannot be written: No space left on device")
+
+
+    sj.Result.save = sj.Result.save_claimed = report.write = refuse
+    sys.exit(cli.main())
+""")
+
+
+def without_space(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", FULL, *map(str, arguments)],
+        cwd=folder,
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
-    assert done.returncode != 0
-    again = command("run", file, "--out", "kept", folder=tmp_path)
+
+
+def test_a_result_that_is_saved_nowhere_leaves_its_runs_in_the_store(
+    tmp_path: Path, store: Path
+) -> None:
+    file = scenario_file(tmp_path, replications=2)
+    done = without_space("run", file, "--out", "kept", folder=tmp_path)
+    assert done.returncode == 3, done.stderr
+    assert "it could not be saved elsewhere either" in done.stderr
+    assert f"to continue: sojourn run {file} --out kept --resume" in done.stderr
+    assert len(segments(store)) == 1
+    again = command("run", file, "--out", "kept", "--resume", folder=tmp_path)
     assert again.returncode == 0, again.stderr
+    assert "resume: 4 of 4 runs of many are finished" in again.stderr
+    assert again.stdout == done.stdout
+    assert sj.Result.load(tmp_path / "kept").complete
+    assert segments(store) == []
+
+
+def test_a_study_that_cannot_be_saved_leaves_its_runs_in_the_store(
+    tmp_path: Path, store: Path
+) -> None:
+    study(tmp_path)
+    flags = ["reproduce", "small", "--papers", "papers"]
+    done = without_space(*flags, folder=tmp_path)
+    assert done.returncode == 3, done.stderr
+    assert f"to continue: sojourn {' '.join(flags)} --resume" in done.stderr
+    again = command(*flags, "--resume", folder=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert "resume: 4 of 4 runs of many are finished" in again.stderr
+    assert segments(store) == []
+
+
+def test_a_report_that_cannot_be_written_leaves_the_runs_without_a_saved_result(
+    tmp_path: Path, store: Path
+) -> None:
+    file = scenario_file(tmp_path, replications=2)
+    done = without_space("run", file, "--report", "page.html", folder=tmp_path)
+    assert done.returncode == 3, done.stderr
+    assert f"to continue: sojourn run {file} --report page.html --resume" in done.stderr
+    again = command("run", file, "--report", "page.html", "--resume", folder=tmp_path)
+    assert "resume: 4 of 4 runs of many are finished" in again.stderr
+    assert (tmp_path / "page.html").is_file()
+    assert segments(store) == []
+
+
+def test_a_full_disk_leaves_the_runs_in_the_store(
+    mounted: Callable[..., Path], tmp_path: Path, store: Path
+) -> None:
+    file = scenario_file(tmp_path, replications=2)
+    full = mounted("full", "-t", "tmpfs", "-o", "size=64k", "tmpfs")
+    arguments = ["run", file, "--out", full / "kept"]
+    done = subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        cwd=full,
+        env=environment() | {"TMPDIR": str(full), "HOME": str(full)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 3, done.stderr
+    assert "it could not be saved elsewhere either" in done.stderr
+    assert "No space left on device" in done.stderr
+    again = command("run", file, "--out", "kept", "--resume", folder=tmp_path)
+    assert "resume: 4 of 4 runs of many are finished" in again.stderr
+    assert sj.Result.load(tmp_path / "kept").complete
     assert segments(store) == []
 
 

@@ -7,7 +7,7 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -76,28 +76,6 @@ def limited(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         check=False,
         preexec_fn=limit,
     )
-
-
-@pytest.fixture
-def mounted(tmp_path: Path) -> Iterator[Callable[..., Path]]:
-    """Mount something on a new directory; skip where this is not possible."""
-    made: list[Path] = []
-
-    def mount(name: str, *arguments: str) -> Path:
-        place = tmp_path / name
-        place.mkdir()
-        command = ["mount", *arguments, str(place)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"cannot mount: {done.stderr.strip()}")
-        made.append(place)
-        return place
-
-    if os.geteuid() != 0 or shutil.which("mount") is None:
-        pytest.skip("only root can mount")
-    yield mount
-    for place in made:
-        subprocess.run(["/bin/umount", str(place)], check=True)
 
 
 def test_a_result_is_saved_to_a_mount_point(
@@ -254,6 +232,37 @@ def test_a_result_that_cannot_be_saved_is_printed_and_saved_elsewhere(
     assert found is not None, printed.err
     assert sj.Result.load(found[1]).complete
     assert names(out) == ["thesis"]
+
+
+def test_a_result_is_saved_at_home_if_no_other_directory_can_be_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
+
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setattr("tempfile.gettempdir", none)
+    monkeypatch.setattr(Path, "cwd", none)
+    monkeypatch.setenv("HOME", str(home))
+    result = sj.run(scenario())
+    for can_be_saved in (True, False):
+        with storage.claimed(tmp_path / "out") as claim:
+            assert claim is not None
+            (tmp_path / "out" / "thesis").mkdir(parents=True, exist_ok=True)
+            with pytest.raises(storage.NotSavedError, match="out: is not empty") as caught:
+                storage.save(result, claim)
+        (tmp_path / "out" / "thesis").rmdir()
+        place = caught.value.place
+        if can_be_saved:
+            assert place is not None
+            assert place.parent == home
+            assert sj.Result.load(place).complete
+            shutil.rmtree(home)
+        else:
+            assert place is None
+            assert "No usable temporary directory" in str(caught.value)
+            assert f"{home}" in str(caught.value)
 
 
 def test_an_incomplete_result_never_replaces_a_complete_one(tmp_path: Path) -> None:

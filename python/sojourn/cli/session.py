@@ -7,6 +7,7 @@ import sys
 import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import Enum, auto
 from pathlib import Path
 
 from sojourn import _core
@@ -64,6 +65,15 @@ class Plan:
     everything: bool
     strict: bool
     resume: bool
+
+
+class Saved(Enum):
+    """Where the result of a command is after it was saved."""
+
+    AS_WANTED = auto()
+    # On a disk, but not all of it where it was wanted.
+    ELSEWHERE = auto()
+    NOWHERE = auto()
 
 
 def say(text: str) -> None:
@@ -159,10 +169,8 @@ def execute(plan: Plan) -> int:
                 backend=plan.backend,
                 resume=plan.resume,
             )
-        code = conclude(execution.result, plan, claim)
-    execution.discard()
-    if execution.resumable:
-        print(f"to continue: {stored.continuation()}", file=sys.stderr)
+        saved, code = conclude(execution.result, plan, claim)
+    execution.end(kept=saved is not Saved.NOWHERE)
     return code or judged([execution.result], strict=plan.strict)
 
 
@@ -171,9 +179,9 @@ def judged(results: Iterable[Result], *, strict: bool) -> int:
     return INVALID if strict and any(one.validity.verdict == "invalid" for one in results) else 0
 
 
-def conclude(result: Result, plan: Plan, claim: _core.Claim | None) -> int:
-    """Print and save a result, complete or not."""
-    saved = True
+def conclude(result: Result, plan: Plan, claim: _core.Claim | None) -> tuple[Saved, int]:
+    """Print and save a result, complete or not; return where it is, and the exit code."""
+    saved = Saved.AS_WANTED
     if result.finished:
         try:
             _show(result, plan)
@@ -185,15 +193,15 @@ def conclude(result: Result, plan: Plan, claim: _core.Claim | None) -> int:
         if plan.out is None:
             text = f"finished {runs}; not saved (no --out)"
         else:
-            is_there = result.finished and saved
+            is_there = result.finished and saved is Saved.AS_WANTED
             text = f"saved {runs} to {plan.out}" if is_there else f"finished {runs}"
         say(f"interrupted: {text}")
-        return signals.exit_code()
-    if not saved:
-        return ENVIRONMENT
+        return saved, signals.exit_code()
+    if saved is not Saved.AS_WANTED:
+        return saved, ENVIRONMENT
     if plan.out is not None:
         say(f"saved result to {plan.out}")
-    return 0
+    return saved, 0
 
 
 def _show(result: Result, plan: Plan) -> None:
@@ -206,20 +214,21 @@ def _show(result: Result, plan: Plan) -> None:
         say(f"{finding.severity}: {finding.text}")
 
 
-def _save(result: Result, plan: Plan, claim: _core.Claim | None) -> bool:
-    """Save a result and its report; return whether both were saved to the given paths."""
-    saved = True
+def _save(result: Result, plan: Plan, claim: _core.Claim | None) -> Saved:
+    """Save a result and its report."""
+    saved = Saved.AS_WANTED
     if claim is not None:
         try:
             storage.save(result, claim)
-        except _core.ResultError as error:
+        except storage.NotSavedError as error:
             say(f"sojourn: {error}")
-            saved = False
+            saved = Saved.NOWHERE if error.place is None else Saved.ELSEWHERE
     if plan.report is not None:
         try:
             reports.write(result, plan.report)
         except _core.ResultError as error:
             say(f"sojourn: {error}")
-            return False
+            # A result on a disk can have its report later.
+            return Saved.NOWHERE if claim is None or saved is Saved.NOWHERE else Saved.ELSEWHERE
         say(f"wrote report to {plan.report}")
     return saved

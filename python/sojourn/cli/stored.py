@@ -22,15 +22,27 @@ class Execution:
     result: Result
     invocation: _core.Invocation | None
 
-    @property
-    def resumable(self) -> bool:
-        """Whether there are stored runs to continue from."""
-        return self.invocation is not None and not self.result.complete and self.result.finished > 0
+    def close(self) -> None:
+        """Write all stored runs to the medium, so that another process can continue."""
+        if self.invocation is not None:
+            self.invocation.close()
 
-    def discard(self) -> None:
-        """Remove the stored runs, after a complete result has been printed and saved."""
-        if self.invocation is not None and self.result.complete:
+    def end(self, *, kept: bool) -> None:
+        """Remove the stored runs of a complete result that is kept, or say how to continue.
+
+        Parameters
+        ----------
+        kept
+            Whether the result is where it belongs, or at least on a disk.
+        """
+        if self.invocation is None:
+            return
+        if self.result.complete and kept:
             self.invocation.discard()
+            return
+        self.close()
+        if self.result.finished:
+            print(f"to continue: {continuation()}", file=sys.stderr)
 
 
 def run(

@@ -75,12 +75,17 @@ def results(
             with progress_bar(scenario.runs) as progress:
                 execution = stored.run(scenario, jobs=jobs, progress=progress, resume=resume)
             executions.append(execution)
+            stack.callback(execution.close)
             result, place, claim = execution.result, folder / key, claims[key]
             for finding in result.validity.findings if result.finished else ():
                 if finding.severity is Severity.ERROR:
                     console.print(f"error: {key}: {finding.text}", markup=False)
             if result.finished and claim is not None:
-                storage.save(result, claim)
+                try:
+                    storage.save(result, claim)
+                except storage.NotSavedError:
+                    execution.end(kept=False)
+                    raise
                 reports.write(result, place / "report.html")
                 if keep is not None:
                     keep(result, place)
@@ -88,9 +93,8 @@ def results(
                 where = f"to {place}" if result.finished else "(nothing to save)"
                 runs = f"{result.finished} of {result.total} runs"
                 console.print(f"interrupted: saved {runs} of {key} {where}", markup=False)
-                if execution.resumable:
-                    console.print(f"to continue: {stored.continuation()}", markup=False)
+                execution.end(kept=False)
                 raise InterruptedStudyError
             yield key, result
     for execution in executions:
-        execution.discard()
+        execution.end(kept=True)

@@ -6,7 +6,7 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,22 @@ RESULT_SUFFIXES = {".json", ".parquet", ".toml"}
 MAX_INDEX_BYTES = 1 << 20
 # As in the core, which reads a manifest again before it is replaced.
 MAX_MANIFEST_BYTES = 1 << 28
+
+
+class NotSavedError(_core.ResultError):
+    """A result could not be saved where it was wanted.
+
+    Parameters
+    ----------
+    message
+        Why, and where the result is instead.
+    place
+        The directory in which it was saved instead; None if it is on no disk.
+    """
+
+    def __init__(self, message: str, place: Path | None) -> None:
+        super().__init__(message)
+        self.place = place
 
 
 @contextlib.contextmanager
@@ -92,34 +108,42 @@ def save(result: Result, claim: _core.Claim) -> None:
 
     Raises
     ------
-    ResultError
+    NotSavedError
         The result could not be saved there; the message says why and where it is instead.
     """
     try:
         result.save_claimed(claim)
     except _core.ResultError as error:
-        message = f"{error}; {_saved_elsewhere(result)}"
-        raise _core.ResultError(message) from None
+        place, said = _saved_elsewhere(result)
+        message = f"{error}; {said}"
+        raise NotSavedError(message, place) from None
 
 
-def _saved_elsewhere(result: Result) -> str:
-    """Save a result to a new temporary directory; return a message that names it."""
-    reasons = []
-    for parent in dict.fromkeys((tempfile.gettempdir(), str(Path.cwd()), str(Path.home()))):
+def _saved_elsewhere(result: Result) -> tuple[Path | None, str]:
+    """Save a result in a new directory that is not the wanted one; return it and say so."""
+    reasons: dict[str, None] = {}
+    # Each of them may not exist.
+    parents: list[Callable[[], str | Path]] = [tempfile.gettempdir, Path.cwd, Path.home]
+    for parent in parents:
+        place: Path | None = None
         try:
-            place = tempfile.mkdtemp(prefix="sojourn-result-", dir=parent)
-        except OSError as error:
-            reasons.append(f"{parent}: {error.strerror}")
-            continue
-        try:
+            place = Path(tempfile.mkdtemp(prefix="sojourn-result-", dir=parent()))
             result.save(place)
-        except _core.ResultError as error:
-            reasons.append(str(error))
-            with contextlib.suppress(OSError):
-                Path(place).rmdir()
+        except (OSError, RuntimeError, _core.ResultError) as error:
+            # RuntimeError: the user has no home directory.
+            reasons[_reason(error)] = None
+            if place is not None:
+                with contextlib.suppress(OSError):
+                    place.rmdir()
         else:
-            return f"the result was saved to {place} instead"
-    return f"it could not be saved elsewhere either ({'; '.join(reasons)})"
+            return place, f"the result was saved to {place} instead"
+    return None, f"it could not be saved elsewhere either ({'; '.join(reasons)})"
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return f"{error.strerror}" if isinstance(error, OSError) else f"{error}"
 
 
 def claim_file(path: str | Path) -> Path:
