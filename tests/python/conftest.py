@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import sojourn as sj
+from saved import ONE
 from shell import Command, environment
 
 
@@ -65,6 +66,14 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "store"
     monkeypatch.setenv("SOJOURN_STORE", str(folder))
     return folder
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A scenario file of a run that takes some milliseconds."""
+    path = tmp_path / "one.toml"
+    path.write_text(ONE, encoding="utf-8")
+    return path
 
 
 @pytest.fixture

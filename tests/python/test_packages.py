@@ -13,6 +13,7 @@ ROOT = Path(sj.__file__).parent
 LAYERS = (
     "_core",
     "document",
+    "files",
     "markup",
     "cc",
     "qdisc",

@@ -1,9 +1,8 @@
-"""Where results and reports go: what can be written, what is replaced, what a failure leaves."""
+"""Where results go: what can be written, what is replaced, what a failure leaves."""
 
 import json
 import os
 import re
-import resource
 import shutil
 import subprocess
 import sys
@@ -14,68 +13,10 @@ import pytest
 
 import sojourn as sj
 from manifests import edit
+from saved import names, refused, scenario
 from shell import Command, environment
-from sojourn import report
 from sojourn.cli import stored
-from sojourn.plot import figures
 from sojourn.result import storage
-
-ONE = """
-duration = "2s"
-[links.up]
-rate = "1mbit"
-qdisc = "codel"
-[links.down]
-rate = "1mbit"
-qdisc = "codel"
-[[traffic]]
-type = "ping"
-direction = "up"
-"""
-LIMIT_BYTES = 8192
-
-
-def scenario(seed: int = 1) -> sj.Scenario:
-    return sj.Scenario.from_toml(ONE).replace(seed=seed)
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "one.toml"
-    path.write_text(ONE, encoding="utf-8")
-    return path
-
-
-def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
-
-
-def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
-    """Check that a command ended with exit code 3 and one line that contains these words."""
-    assert done.returncode == 3, done.stderr
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("sojourn: ")
-    for word in words:
-        assert word in line
-    assert "Traceback" not in done.stderr
-
-
-def limited(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run the command as if the disk were full after a few kilobytes of a file."""
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT_BYTES, LIMIT_BYTES))
-
-    return subprocess.run(
-        [sys.executable, "-B", "-m", "sojourn", *arguments],
-        cwd=cwd,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-        preexec_fn=limit,
-    )
 
 
 def test_a_result_is_saved_to_a_mount_point(
@@ -277,73 +218,6 @@ def test_an_incomplete_result_never_replaces_a_complete_one(tmp_path: Path) -> N
         part.save(tmp_path / "out", force=True)
     assert sj.Result.load(tmp_path / "out").complete
     complete.save(tmp_path / "part", force=True)
-
-
-def test_reports_and_figures_of_a_replaced_result_are_removed(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    first = sj.run(scenario())
-    first.save(out)
-    report.write(first, out / "report.html")
-    figures.save(sj.plot_cdf(first), out / "cdf.png", first)
-    figures.save(sj.plot_cdf(first), out / "edited.png", first)
-    (out / "edited.png").write_bytes(b"mine")
-    (out / "notes.md").write_text("mine", encoding="utf-8")
-    page = (out / "report.html").read_text(encoding="utf-8")
-    assert f'<meta name="sojourn-manifest" content="{first.manifest_sha256}">' in page
-    first.save(out)
-    assert (out / "report.html").exists()
-    sj.run(scenario(seed=2)).save(out, force=True)
-    left = {name for name in names(out) if not name.endswith(".parquet")}
-    assert left == {".sojourn-derived.json", "edited.png", "manifest.json", "notes.md"}
-
-
-@pytest.mark.parametrize("name", ["one.toml", "out/manifest.json", "out/flows.parquet", "notes"])
-def test_a_report_replaces_nothing_but_a_report(
-    tmp_path: Path, sojourn: Command, file: Path, name: str
-) -> None:
-    sj.run(scenario()).save(tmp_path / "out")
-    (tmp_path / "notes").write_text("mine", encoding="utf-8")
-    before = (tmp_path / name).read_bytes()
-    refused(sojourn("run", str(file), "--report", name), f"cannot write {name}: ")
-    refused(sojourn("report", "out", "-o", name), f"cannot write {name}: ")
-    assert (tmp_path / name).read_bytes() == before
-    assert sj.Result.load(tmp_path / "out").complete
-
-
-def test_a_report_is_no_file_of_a_result_that_does_not_exist_yet(
-    tmp_path: Path, sojourn: Command, file: Path
-) -> None:
-    done = sojourn("run", str(file), "--out", "out", "--report", "out/manifest.json")
-    refused(done, "cannot write out/manifest.json: a report is HTML")
-    assert not (tmp_path / "out" / "manifest.json").exists()
-
-
-def test_reports_replace_reports_whole_or_not_at_all(tmp_path: Path, sojourn: Command) -> None:
-    sj.run(scenario()).save(tmp_path / "out")
-    assert sojourn("report", "out", "-o", "keep.html").returncode == 0
-    before = (tmp_path / "keep.html").read_bytes()
-    assert len(before) > LIMIT_BYTES
-    refused(limited("report", "out", "-o", "keep.html", cwd=tmp_path), "keep.html")
-    assert (tmp_path / "keep.html").read_bytes() == before
-    assert names(tmp_path) == ["keep.html", "out"]
-    (tmp_path / "link.html").symlink_to("keep.html")
-    assert sojourn("report", "out", "-o", "link.html").returncode == 0
-    assert (tmp_path / "link.html").is_symlink()
-
-
-def test_reports_allow_nothing_to_be_loaded(tmp_path: Path) -> None:
-    report.write(sj.run(scenario()), tmp_path / "report.html")
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
-    assert policy is not None
-    assert policy[1] == "default-src 'none'; style-src 'unsafe-inline'"
-
-
-def test_a_figure_is_not_written_to_a_device(tmp_path: Path) -> None:
-    result = sj.run(scenario())
-    (tmp_path / "zero.png").symlink_to("/dev/zero")
-    with pytest.raises(sj.ResultError, match="not a regular file"):
-        figures.save(sj.plot_cdf(result), tmp_path / "zero.png", result)
 
 
 def test_a_result_may_be_limited_in_memory(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from sojourn.cli import study_runs
 from sojourn.cli.session import judged
 from sojourn.cli.tables import print_table
 from sojourn.report import formatting
-from sojourn.result import Result
+from sojourn.result import Result, derived
 from sojourn.result.catalogue import described
 from sojourn.result.metrics import metrics_of
 from sojourn.studies import study as studies
@@ -77,7 +77,8 @@ def _draw(figure: studies.Figure, result: Result, folder: Path) -> None:
     from sojourn.plot import figures  # noqa: PLC0415 - the other commands start without matplotlib
 
     draw = {"ellipse": figures.plot_ellipse, "series": figures.plot_series}[figure]
-    figures.save(draw(result), _figure(folder, figure), result)
+    place = derived.inside(folder, _figure(folder, figure).name)
+    figures.save(draw(result), place, result)
 
 
 def _figure(folder: Path, figure: studies.Figure) -> Path:

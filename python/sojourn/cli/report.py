@@ -8,8 +8,7 @@ import typer
 from sojourn import report as reports
 from sojourn.cli.options import Folder, Strict
 from sojourn.cli.session import judged
-from sojourn.result import Result
-from sojourn.result.storage import claim_file
+from sojourn.result import Result, derived
 
 
 def report(
@@ -23,7 +22,8 @@ def report(
 ) -> int:
     """Write an HTML report of a saved result."""
     result = Result.load(folder)
-    file = claim_file(folder / "report.html" if out is None else out)
-    reports.write(result, file)
+    file = derived.inside(folder, "report.html") if out is None else out
+    with derived.claimed(file):
+        reports.write(result, file)
     typer.echo(f"wrote report to {file}", err=True)
     return judged([result], strict=strict)

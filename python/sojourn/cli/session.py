@@ -16,7 +16,7 @@ from sojourn.cli import signals, stored, tables
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import progress_bar
 from sojourn.report import formatting
-from sojourn.result import Result, budget, storage
+from sojourn.result import Result, budget, derived, storage
 from sojourn.scenario import Scenario
 
 ENVIRONMENT = 3
@@ -156,9 +156,10 @@ def _rounded(number: float) -> float:
 def execute(plan: Plan) -> int:
     """Run, print and save; after an interrupt, save the finished runs."""
     resumed = plan.scenario if plan.resume else None
-    with storage.claimed(plan.out, force=plan.force, resumed=resumed) as claim:
-        if plan.report is not None:
-            storage.claim_file(plan.report)
+    with (
+        storage.claimed(plan.out, force=plan.force, resumed=resumed) as claim,
+        derived.claimed(plan.report),
+    ):
         budget.check(plan.scenario.checked, jobs=plan.jobs, max_memory=plan.max_memory)
         _say_notes(plan.scenario.checked.notes)
         with progress_bar(plan.scenario.runs) as progress:

@@ -9,7 +9,7 @@ from rich.console import Console
 from sojourn import report as reports
 from sojourn.cli import stored
 from sojourn.cli.progress import progress_bar
-from sojourn.result import Result, storage
+from sojourn.result import Result, derived, storage
 from sojourn.result.validity import Severity
 from sojourn.scenario import Scenario
 
@@ -86,7 +86,7 @@ def results(
                 except storage.NotSavedError:
                     execution.end(kept=False)
                     raise
-                reports.write(result, place / "report.html")
+                reports.write(result, derived.inside(place, "report.html"))
                 if keep is not None:
                     keep(result, place)
             if not result.complete:

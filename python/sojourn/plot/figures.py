@@ -18,9 +18,8 @@ from sojourn import _core
 from sojourn.document import needs
 from sojourn.plot import curves, drawing, palette, quantities
 from sojourn.plot.drawing import Kind
-from sojourn.result import Result
+from sojourn.result import Result, derived
 from sojourn.result.metrics import check_arms
-from sojourn.result.storage import write_derived
 
 # Columns of a legend, and its height in inches for which every figure has room.
 _COLUMNS = 4
@@ -319,7 +318,7 @@ def save(figure: Figure, path: str | Path, result: Result) -> None:
         raise _core.ResultError(message)
     data = BytesIO()
     figure.savefig(data, format=suffix.removeprefix("."), dpi=200, metadata=metadata)
-    write_derived(path, data.getvalue(), result)
+    derived.write(path, data.getvalue(), result.manifest_sha256)
 
 
 def provenance_line(result: Result) -> str:

@@ -11,9 +11,8 @@ from sojourn.report import formatting
 from sojourn.report.figure import cdf_figures, ellipse_figures, series_figures, table
 from sojourn.report.findings import findings
 from sojourn.report.view import ResultView, Row, Section, view
-from sojourn.result import Result
+from sojourn.result import Result, derived
 from sojourn.result.metric import Metric
-from sojourn.result.storage import check_report, write_derived
 from sojourn.scenario import Link
 
 
@@ -86,8 +85,8 @@ def write(result: Result, path: str | Path) -> None:
     ResultError
         The file cannot be written, or exists and is not a report.
     """
-    check_report(Path(path))
-    write_derived(path, html(result).encode(), result)
+    derived.check_report(Path(path))
+    derived.write(path, html(result).encode(), result.manifest_sha256)
 
 
 # A report loads no resources and runs no scripts; its styles are inline.

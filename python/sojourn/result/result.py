@@ -11,6 +11,7 @@ import polars as pl
 from sojourn import _core, markup
 from sojourn.result import (
     app_metrics,
+    derived,
     flow_groups,
     metrics,
     observations,
@@ -304,6 +305,7 @@ class Result(ResultTables):
             The directory cannot be written, or contains other files or another result.
         """
         self._manifest_sha256 = self._outcome.save(str(directory), force)
+        derived.tidy(directory)
         if self._invocation is not None and self.complete:
             self._invocation.discard()
 

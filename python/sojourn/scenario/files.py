@@ -1,14 +1,9 @@
-"""Read scenario files.
+"""Read scenario files."""
 
-A path may refer to a FIFO without a writer, an endless device, or a file of any size.
-"""
-
-import os
-import stat
 import sys
 from pathlib import Path
 
-from sojourn import _core
+from sojourn import _core, files
 
 # Maximum size in bytes, enough for thousands of links. A parsed file needs about 100 times as much.
 MAX_SCENARIO = 16_000_000
@@ -34,19 +29,11 @@ def read_scenario(path: str | Path) -> str:
     OSError
         The file cannot be read.
     """
-    # O_NONBLOCK: opening a FIFO would otherwise wait for a writer.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(path, flags)
     try:
-        mode = os.fstat(descriptor).st_mode
-        if not stat.S_ISREG(mode):
-            kind = "is a directory" if stat.S_ISDIR(mode) else "not a regular file"
-            message = f"{path}: {kind}; expected a TOML file"
-            raise _core.ScenarioError(message)
-        with open(descriptor, "rb", closefd=False) as file:
-            content = file.read(MAX_SCENARIO + 1)
-    finally:
-        os.close(descriptor)
+        content = files.head(path, MAX_SCENARIO + 1)
+    except files.NotRegularError as error:
+        message = f"{path}: {error.strerror}; expected a TOML file"
+        raise _core.ScenarioError(message) from None
     return _text(content, f"{path}", "a TOML file")
 
 

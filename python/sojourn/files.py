@@ -1,0 +1,243 @@
+"""Read files that may come from anyone, and replace files whole or not at all.
+
+A name may lead to a FIFO that nobody writes to, to a device without an end, to a file of any size,
+or through a link to a file of someone else.
+"""
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+# What names of files begin with that are being written. A writer locks its file, so that those of
+# dead writers are known.
+TEMPORARY = ".sojourn-tmp-"
+
+
+class NotRegularError(OSError):
+    """The file is a directory, a FIFO, a device, or a link that may not be followed."""
+
+
+def head(path: str | Path, most: int, *, follow: bool = True) -> bytes:
+    """Read the first bytes of a regular file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    most
+        How many bytes to read at most.
+    follow
+        Whether the file may be a symbolic link.
+
+    Returns
+    -------
+    bytes
+        The bytes.
+
+    Raises
+    ------
+    NotRegularError
+        It is not a regular file.
+    OSError
+        It cannot be read.
+    """
+    descriptor = _open(path, os.O_RDONLY, follow=follow)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(most)
+
+
+def read_json(path: str | Path, most: int, *, follow: bool = True) -> Any:
+    """Read a file in JSON.
+
+    Parameters
+    ----------
+    path
+        The file.
+    most
+        How many bytes it may have.
+    follow
+        Whether the file may be a symbolic link.
+
+    Returns
+    -------
+    object
+        What it contains.
+
+    Raises
+    ------
+    OSError
+        It cannot be read, or is not a regular file.
+    ValueError
+        It is too large, is not valid JSON, or its values are nested too deeply.
+    """
+    content = head(path, most + 1, follow=follow)
+    if len(content) > most:
+        message = f"too large; expected at most {most} bytes"
+        raise ValueError(message)
+    try:
+        return json.loads(content)
+    except RecursionError:
+        message = "nested too deeply"
+        raise ValueError(message) from None
+
+
+def replace(path: str | Path, data: bytes) -> None:
+    """Write a file, whole or not at all. It keeps its permissions if it exists.
+
+    Parameters
+    ----------
+    path
+        The file; not a symbolic link.
+    data
+        Its content.
+
+    Raises
+    ------
+    NotRegularError
+        There is something of this name that is not a regular file.
+    OSError
+        The file cannot be written.
+    """
+    target = Path(path)
+    mode = _mode(target)
+    _remove_stale(target.parent)
+    descriptor, temporary = _create(target.parent, 0o666 if mode is None else 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            if mode is not None:
+                # Some file systems have no permissions.
+                with contextlib.suppress(OSError):
+                    os.fchmod(descriptor, mode)
+            os.fsync(descriptor)
+            temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync(target.parent)
+
+
+@contextlib.contextmanager
+def locked(path: str | Path) -> Iterator[None]:
+    """Hold the lock of a file, which is created if needed, while it is read and replaced.
+
+    A file system without locks admits several holders.
+
+    Parameters
+    ----------
+    path
+        The file; a symbolic link in its place is removed.
+
+    Raises
+    ------
+    NotRegularError
+        There is something of this name that is neither a regular file nor a link.
+    OSError
+        The file cannot be opened.
+    """
+    while True:
+        if Path(path).is_symlink():
+            Path(path).unlink(missing_ok=True)
+        descriptor = _open(path, os.O_RDWR | os.O_CREAT, follow=False)
+        try:
+            with contextlib.suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            # The former holder may have replaced or removed what was opened.
+            if _is_at(descriptor, path):
+                yield
+                return
+        finally:
+            os.close(descriptor)
+
+
+def _open(path: str | Path, flags: int, *, follow: bool) -> int:
+    """Open a regular file."""
+    # Without waiting for a writer, as the open of a FIFO otherwise does.
+    flags |= os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+    try:
+        descriptor = os.open(path, flags, 0o666)
+    except OSError as error:
+        if error.errno == errno.EISDIR:
+            raise NotRegularError(errno.EISDIR, "is a directory", f"{path}") from None
+        if not follow and error.errno == errno.ELOOP:
+            raise NotRegularError(errno.ELOOP, "is a symbolic link", f"{path}") from None
+        raise
+    try:
+        _check_regular(os.fstat(descriptor).st_mode, path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _check_regular(mode: int, path: str | Path) -> None:
+    if stat.S_ISDIR(mode):
+        raise NotRegularError(errno.EISDIR, "is a directory", f"{path}")
+    if not stat.S_ISREG(mode):
+        raise NotRegularError(errno.EINVAL, "not a regular file", f"{path}")
+
+
+def _mode(path: Path) -> int | None:
+    """Return the permissions of a regular file; None: there is none."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    _check_regular(found.st_mode, path)
+    return stat.S_IMODE(found.st_mode) & 0o777
+
+
+def _create(directory: Path, mode: int) -> tuple[int, Path]:
+    """Create a file of a new name and lock it."""
+    while True:
+        path = directory / f"{TEMPORARY}{secrets.token_hex(8)}"
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        # Before it was locked, it looked like the file of a dead writer.
+        if _is_at(descriptor, path):
+            return descriptor, path
+        os.close(descriptor)
+
+
+def _remove_stale(directory: Path) -> None:
+    """Remove the files of dead writers, as far as this is possible."""
+    stale: list[Path] = []
+    with contextlib.suppress(OSError):
+        stale = [path for path in directory.iterdir() if path.name.startswith(TEMPORARY)]
+    for path in stale:
+        with contextlib.suppress(OSError):
+            descriptor = _open(path, os.O_RDWR, follow=False)
+            try:
+                # Fails if the writer is alive.
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+            finally:
+                os.close(descriptor)
+
+
+def _is_at(descriptor: int, path: str | Path) -> bool:
+    """Whether an open file is the one of this name."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(os.fstat(descriptor), found)
+
+
+def _sync(directory: Path) -> None:
+    """Write the entries of a directory to the medium; some file systems cannot."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,227 @@
+"""Reports and figures: they replace nothing else, and are listed beside the result they show."""
+
+import contextlib
+import hashlib
+import json
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from sojourn import _core, files
+
+MANIFEST = "manifest.json"
+# Lists the reports and figures in a result directory; the core removes those of another manifest.
+INDEX = ".sojourn-derived.json"
+# Every report has this in its first lines.
+REPORT_MARK = b'<meta name="generator" content="Sojourn'
+HEAD_BYTES = 4096
+# Files of a result and of its scenario: never overwritten by a report, even if they do not exist.
+RESULT_SUFFIXES = {".json", ".parquet", ".toml"}
+MAX_INDEX_BYTES = 1 << 20
+# As in the core, which reads a report or a figure again before it removes it.
+MAX_DERIVED_BYTES = 1 << 30
+
+
+@contextlib.contextmanager
+def claimed(path: str | Path | None) -> Iterator[Path | None]:
+    """Check that a report can be written to a file.
+
+    Parameters
+    ----------
+    path
+        The file. Its directory is created if needed, and removed again if nothing is written.
+        Without one, nothing is checked.
+
+    Yields
+    ------
+    pathlib.Path or None
+        The file.
+
+    Raises
+    ------
+    ResultError
+        The directory of the file cannot be created or written, or the file is not a report.
+    """
+    if path is None:
+        yield None
+        return
+    file = Path(path)
+    check_report(file)
+    directory = Path(os.path.realpath(file)).parent
+    created = list(takewhile(lambda one: not one.exists(), [directory, *directory.parents]))
+    try:
+        _check_writable(file, directory)
+        yield file
+    finally:
+        for one in created:
+            # Those that are not empty stay.
+            with contextlib.suppress(OSError):
+                one.rmdir()
+
+
+def _check_writable(file: Path, directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            pass
+    except (FileExistsError, NotADirectoryError):
+        message = f"cannot write {file}: {file.parent} is not a directory"
+        raise _core.ResultError(message) from None
+    except OSError as error:
+        message = f"cannot write {file}: {error.strerror}"
+        raise _core.ResultError(message) from None
+
+
+def inside(directory: str | Path, name: str) -> Path:
+    """Return a file in a directory of a result, for a name that the user has not typed.
+
+    A directory from elsewhere may contain links to any file of the user.
+
+    Parameters
+    ----------
+    directory
+        The directory.
+    name
+        The name of the report or figure.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+
+    Raises
+    ------
+    ResultError
+        It is a link that leads out of the directory.
+    """
+    file = Path(directory) / name
+    if Path(os.path.realpath(file)).parent != Path(os.path.realpath(directory)):
+        message = f"cannot write {file}: it is a link that leads out of {directory}"
+        raise _core.ResultError(message)
+    return file
+
+
+def check_report(file: Path) -> None:
+    """Refuse to replace anything but a report.
+
+    Parameters
+    ----------
+    file
+        The file, which need not exist.
+
+    Raises
+    ------
+    ResultError
+        The file exists and is not a report, or its name is that of a file of a result.
+    """
+    target = Path(os.path.realpath(file))
+    if RESULT_SUFFIXES & {file.suffix.lower(), target.suffix.lower()}:
+        message = f"cannot write {file}: a report is HTML; expected a name such as report.html"
+        raise _core.ResultError(message)
+    try:
+        found = target.stat()
+    except OSError:
+        return
+    if stat.S_ISDIR(found.st_mode):
+        message = f"cannot write {file}: it is a directory"
+        raise _core.ResultError(message)
+    if not _is_report(target, empty=not found.st_size):
+        message = f"cannot write {file}: it exists and is not a Sojourn report"
+        raise _core.ResultError(message)
+
+
+def _is_report(file: Path, *, empty: bool) -> bool:
+    try:
+        first = files.head(file, HEAD_BYTES)
+    except OSError:
+        return False
+    return empty or REPORT_MARK in first
+
+
+def write(path: str | Path, data: bytes, manifest_sha256: str | None) -> None:
+    """Write a report or a figure; beside a manifest it is removed with the result that it shows.
+
+    Parameters
+    ----------
+    path
+        The file; a symbolic link is followed.
+    data
+        Its content.
+    manifest_sha256
+        Digest of the manifest that it shows; None if the result was not saved.
+
+    Raises
+    ------
+    ResultError
+        The file cannot be written, or is a directory, a pipe or a device.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        files.replace(target, data)
+    except OSError as error:
+        message = f"{path}: {error.strerror}"
+        raise _core.ResultError(message) from None
+    if manifest_sha256 is None or not (target.parent / MANIFEST).is_file():
+        return
+    entry = {"manifest": manifest_sha256, "sha256": hashlib.sha256(data).hexdigest()}
+    index = target.parent / INDEX
+    try:
+        with files.locked(index):
+            known = {
+                name: entry
+                for name, entry in _read(index).items()
+                if (target.parent / name).is_file()
+            }
+            _write(index, known | {target.name: entry})
+    except OSError as error:
+        message = f"{index}: {error.strerror}"
+        raise _core.ResultError(message) from None
+
+
+def tidy(directory: str | Path) -> None:
+    """Remove the list of reports and figures in a directory if none of them is left.
+
+    Parameters
+    ----------
+    directory
+        The directory of a result that was saved.
+    """
+    place = Path(os.path.realpath(directory))
+    index = place / INDEX
+    # It is read again by whoever writes the next report.
+    with contextlib.suppress(OSError):
+        if not index.is_file() or index.is_symlink():
+            return
+        with files.locked(index):
+            if not any(_is_unchanged(place / name, entry) for name, entry in _read(index).items()):
+                index.unlink()
+
+
+def _is_unchanged(file: Path, entry: Any) -> bool:
+    """Whether a file is what Sojourn wrote."""
+    try:
+        content = files.head(file, MAX_DERIVED_BYTES)
+    except (OSError, ValueError):
+        return False
+    return isinstance(entry, dict) and entry.get("sha256") == hashlib.sha256(content).hexdigest()
+
+
+def _read(index: Path) -> dict[str, Any]:
+    """Read a list of reports and figures; one that is missing or damaged is empty."""
+    try:
+        entries = files.read_json(index, MAX_INDEX_BYTES, follow=False)
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(entries, dict):
+        return {}
+    # Another name could lead out of the directory.
+    return {name: entry for name, entry in entries.items() if name == Path(name).name}
+
+
+def _write(index: Path, entries: dict[str, Any]) -> None:
+    text = json.dumps(entries, indent=2, sort_keys=True)
+    files.replace(index, f"{text}\n".encode())
