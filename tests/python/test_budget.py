@@ -11,6 +11,7 @@ import pytest
 import sojourn as sj
 from shell import Command, environment
 from sojourn import _core
+from stored import study
 from test_bad_input import VALID, refused
 
 # The address space of the commands: Python and polars reserve more than they use.
@@ -212,6 +213,52 @@ def test_the_limit_can_be_set(sojourn: Command, tmp_path: Path) -> None:
     scenario = sj.Scenario.from_toml(VALID)
     with pytest.raises(sj.ScenarioError, match="more than max_memory"):
         sj.run(scenario, max_memory="100mb")
+
+
+def test_a_study_is_checked_before_its_first_run(sojourn: Command, tmp_path: Path) -> None:
+    study(tmp_path, replications=1)
+    big = f'duration = "4s"\n{DEEP}{FLOOD}'
+    place = tmp_path / "papers" / "small"
+    (place / "more.toml").write_text(big, encoding="utf-8")
+    claims = (place / "claims.csv").read_text(encoding="utf-8")
+    more = "A,more,,sojourn_ms_mean,default,at_least,,0,delay\n"
+    (place / "claims.csv").write_text(claims + more, encoding="utf-8")
+    arguments = ("reproduce", "small", "--papers", "papers", "--out", "kept", "--max-memory")
+    expected = r"more: links\.up\.qdisc: .* more than max_memory = 314\.5 MB"
+    refused(sojourn(*arguments, "300mb"), 2, expected)
+    refused(sojourn(*arguments, "x"), 2, r"max_memory: .* is not a size")
+    assert not (tmp_path / "kept").exists()
+    (place / "claims.csv").write_text(claims, encoding="utf-8")
+    assert sojourn(*arguments, "300mb").returncode == 0
+
+
+def test_a_study_that_may_take_too_much_memory_is_refused(tmp_path: Path) -> None:
+    study(tmp_path, replications=1)
+    flood = f'duration = "4s"\n{DEEP}{FLOOD}'
+    (tmp_path / "papers" / "small" / "many.toml").write_text(flood, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "sojourn", "reproduce", "small", "--papers", "papers"],
+        cwd=tmp_path,
+        env=environment() | {"POLARS_MAX_THREADS": "1"},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE,) * 2),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    refused(done, 2, r"many: links\.up\.qdisc: .* more than max_memory = ")
+
+
+def test_a_refused_run_leaves_no_directory(sojourn: Command, tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(VALID, encoding="utf-8")
+    places = ("--out", "kept/here", "--report", "pages/of/mine.html")
+    done = sojourn("run", "small.toml", *places, "--max-memory", "100mb")
+    refused(done, 2, "more than max_memory")
+    done = sojourn("run", "small.toml", *places[2:], "--out", "small.toml")
+    refused(done, 3, "small.toml: cannot be written")
+    done = sojourn("run", "small.toml", "--report", "pages/of/mine.toml")
+    refused(done, 3, "a report is HTML")
+    assert [path.name for path in tmp_path.iterdir()] == ["small.toml"]
 
 
 def test_a_dry_run_estimates(sojourn: Command, tmp_path: Path) -> None:

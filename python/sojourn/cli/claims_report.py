@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from rich.console import Console
 
 from sojourn.cli import study_runs
-from sojourn.cli.session import judged
+from sojourn.cli.session import judged, say
 from sojourn.cli.tables import print_estimates, print_table
 from sojourn.report import formatting
 from sojourn.result import Result
@@ -30,6 +29,7 @@ def execute(
     *,
     replications: int | None,
     jobs: int | None,
+    max_memory: str | None,
     out: Path | None,
     force: bool,
     as_json: bool,
@@ -41,7 +41,13 @@ def execute(
     kept = out or Path("results") / study.name
     measured, checked, code = {}, [], 0
     runs = study_runs.results(
-        study.scenarios, kept, replications=replications, jobs=jobs, force=force, resume=resume
+        study.scenarios,
+        kept,
+        replications=replications,
+        jobs=jobs,
+        max_memory=max_memory,
+        force=force,
+        resume=resume,
     )
     for key, result in runs:
         code = code or judged([result], strict=strict)
@@ -63,9 +69,8 @@ def execute(
         _show_audit(percentages)
         print(_NOTE)
         print(verdict(study.name, claims))
-    console = Console(stderr=True, soft_wrap=True, highlight=False)
     for key in measured:
-        console.print(f"wrote report to {kept / key / 'report.html'}", markup=False)
+        say(f"wrote report to {kept / key / 'report.html'}")
     return code
 
 

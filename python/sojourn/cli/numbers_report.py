@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from rich.console import Console
 
 from sojourn.cli import study_runs
-from sojourn.cli.session import judged
+from sojourn.cli.session import judged, say
 from sojourn.cli.tables import print_table
 from sojourn.report import formatting
 from sojourn.result import Result, derived
@@ -35,6 +34,7 @@ def execute(
     *,
     replications: int | None,
     jobs: int | None,
+    max_memory: str | None,
     out: Path | None,
     force: bool,
     as_json: bool,
@@ -49,6 +49,7 @@ def execute(
         folder,
         replications=replications,
         jobs=jobs,
+        max_memory=max_memory,
         force=force,
         resume=resume,
         keep=partial(_draw, study.figure),
@@ -63,13 +64,10 @@ def execute(
     else:
         print(_NOTE)
         print(verdict(study, comparisons))
-    console = Console(stderr=True, soft_wrap=True, highlight=False)
     for key in comparisons:
         place = folder / key
-        console.print(
-            f"wrote report to {place / 'report.html'} and figure to {_figure(place, study.figure)}",
-            markup=False,
-        )
+        figure = _figure(place, study.figure)
+        say(f"wrote report to {place / 'report.html'} and figure to {figure}")
     return code
 
 

@@ -8,7 +8,7 @@ import typer
 
 from sojourn import _core
 from sojourn.cli import claims_report, completion, numbers_report, signals
-from sojourn.cli.options import Force, Jobs, Json, Replications, Resume, Strict
+from sojourn.cli.options import Force, Jobs, Json, MaxMemory, Replications, Resume, Strict
 from sojourn.cli.study_runs import InterruptedStudyError
 from sojourn.studies import claims
 from sojourn.studies import study as studies
@@ -26,6 +26,7 @@ def reproduce(
     ] = None,
     replications: Replications = None,
     jobs: Jobs = None,
+    max_memory: MaxMemory = None,
     out: Annotated[
         Path | None, typer.Option(help="Directory for the results; by default results/STUDY.")
     ] = None,
@@ -52,6 +53,7 @@ def reproduce(
         return execute(
             replications=replications,
             jobs=jobs,
+            max_memory=max_memory,
             out=out,
             force=force,
             as_json=json,

@@ -156,11 +156,12 @@ def _rounded(number: float) -> float:
 def execute(plan: Plan) -> int:
     """Run, print and save; after an interrupt, save the finished runs."""
     resumed = plan.scenario if plan.resume else None
+    # Before any directory is created.
+    budget.check(plan.scenario.checked, jobs=plan.jobs, max_memory=plan.max_memory)
     with (
         storage.claimed(plan.out, force=plan.force, resumed=resumed) as claim,
         derived.claimed(plan.report),
     ):
-        budget.check(plan.scenario.checked, jobs=plan.jobs, max_memory=plan.max_memory)
         _say_notes(plan.scenario.checked.notes)
         with progress_bar(plan.scenario.runs) as progress:
             execution = stored.run(

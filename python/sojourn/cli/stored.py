@@ -22,11 +22,6 @@ class Execution:
     result: Result
     invocation: _core.Invocation | None
 
-    def close(self) -> None:
-        """Write all stored runs to the medium, so that another process can continue."""
-        if self.invocation is not None:
-            self.invocation.close()
-
     def end(self, *, kept: bool) -> None:
         """Remove the stored runs of a complete result that is kept, or say how to continue.
 
@@ -40,7 +35,7 @@ class Execution:
         if self.result.complete and kept:
             self.invocation.discard()
             return
-        self.close()
+        self.invocation.close()
         if self.result.finished:
             print(f"to continue: {continuation()}", file=sys.stderr)
 
