@@ -4,6 +4,7 @@ import contextlib
 import os
 import random
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,7 @@ import pytest
 import sojourn as sj
 from shell import ROOT, environment
 from sojourn import _core
+from sojourn.cli import stored
 from sojourn.result.runs import begin
 from stored import COMMAND, command, scenario_file, segments, study
 
@@ -253,6 +255,37 @@ def test_a_script_gets_an_exception_with_the_finished_runs(
     assert segments(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    ("given", "continued"),
+    [
+        ("compare --jobs 2", "compare --jobs 2 --resume"),
+        ("compare --resume pfifo", "compare pfifo --resume"),
+        ("compare --jobs 2 -- codel pfifo", "compare --jobs 2 --resume -- codel pfifo"),
+        ("compare --resume -- codel", "compare --resume -- codel"),
+        ("run 'a b.toml'", "run 'a b.toml' --resume"),
+    ],
+)
+def test_the_command_that_continues_can_be_run(
+    monkeypatch: pytest.MonkeyPatch, given: str, continued: str
+) -> None:
+    monkeypatch.setattr("sys.argv", ["/usr/bin/sojourn", *shlex.split(given)])
+    assert stored.continuation() == f"sojourn {continued}"
+
+
+def test_a_comparison_with_queues_behind_two_dashes_is_continued(
+    tmp_path: Path, store: Path
+) -> None:
+    flags = ["compare", "--duration", "8s", "--warmup", "6s", "--replications", "1"]
+    flags += ["--out", "kept", "--", "pfifo"]
+    done = without_space(*flags, folder=tmp_path)
+    continued = re.search(r"^to continue: sojourn (.*)$", done.stderr, re.MULTILINE)
+    assert continued is not None, done.stderr
+    again = command(*shlex.split(continued[1]), folder=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert "1 of 1 runs" in again.stderr
+    assert segments(store) == []
+
+
 def test_resume_needs_a_store(scenario: sj.Scenario) -> None:
     with pytest.raises(sj.ScenarioError, match="resume: requires a store; set store as well"):
         sj.run(scenario, resume=True)
@@ -441,13 +474,20 @@ def test_a_damaged_result_has_an_exit_code_of_its_own(tmp_path: Path, store: Pat
     table.unlink()
     assert command("report", "kept", folder=tmp_path).returncode == 4
     assert command("stats", "nowhere", folder=tmp_path).returncode == 3
+    assert command("run", "nowhere.toml", folder=tmp_path).returncode == 2
     assert segments(store) == []
 
 
 def test_the_help_lists_the_exit_codes_and_the_place_of_the_store(tmp_path: Path) -> None:
     described = " ".join(command("--help", folder=tmp_path).stdout.split())
-    for code in ("0 success", "2 invalid", "3 unusable", "4 damaged", "130 Ctrl-C", "143 SIGTERM"):
-        assert code in described
+    listed = described[described.index("Exit codes:") : described.index("Finished runs")]
+    policy = (ROOT / "docs" / "policy.md").read_text("utf-8")
+    documented = re.findall(r"^\| (\d+) \| (.*) \|$", policy, re.MULTILINE)
+    assert [code for code, _ in documented] == re.findall(r"\b(\d+) [A-Za-z]", listed)
+    meanings = dict(documented)
+    for code, word in (("2", "scenario"), ("3", "report"), ("4", "--strict")):
+        assert word in re.findall(rf"\b{code} ([^\d]+)", listed)[0]
+        assert word in meanings[code]
     assert "$SOJOURN_STORE" in described
     for name in ("run", "compare", "reproduce"):
         assert "--resume" in command(name, "--help", folder=tmp_path).stdout

@@ -8,6 +8,7 @@ import pytest
 import sojourn as sj
 from shell import Command
 from sojourn.scenario import files
+from stored import study
 from test_bad_input import VALID, refused
 
 TRACED = VALID.replace('rate = "10mbit"', 'trace = "{}"', 1)
@@ -85,6 +86,25 @@ def test_control_characters_do_not_reach_the_terminal(sojourn: Command, tmp_path
         assert done.returncode in {2, 3}, done.stderr
         assert "\\u001b" in done.stderr or "\\x1b" in done.stderr, done.stderr
         assert not any(ord(c) < 32 for c in done.stderr.strip()), done.stderr
+
+
+def test_control_characters_in_names_of_results_do_not_reach_the_terminal(
+    sojourn: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "a.toml").write_text(VALID, encoding="utf-8")
+    place = "\x07\x1b[2J"
+    saved = sojourn("run", "a.toml", "--out", place, "--report", f"{place}.html")
+    study(tmp_path, replications=1)
+    folder = f"{place}study"
+    for done in (
+        saved,
+        sojourn("report", place),
+        sojourn("report", place, "--out", f"{place}/again.html"),
+        sojourn("reproduce", "small", "--papers", "papers", "--out", folder),
+    ):
+        assert done.returncode == 0, done.stderr
+        assert "wrote report to \\u0007\\u001b[2J" in done.stderr, done.stderr
+        assert not any(ord(c) < 32 for c in done.stderr.replace("\n", "")), done.stderr
 
 
 def test_titles_arms_and_notices_show_no_hidden_characters(

@@ -7,7 +7,7 @@ import typer
 
 from sojourn import report as reports
 from sojourn.cli.options import Folder, Strict
-from sojourn.cli.session import judged
+from sojourn.cli.session import judged, say
 from sojourn.result import Result, derived
 
 
@@ -25,5 +25,5 @@ def report(
     file = derived.inside(folder, "report.html") if out is None else out
     with derived.claimed(file):
         reports.write(result, file)
-    typer.echo(f"wrote report to {file}", err=True)
+    say(f"wrote report to {file}")
     return judged([result], strict=strict)

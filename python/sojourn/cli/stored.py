@@ -37,7 +37,8 @@ class Execution:
             return
         self.invocation.close()
         if self.result.finished:
-            print(f"to continue: {continuation()}", file=sys.stderr)
+            # In one line, which can be copied.
+            print(_core.printable(f"to continue: {continuation()}"), file=sys.stderr)
 
 
 def run(
@@ -73,7 +74,7 @@ def run(
         signals.on_exit("interrupted", patient=True)
     else:
         text = f"interrupted: finished runs are stored; to continue: {continuation()}"
-        signals.on_exit(text, patient=False)
+        signals.on_exit(_core.printable(text), patient=False)
     try:
         outcome = execute(
             checked, jobs=jobs, progress=progress, backend=backend, invocation=invocation
@@ -82,14 +83,18 @@ def run(
     except Interrupted as interrupted:
         result = interrupted.result
     if invocation is not None and (reason := invocation.failure) is not None:
-        print(f"warning: not all finished runs could be stored: {reason}", file=sys.stderr)
+        text = f"warning: not all finished runs could be stored: {reason}"
+        print(_core.printable(text), file=sys.stderr)
     return Execution(result, invocation)
 
 
 def continuation() -> str:
     """Return the command that continues this one."""
-    arguments = [argument for argument in sys.argv[1:] if argument != RESUME]
-    return shlex.join(["sojourn", *arguments, RESUME])
+    arguments = sys.argv[1:]
+    # What follows this word is no option.
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    options = [argument for argument in arguments[:end] if argument != RESUME]
+    return shlex.join(["sojourn", *options, RESUME, *arguments[end:]])
 
 
 def _begin(
