@@ -106,6 +106,35 @@ def test_resume_without_an_interrupted_run_says_so_and_runs_everything(
     assert segments(store) == []
 
 
+def test_resume_prints_a_result_that_is_complete_and_runs_nothing(
+    tmp_path: Path, store: Path
+) -> None:
+    file = scenario_file(tmp_path, replications=2)
+    first = command("run", file, "--out", "kept", folder=tmp_path)
+    before = files(tmp_path / "kept")
+    again = command("run", file, "--out", "kept", "--resume", folder=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert "resume: kept contains the complete result of 4 runs" in again.stderr
+    assert again.stdout == first.stdout
+    assert files(tmp_path / "kept") == before
+    # With more replications, it is the result of another scenario.
+    more = scenario_file(tmp_path, replications=3)
+    done = command("run", more, "--out", "kept", "--resume", folder=tmp_path)
+    assert done.returncode == 3
+    assert "kept: contains a result" in done.stderr
+    assert not segments(store)
+
+
+def test_a_signal_says_how_many_runs_are_stored(tmp_path: Path, store: Path) -> None:
+    # The tables of this many runs take longer than a signal may take.
+    file = scenario_file(tmp_path, duration="20s", replications=500)
+    cut = interrupted("run", file, folder=tmp_path, store=store, by=signal.SIGTERM, after=500_000)
+    assert cut.returncode == 128 + signal.SIGTERM, cut.stderr
+    said = re.search(r"interrupted: (?:finished )?(\d+) of 1000 runs", cut.stderr)
+    assert said is not None, cut.stderr
+    assert int(said[1]) > 0
+
+
 def test_another_seed_is_another_scenario(tmp_path: Path, store: Path) -> None:
     file = long_scenario(tmp_path)
     interrupted("run", file, "--seed", 3, folder=tmp_path, store=store, by=signal.SIGINT)

@@ -155,6 +155,8 @@ def _rounded(number: float) -> float:
 
 def execute(plan: Plan) -> int:
     """Run, print and save; after an interrupt, save the finished runs."""
+    if plan.resume and (finished := _complete_result(plan)) is not None:
+        return _show_again(finished, plan)
     resumed = plan.scenario if plan.resume else None
     # Before any directory is created.
     budget.check(plan.scenario.checked, jobs=plan.jobs, max_memory=plan.max_memory)
@@ -174,6 +176,30 @@ def execute(plan: Plan) -> int:
         saved, code = conclude(execution.result, plan, claim)
     execution.end(kept=saved is not Saved.NOWHERE)
     return code or judged([execution.result], strict=plan.strict)
+
+
+def _complete_result(plan: Plan) -> Result | None:
+    """Return the complete result of the scenario in the output directory, if it is there."""
+    if plan.out is None:
+        return None
+    try:
+        result = Result.load(plan.out)
+    except _core.ResultError:
+        return None
+    is_same = result.scenario.hash == plan.scenario.hash
+    return result if is_same and result.complete else None
+
+
+def _show_again(result: Result, plan: Plan) -> int:
+    """Print a result that was complete before the command, and write its report."""
+    runs = formatting.counted(result.total, "run")
+    say(f"resume: {plan.out} contains the complete result of {runs}")
+    _show(result, plan)
+    if plan.report is not None:
+        with derived.claimed(plan.report):
+            reports.write(result, plan.report)
+        say(f"wrote report to {plan.report}")
+    return judged([result], strict=plan.strict)
 
 
 def judged(results: Iterable[Result], *, strict: bool) -> int:

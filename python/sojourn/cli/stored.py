@@ -73,11 +73,17 @@ def run(
     if invocation is None:
         signals.on_exit("interrupted", patient=True)
     else:
-        text = f"interrupted: finished runs are stored; to continue: {continuation()}"
-        signals.on_exit(_core.printable(text), patient=False)
+        _announce(len(invocation.finished), scenario.runs)
+
+    def on_progress(finished: int, total: int) -> None:
+        if invocation is not None:
+            _announce(finished, total)
+        if progress is not None:
+            progress(finished, total)
+
     try:
         outcome = execute(
-            checked, jobs=jobs, progress=progress, backend=backend, invocation=invocation
+            checked, jobs=jobs, progress=on_progress, backend=backend, invocation=invocation
         )
         result = Result(outcome)
     except Interrupted as interrupted:
@@ -86,6 +92,13 @@ def run(
         text = f"warning: not all finished runs could be stored: {reason}"
         print(_core.printable(text), file=sys.stderr)
     return Execution(result, invocation)
+
+
+def _announce(finished: int, total: int) -> None:
+    """Set what is said if a signal ends the command before it has saved a result."""
+    stored = f"{finished} of {total} runs are stored"
+    text = f"interrupted: {stored}; to continue: {continuation()}"
+    signals.on_exit(_core.printable(text), patient=False)
 
 
 def continuation() -> str:
