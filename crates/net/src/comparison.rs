@@ -7,6 +7,15 @@ pub enum Comparison {
     None,
     /// Compared in part: the implementation and the part of the behaviour.
     Partial(&'static str),
+    /// Another profile than the one in use was compared.
+    OtherProfile {
+        /// The profile in use.
+        used: &'static str,
+        /// The profile that was compared.
+        compared: &'static str,
+        /// The implementation that it was compared with.
+        with: &'static str,
+    },
     /// Compared with this implementation.
     With(&'static str),
 }

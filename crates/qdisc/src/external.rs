@@ -23,10 +23,11 @@ mod register;
 mod spec;
 mod ticket;
 
-use sojourn_net::{Packet, Rng};
+use sojourn_net::{Comparison, Packet, Rng};
 
 use crate::link::LinkFacts;
 use crate::parameters::{Entry, Kind, LeafList, Params, Shorthand};
+use declared::Declared;
 pub use failure::{FailureCause, QueueFailure, fail};
 pub use queue::{BoxedQueue, External};
 pub use register::{RegisterError, is_external, source_of};
@@ -61,6 +62,11 @@ impl Params for ExternalSpec {
 
     fn conflict(&self) -> Option<String> {
         self.declared()?.conflict()
+    }
+
+    fn comparison(&self) -> Comparison {
+        self.declared()
+            .map_or(Comparison::None, Declared::comparison)
     }
 
     fn leaves(&self) -> Option<(&dyn LeafList, u32)> {

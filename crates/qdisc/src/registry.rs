@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
-use sojourn_net::{Instant, Packet, Rate, Rng};
+use sojourn_net::{Comparison, Instant, Packet, Rate, Rng};
 
 use crate::aqm::droptail::DropTailParams;
 use crate::aqm::red;
@@ -130,6 +130,11 @@ macro_rules! disciplines {
             /// The rate of its own shaper, if it has one; `None` for external queues, whose rate is unknown.
             pub fn shaper_rate(&self) -> Option<Rate> {
                 match self { $(Self::$name(params) => params.shaper_rate(),)* }
+            }
+
+            /// The implementation that its behaviour was compared with.
+            pub(crate) fn comparison(&self) -> Comparison {
+                match self { $(Self::$name(params) => params.comparison(),)* }
             }
 
             /// The queues inside it, as many as were given, and the number of classes.

@@ -116,7 +116,7 @@ impl QdiscSpec {
         let own = self.entry().map(|(entry, _)| Provenance {
             name: entry.name,
             reconstruction: entry.reconstruction,
-            comparison: entry.comparison,
+            comparison: self.comparison(),
         });
         let inner = self.inner().map(|(leaves, _)| leaves.provenance());
         own.into_iter().chain(inner.unwrap_or_default()).collect()

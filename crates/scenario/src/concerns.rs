@@ -148,7 +148,7 @@ fn seconds(time: Duration) -> String {
     format!("{} s", (time.as_secs_f64() * 100.0).round() / 100.0)
 }
 
-/// The models that were not compared with a real implementation, or only in part.
+/// The models that were not compared with a real implementation, only in part or in another profile.
 fn comparisons(arms: &[(&str, Config)]) -> Vec<String> {
     let mut models = BTreeSet::new();
     for (_, config) in arms {
@@ -183,14 +183,29 @@ fn comparisons(arms: &[(&str, Config)]) -> Vec<String> {
     let none: Vec<_> = none.map(|(name, _)| name.as_str()).collect();
     let partly = models.iter().filter_map(|(name, compared)| match compared {
         Comparison::Partial(what) => Some(format!("{name} (with {what})")),
-        Comparison::None | Comparison::With(_) => None,
+        Comparison::None | Comparison::OtherProfile { .. } | Comparison::With(_) => None,
     });
     let partly: Vec<_> = partly.collect();
+    let other = models.iter().filter_map(|(name, compared)| match compared {
+        Comparison::OtherProfile {
+            used,
+            compared,
+            with,
+        } => Some(format!(
+            "{name} (profile {used}; profile {compared} with {with})"
+        )),
+        Comparison::None | Comparison::Partial(_) | Comparison::With(_) => None,
+    });
+    let other: Vec<_> = other.collect();
     let texts = [
         (none.join(", "), "not compared with a real implementation"),
         (
             partly.join(", "),
             "compared with a real implementation only in part",
+        ),
+        (
+            other.join(", "),
+            "compared with a real implementation in another profile than the one in use",
         ),
     ];
     let texts = texts.into_iter().filter(|(names, _)| !names.is_empty());

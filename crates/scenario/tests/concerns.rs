@@ -94,6 +94,34 @@ fn models_without_a_comparison_are_named() {
          note: compared with a real implementation only in part: queue cobalt (with Linux 6.1, as the AQM \
          of CAKE)."
     );
+    // Of queues with several profiles, that of Linux was compared.
+    assert_eq!(
+        names("fq_codel", ""),
+        "note: compared with a real implementation in another profile than the one in use: queue fq_codel \
+         (profile rfc; profile linux with Linux 6.1)."
+    );
+    assert_eq!(
+        names(
+            "prio leaf codel profile linux / pie profile linux-3.14 / dualpi2",
+            ""
+        ),
+        "note: not compared with a real implementation: queue prio. note: compared with a real \
+         implementation in another profile than the one in use: queue dualpi2 (profile rfc; profile linux \
+         with Linux 6.18), queue pie (profile linux-3.14; profile linux with Linux 6.1)."
+    );
+    for compared in [
+        "codel profile linux",
+        "fq_codel profile linux",
+        "pie profile linux",
+        "dualpi2 profile linux",
+    ] {
+        assert_eq!(names(compared, ""), "", "{compared}");
+    }
+    assert_eq!(
+        names("dualpi2 profile linux drop_enqueue", ""),
+        "note: compared with a real implementation only in part: queue dualpi2 (with Linux 6.18, without \
+         drop_enqueue and min_qlen_step)."
+    );
     let quic = over("10s", "fq_codel", "").replace("\"tcp\"", "\"quic\"");
     let quic = concerns(&quic).join(" ");
     assert!(

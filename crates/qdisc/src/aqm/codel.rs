@@ -68,9 +68,11 @@ impl Params for CodelParams {
         parameters: Self::PARAMETERS,
     }];
 
-    const COMPARISON: Comparison = Comparison::With("Linux 6.1");
-
     const TC_STATISTICS: TcStatistics = TcStatistics::of(COUNTERS);
+
+    fn comparison(&self) -> Comparison {
+        self.profile.compared_with("Linux 6.1")
+    }
 
     fn build<P: Packet>(&self, link: &LinkFacts, _rng: Rng) -> Codel<P> {
         Codel::new(self, link.mtu)

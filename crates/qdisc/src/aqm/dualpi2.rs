@@ -59,7 +59,7 @@ mod scheduler;
 
 use std::collections::VecDeque;
 
-use sojourn_net::{Bytes, Duration, Ecn, Instant, Packet, Rate, Rng};
+use sojourn_net::{Bytes, Comparison, Duration, Ecn, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
@@ -109,6 +109,14 @@ impl Params for DualPi2Params {
     }
 
     const TC_STATISTICS: TcStatistics = TcStatistics::of(&[]).with_overlimits();
+
+    fn comparison(&self) -> Comparison {
+        // The kernel that was measured had neither option.
+        if self.drop_early == DropEarly::Enqueue || self.min_qlen_step.is_some_and(|n| n > 0) {
+            return Comparison::Partial("Linux 6.18, without drop_enqueue and min_qlen_step");
+        }
+        self.profile.compared_with("Linux 6.18")
+    }
 
     fn resolve(&mut self, link: &LinkFacts) {
         self.set_derived(link);

@@ -80,8 +80,6 @@ impl Params for PieParams {
         parameters: Self::PARAMETERS,
     }];
 
-    const COMPARISON: Comparison = Comparison::With("Linux 6.1");
-
     const TC_STATISTICS: TcStatistics = TcStatistics::of(COUNTERS);
 
     /// Switches that the profile knows nothing of.
@@ -101,6 +99,10 @@ impl Params for PieParams {
 
     fn resolve(&mut self, _link: &LinkFacts) {
         (self.target, self.tupdate) = (Some(self.target()), Some(self.tupdate()));
+    }
+
+    fn comparison(&self) -> Comparison {
+        self.profile.compared_with("Linux 6.1")
     }
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Pie<P> {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-use sojourn_net::Rng;
+use sojourn_net::{Comparison, Rng};
 
 use super::queue::BoxedQueue;
 use super::ticket::Ticket;
@@ -17,6 +17,7 @@ pub(super) trait Declared:
     fn kind(&self) -> &'static str;
     fn shorthands(&self) -> &'static [&'static [Shorthand]];
     fn conflict(&self) -> Option<String>;
+    fn comparison(&self) -> Comparison;
     fn leaves(&self) -> Option<(&dyn LeafList, u32)>;
     fn resolve(&mut self, link: &LinkFacts);
     fn build(&self, link: &LinkFacts, rng: Rng) -> BoxedQueue;
@@ -38,6 +39,10 @@ where
 
     fn conflict(&self) -> Option<String> {
         Params::conflict(self)
+    }
+
+    fn comparison(&self) -> Comparison {
+        Params::comparison(self)
     }
 
     fn leaves(&self) -> Option<(&dyn LeafList, u32)> {

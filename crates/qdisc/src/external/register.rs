@@ -5,8 +5,6 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
-use sojourn_net::Comparison;
-
 use super::spec::{ExternalSpec, Maker, PYTHON_PREFIX, QueueClass};
 use super::ticket::Ticket;
 use crate::parameters::{Entry, Params, TcStatistics};
@@ -58,7 +56,7 @@ where
         let entry = Entry {
             // Both belong to the documentation and the package of this repository.
             class: None,
-            ..kind.entry(None, T::TC_STATISTICS, T::COMPARISON)
+            ..kind.entry(None, T::TC_STATISTICS)
         };
         let maker = Maker::Declared(Box::new((kind.start)()));
         add(ExternalSpec { entry, maker }, taken)?;
@@ -136,7 +134,6 @@ fn entry_of_class(name: &str) -> Entry {
         profiles: &[],
         parameters: &[],
         tc_statistics: TcStatistics::default(),
-        comparison: Comparison::None,
     }
 }
 

@@ -123,12 +123,14 @@ impl Params for FqCodelParams {
         },
     ];
 
-    const COMPARISON: Comparison = Comparison::With("Linux 6.1");
-
     const TC_STATISTICS: TcStatistics = TcStatistics::of(codel::COUNTERS);
 
     fn resolve(&mut self, link: &LinkFacts) {
         self.quantum.get_or_insert(link.mtu);
+    }
+
+    fn comparison(&self) -> Comparison {
+        self.profile.compared_with("Linux 6.1")
     }
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> FqCodel<P> {

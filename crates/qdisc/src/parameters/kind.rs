@@ -1,7 +1,5 @@
 //! The names of a discipline, each with its own defaults.
 
-use sojourn_net::Comparison;
-
 use super::parameter::Parameter;
 use super::profile::Profile;
 use crate::contract::{DropReason, MarkReason};
@@ -112,7 +110,6 @@ pub struct Entry {
     pub(crate) profiles: &'static [Profile],
     pub(crate) parameters: &'static [Parameter],
     pub(crate) tc_statistics: TcStatistics,
-    pub(crate) comparison: Comparison,
 }
 
 impl<T> Kind<T> {
@@ -121,7 +118,6 @@ impl<T> Kind<T> {
         &self,
         page: Option<&'static str>,
         tc_statistics: TcStatistics,
-        comparison: Comparison,
     ) -> Entry {
         Entry {
             name: self.name,
@@ -133,7 +129,6 @@ impl<T> Kind<T> {
             profiles: self.profiles,
             parameters: self.parameters,
             tc_statistics,
-            comparison,
         }
     }
 }

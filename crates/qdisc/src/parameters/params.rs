@@ -23,7 +23,7 @@ pub trait Params: Fields + Sized + 'static {
     /// What `tc -s qdisc` prints for it besides the statistics of its own.
     const TC_STATISTICS: TcStatistics = TcStatistics::of(&[]);
 
-    /// The implementation that its behaviour was compared with.
+    /// The implementation that its behaviour was compared with, if that does not depend on the parameters.
     const COMPARISON: Comparison = Comparison::None;
 
     /// The first name, that of the documentation.
@@ -62,6 +62,11 @@ pub trait Params: Fields + Sized + 'static {
         None
     }
 
+    /// The implementation that the behaviour with these parameters was compared with.
+    fn comparison(&self) -> Comparison {
+        Self::COMPARISON
+    }
+
     /// The queues inside it, as many as were given, and the number of classes that they are for.
     fn leaves(&self) -> Option<(&dyn LeafList, u32)> {
         None
@@ -75,5 +80,5 @@ pub trait Params: Fields + Sized + 'static {
 }
 
 fn entry<T: Params>(kind: &Kind<T>) -> Entry {
-    kind.entry(Some(T::page()), T::TC_STATISTICS, T::COMPARISON)
+    kind.entry(Some(T::page()), T::TC_STATISTICS)
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use sojourn_net::Comparison;
+
 /// Which law a discipline follows, where the implementations differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Profile {
@@ -14,12 +16,31 @@ pub enum Profile {
     Linux314,
 }
 
-impl fmt::Display for Profile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Profile {
+    /// The name in a specification.
+    pub const fn name(self) -> &'static str {
+        match self {
             Self::Rfc => "rfc",
             Self::Linux => "linux",
             Self::Linux314 => "linux-3.14",
-        })
+        }
+    }
+
+    /// The comparison of a discipline in this profile, of which `linux` was compared with `kernel`.
+    pub(crate) const fn compared_with(self, kernel: &'static str) -> Comparison {
+        match self {
+            Self::Linux => Comparison::With(kernel),
+            other => Comparison::OtherProfile {
+                used: other.name(),
+                compared: Self::Linux.name(),
+                with: kernel,
+            },
+        }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
