@@ -94,10 +94,11 @@ def test_reproduce_compares_prints_a_verdict_and_keeps_reports(
         re.MULTILINE,
     )
     assert found, done.stdout
-    # One run an arm, not ten; a queue or a TCP that went wrong costs far more than these.
+    # One run per arm, not ten. A queue or a TCP that went wrong costs far more than the margins here;
+    # the latency has none, because it is already the weakest: 9 is what these runs yield.
     goodput, latency, fairness, pairs = (int(count) for count in found.groups())
     assert goodput >= 25, done.stdout
-    assert latency >= 8, done.stdout
+    assert latency >= 9, done.stdout
     assert fairness >= 12, done.stdout
     assert pairs >= 39, done.stdout
     assert "; Linux 6.1 " in done.stdout

@@ -79,24 +79,50 @@ fn an_idle_link_has_as_many_round_trips_a_minute_as_fit() {
     }
 }
 
+/// A test behind a bloated buffer: what came of it, the base RTT and the mean wait together in milliseconds, and
+/// how many packets were dropped.
+fn bloated(qdisc: &str, tcp: SenderParams) -> (ResponsivenessRecord, f64, u64) {
+    let test = ResponsivenessConfig { tcp, ..usual() };
+    let records = records(&config(20, qdisc, 60, test));
+    let link = &records.links[0];
+    let waits = link.sojourn.mean().unwrap() / 1e6;
+    assert!(waits > 150.0, "{waits}: no bloat");
+    let found = found(&records);
+    // Self probes wait behind what the server has written ahead, too.
+    assert!(found.times.loaded_rpm() < found.times.foreign_rpm());
+    assert!(found.probes > 100, "{}", found.probes);
+    (found, 100.0 + waits, link.totals.drops_overlimit)
+}
+
 #[test]
 fn a_bloated_buffer_lowers_it_by_what_waits() {
-    let records = records(&config(20, "pfifo limit 500", 60, usual()));
-    let found = found(&records);
-    let waits = records.links[0].sojourn.mean().unwrap() / 1e6;
-    assert!(waits > 150.0, "{waits}: no bloat");
-    // Each time is of one round trip through the queue. The handshake of TLS takes longer if the
-    // queue drops a packet of it: there are too few for duplicate acknowledgements.
-    let one = 100.0 + waits;
+    let marked = SenderParams {
+        ecn: true,
+        ..SenderParams::default()
+    };
+    let (found, one, drops) = bloated("pfifo limit 5000 ce_threshold 250ms", marked);
+    assert_eq!(drops, 0);
+    // Each time is of one round trip through the queue.
+    let times = found.times;
+    for time in [times.tcp, times.tls.unwrap(), times.http] {
+        let ms = time.as_secs_f64() * 1e3;
+        assert!((ms / one - 1.0).abs() < 0.15, "{ms}, not {one}");
+    }
+    let (rpm, wanted) = (times.foreign_rpm(), 60_000.0 / one);
+    assert!((rpm / wanted - 1.0).abs() < 0.15, "{rpm}, not {wanted}");
+}
+
+#[test]
+fn drops_lengthen_the_handshake_of_tls() {
+    let (found, one, drops) = bloated("pfifo limit 500", SenderParams::default());
+    assert!(drops > 0);
     for time in [found.times.tcp, found.times.http] {
         let ms = time.as_secs_f64() * 1e3;
         assert!((ms / one - 1.0).abs() < 0.15, "{ms}, not {one}");
     }
-    let rpm = found.times.foreign_rpm();
-    assert!(rpm < 60_000.0 / one * 1.15, "{rpm}");
-    // Self probes wait behind what the server has written ahead, too.
-    assert!(found.times.loaded_rpm() < rpm);
-    assert!(found.probes > 100, "{}", found.probes);
+    // The three segments of a server are too few for duplicate acknowledgements.
+    let tls = found.times.tls.unwrap().as_secs_f64() * 1e3;
+    assert!((1.15..2.0).contains(&(tls / one)), "{tls}, not {one}");
 }
 
 #[test]
