@@ -32,7 +32,7 @@ pub(crate) struct Cell {
     pub(crate) tolerance: f64,
     /// The same without regard to the kernel's deviation.
     pub(crate) metric_tolerance: f64,
-    /// That of the two-sample test; `None`: too few repetitions.
+    /// That of the two-sample test; `None`: with so few repetitions it could not reject.
     pub(crate) p_value: Option<f64>,
 }
 

@@ -42,6 +42,7 @@ fn scores(cells: &[Cell], yardstick: &Yardstick) -> String {
             "within half of the tolerance",
             "%",
             "tested",
+            "p ≤ 5 %",
             "rejected",
             "of these within half",
         ]
@@ -58,6 +59,7 @@ fn scores(cells: &[Cell], yardstick: &Yardstick) -> String {
             score.close.to_string(),
             percent(score.close_share()),
             tests.cells.to_string(),
+            tests.low.to_string(),
             tests.rejected.to_string(),
             tests.rejected_close.to_string(),
         ]);

@@ -9,10 +9,7 @@ use serde::Serialize;
 
 use crate::cell::Cell;
 use crate::compare::Comparison;
-use crate::sample::rejected;
-
-/// False discovery rate of the two-sample tests.
-pub(crate) const DISCOVERY_RATE: f64 = 0.05;
+use crate::sample::{DISCOVERY_RATE, rejected};
 
 /// Share of the cells that agree.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -50,29 +47,39 @@ impl Score {
 }
 
 /// Outcome of the two-sample tests of a set of cells.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Tests {
     /// Cells with enough repetitions on both sides.
     pub(crate) cells: usize,
+    /// Those with a p-value of at most [`DISCOVERY_RATE`].
+    pub(crate) low: usize,
     pub(crate) rejected: usize,
     /// Of the rejected, those whose means are within half of the tolerance.
     pub(crate) rejected_close: usize,
 }
 
 impl Tests {
+    /// Samples of the same sizes on one kernel are one family of tests: where a few repetitions make all p-values
+    /// large, they would lower the level that tests of more repetitions have to reach.
     pub(crate) fn of<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Self {
-        let tested: Vec<(&Cell, f64)> = cells
-            .into_iter()
-            .filter_map(|cell| Some((cell, cell.p_value?)))
-            .collect();
-        let p_values: Vec<f64> = tested.iter().map(|&(_, p)| p).collect();
-        let (number, level) = rejected(&p_values, DISCOVERY_RATE);
-        let of_them = tested.iter().filter(|&&(_, p)| number > 0 && p <= level);
-        Self {
-            cells: tested.len(),
-            rejected: number,
-            rejected_close: of_them.filter(|(cell, _)| cell.distance() <= 0.5).count(),
+        let mut families: BTreeMap<_, Vec<(&Cell, f64)>> = BTreeMap::new();
+        for cell in cells {
+            if let Some(p) = cell.p_value {
+                let family = (&cell.kernel, cell.ours_runs, cell.linux_runs);
+                families.entry(family).or_default().push((cell, p));
+            }
         }
+        let mut tests = Self::default();
+        for tested in families.values() {
+            let p_values: Vec<f64> = tested.iter().map(|&(_, p)| p).collect();
+            let (number, level) = rejected(&p_values, DISCOVERY_RATE);
+            let of_them = tested.iter().filter(|&&(_, p)| number > 0 && p <= level);
+            tests.cells += tested.len();
+            tests.low += p_values.iter().filter(|&&p| p <= DISCOVERY_RATE).count();
+            tests.rejected += number;
+            tests.rejected_close += of_them.filter(|(cell, _)| cell.distance() <= 0.5).count();
+        }
+        tests
     }
 }
 
@@ -217,11 +224,13 @@ pub(crate) fn stricter(cells: &[Cell]) -> String {
 /// What the two-sample tests say.
 pub(crate) fn tests_line(tests: Tests) -> String {
     format!(
-        "two-sample tests: {} cells, {} rejected at a false discovery rate of {:.0} %, {} of them within half the tolerance",
+        "two-sample tests: {} cells, {} with p of at most {rate:.0} %, {} rejected at a false discovery rate of \
+         {rate:.0} %, {} of them within half the tolerance",
         tests.cells,
+        tests.low,
         tests.rejected,
-        100.0 * DISCOVERY_RATE,
-        tests.rejected_close
+        tests.rejected_close,
+        rate = 100.0 * DISCOVERY_RATE,
     )
 }
 
@@ -304,5 +313,23 @@ mod tests {
         let score = Score::of(&cells);
         assert_eq!(score.agreeing, score.cells);
         assert_eq!(score.close, score.cells - 1);
+    }
+
+    #[test]
+    fn tests_of_few_repetitions_do_not_lower_the_level_of_others() {
+        let truth = Truth::load();
+        let mut cells = kernels(&truth, "6.1", "6.1");
+        let many = |cell: &&mut Cell| cell.linux_runs == 10;
+        for cell in cells.iter_mut().filter(many).take(5) {
+            cell.p_value = Some(5e-4);
+        }
+        let alone = Tests::of(cells.iter().filter(|cell| cell.linux_runs == 10));
+        assert_eq!((alone.rejected, alone.low), (5, 5));
+        for cell in cells.iter_mut().filter(|cell| cell.linux_runs == 3) {
+            cell.p_value = Some(0.5);
+        }
+        let all = Tests::of(&cells);
+        assert!(all.cells > alone.cells);
+        assert_eq!(all.rejected, 5);
     }
 }

@@ -1,14 +1,14 @@
 //! Two samples: do they come from one distribution?
 
-/// Repetitions from which the test has power: with fewer, no outcome is unlikely enough.
-pub(crate) const ENOUGH: usize = 10;
+/// False discovery rate of the tests.
+pub(crate) const DISCOVERY_RATE: f64 = 0.05;
 
 /// The p-value of the two-sample Kolmogorov-Smirnov test, from the exact distribution of the statistic
 /// over all ways to divide the pooled values between the samples, ties included.
 ///
-/// `None` if a sample has fewer than [`ENOUGH`] values.
+/// `None` if the samples are so small that no outcome has a p-value of at most [`DISCOVERY_RATE`].
 pub(crate) fn two_sample(one: &[f64], other: &[f64]) -> Option<f64> {
-    if one.len().min(other.len()) < ENOUGH {
+    if smallest_p(one.len(), other.len()) > DISCOVERY_RATE {
         return None;
     }
     let (n, m) = (one.len(), other.len());
@@ -43,6 +43,12 @@ pub(crate) fn two_sample(one: &[f64], other: &[f64]) -> Option<f64> {
         }
     }
     Some(1.0 - ways[n] / all[n])
+}
+
+/// The p-value of samples of `n` and `m` values that do not overlap: two of all divisions.
+fn smallest_p(n: usize, m: usize) -> f64 {
+    let divisions = (1..=n).fold(1.0, |ways, k| ways * (m + k) as f64 / k as f64);
+    2.0 / divisions
 }
 
 /// How many of these tests reject at a false discovery rate of `rate` (Benjamini and Hochberg, 1995),
@@ -88,9 +94,15 @@ mod tests {
     }
 
     #[test]
-    fn few_values_are_not_tested() {
-        assert_eq!(two_sample(&count(0)[..9], &count(0)), None);
-        assert_eq!(two_sample(&count(0), &[]), None);
+    fn samples_are_tested_if_separate_ones_would_be_rejected() {
+        let apart = |n, m| two_sample(&count(0)[..n], &count(10)[..m]);
+        assert_near(apart(3, 10), 2.0 / 286.0);
+        assert_near(apart(10, 3), 2.0 / 286.0);
+        assert_near(apart(5, 5), 2.0 / 252.0);
+        assert_near(apart(3, 5), 2.0 / 56.0);
+        for (n, m) in [(3, 4), (3, 3), (1, 10), (10, 0), (0, 0)] {
+            assert_eq!(apart(n, m), None, "{n} and {m}");
+        }
     }
 
     #[test]

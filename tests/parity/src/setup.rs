@@ -263,6 +263,36 @@ mod tests {
     }
 
     #[test]
+    fn the_page_states_how_many_scenarios_have_ten_repetitions() {
+        let truth = Truth::load();
+        let counted = |kernel: &str, runs: usize| {
+            let all = truth.scenarios.iter();
+            all.filter(|s| s.kernel == kernel && chance_matters(s) && s.reps.len() == runs)
+                .count()
+        };
+        let (three, ten) = (counted("6.1", 3), counted("6.1", 10));
+        let page = include_str!("../../../docs/validation/parity.md").replace('\n', " ");
+        let stated = format!(
+            "Of the {} scenarios on 6.1 with random outcomes, {ten} have ten repetitions. The other \
+             {three} have three",
+            three + ten
+        );
+        assert!(page.contains(&stated), "{stated}");
+        assert_eq!((counted("6.12", 10), counted("6.18", 10)), (0, 0));
+        let data = include_str!("../data/README.md").replace('\n', " ");
+        let stated = format!("{ten} of the {} with random outcomes", three + ten);
+        assert!(data.contains(&stated), "{stated}");
+        let red_or_bbr = |s: &&Scenario| s.label == "red_asis" || s.controller() == Some("bbr");
+        assert!(
+            truth
+                .scenarios
+                .iter()
+                .filter(red_or_bbr)
+                .all(|s| s.reps.len() <= 3)
+        );
+    }
+
+    #[test]
     fn further_draws_start_within_the_kernels_spread() {
         let truth = Truth::load();
         let named = |name: &str| truth.scenarios.iter().find(|s| s.name == name).unwrap();
