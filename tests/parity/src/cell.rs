@@ -14,6 +14,8 @@ pub(crate) struct Cell {
     pub(crate) suite: String,
     pub(crate) scenario: String,
     pub(crate) title: String,
+    /// The queue, without its parameters.
+    pub(crate) queue: String,
     /// Whom it measures, where TCP flows run.
     pub(crate) cc: Option<String>,
     pub(crate) metric: &'static str,
@@ -53,6 +55,7 @@ impl Cell {
             suite: scenario.suite.clone(),
             scenario: scenario.name.clone(),
             title: scenario.title(),
+            queue: scenario.queue().to_owned(),
             cc: scenario.controller().map(str::to_owned),
             metric: metric.name(),
             described: metric.described(),
@@ -112,6 +115,7 @@ mod tests {
             suite: String::new(),
             scenario: String::new(),
             title: String::new(),
+            queue: String::new(),
             cc: None,
             metric: "drops",
             described: "drops, packets",

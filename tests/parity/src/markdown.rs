@@ -1,5 +1,6 @@
 //! The tables of `docs/validation/parity.md`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use crate::cell::Cell;
@@ -14,6 +15,7 @@ pub(crate) fn sections(cells: &[Cell], yardstick: &Yardstick) -> String {
         ("totals", totals(cells)),
         ("metrics", by_metric(cells)),
         ("controls", by_control(cells)),
+        ("queues", by_queue(cells)),
         ("misses", misses(cells)),
     ];
     let mut text = String::new();
@@ -103,17 +105,13 @@ fn totals(cells: &[Cell]) -> String {
         .collect();
     let weak = limited.iter().filter(|c| c.tolerance > c.linux / 4.0);
     let saved = limited.iter().filter(|c| c.agrees_by_deviation());
-    let of_queue = |name: &str| Score::of(cells.iter().filter(|c| has_queue(c, name)));
     let all = Score::of(cells);
-    let without_sfb = Score::of(cells.iter().filter(|c| !has_queue(c, "sfb")));
     let with_tcp = cells.iter().filter(|c| c.cc.is_some()).count();
     rows_of_text(&[
         ["quantity".to_owned(), "cells".to_owned()],
         ["all".to_owned(), all.cells.to_string()],
         ["from scenarios with TCP".to_owned(), with_tcp.to_string()],
         ["**agree**".to_owned(), format!("**{}**", share(all))],
-        ["agree, without SFB".to_owned(), share(without_sfb)],
-        ["agree, only CAKE".to_owned(), share(of_queue("cake"))],
         [
             "within half of the tolerance".to_owned(),
             within(cells, 0.5).to_string(),
@@ -141,11 +139,6 @@ fn totals(cells: &[Cell]) -> String {
     ])
 }
 
-/// Whether the queue of a scenario is this one, with whatever options (`cake`, `cakebw`).
-fn has_queue(cell: &Cell, name: &str) -> bool {
-    cell.scenario.split('_').any(|word| word.starts_with(name))
-}
-
 /// By metric and suite, the metrics in full.
 fn by_metric(cells: &[Cell]) -> String {
     let mut rows = subtotals(cells);
@@ -161,6 +154,16 @@ fn by_control(cells: &[Cell]) -> String {
     let mut rows = vec![["congestion control", "agreeing cells", "%"].map(str::to_owned)];
     for (cc, score) in controllers(cells) {
         rows.push([format!("`{cc}`"), share(score), percent(score.share())]);
+    }
+    rows_of_text(&rows)
+}
+
+fn by_queue(cells: &[Cell]) -> String {
+    let mut rows = vec![["queue", "agreeing cells", "%"].map(str::to_owned)];
+    let names: BTreeSet<&str> = cells.iter().map(|cell| cell.queue.as_str()).collect();
+    for name in names {
+        let score = Score::of(cells.iter().filter(|cell| cell.queue == name));
+        rows.push([format!("`{name}`"), share(score), percent(score.share())]);
     }
     rows_of_text(&rows)
 }
@@ -215,7 +218,54 @@ fn rows_of_text<R: AsRef<[String]>>(rows: &[R]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::fs;
+    use std::path::PathBuf;
+
+    use regex_lite::Regex;
+
     use super::*;
+
+    fn docs() -> PathBuf {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+    }
+
+    /// The rows of the table by queue in `docs/validation/parity.md`.
+    fn agreement_by_queue() -> BTreeMap<String, String> {
+        let page = fs::read_to_string(docs().join("validation/parity.md")).unwrap();
+        let (_, table) = page.split_once("<!-- begin measured: queues").unwrap();
+        let (table, _) = table.split_once("<!-- end measured").unwrap();
+        let row = Regex::new(r"\| `(\w+)` \| (\d+)/(\d+) ").unwrap();
+        let rows = row.captures_iter(table);
+        rows.map(|row| {
+            (
+                row[1].to_owned(),
+                format!("{} of {} cells", &row[2], &row[3]),
+            )
+        })
+        .collect()
+    }
+
+    #[test]
+    fn the_pages_of_queues_count_the_cells_that_the_table_counts() {
+        let rows = agreement_by_queue();
+        let count = Regex::new(r"\d+\s+of\s+\d+\s+cells").unwrap();
+        let mut stated = 0;
+        for file in fs::read_dir(docs().join("qdiscs")).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension().is_none_or(|ending| ending != "md") {
+                continue;
+            }
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            let page = fs::read_to_string(&path).unwrap();
+            for found in count.find_iter(&page) {
+                let words: Vec<&str> = found.as_str().split_whitespace().collect();
+                assert_eq!(Some(&words.join(" ")), rows.get(name), "{name}.md");
+                stated += 1;
+            }
+        }
+        assert!(stated > 0);
+    }
 
     #[test]
     fn the_first_row_is_the_head() {

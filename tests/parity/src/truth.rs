@@ -123,6 +123,12 @@ impl Scenario {
         }
     }
 
+    /// The name of the queue towards the server.
+    pub(crate) fn queue(&self) -> &str {
+        let words = self.qdisc.trim_start_matches("root ");
+        words.split(' ').next().unwrap_or(words)
+    }
+
     /// Whom the scenario measures, where it has TCP flows.
     pub(crate) fn controller(&self) -> Option<&str> {
         self.flows.first().map(|flow| flow.cc.as_str())
@@ -278,6 +284,21 @@ mod tests {
             }
             assert!(truth.most_repeated(s).reps.len() >= s.reps.len());
         }
+    }
+
+    #[test]
+    fn queues_are_named_without_their_place_and_parameters() {
+        let truth = Truth::load();
+        let of = |name: &str| {
+            truth
+                .scenarios
+                .iter()
+                .find(|s| s.name == name)
+                .map(Scenario::queue)
+        };
+        assert_eq!(of("R1_10m_100ms_cakebw"), Some("cake"));
+        assert_eq!(of("R1_10m_100ms_ared"), Some("red"));
+        assert_eq!(of("R1_10m_100ms_fq"), Some("fq"));
     }
 
     #[test]
