@@ -153,6 +153,11 @@ NAMED = {
         "drop-early": "drop-enqueue",
         "ecn-mask": "any-ect",
     },
+    "fq profile linux-6.12": {
+        "bands": 3,
+        "priomap": [1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1],
+        "weights": [589_824, 196_608, 65_536],
+    },
     "fq_pie ecn": {
         "limit": 10_240,
         "flows": 1_024,
@@ -267,6 +272,10 @@ def test_queues_that_were_not_recorded_have_the_names_of_iproute2(
     if "dualpi2" in text:
         names = {"delay-c", "delay-l", "pkts-in-c", "pkts-in-l", "ecn-mark", "step-mark", "credit"}
         assert names < overloaded[text].keys()
+    if "linux-6.12" in text:
+        names = {"fastpath", "band0_pkts", "band1_pkts", "band2_pkts"}
+        assert names < overloaded[text].keys()
+        assert overloaded[text]["fastpath"] > 0
 
 
 def test_options_of_a_link_whose_rate_varies_do_not_depend_on_it() -> None:

@@ -1,6 +1,7 @@
 //! The memory footprint of a specification: waiting packets and table sizes.
 
-use crate::parameters::{Field, Footprint};
+use crate::fair::fq::FAST_PATH;
+use crate::parameters::{Field, Footprint, Profile};
 use crate::registry::QdiscSpec;
 
 /// Parameters that set the size of a preallocated table.
@@ -46,7 +47,12 @@ impl QdiscSpec {
         if crate::external::is_external(self.kind()) {
             return own;
         }
-        let bands = if self.kind() == "pfifo_fast" { 3 } else { 1 };
+        // Each band has the limit; the fast path of fq adds a few packets.
+        let (bands, beside) = match (self.kind(), spec.field("profile")) {
+            ("fq", Some(Field::Profile(Profile::Linux612))) => (3, u64::from(FAST_PATH)),
+            ("pfifo_fast", _) => (3, 0),
+            _ => (1, 0),
+        };
         let in_bytes = matches!(spec.field("limit"), Some(Field::Size(_)));
         let mut number = |key| spec.field(key).and_then(|field| self::number(&field));
         let limit = number("limit");
@@ -54,7 +60,7 @@ impl QdiscSpec {
         match (limit, in_bytes, memory) {
             (Some(bytes), true, _) | (None, _, Some(bytes)) => Footprint { bytes, ..own },
             (Some(packets), false, memory) => Footprint {
-                packets: packets.saturating_mul(bands),
+                packets: packets.saturating_mul(bands).saturating_add(beside),
                 bytes: memory.unwrap_or(u64::MAX),
                 ..own
             },
@@ -93,6 +99,8 @@ mod tests {
         assert_eq!(of("bfifo limit 9000b").bytes, 9_000);
         assert_eq!(of("red limit 60000b").bytes, 60_000);
         assert_eq!(of("pfifo_fast limit 5").packets, 15);
+        assert_eq!(of("fq limit 5").packets, 5);
+        assert_eq!(of("fq limit 5 profile linux-6.12").packets, 15 + 8);
         assert_eq!(of("hred limit 30").packets, 30);
         assert_eq!(of("hred").packets, DERIVED);
         let both = of("fq_codel limit 11 memory_limit 1000000b");

@@ -17,12 +17,13 @@ mod parameter;
 mod params;
 mod profile;
 mod provenance;
+pub mod row;
 
 pub use declare::{Fields, parameters};
 pub use error::{Flaw, ParameterError};
 pub use field::{Field, Value, time_text};
 pub use footprint::Footprint;
-pub use kind::{ALL_PROFILES, Counter, Entry, Kind, LINUX, OVERLIMITS, TcStatistics};
+pub use kind::{Counter, Entry, Kind, LINUX, OVERLIMITS, RFC_AND_LINUX, TcStatistics};
 pub use leaves::{Leaf, LeafList};
 pub use parameter::{Parameter, Unit};
 pub use params::{Params, Shorthand};

@@ -6,5 +6,6 @@ pub(crate) mod framing;
 pub(crate) mod jiffies;
 pub(crate) mod leaf;
 pub(crate) mod pool;
+pub(crate) mod priority;
 pub(crate) mod round;
 pub(crate) mod shadow;

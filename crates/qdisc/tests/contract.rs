@@ -298,7 +298,9 @@ fn no_queue_holds_more_packets_than_its_limit() {
                 queue.enqueue(Instant::ZERO, pkt, &mut seen);
                 most = most.max(queue.backlog().packets);
             }
-            assert!(most <= LIMIT, "{text} held {most}");
+            // The fast path of fq holds up to eight packets that its limit does not count.
+            let beside = if text.contains("linux-6.12") { 8 } else { 0 };
+            assert!(most <= LIMIT + beside, "{text} held {most}");
             // Those that drop at random or in batches need not come to it.
             let early = ["choke", "floq", "nlred", "red_ns2", "hred", "afq", "sfb"];
             let early = early.iter().any(|name| kind.name.contains(name));

@@ -2,7 +2,7 @@
 
 use sojourn_apps::{PingConfig, PingPace, Spacing, UdpConfig};
 use sojourn_net::{Bytes, Dscp, Duration, Rate, Rng};
-use sojourn_qdisc::QdiscSpec;
+use sojourn_qdisc::{QdiscInfo, QdiscSpec, catalogue};
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
 use sojourn_transport::{CcKind, SenderParams};
 
@@ -157,19 +157,33 @@ fn link(scenario: &Scenario, direction: Direction) -> Result<LinkConfig, String>
 /// The queue of one direction in our words.
 pub(crate) fn spec(scenario: &Scenario, direction: Direction) -> String {
     let tc = scenario.qdisc(direction).trim_start_matches("root ");
-    kernel_spec(tc, &scenario.suite, &scenario.label)
+    kernel_spec(tc, scenario)
 }
 
 /// The `tc` arguments in our words: the kernel's behaviour where it differs from the RFC's, RED that
 /// adapts only where the kernel's did, and the classifier that the kernel of L4 was built with.
-fn kernel_spec(tc: &str, suite: &str, label: &str) -> String {
-    let words = match label {
+fn kernel_spec(tc: &str, scenario: &Scenario) -> String {
+    let words = match scenario.label.as_str() {
         "red_asis" => tc.trim_end_matches(" adaptive").to_owned(),
         "red_step" => with_highest_probability(tc),
-        _ if suite == "L4" => format!("{tc} any_ect"),
+        _ if scenario.suite == "L4" => format!("{tc} any_ect"),
         _ => tc.to_owned(),
     };
-    format!("{words} profile linux")
+    format!("{words} profile {}", profile(tc, &scenario.kernel))
+}
+
+/// The profile that `kernel` has: its own where the queue changed after Linux 6.1.
+fn profile(tc: &str, kernel: &str) -> String {
+    let own = format!("linux-{kernel}");
+    let name = tc.split(' ').next();
+    let changed = |kind: &&QdiscInfo| {
+        let mut profiles = kind.profiles.iter();
+        Some(kind.name) == name && profiles.any(|profile| profile.to_string() == own)
+    };
+    match catalogue().iter().find(changed) {
+        Some(_) => own,
+        None => "linux".to_owned(),
+    }
 }
 
 /// `tc` 6.1 has no room for a probability of 1 and writes 0, which the kernel reads as the largest
@@ -240,25 +254,30 @@ mod tests {
         }
     }
 
+    fn spec_of(name: &str, kernel: &str) -> String {
+        let truth = Truth::load();
+        let mut all = truth.scenarios.iter();
+        let found = all.find(|s| s.name == name && s.kernel == kernel);
+        spec(found.unwrap(), Direction::Up)
+    }
+
     #[test]
     fn only_the_patched_red_adapts() {
-        let tc = "red limit 192278 min 12500 avpkt 1000 bandwidth 10Mbit adaptive";
-        assert!(kernel_spec(tc, "R1", "ared").contains(" adaptive"));
-        assert!(!kernel_spec(tc, "R1", "red_asis").contains("adaptive"));
+        assert!(spec_of("R1_10m_100ms_ared", "6.1").contains(" adaptive"));
+        assert!(!spec_of("R1_10m_100ms_red_asis", "6.1").contains("adaptive"));
     }
 
     #[test]
     fn a_probability_of_1_is_what_the_kernel_reads() {
-        let tc = "red limit 1514000 min 30000 max 35000 avpkt 1000 probability 1 ecn";
-        let spec = kernel_spec(tc, "R8", "red_step");
+        let spec = spec_of("R8_dctcp_10m_100ms_red_step", "6.1");
         assert!(spec.contains("probability 0.61035"), "{spec}");
     }
 
     #[test]
     fn l4_classifies_by_any_ect() {
-        let l4 = kernel_spec("dualpi2", "L4", "1f_ecn");
+        let l4 = spec_of("L4_10m_10ms_1f_ecn", "6.18");
         assert_eq!(l4, "dualpi2 any_ect profile linux");
-        let l1 = kernel_spec("dualpi2", "L1", "1f_ecn");
+        let l1 = spec_of("L1_10m_10ms_1f_ecn", "6.18");
         assert_eq!(l1, "dualpi2 profile linux");
     }
 
@@ -290,6 +309,15 @@ mod tests {
                 .filter(red_or_bbr)
                 .all(|s| s.reps.len() <= 3)
         );
+    }
+
+    #[test]
+    fn a_queue_that_changed_follows_the_kernel_that_was_measured() {
+        let name = "R1_10m_100ms_fq";
+        assert_eq!(spec_of(name, "6.1"), "fq profile linux");
+        assert_eq!(spec_of(name, "6.12"), "fq profile linux-6.12");
+        let name = "R1_10m_100ms_fq_codel";
+        assert!(spec_of(name, "6.12").ends_with(" profile linux"));
     }
 
     #[test]

@@ -173,7 +173,9 @@ impl<P: Packet> DualPi2<P> {
     pub fn new(params: &DualPi2Params, rate: Option<Rate>, mtu: Bytes, rng: Rng) -> Self {
         let law = match params.profile {
             Profile::Rfc => Law::Rfc(Rfc::new(params)),
-            Profile::Linux | Profile::Linux314 => Law::Linux(Linux::new(params, mtu)),
+            Profile::Linux | Profile::Linux314 | Profile::Linux612 => {
+                Law::Linux(Linux::new(params, mtu))
+            }
         };
         Self {
             limit: params.limit,

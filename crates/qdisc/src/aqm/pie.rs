@@ -53,7 +53,7 @@ use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{ALL_PROFILES, Counter, Kind, Params, Profile, TcStatistics};
+use crate::parameters::{Counter, Kind, Params, Profile, RFC_AND_LINUX, TcStatistics};
 use crate::parts::fifo::Fifo;
 use linux::Linux;
 pub use params::PieParams;
@@ -75,7 +75,7 @@ impl Params for PieParams {
         summary: "Signals with a probability that keeps the delay at a target",
         source: "RFC 8033; Linux 6.1 and 3.14 sch_pie",
         reconstruction: None,
-        profiles: ALL_PROFILES,
+        profiles: RFC_AND_LINUX,
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
@@ -136,7 +136,9 @@ impl<P: Packet> Pie<P> {
     pub fn new(params: &PieParams, mtu: Bytes, rng: Rng) -> Self {
         let law = match params.profile {
             Profile::Rfc => Law::Rfc(Rfc::new(params, mtu)),
-            Profile::Linux | Profile::Linux314 => Law::Linux(Linux::new(params, mtu)),
+            Profile::Linux | Profile::Linux314 | Profile::Linux612 => {
+                Law::Linux(Linux::new(params, mtu))
+            }
         };
         let next_update = match &law {
             Law::Rfc(_) => Instant::ZERO + params.tupdate(),

@@ -28,9 +28,7 @@ use crate::link::LinkFacts;
 use crate::parameters::{Kind, LINUX, Leaf, LeafList, Params, Profile, TcStatistics, parameters};
 use crate::parts::classes::Classes;
 use crate::parts::leaf;
-
-/// The band of each priority in `pfifo_fast`, and by default in `prio`.
-const PRIOMAP: [u8; 16] = [1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1];
+use crate::parts::priority::{self, PRIOMAP};
 
 parameters! {
     /// Parameters of [`Prio`].
@@ -139,7 +137,7 @@ impl<P: Packet> PfifoFast<P> {
         Self {
             total_limit: match params.profile {
                 Profile::Linux314 => params.limit,
-                Profile::Linux | Profile::Rfc => params.limit.saturating_mul(3),
+                Profile::Linux | Profile::Linux612 | Profile::Rfc => params.limit.saturating_mul(3),
             },
             bands: Bands::new((0..3).map(|_| DropTail::new(band)).collect(), PRIOMAP),
         }
@@ -217,13 +215,9 @@ impl<Q: Qdisc<P>, P: Packet> Bands<Q, P> {
     fn new(queues: Vec<Q>, priomap: [u8; 16]) -> Self {
         // Typed parameters that bypassed the check lead to the last band, not to none.
         let last = u8::try_from(queues.len() - 1).unwrap_or(u8::MAX);
-        let mut band_of = [0; 64];
-        for (dscp, band) in (0..).zip(&mut band_of) {
-            *band = priomap[priority(dscp)].min(last);
-        }
         Self {
             classes: Classes::new(Some("band"), queues),
-            band_of,
+            band_of: priority::bands(&priomap.map(|band| band.min(last))),
         }
     }
 
@@ -243,18 +237,6 @@ impl<Q: Qdisc<P>, P: Packet> Bands<Q, P> {
         // Empty queues are asked too: some laws want to know that the link idles.
         (0..self.classes.len()).find_map(|band| self.classes.dequeue(band, now, obs))
     }
-}
-
-/// The priority of a packet of this class; what the kernel makes of the byte that was once called
-/// type of service.
-///
-/// Two bits of that type decide: the third and the second lowest of the DSCP.
-fn priority(dscp: u8) -> usize {
-    const BEST_EFFORT: usize = 0;
-    const BULK: usize = 2;
-    const INTERACTIVE: usize = 6;
-    const INTERACTIVE_BULK: usize = 4;
-    [BEST_EFFORT, BULK, INTERACTIVE, INTERACTIVE_BULK][usize::from(dscp >> 1 & 0b11)]
 }
 
 #[cfg(test)]

@@ -299,7 +299,7 @@ impl Control {
         }
         let over = match law.profile {
             Profile::Rfc => now >= self.guard_end,
-            Profile::Linux | Profile::Linux314 => now > self.guard_end,
+            Profile::Linux | Profile::Linux314 | Profile::Linux612 => now > self.guard_end,
         };
         if !over {
             self.current = Interval::new(now);

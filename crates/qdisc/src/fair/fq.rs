@@ -2,7 +2,8 @@
 //!
 //! # Source
 //!
-//! Linux 6.1 `net/sched/sch_fq.c`, as it treats packets that are forwarded.
+//! Linux 6.1 and 6.12 `net/sched/sch_fq.c`, as they treat packets that are forwarded. What 6.7 added:
+//! commits 29f834aa326e (bands) and 49e7265fd098 (weights), tc-fq(8).
 //!
 //! # Algorithm
 //!
@@ -10,6 +11,9 @@
 //! flows of the *new* list before those of the *old* list. With `maxrate`, a flow that has used its
 //! credit is throttled until the larger of its packet and a quantum is sent at that rate. Packets
 //! of the router itself have strict priority, and only `limit` applies to them.
+//!
+//! Profile `linux-6.12`: flows belong to three bands by priority, which share the link by weight,
+//! with a `limit` per band; a packet that finds no flow with packets is sent before all flows.
 //!
 //! Pseudo-code: `docs/qdiscs/fq.md`.
 //!
@@ -23,14 +27,19 @@
 //! | no `buckets` | trees in which flows are found | none |
 //! | the delay of a refill in nanoseconds | in ticks of the kernel, 1 ms at HZ=1000 | a refill 1 ms sooner or later |
 //! | a flow is forgotten when it comes back | when another is looked up near it | from 2048 flows on, which flow |
+//! | in `linux-6.12` no flow is forgotten | the same, however few flows there are | its turn after 3 s without a packet |
 
+mod bands;
 mod scheduler;
 
 use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{Counter, Kind, LINUX, Params, Shorthand, TcStatistics, parameters};
+use crate::parameters::{Counter, Kind, Params, Profile, Shorthand, TcStatistics, parameters};
+use crate::parts::priority::PRIOMAP;
+pub(crate) use bands::FAST_PATH;
+use bands::{BANDS, BandScheduler, Full, WEIGHTS};
 use scheduler::Pace;
 pub(crate) use scheduler::{Scheduler, Turns};
 
@@ -38,7 +47,7 @@ parameters! {
     /// Parameters of [`Fq`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct FqParams {
-        /// Maximum number of packets of all flows together.
+        /// Maximum number of packets of all flows together; linux-6.12: per band.
         pub limit: usize = 10_000 => packets(1, 100_000_000),
             "net/sched/sch_fq.c: fq_init, sch->limit";
         /// Maximum number of queued packets per flow.
@@ -65,6 +74,20 @@ parameters! {
         /// If maxrate is at most this, space every packet instead of every quantum.
         pub low_rate_threshold: Option<Rate> = None => rate().unset("550kbit"),
             "net/sched/sch_fq.c: fq_sched_data.low_rate_threshold";
+        /// Number of bands; profile linux-6.12.
+        pub bands: Option<u32> = None => count(3, 3).unset("3"),
+            "net/sched/sch_fq.c: FQ_BANDS";
+        /// Band of each of the 16 priorities; profile linux-6.12.
+        pub priomap: Option<[u8; 16]> = None
+            => numbers(0, 2).unset("1 2 2 2 1 2 0 0 1 1 1 1 1 1 1 1"),
+            "net/sched/sch_fq.c: fq_sched_data.prio2band, sch_default_prio2band";
+        /// Bytes that each band sends per turn; profile linux-6.12.
+        pub weights: Option<[u32; 3]> = None
+            => numbers(16_384, 2_147_483_647).unset("589824 196608 65536"),
+            "net/sched/sch_fq.c: fq_perband_flows.quantum, FQ_MIN_WEIGHT";
+        /// Specification or implementation to follow.
+        pub profile: Profile = Profile::Linux => profile(),
+            "Sojourn parameter";
     }
 }
 
@@ -89,14 +112,14 @@ impl Params for FqParams {
         name: "fq",
         class: Some("Fq"),
         summary: "One queue per flow, each with its own limit; new and returning flows first",
-        source: "Linux 6.1 sch_fq",
+        source: "Linux 6.1 and 6.12 sch_fq",
         reconstruction: None,
-        profiles: LINUX,
+        profiles: &[Profile::Linux, Profile::Linux612],
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
 
-    const COMPARISON: Comparison = Comparison::With("Linux 6.1");
+    const COMPARISON: Comparison = Comparison::With("Linux 6.1 and 6.12");
 
     const TC_STATISTICS: TcStatistics =
         TcStatistics::of(&[("ce_mark", Counter::Marks(MarkReason::CeThreshold))]);
@@ -112,6 +135,21 @@ impl Params for FqParams {
         self.low_rate_threshold = self
             .low_rate_threshold
             .or(Rate::from_bits_per_sec(LOW_RATE));
+        if self.profile == Profile::Linux612 {
+            self.bands = self.bands.or(Some(u32::from(BANDS)));
+            self.priomap = self.priomap.or(Some(PRIOMAP));
+            self.weights = self.weights.or(Some(WEIGHTS));
+        }
+    }
+
+    fn conflict(&self) -> Option<String> {
+        let given = [
+            ("bands", self.bands.is_some()),
+            ("priomap", self.priomap.is_some()),
+            ("weights", self.weights.is_some()),
+        ];
+        let (key, _) = given.into_iter().find(|&(_, given)| given)?;
+        (self.profile != Profile::Linux612).then(|| format!("{key} requires profile linux-6.12"))
     }
 
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Fq<P> {
@@ -124,24 +162,42 @@ impl Params for FqParams {
 pub struct Fq<P> {
     params: FqParams,
     pace: Option<Pace>,
-    scheduler: Scheduler<P>,
+    order: Order<P>,
     /// Drops at the limit of a flow.
     flows_plimit: u64,
+}
+
+/// The flows and the order in which they send.
+#[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the default profile needs no indirection"
+)]
+enum Order<P> {
+    /// Of Linux 6.1.
+    Flows(Scheduler<P>),
+    /// Of Linux 6.12.
+    Bands(Box<BandScheduler<P>>),
 }
 
 impl<P: Packet> Fq<P> {
     /// An empty queue for packets of up to `mtu` bytes, link header included.
     pub fn new(params: &FqParams, mtu: Bytes, rng: Rng) -> Self {
+        let pace = params.maxrate.map(|rate| Pace {
+            rate,
+            each: rate.bits_per_sec()
+                <= params
+                    .low_rate_threshold
+                    .map_or(LOW_RATE, Rate::bits_per_sec),
+        });
         Self {
             params: *params,
-            pace: params.maxrate.map(|rate| Pace {
-                rate,
-                each: rate.bits_per_sec()
-                    <= params
-                        .low_rate_threshold
-                        .map_or(LOW_RATE, Rate::bits_per_sec),
-            }),
-            scheduler: Scheduler::new(&params.turns(), mtu, rng),
+            pace,
+            order: if params.profile == Profile::Linux612 {
+                Order::Bands(Box::new(BandScheduler::new(params, pace, mtu, rng)))
+            } else {
+                Order::Flows(Scheduler::new(&params.turns(), mtu, rng))
+            },
             flows_plimit: 0,
         }
     }
@@ -152,29 +208,37 @@ impl<P: Packet> Qdisc<P> for Fq<P> {
 
     #[inline]
     fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>) {
-        if self.scheduler.backlog().packets >= self.params.limit {
-            return obs.on_drop(now, pkt, DropReason::Overlimit);
-        }
-        if pkt.is_control() {
-            return self.scheduler.append_control(now, pkt);
-        }
-        let flow = self.scheduler.classify(&pkt);
-        self.scheduler.forget_if_old(flow, now, FORGOTTEN_AFTER);
-        if self.scheduler.packets(flow) >= self.params.flow_limit {
-            self.flows_plimit += 1;
-            return obs.on_drop(now, pkt, DropReason::Overlimit);
-        }
-        self.scheduler.append(flow, now, pkt);
+        let full = match &mut self.order {
+            Order::Flows(flows) if flows.backlog().packets >= self.params.limit => Full::Queue,
+            Order::Flows(flows) if pkt.is_control() => return flows.append_control(now, pkt),
+            Order::Flows(flows) => {
+                let flow = flows.classify(&pkt);
+                flows.forget_if_old(flow, now, FORGOTTEN_AFTER);
+                if flows.packets(flow) < self.params.flow_limit {
+                    return flows.append(flow, now, pkt);
+                }
+                Full::Flow
+            }
+            Order::Bands(bands) => match bands.admit(&pkt) {
+                Ok(way) => return bands.append(way, now, pkt),
+                Err(full) => full,
+            },
+        };
+        self.flows_plimit += u64::from(full == Full::Flow);
+        obs.on_drop(now, pkt, DropReason::Overlimit);
     }
 
     #[inline]
     fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
-        let (flow, mut pkt, ready) = self.scheduler.next(now)?;
+        let (flow, mut pkt, ready) = match &mut self.order {
+            Order::Flows(flows) => flows.next(now)?,
+            Order::Bands(bands) => bands.next(now)?,
+        };
         let Some(flow) = flow else {
             return Some(pkt);
         };
-        if let Some(pace) = self.pace {
-            self.scheduler.pace(flow, pace, pkt.size(), now);
+        if let (Some(pace), Order::Flows(flows)) = (self.pace, &mut self.order) {
+            flows.pace(flow, pace, pkt.size(), now);
         }
         let late = self
             .params
@@ -188,20 +252,32 @@ impl<P: Packet> Qdisc<P> for Fq<P> {
 
     #[inline]
     fn backlog(&self) -> Backlog {
-        self.scheduler.backlog()
+        match &self.order {
+            Order::Flows(flows) => flows.backlog(),
+            Order::Bands(bands) => bands.backlog(),
+        }
     }
 
     #[inline]
     fn next_timer(&self) -> Option<Instant> {
-        self.scheduler.next_due()
+        match &self.order {
+            Order::Flows(flows) => flows.next_due(),
+            Order::Bands(bands) => bands.next_due(),
+        }
     }
 
     fn on_timer(&mut self, now: Instant) {
-        self.scheduler.release(now);
+        match &mut self.order {
+            Order::Flows(flows) => flows.release(now),
+            Order::Bands(bands) => bands.release(now),
+        }
     }
 
     fn statistics(&self) -> Vec<Statistic> {
-        let mut numbers = self.scheduler.statistics();
+        let mut numbers = match &self.order {
+            Order::Flows(flows) => flows.statistics(),
+            Order::Bands(bands) => bands.statistics(),
+        };
         numbers.push(Statistic::count("flows_plimit", self.flows_plimit));
         numbers
     }

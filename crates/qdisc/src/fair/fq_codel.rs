@@ -34,7 +34,7 @@ use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 use crate::aqm::codel::{self, CodelParams, Control, Law, Source};
 use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
-use crate::parameters::{ALL_PROFILES, Kind, Params, Profile, TcStatistics, parameters};
+use crate::parameters::{Kind, Params, Profile, RFC_AND_LINUX, TcStatistics, parameters};
 use crate::parts::pool::{List, Pool};
 use crate::parts::round::{FlowId, SparseFirst};
 
@@ -107,7 +107,7 @@ impl Params for FqCodelParams {
             summary: "One queue per flow, sparse flows first, CoDel in each queue",
             source: "RFC 8290; Linux 6.1 and 3.14 sch_fq_codel",
             reconstruction: None,
-            profiles: ALL_PROFILES,
+            profiles: RFC_AND_LINUX,
             start: Self::default,
             parameters: Self::PARAMETERS,
         },
@@ -117,7 +117,7 @@ impl Params for FqCodelParams {
             summary: "fq_codel with a CoDel that never signals: fair queueing alone",
             source: "Linux 6.1 sch_fq_codel with target 100s",
             reconstruction: None,
-            profiles: ALL_PROFILES,
+            profiles: RFC_AND_LINUX,
             start: Self::without_codel,
             parameters: Self::PARAMETERS,
         },
@@ -182,7 +182,7 @@ impl<P: Packet> FqCodel<P> {
         let maxpacket = match params.profile {
             // Linux before 4.2 began here and learned.
             Profile::Linux314 => Bytes(256),
-            Profile::Rfc | Profile::Linux => mtu,
+            Profile::Rfc | Profile::Linux | Profile::Linux612 => mtu,
         };
         Self {
             params: *params,
@@ -221,7 +221,7 @@ impl<P: Packet> FqCodel<P> {
         let flow = &mut self.flows[fat];
         let (packets, bytes) = match self.params.profile {
             Profile::Rfc => ((flow.list.packets() / 2).min(self.params.drop_batch), most),
-            Profile::Linux => (self.params.drop_batch, most / 2),
+            Profile::Linux | Profile::Linux612 => (self.params.drop_batch, most / 2),
             Profile::Linux314 => (1, most),
         };
         let mut dropped = 0;
@@ -334,7 +334,7 @@ impl<P: Packet> Source<P> for FlowSource<'_, P> {
     fn is_small(&self) -> bool {
         let bytes = match self.store.profile {
             Profile::Rfc => self.list.bytes(),
-            Profile::Linux | Profile::Linux314 => self.store.backlog.bytes,
+            Profile::Linux | Profile::Linux314 | Profile::Linux612 => self.store.backlog.bytes,
         };
         bytes <= self.store.maxpacket
     }

@@ -5,6 +5,7 @@ use sojourn_net::{Bytes, Duration, Rate};
 use super::choice::Choice;
 use super::leaves::{Leaf, LeafList};
 use super::profile::Profile;
+use super::row::Row;
 
 /// A place where a value is kept, lent by the parameters of a discipline.
 #[derive(Debug)]
@@ -23,8 +24,8 @@ pub enum Field<'a> {
     Packets(&'a mut usize),
     /// A whole number.
     Count(&'a mut u32),
-    /// Small numbers in a row.
-    Numbers(&'a mut [u8]),
+    /// Numbers in a row, or none.
+    Numbers(&'a mut dyn Row),
     /// A whole number, or none.
     OptionalCount(&'a mut Option<u32>),
     /// A real number.
@@ -67,6 +68,8 @@ values! {
     u32 => Count,
     Option<u32> => OptionalCount,
     [u8; 16] => Numbers,
+    Option<[u8; 16]> => Numbers,
+    Option<[u32; 3]> => Numbers,
     f64 => Fraction,
     Option<f64> => OptionalFraction,
     bool => Flag,
@@ -91,10 +94,7 @@ impl Field<'_> {
             Field::Packets(n) => n.to_string(),
             Field::Count(n) => n.to_string(),
             Field::OptionalCount(n) => (**n)?.to_string(),
-            Field::Numbers(numbers) => {
-                let texts: Vec<_> = numbers.iter().map(ToString::to_string).collect();
-                texts.join(" ")
-            }
+            Field::Numbers(numbers) => numbers.text()?,
             Field::Fraction(x) => x.to_string(),
             Field::OptionalFraction(x) => (**x)?.to_string(),
             Field::Flag(flag) => (if **flag { "on" } else { "off" }).into(),

@@ -6,8 +6,8 @@ use crate::contract::{DropReason, MarkReason};
 
 /// The profiles of a discipline that follows Linux 6.1 alone.
 pub const LINUX: &[Profile] = &[Profile::Linux];
-/// The profiles of a discipline that has all three.
-pub const ALL_PROFILES: &[Profile] = &[Profile::Rfc, Profile::Linux, Profile::Linux314];
+/// The profiles of a discipline that follows its RFC, Linux 6.1 and Linux 3.14.
+pub const RFC_AND_LINUX: &[Profile] = &[Profile::Rfc, Profile::Linux, Profile::Linux314];
 
 /// The statistic that `tc -s qdisc` prints as `overlimits`: what the kernel module of the queue
 /// passes to `qdisc_qstats_overlimit`. Modules differ: RED counts its signals, CAKE the requests

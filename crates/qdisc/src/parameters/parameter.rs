@@ -22,7 +22,7 @@ pub enum Unit {
     Packets,
     /// A plain number.
     Count,
-    /// Small numbers in a row, such as `1 2 2 0`.
+    /// Whole numbers in a row, such as `1 2 2 0`.
     Numbers,
     /// A number that need not be whole, such as `0.02` or `1.25`.
     Fraction,
@@ -103,6 +103,7 @@ impl Parameter {
             Unit::Rate => "1bit or more".into(),
             Unit::Size => format!("{min}b to {max}b"),
             Unit::Fraction | Unit::Percent if min == 0 => format!("> 0 and at most {max}"),
+            Unit::Count if min == max => min.to_string(),
             Unit::Packets | Unit::Count | Unit::Fraction | Unit::Weight | Unit::Percent => {
                 format!("{min} to {max}")
             }
@@ -146,12 +147,11 @@ impl Parameter {
             Field::Numbers(places) => {
                 let words = text.split([' ', ',']).filter(|word| !word.is_empty());
                 let numbers = words.map(|word| self.number(word));
-                let numbers = numbers.collect::<Result<Vec<u8>, _>>()?;
-                if numbers.len() != places.len() {
-                    let (needed, given) = (places.len(), numbers.len());
+                let numbers = numbers.collect::<Result<Vec<u64>, _>>()?;
+                if !places.replace(&numbers) {
+                    let (needed, given) = (places.count(), numbers.len());
                     return Err(format!("needs {needed} numbers, not {given}").into());
                 }
-                places.copy_from_slice(&numbers);
             }
             Field::Fraction(place) => *place = self.fraction(text)?,
             Field::OptionalFraction(place) => *place = Some(self.fraction(text)?),

@@ -14,6 +14,8 @@ pub enum Profile {
     Linux,
     /// Linux 3.14, for studies of its time.
     Linux314,
+    /// Linux 6.12, for queues that changed after 6.1.
+    Linux612,
 }
 
 impl Profile {
@@ -23,6 +25,7 @@ impl Profile {
             Self::Rfc => "rfc",
             Self::Linux => "linux",
             Self::Linux314 => "linux-3.14",
+            Self::Linux612 => "linux-6.12",
         }
     }
 

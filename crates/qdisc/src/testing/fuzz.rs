@@ -177,7 +177,10 @@ fn value(parameter: &Parameter, pick: u8, part: u8) -> String {
         }
         Unit::Size => format!("{key} {whole}b"),
         Unit::Packets | Unit::Count => format!("{key} {whole}"),
-        Unit::Numbers => format!("{key} {}", [whole.to_string().as_str(); 16].join(" ")),
+        Unit::Numbers => {
+            let count = if key == "weights" { 3 } else { 16 };
+            format!("{key} {}", vec![whole.to_string(); count].join(" "))
+        }
         Unit::Fraction | Unit::Weight | Unit::Percent => match pick % 4 {
             0 => format!("{key} {min}"),
             1 => format!("{key} {max}"),

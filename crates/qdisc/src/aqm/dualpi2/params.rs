@@ -104,7 +104,7 @@ impl DualPi2Params {
                 let third = Duration::from_nanos(self.max_rtt().as_nanos() / 3);
                 self.target.min(third).max(Duration::from_micros(1))
             }
-            Profile::Linux | Profile::Linux314 => Duration::from_millis(16),
+            Profile::Linux | Profile::Linux314 | Profile::Linux612 => Duration::from_millis(16),
         })
     }
 
@@ -130,7 +130,7 @@ impl DualPi2Params {
                 let tupdate = self.tupdate().as_secs_f64();
                 (0.1 * tupdate / (rtt_max * rtt_max), 0.3 / rtt_max)
             }
-            Profile::Linux | Profile::Linux314 => (
+            Profile::Linux | Profile::Linux314 | Profile::Linux612 => (
                 f64::from(LINUX_ALPHA) / 256.0,
                 f64::from(LINUX_BETA) / 256.0,
             ),
@@ -141,14 +141,14 @@ impl DualPi2Params {
     pub(super) fn step_thresh(&self) -> Duration {
         self.step_thresh.unwrap_or(match self.profile {
             Profile::Rfc => Duration::from_micros(800),
-            Profile::Linux | Profile::Linux314 => Duration::from_millis(1),
+            Profile::Linux | Profile::Linux314 | Profile::Linux612 => Duration::from_millis(1),
         })
     }
 
     fn classic_protection(&self) -> f64 {
         self.classic_protection.unwrap_or(match self.profile {
             Profile::Rfc => 6.25,
-            Profile::Linux | Profile::Linux314 => 10.0,
+            Profile::Linux | Profile::Linux314 | Profile::Linux612 => 10.0,
         })
     }
 

@@ -48,7 +48,7 @@ impl PieParams {
     /// The delay that is held.
     pub fn target(&self) -> Duration {
         self.target.unwrap_or(match self.profile {
-            Profile::Rfc | Profile::Linux => Duration::from_millis(15),
+            Profile::Rfc | Profile::Linux | Profile::Linux612 => Duration::from_millis(15),
             Profile::Linux314 => Duration::from_millis(20),
         })
     }
@@ -56,7 +56,7 @@ impl PieParams {
     /// The time between updates.
     pub fn tupdate(&self) -> Duration {
         self.tupdate.unwrap_or(match self.profile {
-            Profile::Rfc | Profile::Linux => Duration::from_millis(15),
+            Profile::Rfc | Profile::Linux | Profile::Linux612 => Duration::from_millis(15),
             Profile::Linux314 => Duration::from_millis(30),
         })
     }

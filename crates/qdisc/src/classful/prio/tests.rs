@@ -57,7 +57,10 @@ fn the_priority_of_a_class_is_the_kernels() {
     for dscp in 0..64_u8 {
         for ecn in 0..4 {
             let tos = dscp << 2 | ecn;
-            assert_eq!(priority(dscp), OF_TOS[usize::from((tos & 0x1E) >> 1)]);
+            assert_eq!(
+                priority::priority(dscp),
+                OF_TOS[usize::from((tos & 0x1E) >> 1)]
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The flow scheduler of `fq` and `cocoa`: new, old and throttled flows.
+//! The flow scheduler of `cocoa` and of `fq` in Linux 6.1, and what the bands of 6.12 share with it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -65,18 +65,20 @@ pub(crate) struct Scheduler<P> {
     pub(super) detached: usize,
 }
 
+/// A flow and its packets.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
-    list: List,
+    pub(super) list: List,
     /// Remaining credit in its turn, in bytes.
     pub(super) credit: i64,
     /// Earliest departure of its next packet; [`Instant::ZERO`] if it was never paced.
     pub(super) due: Instant,
-    place: Place,
+    pub(super) place: Place,
 }
 
+/// Whether a flow waits for a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+pub(super) enum Place {
     /// The flow has never sent.
     Unknown,
     /// In one of the lists, or waiting apart.
@@ -85,16 +87,44 @@ enum Place {
     Detached(Instant),
 }
 
+impl Flow {
+    /// A flow that has never sent.
+    pub(super) const fn new(credit: i64) -> Self {
+        Self {
+            list: List::EMPTY,
+            credit,
+            due: Instant::ZERO,
+            place: Place::Unknown,
+        }
+    }
+
+    /// After a packet of `size`: when the next may leave.
+    pub(super) fn pace(&mut self, pace: Pace, quantum: i64, size: Bytes, now: Instant) {
+        const LONGEST: Duration = Duration::from_secs(1);
+        let mut paced = size;
+        if pace.each {
+            self.credit = 0;
+        } else {
+            paced = paced.max(Bytes(quantum.unsigned_abs()));
+            if self.credit > 0 {
+                return;
+            }
+        }
+        let mut gap = pace.rate.serialise(paced).min(LONGEST);
+        if self.due > Instant::ZERO {
+            gap = gap.saturating_sub(
+                now.saturating_since(self.due)
+                    .min(Duration::from_nanos(gap.as_nanos() / 2)),
+            );
+        }
+        self.due = now + gap;
+    }
+}
+
 impl<P: Packet> Scheduler<P> {
     pub(crate) fn new(turns: &Turns, mtu: Bytes, mut rng: Rng) -> Self {
         let (quantum, initial_quantum) = turns.quanta(mtu);
         let flow_credit = signed(initial_quantum);
-        let flow = Flow {
-            list: List::EMPTY,
-            credit: flow_credit,
-            due: Instant::ZERO,
-            place: Place::Unknown,
-        };
         let number = turns.orphan_mask as usize + 1;
         Self {
             quantum: signed(quantum),
@@ -103,7 +133,7 @@ impl<P: Packet> Scheduler<P> {
             perturbation: rng.next_u64(),
             pool: Pool::new(),
             backlog: Backlog::default(),
-            flows: vec![flow; number],
+            flows: vec![Flow::new(flow_credit); number],
             new: Round::EMPTY,
             old: Round::EMPTY,
             links: vec![FlowId::NONE; number],
@@ -199,25 +229,7 @@ impl<P: Packet> Scheduler<P> {
 
     /// Sets the earliest departure of the next packet of `id` after it has sent `size` bytes.
     pub(crate) fn pace(&mut self, id: FlowId, pace: Pace, size: Bytes, now: Instant) {
-        const LONGEST: Duration = Duration::from_secs(1);
-        let flow = &mut self.flows[id.index()];
-        let mut paced = size;
-        if pace.each {
-            flow.credit = 0;
-        } else {
-            paced = paced.max(Bytes(self.quantum.unsigned_abs()));
-            if flow.credit > 0 {
-                return;
-            }
-        }
-        let mut gap = pace.rate.serialise(paced).min(LONGEST);
-        if flow.due > Instant::ZERO {
-            gap = gap.saturating_sub(
-                now.saturating_since(flow.due)
-                    .min(Duration::from_nanos(gap.as_nanos() / 2)),
-            );
-        }
-        flow.due = now + gap;
+        self.flows[id.index()].pace(pace, self.quantum, size, now);
     }
 
     /// When the next throttled flow is due, if no other flow can send.
@@ -298,6 +310,6 @@ impl<P: Packet> Scheduler<P> {
 
 /// Credit goes below zero; no packet comes near 2^63 bytes.
 #[inline]
-fn signed(bytes: Bytes) -> i64 {
+pub(super) fn signed(bytes: Bytes) -> i64 {
     i64::try_from(bytes.0).unwrap_or(i64::MAX)
 }

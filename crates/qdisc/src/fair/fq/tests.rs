@@ -28,9 +28,20 @@ fn flows_sent(q: &mut Fq<TestPacket>, packets: usize) -> Vec<u32> {
     sent.map(|p| p.flow).collect()
 }
 
+fn flows(q: &Fq<TestPacket>) -> &Scheduler<TestPacket> {
+    let Order::Flows(flows) = &q.order else {
+        panic!("another profile")
+    };
+    flows
+}
+
+fn state(q: &Fq<TestPacket>, flow: u32) -> &Flow {
+    let flows = flows(q);
+    &flows.flows[flows.classify(&packet(0, flow, 64)).index()]
+}
+
 fn credit(q: &Fq<TestPacket>, flow: u32) -> i64 {
-    let id = q.scheduler.classify(&packet(0, flow, 64));
-    q.scheduler.flows[id.index()].credit
+    state(q, flow).credit
 }
 
 #[test]
@@ -240,10 +251,7 @@ fn a_gap_is_a_second_at_most_and_lateness_shortens_it_by_up_to_half() {
         q.enqueue(at_ms(0), packet(id, 1, 9_000), &mut seen);
         q.enqueue(at_ms(0), packet(10 + id, 2, 15_000), &mut seen);
     }
-    let due = |q: &Fq<TestPacket>, flow| {
-        let id = q.scheduler.classify(&packet(0, flow, 64));
-        q.scheduler.flows[id.index()].due
-    };
+    let due = |q: &Fq<TestPacket>, flow| state(q, flow).due;
     // 9000 bytes take 720 ms, 15000 would take 1.2 s.
     q.dequeue(at_ms(0), &mut seen).unwrap();
     q.dequeue(at_ms(0), &mut seen).unwrap();
@@ -333,18 +341,18 @@ fn flows_are_many_from_2048_on_if_more_than_half_are_away() {
             ..FqParams::default()
         });
         let mut flow = 0;
-        while q.scheduler.seen < others as usize {
+        while flows(&q).seen < others as usize {
             q.enqueue(at_ms(0), packet(0, flow, 1_514), &mut seen);
             flow += 1;
         }
         while q.dequeue(at_ms(0), &mut seen).is_some() {}
         let mut flow = 2;
-        while q.scheduler.detached > (others - waiting) as usize {
+        while flows(&q).detached > (others - waiting) as usize {
             q.enqueue(at_ms(1), packet(0, flow, 1_514), &mut seen);
             flow += 1;
         }
         q.enqueue(at_ms(3_001), packet(0, 1, 1_514), &mut seen);
-        let (seen, detached) = (q.scheduler.seen, q.scheduler.detached);
+        let (seen, detached) = (flows(&q).seen, flows(&q).detached);
         assert_eq!(seen, others as usize, "it is seen anew");
         assert_eq!(detached, (others - waiting) as usize - 1);
         credit(&q, 1) == 15_140
@@ -365,8 +373,7 @@ fn a_flow_is_paced_from_the_byte_on_that_spends_its_credit() {
         });
         q.enqueue(at_ms(0), packet(0, 1, 1_514), &mut seen);
         q.dequeue(at_ms(0), &mut seen);
-        let id = q.scheduler.classify(&packet(0, 1, 64));
-        q.scheduler.flows[id.index()].due > at_ms(0)
+        state(&q, 1).due > at_ms(0)
     };
     assert!(paced(1_514));
     assert!(!paced(1_515));
