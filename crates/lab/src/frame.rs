@@ -1,8 +1,11 @@
 //! The envelope of a manifest: format name, format version and digest.
 
-use serde_json::{Map, Value};
+use std::io::{self, Write};
 
-use sojourn_scenario::digest::sha256_hex;
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+
+use sojourn_scenario::digest::hex;
 
 /// The format name that marks a manifest.
 pub(crate) const FORMAT: &str = "sojourn-result";
@@ -13,8 +16,15 @@ pub(crate) const MANIFEST: &str = "manifest.json";
 /// Maximum size of a manifest in bytes. A capacity trace in its scenario may have tens of MB.
 pub(crate) const MOST_MANIFEST: u64 = 1 << 28;
 
-/// Maximum number of JSON values; a trace is one. A parsed value needs far more memory than its text.
-const MOST_VALUES: usize = 4_000_000;
+/// Maximum memory of the JSON values of a manifest in bytes. It suffices for 500,000 objects, such as
+/// the facts about single runs.
+const MOST_MEMORY: usize = 512 << 20;
+
+/// Memory of an object: a node of a tree with room for 11 entries, even if it has only one.
+const OBJECT: usize = 640;
+
+/// Memory of a value and its key in addition to their text.
+const VALUE: usize = 160;
 
 /// Incremented when older versions cannot read the new format.
 pub(crate) const FORMAT_VERSION: u64 = 5;
@@ -50,7 +60,7 @@ impl Present {
 
 /// Reads a manifest of any version; `None` if `text` is not a manifest.
 pub(crate) fn present(text: &[u8]) -> Option<Present> {
-    let fields = recognised(text)?;
+    let fields = recognised(text).ok()?;
     let count = |key: &str| fields[key].as_u64().unwrap_or_default();
     Some(Present {
         finished: count("finished"),
@@ -59,48 +69,81 @@ pub(crate) fn present(text: &[u8]) -> Option<Present> {
     })
 }
 
-pub(crate) fn recognised(text: &[u8]) -> Option<Value> {
-    if values(text) > MOST_VALUES {
-        return None;
+/// Reads a manifest, whatever its version.
+///
+/// # Errors
+/// What is wrong with it, as the end of a sentence that begins with its name.
+pub(crate) fn recognised(text: &[u8]) -> Result<Value, String> {
+    if memory(text) > MOST_MEMORY {
+        return Err(format!(
+            "has too many values: they take more than {} MiB of memory",
+            MOST_MEMORY >> 20
+        ));
     }
-    let value: Value = serde_json::from_slice(text).ok()?;
-    (value["format"].as_str() == Some(FORMAT)).then_some(value)
+    let value: Option<Value> = serde_json::from_slice(text).ok();
+    let manifest = value.filter(|value| value["format"].as_str() == Some(FORMAT));
+    manifest.ok_or_else(|| "is not the manifest of a Sojourn result".to_owned())
 }
 
-/// Upper bound on the number of values in a JSON text.
-fn values(text: &[u8]) -> usize {
-    let (mut count, mut quoted, mut escaped) = (1, false, false);
+/// Upper bound on the memory of the values of a JSON text.
+fn memory(text: &[u8]) -> usize {
+    let (mut bytes, mut quoted, mut escaped) = (text.len(), false, false);
     for &byte in text {
         match byte {
             _ if escaped => escaped = false,
             b'\\' if quoted => escaped = true,
             b'"' => quoted = !quoted,
-            b',' | b'[' | b'{' if !quoted => count += 1,
+            b'{' if !quoted => bytes = bytes.saturating_add(OBJECT + VALUE),
+            b',' | b'[' if !quoted => bytes = bytes.saturating_add(VALUE),
             _ => {}
         }
     }
-    count
+    bytes
 }
 
 /// Checks the digest of a manifest and returns it.
 pub(crate) fn check_digest(fields: &Value) -> Result<String, String> {
-    let mut others = fields.as_object().cloned().unwrap_or_default();
-    let stated = others.remove(DIGEST).as_ref().and_then(text_of);
-    let digest = digest_of(&others);
-    if stated.as_ref() != Some(&digest) {
-        return Err(format!(
-            "was altered: the SHA-256 of its content does not match {DIGEST}"
-        ));
-    }
-    Ok(digest)
+    let digest = fields.as_object().map(digest_of);
+    let stated = fields[DIGEST].as_str();
+    digest
+        .filter(|digest| stated == Some(digest))
+        .ok_or_else(|| {
+            format!("was altered: the SHA-256 of its content does not match {DIGEST}")
+        })
 }
 
 /// The digest of a manifest without the key [`DIGEST`].
 pub(crate) fn digest_of(fields: &Map<String, Value>) -> String {
     // Numbers in a scenario have no unique text; all other numbers are integers.
-    let covered = fields.iter().filter(|(key, _)| *key != "scenario");
-    let covered: Map<_, _> = covered.map(|(k, v)| (k.clone(), v.clone())).collect();
-    sha256_hex(Value::Object(covered).to_string().as_bytes())
+    let covered = fields
+        .iter()
+        .filter(|(key, _)| !["scenario", DIGEST].contains(&key.as_str()));
+    let mut digest = Digesting(Sha256::new());
+    let write = || -> io::Result<()> {
+        for (n, (key, value)) in covered.enumerate() {
+            digest.write_all(if n == 0 { b"{" } else { b"," })?;
+            serde_json::to_writer(&mut digest, key)?;
+            digest.write_all(b":")?;
+            serde_json::to_writer(&mut digest, value)?;
+        }
+        digest.write_all(b"}")
+    };
+    write().expect("digesting does not fail, and JSON values are JSON");
+    hex(&digest.0.finalize())
+}
+
+/// A writer that digests its input without keeping it.
+struct Digesting(Sha256);
+
+impl Write for Digesting {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The version of the format, if this version of Sojourn reads it.

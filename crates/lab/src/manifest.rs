@@ -213,7 +213,7 @@ impl Manifest {
     /// # Errors
     /// What is wrong with it, as the end of a sentence that begins with its name.
     pub(crate) fn read(text: &[u8]) -> Result<Saved, String> {
-        let fields = recognised(text).ok_or("is not the manifest of a Sojourn result")?;
+        let mut fields = recognised(text)?;
         let format = format_of(&fields)?;
         let digest = if format < FIRST_DIGESTED {
             sha256_hex(text)
@@ -221,7 +221,8 @@ impl Manifest {
             check_digest(&fields)?
         };
         let invalid = |e| format!("contains an invalid scenario: {e}");
-        let text = fields["scenario"].to_string();
+        // It may be large, and is read from its text.
+        let text = fields["scenario"].take().to_string();
         // The keys that were added since are not part of what was hashed.
         let hash = Scenario::hash_as_written(&text).map_err(invalid)?;
         if fields["scenario_sha256"].as_str() != Some(&hash) {

@@ -20,7 +20,13 @@ pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     // The path may refer to another file by now.
     let metadata = file.metadata()?;
     check(&metadata, most)?;
-    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
+    let mut bytes = Vec::new();
+    // A file without content on the disk may state any length: what cannot be had must not end the process.
+    let reserved = bytes.try_reserve_exact(usize::try_from(metadata.len()).unwrap_or(usize::MAX));
+    reserved.map_err(|_| {
+        let rule = format!("{} bytes do not fit into memory", metadata.len());
+        io::Error::new(io::ErrorKind::OutOfMemory, rule)
+    })?;
     // The file may grow, and those of /proc state no length.
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if u64::try_from(bytes.len()).is_ok_and(|length| length <= most) {
