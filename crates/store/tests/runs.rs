@@ -161,25 +161,77 @@ fn a_torn_tail_is_ignored_and_cut_off() {
     }
 }
 
-#[test]
-fn a_damaged_record_is_not_taken_for_whole() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
-    let writer = store.writer().unwrap();
-    (1..=3).for_each(|number| append(&writer, number));
+/// A segment with these records whose writer has closed it.
+fn segment_of(folder: &Path, numbers: impl IntoIterator<Item = u8>) -> PathBuf {
+    let writer = open(folder).writer().unwrap();
+    numbers.into_iter().for_each(|n| append(&writer, n));
     drop(writer);
-    let path = files(folder.path()).remove(0);
+    files(folder).remove(0)
+}
+
+#[test]
+fn damage_costs_the_record_in_which_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = segment_of(folder.path(), 1..=3);
     let whole = fs::read(&path).unwrap();
+    let ends: Vec<usize> = (1..=3)
+        .scan(16, |end, number| {
+            *end += 64 + payload(number).len();
+            Some(*end)
+        })
+        .collect();
     // `found` compares the payloads.
-    for at in (16..whole.len()).step_by(7) {
+    for at in (0..12).chain((16..whole.len()).step_by(7)) {
         let mut damaged = whole.clone();
         damaged[at] ^= 0x55;
-        fs::write(&path, damaged).unwrap();
-        let numbers = found(&store.select(|_| true).unwrap());
-        assert!(numbers.len() < 3, "byte {at}");
-        if at > 16 + 2 * (64 + 1_002) {
-            assert_eq!(numbers, [1, 2], "byte {at}");
-        }
+        fs::write(&path, &damaged).unwrap();
+        let numbers = found(&open(folder.path()).select(|_| true).unwrap());
+        let hit = (1..).zip(&ends).find(|(_, end)| at < **end && at >= 16);
+        let hit = hit.map(|(number, _)| number);
+        let wanted: Vec<u8> = (1..=3).filter(|n| Some(*n) != hit).collect();
+        assert_eq!(numbers, wanted, "byte {at}");
+        // Behind the last record that is found there is nothing to keep.
+        let in_last_header = (ends[1]..ends[1] + 64).contains(&at);
+        let kept = if in_last_header {
+            &damaged[..ends[1]]
+        } else {
+            &damaged[..]
+        };
+        assert!(fs::read(&path).unwrap() == kept, "byte {at}");
+    }
+}
+
+#[test]
+fn a_damaged_header_does_not_have_the_following_runs_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = segment_of(folder.path(), 1..=25);
+    let mut damaged = fs::read(&path).unwrap();
+    let third = 16 + 2 * 64 + payload(1).len() + payload(2).len();
+    damaged[third + 5] ^= 1;
+    fs::write(&path, &damaged).unwrap();
+    // Another command starts.
+    drop(open(folder.path()));
+    assert!(fs::read(&path).unwrap() == damaged);
+    let wanted: Vec<u8> = (1..=25).filter(|n| *n != 3).collect();
+    assert_eq!(
+        found(&open(folder.path()).select(|_| true).unwrap()),
+        wanted
+    );
+}
+
+#[test]
+fn a_header_is_found_wherever_it_begins() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = segment_of(folder.path(), [1, 2]);
+    let whole = fs::read(&path).unwrap();
+    let (first, second) = whole.split_at(16 + 64 + payload(1).len());
+    // The search reads 64 KiB at a time; marks that begin no header are passed over.
+    for gap in (65_400..65_600).chain([4, 131_072, 200_000]) {
+        let mut damaged = [&first[..40], b"run\n", &vec![0; gap - 4]].concat();
+        damaged.extend(second);
+        fs::write(&path, &damaged).unwrap();
+        let numbers = found(&open(folder.path()).select(|_| true).unwrap());
+        assert_eq!(numbers, [2], "{gap} bytes");
     }
 }
 

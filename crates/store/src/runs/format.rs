@@ -13,7 +13,7 @@ const VERSION: u32 = 1;
 pub(crate) const HEAD: usize = MAGIC.len() + 4;
 
 /// The first bytes of each record.
-const RECORD: &[u8; 4] = b"run\n";
+pub(crate) const RECORD: &[u8; 4] = b"run\n";
 
 /// Length of the header of a record.
 pub(crate) const HEADER: usize = 64;

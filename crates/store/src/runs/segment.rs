@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::format::{HEAD, HEADER, Header, Key, Kind, checksum, head, is_head};
+use super::format::{HEAD, HEADER, Header, Key, Kind, RECORD, checksum, head, is_head};
 use crate::files::{Files, Lock};
 
 /// A record of a segment: everything but its payload.
@@ -60,34 +60,28 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Reads the headers up to the first that is damaged or whose payload is not there.
+    /// Reads the headers. After a damaged one, it continues at the next valid header, so that damage
+    /// loses only the record that contains it.
+    ///
+    /// Read errors are returned, so that records that may be valid are not treated as damaged.
     pub(crate) fn scan(path: &Path, lock: Option<Lock>) -> io::Result<Scanned> {
         let mut file = File::open(path)?;
         let end = file.metadata()?.len();
-        let mut first = [0; HEAD];
-        if end < HEAD as u64 || file.read_exact(&mut first).is_err() || !is_head(&first) {
-            return Ok(Scanned::Incomplete);
-        }
-        if first != head() {
+        let first: Option<[u8; HEAD]> = read_at(&mut file, 0)?;
+        let is_ours = first.is_some_and(|first| is_head(&first));
+        if is_ours && first != Some(head()) {
             return Ok(Scanned::OtherVersion);
         }
         let mut records = Vec::new();
         let mut whole = HEAD as u64;
-        // Ends: `whole` grows in each turn, and the file is not longer than `end`.
-        while whole + HEADER as u64 <= end {
-            let mut bytes = [0; HEADER];
-            file.seek(SeekFrom::Start(whole))?;
-            if file.read_exact(&mut bytes).is_err() {
-                break;
-            }
-            let offset = whole + HEADER as u64;
-            match Header::read(&bytes) {
-                Some(header) if offset + u64::from(header.length) <= end => {
-                    whole = offset + u64::from(header.length);
-                    records.push(Record { header, offset });
-                }
-                _ => break,
-            }
+        // Ends: each header is behind the one before.
+        while let Some((at, header)) = next_header(&mut file, whole, end)? {
+            let offset = at + HEADER as u64;
+            whole = offset + u64::from(header.length);
+            records.push(Record { header, offset });
+        }
+        if !is_ours && records.is_empty() {
+            return Ok(Scanned::Incomplete);
         }
         Ok(Scanned::Segment(Self {
             path: path.to_owned(),
@@ -135,7 +129,7 @@ impl Segment {
         self.records.iter().any(|record| record.kind() == Kind::Run)
     }
 
-    /// Truncates the incomplete record that a dead writer left.
+    /// Truncates the incomplete record that a dead writer left. No complete record follows it.
     pub(crate) fn repair(&self, files: &dyn Files) -> io::Result<()> {
         let length = std::fs::metadata(&self.path)?.len();
         if self.is_held() && length > self.whole {
@@ -150,5 +144,48 @@ impl Segment {
             files.remove_file(&self.path)?;
         }
         Ok(())
+    }
+}
+
+/// How much is read at once to find a header.
+const STEP: u64 = 1 << 16;
+
+/// The first header at or behind `from` whose payload ends within the file, and where it begins.
+fn next_header(file: &mut File, from: u64, end: u64) -> io::Result<Option<(u64, Header)>> {
+    let header_at = |file: &mut File, at: u64| -> io::Result<Option<Header>> {
+        let header = read_at(file, at)?.and_then(|bytes| Header::read(&bytes));
+        let ends = |header: &Header| at + HEADER as u64 + u64::from(header.length);
+        Ok(header.filter(|header| ends(header) <= end))
+    };
+    if let Some(header) = header_at(file, from)? {
+        return Ok(Some((from, header)));
+    }
+    let mut begin = from + 1;
+    // Ends: `begin` grows.
+    while begin + HEADER as u64 <= end {
+        file.seek(SeekFrom::Start(begin))?;
+        let mut bytes = Vec::new();
+        // A mark may begin in this step and end in the next.
+        let length = STEP + RECORD.len() as u64 - 1;
+        file.by_ref().take(length).read_to_end(&mut bytes)?;
+        let marks = bytes.windows(RECORD.len()).zip(begin..);
+        for (_, at) in marks.filter(|(mark, _)| mark == RECORD) {
+            if let Some(header) = header_at(file, at)? {
+                return Ok(Some((at, header)));
+            }
+        }
+        begin += STEP;
+    }
+    Ok(None)
+}
+
+/// The bytes at `offset`; `None`: the file ends before.
+fn read_at<const N: usize>(file: &mut File, offset: u64) -> io::Result<Option<[u8; N]>> {
+    let mut bytes = [0; N];
+    file.seek(SeekFrom::Start(offset))?;
+    match file.read_exact(&mut bytes) {
+        Ok(()) => Ok(Some(bytes)),
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(e) => Err(e),
     }
 }
