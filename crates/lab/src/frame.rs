@@ -107,9 +107,7 @@ pub(crate) fn check_digest(fields: &Value) -> Result<String, String> {
     let stated = fields[DIGEST].as_str();
     digest
         .filter(|digest| stated == Some(digest))
-        .ok_or_else(|| {
-            format!("was altered: the SHA-256 of its content does not match {DIGEST}")
-        })
+        .ok_or_else(|| format!("was altered: the SHA-256 of its content does not match {DIGEST}"))
 }
 
 /// The digest of a manifest without the key [`DIGEST`].

@@ -61,8 +61,7 @@ fn a_short_manifest_of_very_many_objects_is_refused() {
         .unwrap()
         .len();
     assert!(length < 17_000_000, "{length}");
-    let expected =
-        "manifest.json: has too many values: they take more than 512 MiB of memory";
+    let expected = "manifest.json: has too many values: they take more than 512 MiB of memory";
     let message = refusal(place.path());
     assert!(message.ends_with(expected), "{message}");
 }
