@@ -58,14 +58,20 @@ pub trait Files: Debug + Send + Sync {
     /// If the directory cannot be opened or synchronised.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// Locks a directory, or a file, which is created if needed; `None` if another process holds the
-    /// lock.
+    /// Locks a file, which is created if needed; `None` if another process holds the lock.
     ///
     /// The operating system releases the lock when the process ends for any reason.
     ///
     /// # Errors
     /// If the file cannot be opened, or the file system has no locks.
     fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>>;
+
+    /// Locks an existing directory; `None` if another process holds the lock.
+    ///
+    /// # Errors
+    /// As [`Files::try_lock`], and [`ErrorKind::NotFound`] if another process has removed the
+    /// directory.
+    fn try_lock_dir(&self, path: &Path) -> io::Result<Option<Lock>>;
 }
 
 /// A file being written.
@@ -130,23 +136,88 @@ impl Files for Disk {
     }
 
     fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>> {
-        let file = if path.is_dir() {
-            File::open(path)?
-        } else {
-            let mut options = OpenOptions::new();
-            options.create(true).truncate(false).write(true);
-            options.open(path)?
-        };
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Lock { _file: file })),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(error),
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).write(true);
+        loop {
+            match lock_opened(options.open(path)?, path) {
+                // The former holder has removed the file: create it again.
+                Err(e) if e.kind() == ErrorKind::NotFound => {}
+                other => return other,
+            }
         }
     }
+
+    fn try_lock_dir(&self, path: &Path) -> io::Result<Option<Lock>> {
+        lock_opened(File::open(path)?, path)
+    }
+}
+
+/// Locks an open file or directory; [`ErrorKind::NotFound`] if it is no longer at `path`. A lock on a
+/// removed file excludes nobody, because other processes lock its successor.
+fn lock_opened(file: File, path: &Path) -> io::Result<Option<Lock>> {
+    match file.try_lock() {
+        Ok(()) if is_at(&file, path)? => Ok(Some(Lock { _file: file })),
+        Ok(()) => Err(ErrorKind::NotFound.into()),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Whether `path` refers to the open file.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt as _;
+    let (opened, present) = (file.metadata()?, fs::metadata(path)?);
+    Ok((opened.dev(), opened.ino()) == (present.dev(), present.ino()))
+}
+
+/// Other systems do not remove open files.
+#[cfg(not(unix))]
+fn is_at(_file: &File, _path: &Path) -> io::Result<bool> {
+    Ok(true)
 }
 
 impl Output for File {
     fn sync(&mut self) -> io::Result<()> {
         self.sync_all()
+    }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+
+    /// What locking says of a directory and a file that were opened before `replace`.
+    fn locked_after(replace: impl Fn(&Path)) -> Vec<Result<bool, ErrorKind>> {
+        let place = tempfile::tempdir().unwrap();
+        let (directory, file) = (place.path().join("directory"), place.path().join("file"));
+        fs::create_dir(&directory).unwrap();
+        fs::write(&file, "").unwrap();
+        let opened = [directory, file].map(|path| (File::open(&path).unwrap(), path));
+        replace(place.path());
+        let locks = opened.map(|(file, path)| lock_opened(file, &path));
+        let locks = locks.into_iter();
+        locks
+            .map(|lock| lock.map(|lock| lock.is_some()).map_err(|e| e.kind()))
+            .collect()
+    }
+
+    #[test]
+    fn what_was_removed_is_not_locked() {
+        assert_eq!(locked_after(|_| ()), [Ok(true); 2]);
+        let remove = |place: &Path| {
+            fs::remove_dir(place.join("directory")).unwrap();
+            fs::remove_file(place.join("file")).unwrap();
+        };
+        assert_eq!(locked_after(remove), [Err(ErrorKind::NotFound); 2]);
+        let replace = |place: &Path| {
+            // Kept, so that the number of its inode is not used again.
+            fs::rename(place.join("directory"), place.join("old directory")).unwrap();
+            fs::rename(place.join("file"), place.join("old file")).unwrap();
+            fs::create_dir(place.join("directory")).unwrap();
+            fs::write(place.join("file"), "").unwrap();
+        };
+        assert_eq!(locked_after(replace), [Err(ErrorKind::NotFound); 2]);
     }
 }

@@ -37,6 +37,8 @@ const PROBE: &str = ".sojourn-probe";
 const PROBED: &str = ".sojourn-probed";
 /// The file that is moved last, so that it never describes files that have not been moved yet.
 const LAST: &str = "manifest.json";
+/// How often to create and lock a directory that other processes remove at the same time.
+const ATTEMPTS: u32 = 100;
 /// The root of a file system may contain it; it does not count as content.
 const LOST_AND_FOUND: &str = "lost+found";
 
@@ -75,12 +77,15 @@ impl Folder {
     /// # Errors
     /// [`ErrorKind::ResourceBusy`] if another process has it, and the errors of the file system.
     pub fn claim(files: Arc<dyn Files>, path: &Path) -> io::Result<Self> {
-        let missing = path.ancestors().take_while(|p| !exists(p));
-        let created: Vec<_> = missing.map(Path::to_owned).collect();
-        let lock = files
-            .create_dir_all(path)
-            .and_then(|()| files.try_lock(path));
-        let lock = lock.inspect_err(|_| remove_empty(files.as_ref(), &created))?;
+        let mut attempt = 1;
+        // Ends after ATTEMPTS.
+        let (created, lock) = loop {
+            match lock_directory(files.as_ref(), path) {
+                // Another process has removed what it had created.
+                Err(e) if was_removed(&e, path) && attempt < ATTEMPTS => attempt += 1,
+                other => break other?,
+            }
+        };
         let rule = "another process is writing to it";
         let lock = lock.ok_or_else(|| io::Error::new(ErrorKind::ResourceBusy, rule))?;
         let folder = Self {
@@ -279,6 +284,26 @@ impl Staging<'_> {
     }
 }
 
+/// Whether creating and locking a directory failed because another process has removed it meanwhile.
+fn was_removed(error: &io::Error, path: &Path) -> bool {
+    match error.kind() {
+        ErrorKind::NotFound => true,
+        ErrorKind::AlreadyExists => !exists(path),
+        _ => false,
+    }
+}
+
+/// Creates a directory if needed and locks it. Also returns the created directories, innermost first.
+fn lock_directory(files: &dyn Files, path: &Path) -> io::Result<(Vec<PathBuf>, Option<Lock>)> {
+    let missing = path.ancestors().take_while(|p| !exists(p));
+    let created: Vec<_> = missing.map(Path::to_owned).collect();
+    let lock = files
+        .create_dir_all(path)
+        .and_then(|()| files.try_lock_dir(path))
+        .inspect_err(|_| remove_empty(files, &created))?;
+    Ok((created, lock))
+}
+
 /// Whether a path exists; dangling symbolic links count.
 fn exists(path: &Path) -> bool {
     fs::symlink_metadata(named(path)).is_ok()
@@ -308,8 +333,9 @@ fn names(directory: &Path) -> io::Result<BTreeSet<OsString>> {
 /// Removes directories that are empty, and stops at the first that is not.
 fn remove_empty(files: &dyn Files, directories: &[PathBuf]) {
     for directory in directories {
-        if files.remove_dir(directory).is_err() {
-            return;
+        match files.remove_dir(directory) {
+            Err(e) if e.kind() != ErrorKind::NotFound => return,
+            _ => {}
         }
     }
 }

@@ -122,6 +122,11 @@ impl Files for Faulty {
         self.check()?;
         Disk.try_lock(path)
     }
+
+    fn try_lock_dir(&self, path: &Path) -> io::Result<Option<Lock>> {
+        self.check()?;
+        Disk.try_lock_dir(path)
+    }
 }
 
 #[derive(Debug)]

@@ -1,0 +1,125 @@
+//! Directories that several writers claim.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use sojourn_store::{Disk, Files, Folder, Lock, Output};
+
+#[test]
+fn whoever_has_a_directory_has_the_one_at_its_path_alone() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("a/b");
+    let (holders, claims) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let claim_often = || {
+        for _ in 0..3_000 {
+            match Folder::claim(Arc::new(Disk), &path) {
+                Ok(folder) => {
+                    assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0, "two holders");
+                    assert!(path.is_dir(), "it is locked and removed");
+                    claims.fetch_add(1, Ordering::SeqCst);
+                    assert_eq!(holders.fetch_sub(1, Ordering::SeqCst), 1, "two holders");
+                    // Removes the directory, as nothing is in it.
+                    drop(folder);
+                }
+                Err(e) => assert_eq!(e.kind(), ErrorKind::ResourceBusy, "{e}"),
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(claim_often);
+        }
+    });
+    assert!(claims.into_inner() > 100);
+}
+
+/// A disk where another process removes the directory this many times before it is locked.
+#[derive(Debug)]
+struct Contended(AtomicUsize);
+
+impl Files for Contended {
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn Output>> {
+        Disk.create_new(path)
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        Disk.create_dir_all(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        Disk.rename(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        Disk.remove_file(path)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        Disk.remove_dir(path)
+    }
+
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
+        Disk.remove_dir_all(path)
+    }
+
+    fn truncate(&self, path: &Path, length: u64) -> io::Result<()> {
+        Disk.truncate(path, length)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        Disk.sync_dir(path)
+    }
+
+    fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>> {
+        Disk.try_lock(path)
+    }
+
+    fn try_lock_dir(&self, path: &Path) -> io::Result<Option<Lock>> {
+        let left = self
+            .0
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
+                left.checked_sub(1)
+            });
+        if left.is_ok() {
+            fs::remove_dir(path)?;
+        }
+        Disk.try_lock_dir(path)
+    }
+}
+
+#[test]
+fn a_directory_that_others_remove_before_it_is_locked_is_created_again() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("a/b");
+    let files = Arc::new(Contended(AtomicUsize::new(3)));
+    let folder = Folder::claim(files.clone(), &path).unwrap();
+    assert!(path.is_dir());
+    let busy = Folder::claim(Arc::new(Disk), &path).unwrap_err();
+    assert_eq!(busy.kind(), ErrorKind::ResourceBusy);
+    drop(folder);
+    assert!(!place.path().join("a").exists(), "it created both");
+
+    // Somebody who never stops.
+    files.0.store(usize::MAX, Ordering::SeqCst);
+    let error = Folder::claim(files, &path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(!path.exists(), "nor is a file left in its place");
+}
+
+#[test]
+fn a_directory_that_cannot_be_created_is_an_error() {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("file"), "").unwrap();
+    let claim = |path: &Path| Folder::claim(Arc::new(Disk), path).unwrap_err().kind();
+    assert_eq!(
+        claim(&place.path().join("file/a")),
+        ErrorKind::NotADirectory
+    );
+    assert_eq!(claim(&place.path().join("file")), ErrorKind::AlreadyExists);
+    std::os::unix::fs::symlink("nowhere", place.path().join("link")).unwrap();
+    assert_eq!(claim(&place.path().join("link")), ErrorKind::AlreadyExists);
+}
