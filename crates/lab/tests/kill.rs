@@ -1,4 +1,6 @@
 //! Processes that are killed while they replace a result.
+//!
+//! `SOJOURN_KILLS` is the number of kills: 100 by default, 500 in `make kills`.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 #![expect(clippy::disallowed_methods, reason = "real processes take real time")]
@@ -17,8 +19,6 @@ use support::outcome;
 
 /// Names the directory that [`replaces_a_result_until_it_is_killed`] saves in.
 const DIRECTORY: &str = "SOJOURN_TEST_KILLED_IN";
-
-const KILLS: u32 = 100;
 
 #[test]
 #[ignore = "the process that the other test kills"]
@@ -41,13 +41,14 @@ fn hidden(folder: &Path) -> Vec<String> {
 
 #[test]
 fn a_killed_process_leaves_a_complete_result() {
+    let kills: u32 = env::var("SOJOURN_KILLS").map_or(100, |kills| kills.parse().unwrap());
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("result");
     let result = outcome(1, false);
     result.save(&folder, Replace::Nothing).unwrap();
     let mut rng = Rng::new(1);
     let mut interrupted = 0;
-    for n in 0..KILLS {
+    for n in 0..kills {
         let mut child = Command::new(env::current_exe().unwrap())
             .args([
                 "--ignored",
@@ -72,6 +73,6 @@ fn a_killed_process_leaves_a_complete_result() {
         assert_eq!(hidden(&folder), Vec::<String>::new(), "{n}");
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "{n}");
     }
-    println!("{interrupted} of {KILLS} kills interrupted a save");
+    println!("{interrupted} of {kills} kills interrupted a save");
     assert!(interrupted > 0);
 }
