@@ -9,6 +9,7 @@ use std::num::NonZeroUsize;
 use std::thread;
 
 use serde_json::{Value, json};
+use sojourn_qdisc::PYTHON_PREFIX;
 use sojourn_scenario::plan::Config;
 use sojourn_scenario::{Load, Scenario, ScenarioError};
 
@@ -21,6 +22,10 @@ const EVENTS_PER_PACKET: u64 = 4;
 
 /// Python with its libraries, and the tables of metrics.
 const PROCESS: u64 = 150 << 20;
+/// A worker process for queues written in Python, without the pages that it shares with others.
+const WORKER: u64 = 50 << 20;
+/// The helper processes of all workers.
+const WORKERS: u64 = 20 << 20;
 /// A packet in a queue that grew by doubling, or on a wire.
 const PACKET: u64 = 130;
 /// Sender state per unacknowledged packet.
@@ -92,6 +97,7 @@ pub fn estimate(scenario: &Scenario, jobs: Option<NonZeroUsize>) -> Estimate {
         .collect();
     let replications = u64::from(scenario.replications());
     let runs = replications * arms.len() as u64;
+    let processes = on_processes(scenario, jobs, runs);
     let jobs = jobs.or_else(|| thread::available_parallelism().ok());
     let at_once = (jobs.map_or(1, NonZeroUsize::get) as u64).min(runs);
     let packets = arms
@@ -106,6 +112,14 @@ pub fn estimate(scenario: &Scenario, jobs: Option<NonZeroUsize>) -> Estimate {
     }
     for part in arms.iter().flat_map(|run| &run.kept) {
         add(&mut parts, part, replications);
+    }
+    if processes {
+        let workers = Part {
+            place: "jobs".to_owned(),
+            cause: format!("{at_once} processes execute queues written in Python"),
+            bytes: at_once.saturating_mul(WORKER).saturating_add(WORKERS),
+        };
+        add(&mut parts, &workers, 1);
     }
     let links = arms.iter().map(|run| run.links).max().unwrap_or(0);
     let metrics = Part {
@@ -125,6 +139,13 @@ pub fn estimate(scenario: &Scenario, jobs: Option<NonZeroUsize>) -> Estimate {
         peak_bytes: PROCESS.saturating_add(total(&parts)),
         parts,
     }
+}
+
+/// Whether `sojourn.run` executes the runs in worker processes.
+fn on_processes(scenario: &Scenario, jobs: Option<NonZeroUsize>, runs: u64) -> bool {
+    let queues = scenario.external_queues();
+    let in_python = queues.iter().any(|name| name.starts_with(PYTHON_PREFIX));
+    in_python && runs > 1 && jobs.is_none_or(|jobs| jobs.get() > 1)
 }
 
 /// Adds `times` such parts, merged with an existing part of the same cause.
@@ -356,6 +377,34 @@ mod tests {
         let many = estimate(&scenario(text), NonZeroUsize::new(1));
         assert_eq!((many.runs, many.packets), (50, 50 * one.packets));
         assert!(many.peak_bytes > one.peak_bytes + 49 * PIECE);
+    }
+
+    #[test]
+    fn processes_for_queues_in_python_are_counted() {
+        let text = |replications: u32| {
+            format!(
+                "replications = {replications}\n\
+                 traffic = [{{ type = \"tcp\", direction = \"up\" }}]\n\
+                 [[arms]]\nname = \"a\"\n\
+                 set = {{ \"links.up.qdisc\" = \"python:Tail:0123\" }}\n"
+            )
+        };
+        let workers = |replications: u32, jobs: Option<usize>| {
+            let jobs = jobs.and_then(NonZeroUsize::new);
+            let estimate = estimate(&scenario(&text(replications)), jobs);
+            let part = estimate.parts.into_iter().find(|part| part.place == "jobs");
+            part.map(|part| (part.bytes - WORKERS) / WORKER)
+        };
+        assert_eq!(workers(16, Some(8)), Some(8));
+        assert_eq!(workers(4, Some(8)), Some(4), "one per run at most");
+        assert!(workers(16, None).is_some());
+        assert_eq!(workers(16, Some(1)), None);
+        assert_eq!(workers(1, Some(8)), None);
+        let eight = NonZeroUsize::new(8);
+        let refused = check(&scenario(&text(16)), eight, 400 << 20).unwrap_err();
+        let expected =
+            "jobs: 8 processes execute queues written in Python (440.4 MB); all runs may";
+        assert!(refused.to_string().starts_with(expected), "{refused}");
     }
 
     #[test]
