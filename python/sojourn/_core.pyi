@@ -209,8 +209,13 @@ class Table:
 class Claim:
     """A directory that is reserved for a result until :meth:`release` is called."""
 
-    def __new__(cls, directory: str | PathLike[str], force: bool = False) -> Self:
-        """Reserve a directory, and check that a result can be saved in it."""
+    def __new__(
+        cls, directory: str | PathLike[str], force: bool = False, continued: str | None = None
+    ) -> Self:
+        """Reserve a directory, and check that a result can be saved in it.
+
+        `continued` is the hash of a scenario whose result in the directory may be replaced.
+        """
 
     def release(self) -> None:
         """Unlock the directory; remove it if it was created for the result and is empty."""

@@ -50,6 +50,8 @@ pub(crate) struct Present {
     pub(crate) total: u64,
     /// The digest in the manifest.
     pub(crate) digest: Option<String>,
+    /// The hash of the scenario that the manifest states.
+    pub(crate) scenario: Option<String>,
 }
 
 impl Present {
@@ -66,6 +68,7 @@ pub(crate) fn present(text: &[u8]) -> Option<Present> {
         finished: count("finished"),
         total: count("total"),
         digest: text_of(&fields[DIGEST]),
+        scenario: text_of(&fields["scenario_sha256"]),
     })
 }
 

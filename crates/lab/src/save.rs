@@ -41,12 +41,25 @@ impl Claim {
     ///
     /// A directory created for this purpose is removed with the claim if nothing was saved.
     ///
+    /// `continued` is the hash of a scenario whose result may be replaced in any case: its runs are
+    /// being continued. What the directory contains is compared after an interrupted commit was
+    /// finished, when no other process can change it any more.
+    ///
     /// # Errors
     /// If it contains what may not be replaced, another process has it, or it cannot be written.
-    pub fn new(directory: &Path, replace: Replace) -> Result<Self, ResultError> {
-        let claim = Self::unchecked(Arc::new(Disk), directory, replace)?;
-        if let (Some(present), Replace::Nothing) = (claim.present()?, replace) {
-            return Err(ResultError::new(directory, occupied(&present)));
+    pub fn new(
+        directory: &Path,
+        replace: Replace,
+        continued: Option<&str>,
+    ) -> Result<Self, ResultError> {
+        let mut claim = Self::unchecked(Arc::new(Disk), directory, replace)?;
+        if let Some(present) = claim.present()? {
+            if continued.is_some() && present.scenario.as_deref() == continued {
+                claim.replace = Replace::Result;
+            }
+            if claim.replace == Replace::Nothing {
+                return Err(ResultError::new(directory, occupied(&present)));
+            }
         }
         let probed = claim.folder.probe();
         probed.map_err(|e| unwritable(directory, &e))?;

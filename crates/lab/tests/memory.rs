@@ -44,7 +44,7 @@ fn refusal(folder: &Path) -> String {
     message.to_owned()
 }
 
-/// A result whose manifest has so many objects of one entry.
+/// A result whose manifest has `count` more objects, of one entry each.
 fn with_objects(folder: &Path, count: usize) {
     outcome(1, false).save(folder, Replace::Nothing).unwrap();
     let path = folder.join("manifest.json");

@@ -218,7 +218,7 @@ fn a_result_is_replaced_on_request_only() {
                     --force (force=True in Python) to replace it";
     assert_eq!(message, expected);
     assert_eq!(
-        Claim::new(folder, Replace::Nothing).unwrap_err().rule,
+        Claim::new(folder, Replace::Nothing, None).unwrap_err().rule,
         expected
     );
     assert_eq!(
@@ -230,7 +230,7 @@ fn a_result_is_replaced_on_request_only() {
     let expected = "contains a complete result (2 runs), which an incomplete one (0 of 2 runs) \
                     does not replace";
     assert_eq!(message, expected);
-    let claim = Claim::new(folder, Replace::Result).unwrap();
+    let claim = Claim::new(folder, Replace::Result, None).unwrap();
     assert_eq!(outcome().save_to(&claim).unwrap_err().rule, expected);
     assert_eq!(
         Outcome::load(folder).unwrap().loaded_digest(),
@@ -249,13 +249,13 @@ fn a_result_is_replaced_on_request_only() {
 fn a_claim_excludes_others_and_leaves_nothing() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("a/b");
-    let claim = Claim::new(&folder, Replace::Nothing).unwrap();
+    let claim = Claim::new(&folder, Replace::Nothing, None).unwrap();
     let busy = outcome().save(&folder, Replace::Nothing).unwrap_err();
     assert_eq!(busy.rule, "another process is writing to it");
     drop(claim);
     assert!(!place.path().join("a").exists());
 
-    let claim = Claim::new(&folder, Replace::Nothing).unwrap();
+    let claim = Claim::new(&folder, Replace::Nothing, None).unwrap();
     outcome().save_to(&claim).unwrap();
     drop(claim);
     Outcome::load(&folder).unwrap();

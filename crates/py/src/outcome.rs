@@ -78,11 +78,19 @@ impl PyClaim {
 #[pymethods]
 impl PyClaim {
     /// Reserve a directory, and check that a result can be saved in it.
+    ///
+    /// `continued` is the hash of a scenario whose result in the directory may be replaced.
     #[new]
-    #[pyo3(signature = (directory, force=false))]
+    #[pyo3(signature = (directory, force=false, continued=None))]
     #[expect(clippy::needless_pass_by_value, reason = "converted from Python")]
-    fn new(py: Python<'_>, directory: PathBuf, force: bool) -> Result<Self, Failure> {
-        let claim = py.detach(|| Claim::new(&directory, replace(force)))?;
+    fn new(
+        py: Python<'_>,
+        directory: PathBuf,
+        force: bool,
+        continued: Option<String>,
+    ) -> Result<Self, Failure> {
+        let new = || Claim::new(&directory, replace(force), continued.as_deref());
+        let claim = py.detach(new)?;
         Ok(Self(Mutex::new(Some(claim))))
     }
 

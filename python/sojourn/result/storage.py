@@ -1,7 +1,6 @@
 """Save results, so that none is lost and none replaced by accident."""
 
 import contextlib
-import json
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,10 +9,6 @@ from sojourn import _core
 from sojourn.result import derived
 from sojourn.result.result import Result
 from sojourn.scenario import Scenario
-
-MANIFEST = "manifest.json"
-# As in the core, which reads a manifest again before it is replaced.
-MAX_MANIFEST_BYTES = 1 << 28
 
 
 class NotSavedError(_core.ResultError):
@@ -64,26 +59,12 @@ def claimed(
     if path is None:
         yield None
         return
-    if resumed is not None and not force:
-        force = _is_result_of(Path(path), resumed)
-    claim = _core.Claim(path, force)
+    claim = _core.Claim(path, force, None if resumed is None else resumed.hash)
     try:
         yield claim
     finally:
         claim.release()
         derived.tidy(path)
-
-
-def _is_result_of(directory: Path, scenario: Scenario) -> bool:
-    """Whether a directory has a result of the scenario, complete or not."""
-    manifest = directory / MANIFEST
-    try:
-        if not manifest.is_file() or manifest.stat().st_size > MAX_MANIFEST_BYTES:
-            return False
-        written = json.loads(manifest.read_bytes())
-    except (OSError, ValueError):
-        return False
-    return isinstance(written, dict) and written.get("scenario_sha256") == scenario.hash
 
 
 def save(result: Result, claim: _core.Claim) -> None:
