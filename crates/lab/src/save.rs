@@ -41,9 +41,9 @@ impl Claim {
     ///
     /// A directory created for this purpose is removed with the claim if nothing was saved.
     ///
-    /// `continued` is the hash of a scenario whose result may be replaced in any case: its runs are
-    /// being continued. What the directory contains is compared after an interrupted commit was
-    /// finished, when no other process can change it any more.
+    /// `continued` is the hash of a scenario whose result may be replaced in any case, because its
+    /// runs are being continued. It is compared after an interrupted commit was finished, when no other
+    /// process can change the directory.
     ///
     /// # Errors
     /// If it contains what may not be replaced, another process has it, or it cannot be written.
@@ -61,8 +61,12 @@ impl Claim {
                 return Err(ResultError::new(directory, occupied(&present)));
             }
         }
-        let probed = claim.folder.probe();
-        probed.map_err(|e| unwritable(directory, &e))?;
+        let tables = TableKind::ALL.map(TableKind::file_name);
+        let mut names = tables.iter().map(String::as_str).chain([MANIFEST]);
+        names
+            .try_for_each(|name| claim.folder.check_place(Path::new(name)))
+            .and_then(|()| claim.folder.probe())
+            .map_err(|e| unwritable(directory, &e))?;
         Ok(claim)
     }
 

@@ -116,6 +116,34 @@ impl Folder {
         Ok(names.iter().all(ours))
     }
 
+    /// Checks that a commit may replace a name: only regular files are replaced.
+    ///
+    /// Replacing a symbolic link would lose it. Following it is unsafe, because the directory may come
+    /// from another user and the link may lead to any file.
+    ///
+    /// # Errors
+    /// If the name is anything but a regular file, or cannot be examined.
+    pub fn check_place(&self, name: &Path) -> io::Result<()> {
+        let found = match fs::symlink_metadata(self.path.join(name)) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+            other => other?.file_type(),
+        };
+        let (kind, what) = if found.is_file() {
+            return Ok(());
+        } else if found.is_symlink() {
+            (ErrorKind::InvalidInput, "a symbolic link")
+        } else if found.is_dir() {
+            (ErrorKind::IsADirectory, "a directory")
+        } else {
+            (ErrorKind::InvalidInput, "not a regular file")
+        };
+        let rule = format!(
+            "{} is {what}; expected a regular file or none",
+            name.display()
+        );
+        Err(io::Error::new(kind, rule))
+    }
+
     /// Performs the operations of a commit with a temporary file, to check that a commit is possible.
     ///
     /// # Errors
@@ -158,10 +186,7 @@ impl Folder {
             let value = write(&staging)?;
             self.files.sync_dir(&new)?;
             for name in names(&new)? {
-                if self.path.join(&name).is_dir() {
-                    let rule = format!("{} is a directory", name.display());
-                    return Err(io::Error::new(ErrorKind::IsADirectory, rule).into());
-                }
+                self.check_place(Path::new(&name))?;
             }
             self.files.rename(&new, &self.path.join(COMMIT))?;
             Ok(value)
