@@ -1,7 +1,7 @@
-"""Read files that may come from anyone, and replace files whole or not at all.
+"""Read untrusted files, and write files atomically.
 
-A name may lead to a FIFO that nobody writes to, to a device without an end, to a file of any size,
-or through a link to a file of someone else.
+A path may refer to a FIFO without a writer, an endless device, a file of any size, or a symbolic
+link to another file of the user.
 """
 
 import contextlib
@@ -89,7 +89,7 @@ def read_json(path: str | Path, most: int, *, follow: bool = True) -> Any:
 
 
 def replace(path: str | Path, data: bytes) -> None:
-    """Write a file, whole or not at all. It keeps its permissions if it exists.
+    """Write a file atomically; an existing file keeps its permissions.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def locked(path: str | Path) -> Iterator[None]:
 
 def _open(path: str | Path, flags: int, *, follow: bool) -> int:
     """Open a regular file."""
-    # Without waiting for a writer, as the open of a FIFO otherwise does.
+    # O_NONBLOCK: opening a FIFO would otherwise wait for a writer.
     flags |= os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     try:
         descriptor = os.open(path, flags, 0o666)
@@ -234,7 +234,7 @@ def _is_at(descriptor: int, path: str | Path) -> bool:
 
 
 def _sync(directory: Path) -> None:
-    """Write the entries of a directory to the medium; some file systems cannot."""
+    """Sync the entries of a directory to disk, where the file system supports it."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):

@@ -28,8 +28,6 @@ def test_a_signal_during_the_imports_ends_the_command(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # Tests in the background of a shell ignore SIGINT, and their children would too.
-        preexec_fn=lambda: signal.signal(by, signal.SIG_DFL),  # noqa: PLW1509 - one thread
     )
     # Python itself has no handler for the first hundredths of a second.
     wait_for_handler(process.pid, by)

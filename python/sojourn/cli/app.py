@@ -23,8 +23,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Compare queue disciplines in simulated networks.",
     epilog="Exit codes: 0 success, 1 unexpected error, 2 invalid command line, or invalid or "
-    "unreadable scenario, 3 unusable result, report or output, 4 damaged result, or invalid result "
-    "with --strict, 129 SIGHUP, 130 Ctrl-C, 143 SIGTERM. "
+    "unreadable scenario, 3 unusable result, report or output, 4 damaged result or, with --strict, "
+    "validity error, 129 SIGHUP, 130 Ctrl-C, 143 SIGTERM. "
     "Finished runs are stored in $SOJOURN_STORE, by default $XDG_STATE_HOME/sojourn/runs or "
     "~/.local/state/sojourn/runs, until their result is complete; --resume continues an "
     "interrupted command.",

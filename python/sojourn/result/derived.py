@@ -1,4 +1,4 @@
-"""Reports and figures: they replace nothing else, and are listed beside the result they show."""
+"""Write reports and figures atomically, and list them in the directory of their result."""
 
 import contextlib
 import hashlib
@@ -14,7 +14,7 @@ from typing import Any
 from sojourn import _core, files
 
 MANIFEST = "manifest.json"
-# Lists the reports and figures in a result directory; the core removes those of another manifest.
+# Lists the reports and figures in a result directory; `_core` removes those of replaced results.
 INDEX = ".sojourn-derived.json"
 # Every report has this in its first lines.
 REPORT_MARK = b'<meta name="generator" content="Sojourn'

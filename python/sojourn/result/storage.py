@@ -1,4 +1,4 @@
-"""Save results, so that none is lost and none replaced by accident."""
+"""Save results atomically, and never replace one by accident."""
 
 import contextlib
 import tempfile
