@@ -81,7 +81,10 @@ def test_a_closed_pipe_is_no_error_and_keeps_the_notices(
     assert segments(store) == []
 
 
-@pytest.mark.parametrize("closed", [">&-", "<&-", "2>&-", ">&- 2>&-", ">&- 2>&- <&-"])
+@pytest.mark.parametrize(
+    "closed",
+    [">&-", "<&-", "2>&-", ">&- 2>&-", ">&- 2>&- <&-", "2>/dev/full", "2> >(exec 0<&-; sleep 1)"],
+)
 def test_closed_standard_streams_are_no_error(tmp_path: Path, store: Path, closed: str) -> None:
     file = scenario_file(tmp_path, replications=1)
     line = f"{' '.join(COMMAND)} run {file} --out kept {closed}"
@@ -99,6 +102,45 @@ def test_closed_standard_streams_are_no_error(tmp_path: Path, store: Path, close
     manifest = json.loads((tmp_path / "kept" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["complete"]
     assert segments(store) == []
+
+
+@pytest.mark.parametrize(("more", "code"), [("2>/dev/full", 2), ("2>&-", 2), (">/dev/full", 2)])
+def test_an_error_that_cannot_be_printed_keeps_its_exit_code(
+    tmp_path: Path, more: str, code: int
+) -> None:
+    line = f"{' '.join(COMMAND)} run nowhere.toml {more}"
+    done = subprocess.run(
+        ["/bin/bash", "-c", line],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+
+
+def test_output_that_cannot_be_written_is_an_error_of_the_environment(
+    tmp_path: Path, store: Path
+) -> None:
+    file = scenario_file(tmp_path, replications=1)
+    line = f"{' '.join(COMMAND)} run {file} --out kept --json >/dev/full"
+    for more, said in (("", "sojourn: output: No space left on device\n"), ("2>/dev/full", "")):
+        done = subprocess.run(
+            ["/bin/bash", "-c", f"{line} --force {more}"],
+            cwd=tmp_path,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 3, done.stderr
+        assert done.stderr.endswith(said)
+        assert json.loads((tmp_path / "kept" / "manifest.json").read_text("utf-8"))["complete"]
+    # The tables were printed nowhere: the runs stay for --resume.
+    assert len(segments(store)) == 2
 
 
 BLOCKED = textwrap.dedent("""

@@ -8,7 +8,7 @@ from sojourn import _core
 from sojourn._core import DamagedResultError, ResultError, SojournError
 from sojourn.cli import signals
 from sojourn.cli.app import app
-from sojourn.cli.pipes import close_stdout, open_missing, tolerated
+from sojourn.cli.pipes import close_stdout, open_missing, tolerate_stderr, tolerated
 
 USAGE = 2
 ENVIRONMENT = 3
@@ -24,6 +24,7 @@ def execute() -> int:
         The exit code.
     """
     open_missing()
+    tolerate_stderr()
     signals.ready()
     try:
         code = _command()
