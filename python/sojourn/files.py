@@ -235,9 +235,10 @@ def _is_at(descriptor: int, path: str | Path) -> bool:
 
 def _sync(directory: Path) -> None:
     """Sync the entries of a directory to disk, where the file system supports it."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        with contextlib.suppress(OSError):
+    # A directory may be writable and not readable.
+    with contextlib.suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
             os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        finally:
+            os.close(descriptor)

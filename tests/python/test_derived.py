@@ -4,6 +4,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -278,6 +279,27 @@ def test_files_of_dead_writers_are_removed_and_those_of_living_ones_stay(tmp_pat
     assert alive.returncode == 0
     assert (tmp_path / "page.html").read_bytes() == b"late"
     assert names(tmp_path) == ["page.html"]
+
+
+def test_a_file_is_replaced_in_a_directory_that_cannot_be_listed(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    program = "from sojourn import files; files.replace('closed/page.html', b'new')"
+    command = [sys.executable, "-c", program]
+    if os.geteuid() == 0:
+        if shutil.which("setpriv") is None:
+            pytest.skip("root may read any directory, and there is no setpriv")
+        drop = "-dac_override,-dac_read_search"
+        command = ["setpriv", f"--inh-caps={drop}", f"--bounding-set={drop}", *command]
+    closed.chmod(0o300)
+    try:
+        done = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        )
+    finally:
+        closed.chmod(0o755)
+    assert done.returncode == 0, done.stderr
+    assert names(closed) == ["page.html"]
 
 
 def test_a_report_keeps_its_permissions(tmp_path: Path, sojourn: Command) -> None:
