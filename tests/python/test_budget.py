@@ -1,6 +1,7 @@
 """Memory: estimated before a run, refused if it is too much, and never a failed allocation."""
 
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -274,8 +275,20 @@ def test_a_dry_run_estimates(sojourn: Command, tmp_path: Path) -> None:
     assert estimate["refused"] is None
     assert estimate["cpu_s"] > 0
     assert estimate["peak_memory_bytes"] < estimate["max_memory_bytes"]
-    done = sojourn("run", "small.toml", "--dry-run", "--max-memory", "100mb")
-    assert "warning: the scenario would be rejected: " in done.stderr
+
+
+def test_a_dry_run_is_refused_as_the_run_is(sojourn: Command, tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(VALID, encoding="utf-8")
+    much = ["run", "small.toml", "--max-memory", "100mb"]
+    message = r"sojourn: .*more than max_memory = 104\.8 MB\n"
+    assert re.fullmatch(message, sojourn(*much).stderr)
+    dry = sojourn(*much, "--dry-run")
+    assert dry.returncode == 2
+    assert re.fullmatch(message, dry.stderr)
+    assert "estimate: at most" in dry.stdout
+    dry = sojourn(*much, "--dry-run", "--json")
+    assert dry.returncode == 2
+    assert dry.stderr == f"sojourn: {json.loads(dry.stdout)['estimate']['refused']}\n"
 
 
 def test_a_link_without_traffic_is_noted(sojourn: Command, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
+from typing import Any
 
 from sojourn import _core
 from sojourn import report as reports
@@ -128,7 +129,7 @@ def describe(plan: Plan) -> int:
             "estimate": estimate,
         }
         print(json.dumps(document, indent=2))
-        return 0
+        return _accepted(estimate)
     print(
         f"{_core.printable(checked.name)}: {formatting.counted(plan.scenario.runs, 'run')} of "
         f"{checked.duration_s:g} s (arms: {len(checked.arms)}, replications: "
@@ -140,10 +141,15 @@ def describe(plan: Plan) -> int:
         f"{_rounded(estimate['events']):,} events; about {_rounded(estimate['cpu_s']):,} s of CPU "
         f"time; at most {_rounded(estimate['peak_memory_bytes'] / 1e6):,} MB of memory"
     )
-    if estimate["refused"] is not None:
-        say(f"warning: the scenario would be rejected: {estimate['refused']}")
     place = "not saved (no --out)" if plan.out is None else f"{plan.out}"
     print(f"result: {_core.printable(place)}")
+    return _accepted(estimate)
+
+
+def _accepted(estimate: dict[str, Any]) -> int:
+    """Return the exit code of a dry run; a scenario that would be refused raises the same error."""
+    if estimate["refused"] is not None:
+        raise _core.ScenarioError(estimate["refused"])
     return 0
 
 
