@@ -44,6 +44,16 @@ def test_compare_prints_one_row_an_arm_and_the_differences(sojourn: Command) -> 
     assert "\x1b" not in done.stdout
 
 
+def test_arms_without_classes_have_no_rows_of_dashes(sojourn: Command) -> None:
+    done = sojourn("compare", "fq_codel", "dualpi2", "dualpi2 target 20ms", *QUICK, "--all")
+    assert "up: C" in done.stdout
+    assert "difference from fq_codel, paired by replication" in done.stdout
+    assert "C: difference from fq_codel" not in done.stdout
+    done = sojourn("compare", "dualpi2", "fq_codel", "dualpi2 target 20ms", *QUICK)
+    compared = done.stdout.split("up: C: difference from dualpi2")[1].split("\n\n")[0]
+    assert [line.split("  ")[0] for line in compared.splitlines()[2:]] == ["dualpi2 target 20ms"]
+
+
 def test_strict_makes_an_error_of_validity_the_exit_code(sojourn: Command, tmp_path: Path) -> None:
     # Calls fill no queue.
     idle = ["compare", "pfifo", *QUICK, "--traffic", "voip"]

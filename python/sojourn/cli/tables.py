@@ -133,8 +133,15 @@ def _print_section(title: str, shown: ResultView, section: Section, *, counted: 
 
 
 def _print_differences(shown: ResultView, section: Section) -> None:
+    """Print one line per arm that has the metrics, unless there is none."""
     head = ["arm", "n", *(metric.heading for metric in section.metrics)]
-    rows = [[arm, str(section.pairs(arm)), *section.changes_of(arm)] for arm in shown.others]
+    rows = [
+        [arm, str(pairs), *section.changes_of(arm)]
+        for arm in shown.others
+        if (pairs := section.pairs(arm))
+    ]
+    if not rows:
+        return
     group = "" if section.name is None else f"{section.name}: "
     print_table(head, rows, title=f"{group}difference from {shown.baseline}, paired by replication")
 
