@@ -219,6 +219,11 @@ def terminal(
     return process.wait(timeout=60), seen
 
 
+def unstyled(text: str) -> str:
+    """Remove styles and moves of the cursor."""
+    return re.sub(r"\x1b\[[0-9;?]*\w", "", text)
+
+
 def test_a_terminal_gets_borders_and_colour_and_no_color_takes_the_colour(tmp_path: Path) -> None:
     arguments = ["compare", "pfifo", "fq_codel", *QUICK]
     code, coloured = terminal(arguments, tmp_path, {})
@@ -234,21 +239,43 @@ def test_a_narrow_terminal_gets_what_differs_and_all_on_request(tmp_path: Path) 
     plain = {"NO_COLOR": "1", "COLUMNS": "80"}
     _, short = terminal(arguments, tmp_path, plain)
     # The progress bar comes before the title.
-    lines = re.sub(r"\x1b\[[0-9;?]*\w", "", short[short.index("rrul_be") :]).splitlines()
+    lines = unstyled(short[short.index("rrul_be") :]).splitlines()
     assert max(map(len, lines)) <= 80
     first = lines[: next(n for n, line in enumerate(lines) if line.startswith("└"))]
-    metrics = [line.split("│")[1].strip() for line in first if line.startswith("│")]
-    assert "induced latency [ms]" in metrics
+    rows = [line.split("│")[1:4] for line in first if line.startswith("│")]
     assert any(re.match(r"┃ metric .*┃ +target 13ms ┃", line) for line in lines)
-    # They are ranked by the relative difference.
-    means = [[float(cell.split()[0]) for cell in line.split("│")[2:4]] for line in first
-             if line.startswith("│")]  # fmt: skip
+    # Goodput and latency come first, and are ranked by the relative difference.
+    metrics = [row[0].strip() for row in rows]
+    headline = [name for name in metrics if re.match(r"goodput|induced latency", name)]
+    assert len(headline) > 1
+    assert metrics[: len(headline)] == headline
+    means = [[float(cell.split()[0]) for cell in row[1:]] for row in rows[: len(headline)]]
     effects = [abs(a - b) / max(a, b) for a, b in means]
     assert all(more > less - 0.02 for more, less in pairwise(effects))
     assert "difference from pfifo" not in short
-    assert re.search(r"--all shows \d+ more\s+metrics", short)
+    assert re.search(r"--all\s+shows\s+\d+\s+more\s+metrics", short)
     _, whole = terminal([*arguments, "--all"], tmp_path, plain)
     assert "difference from pfifo, paired by replication" in whole
+
+
+def test_a_zero_in_one_arm_does_not_rank_above_goodput_and_latency(tmp_path: Path) -> None:
+    """The pacing of CAKE loses a packet of the initial window of each of these connections."""
+    arguments = ["compare", "pfifo", "cake", *QUICK[:6], "--traffic", "tcp_2up"]
+    arguments += ["--link", "50/10mbit"]
+    _, short = terminal(arguments, tmp_path, {"NO_COLOR": "1", "COLUMNS": "80"})
+    rows = unstyled(short).split("└")[0]
+    assert rows.index("induced latency") < rows.index("goodput up") < rows.index("RTT inflation")
+    assert "100.00" in rows
+    assert rows.index("tcp up: connections with initial loss") > rows.index("ping p95")
+
+
+def test_a_narrow_terminal_gets_drops_and_marks_of_classes(tmp_path: Path) -> None:
+    arguments = ["compare", "dualpi2 any_ect", "cake diffserv4", *QUICK]
+    _, short = terminal(arguments, tmp_path, {"NO_COLOR": "1", "COLUMNS": "80"})
+    classes = unstyled(short).split("classes of queues")[1].splitlines()
+    (heading,) = (line for line in classes if line.startswith("┃ class"))
+    assert re.search(r"\[Mbit/s\] ┃ .* drops ┃ +marks ┃", heading)
+    assert max(map(len, classes)) <= 80
 
 
 def test_ctrl_c_keeps_what_has_finished_and_says_so(tmp_path: Path) -> None:

@@ -22,15 +22,18 @@ from sojourn.result.metric import Metric
 GAP = 3
 # On narrower terminals the full tables would be split into many parts.
 WIDE = 120
-# Rows of the ranked table, and the width of its headings, which are names of arms.
+# Rows of the ranked table, the width of its headings, which are names of arms, and the least width
+# at which names of metrics are wrapped.
 RANKED = 15
 HEADING = 14
+NAME = 16
 
 
 def show(result: Result, *, as_json: bool, everything: bool) -> None:
     """Print the means of every arm and the differences from the first arm.
 
-    A narrow terminal shows only the metrics that differ between arms, unless `everything` is set.
+    A narrow terminal shows only the metrics that differ between arms, and of groups and classes the
+    main metrics, unless `everything` is set.
     """
     if as_json:
         print(json.dumps(document(result), indent=2))
@@ -56,7 +59,7 @@ def _print_all(shown: ResultView) -> None:
 
 
 def _print_ranked(shown: ResultView) -> None:
-    """Print the metrics that differ between arms, the largest relative difference first."""
+    """Print the metrics that differ between arms: by role, then by relative difference."""
     every = [(section, metric) for section in shown.sections for metric in section.metrics]
     ranked = every
     if shown.others:
@@ -64,7 +67,7 @@ def _print_ranked(shown: ResultView) -> None:
             (section.effect(metric, shown.others), section, metric) for section, metric in every
         ]
         found = [entry for entry in effects if entry[0] is not None]
-        found.sort(key=lambda entry: -(entry[0] or 0.0))
+        found.sort(key=lambda entry: (entry[2].rank, -(entry[0] or 0.0)))
         ranked = [(section, metric) for _, section, metric in found[:RANKED]]
     rows = [
         [section.label(metric), *(section.estimate(arm, metric) for arm in shown.arms)]
@@ -74,29 +77,39 @@ def _print_ranked(shown: ResultView) -> None:
     counts = f"n = {min(runs)}" if len(runs) == 1 else f"n = {min(runs)} to {max(runs)}"
     if rows:
         title = f"{shown.title} ({counts})"
-        print_table(["metric", *shown.arms], rows, title=title, heading=HEADING)
-    _print_groups(shown, parts=1)
+        head, rows = _escaped(["metric", *shown.arms], rows)
+        head = [textwrap.fill(cell, HEADING) for cell in head]
+        _put_table(head, _wrapped(head, rows, Console().width), title=title)
+    _print_groups(shown, narrow=True)
     note = "mean over n runs ± half the width of its 95 % bootstrap interval"
     if shown.others:
         note += (
             f"; only metrics that differ from {shown.baseline} with an interval that excludes 0, "
-            "sorted by the difference relative to the larger mean"
+            "the main ones first, then by difference relative to the larger mean"
         )
         hidden = len(every) - len(rows)
         note += f"; --all shows {hidden} more metrics and the differences" if hidden else ""
     _print_note(note)
 
 
-def _print_groups(shown: ResultView, parts: int | None = None) -> None:
-    """Print the groups of traffic and the classes of queues, each in at most `parts` tables."""
-    _print_grouped(f"{shown.title}: traffic groups", "group", shown.groups, shown, parts)
-    _print_grouped(f"{shown.title}: classes of queues", "class", shown.classes, shown, parts)
+def _wrapped(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """Wrap the first column where the others leave no room for it."""
+    room = max(NAME, width - 1 - GAP - sum(_widths(head, rows)[1:]))
+    return [[textwrap.fill(row[0], room, break_long_words=False), *row[1:]] for row in rows]
+
+
+def _print_groups(shown: ResultView, *, narrow: bool = False) -> None:
+    """Print the groups of traffic and the classes of queues."""
+    title = f"{shown.title}: traffic groups"
+    _print_grouped(title, "group", shown.groups, shown, narrow=narrow)
+    title = f"{shown.title}: classes of queues"
+    _print_grouped(title, "class", shown.classes, shown, narrow=narrow)
 
 
 def _print_grouped(
-    title: str, what: str, groups: Sequence[Section], shown: ResultView, parts: int | None
+    title: str, what: str, groups: Sequence[Section], shown: ResultView, *, narrow: bool
 ) -> None:
-    """Print one line per group and arm."""
+    """Print one line per group and arm; if `narrow`, only the metrics that fit."""
     if not groups:
         return
     metrics = [
@@ -111,7 +124,54 @@ def _print_grouped(
         for arm in shown.arms
         if group.runs(arm)
     ]
-    print_table(head, rows, title=title, words=2, lead=2, parts=parts)
+    head, rows = _escaped(head, rows)
+    if narrow:
+        head, rows = fitted(head, rows, metrics, Console().width)
+    _put_table(head, rows, title=title, words=2, lead=2)
+
+
+def fitted(
+    head: Sequence[str], rows: Sequence[Sequence[str]], metrics: Sequence[Metric], width: int
+) -> tuple[list[str], list[list[str]]]:
+    """Keep the columns of a table that fit into a width, chosen by the role of their metric.
+
+    Parameters
+    ----------
+    head, rows
+        The table. Its last columns are those of the metrics.
+    metrics
+        The metrics.
+    width
+        Number of characters.
+
+    Returns
+    -------
+    tuple
+        Head and rows. Intervals stand below the means if only then all metrics fit whose role is
+        not ``"minor"``.
+    """
+    needed = sum(metric.role != "minor" for metric in metrics)
+    below = [[cell.replace(" ±", "\n±") for cell in row] for row in rows]
+    columns, stacked = (_fitting(head, cells, metrics, width) for cells in (rows, below))
+    lead = len(head) - len(metrics)
+    if len(columns) - lead < needed <= len(stacked) - lead:
+        columns, rows = stacked, below
+    return [head[index] for index in columns], [[row[index] for index in columns] for row in rows]
+
+
+def _fitting(
+    head: Sequence[str], rows: Sequence[Sequence[str]], metrics: Sequence[Metric], width: int
+) -> list[int]:
+    """Choose columns by the role of their metric until one does not fit."""
+    widths = _widths(head, rows)
+    columns = list(range(len(head) - len(metrics)))
+    first = len(columns)
+    for index in sorted(range(len(metrics)), key=lambda index: metrics[index].rank):
+        column = first + index
+        if sum(widths[chosen] for chosen in (*columns, column)) + 1 > width:
+            break
+        columns.append(column)
+    return sorted(columns)
 
 
 def _print_note(note: str) -> None:
@@ -242,33 +302,42 @@ def _estimate(row: dict[str, float | None] | None, metric: Metric) -> str:
 
 
 def print_table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, title: str, words: int = 1
+) -> None:
+    """Print a table to stdout: bordered on a terminal, aligned text in a pipe.
+
+    The first `words` columns hold text, the others numbers. A table wider than the terminal is
+    continued below, with its first column repeated; a table of text only is wrapped.
+    """
+    _put_table(*_escaped(head, rows), title=title, words=words)
+
+
+def _escaped(
+    head: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[list[str], list[list[str]]]:
+    """Escape control characters, also line breaks, in the cells of a table."""
+    return [_core.printable(cell) for cell in head], [
+        [_core.printable(cell) for cell in row] for row in rows
+    ]
+
+
+def _put_table(
     head: Sequence[str],
     rows: Sequence[Sequence[str]],
     *,
     title: str,
     words: int = 1,
     lead: int = 1,
-    parts: int | None = None,
-    heading: int | None = None,
 ) -> None:
-    """Print a table to stdout: bordered on a terminal, aligned text in a pipe.
-
-    The first `words` columns hold text, the others numbers. A table wider than the terminal is
-    continued below, in at most `parts` parts, with its first `lead` columns repeated; a table of
-    text only is wrapped. Headings are wrapped at `heading` characters.
-    """
+    """Print a table of escaped cells; its first `lead` columns are repeated where it continues."""
     title = _core.printable(title)
-    head = [_core.printable(cell) for cell in head]
-    if heading is not None:
-        head = [textwrap.fill(cell, heading) for cell in head]
-    rows = [[_core.printable(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         _print_plain(head, rows, title=title, words=words)
         return
     console = Console(highlight=False)
     whole = [list(range(len(head)))]
     blocks = whole if words == len(head) else _blocks(head, rows, console.width, lead)
-    for columns in blocks[:parts]:
+    for columns in blocks:
         table = Table(title=Text(title), title_justify="left", title_style="bold")
         for index in columns:
             justify: Literal["left", "right"] = "left" if index < words else "right"
@@ -282,10 +351,7 @@ def _blocks(
     head: Sequence[str], rows: Sequence[Sequence[str]], width: int, lead: int
 ) -> list[list[int]]:
     """Split the columns into blocks that fit; the first `lead` columns lead every block."""
-    widths = [GAP + max(cell_len(row[0]) for row in (head, *rows))]
-    for index in range(1, len(head)):
-        lines = [line for row in (head, *rows) for line in _stacked(row[index]).split("\n")]
-        widths.append(GAP + max(cell_len(line) for line in lines))
+    widths = _widths(head, rows)
     first = list(range(lead))
     blocks: list[list[int]] = [first.copy()]
     for index in range(lead, len(head)):
@@ -294,6 +360,16 @@ def _blocks(
             blocks.append(first.copy())
         blocks[-1].append(index)
     return blocks
+
+
+def _widths(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return the width of each column with its border."""
+    widths = []
+    for index in range(len(head)):
+        cells = (row[index] for row in (head, *rows))
+        lines = (line for cell in cells for line in (_stacked(cell) if index else cell).split("\n"))
+        widths.append(GAP + max(map(cell_len, lines)))
+    return widths
 
 
 def _stacked(text: str) -> str:

@@ -49,7 +49,7 @@ def _against(shown: ResultView, arm: str) -> str:
         group = "" if section.name is None else f"{section.name}: "
         for metric in section.metrics:
             row = section.differences.get((arm, metric.column))
-            if metric.role == "detail" or row is None:
+            if metric.role not in {"headline", "compared"} or row is None:
                 continue
             text = formatting.change(row, metric)
             if "*" in text:

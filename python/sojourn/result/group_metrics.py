@@ -50,6 +50,7 @@ GROUP = (
         digits=3,
         description="Jain's index over the goodputs of the endless TCP and QUIC flows; only for "
         "more than one.",
+        role="compared",
     ),
     Metric(
         column="loss_percent",
@@ -61,20 +62,22 @@ GROUP = (
     ),
     Metric(
         column="initial_loss_percent",
-        label="initial loss",
+        label="connections with initial loss",
         unit="%",
         digits=2,
         description="Share of connections that lost a handshake packet or a segment of the "
         "initial window, original or retransmitted; QUIC: a handshake packet or one of the first "
         "`initial_window` packets with data.",
+        role="minor",
     ),
     Metric(
         column="handshake_loss_percent",
-        label="handshake loss",
+        label="connections with handshake loss",
         unit="%",
         digits=2,
         description="TCP: share of connections that lost a SYN or SYN-ACK; QUIC: an Initial or "
         "Handshake packet.",
+        role="minor",
     ),
     Metric(
         column="handshake_s_mean",
@@ -83,6 +86,7 @@ GROUP = (
         digits=3,
         description="Mean time from the first SYN or Initial until the connection was established, "
         "over established connections; a lost packet adds a timeout.",
+        role="minor",
     ),
     Metric(
         column="fct_s_mean",
@@ -132,6 +136,7 @@ CLASS = (
         unit="ms",
         digits=2,
         description="95th percentile of these sojourn times.",
+        role="minor",
     ),
     Metric(
         column="sojourn_ms_p99",
@@ -139,6 +144,7 @@ CLASS = (
         unit="ms",
         digits=2,
         description="99th percentile of these sojourn times.",
+        role="minor",
     ),
     Metric(
         column="drops",
@@ -226,18 +232,20 @@ APPLICATION = (
     ),
     Metric(
         column="handshake_hit_percent",
-        label="handshake loss",
+        label="connections with handshake loss",
         unit="%",
         digits=2,
         description="Share of the connections that lost a handshake packet in either direction.",
+        role="minor",
     ),
     Metric(
         column="initial_hit_percent",
-        label="initial loss",
+        label="connections with initial loss",
         unit="%",
         digits=2,
         description="Share of the connections that lost a handshake packet in either direction "
         "or a segment of the server's initial window, original or retransmitted.",
+        role="minor",
     ),
     Metric(
         column="startup_s_mean",

@@ -1,9 +1,12 @@
 """The declaration of a metric."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 Kind = Literal["run", "study", "group", "class", "application", "claim"]
+Role = Literal["headline", "compared", "detail", "minor"]
+# The most important first.
+ROLES: tuple[Role, ...] = get_args(Role)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +32,8 @@ class Metric:
         Whether tables show it.
     role
         ``"headline"``: the findings of reports state its extremes and its differences between arms;
-        ``"compared"``: only the differences.
+        ``"compared"``: only the differences. Narrow terminals show metrics in the order of their
+        roles, and those of ``"minor"`` only if all others fit.
     """
 
     column: str
@@ -39,7 +43,12 @@ class Metric:
     kind: Kind = "run"
     description: str = ""
     shown: bool = True
-    role: Literal["headline", "compared", "detail"] = "detail"
+    role: Role = "detail"
+
+    @property
+    def rank(self) -> int:
+        """Place of the role in the order of importance, from 0."""
+        return ROLES.index(self.role)
 
     @property
     def heading(self) -> str:
