@@ -1,6 +1,7 @@
 """What notebooks display of results, scenarios and verdicts."""
 
 import importlib
+import re
 from html.parser import HTMLParser
 from types import SimpleNamespace
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 import sojourn as sj
+from sojourn.result import catalogue, flow_groups, formatting
 
 
 class Tags(HTMLParser):
@@ -62,8 +64,79 @@ def test_a_result_shows_its_verdict_and_its_summary(result: sj.Result) -> None:
     assert "6 of 6 runs" in text
     assert result.validity.verdict in text
     assert all(finding.text in text for finding in result.validity.findings)
+    # Labels, units and digits are those of the other tables.
+    assert "goodput up [Mbit/s]" in text
+    assert "goodput_up_mbit_per_s" not in text
     row = result.summary().filter(arm="fq", metric="goodput_up_mbit_per_s").row(0, named=True)
-    assert f"{row['mean']:.4g} [{row['low']:.4g}, {row['high']:.4g}]" in text
+    (metric,) = catalogue.described(["goodput_up_mbit_per_s"])
+    shown = formatting.estimate(row["mean"], row["low"], row["high"], metric)
+    assert re.fullmatch(r"\d\.\d+ ±0\.\d+", shown)
+    assert shown in text
+
+
+@pytest.fixture(scope="module")
+def l4s() -> sj.Result:
+    """CUBIC, Prague and a call through a queue with two classes."""
+    return sj.run(
+        sj.Scenario(
+            links={"up": sj.Link(rate="20mbit", qdisc="dualpi2"), "down": "unlimited"},
+            traffic=[
+                sj.Tcp(direction="up", name="cubic"),
+                sj.Tcp(direction="up", name="prague", cc="prague", start="2s", stop="3s"),
+                sj.Voip(direction="up", name="call"),
+            ],
+            arms=[
+                sj.Arm(name="dualpi2", set={}),
+                sj.Arm(name="pie", set={"links.up.qdisc": "pie"}),
+            ],
+            rtt="20ms",
+            duration="6s",
+            warmup="1s",
+            replications=2,
+        )
+    )
+
+
+def test_a_result_shows_groups_classes_and_applications(l4s: sj.Result) -> None:
+    text = Tags(l4s._repr_html_()).text
+    assert text.index("Traffic groups") < text.index("Classes") < text.index("Applications")
+    for name, arm in (("cubic", "dualpi2"), ("prague", "pie"), ("up: L", "dualpi2")):
+        assert f" {name} {arm} " in text
+    assert "up: L pie" not in text
+    assert "MOS" in text
+    of_group = l4s.group_summary().filter(group="cubic", arm="pie")
+    row = of_group.filter(metric="goodput_mbit_per_s_mean").row(0, named=True)
+    metric = next(one for one in flow_groups.METRICS if one.column == row["metric"])
+    assert f" cubic pie {formatting.estimate(row['mean'], row['low'], row['high'], metric)}" in text
+
+
+def test_a_class_without_traffic_is_not_shown(l4s: sj.Result) -> None:
+    quiet = l4s.scenario.replace(traffic=[sj.Tcp(direction="up", name="cubic")])
+    assert "up: C" in Tags(sj.run(quiet)._repr_html_()).text
+    # Prague sends only during the warm-up.
+    brief = [*quiet.traffic, sj.Tcp(direction="up", name="prague", cc="prague", stop="100ms")]
+    ended = sj.run(quiet.replace(traffic=brief))
+    assert "up: L" in set(ended.per_class["group"])
+    assert "up: L" not in Tags(ended._repr_html_()).text
+
+
+@pytest.mark.parametrize(
+    ("traffic", "shown"),
+    [
+        (sj.Tcp(direction="up", cc="prague g 1/8"), "ecn = accurate"),
+        (sj.Tcp(direction="up", cc="dctcp"), "ecn = true"),
+        (sj.Tcp(direction="up", cc="dctcp", ecn="accurate"), "ecn = accurate"),
+        (sj.Quic(direction="up", cc="prague"), "ecn = true"),
+        (sj.Request(direction="up", cc="prague", transport="quic", bytes="1kb"), "ecn = true"),
+        (sj.Tcp(direction="up"), "ecn = false"),
+        (sj.Tcp(direction="up", ecn=True), "ecn = true"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else f"{value.kind} {value.cc}",
+)
+def test_a_scenario_shows_the_ecn_that_a_control_needs(
+    scenario: sj.Scenario, traffic: sj.Tcp | sj.Quic, shown: str
+) -> None:
+    assert f"{shown}," in Tags(scenario.replace(traffic=[traffic])._repr_html_()).text
 
 
 def test_a_scenario_shows_links_traffic_and_arms(scenario: sj.Scenario) -> None:

@@ -9,8 +9,7 @@ import polars as pl
 from sojourn.cli import study_runs
 from sojourn.cli.session import judged, say
 from sojourn.cli.tables import print_estimates, print_table
-from sojourn.report import formatting
-from sojourn.result import Result
+from sojourn.result import Result, formatting
 from sojourn.studies import audit
 from sojourn.studies import claims as claiming
 

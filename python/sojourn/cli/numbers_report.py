@@ -10,8 +10,7 @@ import polars as pl
 from sojourn.cli import study_runs
 from sojourn.cli.session import judged, say
 from sojourn.cli.tables import print_table
-from sojourn.report import formatting
-from sojourn.result import Result, derived
+from sojourn.result import Result, derived, formatting
 from sojourn.result.catalogue import described
 from sojourn.result.metrics import metrics_of
 from sojourn.studies import study as studies

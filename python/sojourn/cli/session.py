@@ -16,8 +16,7 @@ from sojourn import report as reports
 from sojourn.cli import signals, stored, tables
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import progress_bar
-from sojourn.report import formatting
-from sojourn.result import Result, budget, derived, storage
+from sojourn.result import Result, budget, derived, formatting, storage
 from sojourn.scenario import Scenario
 
 ENVIRONMENT = 3

@@ -13,9 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from sojourn import _core
-from sojourn.report import formatting
 from sojourn.report.view import ResultView, Section, view
-from sojourn.result import Result
+from sojourn.result import Result, formatting
 from sojourn.result.metric import Metric
 
 # Space between columns, and the width of a border.

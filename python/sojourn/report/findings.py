@@ -1,7 +1,7 @@
 """The main results of a comparison in sentences."""
 
-from sojourn.report import formatting
 from sojourn.report.view import ResultView
+from sojourn.result import formatting
 from sojourn.result.metric import Metric
 
 

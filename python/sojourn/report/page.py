@@ -7,11 +7,10 @@ from pathlib import Path
 
 from sojourn import _core
 from sojourn.plot import palette
-from sojourn.report import formatting
 from sojourn.report.figure import cdf_figures, ellipse_figures, series_figures, table
 from sojourn.report.findings import findings
 from sojourn.report.view import ResultView, Row, Section, view
-from sojourn.result import Result, derived
+from sojourn.result import Result, derived, formatting
 from sojourn.result.metric import Metric
 from sojourn.scenario import Link
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from sojourn.report import formatting
-from sojourn.result import Result, app_metrics, flow_groups, queue_classes
+from sojourn.result import Result, app_metrics, flow_groups, formatting, queue_classes
 from sojourn.result.metric import Metric
 from sojourn.result.metrics import metrics_of
 

@@ -14,6 +14,7 @@ from sojourn.result import (
     derived,
     flow_groups,
     metrics,
+    notebook,
     observations,
     queue_classes,
     stationarity,
@@ -388,31 +389,26 @@ class Result(ResultTables):
         return pandas.DataFrame({column.name: column.to_numpy() for column in frame})
 
     def _repr_html_(self) -> str:
-        """Return the verdict and the summary as HTML, for notebooks."""
+        """Return the verdict and every summary as HTML, for notebooks."""
         checked = self.scenario.checked
-        head = markup.paragraph(f"{self.finished} of {self.total} runs", strong=checked.name)
-        return head + self.validity._repr_html_() + self._summary_table()
-
-    def _summary_table(self) -> str:
-        """Write mean and interval of each metric, one column per arm."""
-        found = {(row["arm"], row["metric"]): row for row in self.summary().iter_rows(named=True)}
-        arms = [arm for arm in self.arms if any(arm == of for of, _ in found)]
-        metrics_of = dict.fromkeys(metric for _, metric in found)
-        rows = [
-            [metric, *(_mean_and_interval(found.get((arm, metric))) for arm in arms)]
-            for metric in metrics_of
-        ]
-        return markup.table(["mean [95 % interval]", *arms], rows) if rows else ""
+        runs = markup.paragraph(f"{self.finished} of {self.total} runs", strong=checked.name)
+        # Without traffic, a class has nothing to show.
+        classes = self.class_summary().filter((pl.col("mean") > 0).any().over("group"))
+        groups = (
+            (("Traffic groups", "group"), self.group_summary(), flow_groups.METRICS),
+            (("Classes of queues", "class"), classes, queue_classes.METRICS),
+            (("Applications", "group"), self.application_summary(), app_metrics.METRICS),
+        )
+        return "".join(
+            [
+                runs,
+                self.validity._repr_html_(),
+                notebook.of_runs(self.summary(), metrics.metrics_of(self.per_run), self.arms),
+                *(notebook.of_groups(*group, self.arms) for group in groups),
+            ]
+        )
 
     def __repr__(self) -> str:
         """Return the name of the scenario and the number of finished runs."""
         checked = self.scenario.checked
         return f'<Result of "{checked.name}": {self.finished} of {self.total} runs>'
-
-
-def _mean_and_interval(row: dict[str, Any] | None) -> str:
-    if row is None or row["mean"] is None:
-        return "–"
-    if row["low"] is None:
-        return f"{row['mean']:.4g}"
-    return f"{row['mean']:.4g} [{row['low']:.4g}, {row['high']:.4g}]"

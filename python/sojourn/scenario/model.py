@@ -168,7 +168,9 @@ class Scenario:
         runs = f"replications: {checked.replications}, seed: {document['seed']}"
         parts = {
             "link": list(document["links"].items()),
-            "traffic": [(block.pop("name"), block) for block in document["traffic"]],
+            "traffic": [
+                (block.pop("name"), block | _negotiated(block)) for block in document["traffic"]
+            ],
             "arm": [(arm["name"], arm["set"]) for arm in document.get("arms", [])],
         }
         tables = [
@@ -365,6 +367,18 @@ def _part(place: str, part: Table, kinds: type | UnionType, what: str) -> Any:
 def _arm(place: str, arm: Arm) -> dict[str, Any]:
     needs(place, arm, Arm, "an Arm")
     return arm.document(place)
+
+
+def _negotiated(block: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the ECN mode of connections whose control needs one, whatever their key says."""
+    if not {"cc", "ecn"} <= block.keys():
+        return {}
+    name = block["cc"].split(" ")[0]
+    (need,) = (cc["ecn"] for cc in json.loads(_core.cc_catalogue()) if cc["name"] == name)
+    # Acknowledgements of QUIC count marks in any case.
+    if need == "accurate" and "quic" not in {block["type"], block.get("transport")}:
+        return {"ecn": "accurate"}
+    return {"ecn": block["ecn"] or need != "optional"}
 
 
 def _settings(part: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Format numbers for terminals and reports."""
+"""Format numbers for terminals, reports and notebooks."""
 
 import math
 from collections.abc import Mapping
