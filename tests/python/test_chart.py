@@ -1,6 +1,7 @@
 """Axes of charts."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -30,6 +31,30 @@ def test_logarithmic_ticks_are_decades_or_finer() -> None:
     assert narrow == pytest.approx([5.0, 10.0, 20.0, 50.0])
     wide = Axis(label="", low=0.05, high=500.0, logarithmic=True).ticks()
     assert wide == pytest.approx([0.1, 1.0, 10.0, 100.0])
+
+
+@pytest.mark.parametrize("low", [1.0, 1.1, 2.1, 6.0, 9.9])
+def test_every_logarithmic_axis_has_three_ticks(low: float) -> None:
+    for factor in (2.0, 4.0, 5.3, 30.0, 300.0, 399.0, 450.0, 5_000.0):
+        ticks = Axis(label="", low=low, high=low * factor, logarithmic=True).ticks()
+        assert 3 <= len(ticks) <= 9, (low, factor, ticks)
+        assert all(low <= tick <= low * factor for tick in ticks)
+
+
+def test_logarithmic_axes_name_their_scale() -> None:
+    assert log_axis("delay [ms]", [1.0, 9.0]).label == "delay [ms], log scale"
+    descending = log_axis("delay [ms]", [1.0, 9.0], descending=True)
+    assert descending.label == "delay [ms], reversed log scale"
+
+
+def test_a_long_label_is_squeezed_into_the_length_of_its_axis() -> None:
+    ends = linear_axis("", [0.0, 1.0], from_zero=True)
+    for letters, fitted in ((20, 0), (200, 2)):
+        label = "x" * letters
+        axes = [replace(axis, label=label) for axis in (ends, ends)]
+        lengths = re.findall(r'textLength="(\d+)"', Chart("", *axes).svg())
+        assert len(lengths) == fitted
+        assert all(int(length) < 400 for length in lengths)
 
 
 @pytest.mark.parametrize("value", [0.0, 3.0, -2.0])

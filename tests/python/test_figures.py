@@ -208,12 +208,59 @@ def test_boxes_are_quartiles_of_what_was_measured(result: sj.Result) -> None:
 
 def test_a_group_restricts_pings_and_goodput(result: sj.Result) -> None:
     figure = sj.plot_series(result, group="tcp up", size=(5, 4))
-    assert [label for _, label in labels(figure)] == ["goodput up [Mbit/s]"]
+    assert [label for _, label in labels(figure)] == ["tcp up: goodput up [Mbit/s]"]
     assert figure.get_size_inches().tolist()[0] == 5
     whole = curves.goodput(result, "up")["value"].sum()
     assert curves.goodput(result, "up", "tcp up")["value"].sum() == pytest.approx(whole)
     per_run = sj.plot_cdf(result, "goodput_mbit_per_s_mean", group="tcp up", kind="violin")
-    assert "mbit" in per_run.axes[0].get_ylabel().lower()
+    assert labels(per_run) == [("", "tcp up: goodput [Mbit/s]")]
+
+
+def test_labels_name_the_group(result: sj.Result) -> None:
+    assert labels(sj.plot_ellipse(result, group="tcp up")) == [
+        ("induced latency [ms], reversed log scale", "tcp up: goodput up [Mbit/s]")
+    ]
+    assert labels(sj.plot_cdf(result, group="ping")) == [
+        ("ping: ping [ms], log scale", "share of pings")
+    ]
+    assert labels(sj.plot_series(result, "goodput_down", group="tcp down")) == [
+        ("time [s]", "tcp down: goodput down [Mbit/s]")
+    ]
+
+
+@pytest.mark.parametrize("name", ["x" * 120, "long " * 30 + "name", r"$\nothing$"])
+def test_the_label_of_any_group_lies_inside_the_figure(name: str, scenario: sj.Scenario) -> None:
+    traffic = [sj.Tcp(name=name, direction="up"), sj.Ping(name="ping", direction="up")]
+    result = sj.run(scenario.replace(traffic=traffic, duration="4s", warmup="1s"))
+    for figure in (
+        sj.plot_ellipse(result, group=name),
+        sj.plot_series(result, group=name),
+        sj.plot_cdf(result, "goodput_up", group=name),
+        sj.plot_cdf(result, "goodput_up", group=name, kind="box"),
+    ):
+        figure.draw_without_rendering()
+        for axes in figure.axes:
+            for label in (axes.xaxis.label, axes.yaxis.label):
+                box = label.get_window_extent()
+                assert figure.bbox.x0 <= box.x0 <= box.x1 <= figure.bbox.x1
+                assert figure.bbox.y0 <= box.y0 <= box.y1 <= figure.bbox.y1
+
+
+@pytest.mark.parametrize("factor", [2.0, 5.3, 30.0, 450.0, 5_000.0])
+def test_every_logarithmic_axis_has_three_ticks(factor: float, result: sj.Result) -> None:
+    axes = sj.plot_cdf(result, "ping").axes[0]
+    for low in (1.1, 2.1, 15.0):
+        axes.set_xlim(low, low * factor)
+        shown = [tick for tick in axes.get_xticks() if low <= tick <= low * factor]
+        assert len(shown) >= 3, (low, shown)
+
+
+def test_the_axes_of_a_report_name_a_logarithmic_scale(result: sj.Result) -> None:
+    text = page.html(result)
+    for label in ("ping [ms]", "sojourn time up [ms]"):
+        assert f">{label}, log scale</text>" in text
+    assert ">induced latency [ms], reversed log scale</text>" in text
+    assert ">goodput up [Mbit/s]</text>" in text
 
 
 REFUSED = [

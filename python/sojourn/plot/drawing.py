@@ -1,5 +1,6 @@
 """Draw quantities on axes: over time, as distributions, as boxes and as violins."""
 
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
@@ -9,15 +10,16 @@ from matplotlib.axis import Axis
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from sojourn import _core
-from sojourn.plot import curves, palette
+from sojourn.plot import curves, palette, ticks
 from sojourn.plot.quantities import Numbers, Quantity, Samples
 from sojourn.result import Result
 
 Kind = Literal["ecdf", "box", "violin", "series"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-# A logarithmic axis that spans less than this also has labels at 2 and 5.
-_NARROW = 400.0
+# Letters of a label along the side of a panel of distributions and of a low one over time.
+LETTERS = 34
+_LOW_LETTERS = 26
 _DASHES = ((0, ()), (0, (4, 2)), (0, (1, 1.5)))
 # With more arms, their names do not fit side by side below the boxes.
 _LEVEL_NAMES = 4
@@ -53,7 +55,9 @@ def _series(axes: Axes, quantity: Quantity, result: Result, arms: Sequence[str])
     lines = [line for line in quantity.series() if line.arm in arms]
     _lines(axes, lines, result)
     # Name and unit do not fit on one line of a panel.
-    axes.set_ylabel(_labelled(quantity).replace(" [", "\n["), fontsize="small")
+    name, bracket, unit = _labelled(quantity).partition(" [")
+    label = wrapped(name, _LOW_LETTERS) + (f"\n[{unit}" if bracket else "")
+    axes.set_ylabel(label, fontsize="small")
     if quantity.logarithmic:
         axes.set_yscale("log")
         low, high = axes.get_ylim()
@@ -72,7 +76,7 @@ def _ecdf(axes: Axes, quantity: Quantity, result: Result, arms: Sequence[str]) -
         axes.set_xscale("log")
         plain_log(axes.xaxis)
     axes.set_ylim(0, 1)
-    axes.set_xlabel(_labelled(quantity))
+    axes.set_xlabel(wrapped(_labelled(quantity), LETTERS))
     axes.set_ylabel(f"share of {quantity.counted}")
 
 
@@ -130,7 +134,7 @@ def _side_by_side(
     if len(shown) > _LEVEL_NAMES:
         axes.tick_params(axis="x", labelrotation=90)
     axes.set_xlim(-0.6, len(shown) - 0.4)
-    axes.set_ylabel(_labelled(quantity))
+    axes.set_ylabel(wrapped(_labelled(quantity), LETTERS))
     if quantity.logarithmic:
         axes.set_yscale("log")
         plain_log(axes.yaxis)
@@ -171,10 +175,22 @@ def _labelled(quantity: Quantity) -> str:
     return f"{quantity.label}, log scale" if quantity.logarithmic else quantity.label
 
 
+def wrapped(label: str, letters: int) -> str:
+    """Wrap the label of an axis, and take dollar signs in the names of users for dollar signs."""
+    return textwrap.fill(label, letters).replace("$", r"\$")
+
+
+class _RoundTicks(LogLocator):
+    """Ticks at the round values that reports show, also after the view has changed."""
+
+    def tick_values(self, vmin: float, vmax: float) -> Sequence[float]:
+        """Return the ticks of a range, of which a reversed axis gives the larger end first."""
+        low, high = sorted((vmin, vmax))
+        return ticks.logarithmic(max(low, curves.SMALLEST_MS), high)
+
+
 def plain_log(axis: Axis) -> None:
-    """Label a logarithmic axis with numbers instead of powers; add 2 and 5 if there is room."""
-    low, high = sorted(axis.get_view_interval())
-    narrow = high / max(low, curves.SMALLEST_MS) < _NARROW
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if narrow else (1.0,)))
+    """Label a logarithmic axis with numbers instead of powers."""
+    axis.set_major_locator(_RoundTicks())
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())

@@ -87,12 +87,12 @@ def plot_ellipse(
     needs("result", result, Result, "a Result")
     shown = _arms(result, arms)
     names = quantities.chosen(result, metric, group, ["goodput"])
-    sides = [quantity.name.removeprefix("goodput_") for quantity in names]
     if unfit := [quantity.name for quantity in names if not quantity.name.startswith("goodput_")]:
         message = f'metric: plot_ellipse cannot draw "{unfit[0]}"; expected goodput_DIRECTION'
         raise _core.ResultError(message)
-    figure, panels = _panels(ax, len(sides), size, across=True, width=4.4, height=3.6)
-    for axes, side in zip(panels, sides, strict=True):
+    figure, panels = _panels(ax, len(names), size, across=True, width=4.4, height=3.6)
+    for axes, quantity in zip(panels, names, strict=True):
+        side = quantity.name.removeprefix("goodput_")
         for ellipse in curves.ellipses(result, side, group):
             if ellipse.arm in shown:
                 _draw_ellipse(axes, ellipse, palette.colour(result.arms.index(ellipse.arm)))
@@ -101,7 +101,7 @@ def plot_ellipse(
         axes.margins(0.12)
         drawing.plain_log(axes.xaxis)
         axes.set_xlabel("induced latency [ms], reversed log scale")
-        axes.set_ylabel(f"goodput {side} [Mbit/s]")
+        axes.set_ylabel(drawing.wrapped(quantity.label, drawing.LETTERS))
     return _finished(figure, panels, result, ax)
 
 

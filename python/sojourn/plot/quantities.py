@@ -1,7 +1,7 @@
 """The quantities that figures show, by name: pings, goodput, sojourn times, backlogs, metrics."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -10,6 +10,9 @@ from sojourn import _core
 from sojourn.plot import curves
 from sojourn.result import Result
 from sojourn.result.catalogue import METRICS
+
+# Longest name of a group in a label.
+_NAME = 60
 
 Numbers = np.ndarray[tuple[int], np.dtype[np.float64]]
 
@@ -95,14 +98,22 @@ def chosen(
         idle = set(curves.link_names(result)) - set(curves.waiting_links(result))
         hidden = {f"{name}_{link}" for name in ("sojourn", "backlog") for link in idle}
         named = [found for name in default for found in _named(known, name)]
-        return [quantity for quantity in named if quantity.name not in hidden]
+        return [_of_group(one, group) for one in named if one.name not in hidden]
     found = []
     for name in [metric] if isinstance(metric, str) else metric:
         matches = _named(known, name) or _metric(result, name, group)
         if not matches:
             raise _core.ResultError(_unknown(result, name, group, known))
         found += matches
-    return found
+    return [_of_group(quantity, group) for quantity in found]
+
+
+def _of_group(quantity: Quantity, group: str | None) -> Quantity:
+    """Name the group of flows in the label of a quantity, cut where it would fill the panel."""
+    if group is None:
+        return quantity
+    name = group if len(group) <= _NAME else f"{group[: _NAME - 1]}…"
+    return replace(quantity, label=f"{name}: {quantity.label}")
 
 
 def _check_group(result: Result, group: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from sojourn.plot import palette
+from sojourn.plot import palette, ticks
 
 # Drawn this large, text is legible both in two columns on a desk and in one on a phone.
 WIDTH = 460
@@ -19,9 +19,8 @@ LEFT, RIGHT, TOP, BOTTOM = 52, 10, 10, 42
 AXIS_TITLE, TICK_GAP = 20, 6
 # Text on a phone, and the widest digit and point of the fonts of the style sheet, in parts of it.
 FONT, DIGIT, POINT = 14, 0.64, 0.32
-# A logarithmic axis over fewer decades than this has room for labels at 2 and 5.
-NARROW_DECADES = 2.6
-TICKS = 5
+# The width of letters, on average at most, in parts of the size of text.
+LETTER = 0.55
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,24 +55,8 @@ class Axis:
 
     def ticks(self) -> list[float]:
         """Return the round values within the range."""
-        return self._ratio_ticks() if self.logarithmic else self._step_ticks()
-
-    def _ratio_ticks(self) -> list[float]:
-        decades = math.log10(self.high / self.low)
-        steps = (1.0, 2.0, 5.0) if decades < NARROW_DECADES else (1.0,)
-        first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
-        values = [step * 10.0**power for power in range(first, last + 1) for step in steps]
-        return [value for value in values if self.low <= value <= self.high]
-
-    def _step_ticks(self) -> list[float]:
-        least = 0.8 * (self.high - self.low) / TICKS
-        power = 10.0 ** math.floor(math.log10(least))
-        step = next(
-            factor * power for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * power >= least
-        )
-        first = math.ceil(self.low / step - 1e-9)
-        last = math.floor(self.high / step + 1e-9)
-        return [index * step for index in range(first, last + 1)]
+        between = ticks.logarithmic if self.logarithmic else ticks.linear
+        return between(self.low, self.high)
 
 
 def linear_axis(label: str, values: Sequence[float], *, from_zero: bool) -> Axis:
@@ -84,11 +67,19 @@ def linear_axis(label: str, values: Sequence[float], *, from_zero: bool) -> Axis
 
 
 def log_axis(label: str, values: Sequence[float], *, descending: bool = False) -> Axis:
-    """Cover `values` with the same factor as a margin at both ends; at least a factor of 2."""
+    """Cover `values` with the same factor as a margin at both ends; at least a factor of 2.
+
+    The label names the scale.
+    """
     low, high = min(values), max(values)
     room = max(1.12, math.sqrt(2.0 * low / high))
+    scale = "reversed log scale" if descending else "log scale"
     return Axis(
-        label=label, low=low / room, high=high * room, logarithmic=True, descending=descending
+        label=f"{label}, {scale}",
+        low=low / room,
+        high=high * room,
+        logarithmic=True,
+        descending=descending,
     )
 
 
@@ -152,13 +143,15 @@ class Chart:
             parts.append(f'<path class="grid" d="M{self._left} {y:.1f}H{right}"/>')
             parts.append(f"<text {place}>{_tick(value)}</text>")
         middle_x, middle_y = (self._left + WIDTH - RIGHT) / 2, (TOP + HEIGHT - BOTTOM) / 2
+        below = _fitted(self._x.label, WIDTH - RIGHT - self._left)
         parts.append(
-            f'<text class="axis" x="{middle_x:.0f}" y="{HEIGHT - 6}" text-anchor="middle">'
+            f'<text class="axis" x="{middle_x:.0f}" y="{HEIGHT - 6}" text-anchor="middle"{below}>'
             f"{escape(self._x.label)}</text>"
         )
+        beside = _fitted(self._y.label, HEIGHT - BOTTOM - TOP)
         parts.append(
             f'<text class="axis" transform="translate(13 {middle_y:.0f}) rotate(-90)" '
-            f'text-anchor="middle">{escape(self._y.label)}</text>'
+            f'text-anchor="middle"{beside}>{escape(self._y.label)}</text>'
         )
         return "".join(parts)
 
@@ -170,6 +163,13 @@ class Chart:
 
     def _points(self, points: Sequence[tuple[float, float]]) -> str:
         return " ".join(f"{x:.1f},{y:.1f}" for x, y in (self._pixel(*point) for point in points))
+
+
+def _fitted(label: str, room: int) -> str:
+    """Return the attributes that squeeze the label of an axis if it may be longer than the axis."""
+    if FONT * LETTER * len(label) <= room:
+        return ""
+    return f' textLength="{room}" lengthAdjust="spacingAndGlyphs"'
 
 
 def _title(name: str) -> str:

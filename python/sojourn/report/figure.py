@@ -35,7 +35,7 @@ def _ellipse_figure(result: Result, side: str, ellipses: Sequence[curves.Ellipse
     title = f"Goodput {side} against induced latency"
     chart = Chart(
         title,
-        log_axis("induced latency [ms], smaller to the right", xs, descending=True),
+        log_axis("induced latency [ms]", xs, descending=True),
         linear_axis(f"goodput {side} [Mbit/s]", ys, from_zero=False),
     )
     for ellipse in ellipses:
