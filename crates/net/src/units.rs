@@ -68,7 +68,9 @@ impl fmt::Display for UnitError {
                 f.write_str("the unit is missing; write")?;
                 // A bare rate may have been meant in bit/s.
                 match given.whole().filter(|number| *number != "0") {
-                    Some(number) if *quantity == Quantity::Time => write!(f, " {number}ms"),
+                    Some(number) if *quantity == Quantity::Time => {
+                        write!(f, " {number}s or {number}ms")
+                    }
                     _ => write!(f, ", for example, {}", quantity.example()),
                 }
             }

@@ -246,7 +246,7 @@ fn a_refusal_says_what_would_be_right() {
     );
     assert_eq!(
         refusal("codel target 5"),
-        "codel: target \"5\" is not a time: the unit is missing; write 5ms; \
+        "codel: target \"5\" is not a time: the unit is missing; write 5s or 5ms; \
          expected 1ns to 1000000s"
     );
     assert_eq!(

@@ -75,7 +75,7 @@ fn what_is_displayed_is_read_back() {
 fn an_error_says_what_was_given_and_what_would_be_right() {
     assert_eq!(
         why::<Duration>("5"),
-        "\"5\" is not a time: the unit is missing; write 5ms"
+        "\"5\" is not a time: the unit is missing; write 5s or 5ms"
     );
     assert_eq!(
         why::<Rate>("10"),
