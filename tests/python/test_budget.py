@@ -277,6 +277,14 @@ def test_a_dry_run_estimates(sojourn: Command, tmp_path: Path) -> None:
     assert estimate["peak_memory_bytes"] < estimate["max_memory_bytes"]
 
 
+def test_a_dry_run_shows_no_digits_of_a_tiny_time(sojourn: Command, tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(VALID, encoding="utf-8")
+    tiny = ["run", "small.toml", "--dry-run", "-s", "duration=300ms", "-s", "warmup=100ms"]
+    assert "; less than 0.01 s of CPU time; " in sojourn(*tiny).stdout
+    long = sojourn("run", "small.toml", "--dry-run", "-s", "duration=1000s")
+    assert re.search(r"; about \d\S* s of CPU time; ", long.stdout), long.stdout
+
+
 def test_a_dry_run_is_refused_as_the_run_is(sojourn: Command, tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(VALID, encoding="utf-8")
     much = ["run", "small.toml", "--max-memory", "100mb"]

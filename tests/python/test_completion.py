@@ -1,10 +1,12 @@
 """What the shell completes, asked as bash asks."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from shell import completed
+from shell import completed, environment
 
 SCENARIO = """
 duration = "10s"
@@ -50,3 +52,19 @@ def test_nothing_is_completed_from_what_is_no_scenario(text: str | None, tmp_pat
         (tmp_path / "a.toml").write_text(text)
     assert completed("run", "a.toml", "-s", "links.", cwd=tmp_path) == []
     assert completed("reproduce", "--papers", "nowhere", "r", cwd=tmp_path) == []
+
+
+def test_the_completion_script_is_that_of_the_command(tmp_path: Path) -> None:
+    # The script is for the shell that asks.
+    asked = subprocess.run(
+        ["/bin/bash", "-c", '"$0" -m sojourn --show-completion; exit "$?"', sys.executable],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert " _SOJOURN_COMPLETE=complete_bash " in asked.stdout
+    assert asked.stdout.rstrip().endswith("_sojourn_completion sojourn")
+    parsed = subprocess.run(["/bin/bash", "-n"], input=asked.stdout, text=True, check=False)
+    assert parsed.returncode == 0

@@ -81,6 +81,19 @@ def test_a_folder_without_published_numbers_is_no_study(tmp_path: Path) -> None:
         study.load(tmp_path)
 
 
+def test_reproduce_lists_the_studies_with_their_titles(sojourn: Command, tmp_path: Path) -> None:
+    lines = sojourn("reproduce").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["afcd", "cocoa", "floq", "residential"]
+    assert "cocoa        Cocoa: Congestion Control Aware Queuing" in lines
+    for name, readme in (("own", b"# My \x1b study\n"), ("bare", None), ("binary", b"\xff")):
+        (tmp_path / "papers" / name).mkdir(parents=True)
+        (tmp_path / "papers" / name / "published.csv").touch()
+        if readme is not None:
+            (tmp_path / "papers" / name / "README.md").write_bytes(readme)
+    listed = sojourn("reproduce", "--papers", "papers").stdout
+    assert listed == "bare\nbinary\nown     My \\u001b study\n"
+
+
 def test_reproduce_compares_prints_a_verdict_and_keeps_reports(
     sojourn: Command, tmp_path: Path
 ) -> None:

@@ -160,6 +160,13 @@ def test_percentiles_of_few_observations_are_found() -> None:
     assert found(4, 20)
     assert found(10, 19)
     assert found(5, 20) == []
+    # Means of 5 1/3 and 19 29/30.
+    uneven = pl.concat([transactions(3, 5), transactions(1, 1)])
+    (few,) = observations.sparse(flows, pings, uneven, warmup_s=5.0)
+    assert (few.least_per_run, few.least) == ("5.3", 16)
+    almost = pl.concat([transactions(29, 20), transactions(30, 19).filter(replication=29)])
+    (few,) = observations.sparse(flows, pings, almost, warmup_s=5.0)
+    assert (few.least_per_run, few.least) == ("19.9", 599)
 
 
 def test_transactions_that_the_end_cuts_off_are_reported_as_that() -> None:

@@ -24,6 +24,7 @@ from sojourn.cli.options import (
 )
 from sojourn.qdisc import Queue, qdisc
 from sojourn.scenario import presets
+from sojourn.traffic import Traffic
 
 
 def compare(
@@ -83,9 +84,11 @@ def compare(
     """Compare queues in both directions of an access link."""
     rates = presets.link_rates(link)
     session.warn_of_bytes(link)
+    groups = presets.traffic(traffic, rates, cc=cc, ecn=ecn or None)
+    _check_duration(duration, groups)
     scenario = presets.access_link(
         rates=rates,
-        groups=presets.traffic(traffic, rates, cc=cc, ecn=ecn or None),
+        groups=groups,
         queues=_queues(queues or ["pfifo", "codel", "pie", "fq_codel"]),
         rtt=rtt,
         duration=duration,
@@ -111,6 +114,21 @@ def compare(
         resume=resume,
     )
     return session.describe(plan) if dry_run else session.execute(plan)
+
+
+def _check_duration(duration: str, groups: list[Traffic]) -> None:
+    """Refuse a duration before the start of the traffic, which presets and not users choose."""
+    try:
+        end_s = _core.parse_time_s(duration)
+    except _core.ScenarioError:
+        return  # Refused with its place when the scenario is built.
+    for group in groups:
+        if isinstance(group.start, str) and _core.parse_time_s(group.start) >= end_s:
+            message = (
+                f'duration: "{duration}" is too short; expected more than {group.start}, when '
+                f'"{group.name}" starts'
+            )
+            raise _core.ScenarioError(message)
 
 
 def _queues(texts: list[str]) -> dict[str, Queue]:

@@ -38,7 +38,8 @@ def execute() -> int:
 
 def _command() -> int:
     try:
-        code = app(standalone_mode=False)
+        # The name in completion scripts and in help: `python -m sojourn` is no word of a shell.
+        code = app(standalone_mode=False, prog_name="sojourn")
     except TyperException as error:
         return _failed(error.format_message(), error.exit_code)
     except DamagedResultError as error:

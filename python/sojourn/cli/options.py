@@ -19,6 +19,14 @@ def _known_backend(name: str | None) -> str | None:
     return name
 
 
+def path(text: str) -> Path:
+    """Convert an argument to a path; an empty one would be the working directory."""
+    if not text:
+        message = "empty; expected a path"
+        raise typer.BadParameter(message)
+    return Path(text)
+
+
 Change = Annotated[
     list[str] | None,
     typer.Option(
@@ -29,9 +37,14 @@ Change = Annotated[
         "links.up.qdisc.target=5ms; repeatable.",
     ),
 ]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Directory of a saved result.")]
+Folder = Annotated[
+    Path, typer.Argument(metavar="DIR", parser=path, help="Directory of a saved result.")
+]
 ScenarioFile = Annotated[
-    Path, typer.Argument(metavar="FILE", help="Scenario file in TOML; - for standard input.")
+    Path,
+    typer.Argument(
+        metavar="FILE", parser=path, help="Scenario file in TOML; - for standard input."
+    ),
 ]
 Seed = Annotated[
     int | None,
@@ -76,7 +89,11 @@ Backend = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option(help="Directory to save the result in; created if needed, with its parents."),
+    typer.Option(
+        metavar="PATH",
+        parser=path,
+        help="Directory to save the result in; created if needed, with its parents.",
+    ),
 ]
 Force = Annotated[
     bool,
@@ -121,6 +138,8 @@ ReportFile = Annotated[
     Path | None,
     typer.Option(
         "--report",
+        metavar="PATH",
+        parser=path,
         help="Write an HTML report to this file; its directory is created if needed, with its "
         "parents.",
     ),

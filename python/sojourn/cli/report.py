@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from sojourn import report as reports
-from sojourn.cli.options import Folder, Strict
+from sojourn.cli.options import Folder, Strict, path
 from sojourn.cli.session import judged, say
 from sojourn.result import Result, derived
 
@@ -16,7 +16,14 @@ def report(
     folder: Folder,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "--output", "-o", help="HTML file; by default DIR/report.html."),
+        typer.Option(
+            "--out",
+            "--output",
+            "-o",
+            metavar="PATH",
+            parser=path,
+            help="HTML file; by default DIR/report.html.",
+        ),
     ] = None,
     strict: Strict = False,
 ) -> int:

@@ -8,7 +8,7 @@ import typer
 
 from sojourn import _core
 from sojourn.cli import claims_report, completion, numbers_report, signals
-from sojourn.cli.options import Force, Jobs, Json, MaxMemory, Replications, Resume, Strict
+from sojourn.cli.options import Force, Jobs, Json, MaxMemory, Replications, Resume, Strict, path
 from sojourn.cli.study_runs import InterruptedStudyError
 from sojourn.studies import claims
 from sojourn.studies import study as studies
@@ -28,12 +28,21 @@ def reproduce(
     jobs: Jobs = None,
     max_memory: MaxMemory = None,
     out: Annotated[
-        Path | None, typer.Option(help="Directory for the results; by default results/STUDY.")
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            parser=path,
+            help="Directory for the results; by default results/STUDY.",
+        ),
     ] = None,
     force: Force = False,
     papers: Annotated[
         Path | None,
-        typer.Option(help="Directory of the studies; by default those that come with Sojourn."),
+        typer.Option(
+            metavar="PATH",
+            parser=path,
+            help="Directory of the studies; by default those that come with Sojourn.",
+        ),
     ] = None,
     json: Json = False,
     strict: Strict = False,
@@ -42,8 +51,7 @@ def reproduce(
     """Reproduce a published study and compare the results."""
     folder = studies.studies_folder(papers)
     if study is None:
-        for name in _known(folder):
-            print(name)
+        _list(folder)
         return 0
     if (folder / study / claims.FILE).is_file():
         execute = partial(claims_report.execute, folder / study)
@@ -62,6 +70,15 @@ def reproduce(
         )
     except InterruptedStudyError:
         return signals.exit_code()
+
+
+def _list(folder: Path) -> None:
+    """Print the names and titles of the studies in a folder."""
+    known = _known(folder)
+    width = max(map(len, known))
+    for name in known:
+        title = studies.title(folder / name) or ""
+        print(_core.printable(f"{name:{width}}  {title}".rstrip()))
 
 
 def _known(folder: Path) -> list[str]:

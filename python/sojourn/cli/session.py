@@ -22,6 +22,8 @@ from sojourn.scenario import Scenario
 ENVIRONMENT = 3
 INVALID = 4
 MAX_NOTES = 10
+# Estimates of less processor time than this say no more.
+LEAST_CPU_S = 0.01
 # Rates in bytes per second: tc reads them so, but users often mean bits.
 BYTES_PER_SECOND = re.compile(r"\b[\d.]+\s*[kmgt]?i?bps\b", re.IGNORECASE)
 
@@ -137,8 +139,8 @@ def describe(plan: Plan) -> int:
     print(f"arms: {_core.printable(', '.join(checked.arms))}")
     print(
         f"estimate: at most {_rounded(estimate['packets']):,} packets and "
-        f"{_rounded(estimate['events']):,} events; about {_rounded(estimate['cpu_s']):,} s of CPU "
-        f"time; at most {_rounded(estimate['peak_memory_bytes'] / 1e6):,} MB of memory"
+        f"{_rounded(estimate['events']):,} events; {_cpu_time(estimate['cpu_s'])} of CPU time; at "
+        f"most {_rounded(estimate['peak_memory_bytes'] / 1e6):,} MB of memory"
     )
     place = "not saved (no --out)" if plan.out is None else f"{plan.out}"
     print(f"result: {_core.printable(place)}")
@@ -150,6 +152,13 @@ def _accepted(estimate: dict[str, Any]) -> int:
     if estimate["refused"] is not None:
         raise _core.ScenarioError(estimate["refused"])
     return 0
+
+
+def _cpu_time(seconds: float) -> str:
+    """Write an estimate of the processor time."""
+    if seconds < LEAST_CPU_S:
+        return f"less than {LEAST_CPU_S:g} s"
+    return f"about {_rounded(seconds):,} s"
 
 
 def _rounded(number: float) -> float:

@@ -114,6 +114,7 @@ def _of_metrics(
                 name=f"{group}: {metric.label}" if group else metric.label,
                 percent=percent,
                 arms=rows["arm"].to_list(),
-                least_per_run=f"{min(rows['per_run'].to_list()):g}",
+                # Rounded down: 99.97 observations are fewer than the 100 needed.
+                least_per_run=f"{math.floor(10 * min(rows['per_run'].to_list())) / 10:g}",
                 least=min(rows["whole"].to_list()),
             )

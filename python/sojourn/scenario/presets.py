@@ -186,9 +186,9 @@ def _load(name: str, rates: Rates) -> list[Traffic]:
         return _LOADS[name](rates)
     found = _BULK.fullmatch(name)
     if found is None or (found["up"] is None and found["down"] is None):
-        near = difflib.get_close_matches(name, numbered_names(), n=1, cutoff=NEAR)
+        near = _near(name)
         names = f"expected one of {', '.join(TRAFFIC_NAMES)}"
-        instead = f'did you mean "{near[0]}"?' if near else names
+        instead = names if near is None else f'did you mean "{near}"?'
         message = f'unknown traffic "{name}"; {instead}'
         raise _core.ScenarioError(message)
     counts: dict[Direction, str | None] = {"up": found["up"], "down": found["down"]}
@@ -197,6 +197,19 @@ def _load(name: str, rates: Rates) -> list[Traffic]:
         for side, count in counts.items()
         if count is not None
     ]
+
+
+def _near(name: str) -> str | None:
+    """Return the known traffic that is most similar to `name`, with its numbers of flows."""
+    numbers = re.findall(r"_(\d+)", name)
+    near = difflib.get_close_matches(
+        re.sub(r"_\d+", "_1", name), numbered_names(), n=1, cutoff=NEAR
+    )
+    if not near:
+        return None
+    given = iter(numbers)
+    same = re.sub(r"_1", lambda _: f"_{next(given, '1')}", near[0])
+    return same if _BULK.fullmatch(same) else near[0]
 
 
 def _rtt_fair(_: Rates) -> list[Traffic]:

@@ -214,6 +214,15 @@ def names(folder: Path) -> list[str]:
     return sorted({path.parent.name for table in tables for path in folder.glob(f"*/{table}")})
 
 
+def title(folder: Path) -> str | None:
+    """Return the title of a study: the heading of its README, if it has one."""
+    try:
+        first = (folder / "README.md").read_text(encoding="utf-8").partition("\n")[0]
+    except (OSError, UnicodeDecodeError):
+        return None
+    return first.removeprefix("# ").strip() if first.startswith("# ") else None
+
+
 def compared(study: Study, scenario: str, result: Result) -> pl.DataFrame:
     """Compare measured means with published numbers.
 
