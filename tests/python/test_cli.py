@@ -149,6 +149,21 @@ def test_a_rate_in_bytes_per_second_is_read_as_tc_does_and_warned_of(sojourn: Co
     assert done.returncode == 0
     assert "10mbps is a rate in bytes per second, as in tc: 80 Mbit/s" in done.stderr
     assert "10MBps is a rate in" in sojourn("compare", "--link", "10MBps", "--dry-run").stderr
+    done = sojourn("compare", "cake bandwidth 5mbps", "--link", "10/2mbps", "--dry-run")
+    for rate, megabits in (("10mbps", 80), ("2mbps", 16), ("5mbps", 40)):
+        text = f"warning: {rate} is a rate in bytes per second, as in tc: {megabits} Mbit/s\n"
+        assert done.stderr.count(text) == 1
+
+
+def test_overrides_in_bytes_per_second_are_warned_of(sojourn: Command, file: Path) -> None:
+    changes = ["links.up.rate=5mbps", "links.down.qdisc=cake bandwidth 300kBps"]
+    more = [word for change in changes for word in ("-s", change)]
+    done = sojourn("run", str(file), "--dry-run", *more)
+    assert done.returncode == 0
+    assert "warning: 5mbps is a rate in bytes per second, as in tc: 40 Mbit/s\n" in done.stderr
+    assert "warning: 300kBps is a rate in bytes per second, as in tc: 2.4 Mbit/s\n" in done.stderr
+    quiet = sojourn("run", str(file), "--dry-run", "-s", "links.up.rate=5mbit")
+    assert "bytes per second" not in quiet.stderr
 
 
 @pytest.mark.parametrize(

@@ -83,13 +83,14 @@ def compare(
 ) -> int:
     """Compare queues in both directions of an access link."""
     rates = presets.link_rates(link)
-    session.warn_of_bytes(link)
+    queues = queues or ["pfifo", "codel", "pie", "fq_codel"]
+    session.warn_of_bytes(rates.down, rates.up, *queues)
     groups = presets.traffic(traffic, rates, cc=cc, ecn=ecn or None)
     _check_duration(duration, groups)
     scenario = presets.access_link(
         rates=rates,
         groups=groups,
-        queues=_queues(queues or ["pfifo", "codel", "pie", "fq_codel"]),
+        queues=_queues(queues),
         rtt=rtt,
         duration=duration,
         warmup=warmup,

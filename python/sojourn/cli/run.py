@@ -49,7 +49,7 @@ def run(
 ) -> int:
     """Run a scenario file; - reads it from standard input."""
     text, scenario = _scenario_file(file)
-    session.warn_of_bytes(text)
+    session.warn_of_bytes(text, *(change or ()))
     if change:
         changes = dict(assignment(text) for text in change)
         before, scenario = scenario, overridden(scenario, changes)

@@ -90,12 +90,12 @@ def say(text: str) -> None:
     print(line, file=sys.stderr)
 
 
-def warn_of_bytes(text: str) -> None:
-    """Warn about rates in bytes per second in a link or in the text of a scenario."""
-    for rate in dict.fromkeys(BYTES_PER_SECOND.findall(text)):
+def warn_of_bytes(*texts: str) -> None:
+    """Warn about rates in bytes per second in texts of the user."""
+    found = (rate for text in texts for rate in BYTES_PER_SECOND.findall(text))
+    for rate in dict.fromkeys(found):
         megabits = _core.parse_rate_bits_per_s(rate) / 1e6
-        text = f"warning: {rate} is a rate in bytes per second, as in tc: {megabits:g} Mbit/s"
-        say(text)
+        say(f"warning: {rate} is a rate in bytes per second, as in tc: {megabits:g} Mbit/s")
 
 
 def note_unreached(path: str, arms: list[str]) -> None:
