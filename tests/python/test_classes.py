@@ -6,6 +6,8 @@ import sojourn as sj
 from sojourn import report
 from sojourn.cli import tables
 
+TINS = ["tin 0", "tin 1", "tin 2", "tin 3"]
+
 
 @pytest.fixture(scope="module")
 def l4s() -> sj.Result:
@@ -70,3 +72,51 @@ def test_the_classes_are_in_the_report_the_table_and_the_json(
         "dualpi2",
         "pie",
     ]
+
+
+@pytest.fixture(scope="module")
+def hashed() -> sj.Result:
+    """Three flows through four classes, which each run hashes to others of them."""
+    return sj.run(
+        sj.Scenario(
+            links={"up": sj.Link(rate="10mbit", qdisc="drr classes 4"), "down": "unlimited"},
+            traffic=[sj.Tcp(direction="up", count=3, start_jitter="50ms")],
+            arms=[
+                sj.Arm(name="drr", set={}),
+                sj.Arm(name="cake", set={"links.up.qdisc": "cake diffserv4"}),
+            ],
+            rtt="20ms",
+            duration="14s",
+            warmup="3s",
+            replications=4,
+        )
+    )
+
+
+def test_means_count_the_runs_in_which_a_class_had_no_packet(hashed: sj.Result) -> None:
+    seen = hashed.classes.filter(arm="drr").group_by("class").len()["len"]
+    assert seen.min() < 4 < len(seen) + 1, "hashed to the same classes in every run"  # type: ignore[operator]
+    for arm in hashed.arms:
+        rows = hashed.class_summary().filter(arm=arm, metric="sent_mbit_per_s")
+        assert rows["n"].to_list() == [4] * rows.height
+        link = hashed.links.filter(arm=arm)["sent_bytes"].sum() * 8e-6 / 11 / 4
+        assert rows["mean"].sum() == pytest.approx(link)
+    idle = hashed.per_class.filter(arm="drr", sent_mbit_per_s=0.0)
+    assert idle.height > 0
+    assert idle["drops"].sum() == 0
+    assert idle["sojourn_ms_mean"].null_count() == idle.height
+
+
+def test_classes_have_a_fixed_order(hashed: sj.Result) -> None:
+    for arm, classes in (("drr", ["class 0", "class 1", "class 2", "class 3"]), ("cake", TINS)):
+        rows = hashed.per_class.filter(arm=arm)
+        assert rows["group"].to_list() == [f"up: {name}" for name in classes] * 4
+    changed = hashed.class_difference("drr", "cake")
+    assert changed.is_empty()
+
+
+def test_the_tables_leave_out_classes_that_never_had_a_packet(hashed: sj.Result) -> None:
+    page = report.html(hashed)
+    assert '<th scope="row">up: tin 1</th>' in page
+    assert '<th scope="row">up: tin 3</th>' not in page
+    assert any(row["group"] == "up: tin 3" for row in tables.document(hashed)["classes"])

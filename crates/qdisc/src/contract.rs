@@ -43,6 +43,13 @@ pub trait Qdisc<P: Packet> {
     fn statistics(&self) -> Vec<Statistic> {
         Vec::new()
     }
+
+    /// The classes that [`Observer::on_class`] may name, so that one without packets is reported too.
+    ///
+    /// Classes that flows are hashed to can be many; a discipline need not list them.
+    fn classes(&self) -> Vec<ClassId> {
+        Vec::new()
+    }
 }
 
 /// A number that a discipline keeps about itself.

@@ -9,7 +9,7 @@ use sojourn_net::{Comparison, Instant, Packet, Rate, Rng};
 use crate::aqm::droptail::DropTailParams;
 use crate::aqm::red;
 use crate::classful::{drr, prio};
-use crate::contract::{Backlog, Observer, Qdisc, Statistic};
+use crate::contract::{Backlog, ClassId, Observer, Qdisc, Statistic};
 use crate::external::{self, QueueClass, RegisterError, Ticket};
 use crate::fair::sfb;
 use crate::link::LinkFacts;
@@ -81,6 +81,10 @@ macro_rules! disciplines {
 
             fn statistics(&self) -> Vec<Statistic> {
                 match self { $(Self::$name(queue) => queue.statistics(),)* }
+            }
+
+            fn classes(&self) -> Vec<ClassId> {
+                match self { $(Self::$name(queue) => queue.classes(),)* }
             }
         }
 

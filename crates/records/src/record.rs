@@ -61,7 +61,7 @@ pub struct LinkRecord {
     /// Time below the queue, in the driver and on the air, of each packet that a radio sent since the
     /// warm-up ended, in nanoseconds.
     pub driver: Option<Box<Histogram>>,
-    /// The classes of its queue that passed, dropped or marked a packet.
+    /// The classes of its queue, by place; of those that the queue does not list, the ones that had a packet.
     pub classes: Vec<ClassRecord>,
     /// What the queue keeps about itself, as it stood when the run ended.
     pub statistics: Vec<Statistic>,

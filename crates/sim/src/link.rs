@@ -342,7 +342,7 @@ impl Link {
         }
         let totals = probe.totals(before);
         let sending = self.sending(Bytes(totals.sent_bytes), measured);
-        probe.finish(name, totals, sending, self.qdisc.statistics())
+        probe.finish(name, totals, sending, &self.qdisc)
     }
 
     /// A packet was taken out of the queue to be sent now. Returns how long it occupies the link.

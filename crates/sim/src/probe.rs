@@ -1,7 +1,7 @@
 //! Probes that record what happens at a link.
 
 use sojourn_net::{Bytes, Duration, Instant, Packet as View};
-use sojourn_qdisc::{Backlog, ClassId, DropReason, MarkReason, Observer, Statistic};
+use sojourn_qdisc::{Backlog, ClassId, DropReason, MarkReason, Observer, Qdisc};
 
 use crate::packet::Packet;
 use crate::start_losses::StartLossTracker;
@@ -124,14 +124,17 @@ impl LinkProbe {
         all.since(before)
     }
 
-    /// The record of link `name`: its `totals`, the time it was `sending`, and the statistics of its queue.
+    /// The record of link `name`: its `totals`, the time it was `sending`, and what its queue keeps and lists.
     pub(crate) fn finish(
-        self,
+        mut self,
         name: String,
         totals: LinkCounters,
         sending: Duration,
-        statistics: Vec<Statistic>,
+        queue: &impl Qdisc<Packet>,
     ) -> LinkRecord {
+        for class in queue.classes() {
+            self.class(class);
+        }
         LinkRecord {
             name,
             series: self.series,
@@ -141,7 +144,7 @@ impl LinkProbe {
             busy: self.busy,
             driver: None,
             classes: self.classes.into_iter().flatten().collect(),
-            statistics,
+            statistics: queue.statistics(),
         }
     }
 }

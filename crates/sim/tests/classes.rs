@@ -28,15 +28,20 @@ fn record(qdisc: &str) -> LinkRecord {
 fn classes_add_up_to_their_link() {
     for (qdisc, names) in [
         ("dualpi2", &["L", "C"][..]),
-        ("cake", &["tin 1", "tin 2"]),
+        ("cake", &["tin 0", "tin 1", "tin 2"]),
         ("cake bandwidth 5mbit besteffort", &["tin 0"]),
-        ("prio", &["band 0", "band 1"]),
         (
-            "prio leaf dualpi2 / cake / pfifo limit 20",
+            "prio bands 2 priomap 1 1 1 1 1 1 0 0 1 1 1 1 1 1 1 1",
             &["band 0", "band 1"],
         ),
-        ("pfifo_fast", &["band 0", "band 1"]),
-        ("sfb leaf prio", &["band 0", "band 1"]),
+        ("prio", &["band 0", "band 1", "band 2"]),
+        (
+            "prio leaf dualpi2 / cake / pfifo limit 20",
+            &["band 0", "band 1", "band 2"],
+        ),
+        ("pfifo_fast", &["band 0", "band 1", "band 2"]),
+        ("sfb leaf prio", &["band 0", "band 1", "band 2"]),
+        ("red leaf dualpi2", &["L", "C"]),
         ("fq_codel", &[]),
     ] {
         let link = record(qdisc);
@@ -58,6 +63,17 @@ fn classes_add_up_to_their_link() {
             assert_eq!(sum, link.totals, "{qdisc}");
         }
         assert_eq!(packets, link.sojourn.count(), "{qdisc}");
+    }
+}
+
+#[test]
+fn a_class_without_packets_counts_none() {
+    for (qdisc, name) in [("cake", "tin 0"), ("prio", "band 2")] {
+        let link = record(qdisc);
+        let idle = link.classes.iter().find(|c| c.class.to_string() == name);
+        let idle = idle.unwrap();
+        assert_eq!(idle.totals, LinkCounters::default(), "{qdisc}");
+        assert_eq!(idle.sojourn.mean(), None, "{qdisc}");
     }
 }
 

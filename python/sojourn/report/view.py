@@ -101,7 +101,7 @@ class ResultView:
     groups
         Metrics of groups of connections and datagrams; all have the same list of metrics.
     classes
-        Metrics of classes of queues; all have the same list of metrics.
+        Metrics of classes of queues that had a packet; all have the same list of metrics.
     applications
         Metrics of groups of applications.
     """
@@ -175,9 +175,15 @@ def view(result: Result) -> ResultView:
         arms=arms,
         whole=whole,
         groups=list(groups),
-        classes=list(classes),
+        classes=[section for section in classes if _had_packets(section)],
         applications=[_without_absent(section) for section in applications],
     )
+
+
+def _had_packets(section: Section) -> bool:
+    """Whether a packet entered the class in any run."""
+    counted = {"sent_mbit_per_s", "drops", "marks"}
+    return any(row["mean"] > 0 for (_, name), row in section.estimates.items() if name in counted)
 
 
 def _without_absent(section: Section) -> Section:

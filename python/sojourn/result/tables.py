@@ -391,7 +391,7 @@ class ResultTables(ABC):
 
     @cached_property
     def classes(self) -> pl.DataFrame:
-        """One row per class of a queue that has several queues inside.
+        """One row per class of a queue; of hashed classes (drr), those that had a packet.
 
         After ``arm`` and ``replication``:
 

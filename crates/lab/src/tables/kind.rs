@@ -115,7 +115,9 @@ impl TableKind {
             Self::Events => "One row per drop, mark or loss, if the scenario keeps events.",
             Self::Transactions => "One row per transaction of an application.",
             Self::Applications => "One row per application.",
-            Self::Classes => "One row per class of a queue that has several queues inside.",
+            Self::Classes => {
+                "One row per class of a queue; of hashed classes (drr), those that had a packet."
+            }
         }
     }
 

@@ -61,7 +61,7 @@ use std::collections::VecDeque;
 
 use sojourn_net::{Bytes, Comparison, Duration, Ecn, Instant, Packet, Rate, Rng};
 
-use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
 use crate::parameters::{Kind, OVERLIMITS, Params, Profile, TcStatistics};
 use crate::parts::fifo::Fifo;
@@ -389,6 +389,10 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
             all.push(Statistic::real("credit", credit as f64 / 100.0));
         }
         all
+    }
+
+    fn classes(&self) -> Vec<ClassId> {
+        [Band::L4s, Band::Classic].map(Band::id).to_vec()
     }
 }
 

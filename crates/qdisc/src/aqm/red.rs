@@ -46,7 +46,7 @@ mod params;
 
 use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rate, Rng};
 
-use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
 use crate::parameters::{Counter, Kind, LINUX, Leaf, LeafList, OVERLIMITS, Params, TcStatistics};
 use crate::parts::classes::Classes;
@@ -253,6 +253,13 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Red<P, Q> {
         ];
         all.extend(inner);
         all
+    }
+
+    fn classes(&self) -> Vec<ClassId> {
+        match &self.buffer {
+            Buffer::Fifo(_) => Vec::new(),
+            Buffer::Leaf(leaf) => leaf.ids(),
+        }
     }
 
     #[inline]

@@ -23,7 +23,7 @@
 use sojourn_net::{Instant, Packet, Rng};
 
 use crate::aqm::droptail::{DropTail, DropTailParams, Limit};
-use crate::contract::{Backlog, DropReason, Observer, Qdisc, Statistic};
+use crate::contract::{Backlog, ClassId, DropReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
 use crate::parameters::{Kind, LINUX, Leaf, LeafList, Params, Profile, TcStatistics, parameters};
 use crate::parts::classes::Classes;
@@ -174,6 +174,10 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Prio<P, Q> {
     fn statistics(&self) -> Vec<Statistic> {
         self.0.classes.statistics("bands")
     }
+
+    fn classes(&self) -> Vec<ClassId> {
+        self.0.classes.ids()
+    }
 }
 
 impl<P: Packet> Qdisc<P> for PfifoFast<P> {
@@ -200,6 +204,10 @@ impl<P: Packet> Qdisc<P> for PfifoFast<P> {
 
     fn statistics(&self) -> Vec<Statistic> {
         self.bands.classes.statistics("bands")
+    }
+
+    fn classes(&self) -> Vec<ClassId> {
+        self.bands.classes.ids()
     }
 }
 

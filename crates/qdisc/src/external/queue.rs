@@ -36,6 +36,7 @@ trait TicketQueue: fmt::Debug {
     fn next_timer(&self) -> Option<Instant>;
     fn on_timer(&mut self, now: Instant);
     fn statistics(&self) -> Vec<Statistic>;
+    fn classes(&self) -> Vec<ClassId>;
     fn boxed_clone(&self) -> Box<dyn TicketQueue>;
 }
 
@@ -62,6 +63,10 @@ impl<Q: Qdisc<Ticket> + Clone + fmt::Debug + 'static> TicketQueue for Q {
 
     fn statistics(&self) -> Vec<Statistic> {
         Qdisc::statistics(self)
+    }
+
+    fn classes(&self) -> Vec<ClassId> {
+        Qdisc::classes(self)
     }
 
     fn boxed_clone(&self) -> Box<dyn TicketQueue> {
@@ -130,6 +135,10 @@ impl<P: Packet> Qdisc<P> for External<P> {
 
     fn statistics(&self) -> Vec<Statistic> {
         self.queue.statistics()
+    }
+
+    fn classes(&self) -> Vec<ClassId> {
+        self.queue.classes()
     }
 }
 

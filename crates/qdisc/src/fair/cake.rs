@@ -36,7 +36,7 @@ mod tin;
 
 use sojourn_net::{Bytes, Comparison, Dscp, Instant, Packet, Rate, Rng};
 
-use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
 use crate::parameters::{Kind, LINUX, OVERLIMITS, Params, Shorthand, TcStatistics};
 use crate::parts::framing::LINK_LAYERS;
@@ -415,6 +415,11 @@ impl<P: Packet> Qdisc<P> for Cake<P> {
         let mut all = statistics::of(memory, &self.sizes, &self.tins, self.classes.order);
         all.push(Statistic::count(OVERLIMITS, self.overlimits));
         all
+    }
+
+    fn classes(&self) -> Vec<ClassId> {
+        let tins = self.classes.order.iter();
+        tins.map(|&tin| self.classes.id(tin)).collect()
     }
 }
 

@@ -35,7 +35,7 @@ use std::collections::VecDeque;
 
 use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 
-use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
 use crate::parameters::{
     Counter, Kind, LINUX, Leaf, LeafList, OVERLIMITS, Params, TcStatistics, parameters,
@@ -326,6 +326,11 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Sfb<P, Q> {
         ];
         all.extend(leaf.flat_map(|leaf| leaf.queue.statistics("leaf")));
         all
+    }
+
+    fn classes(&self) -> Vec<ClassId> {
+        let leaf = self.leaf.iter();
+        leaf.flat_map(|leaf| leaf.queue.ids()).collect()
     }
 }
 

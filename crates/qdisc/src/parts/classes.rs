@@ -95,6 +95,16 @@ impl<Q: Qdisc<P>, P: Packet> Classes<Q, P> {
         self.name.map(|name| ClassId::numbered(name, class))
     }
 
+    /// What reports call the classes, or those of the leaf if there are none.
+    pub(crate) fn ids(&self) -> Vec<ClassId> {
+        match self.name {
+            Some(name) => (0..self.each.len())
+                .map(|class| ClassId::numbered(name, class))
+                .collect(),
+            None => self.each.iter().flat_map(|of| of.queue.classes()).collect(),
+        }
+    }
+
     /// Whether nothing waits in a class.
     #[inline]
     pub(crate) fn is_empty(&self, class: usize) -> bool {
