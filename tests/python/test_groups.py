@@ -18,7 +18,7 @@ def flow(group: str, **given: float | str | None) -> dict[str, float | str | Non
         "sent_packets": 0, "received_packets": 0, "missing_packets": None,
         "lost_packets": None,
         "retransmits": None, "ack_rtt_ms_mean": None,
-        "rtt_ms": 20.0, "direction": "up", "delivered_bytes": 0, **given,
+        "base_rtt_ms": 20.0, "direction": "up", "bottleneck": "up", "delivered_bytes": 0, **given,
     }  # fmt: skip
 
 
@@ -59,7 +59,16 @@ def groups(flows: list[dict[str, float | str | None]]) -> list[dict[str, float]]
             "delivered_bytes": pl.UInt64,
         }
     )
-    return flow_groups.per_group(typed, warmup_s=10.0).to_dicts()
+    links = pl.DataFrame(
+        {
+            "arm": "a",
+            "replication": 0,
+            "link": ["up", "down"],
+            "capacity_mbit_per_s": [8.0, 16.0],
+        },
+        schema_overrides={"replication": typed.schema["replication"]},
+    )
+    return flow_groups.per_group(typed, links, warmup_s=10.0, measured_s=20.0).to_dicts()
 
 
 def test_handshakes_are_timed_of_connections_that_opened() -> None:
@@ -111,9 +120,13 @@ def test_a_group_shows_what_its_flows_got_and_paid() -> None:
             sent("cubic", 1, 30.0, retransmits=10),
             sent("cubic", 2, 50.0, retransmits=20),
             sent("bbr", 9, 80.0, retransmits=0),
-            {**sent("down", 5, 20.0, retransmits=0), "direction": "down"},
+            {**sent("down", 5, 20.0, retransmits=0), "direction": "down", "bottleneck": "down"},
         ]
     )
+    # Of 20 MB and 40 MB.
+    assert cubic["capacity_share_percent"] == pytest.approx(15.0)
+    assert bbr["capacity_share_percent"] == pytest.approx(45.0)
+    assert down["capacity_share_percent"] == pytest.approx(12.5)
     assert cubic["data_share_percent"] == pytest.approx(25.0)
     assert cubic["rtt_inflation_ms_mean"] == pytest.approx(20.0)
     assert cubic["retransmit_percent"] == pytest.approx(1.5)
@@ -224,3 +237,50 @@ def test_a_connection_that_gives_up_is_reported() -> None:
     assert aborted == {"quic": True, "stopped": False, "ping up": None}
     findings = [finding.text for finding in result.validity.findings]
     assert any("1 of 1 connections of quic failed" in text for text in findings)
+
+
+def test_rtt_inflation_excludes_the_delays_of_links() -> None:
+    scenario = sj.Scenario(
+        links={
+            "first": sj.Link(rate="100mbit", qdisc="pfifo", delay="15ms"),
+            "bottleneck": sj.Link(rate="20mbit", qdisc="fq_codel", delay="40ms"),
+            "back": sj.Link(rate="100mbit", qdisc="pfifo", delay="5ms"),
+        },
+        traffic=[sj.Tcp(name="bulk", path=["first", "bottleneck"], reverse=["back"])],
+        rtt="10ms",
+        duration="12s",
+        warmup="4s",
+    )
+    result = sj.run(scenario)
+    flow = result.flows.row(0, named=True)
+    assert (flow["rtt_ms"], flow["base_rtt_ms"]) == (10.0, 70.0)
+    inflation = result.per_group["rtt_inflation_ms_mean"].item()
+    waited = result.links.filter(link="bottleneck")["sojourn_ms_mean"].item()
+    assert waited < inflation < waited + 3
+
+
+def test_a_group_has_its_share_of_the_capacity_of_its_bottleneck() -> None:
+    scenario = sj.Scenario(
+        links={
+            "home": sj.Link(rate="100mbit", qdisc="cake bandwidth 4mbit"),
+            "modem": sj.Link(rate="5mbit", qdisc="pfifo"),
+            "down": sj.Link(
+                rate="8mbit", qdisc="pfifo", changes=[sj.Change(at="9s", rate="4mbit")]
+            ),
+        },
+        traffic=[
+            sj.Tcp(name="bulk", path=["home", "modem"], reverse=[]),
+            sj.Udp(name="cbr", path=["down"], rate="1.5mbit"),
+        ],
+        rtt="20ms",
+        duration="14s",
+        warmup="4s",
+    )
+    result = sj.run(scenario)
+    bottlenecks = dict(result.flows.select("group", "bottleneck").iter_rows())
+    assert bottlenecks == {"bulk": "home", "cbr": "down"}
+    capacities = dict(result.links.select("link", "capacity_mbit_per_s").iter_rows())
+    assert capacities == pytest.approx({"home": 4.0, "modem": 5.0, "down": 6.0})
+    shares = dict(result.per_group.select("group", "capacity_share_percent").iter_rows())
+    assert 90 < shares["bulk"] < 97
+    assert shares["cbr"] == pytest.approx(25.0, rel=0.01)

@@ -318,6 +318,16 @@ impl Config {
         carried.min().unwrap_or(u64::MAX)
     }
 
+    /// The round-trip time of `flow` with empty queues: the delays of its path and of the links on it, as they
+    /// are when the run begins, without the time that links take to transmit.
+    pub fn base_rtt(&self, flow: &FlowConfig) -> Duration {
+        let hops = flow.forward.iter().chain(&flow.reverse);
+        hops.fold(Duration::ZERO, |sum, hop| match hop {
+            Hop::Delay(delay) => sum + *delay,
+            Hop::Link(link) => sum + self.links[*link].delay,
+        })
+    }
+
     /// Round trips of `flow` within the run, were no queue on its way.
     pub(crate) fn round_trips(&self, flow: &FlowConfig) -> u64 {
         let times = |way: &[Hop], size| {

@@ -14,15 +14,19 @@ from sojourn.result.metrics import CONNECTIONS, KEYS, mean_and_interval, paired
 METRICS = shown("group")
 
 
-def per_group(flows: pl.DataFrame, *, warmup_s: float) -> pl.DataFrame:
+def per_group(
+    flows: pl.DataFrame, links: pl.DataFrame, *, warmup_s: float, measured_s: float
+) -> pl.DataFrame:
     """Compute the metrics of each group of TCP, QUIC and UDP flows in each run.
 
     Parameters
     ----------
-    flows
-        The table of an outcome.
+    flows, links
+        Tables of an outcome.
     warmup_s
         End of the warm-up, in seconds; transfers that started before are excluded.
+    measured_s
+        Time from the end of the warm-up to the end of the run, in seconds.
 
     Returns
     -------
@@ -50,7 +54,7 @@ def per_group(flows: pl.DataFrame, *, warmup_s: float) -> pl.DataFrame:
     endless = pl.col("goodput_mbit_per_s").filter(tcp & ~finite)
     jain = endless.sum().pow(2) / (endless.count() * endless.pow(2).sum())
     resent = pl.col("retransmits").filter(tcp).sum() / pl.col("sent_packets").filter(tcp).sum()
-    inflation = (pl.col("ack_rtt_ms_mean") - pl.col("rtt_ms")).filter(tcp & ~finite)
+    inflation = (pl.col("ack_rtt_ms_mean") - pl.col("base_rtt_ms")).filter(tcp & ~finite)
     groups = data.group_by(*KEYS, "group", maintain_order=True).agg(
         flows=pl.len(),
         goodput_mbit_per_s_mean=rate.mean(),
@@ -66,12 +70,15 @@ def per_group(flows: pl.DataFrame, *, warmup_s: float) -> pl.DataFrame:
         fct_hit_s_mean=hit.mean(),
     )
     keys = [*KEYS, "group"]
-    joined = groups.join(_shares(flows), on=keys, how="left", maintain_order="left")
+    shares = (_data_shares(flows), _capacity_shares(flows, links, measured_s=measured_s))
+    joined = groups
+    for share in shares:
+        joined = joined.join(share, on=keys, how="left", maintain_order="left")
     columns = [metric.column for metric in of_kind("group")]
     return joined.select(*keys, *columns)
 
 
-def _shares(flows: pl.DataFrame) -> pl.DataFrame:
+def _data_shares(flows: pl.DataFrame) -> pl.DataFrame:
     """Compute the share of each group in the payload that its direction delivered."""
     data = flows.filter(pl.col("kind") != "ping").with_columns(
         pl.col("direction").fill_null("total")
@@ -82,6 +89,27 @@ def _shares(flows: pl.DataFrame) -> pl.DataFrame:
     whole = pl.col("delivered_bytes").sum().over(*KEYS, "direction")
     share = (pl.col("delivered_bytes") / whole * 100).fill_nan(None)
     return groups.select(*KEYS, "group", data_share_percent=share)
+
+
+def _capacity_shares(
+    flows: pl.DataFrame, links: pl.DataFrame, *, measured_s: float
+) -> pl.DataFrame:
+    """Compute the payload of each group relative to what its bottleneck could carry.
+
+    Null for a group of several paths whose bottlenecks differ.
+    """
+    capacity = links.select(*KEYS, pl.col("link").alias("bottleneck"), "capacity_mbit_per_s")
+    groups = flows.group_by(*KEYS, "group", maintain_order=True).agg(
+        pl.col("bottleneck").first(),
+        pl.col("delivered_bytes").sum(),
+        bottlenecks=pl.col("bottleneck").n_unique(),
+    )
+    groups = groups.filter(pl.col("bottlenecks") == 1)
+    of_link = [*KEYS, "bottleneck"]
+    groups = groups.join(capacity, on=of_link, how="left", maintain_order="left")
+    rate = pl.col("delivered_bytes") * 8e-6 / measured_s
+    share = rate / pl.col("capacity_mbit_per_s") * 100
+    return groups.select(*KEYS, "group", capacity_share_percent=share)
 
 
 def summary(per_group: pl.DataFrame, metrics: Sequence[Metric] = METRICS) -> pl.DataFrame:

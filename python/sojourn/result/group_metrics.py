@@ -21,19 +21,29 @@ GROUP = (
     ),
     Metric(
         column="data_share_percent",
-        label="share",
+        label="share of data",
         unit="%",
         digits=1,
         description="Share of the group in the payload delivered after *W* to all receivers of its "
         "direction, applications included.",
     ),
     Metric(
+        column="capacity_share_percent",
+        label="share of capacity",
+        unit="%",
+        digits=1,
+        description="Payload that the group delivered after *W*, relative to what its bottleneck "
+        "could carry: 8 · payload / (`capacity_mbit_per_s` of the link · (*D* − *W*)). The "
+        "bottleneck is the link in the column `bottleneck` of `flows`. Headers, acknowledgements "
+        "and retransmissions use the rest of a link that is always busy.",
+    ),
+    Metric(
         column="rtt_inflation_ms_mean",
         label="RTT inflation",
         unit="ms",
         digits=1,
-        description="Endless TCP and QUIC flows: mean of `ack_rtt_ms_mean` minus the base RTT of "
-        "the flow in `flows`, which excludes the delays of links.",
+        description="Endless TCP and QUIC flows: mean of `ack_rtt_ms_mean` minus `base_rtt_ms` of "
+        "the flow in `flows`: queueing and transmission at all links of the path.",
         role="compared",
     ),
     Metric(

@@ -104,8 +104,14 @@ class Result(ResultTables):
 
     @cached_property
     def per_group(self) -> pl.DataFrame:
-        """One row per run and group of flows: goodput, losses, fairness, completion times."""
-        return flow_groups.per_group(self.flows, warmup_s=self.scenario.checked.warmup_s)
+        """One row per run and group of flows: goodput, shares, losses, fairness, completions."""
+        checked = self.scenario.checked
+        return flow_groups.per_group(
+            self.flows,
+            self.links,
+            warmup_s=checked.warmup_s,
+            measured_s=checked.duration_s - checked.warmup_s,
+        )
 
     @cached_property
     def per_class(self) -> pl.DataFrame:

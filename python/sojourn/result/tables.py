@@ -34,6 +34,11 @@ class ResultTables(ABC):
             Congestion control; null for flows without a connection.
         rtt_ms : float
             Base RTT of the flow, excluding the delays of links. Unit: ms.
+        base_rtt_ms : float
+            Base RTT of the flow, including the delays of links at the start of the run. Unit: ms.
+        bottleneck : str
+            Link on the way of the data for which packets waited longest after the warm-up; null if
+            there are no links.
         started_s : float
             Time of the first packet. Unit: s.
         connected_s : float
@@ -110,6 +115,9 @@ class ResultTables(ABC):
             Name of the link.
         rate_mbit_per_s : float
             Rate of the link; for a trace, its mean rate. Unit: Mbit/s.
+        capacity_mbit_per_s : float
+            Mean rate after the warm-up of the link, or of the shaper of its queue if that is
+            slower; null for wireless links. Unit: Mbit/s.
         qdisc : str
             Queue of the link, in canonical form.
         sent_packets : int

@@ -2,8 +2,10 @@
 
 use arrow_array::RecordBatch;
 use sojourn_net::{Duration, Instant};
-use sojourn_records::{Column, FlowCounters, FlowKind, FlowRecord, FlowSample, Get, Histogram};
-use sojourn_scenario::plan::{Config, FlowConfig, Traffic};
+use sojourn_records::{
+    Column, FlowCounters, FlowKind, FlowRecord, FlowSample, Get, Histogram, LinkRecord,
+};
+use sojourn_scenario::plan::{Config, FlowConfig, Hop, Traffic};
 
 use super::batch::batch;
 use super::cell::{Cell, mbit_per_s, ms_of_nanos, ms_of_nanos_f64};
@@ -17,6 +19,9 @@ pub(crate) struct FlowRow<'a> {
     pub(crate) label: &'a FlowLabel,
     pub(crate) record: &'a FlowRecord,
     pub(crate) cc: Option<&'static str>,
+    pub(crate) base_rtt_ms: f64,
+    /// The link for which its data waits longest.
+    pub(crate) bottleneck: Option<&'a str>,
     /// What it is to transfer.
     pub(crate) bytes: Option<u64>,
     pub(crate) fct_s: Option<f64>,
@@ -36,6 +41,7 @@ impl<'a> FlowRow<'a> {
         flow: &FlowConfig,
         label: &'a FlowLabel,
         record: &'a FlowRecord,
+        links: &'a [LinkRecord],
     ) -> Self {
         let warm = Instant::ZERO + config.measure_from;
         let end = end(config, flow, record);
@@ -62,6 +68,8 @@ impl<'a> FlowRow<'a> {
             label,
             record,
             cc,
+            base_rtt_ms: config.base_rtt(flow).as_millis_f64(),
+            bottleneck: bottleneck(flow, links),
             bytes,
             fct_s: record
                 .completed
@@ -93,11 +101,24 @@ impl<'a> FlowRow<'a> {
     }
 }
 
+/// The link on the way of the data for which packets waited longest, or that sent longest if none waited.
+fn bottleneck<'a>(flow: &FlowConfig, links: &'a [LinkRecord]) -> Option<&'a str> {
+    let way = flow.forward.iter().rev().filter_map(|hop| match *hop {
+        Hop::Link(link) => links.get(link),
+        Hop::Delay(_) => None,
+    });
+    // Of equal ones, the first on the way.
+    let longest = way.max_by_key(|link| (link.busy, link.sending))?;
+    Some(&longest.name)
+}
+
 pub(super) fn flows(cell: Cell<'_>) -> RecordBatch {
     let known = cell.config().flows.iter().zip(&cell.plan.flows);
     let rows: Vec<_> = known
         .zip(&cell.records.flows)
-        .map(|((flow, label), record)| FlowRow::of(cell.config(), flow, label, record))
+        .map(|((flow, label), record)| {
+            FlowRow::of(cell.config(), flow, label, record, &cell.records.links)
+        })
         .collect();
     batch(cell, &rows, &columns())
 }
@@ -148,6 +169,18 @@ fn identity<'a>() -> Vec<Column<FlowRow<'a>>> {
             "ms",
             "Base RTT of the flow, excluding the delays of links.",
             Get::Real(|row| row.label.rtt.as_millis_f64()),
+        ),
+        Column::new(
+            "base_rtt_ms",
+            "ms",
+            "Base RTT of the flow, including the delays of links at the start of the run.",
+            Get::OptionalReal(|row| Some(row.base_rtt_ms)),
+        ),
+        Column::new(
+            "bottleneck",
+            "",
+            "Link on the way of the data for which packets waited longest after the warm-up; null if there are no links.",
+            Get::OptionalText(|row| row.bottleneck),
         ),
         Column::new(
             "started_s",

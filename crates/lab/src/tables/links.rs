@@ -16,6 +16,8 @@ pub(super) struct LinkRow<'a> {
     qdisc: String,
     /// From the end of the warm-up to the end of the run.
     window: Duration,
+    /// In bits per second.
+    capacity: Option<f64>,
 }
 
 impl LinkRow<'_> {
@@ -107,6 +109,12 @@ pub(super) fn link_columns<'a>() -> Vec<Column<LinkRow<'a>>> {
             Get::Real(|row| real(row.config.rate.bits_per_sec()) / 1e6),
         ),
         Column::new(
+            "capacity_mbit_per_s",
+            "Mbit/s",
+            "Mean rate after the warm-up of the link, or of the shaper of its queue if that is slower; null for wireless links.",
+            Get::OptionalReal(|row| row.capacity.map(|bits| bits / 1e6)),
+        ),
+        Column::new(
             "qdisc",
             "",
             "Queue of the link, in canonical form.",
@@ -180,11 +188,12 @@ pub(super) fn links(cell: Cell<'_>) -> RecordBatch {
     let window = config.duration.saturating_sub(config.measure_from);
     let pairs = cell.records.links.iter().zip(&config.links);
     let rows: Vec<_> = pairs
-        .map(|(record, config)| LinkRow {
+        .map(|(record, of)| LinkRow {
             record,
-            config,
-            qdisc: config.qdisc.to_string(),
+            config: of,
+            qdisc: of.qdisc.to_string(),
             window,
+            capacity: of.capacity(config.measure_from, config.duration),
         })
         .collect();
     batch(cell, &rows, &link_columns())

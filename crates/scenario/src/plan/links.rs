@@ -145,6 +145,31 @@ impl LinkConfig {
         time / self.serialisation(frame).as_nanos().max(1)
     }
 
+    /// The mean rate from `from` to `to`, in bits per second, at which it sends, or the shaper of its queue if
+    /// that is slower; `None` of a wireless link, whose rate depends on what it sends.
+    pub fn capacity(&self, from: Duration, to: Duration) -> Option<f64> {
+        if self.radio.is_some() {
+            return None;
+        }
+        let shaped = self.qdisc.shaper_rate();
+        let shaped = shaped.map_or(f64::INFINITY, |rate| real(rate.bits_per_sec()));
+        let length = to.saturating_sub(from).as_secs_f64();
+        if let Some(trace) = &self.trace {
+            let offered = trace.offered(Instant::ZERO + from, Instant::ZERO + to);
+            return Some((8.0 * real(offered.0) / length).min(shaped));
+        }
+        let (mut since, mut rate, mut bits) = (Duration::ZERO, self.rate, 0.0);
+        let end = (to, None);
+        let changes = self.changes.iter().map(|change| (change.at, change.rate));
+        for (at, next) in changes.chain([end]) {
+            let within = at.min(to).saturating_sub(since.max(from)).as_secs_f64();
+            bits += within * real(rate.bits_per_sec()).min(shaped);
+            since = at;
+            rate = next.unwrap_or(rate);
+        }
+        Some(bits / length)
+    }
+
     /// Whether it shares a medium with `other` that is of another standard.
     pub(super) fn disagrees(&self, other: &Self) -> bool {
         let radios = self.radio.as_ref().zip(other.radio.as_ref());
@@ -250,6 +275,11 @@ impl LinkConfig {
     }
 }
 
+#[expect(clippy::cast_precision_loss, reason = "exact below 9 petabits")]
+fn real(n: u64) -> f64 {
+    n as f64
+}
+
 /// How a link's rate is enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shaper {
@@ -305,6 +335,31 @@ impl Default for Encapsulation {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_capacity_is_that_of_the_time_between() {
+        let at = Duration::from_secs;
+        let qdisc = |text: &str| text.parse::<QdiscSpec>().expect(text);
+        let change = |s, mbit| Change {
+            at: at(s),
+            rate: Some(Rate::mbit(mbit)),
+            delay: None,
+        };
+        let mut link = LinkConfig::new("a".to_owned(), Rate::mbit(10), qdisc("pfifo"));
+        let mbit = |link: &LinkConfig, from, to| {
+            let bits = link.capacity(at(from), at(to)).expect("no radio");
+            (bits / 1e3).round() / 1e3
+        };
+        assert_eq!(mbit(&link, 5, 20).to_bits(), 10.0_f64.to_bits());
+        link.changes = vec![change(2, 1), change(10, 30), change(40, 99)];
+        // 5 s at 1 Mbit/s and 15 s at 30.
+        assert_eq!(mbit(&link, 5, 25).to_bits(), 22.75_f64.to_bits());
+        link.qdisc = qdisc("cake bandwidth 20mbit");
+        assert_eq!(mbit(&link, 5, 25).to_bits(), 15.25_f64.to_bits());
+        link.changes.clear();
+        link.trace = Some(Trace::new(vec![1]).expect("a trace"));
+        assert_eq!(mbit(&link, 0, 1).to_bits(), 12.032_f64.to_bits());
+    }
 
     #[test]
     fn a_packet_counts_its_overhead_then_the_least_then_whole_cells() {
