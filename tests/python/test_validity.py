@@ -13,9 +13,15 @@ from sojourn.scenario import presets
 
 
 def compared(
-    *queues: str, link: str, rtt: str, duration: str, warmup: str, traffic: str = "rrul_be"
+    *queues: str,
+    link: str,
+    rtt: str,
+    duration: str,
+    warmup: str,
+    traffic: str = "rrul_be",
+    replications: int = 3,
 ) -> sj.Result:
-    """Run what ``sojourn compare`` would run, three times per queue."""
+    """Run what ``sojourn compare`` would run, by default three times per queue."""
     rates = presets.link_rates(link)
     return sj.run(
         presets.access_link(
@@ -25,7 +31,7 @@ def compared(
             rtt=rtt,
             duration=duration,
             warmup=warmup,
-            replications=3,
+            replications=replications,
             seed=1,
             name="test",
         )
@@ -87,14 +93,76 @@ def test_a_start_that_dominates_is_reported() -> None:
     )
     warnings = texts(result, "warning")
     assert any("the load starts at" in text for text in warnings)
-    (drift,) = (text for text in warnings if "not stationary" in text)
-    assert drift.startswith("pfifo: goodput down is not stationary: 16")
-    assert " 75" in drift
+    drifts = [text for text in warnings if "not stationary" in text]
+    assert drifts[0].startswith("pfifo: goodput down is not stationary: 16")
+    assert " 75" in drifts[0]
+    assert [drift.split(" is ")[0] for drift in drifts] == [
+        "pfifo: goodput down",
+        "pfifo: ping RTT",
+    ]
 
 
-def test_the_defaults_have_no_warning() -> None:
-    result = compared("pfifo", "fq_codel", link="10mbit", rtt="50ms", duration="70s", warmup="15s")
-    assert texts(result, "error", "warning") == []
+@pytest.mark.parametrize("replications", [1, 2])
+def test_a_start_that_dominates_is_reported_for_few_runs(replications: int) -> None:
+    result = compared(
+        "pfifo", "fq_codel", link="100/20mbit", rtt="25ms", duration="20s", warmup="7.1s",
+        replications=replications,
+    )  # fmt: skip
+    warnings = texts(result, "warning")
+    (settling,) = (text for text in warnings if "the load starts at" in text)
+    assert settling == (
+        "pfifo: the warm-up ends at 7.1 s, but the load starts at 5.05 s and needs 11.15 s to "
+        "settle and to fill the buffers: the results include the start of the flows. Use a "
+        "warm-up of at least 16.2 s."
+    )
+    drift = next(text for text in warnings if "goodput down is not stationary" in text)
+    assert f"(n = {replications}). Use a longer run with a warm-up of at least 13.55 s." in drift
+    assert not any(text.startswith("fq_codel") for text in warnings)
+
+
+@pytest.mark.parametrize("quantity", ["ping RTT", "sojourn time of link down"])
+def test_a_queue_that_is_still_filling_is_reported(quantity: str) -> None:
+    stream = sj.Udp(direction="down", rate="20.5mbit")
+    pings = [sj.Ping(direction="down")] if quantity == "ping RTT" else []
+    result = sj.run(
+        sj.Scenario(
+            links={
+                "down": sj.Link(rate="20mbit", qdisc="pfifo limit 2000"),
+                "up": sj.Link(rate="20mbit", qdisc="pfifo"),
+            },
+            traffic=[stream, *pings],
+            rtt="20ms",
+            duration="25s",
+            warmup="5s",
+            replications=3,
+        )
+    )
+    settling, drift = texts(result, "warning")
+    assert "needs 22.13 s to settle and to fill the buffers" in settling
+    assert drift.startswith(f"default: {quantity}")
+    assert "Use a longer run with a warm-up of at least 15 s." in drift
+
+
+@pytest.mark.parametrize("replications", [1, 3])
+@pytest.mark.parametrize(
+    ("link", "traffic"),
+    [
+        ("10mbit", "rrul_be"),
+        # The first example of the README.
+        ("50/10mbit", "tcp_2up"),
+        ("20mbit", "udp_flood"),
+    ],
+)
+def test_the_defaults_have_no_warning(link: str, traffic: str, replications: int) -> None:
+    result = compared(
+        "pfifo", "codel", "fq_codel", "cake", "pie",
+        link=link, rtt="50ms", duration="70s", warmup="15s", traffic=traffic,
+        replications=replications,
+    )  # fmt: skip
+    warnings = texts(result, "error", "warning")
+    # The flood drops pings as well.
+    expected = ("n = 1:", "% of pings had no reply")
+    assert [text for text in warnings if not any(part in text for part in expected)] == []
 
 
 def test_flows_that_join_are_part_of_the_experiment() -> None:

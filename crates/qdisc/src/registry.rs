@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
-use sojourn_net::{Comparison, Instant, Packet, Rate, Rng};
+use sojourn_net::{Bytes, Comparison, Instant, Packet, Rate, Rng};
 
 use crate::aqm::droptail::DropTailParams;
 use crate::aqm::red;
@@ -139,6 +139,12 @@ macro_rules! disciplines {
             /// The implementation that its behaviour was compared with.
             pub(crate) fn comparison(&self) -> Comparison {
                 match self { $(Self::$name(params) => params.comparison(),)* }
+            }
+
+            /// The size of its buffer with packets of `frame` bytes, if it signals congestion only when that is
+            /// full; `None` for classful queues and where each flow has a buffer.
+            pub fn unmanaged_buffer(&self, frame: Bytes) -> Option<Bytes> {
+                match self { $(Self::$name(params) => params.unmanaged_buffer(frame),)* }
             }
 
             /// The queues inside it, as many as were given, and the number of classes.

@@ -2,18 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sojourn_net::{Comparison, Duration};
+use sojourn_net::Comparison;
 use sojourn_transport::{CcKind, quic};
 
-use crate::plan::{Config, FlowConfig, Hop, LinkConfig, RadioConfig, Traffic};
-
-/// Minimum settling time: queue controllers need about ten of their intervals of up to 100 ms, and a
-/// lost first SYN is retransmitted after 1 s.
-const SETTLING: Duration = Duration::from_secs(2);
-
-/// Settling time in base RTTs: slow start takes ten round trips to reach a window of 10,000 packets,
-/// and the queue that it fills then doubles the round-trip time.
-const SETTLING_ROUND_TRIPS: u64 = 20;
+use crate::plan::{Config, LinkConfig, RadioConfig, Traffic};
+use crate::start_up::start_up;
 
 /// How much a concern matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,58 +87,6 @@ fn excess_shapers(config: &Config) -> Vec<String> {
         ))
     });
     found.collect()
-}
-
-/// A warm-up that ends before the load has settled.
-fn start_up(config: &Config) -> Option<String> {
-    let load: Vec<_> = config
-        .flows
-        .iter()
-        .filter(|flow| is_load(flow, config))
-        .collect();
-    let start = |flow: &FlowConfig| flow.start + flow.start_jitter;
-    // A flow that starts later is part of the experiment, unless all do.
-    let before = load
-        .iter()
-        .filter(|flow| start(flow) <= config.measure_from);
-    let chosen = before
-        .max_by_key(|flow| start(flow) + settling(flow, config))
-        .or_else(|| load.iter().min_by_key(|flow| start(flow)))?;
-    let (start, settling) = (start(chosen), settling(chosen, config));
-    let needed = start + settling;
-    (config.measure_from < needed).then(|| {
-        format!(
-            "the warm-up ends at {}, but the load starts at {} and needs {} to settle: the results include \
-             the start of the flows. Use a warm-up of at least {}.",
-            seconds(config.measure_from),
-            seconds(start),
-            seconds(settling),
-            seconds(needed),
-        )
-    })
-}
-
-/// Whether a flow is a connection that sends without end, in the measured time too.
-fn is_load(flow: &FlowConfig, config: &Config) -> bool {
-    let endless = matches!(
-        flow.traffic,
-        Traffic::Tcp { bytes: None, .. } | Traffic::Quic { bytes: None, .. }
-    );
-    endless && flow.stop.is_none_or(|stop| stop > config.measure_from)
-}
-
-/// How long a flow takes to settle.
-fn settling(flow: &FlowConfig, config: &Config) -> Duration {
-    let hops = flow.forward.iter().chain(&flow.reverse);
-    let rtt = hops.fold(Duration::ZERO, |sum, hop| match hop {
-        Hop::Delay(delay) => sum + *delay,
-        Hop::Link(link) => sum + config.links[*link].delay,
-    });
-    rtt.times(SETTLING_ROUND_TRIPS).max(SETTLING)
-}
-
-fn seconds(time: Duration) -> String {
-    format!("{} s", (time.as_secs_f64() * 100.0).round() / 100.0)
 }
 
 /// The models that were not compared with a real implementation, only in part or in another profile.

@@ -33,6 +33,7 @@ pub mod plan;
 mod queue;
 mod scenario;
 mod schema;
+mod start_up;
 mod text;
 mod traffic;
 mod value;

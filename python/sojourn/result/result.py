@@ -161,6 +161,9 @@ class Result(ResultTables):
         return stationarity.drifts(
             self.flows,
             self.flow_series,
+            self.links,
+            self.link_series,
+            self.pings,
             warmup_s=checked.warmup_s,
             duration_s=checked.duration_s,
         )

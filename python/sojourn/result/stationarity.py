@@ -1,11 +1,11 @@
 """Check stationarity: compare the first half of the measured time with the second.
 
-If the goodput of a direction differs significantly between the halves, the load had not settled
-when the measurement began, and the mean depends on the length of the run.
+If goodput or latency differs between the halves by more than chance explains, the load had not
+settled when the measurement began, and the means depend on the length of the run.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
@@ -19,43 +19,68 @@ FALSE_ALARM = 0.01
 LEAST_SHARE = 0.10
 # Flows that start within this time of the first one start together.
 TOGETHER_S = 2.0
-# With fewer runs, the test has hardly any power.
+# With fewer runs, the test takes parts of the measured time instead of runs.
 LEAST_RUNS = 3
+# Parts of each half.
+PARTS = 5
+# Of a shorter measured time, parts are too short to be tested.
+LEAST_PAIRS = 4
+# A link is a source of latency if packets wait for it for this share of the time.
+BUSY_SHARE = 0.05
+# Traffic whose rate does not depend on when it began, besides endless connections.
+CONSTANT = ("udp", "voip", "ping")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """A direction whose goodput changes during the measured time.
+    """A quantity that changes during the measured time.
 
     Parameters
     ----------
-    arm, direction
-        The arm and the direction.
+    arm, quantity, unit
+        What, such as ``"goodput down"``.
     first, second
-        Mean goodput in the first and in the second half of the measured time, in Mbit/s.
+        Its mean in the first and in the second half of the measured time.
+    middle_s
+        When the second half begins.
     runs
         Number of runs.
     """
 
     arm: str
-    direction: str
+    quantity: str
+    unit: str
     first: float
     second: float
+    middle_s: float
     runs: int
 
 
 def drifts(
-    flows: pl.DataFrame, flow_series: pl.DataFrame, *, warmup_s: float, duration_s: float
+    flows: pl.DataFrame,
+    flow_series: pl.DataFrame,
+    links: pl.DataFrame,
+    link_series: pl.DataFrame,
+    pings: pl.DataFrame,
+    *,
+    warmup_s: float,
+    duration_s: float,
 ) -> list[Drift]:
-    """Find the directions whose goodput differs between the halves of the measured time.
+    """Find the quantities that differ between the halves of the measured time.
 
-    A t test over the runs decides whether the mean difference between the halves is 0. Only endless
-    connections that send during the whole measured time count. If another endless connection starts
-    or ends within the measured time, the change is part of the experiment and there is no test.
+    Goodput of each direction; and the RTT of pings or, without pings, the sojourn times of the
+    links for which packets wait. The difference between the halves is taken in each run, and a
+    t test decides whether its mean is 0. Of fewer than ``LEAST_RUNS`` runs, the mean of the runs
+    is cut into parts instead: each part of the first half is compared with that of the second.
+
+    The load is the endless connections and the UDP flows. An arm is tested only if it has a load
+    that lasts for the whole measured time, and none that starts or ends within it: then the change
+    is part of the experiment. Latency is compared only where nothing but such load, calls and
+    pings is sent: other traffic begins and ends by itself.
 
     Parameters
     ----------
-    flows, flow_series
+    flows, flow_series, links, link_series, pings
         Tables of an outcome.
     warmup_s, duration_s
         End of the warm-up and of the run, in seconds.
@@ -63,67 +88,132 @@ def drifts(
     Returns
     -------
     list of Drift
-        The directions that differ, in the order of the arms.
+        The quantities that differ, in the order of the arms.
     """
-    halves = _halves(flows, flow_series, warmup_s=warmup_s, duration_s=duration_s)
-    tests = halves.group_by("arm", "direction", maintain_order=True).agg("first", "second")
-    tests = tests.filter(pl.col("first").list.len() >= LEAST_RUNS)
-    found = []
-    for row in tests.iter_rows(named=True):
-        changes = [
-            after - before for before, after in zip(row["first"], row["second"], strict=True)
-        ]
-        first, second = fmean(row["first"]), fmean(row["second"])
-        large = abs(second - first) > LEAST_SHARE * (first + second) / 2
-        if large and p_value(changes) < FALSE_ALARM / tests.height:
-            found.append(
-                Drift(
-                    arm=row["arm"],
-                    direction=row["direction"],
-                    first=first,
-                    second=second,
-                    runs=len(changes),
-                )
-            )
-    return found
+    load = _load(flows, flow_series)
+    steady = _steady(load, warmup_s=warmup_s, duration_s=duration_s)
+    finite = pl.col("kind").is_in(CONNECTIONS) & pl.col("bytes").is_not_null()
+    foreign = ~pl.col("kind").is_in([*CONNECTIONS, *CONSTANT]) | finite
+    alone = flows.group_by("arm").agg(alone=~foreign.any()).filter("alone")
+    waiting = steady.join(alone, on="arm", how="semi")
+    latency = pl.concat([_ping_rtt(pings), _sojourn(links, link_series, pings)])
+    goodput = _goodput(load).join(steady, on="arm", how="semi", maintain_order="left")
+    latency = latency.join(waiting, on="arm", how="semi", maintain_order="left")
+    values = pl.concat([goodput, latency])
+    parts = _parts(values, warmup_s=warmup_s, duration_s=duration_s)
+    tests = list(_tests(parts, middle_s=(warmup_s + duration_s) / 2))
+    of_arms = {arm: at for at, arm in enumerate(flows["arm"].unique(maintain_order=True))}
+    found = [drift for drift, p in tests if _is_large(drift) and p < FALSE_ALARM / len(tests)]
+    return sorted(found, key=lambda drift: of_arms[drift.arm])
 
 
-def _halves(
-    flows: pl.DataFrame, flow_series: pl.DataFrame, *, warmup_s: float, duration_s: float
-) -> pl.DataFrame:
-    """Sum the goodput of each direction over its flows, in each half and run."""
+def _is_large(drift: Drift) -> bool:
+    return abs(drift.second - drift.first) > LEAST_SHARE * (drift.first + drift.second) / 2
+
+
+def _load(flows: pl.DataFrame, flow_series: pl.DataFrame) -> pl.DataFrame:
+    """Return the series of the flows that send without end, with the length of each interval."""
     keys = [*KEYS, "flow"]
-    endless = flows.filter(pl.col("kind").is_in(CONNECTIONS) & pl.col("bytes").is_null())
-    of_load = endless.select(*keys, pl.col("direction").fill_null("total"))
-    series = flow_series.join(of_load, on=keys, maintain_order="left")
-    if series.is_empty():
-        columns = dict.fromkeys(("first", "second"), pl.Float64)
-        return pl.DataFrame(schema={"arm": pl.String, "direction": pl.String, **columns})
+    endless = pl.col("kind").is_in(CONNECTIONS) & pl.col("bytes").is_null()
+    of_load = flows.filter(endless | (pl.col("kind") == "udp"))
+    of_load = of_load.select(*keys, pl.col("direction").fill_null("total"))
+    series = of_load.join(flow_series, on=keys, how="left", maintain_order="left")
     step = pl.col("t_s") - pl.col("t_s").shift(1).over(keys)
-    # The first interval of a flow begins with the run.
-    series = series.with_columns(step=step.fill_null(pl.col("t_s")))
-    spans = series.group_by(keys).agg(
+    series = series.with_columns(step=step)
+    # The series of a flow begins with the interval in which it starts; all are of equal length.
+    first = pl.coalesce(pl.col("step").min().over(keys), "t_s")
+    return series.with_columns(step=pl.col("step").fill_null(first))
+
+
+def _steady(load: pl.DataFrame, *, warmup_s: float, duration_s: float) -> pl.DataFrame:
+    """Return the arms whose load neither starts nor ends within the measured time."""
+    spans = load.group_by(*KEYS, "flow").agg(
         start=pl.col("t_s").first() - pl.col("step").min(),
         end=pl.col("t_s").last(),
         interval=pl.col("step").min(),
     )
-    spans = of_load.join(spans, on=keys, how="left")
     together = pl.max_horizontal(warmup_s, pl.col("start").min().over(KEYS) + TOGETHER_S)
     late = (pl.col("start") > together) & (pl.col("start") < duration_s)
     early = (pl.col("end") > warmup_s) & (pl.col("end") < duration_s - pl.col("interval"))
-    steady = spans.group_by("arm").agg(steady=~(late | early).any())
-    middle = (warmup_s + duration_s) / 2
-    at, rate = pl.col("t_s"), pl.col("goodput_mbit_per_s") * pl.col("step")
-    length = (duration_s - warmup_s) / 2
+    return spans.group_by("arm").agg(steady=~(late | early).any()).filter("steady").select("arm")
+
+
+def _goodput(load: pl.DataFrame) -> pl.DataFrame:
+    """Sum the goodput of each direction over its flows."""
+    rate = pl.col("goodput_mbit_per_s")
     return (
-        series.filter(at > warmup_s)
-        .join(steady.filter("steady"), on="arm", how="semi", maintain_order="left")
-        .group_by(*KEYS, "direction", maintain_order=True)
-        .agg(
-            first=rate.filter(at <= middle).sum() / length,
-            second=rate.filter(at > middle).sum() / length,
+        load.drop_nulls("t_s")
+        .group_by(*KEYS, "direction", "t_s", maintain_order=True)
+        .agg(value=rate.sum(), weight=pl.col("step").min())
+        .select(
+            *KEYS, "t_s", "value", "weight",
+            quantity=pl.format("goodput {}", "direction"), unit=pl.lit("Mbit/s"),
         )
+    )  # fmt: skip
+
+
+def _ping_rtt(pings: pl.DataFrame) -> pl.DataFrame:
+    return pings.drop_nulls("rtt_ms").select(
+        *KEYS, "t_s", value="rtt_ms", weight=1.0, quantity=pl.lit("ping RTT"), unit=pl.lit("ms")
     )
+
+
+def _sojourn(links: pl.DataFrame, link_series: pl.DataFrame, pings: pl.DataFrame) -> pl.DataFrame:
+    """Return the sojourn times of the links for which packets wait, in arms without pings."""
+    busy = links.group_by("arm", "link").agg(pl.col("busy_share").mean())
+    busy = busy.filter(pl.col("busy_share") >= BUSY_SHARE).join(pings, on="arm", how="anti")
+    return (
+        link_series.drop_nulls("sojourn_ms_mean")
+        .join(busy, on=["arm", "link"], how="semi", maintain_order="left")
+        .select(
+            *KEYS, "t_s", value="sojourn_ms_mean", weight=pl.col("sent_packets").cast(pl.Float64),
+            quantity=pl.format("sojourn time of link {}", "link"), unit=pl.lit("ms"),
+        )
+    )  # fmt: skip
+
+
+def _parts(values: pl.DataFrame, *, warmup_s: float, duration_s: float) -> pl.DataFrame:
+    """Average each quantity of a run in each part of the measured time, in lists by part."""
+    length = (duration_s - warmup_s) / (2 * PARTS)
+    # An interval that ends with a part belongs to it.
+    part = (((pl.col("t_s") - warmup_s) / length).ceil() - 1).cast(pl.Int64)
+    mean = (pl.col("value") * pl.col("weight")).sum() / pl.col("weight").sum()
+    keys = [*KEYS, "quantity", "unit"]
+    measured = values.with_columns(part=part).filter(pl.col("part").is_between(0, 2 * PARTS - 1))
+    return (
+        measured.group_by(*keys, "part", maintain_order=True)
+        .agg(mean=mean)
+        .sort(*keys, "part")
+        .group_by(*keys, maintain_order=True)
+        .agg("part", "mean")
+    )
+
+
+def _tests(parts: pl.DataFrame, *, middle_s: float) -> Iterator[tuple[Drift, float]]:
+    """Compare the halves of each quantity of each arm, with the p value of their difference."""
+    of = ["arm", "quantity", "unit"]
+    for (arm, quantity, unit), runs in parts.group_by(of, maintain_order=True):
+        rows = [dict(zip(*row, strict=True)) for row in runs.select("part", "mean").iter_rows()]
+        # Parts without a sample are left out on both sides.
+        pairs = [(n, n + PARTS) for n in range(PARTS)]
+        pairs = [pair for pair in pairs if all(pair[0] in row and pair[1] in row for row in rows)]
+        if len(pairs) < LEAST_PAIRS:
+            continue
+        per_run = [[(row[before], row[after]) for before, after in pairs] for row in rows]
+        changes = [[after - before for before, after in run] for run in per_run]
+        halves = [tuple(map(fmean, zip(*run, strict=True))) for run in per_run]
+        over_runs = [fmean(run) for run in changes]
+        over_parts = [fmean(of_part) for of_part in zip(*changes, strict=True)]
+        drift = Drift(
+            arm=arm,
+            quantity=quantity,
+            unit=unit,
+            first=fmean(first for first, _ in halves),
+            second=fmean(second for _, second in halves),
+            middle_s=middle_s,
+            runs=len(rows),
+        )
+        yield drift, p_value(over_runs if len(rows) >= LEAST_RUNS else over_parts)
 
 
 def p_value(values: Sequence[float]) -> float:

@@ -122,7 +122,7 @@ def assess(
     concerns
         Limitations that follow from the scenario alone, each with its severity.
     drifts
-        Directions whose goodput changes during the measured time.
+        Quantities that change during the measured time.
     sparse
         Percentiles with too few observations.
 
@@ -318,13 +318,14 @@ def _incomplete_transactions(per_application: pl.DataFrame | None) -> list[Findi
 
 
 def _drifts(drifts: Sequence[Drift]) -> list[Finding]:
-    """Find directions whose goodput differs between the halves of the measured time."""
+    """Find quantities that differ between the halves of the measured time."""
     return [
         Finding(
             severity=Severity.WARNING,
-            text=f"{drift.arm}: goodput {drift.direction} is not stationary: {drift.first:.3g} "
-            f"Mbit/s in the first half of the measured time, {drift.second:.3g} Mbit/s in the "
-            f"second (n = {drift.runs}). Use a longer warm-up.",
+            text=f"{drift.arm}: {drift.quantity} is not stationary: {drift.first:.3g} {drift.unit} "
+            f"in the first half of the measured time, {drift.second:.3g} {drift.unit} in the "
+            f"second (n = {drift.runs}). Use a longer run with a warm-up of at least "
+            f"{drift.middle_s:g} s.",
         )
         for drift in drifts
     ]

@@ -129,6 +129,14 @@ impl Params for DropTailParams {
         }
     }
 
+    fn unmanaged_buffer(&self, frame: Bytes) -> Option<Bytes> {
+        let limit = match self.limit {
+            Limit::Packets(packets) => Bytes(frame.0.saturating_mul(packets as u64)),
+            Limit::Bytes(bytes) => bytes,
+        };
+        self.ce_threshold.is_none().then_some(limit)
+    }
+
     fn build<P: Packet>(&self, _link: &LinkFacts, _rng: Rng) -> DropTail<P> {
         DropTail::new(*self)
     }

@@ -20,7 +20,7 @@
 //! | the DSCP alone decides | also `SO_PRIORITY`, ARP and filters | priorities 0, 2, 4 and 6 only |
 //! | IPv6 as IPv4 | forwarded IPv6 has priority 0 | none without DSCP |
 
-use sojourn_net::{Instant, Packet, Rng};
+use sojourn_net::{Bytes, Instant, Packet, Rng};
 
 use crate::aqm::droptail::{DropTail, DropTailParams, Limit};
 use crate::contract::{Backlog, ClassId, DropReason, Observer, Qdisc, Statistic};
@@ -109,6 +109,11 @@ impl Params for PfifoFastParams {
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
+
+    /// That of a band.
+    fn unmanaged_buffer(&self, frame: Bytes) -> Option<Bytes> {
+        Some(Bytes(frame.0.saturating_mul(self.limit as u64)))
+    }
 
     fn build<P: Packet>(&self, _link: &LinkFacts, _rng: Rng) -> PfifoFast<P> {
         PfifoFast::new(*self)

@@ -75,6 +75,11 @@ impl Params for SfqParams {
 
     const COMPARISON: Comparison = Comparison::With("Linux 6.1");
 
+    fn unmanaged_buffer(&self, frame: Bytes) -> Option<Bytes> {
+        let limit = Bytes(frame.0.saturating_mul(self.limit as u64));
+        self.ce_threshold.is_none().then_some(limit)
+    }
+
     fn conflict(&self) -> Option<String> {
         (!self.divisor.is_power_of_two())
             .then(|| format!("divisor {} is not a power of 2", self.divisor))

@@ -1,6 +1,6 @@
 //! The trait that the parameters of every discipline implement.
 
-use sojourn_net::{Comparison, Packet, Rate, Rng};
+use sojourn_net::{Bytes, Comparison, Packet, Rate, Rng};
 
 use super::declare::Fields;
 use super::kind::{Entry, Kind, TcStatistics};
@@ -65,6 +65,13 @@ pub trait Params: Fields + Sized + 'static {
     /// The implementation that the behaviour with these parameters was compared with.
     fn comparison(&self) -> Comparison {
         Self::COMPARISON
+    }
+
+    /// The size of its buffer with packets of `frame` bytes, if it signals congestion only when that is full.
+    ///
+    /// `None` for classful disciplines, whatever their leaves, and where each flow has a buffer.
+    fn unmanaged_buffer(&self, _frame: Bytes) -> Option<Bytes> {
+        None
     }
 
     /// The queues inside it, as many as were given, and the number of classes that they are for.
