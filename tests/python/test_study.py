@@ -107,8 +107,8 @@ def test_reproduce_compares_prints_a_verdict_and_keeps_reports(
         re.MULTILINE,
     )
     assert found, done.stdout
-    # One run per arm, not ten. A queue or a TCP that went wrong costs far more than the margins here;
-    # the latency has none, because it is already the weakest: 9 is what these runs yield.
+    # One run per arm, not ten. A queue or a TCP that went wrong costs far more than the margins;
+    # latency, the weakest, has none: these runs yield 9.
     goodput, latency, fairness, pairs = (int(count) for count in found.groups())
     assert goodput >= 25, done.stdout
     assert latency >= 9, done.stdout
