@@ -9,6 +9,7 @@ and must agree, so that no metric is misread.
 
 import json
 import math
+import random
 import re
 import statistics
 import sys
@@ -95,9 +96,31 @@ def marks(statistics: str) -> int:
     return sum(map(int, re.findall(r"(?:ecn_mark|ce_mark|marked) (\d+)", statistics)))
 
 
+def ping_start(run: dict[str, Any]) -> float:
+    """Return when the first ping was sent.
+
+    The results have it to 1 ms. The harness drew it after the starts of the flows, from a generator
+    that the name and number of the run seed; `red_asis` ran under the name of `ared`.
+    """
+    name, interval = run["name"], run["params"]["ping"]
+    seeded = random.Random(f"{name.replace('red_asis', 'ared')}/{run['rep']}")  # noqa: S311
+    for n, flow in enumerate(run["flows"]):
+        start = math.floor(flow["start"]) + seeded.uniform(0, 0.05)
+        agrees(start, flow["start"], 1e-4, f"{name} rep {run['rep']}: start of flow {n}")
+    first = round(seeded.uniform(0, interval), 4)
+    # A series cut to a window of interest begins whole intervals later.
+    apart = math.remainder(run["ping_series"]["t0"] - first, interval)
+    agrees(apart, 0, 1e-3, f"{name} rep {run['rep']}: first ping")
+    return first
+
+
 def repetition(run: dict[str, Any]) -> dict[str, Any]:
     """Return what is kept of one run."""
-    out = {"rep": run["rep"], "starts": [f["start"] for f in run["flows"]]}
+    out = {
+        "rep": run["rep"],
+        "starts": [f["start"] for f in run["flows"]],
+        "ping_start": ping_start(run),
+    }
     long_flows = [f for f in run["flows"] if "bytes" not in f]
     if long_flows:
         out["goodput"] = [f["goodput_mbps"] for f in long_flows]

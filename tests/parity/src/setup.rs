@@ -1,7 +1,9 @@
 //! The kernel's scenario as a simulation.
 
-use sojourn_apps::{PingConfig, PingPace, Spacing, UdpConfig};
-use sojourn_net::{Bytes, Dscp, Duration, Rate, Rng};
+use sojourn_apps::{
+    DatagramConfig, DatagramKind, DatagramSource, PingConfig, PingPace, Spacing, UdpConfig,
+};
+use sojourn_net::{Bytes, Dscp, Duration, Instant, Rate, Rng};
 use sojourn_qdisc::{QdiscInfo, QdiscSpec, catalogue};
 use sojourn_scenario::plan::{Config, FlowConfig, Hop, LinkConfig, Shaper, Traffic};
 use sojourn_transport::{CcKind, SenderParams};
@@ -20,6 +22,30 @@ pub(crate) struct Draw {
     pub(crate) seed: u64,
     /// Seconds, for each flow.
     pub(crate) starts: Vec<f64>,
+    /// When the first ping is sent, in seconds; `None`: at a random point of its first interval.
+    pub(crate) ping_start: Option<f64>,
+}
+
+/// Pings from the start of their flow on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PunctualPing(PingConfig);
+
+impl DatagramConfig for PunctualPing {
+    fn kind(&self) -> DatagramKind {
+        self.0.kind()
+    }
+
+    fn datagrams(&self, time: Duration) -> u64 {
+        self.0.datagrams(time)
+    }
+
+    fn broken_rule(&self) -> Option<(&'static str, &'static str)> {
+        self.0.broken_rule()
+    }
+
+    fn build(&self, now: Instant, rng: &Rng) -> Box<dyn DatagramSource> {
+        self.0.build(now, rng)
+    }
 }
 
 /// The kernel's repetitions, then more where chance matters: the sample of three tells little of
@@ -33,6 +59,7 @@ pub(crate) fn draws(truth: &Truth, scenario: &Scenario) -> Vec<Draw> {
     let recorded = (1..).zip(reps).map(|(seed, rep)| Draw {
         seed,
         starts: rep.starts.clone(),
+        ping_start: Some(rep.ping_start),
     });
     let mut all: Vec<_> = recorded.collect();
     if !chance_matters(scenario) {
@@ -42,7 +69,11 @@ pub(crate) fn draws(truth: &Truth, scenario: &Scenario) -> Vec<Draw> {
     for seed in all.len() as u64 + 1..=RUNS {
         let mut rng = Rng::new(seed).fork(&scenario.name);
         let starts = nominal.iter().map(|s| s + SPREAD * rng.uniform()).collect();
-        all.push(Draw { seed, starts });
+        all.push(Draw {
+            seed,
+            starts,
+            ping_start: None,
+        });
     }
     all
 }
@@ -106,19 +137,23 @@ pub(crate) fn config(scenario: &Scenario, draw: &Draw) -> Result<Config, String>
         });
     }
     let (forward, reverse) = ways(scenario, Direction::Up, scenario.rtt);
+    let ping = PingConfig {
+        pace: PingPace::Every(seconds(scenario.ping)),
+        payload: None,
+    };
     flows.push(FlowConfig {
         name: "ping".to_owned(),
         forward,
         reverse,
-        start: Duration::ZERO,
+        start: seconds(draw.ping_start.unwrap_or_default()),
         start_jitter: Duration::ZERO,
         stop: Some(seconds(scenario.ping_stop)),
         dscp: Dscp::DEFAULT,
         client: None,
-        traffic: Traffic::datagrams(PingConfig {
-            pace: PingPace::Every(seconds(scenario.ping)),
-            payload: None,
-        }),
+        traffic: match draw.ping_start {
+            Some(_) => Traffic::datagrams(PunctualPing(ping)),
+            None => Traffic::datagrams(ping),
+        },
     });
     Ok(Config {
         seed: draw.seed,
@@ -318,6 +353,26 @@ mod tests {
         assert_eq!(spec_of(name, "6.12"), "fq profile linux-6.12");
         let name = "R1_10m_100ms_fq_codel";
         assert!(spec_of(name, "6.12").ends_with(" profile linux"));
+    }
+
+    #[test]
+    fn the_first_ping_is_sent_when_the_kernel_sent_it() {
+        let truth = Truth::load();
+        let mut all = truth.scenarios.iter();
+        let scenario = all.find(|s| s.name == "R6_20m_100ms_1f_codel").unwrap();
+        let mut starts = Vec::new();
+        for draw in draws(&truth, scenario) {
+            let config = config(scenario, &draw).unwrap();
+            let ping = config.flows.last().unwrap();
+            let Traffic::Datagrams(traffic) = &ping.traffic else {
+                panic!("pings are datagrams")
+            };
+            assert_eq!(traffic.phase(), Duration::ZERO);
+            starts.push(ping.start);
+        }
+        let recorded = scenario.reps.iter().map(|rep| seconds(rep.ping_start));
+        assert_eq!(starts, recorded.collect::<Vec<_>>());
+        assert!(starts.iter().all(|&start| start < seconds(scenario.ping)));
     }
 
     #[test]

@@ -200,6 +200,8 @@ pub(crate) struct Udp {
 pub(crate) struct Repetition {
     /// When each flow started, in seconds.
     pub(crate) starts: Vec<f64>,
+    /// When the first ping was sent, in seconds.
+    pub(crate) ping_start: f64,
     #[serde(default)]
     pub(crate) goodput: Vec<f64>,
     #[serde(default)]
