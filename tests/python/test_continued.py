@@ -17,6 +17,19 @@ def interrupt_the_commit(result: Path) -> None:
 
 
 @pytest.mark.usefixtures("store")
+@pytest.mark.parametrize("content", [b"[" * 100_000, b'{"a":' * 100_000, b"\xff", b"[]"])
+def test_a_manifest_that_is_none_is_not_continued(tmp_path: Path, content: bytes) -> None:
+    file = scenario_file(tmp_path, duration="2s", replications=1)
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "manifest.json").write_bytes(content)
+    done = command("run", file, "--out", "kept", "--resume", folder=tmp_path)
+    assert done.returncode == 3, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("sojourn: kept: is not empty and not a Sojourn result")
+    assert (tmp_path / "kept" / "manifest.json").read_bytes() == content
+
+
+@pytest.mark.usefixtures("store")
 def test_an_interrupted_commit_is_continued_by_the_same_scenario_alone(tmp_path: Path) -> None:
     file = scenario_file(tmp_path, duration="2s", replications=1)
     assert command("run", file, "--out", "kept", folder=tmp_path).returncode == 0

@@ -170,7 +170,9 @@ def _rounded(number: float) -> float:
 def execute(plan: Plan) -> int:
     """Run, print and save; after an interrupt, save the finished runs."""
     if plan.resume and (finished := _complete_result(plan)) is not None:
-        return _show_again(finished, plan)
+        # Reserving the directory also finishes a commit that was interrupted.
+        with storage.claimed(plan.out, resumed=plan.scenario):
+            return _show_again(finished, plan)
     resumed = plan.scenario if plan.resume else None
     # Before any directory is created.
     budget.check(plan.scenario.checked, jobs=plan.jobs, max_memory=plan.max_memory)
