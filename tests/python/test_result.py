@@ -149,7 +149,7 @@ def test_a_failed_check_of_the_backend_is_an_error(
         strict=False,
         resume=False,
     )
-    assert session.conclude(read, plan, None) == 0
+    assert session.conclude(read, plan, None) == (session.Saved.AS_WANTED, 0)
     assert f"error: {text}" in capsys.readouterr().err
     assert text.replace("<&>", "&lt;&amp;&gt;") in report.html(read)
 
