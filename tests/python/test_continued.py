@@ -1,19 +1,40 @@
 """A directory with a commit that was interrupted, and `--resume`."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 
+import sojourn as sj
+from sojourn.result import storage
 from stored import command, scenario_file
 
 
-def interrupt_the_commit(result: Path) -> None:
-    """Leave of a result what a process leaves that dies behind the commit."""
-    moved = result.with_name("moved")
-    result.rename(moved)
-    result.mkdir()
-    moved.rename(result / ".sojourn-commit")
+def interrupted(folder: Path) -> tuple[Path, sj.Scenario]:
+    """A directory as a process leaves it that dies after the commit, and its scenario."""
+    scenario = sj.Scenario.from_toml(
+        scenario_file(folder, duration="2s", replications=1).read_text(encoding="utf-8")
+    )
+    result = sj.run(scenario)
+    result.save(folder / "kept" / ".sojourn-commit")
+    return folder / "kept", scenario
+
+
+@pytest.mark.parametrize("seed", [None, 4])
+def test_an_interrupted_commit_is_finished_before_scenarios_are_compared(
+    tmp_path: Path, seed: int | None
+) -> None:
+    kept, scenario = interrupted(tmp_path)
+    if seed is None:
+        with storage.claimed(kept, resumed=scenario):
+            pass
+    else:
+        with (
+            pytest.raises(sj.ResultError, match=r"contains a result \(2 of 2 runs\); expected"),
+            storage.claimed(kept, resumed=scenario.replace(seed=seed)),
+        ):
+            pass
+    assert not (kept / ".sojourn-commit").exists()
+    assert sj.Result.load(kept).complete
 
 
 @pytest.mark.usefixtures("store")
@@ -30,21 +51,12 @@ def test_a_manifest_that_is_none_is_not_continued(tmp_path: Path, content: bytes
 
 
 @pytest.mark.usefixtures("store")
-def test_an_interrupted_commit_is_continued_by_the_same_scenario_alone(tmp_path: Path) -> None:
-    file = scenario_file(tmp_path, duration="2s", replications=1)
-    assert command("run", file, "--out", "kept", folder=tmp_path).returncode == 0
-    kept, copy = tmp_path / "kept", tmp_path / "copy"
-    manifest = (kept / "manifest.json").read_bytes()
-    interrupt_the_commit(kept)
-    shutil.copytree(kept, copy)
-    assert not (kept / "manifest.json").exists()
-
+def test_resume_finds_the_result_of_an_interrupted_commit(tmp_path: Path) -> None:
+    interrupted(tmp_path)
+    file = tmp_path / "many.toml"
     done = command("run", file, "--out", "kept", "--resume", folder=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert (kept / "manifest.json").read_bytes() == manifest
-    assert not (kept / ".sojourn-commit").exists()
-
+    assert (done.returncode, done.stderr.count("contains a result")) == (0, 0), done.stderr
     for flags in (["--resume", "--seed", 4], []):
-        done = command("run", file, "--out", "copy", *flags, folder=tmp_path)
+        done = command("run", file, "--out", "kept", *flags, folder=tmp_path)
         assert done.returncode == 3
-        assert "copy: contains a result (2 of 2 runs); expected" in done.stderr
+        assert "kept: contains a result (2 of 2 runs); expected" in done.stderr

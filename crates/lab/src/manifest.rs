@@ -221,7 +221,7 @@ impl Manifest {
             check_digest(&fields)?
         };
         let invalid = |e| format!("contains an invalid scenario: {e}");
-        // It may be large, and is read from its text.
+        // Taken, so that a large tree is dropped before its text is parsed.
         let text = fields["scenario"].take().to_string();
         // The keys that were added since are not part of what was hashed.
         let hash = Scenario::hash_as_written(&text).map_err(invalid)?;

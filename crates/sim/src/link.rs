@@ -349,7 +349,7 @@ impl Link {
     #[inline(always)]
     #[expect(
         clippy::inline_always,
-        reason = "once a packet; the compiler finds the choice among the queues too long"
+        reason = "called once per packet; without this the compiler does not inline the match on the queue"
     )]
     fn take(&mut self, now: Instant, pkt: &Packet, watch: &mut Watch<'_>) -> Duration {
         let size = pkt.size();

@@ -21,7 +21,7 @@ pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let metadata = file.metadata()?;
     check(&metadata, most)?;
     let mut bytes = Vec::new();
-    // A file without content on the disk may state any length: what cannot be had must not end the process.
+    // A sparse file may have any length: a failed allocation must not abort the process.
     let reserved = bytes.try_reserve_exact(usize::try_from(metadata.len()).unwrap_or(usize::MAX));
     reserved.map_err(|_| {
         let rule = format!("{} bytes do not fit into memory", metadata.len());
