@@ -23,13 +23,12 @@ use sojourn_transport::CcKind;
 
 use crate::plan::{Config, FULL_FRAME, FlowConfig, Hop, Traffic};
 
-/// The shortest time that flows and queues take to settle: controllers of queues measure over
-/// intervals of up to 100 ms and need some ten of them, and the first SYN that is lost is sent again
-/// after 1 s.
+/// Minimum settling time: queue controllers need about ten of their intervals of up to 100 ms, and a
+/// lost first SYN is retransmitted after 1 s.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// The same in round trips: slow start takes ten to reach a window of 10,000 packets, and the queue
-/// that it fills up to then doubles the round trip.
+/// Settling time in base RTTs: slow start takes ten round trips to reach a window of 10,000 packets,
+/// and the queue that it fills then doubles the round-trip time.
 const SETTLING_ROUND_TRIPS: u64 = 20;
 
 /// `(1 - beta) / C` of CUBIC.

@@ -50,7 +50,7 @@ fn a_shaper_that_is_faster_than_its_link_is_found() {
 
 #[test]
 fn a_warm_up_without_time_to_settle_is_found() {
-    let found = |warmup, traffic| concerns(&over(warmup, "codel", traffic));
+    let found = |warmup, traffic| concerns(&over(warmup, "codel profile linux", traffic));
     assert_eq!(
         found("5s", "start = \"5s\""),
         [
@@ -75,7 +75,7 @@ fn a_warm_up_without_time_to_settle_is_found() {
         assert!(found(warmup, traffic).is_empty(), "{warmup} {traffic}");
     }
     // A flow that joins in the measured time is part of the experiment.
-    let joins = over("10s", "codel", "").replace(
+    let joins = over("10s", "codel profile linux", "").replace(
         "traffic = [",
         "traffic = [{type = \"tcp\", direction = \"up\", start = \"30s\"}, ",
     );
