@@ -36,6 +36,17 @@ const SCENARIO: &str = r#"
     ]
 "#;
 
+fn flow_sample(kind: FlowKind, at: Instant, n: u32) -> FlowSample {
+    FlowSample {
+        at,
+        delivered_bytes: 125_000,
+        cwnd: NonZeroU32::new(n).filter(|_| kind.is_connection()),
+        ssthresh: (n > 3).then_some(7),
+        srtt: (n > 1).then_some(Duration::from_millis(u64::from(40 + n))),
+        in_flight: n,
+    }
+}
+
 /// Records drawn from the seed, as a run's would be.
 fn invented(config: &Config) -> Records {
     let mut rng = Rng::new(config.seed);
@@ -43,14 +54,6 @@ fn invented(config: &Config) -> Records {
     for _ in 0..1_000 {
         sojourn.record(rng.below(100_000_000));
     }
-    let flow_sample = |kind: FlowKind, at, n| FlowSample {
-        at,
-        delivered_bytes: 125_000,
-        cwnd: NonZeroU32::new(n).filter(|_| kind.is_connection()),
-        ssthresh: (n > 3).then_some(7),
-        srtt: (n > 1).then_some(Duration::from_millis(u64::from(40 + n))),
-        in_flight: n,
-    };
     let ends = || (1..=10_u32).map(|n| (Instant::from_millis(u64::from(n) * 1_000), n));
     Records {
         links: config

@@ -39,7 +39,7 @@ use crate::link::LinkFacts;
 use crate::parameters::{Counter, Kind, Params, Profile, Shorthand, TcStatistics, parameters};
 use crate::parts::priority::PRIOMAP;
 pub(crate) use bands::FAST_PATH;
-use bands::{BANDS, BandScheduler, Full, WEIGHTS};
+use bands::{BANDS, BandParams, BandScheduler, Full, WEIGHTS};
 use scheduler::Pace;
 pub(crate) use scheduler::{Scheduler, Turns};
 
@@ -194,7 +194,14 @@ impl<P: Packet> Fq<P> {
             params: *params,
             pace,
             order: if params.profile == Profile::Linux612 {
-                Order::Bands(Box::new(BandScheduler::new(params, pace, mtu, rng)))
+                let bands = BandParams {
+                    limit: params.limit,
+                    flow_limit: params.flow_limit,
+                    turns: params.turns(),
+                    priomap: params.priomap,
+                    weights: params.weights,
+                };
+                Order::Bands(Box::new(BandScheduler::new(&bands, pace, mtu, rng)))
             } else {
                 Order::Flows(Scheduler::new(&params.turns(), mtu, rng))
             },

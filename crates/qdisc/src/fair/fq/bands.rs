@@ -9,8 +9,7 @@ use std::collections::BinaryHeap;
 
 use sojourn_net::{Bytes, Duration, Instant, Packet, Rng};
 
-use super::FqParams;
-use super::scheduler::{Flow, Pace, Place, signed};
+use super::scheduler::{Flow, Pace, Place, Turns, signed};
 use crate::contract::{Backlog, Statistic};
 use crate::parts::pool::{List, Pool};
 use crate::parts::priority::{self, CONTROL, PRIOMAP};
@@ -21,6 +20,20 @@ pub(super) const BANDS: u8 = 3;
 pub(super) const WEIGHTS: [u32; 3] = [9 << 16, 3 << 16, 1 << 16];
 /// Packets that may wait in the fast path.
 pub(crate) const FAST_PATH: u32 = 8;
+
+/// Parameters of the bands and their flows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BandParams {
+    /// Packets per band.
+    pub(super) limit: usize,
+    /// Packets per flow.
+    pub(super) flow_limit: u32,
+    pub(super) turns: Turns,
+    /// Band of each priority.
+    pub(super) priomap: Option<[u8; 16]>,
+    /// Bytes that each band sends per turn.
+    pub(super) weights: Option<[u32; 3]>,
+}
 
 /// The limit that a packet exceeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +99,8 @@ pub(super) struct BandScheduler<P> {
 }
 
 impl<P: Packet> BandScheduler<P> {
-    pub(super) fn new(params: &FqParams, pace: Option<Pace>, mtu: Bytes, mut rng: Rng) -> Self {
-        let turns = params.turns();
+    pub(super) fn new(params: &BandParams, pace: Option<Pace>, mtu: Bytes, mut rng: Rng) -> Self {
+        let turns = params.turns;
         let (quantum, initial_quantum) = turns.quanta(mtu);
         let number = turns.orphan_mask as usize + 1;
         // Typed parameters that bypassed the checks must not stop the queue.

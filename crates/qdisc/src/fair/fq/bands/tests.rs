@@ -1,4 +1,4 @@
-use super::super::{Fq, Order};
+use super::super::{Fq, FqParams, Order};
 use super::*;
 use crate::QdiscSpec;
 use crate::contract::{Number, Qdisc};
