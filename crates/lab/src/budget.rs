@@ -35,13 +35,13 @@ const SLOT: u64 = 100;
 /// A link with its queue, histograms and counters.
 const LINK: u64 = 20_000;
 /// The columns of a link in the metrics of all runs.
-const COLUMNS: u64 = 160_000;
+const COLUMNS: u64 = 200_000;
 /// A flow with both of its ends.
 const FLOW: u64 = 6_000;
 /// A connection of an application and its transaction.
 const CONNECTION: u64 = 12_000;
 /// A sample of a link or a flow, during the run and as a table row.
-const SAMPLE: (u64, u64) = (80, 170);
+const SAMPLE: (u64, u64) = (80, 200);
 /// A request, during the run and as a table row.
 const PING: (u64, u64) = (40, 320);
 /// A drop or mark, during the run and as a table row.

@@ -73,17 +73,12 @@ def run(
     if invocation is None:
         signals.on_exit("interrupted", patient=True)
     else:
-        _announce(len(invocation.finished), scenario.runs)
-
-    def on_progress(finished: int, total: int) -> None:
-        if invocation is not None:
-            _announce(finished, total)
-        if progress is not None:
-            progress(finished, total)
-
+        announced = _Announced(progress)
+        announced.announce(len(invocation.finished), scenario.runs)
+        progress = announced
     try:
         outcome = execute(
-            checked, jobs=jobs, progress=on_progress, backend=backend, invocation=invocation
+            checked, jobs=jobs, progress=progress, backend=backend, invocation=invocation
         )
         result = Result(outcome)
     except Interrupted as interrupted:
@@ -94,11 +89,27 @@ def run(
     return Execution(result, invocation)
 
 
-def _announce(finished: int, total: int) -> None:
-    """Set what is said if a signal ends the command before it has saved a result."""
-    stored = f"{finished} of {total} runs are stored"
-    text = f"interrupted: {stored}; to continue: {continuation()}"
-    signals.on_exit(_core.printable(text), patient=False)
+class _Announced:
+    """Progress that also sets what is said if a signal ends the command."""
+
+    def __init__(self, shown: Callable[[int, int], object] | None) -> None:
+        self._shown = shown
+        self._reached = getattr(shown, "reached", None)
+
+    def __call__(self, finished: int, total: int) -> None:
+        self.announce(finished, total)
+        if self._shown is not None:
+            self._shown(finished, total)
+
+    def reached(self, share: float) -> None:
+        if self._reached is not None:
+            self._reached(share)
+
+    @staticmethod
+    def announce(finished: int, total: int) -> None:
+        stored = f"{finished} of {total} runs are stored"
+        text = f"interrupted: {stored}; to continue: {continuation()}"
+        signals.on_exit(_core.printable(text), patient=False)
 
 
 def continuation() -> str:

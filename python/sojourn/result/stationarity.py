@@ -96,11 +96,20 @@ def drifts(
     foreign = ~pl.col("kind").is_in([*CONNECTIONS, *CONSTANT]) | finite
     alone = flows.group_by("arm").agg(alone=~foreign.any()).filter("alone")
     waiting = steady.join(alone, on="arm", how="semi")
-    latency = pl.concat([_ping_rtt(pings), _sojourn(links, link_series, pings)])
-    goodput = _goodput(load).join(steady, on="arm", how="semi", maintain_order="left")
-    latency = latency.join(waiting, on="arm", how="semi", maintain_order="left")
-    values = pl.concat([goodput, latency])
-    parts = _parts(values, warmup_s=warmup_s, duration_s=duration_s)
+    span = {"warmup_s": warmup_s, "duration_s": duration_s}
+    # One after the other, and without names until the end: the series are long.
+    goodput = _parts(_goodput(load), steady, **span)
+    del load
+    ping = _parts(_ping_rtt(pings), waiting, **span)
+    sojourn = _parts(_sojourn(links, link_series, pings), waiting, **span)
+    parts = pl.concat(
+        part.with_columns(quantity=pl.format(name, "of"), unit=pl.lit(unit))
+        for part, name, unit in (
+            (goodput, "goodput {}", "Mbit/s"),
+            (ping, "ping RTT{}", "ms"),
+            (sojourn, "sojourn time of link {}", "ms"),
+        )
+    )
     tests = list(_tests(parts, middle_s=(warmup_s + duration_s) / 2))
     of_arms = {arm: at for at, arm in enumerate(flows["arm"].unique(maintain_order=True))}
     found = [drift for drift, p in tests if _is_large(drift) and p < FALSE_ALARM / len(tests)]
@@ -117,7 +126,9 @@ def _load(flows: pl.DataFrame, flow_series: pl.DataFrame) -> pl.DataFrame:
     endless = pl.col("kind").is_in(CONNECTIONS) & pl.col("bytes").is_null()
     of_load = flows.filter(endless | (pl.col("kind") == "udp"))
     of_load = of_load.select(*keys, pl.col("direction").fill_null("total"))
-    series = of_load.join(flow_series, on=keys, how="left", maintain_order="left")
+    # Of long series, only what is needed.
+    rates = flow_series.select(*keys, "t_s", "goodput_mbit_per_s")
+    series = of_load.join(rates, on=keys, how="left", maintain_order="left")
     step = pl.col("t_s") - pl.col("t_s").shift(1).over(keys)
     series = series.with_columns(step=step)
     # The series of a flow begins with the interval in which it starts; all are of equal length.
@@ -143,18 +154,14 @@ def _goodput(load: pl.DataFrame) -> pl.DataFrame:
     rate = pl.col("goodput_mbit_per_s")
     return (
         load.drop_nulls("t_s")
-        .group_by(*KEYS, "direction", "t_s", maintain_order=True)
+        .group_by(*KEYS, of="direction", t_s="t_s", maintain_order=True)
         .agg(value=rate.sum(), weight=pl.col("step").min())
-        .select(
-            *KEYS, "t_s", "value", "weight",
-            quantity=pl.format("goodput {}", "direction"), unit=pl.lit("Mbit/s"),
-        )
-    )  # fmt: skip
+    )
 
 
 def _ping_rtt(pings: pl.DataFrame) -> pl.DataFrame:
     return pings.drop_nulls("rtt_ms").select(
-        *KEYS, "t_s", value="rtt_ms", weight=1.0, quantity=pl.lit("ping RTT"), unit=pl.lit("ms")
+        *KEYS, "t_s", of=pl.lit(""), value="rtt_ms", weight=pl.lit(1.0)
     )
 
 
@@ -163,25 +170,34 @@ def _sojourn(links: pl.DataFrame, link_series: pl.DataFrame, pings: pl.DataFrame
     busy = links.group_by("arm", "link").agg(pl.col("busy_share").mean())
     busy = busy.filter(pl.col("busy_share") >= BUSY_SHARE).join(pings, on="arm", how="anti")
     return (
-        link_series.drop_nulls("sojourn_ms_mean")
-        .join(busy, on=["arm", "link"], how="semi", maintain_order="left")
+        link_series.lazy()
+        .filter(pl.col("sojourn_ms_mean").is_not_null())
+        .join(busy.lazy(), on=["arm", "link"], how="semi", maintain_order="left")
         .select(
-            *KEYS, "t_s", value="sojourn_ms_mean", weight=pl.col("sent_packets").cast(pl.Float64),
-            quantity=pl.format("sojourn time of link {}", "link"), unit=pl.lit("ms"),
+            *KEYS,
+            "t_s",
+            of="link",
+            value="sojourn_ms_mean",
+            weight=pl.col("sent_packets").cast(pl.Float64),
         )
-    )  # fmt: skip
+        .collect()
+    )
 
 
-def _parts(values: pl.DataFrame, *, warmup_s: float, duration_s: float) -> pl.DataFrame:
-    """Average each quantity of a run in each part of the measured time, in lists by part."""
+def _parts(
+    values: pl.DataFrame, arms: pl.DataFrame, *, warmup_s: float, duration_s: float
+) -> pl.DataFrame:
+    """Average the values of each run of `arms` in each part of the measured time, in lists."""
     length = (duration_s - warmup_s) / (2 * PARTS)
     # An interval that ends with a part belongs to it.
     part = (((pl.col("t_s") - warmup_s) / length).ceil() - 1).cast(pl.Int64)
     mean = (pl.col("value") * pl.col("weight")).sum() / pl.col("weight").sum()
-    keys = [*KEYS, "quantity", "unit"]
-    measured = values.with_columns(part=part).filter(pl.col("part").is_between(0, 2 * PARTS - 1))
+    keys = [*KEYS, "of"]
+    is_measured = pl.col("t_s").is_between(warmup_s, duration_s, closed="right")
     return (
-        measured.group_by(*keys, "part", maintain_order=True)
+        values.filter(is_measured)
+        .join(arms, on="arm", how="semi", maintain_order="left")
+        .group_by(*keys, part=part, maintain_order=True)
         .agg(mean=mean)
         .sort(*keys, "part")
         .group_by(*keys, maintain_order=True)
