@@ -155,7 +155,7 @@ def test_a_folder_that_cannot_be_written_is_reported_before_the_run(
     sojourn: Command, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    long = ["compare", "--replications", "500"]
+    long = ["compare", "--replications", "100"]
     refused(sojourn(*long, "--out", "file/kept"), 3, "file/kept")
     refused(sojourn(*long, "--report", "file/report.html"), 3, "file/report.html")
     refused(sojourn(*long, "--out", "/proc/kept"), 3, "/proc/kept")
@@ -209,7 +209,7 @@ def test_a_report_in_a_file_and_a_folder_without_studies(sojourn: Command, tmp_p
 def test_a_folder_with_other_files_is_left_alone(sojourn: Command, tmp_path: Path) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.tex").write_text("precious", encoding="utf-8")
-    refused(sojourn("compare", "--replications", "500", "--out", "thesis"), 3, "thesis")
+    refused(sojourn("compare", "--replications", "100", "--out", "thesis"), 3, "thesis")
     assert (tmp_path / "thesis" / "chapter.tex").read_text(encoding="utf-8") == "precious"
 
 

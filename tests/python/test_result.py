@@ -209,6 +209,6 @@ def test_progress_hears_of_simulated_time_before_a_run_ends(scenario: sj.Scenari
                 raise KeyboardInterrupt
 
     with pytest.raises(sj.Interrupted) as interrupted:
-        sj.run(scenario.replace(duration="100000s"), progress=Progress())
+        sj.run(scenario.replace(duration="100000s", replications=1), progress=Progress())
     assert interrupted.value.result.finished == 0
     assert 0 < Progress.shares[-1] < 0.1
