@@ -65,7 +65,7 @@ test-full: test golden kills ## Run make test, golden and kills, and the tests t
 kills: setup ## Kill writers of runs and results at random times: 2 x 500 kills in Rust and 500 in Python.
 	SOJOURN_KILLS=500 cargo test --quiet -p sojourn-store --test kills
 	SOJOURN_KILLS=500 cargo test --quiet -p sojourn-lab --test kill
-	SOJOURN_KILLS=500 $(BIN)/python -m pytest --quiet tests/python/test_kills.py
+	SOJOURN_KILLS=500 $(BIN)/python -m pytest --quiet --timeout 900 tests/python/test_kills.py
 
 golden: setup ## Compare the records of the golden corpus with the recorded ones.
 	$(BIN)/python tests/golden/golden.py
