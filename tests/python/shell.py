@@ -28,6 +28,19 @@ def environment() -> dict[str, str]:
     return {**kept, "TERM": "xterm-256color", "COLUMNS": "100"}
 
 
+def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a line of bash; it fails if a part of a pipeline does."""
+    return subprocess.run(
+        ["/bin/bash", "-o", "pipefail", "-c", line],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
 def completed(*words: str, cwd: Path) -> list[str]:
     """Complete the last word as bash would ask the installed command to."""
     code = "import sys; sys.argv[0] = 'sojourn'; from sojourn.cli import main; sys.exit(main())"

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import sojourn as sj
-from shell import Command, environment
+from shell import Command, environment, shell
 from sojourn import _core
 from sojourn.cli.app import app
 from sojourn.cli.progress import RunProgress
@@ -317,15 +317,7 @@ def test_ctrl_c_before_anything_has_finished_leaves_nothing(tmp_path: Path) -> N
 
 def test_a_reader_that_closes_the_pipe_early_is_no_error(tmp_path: Path) -> None:
     command = f"{sys.executable} -m sojourn qdiscs --json | head -1"
-    done = subprocess.run(
-        ["/bin/bash", "-o", "pipefail", "-c", command],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = shell(command, tmp_path)
     assert done.stdout == "[\n"
     assert done.stderr == ""
 

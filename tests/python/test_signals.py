@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from shell import environment
+from shell import environment, shell
 from stored import COMMAND, scenario_file, segments
 
 
@@ -66,15 +66,7 @@ def test_a_closed_pipe_is_no_error_and_keeps_the_notices(
 ) -> None:
     file = scenario_file(tmp_path, replications=1)
     line = f"{' '.join(COMMAND)} run {file} --json | {reader}"
-    done = subprocess.run(
-        ["/bin/bash", "-o", "pipefail", "-c", line],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = shell(line, tmp_path)
     assert done.returncode in {0, 141}, f"{what}: {done.stderr}"
     assert "Traceback" not in done.stderr
     assert "warning: n = 1: one run per arm" in done.stderr
@@ -88,15 +80,7 @@ def test_a_closed_pipe_is_no_error_and_keeps_the_notices(
 def test_closed_standard_streams_are_no_error(tmp_path: Path, store: Path, closed: str) -> None:
     file = scenario_file(tmp_path, replications=1)
     line = f"{' '.join(COMMAND)} run {file} --out kept {closed}"
-    done = subprocess.run(
-        ["/bin/bash", "-c", line],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = shell(line, tmp_path)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     manifest = json.loads((tmp_path / "kept" / "manifest.json").read_text(encoding="utf-8"))
@@ -109,15 +93,7 @@ def test_an_error_that_cannot_be_printed_keeps_its_exit_code(
     tmp_path: Path, more: str, code: int
 ) -> None:
     line = f"{' '.join(COMMAND)} run nowhere.toml {more}"
-    done = subprocess.run(
-        ["/bin/bash", "-c", line],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = shell(line, tmp_path)
     assert done.returncode == code, done.stderr
 
 
@@ -127,15 +103,7 @@ def test_output_that_cannot_be_written_is_an_error_of_the_environment(
     file = scenario_file(tmp_path, replications=1)
     line = f"{' '.join(COMMAND)} run {file} --out kept --json >/dev/full"
     for more, said in (("", "sojourn: output: No space left on device\n"), ("2>/dev/full", "")):
-        done = subprocess.run(
-            ["/bin/bash", "-c", f"{line} --force {more}"],
-            cwd=tmp_path,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = shell(f"{line} --force {more}", tmp_path)
         assert done.returncode == 3, done.stderr
         assert done.stderr.endswith(said)
         assert json.loads((tmp_path / "kept" / "manifest.json").read_text("utf-8"))["complete"]

@@ -35,3 +35,61 @@ pub(super) fn ms_of_nanos_f64(nanos: f64) -> f64 {
 pub(super) fn real(n: u64) -> f64 {
     n as f64
 }
+
+/// The columns of the sojourn times in the `record` of a row of type `$row`.
+macro_rules! sojourn_times {
+    ($row:ty) => {
+        [
+            Column::new(
+                "sojourn_ms_mean",
+                "ms",
+                "Mean sojourn time of the packets sent.",
+                Get::OptionalReal(|row: &$row| {
+                    row.record.sojourn.mean().map(super::cell::ms_of_nanos_f64)
+                }),
+            ),
+            Column::new(
+                "sojourn_ms_p50",
+                "ms",
+                "Median sojourn time of the packets sent.",
+                Get::OptionalReal(|row: &$row| {
+                    row.record
+                        .sojourn
+                        .quantile(0.5)
+                        .map(super::cell::ms_of_nanos)
+                }),
+            ),
+            Column::new(
+                "sojourn_ms_p95",
+                "ms",
+                "95th percentile of the sojourn times of the packets sent.",
+                Get::OptionalReal(|row: &$row| {
+                    row.record
+                        .sojourn
+                        .quantile(0.95)
+                        .map(super::cell::ms_of_nanos)
+                }),
+            ),
+            Column::new(
+                "sojourn_ms_p99",
+                "ms",
+                "99th percentile of the sojourn times of the packets sent.",
+                Get::OptionalReal(|row: &$row| {
+                    row.record
+                        .sojourn
+                        .quantile(0.99)
+                        .map(super::cell::ms_of_nanos)
+                }),
+            ),
+            Column::new(
+                "sojourn_ms_max",
+                "ms",
+                "Longest sojourn time of a packet sent.",
+                Get::OptionalReal(|row: &$row| {
+                    row.record.sojourn.max().map(super::cell::ms_of_nanos)
+                }),
+            ),
+        ]
+    };
+}
+pub(super) use sojourn_times;

@@ -4,7 +4,7 @@ use arrow_array::RecordBatch;
 use sojourn_records::{ClassRecord, Column, Get};
 
 use super::batch::batch;
-use super::cell::{Cell, ms_of_nanos, ms_of_nanos_f64};
+use super::cell::{Cell, sojourn_times};
 
 /// One row of `classes`.
 pub(super) struct ClassRow<'a> {
@@ -13,14 +13,8 @@ pub(super) struct ClassRow<'a> {
     record: &'a ClassRecord,
 }
 
-impl ClassRow<'_> {
-    fn sojourn_ms(&self, q: f64) -> Option<f64> {
-        self.record.sojourn.quantile(q).map(ms_of_nanos)
-    }
-}
-
 pub(super) fn columns<'a>() -> Vec<Column<ClassRow<'a>>> {
-    vec![
+    let mut columns = vec![
         Column::new(
             "link",
             "",
@@ -70,37 +64,9 @@ pub(super) fn columns<'a>() -> Vec<Column<ClassRow<'a>>> {
             "Packets CE-marked because their sojourn time exceeded a threshold.",
             Get::Count(|row| row.record.totals.marks_ce_threshold),
         ),
-        Column::new(
-            "sojourn_ms_mean",
-            "ms",
-            "Mean sojourn time of the packets sent.",
-            Get::OptionalReal(|row| row.record.sojourn.mean().map(ms_of_nanos_f64)),
-        ),
-        Column::new(
-            "sojourn_ms_p50",
-            "ms",
-            "Median sojourn time of the packets sent.",
-            Get::OptionalReal(|row| row.sojourn_ms(0.5)),
-        ),
-        Column::new(
-            "sojourn_ms_p95",
-            "ms",
-            "95th percentile of the sojourn times of the packets sent.",
-            Get::OptionalReal(|row| row.sojourn_ms(0.95)),
-        ),
-        Column::new(
-            "sojourn_ms_p99",
-            "ms",
-            "99th percentile of the sojourn times of the packets sent.",
-            Get::OptionalReal(|row| row.sojourn_ms(0.99)),
-        ),
-        Column::new(
-            "sojourn_ms_max",
-            "ms",
-            "Longest sojourn time of a packet sent.",
-            Get::OptionalReal(|row| row.record.sojourn.max().map(ms_of_nanos)),
-        ),
-    ]
+    ];
+    columns.extend(sojourn_times!(ClassRow<'_>));
+    columns
 }
 
 pub(super) fn classes(cell: Cell<'_>) -> RecordBatch {

@@ -7,7 +7,7 @@ use sojourn_records::{Column, Get, Histogram, LinkCounters, LinkRecord, LinkSamp
 use sojourn_scenario::plan::LinkConfig;
 
 use super::batch::batch;
-use super::cell::{Cell, ms_of_nanos, ms_of_nanos_f64, real};
+use super::cell::{Cell, ms_of_nanos, ms_of_nanos_f64, real, sojourn_times};
 
 /// One row of `links`.
 pub(super) struct LinkRow<'a> {
@@ -21,10 +21,6 @@ pub(super) struct LinkRow<'a> {
 }
 
 impl LinkRow<'_> {
-    fn sojourn_ms(&self, q: f64) -> Option<f64> {
-        self.record.sojourn.quantile(q).map(ms_of_nanos)
-    }
-
     fn driver(&self) -> Option<&Histogram> {
         self.record.driver.as_deref()
     }
@@ -122,50 +118,21 @@ pub(super) fn link_columns<'a>() -> Vec<Column<LinkRow<'a>>> {
         ),
     ];
     columns.extend(counters!(totals));
+    columns.extend([Column::new(
+        "utilisation",
+        "",
+        "Share of the time during which the link was transmitting.",
+        Get::Real(|row: &LinkRow<'_>| row.share(row.record.sending)),
+    )]);
+    columns.extend(sojourn_times!(LinkRow<'_>));
     columns.extend([
-        Column::new(
-            "utilisation",
-            "",
-            "Share of the time during which the link was transmitting.",
-            Get::Real(|row: &LinkRow<'_>| row.share(row.record.sending)),
-        ),
-        Column::new(
-            "sojourn_ms_mean",
-            "ms",
-            "Mean sojourn time of the packets sent.",
-            Get::OptionalReal(|row| row.record.sojourn.mean().map(ms_of_nanos_f64)),
-        ),
-        Column::new(
-            "sojourn_ms_p50",
-            "ms",
-            "Median sojourn time of the packets sent.",
-            Get::OptionalReal(|row| row.sojourn_ms(0.5)),
-        ),
-        Column::new(
-            "sojourn_ms_p95",
-            "ms",
-            "95th percentile of the sojourn times of the packets sent.",
-            Get::OptionalReal(|row| row.sojourn_ms(0.95)),
-        ),
-        Column::new(
-            "sojourn_ms_p99",
-            "ms",
-            "99th percentile of the sojourn times of the packets sent.",
-            Get::OptionalReal(|row| row.sojourn_ms(0.99)),
-        ),
-        Column::new(
-            "sojourn_ms_max",
-            "ms",
-            "Longest sojourn time of a packet sent.",
-            Get::OptionalReal(|row| row.record.sojourn.max().map(ms_of_nanos)),
-        ),
         // A packet counts when it leaves, so that one may reach in from before the warm-up's end.
         Column::new(
             "busy_share",
             "",
             "Share of the time during which packets waited: while the link transmitted another packet, \
              or while the shaper of the queue held them back.",
-            Get::Real(|row| row.share(row.record.busy).min(1.0)),
+            Get::Real(|row: &LinkRow<'_>| row.share(row.record.busy).min(1.0)),
         ),
         Column::new(
             "driver_ms_mean",
