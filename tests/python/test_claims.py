@@ -1,187 +1,323 @@
-"""Published claims: what is measured, how it is judged, and short checks."""
+"""Claims: what claims.csv may contain, and every rule by which claims are judged."""
 
-import json
-from dataclasses import replace
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 import sojourn as sj
-from shell import ROOT, Command
-from sojourn.studies import audit, claims
-
-SCENARIO = """
-name = "two flows"
-duration = "15s"
-warmup = "5s"
-replications = 2
-rtt = "20ms"
-
-[links.bottleneck]
-rate = "10mbit"
-qdisc = "pfifo limit 100"
-
-[[traffic]]
-name = "udp"
-type = "udp"
-path = ["bottleneck"]
-rate = "4mbit"
-
-[[traffic]]
-name = "tcp"
-type = "tcp"
-path = ["bottleneck"]
-count = 2
-
-[[arms]]
-name = "pfifo"
-
-[[arms]]
-name = "codel"
-set."links.bottleneck.qdisc" = "codel"
-"""
-CLAIMS = """target,scenario,group,quantity,arm,relation,reference,value,origin
-A,two,,sojourn_ms_mean,codel,at_most,pfifo,0.5,delay
-A,two,udp,share_percent,codel,at_least,,30,share
-B,two,,sojourn_ms_mean,codel,below,pfifo,,delay
-B,two,,throughput_mbit_per_s,codel,at_least,,20,more than the link has
-"""
-PAPERS = ROOT / "papers"
+from sojourn.studies import claims as module
+from sojourn.studies import verdicts
+from sojourn.studies.claims import Subject
+from sojourn.studies.verdicts import (
+    DEFINITIONAL,
+    IN_DIRECTION,
+    NOT_CHECKABLE,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    REPRODUCED,
+    Estimate,
+)
+from stored import COLUMNS
+from studied import claims, estimate, subject
 
 
-def estimates(rows: list[tuple[str, float, float, float]]) -> pl.DataFrame:
-    schema = ["arm", "mean", "low", "high"]
-    frame = pl.DataFrame(rows, schema=schema, orient="row")
-    return frame.with_columns(group=pl.lit(None, pl.String), quantity=pl.lit("jain"))
-
-
-def met(
-    relation: str, reference: str | None, value: float | None, measured: pl.DataFrame
-) -> object:
-    claim = pl.DataFrame(
-        [("T", "s", None, "jain", "a", relation, reference, value, "here")],
-        schema=claims.CLAIMS,
-        orient="row",
+def test_a_claim_is_read_with_its_conditions(tmp_path: Path) -> None:
+    text = (
+        "# a comment\n"
+        'A,"Fig. 1, left",figure,"fast, and ""fair""",s,pie,web,m,equals,codel,2,5%,reading\n'
+        "A,,,,s,pie,,m,direction:at_least,t/codel@web:n,0.5,,no number in the text\n"
+        "B,text,text,x,,,,,not_checkable,,,,no access\n"
     )
-    return claims.checked(claim, "s", measured)["met"].item()
+    first, second = claims(tmp_path, text)
+    assert (first.name, first.source, first.evidence) == ("A", "Fig. 1, left", "figure")
+    assert first.statement == 'fast, and "fair"'
+    full, weaker = first.lines
+    assert full.subject == Subject("s", "pie", "web", "m")
+    # The group of a reference is that of the line unless it is given.
+    assert full.reference == Subject("s", "codel", "web", "m")
+    assert (full.value, full.tolerance, full.weaker) == (2.0, 0.1, False)
+    assert weaker.reference == Subject("t", "codel", "web", "n")
+    assert (weaker.relation, weaker.weaker, weaker.value) == ("at_least", True, 0.5)
+    assert weaker.tolerance is None
+    assert first.uncounted is None
+    assert first.subjects == [one for line in first.lines for one in (line.subject, line.reference)]
+    assert (second.uncounted, second.subjects) == (NOT_CHECKABLE, [])
+
+
+def test_the_value_of_a_ratio_is_1_unless_it_is_given(tmp_path: Path) -> None:
+    (claim,) = claims(tmp_path, "A,x,text,x,s,pie,,m,equals,codel,,0.1,reading\n")
+    assert (claim.lines[0].value, claim.lines[0].tolerance) == (1.0, 0.1)
 
 
 @pytest.mark.parametrize(
-    ("relation", "reference", "value", "holds"),
+    ("text", "expected"),
     [
-        ("at_least", None, 3.0, True),
-        ("at_least", None, 3.1, False),
-        ("at_most", None, 3.0, True),
-        ("at_most", None, 2.9, False),
-        ("at_most", "b", 0.5, True),
-        ("at_least", "b", 0.6, False),
-        ("at_least", "nobody", 0.6, None),
-        ("same_side", "b", 0.9, True),
-        ("same_side", "b", 1.1, False),
+        (",x,text,x,s,a,,m,above,b,,,", "a line has no id; expected the name of its claim"),
+        (
+            "A,x,rumour,x,s,a,,m,above,b,,,",
+            'claim A: unknown evidence "rumour"; expected printed, figure, data, text, derived',
+        ),
+        ("A,,text,x,s,a,,m,above,b,,,", "claim A: its first line has no source"),
+        ("A,x,text,,s,a,,m,above,b,,,", "claim A: its first line has no statement"),
+        (
+            "A,x,text,x,s,a,,m,beneath,b,,,",
+            'claim A: unknown relation "beneath"; expected one of ' + ", ".join(module.RELATIONS),
+        ),
+        ("A,x,text,x,,,,,definitional,,,,", "claim A: definitional needs a reason"),
+        ("A,x,text,x,,a,,m,above,b,,,", "claim A: no scenario; expected its name"),
+        ("A,x,text,x,s,,,m,above,b,,,", "claim A: no arm; expected its name"),
+        ("A,x,text,x,s,a,,,above,b,,,", "claim A: no metric; expected its name"),
+        ("A,x,text,x,s,a,,m,above,,,,", "claim A: above needs a reference"),
+        ("A,x,text,x,s,a,,m,differs,,,,", "claim A: differs needs a reference"),
+        ("A,x,text,x,s,a,,m,at_most,,,,", "claim A: at_most needs a value or a reference"),
+        (
+            "A,x,text,x,s,a,,m,equals,,1,3%%,",
+            'claim A: invalid tolerance "3%%"; expected a number or a percentage such as 3%',
+        ),
+        (
+            "A,x,text,x,s,a,,m,equals,,1,,",
+            'claim A: invalid tolerance ""; expected a number or a percentage such as 3%',
+        ),
+        (
+            "A,x,text,x,s,a,,m,at_most,,1,3%,",
+            "claim A: tolerance with at_most; expected it only with equals",
+        ),
+        (
+            "A,x,text,x,s,a,,m,above,b,,,\nB,x,text,x,s,a,,m,above,b,,,\nA,x,text,x,s,a,,m,above,b,,,",
+            "claim A: its lines are not consecutive",
+        ),
     ],
 )
-def test_a_claim_is_on_a_mean_or_on_its_ratio_to_that_of_another_arm(
-    relation: str, reference: str | None, value: float, *, holds: bool | None
-) -> None:
-    measured = estimates([("a", 3.0, 2.5, 3.5), ("b", 6.0, 5.0, 7.0)])
-    assert met(relation, reference, value, measured) is holds
+def test_a_line_that_is_not_valid_is_reported(tmp_path: Path, text: str, expected: str) -> None:
+    with pytest.raises(sj.ResultError) as raised:
+        claims(tmp_path, f"{text}\n")
+    assert str(raised.value) == f"{tmp_path / 'claims.csv'}: {expected}"
 
 
-def test_below_means_that_intervals_do_not_overlap() -> None:
-    apart = estimates([("a", 1.0, 0.5, 1.5), ("b", 2.0, 1.6, 2.4)])
-    assert met("below", "b", None, apart) is True
-    touching = estimates([("a", 1.0, 0.5, 1.7), ("b", 2.0, 1.6, 2.4)])
-    assert met("below", "b", None, touching) is False
-    assert met("below", "b", None, apart.head(1)) is None
+def test_a_file_with_other_columns_is_reported(tmp_path: Path) -> None:
+    file = tmp_path / "claims.csv"
+    with pytest.raises(sj.ResultError, match=r"claims\.csv: cannot read claims: .*No such file"):
+        module.load(file)
+    file.write_text("id,value\nA,x\n", encoding="utf-8")
+    with pytest.raises(sj.ResultError, match=f"expected the columns {COLUMNS.split(',')[0]}, "):
+        module.load(file)
 
 
-@pytest.mark.parametrize("name", ["afcd", "floq"])
-def test_every_claim_has_its_scenario_its_arms_and_a_known_quantity(name: str) -> None:
-    study = claims.load(PAPERS / name)
-    for key, scenario in study.scenarios.items():
-        of = study.claims.filter(scenario=key)
-        arms = set(of["arm"]) | set(of["reference"].drop_nulls())
-        assert arms <= set(scenario.checked.arms)
-        assert set(of["group"].drop_nulls()) <= {group.name for group in scenario.traffic}
-        assert of["origin"].null_count() == 0
-        complete = of["value"].is_not_null() | (of["relation"].cast(pl.String) == "below")
-        assert complete.all()
-        for group, known in ((False, claims.RUN_METRICS), (True, claims.GROUP_METRICS)):
-            of_kind = of.filter(pl.col("group").is_not_null() == group)
-            assert set(of_kind["quantity"]) <= {metric.column for metric in known}
+def verdict(tmp_path: Path, text: str, **measured: Estimate) -> str:
+    """Judge the first of the claims in `text`; arms that are not given were not measured."""
+    found = {subject(arm): one for arm, one in measured.items()}
+    return verdicts.judged(claims(tmp_path, text), found)[0].verdict
 
 
-def test_a_folder_without_claims_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(sj.ResultError, match=r"claims\.csv"):
-        claims.load(tmp_path)
-
-
-def test_a_claim_that_is_not_understood_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "claims.csv").write_text(CLAIMS.replace("below", "beneath"))
-    with pytest.raises(sj.ResultError, match=r"claims\.csv.*beneath"):
-        claims.load(tmp_path)
-
-
-def test_reproduce_checks_claims_and_keeps_reports(sojourn: Command, tmp_path: Path) -> None:
-    folder = tmp_path / "papers" / "small"
-    folder.mkdir(parents=True)
-    (folder / "two.toml").write_text(SCENARIO)
-    (folder / "claims.csv").write_text(CLAIMS)
-    arguments = ["reproduce", "small", "--papers", str(folder.parent)]
-
-    done = sojourn(*arguments, "--out", str(tmp_path / "text"))
-    assert done.returncode == 0, done.stderr
-    by = "by target: A 2 of 2, B 1 of 2; by arm: codel 3 of 4"
-    assert f"verdict on small: 3 of 4 claims hold; {by}" in done.stdout
-    assert (tmp_path / "text" / "two" / "report.html").exists()
-
-    done = sojourn(*arguments, "--out", str(tmp_path / "json"), "--json")
-    document = json.loads(done.stdout)
-    assert [row["met"] for row in document["claims"]] == [True, True, True, False]
-    shares = [
-        row["mean"] for row in document["measured"]["two"] if row["quantity"] == "share_percent"
-    ]
-    # Two arms, each of which has all.
-    assert sum(shares) == pytest.approx(2 * 100)
-
-
-def test_the_slides_divide_gains_by_their_own_value_and_losses_by_codels() -> None:
-    percentages = audit.audited(audit.load(PAPERS / "floq"))
-    throughput = percentages.filter(metric="tcp_throughput")
-    assert throughput["against"].to_list() == [
-        "codel",
-        "pie, as a share of FLOQ's value",
-        "; ".join(f"{name}, as a share of FLOQ's value" for name in ("codel", "pie", "fifo")),
-    ]
-    assert throughput["change_codel"].round(1).to_list() == [-29.9, 36.0, 42.5]
-    loss = percentages.filter(metric="udp_loss")
-    # The second matches none of the three.
-    assert loss["against"].to_list() == ["codel; fifo", "", "codel"]
-
-
-def test_the_core_of_floqs_claims_in_seconds() -> None:
-    medium = claims.load(PAPERS / "floq").scenarios["medium"]
-    shorter = {"web": {"count": 160, "start_jitter": "40s"}}
-    result = sj.run(
-        medium.replace(
-            duration="50s",
-            replications=4,
-            arms=[
-                arm for arm in medium.arms if arm.name in {"pfifo", "codel", "pie", "floq_share"}
-            ],
-            traffic=[
-                replace(group, **shorter.get(group.name or "", {})) for group in medium.traffic
-            ],
-        )
+def lines(*conditions: str) -> str:
+    """Write a claim; each condition is its arm, relation, reference, value and tolerance."""
+    heads = ["A,x,text,x", *["A,,,"] * (len(conditions) - 1)]
+    return "".join(
+        f"{head},s,{arm},,m,{rest}\n"
+        for head, condition in zip(heads, conditions, strict=True)
+        for arm, _, rest in [condition.partition(",")]
     )
-    summary = result.group_summary()
-    lost = {
-        row["arm"]: row
-        for row in summary.filter(metric="initial_loss_percent", group="web").to_dicts()
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("a,equals,,3.0625,0.125,", REPRODUCED),
+        ("a,equals,,3.25,0.125,", NOT_REPRODUCED),
+        ("a,equals,b,0.5,1%,", REPRODUCED),
+        ("a,equals,b,0.7,1%,", IN_DIRECTION),
+        ("a,equals,b,1.4,1%,", NOT_REPRODUCED),
+        # Whether the ratio is on one side of 1 is not stated.
+        ("a,equals,b,,1%,", NOT_REPRODUCED),
+        # The tolerance includes 1.
+        ("b,equals,a,1.1,0.1,", NOT_REPRODUCED),
+        ("b,equals,a,1.1,0.05,", IN_DIRECTION),
+        ("near,equals,a,1.1,0.05,", NOT_REPRODUCED),
+        ("b,equals,a,1.5,1%,", IN_DIRECTION),
+        ("a,at_least,,3,,", REPRODUCED),
+        ("a,at_least,,3.1,,", NOT_REPRODUCED),
+        ("a,at_least,b,0.5,,", REPRODUCED),
+        ("a,at_least,b,0.6,,", NOT_REPRODUCED),
+        ("a,at_most,,3,,", REPRODUCED),
+        ("a,at_most,,2.9,,", NOT_REPRODUCED),
+        ("b,at_most,a,2,,", REPRODUCED),
+        ("b,at_most,a,,,", NOT_REPRODUCED),
+        ("b,above,a,,,", REPRODUCED),
+        ("a,below,b,,,", REPRODUCED),
+        ("a,above,b,,,", NOT_REPRODUCED),
+        # The mean of c is above that of a, but not each of its runs.
+        ("c,above,a,,,", NOT_REPRODUCED),
+        ("a,above,c,,,", NOT_REPRODUCED),
+        # Each run of f is above that of a, but the difference is not significant.
+        ("f,above,a,,,", IN_DIRECTION),
+        ("a,below,f,,,", IN_DIRECTION),
+        ("f,differs,a,,,", NOT_REPRODUCED),
+        # Every run differs by the same amount, too small to count.
+        ("near,above,a,,,", NOT_REPRODUCED),
+        # Another number of runs, so no pairs.
+        ("b,above,two,,,", REPRODUCED),
+        ("f,above,two,,,", NOT_REPRODUCED),
+        # Medians have intervals, if there are enough runs, but no pairs.
+        ("few,above,lower,,,", IN_DIRECTION),
+        ("lower,above,few,,,", NOT_REPRODUCED),
+        ("median,above,lower,,,", REPRODUCED),
+        ("median,above,wide,,,", NOT_REPRODUCED),
+        # d has one run.
+        ("d,above,a,,,", IN_DIRECTION),
+        ("d,below,b,,,", IN_DIRECTION),
+        ("d,equals,,4,1%,", IN_DIRECTION),
+        ("d,at_most,,5,,", IN_DIRECTION),
+        ("a,at_most,d,1,,", IN_DIRECTION),
+        ("d,at_most,,3,,", NOT_REPRODUCED),
+        ("a,differs,b,,,", REPRODUCED),
+        ("b,differs,a,,,", REPRODUCED),
+        ("c,differs,a,,,", NOT_REPRODUCED),
+        # One run has no interval, and there is no weaker form.
+        ("d,differs,b,,,", NOT_REPRODUCED),
+        ("e,differs,a,,,", NOT_RUN),
+        ("e,above,a,,,", NOT_RUN),
+        ("a,below,e,,,", NOT_RUN),
+        ("a,at_most,zero,2,,", NOT_REPRODUCED),
+        ("a,definitional,,,,reason", DEFINITIONAL),
+        ("a,not_checkable,,,,reason", NOT_CHECKABLE),
+    ],
+)
+def test_every_relation(tmp_path: Path, condition: str, expected: str) -> None:
+    measured = {
+        "a": estimate(2.5, 3.0, 3.5),
+        "b": estimate(5.0, 6.0, 7.0),
+        "c": estimate(2.0, 3.2, 4.0),
+        "d": estimate(4.0),
+        "f": estimate(2.6, 3.1, 6.0),
+        "near": estimate(2.5, 3.001, 3.501),
+        "two": estimate(2.6, 3.1),
+        "median": Estimate(10, 6.0, 5.0, 7.0),
+        "few": Estimate(3, 6.0, None, None),
+        "lower": Estimate(10, 3.0, 2.0, 4.0),
+        "wide": Estimate(10, 3.0, 2.0, 5.5),
+        "zero": estimate(0.0, 0.0),
     }
-    for baseline in ("pfifo", "codel", "pie"):
-        assert lost["floq_share"]["high"] < lost[baseline]["low"]
-    fair = summary.filter(metric="jain", group="long", arm="floq_share")["mean"].item()
-    # The bar of 0.995 is for 210 s; in 40 s chance alone is more.
-    assert fair > 0.98
+    assert verdict(tmp_path, lines(condition), **measured) == expected
+
+
+def test_a_claim_holds_if_all_its_conditions_hold(tmp_path: Path) -> None:
+    low, high = estimate(0.5, 1.0, 1.5), estimate(5.0, 6.0, 7.0)
+    # Above `low` in each run, but not significantly.
+    middle = estimate(0.6, 1.1, 4.0)
+    text = lines("a,below,b,,,", "a,below,c,,,")
+    assert verdict(tmp_path, text, a=low, b=high, c=high) == REPRODUCED
+    assert verdict(tmp_path, text, a=low, b=high, c=middle) == IN_DIRECTION
+    assert verdict(tmp_path, text, a=middle, b=high, c=low) == NOT_REPRODUCED
+    assert verdict(tmp_path, text, a=low, b=high) == NOT_RUN
+
+
+def test_a_weaker_form_replaces_the_general_rules_of_direction(tmp_path: Path) -> None:
+    text = lines("a,at_most,,1,,", "a,direction:below,b,,,")
+    low, middle, high = estimate(0.5, 0.9, 1.2), estimate(1.8, 2.0, 2.2), estimate(5.0, 6.0, 7.0)
+    # A claim that holds fully needs no weaker form.
+    assert verdict(tmp_path, text, a=low, b=low) == REPRODUCED
+    assert verdict(tmp_path, text, a=middle, b=high) == IN_DIRECTION
+    assert verdict(tmp_path, text, a=high, b=middle) == NOT_REPRODUCED
+    # The means have the order of the weaker form, but the difference is not significant.
+    wide = estimate(1.0, 2.5, 4.0)
+    assert verdict(tmp_path, text, a=middle, b=wide) == NOT_REPRODUCED
+    # A single run shows the order.
+    assert verdict(tmp_path, text, a=estimate(2.0), b=estimate(6.0)) == IN_DIRECTION
+    assert verdict(tmp_path, text, a=estimate(6.0), b=estimate(2.0)) == NOT_REPRODUCED
+    assert verdict(tmp_path, text, a=middle) == NOT_RUN
+    # Of a claim with a weaker form, `below` alone has no direction of its own.
+    below = lines("a,below,b,,,", "a,direction:at_most,,1,,")
+    assert verdict(tmp_path, below, a=middle, b=wide) == NOT_REPRODUCED
+
+
+RANKS = (
+    "A,x,text,x,s,a,,m,equals,,10,1,\nB,x,text,x,s,b,,m,equals,,20,1,\n"
+    "C,x,text,x,s,c,,m,equals,,21,1,\n"
+)
+
+
+def ranked(tmp_path: Path, **means: float) -> list[str]:
+    measured = {subject(arm): estimate(mean, mean) for arm, mean in means.items()}
+    return [one.verdict for one in verdicts.judged(claims(tmp_path, RANKS), measured)]
+
+
+def test_a_value_holds_in_direction_if_the_arm_keeps_its_rank(tmp_path: Path) -> None:
+    # b and c differ by less than their tolerances: their order does not count.
+    assert ranked(tmp_path, a=5, b=31, c=30) == [IN_DIRECTION] * 3
+    assert ranked(tmp_path, a=5, b=31, c=4) == [NOT_REPRODUCED, IN_DIRECTION, NOT_REPRODUCED]
+    assert ranked(tmp_path, a=10, b=20, c=40) == [REPRODUCED, REPRODUCED, IN_DIRECTION]
+    # Equal means have no order.
+    assert ranked(tmp_path, a=30, b=30, c=31) == [NOT_REPRODUCED, NOT_REPRODUCED, IN_DIRECTION]
+    # The rank beside an arm that was not measured is not known.
+    assert ranked(tmp_path, b=30, c=30) == [NOT_RUN, NOT_REPRODUCED, NOT_REPRODUCED]
+
+
+def test_ranks_are_those_within_a_scenario_a_group_and_a_metric(tmp_path: Path) -> None:
+    text = (
+        "A,x,text,x,s,a,,m,equals,,10,1,\nB,x,text,x,t,b,,m,equals,,20,1,\n"
+        "C,x,text,x,s,b,web,m,equals,,20,1,\nD,x,text,x,s,b,,n,equals,,20,1,\n"
+    )
+    measured = {
+        subject("a"): estimate(5.0),
+        subject("t/b"): estimate(30.0),
+        subject("b@web"): estimate(30.0),
+        subject("b", "n"): estimate(30.0),
+    }
+    found = verdicts.judged(claims(tmp_path, text), measured)
+    assert [one.verdict for one in found] == [NOT_REPRODUCED] * 4
+
+
+def test_the_number_that_is_compared_is_the_mean_or_the_ratio(tmp_path: Path) -> None:
+    text = lines("a,equals,b,0.5,1%,", "a,at_least,,1,,")
+    measured = {subject("a"): estimate(3.0), subject("b"): estimate(6.0)}
+    (found,) = verdicts.judged(claims(tmp_path, text), measured)
+    assert [one.compared for one in found.lines] == [0.5, 3.0]
+
+
+def test_presets_put_other_arms_into_the_claims_that_name_them(tmp_path: Path) -> None:
+    text = lines("a,below,b,,,") + "B,x,text,x,s,c,,m,at_least,,1,,\n"
+    found, other = verdicts.substituted(claims(tmp_path, text), {"a": "a2"})
+    (line,) = found.lines
+    assert other.subjects == [subject("c")]
+    assert (found.name, line.subject, line.reference) == ("A", subject("a2"), subject("b"))
+
+
+def test_presets_keep_the_other_arms_for_the_comparison_of_ranks(tmp_path: Path) -> None:
+    text = lines("a,equals,,10,0.5,") + "B,x,text,x,s,b,,m,equals,,20,0.5,\n"
+    measured = {subject("a2"): estimate(12.0), subject("b"): estimate(20.0)}
+    (found, _) = verdicts.judged(
+        verdicts.substituted(claims(tmp_path, text), {"a": "a2"}), measured
+    )
+    assert found.verdict == IN_DIRECTION
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "A,x,text,x,s,a,,m,direction:above,b,,,\n",
+            "claim A: only lines with direction:; expected one without",
+        ),
+        (
+            "A,x,text,x,s,a,,m,above,b,,,\nA,,,,,,,,definitional,,,,so\n",
+            "claim A: a claim that is not counted has one line",
+        ),
+    ],
+)
+def test_claims_that_could_hold_by_mistake_are_refused(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    with pytest.raises(sj.ResultError, match=message):
+        claims(tmp_path, text)
+
+
+def test_totals_count_every_verdict() -> None:
+    counts = verdicts.totals([REPRODUCED, NOT_RUN, REPRODUCED])
+    assert counts == {
+        REPRODUCED: 2,
+        IN_DIRECTION: 0,
+        NOT_REPRODUCED: 0,
+        NOT_CHECKABLE: 0,
+        DEFINITIONAL: 0,
+        NOT_RUN: 1,
+    }

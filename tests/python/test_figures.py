@@ -83,7 +83,7 @@ def test_a_file_says_where_its_numbers_come_from(
 
 
 def test_an_unknown_ending_is_refused(result: sj.Result, tmp_path: Path) -> None:
-    with pytest.raises(sj.ResultError, match=r"\.png, \.svg or \.pdf"):
+    with pytest.raises(sj.ResultError, match=r"\.png, \.svg, \.pdf or \.pgf"):
         figures.save(sj.plot_cdf(result), tmp_path / "figure.bmp", result)
 
 

@@ -17,7 +17,7 @@ def python_package(root: Path) -> Iterator[File]:
     modules = classes(root)
     kinds = [each.name for members in modules.values() for each in members if has_kind(each)]
     names = sorted((each.name for members in modules.values() for each in members), key=natural)
-    lines = ['"""Traffic: TCP and QUIC connections, UDP streams, pings and applications.']
+    lines = ['"""Traffic: TCP and QUIC connections, UDP streams, pings, applications and programs.']
     lines += ["", HEADER, '"""', ""]
     for module, members in modules.items():
         if members:

@@ -134,13 +134,17 @@ def flows_of(result: Result, direction: str, group: str | None = None) -> pl.Dat
     return of_side if group is None else of_side.filter(pl.col("group") == group)
 
 
+def pings(result: Result, group: str | None = None) -> pl.DataFrame:
+    """Return the table of pings, or of one group of them."""
+    if group is None:
+        return result.pings
+    of_group = result.flows.filter(pl.col("group") == group).select(*KEYS, "flow")
+    return result.pings.join(of_group, on=[*KEYS, "flow"], how="semi")
+
+
 def ping_times(result: Result, group: str | None = None) -> pl.DataFrame:
     """Return the round-trip times of pings, or of one group of them, in ms, as ``value``."""
-    pings = result.pings
-    if group is not None:
-        of_group = result.flows.filter(pl.col("group") == group).select(*KEYS, "flow")
-        pings = pings.join(of_group, on=[*KEYS, "flow"], how="semi")
-    return pings.select(*KEYS, "t_s", value="rtt_ms")
+    return pings(result, group).select(*KEYS, "t_s", value="rtt_ms")
 
 
 def goodput(result: Result, direction: str, group: str | None = None) -> pl.DataFrame:
@@ -167,6 +171,11 @@ def ping_curves(result: Result, group: str | None = None) -> list[Curve]:
 def goodput_curves(result: Result, direction: str, group: str | None = None) -> list[Curve]:
     """Compute the goodput of one direction over time, in Mbit/s."""
     return _over_time(result, goodput(result, direction, group))
+
+
+def rtt_curves(result: Result) -> list[Curve]:
+    """Compute the smoothed round-trip time of connections over time, in ms."""
+    return _over_time(result, result.flow_series.select(*KEYS, "t_s", value="srtt_ms"))
 
 
 def sojourn_curves(result: Result, link: str) -> list[Curve]:

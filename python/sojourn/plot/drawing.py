@@ -194,3 +194,37 @@ def plain_log(axis: Axis) -> None:
     axis.set_major_locator(_RoundTicks())
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
+
+
+def add_grid(axes: Axes) -> None:
+    """Draw grid lines behind the data, and only the left and the bottom edge."""
+    axes.grid(visible=True, color="#DDDDDD", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def draw_ellipse(axes: Axes, ellipse: curves.Ellipse, colour: str) -> None:
+    """Draw the runs of an arm as small dots, their 1-σ ellipse and their median."""
+    if ellipse.outline:
+        xs, ys = zip(*ellipse.outline, strict=True)
+        axes.fill(xs, ys, color=colour, alpha=0.3, linewidth=0)
+        axes.plot(xs, ys, color=colour, linewidth=1.2)
+    axes.scatter(ellipse.delay_ms, ellipse.goodput_mbit_per_s, s=4, color=colour, linewidths=0)
+    axes.scatter(
+        *ellipse.centre,
+        s=16,
+        color=colour,
+        edgecolors="white",
+        linewidths=0.6,
+        zorder=3,
+        label=ellipse.arm,
+    )
+
+
+def latency_axis(axes: Axes) -> None:
+    """Make the horizontal axis one of induced latency: logarithmic, small values on the right."""
+    axes.set_xscale("log")
+    axes.invert_xaxis()
+    axes.margins(0.12)
+    plain_log(axes.xaxis)
+    axes.set_xlabel("induced latency [ms], reversed log scale")

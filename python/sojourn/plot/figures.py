@@ -10,13 +10,15 @@ from io import BytesIO
 from pathlib import Path
 from typing import cast
 
+from matplotlib import rc_context
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from sojourn import _core
 from sojourn.document import needs
-from sojourn.plot import curves, drawing, palette, quantities
+from sojourn.plot import curves, drawing, palette, pgf, quantities
 from sojourn.plot.drawing import Kind
 from sojourn.result import Result, derived
 from sojourn.result.metrics import check_arms
@@ -95,31 +97,10 @@ def plot_ellipse(
         side = quantity.name.removeprefix("goodput_")
         for ellipse in curves.ellipses(result, side, group):
             if ellipse.arm in shown:
-                _draw_ellipse(axes, ellipse, palette.colour(result.arms.index(ellipse.arm)))
-        axes.set_xscale("log")
-        axes.invert_xaxis()
-        axes.margins(0.12)
-        drawing.plain_log(axes.xaxis)
-        axes.set_xlabel("induced latency [ms], reversed log scale")
+                drawing.draw_ellipse(axes, ellipse, palette.colour(result.arms.index(ellipse.arm)))
+        drawing.latency_axis(axes)
         axes.set_ylabel(drawing.wrapped(quantity.label, drawing.LETTERS))
     return _finished(figure, panels, result, ax)
-
-
-def _draw_ellipse(axes: Axes, ellipse: curves.Ellipse, colour: str) -> None:
-    if ellipse.outline:
-        xs, ys = zip(*ellipse.outline, strict=True)
-        axes.fill(xs, ys, color=colour, alpha=0.3, linewidth=0)
-        axes.plot(xs, ys, color=colour, linewidth=1.2)
-    axes.scatter(ellipse.delay_ms, ellipse.goodput_mbit_per_s, s=4, color=colour, linewidths=0)
-    axes.scatter(
-        *ellipse.centre,
-        s=16,
-        color=colour,
-        edgecolors="white",
-        linewidths=0.6,
-        zorder=3,
-        label=ellipse.arm,
-    )
 
 
 def plot_series(
@@ -296,59 +277,95 @@ def save(figure: Figure, path: str | Path, result: Result) -> None:
     figure
         A figure of a ``plot_*`` function.
     path
-        The file; its suffix selects PNG, SVG or PDF.
+        The file; its suffix selects PNG, SVG, PDF (with TrueType fonts) or PGF. PGF needs TeX.
     result
         The result that the figure shows.
 
     Raises
     ------
     ResultError
-        The suffix is none of these, or the file cannot be written.
+        The suffix is none of these, TeX is missing, or the file cannot be written.
     """
-    about = provenance_line(result)
+    data = encoded(figure, Path(path), provenance_line(result))
+    derived.write(path, data, result.manifest_sha256)
+
+
+def encoded(figure: Figure, path: Path, about: str) -> bytes:
+    """Write a figure in a format; the same figure gives the same bytes.
+
+    Parameters
+    ----------
+    figure
+        The figure.
+    path
+        A file, whose suffix selects PNG, SVG or PDF.
+    about
+        Provenance, for the metadata.
+
+    Returns
+    -------
+    bytes
+        The content of the file.
+
+    Raises
+    ------
+    ResultError
+        The suffix is none of these.
+    """
     kinds: dict[str, dict[str, str | None]] = {
         ".png": {"Title": about, "Software": "Sojourn"},
         ".svg": {"Title": about, "Creator": "Sojourn", "Date": None},
         ".pdf": {"Title": about, "Creator": "Sojourn", "CreationDate": None},
     }
-    suffix = Path(path).suffix.lower()
+    suffix = path.suffix.lower()
+    if suffix == ".pgf":
+        return pgf.written(figure, path, about)
     metadata = kinds.get(suffix)
     if metadata is None:
-        message = f"{path}: unknown figure format; expected .png, .svg or .pdf"
+        message = f"{path}: unknown figure format; expected .png, .svg, .pdf or .pgf"
         raise _core.ResultError(message)
     data = BytesIO()
-    figure.savefig(data, format=suffix.removeprefix("."), dpi=200, metadata=metadata)
-    derived.write(path, data.getvalue(), result.manifest_sha256)
+    # Identifiers in SVG are random without a salt; publishers reject the Type 3 fonts that
+    # matplotlib embeds by default.
+    with rc_context({"svg.hashsalt": "sojourn", "pdf.fonttype": 42}):
+        figure.savefig(data, format=suffix.removeprefix("."), dpi=200, metadata=metadata)
+    return data.getvalue()
 
 
 def provenance_line(result: Result) -> str:
     """Write the provenance of the numbers in one line."""
-    checked = result.scenario.checked
-    return (
-        f"{checked.name}; {result.finished} of {result.total} runs, seed {result.scenario.seed}, "
-        f"scenario {checked.hash[:12]}, Sojourn {result.build}"
-    )
+    return result.origin
 
 
 def _finished(figure: Figure, panels: Sequence[Axes], result: Result, ax: Axes | None) -> Figure:
     for axes in panels:
-        axes.grid(visible=True, color="#DDDDDD", linewidth=0.6)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
+        drawing.add_grid(axes)
     if ax is not None:
         if ax.get_legend_handles_labels()[1]:
             ax.legend(frameon=False, fontsize="small")
         return figure
     if panels and panels[0].get_legend_handles_labels()[1]:
-        _add_legend(figure)
-    line = textwrap.fill(provenance_line(result), int(figure.get_figwidth() * _SMALL_LETTERS))
-    figure.supxlabel(line, fontsize=6, color="#666666", x=0.99, ha="right")
+        add_legend(figure, *panels[0].get_legend_handles_labels())
+    add_note(figure, provenance_line(result))
     return figure
 
 
-def _add_legend(figure: Figure) -> None:
-    """Add a legend above the panels, in as many columns as fit, and room for its rows."""
-    handles, labels = figure.axes[0].get_legend_handles_labels()
+def add_note(figure: Figure, text: str) -> None:
+    """Add a line of small text at the bottom right, wrapped to the width of the figure."""
+    line = textwrap.fill(text, int(figure.get_figwidth() * _SMALL_LETTERS)).replace("$", r"\$")
+    figure.supxlabel(line, fontsize=6, color="#666666", x=0.99, ha="right")
+
+
+def add_legend(figure: Figure, handles: Sequence[Artist], labels: Sequence[str]) -> None:
+    """Add a legend above the panels, in as many columns as fit, and room for its rows.
+
+    Parameters
+    ----------
+    figure
+        The figure.
+    handles, labels
+        Its entries.
+    """
     longest = max(map(len, labels), default=1)
     # A name that is too long even for one column is broken.
     tries = [(columns, longest) for columns in range(min(_COLUMNS, len(labels)), 1, -1)]

@@ -113,22 +113,20 @@ _STUDY = (
         "direction. Each in-order acknowledgement after *W* of data that was sent only once gives "
         "a sample: the time since the newest of that data was sent.",
     ),
-)
-
-_CLAIM = (
+    Metric(
+        column="goodput_mbit_per_s",
+        label="goodput",
+        unit="Mbit/s",
+        digits=2,
+        description="Sum of `goodput_mbit_per_s` in `flows` over the TCP, QUIC and UDP flows. "
+        "Finite transfers count with 8 · `delivered_bytes` / (*D* − *W*).",
+    ),
     Metric(
         column="jain",
         label="Jain",
         unit="",
         digits=3,
         description="Jain's index over the goodputs of all TCP, QUIC and UDP flows.",
-    ),
-    Metric(
-        column="throughput_mbit_per_s",
-        label="throughput",
-        unit="Mbit/s",
-        digits=1,
-        description="Sum of the goodputs of all TCP, QUIC and UDP flows.",
     ),
     Metric(
         column="sojourn_ms_mean",
@@ -144,22 +142,79 @@ _CLAIM = (
         digits=1,
         description="Longest sojourn time at the link with the longest mean sojourn time.",
     ),
+    *(
+        Metric(
+            column=f"sojourn_{{link}}_ms_{name}",
+            label=f"sojourn {{link}} {name}",
+            unit="ms",
+            digits=2,
+            description=f"{text} of the sojourn times of the packets that left the queue of the "
+            "link after *W*.",
+        )
+        for name, text in (
+            ("mean", "Mean"),
+            ("p50", "Median"),
+            ("p99", "99th percentile"),
+            ("max", "Maximum"),
+        )
+    ),
+    Metric(
+        column="utilisation_{link}",
+        label="utilisation {link}",
+        unit="",
+        digits=3,
+        description="`utilisation` of the link in `links`.",
+    ),
+    Metric(
+        column="loss_{link}_percent",
+        label="loss {link}",
+        unit="%",
+        digits=2,
+        description="Share of the packets that arrived at the queue of the link after *W* and were "
+        "dropped there: drops / (drops + `sent_packets`).",
+    ),
+    Metric(
+        column="ack_rtt_rise_ms_best",
+        label="smallest RTT rise",
+        unit="ms",
+        digits=1,
+        description="Over the TCP and QUIC flows, smallest difference between `ack_rtt_ms_max` and "
+        "`base_rtt_ms` in `flows`.",
+    ),
+    Metric(
+        column="ack_rtt_rise_ms_worst",
+        label="largest RTT rise",
+        unit="ms",
+        digits=1,
+        description="Over the TCP and QUIC flows, largest difference between `ack_rtt_ms_max` and "
+        "`base_rtt_ms` in `flows`.",
+    ),
+)
+
+_STUDY_GROUP = (
+    Metric(
+        column="goodput_mbit_per_s",
+        label="goodput",
+        unit="Mbit/s",
+        digits=2,
+        description="Sum over the flows of the group, as for runs.",
+    ),
     Metric(
         column="share_percent",
         label="share",
         unit="%",
         digits=1,
-        description="Share of the throughput that a group receives.",
+        description="Share of the group in the goodput of all TCP, QUIC and UDP flows.",
     ),
 )
 
 _DECLARED: dict[Kind, tuple[Metric, ...]] = {
     "run": _RUN,
     "study": _STUDY,
+    "study_group": _STUDY_GROUP,
     "group": GROUP,
     "class": CLASS,
     "application": APPLICATION,
-    "claim": _CLAIM,
 }
 METRICS = tuple(
     replace(metric, kind=kind) for kind, metrics in _DECLARED.items() for metric in metrics

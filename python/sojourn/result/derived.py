@@ -1,4 +1,4 @@
-"""Write reports and figures atomically, and list them in the directory of their result."""
+"""Write reports, tables and figures atomically, and list them in the directory of their result."""
 
 import contextlib
 import hashlib
@@ -7,6 +7,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,6 @@ from sojourn import _core, files
 MANIFEST = "manifest.json"
 # Lists the reports and figures in a result directory; `_core` removes those of replaced results.
 INDEX = ".sojourn-derived.json"
-# Every report has this in its first lines.
-REPORT_MARK = b'<meta name="generator" content="Sojourn'
 HEAD_BYTES = 4096
 # Files of a result and of its scenario: never overwritten by a report, even if they do not exist.
 RESULT_SUFFIXES = {".json", ".parquet", ".toml"}
@@ -26,15 +25,48 @@ MAX_INDEX_BYTES = 1 << 20
 MAX_DERIVED_BYTES = 1 << 30
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of file that replaces only files of its kind.
+
+    Parameters
+    ----------
+    name
+        Its name in messages.
+    mark
+        What every file of this kind has in its first lines.
+    named
+        Which name is expected, in messages.
+    """
+
+    name: str
+    mark: bytes
+    named: str
+
+
+REPORT = Kind(
+    name="report",
+    mark=b'<meta name="generator" content="Sojourn',
+    named="a report is HTML; expected a name such as report.html",
+)
+TABLE = Kind(
+    name="table",
+    mark=b"% Table by Sojourn",
+    named="a table is LaTeX; expected a name such as table.tex",
+)
+
+
 @contextlib.contextmanager
-def claimed(path: str | Path | None) -> Iterator[Path | None]:
-    """Check that a report can be written to a file.
+def claimed(path: str | Path | None, kind: Kind = REPORT) -> Iterator[Path | None]:
+    """Check that a report or a table can be written to a file.
 
     Parameters
     ----------
     path
         The file. Its directory is created if needed, and removed again if nothing is written.
         Without one, nothing is checked.
+    kind
+        The kind of file.
 
     Yields
     ------
@@ -44,13 +76,13 @@ def claimed(path: str | Path | None) -> Iterator[Path | None]:
     Raises
     ------
     ResultError
-        The directory of the file cannot be created or written, or the file is not a report.
+        The directory of the file cannot be created or written, or the file is of another kind.
     """
     if path is None:
         yield None
         return
     file = Path(path)
-    check_report(file)
+    check_replaced(file, kind)
     directory = Path(os.path.realpath(file)).parent
     created = list(takewhile(lambda one: not one.exists(), [directory, *directory.parents]))
     try:
@@ -106,21 +138,28 @@ def inside(directory: str | Path, name: str) -> Path:
 
 
 def check_report(file: Path) -> None:
-    """Refuse to replace anything but a report.
+    """Refuse to replace anything but a report, as :func:`check_replaced` does."""
+    check_replaced(file, REPORT)
+
+
+def check_replaced(file: Path, kind: Kind) -> None:
+    """Refuse to replace anything but a file of this kind.
 
     Parameters
     ----------
     file
         The file, which need not exist.
+    kind
+        The kind of file that is to be written.
 
     Raises
     ------
     ResultError
-        The file exists and is not a report, or its name is that of a file of a result.
+        The file exists and is of another kind, or its name is that of a file of a result.
     """
     target = Path(os.path.realpath(file))
     if RESULT_SUFFIXES & {file.suffix.lower(), target.suffix.lower()}:
-        message = f"cannot write {file}: a report is HTML; expected a name such as report.html"
+        message = f"cannot write {file}: {kind.named}"
         raise _core.ResultError(message)
     try:
         found = target.stat()
@@ -129,17 +168,16 @@ def check_report(file: Path) -> None:
     if stat.S_ISDIR(found.st_mode):
         message = f"cannot write {file}: it is a directory"
         raise _core.ResultError(message)
-    if not _is_report(target, empty=not found.st_size):
-        message = f"cannot write {file}: it exists and is not a Sojourn report"
+    if found.st_size and not _is_marked(target, kind.mark):
+        message = f"cannot write {file}: it exists and is not a Sojourn {kind.name}"
         raise _core.ResultError(message)
 
 
-def _is_report(file: Path, *, empty: bool) -> bool:
+def _is_marked(file: Path, mark: bytes) -> bool:
     try:
-        first = files.head(file, HEAD_BYTES)
+        return mark in files.head(file, HEAD_BYTES)
     except OSError:
         return False
-    return empty or REPORT_MARK in first
 
 
 def write(path: str | Path, data: bytes, manifest_sha256: str | None) -> None:

@@ -67,14 +67,37 @@ def _above_base(pings: pl.DataFrame, warmup_s: float) -> pl.DataFrame:
     return by_flow.group_by(KEYS, maintain_order=True).agg(pl.col("latency_above_base_ms").mean())
 
 
-def _mean_span(pings: pl.DataFrame, *, warmup_s: float, load_s: float) -> float | None:
-    """Mean of the averaged series after the warm-up, less its minimum within the load."""
+def averaged(pings: pl.DataFrame) -> pl.DataFrame:
+    """Average the pings of every run as flent does for its series *Ping (ms) avg*.
+
+    Parameters
+    ----------
+    pings
+        Table of an outcome, or some of its flows.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``arm``, ``replication``, ``t_s`` and ``value``, in ms: the points of the grid at which a
+        series has a value.
+    """
+    schema = pl.Schema({**pings.select(KEYS).schema, "t_s": pl.Float64(), "value": pl.Float64()})
+    parts = [pl.DataFrame(schema=schema)]
+    for (arm, replication), of_run in pings.group_by(KEYS, maintain_order=True):
+        times, average = _averaged(of_run)
+        columns = {"arm": arm, "replication": replication, "t_s": times, "value": average}
+        parts.append(pl.DataFrame(columns, schema=schema))
+    return pl.concat(parts)
+
+
+def _averaged(pings: pl.DataFrame) -> tuple[Floats, Floats]:
+    """Points of the grid at which a series of one run has a value, and the mean of the series."""
     series = [
         _replies(of_flow)
         for _, of_flow in pings.drop_nulls("rtt_ms").group_by("flow", maintain_order=True)
     ]
     if not series:
-        return None
+        return np.array([]), np.array([])
     begin = min(times[0] for times, _ in series)
     end = max(times[-1] for times, _ in series)
     grid = _grid(begin, end, series)
@@ -82,11 +105,17 @@ def _mean_span(pings: pl.DataFrame, *, warmup_s: float, load_s: float) -> float 
     there = np.isfinite(values)
     points = there.any(axis=0)
     average = np.where(there, values, 0.0).sum(axis=0)[points] / there.sum(axis=0)[points]
-    counted = average[grid[points] >= warmup_s]
+    return grid[points], average
+
+
+def _mean_span(pings: pl.DataFrame, *, warmup_s: float, load_s: float) -> float | None:
+    """Mean of the averaged series after the warm-up, less its minimum within the load."""
+    times, average = _averaged(pings)
+    counted = average[times >= warmup_s]
     if not counted.size:
         return None
     # Mean of differences, not difference of means: exact for equal times.
-    return float((counted - average[grid[points] >= load_s].min()).mean())
+    return float((counted - average[times >= load_s].min()).mean())
 
 
 def _grid(begin: float, end: float, series: list[tuple[Floats, Floats]]) -> Floats:

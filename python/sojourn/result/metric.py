@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-Kind = Literal["run", "study", "group", "class", "application", "claim"]
+Kind = Literal["run", "study", "study_group", "group", "class", "application"]
 Role = Literal["headline", "compared", "detail", "minor"]
 # The most important first.
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -25,7 +25,7 @@ class Metric:
         Digits after the decimal point in tables.
     kind
         The table that has the column: of runs, of runs in comparisons with published studies, of
-        groups of flows, of classes of queues, of groups of applications, or of claims.
+        groups of flows, of classes of queues, or of groups of applications.
     description
         Its definition. *W* is the warm-up, *D* the duration of the run.
     shown

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -13,6 +14,7 @@ from sojourn.result import (
     app_metrics,
     derived,
     flow_groups,
+    latex,
     metrics,
     notebook,
     observations,
@@ -64,6 +66,15 @@ class Result(ResultTables):
         made_by = self.provenance["sojourn"]
         commit = made_by["commit"] or "unknown commit"
         return f"{made_by['version']} ({commit[:12]}{'-dirty' if made_by['dirty'] else ''})"
+
+    @property
+    def origin(self) -> str:
+        """Provenance in one line: scenario, number of runs, seed, scenario hash, build."""
+        checked = self.scenario.checked
+        return (
+            f"{checked.name}; {self.finished} of {self.total} runs, seed {self.scenario.seed}, "
+            f"scenario {checked.hash[:12]}, Sojourn {self.build}"
+        )
 
     @cached_property
     def scenario(self) -> Scenario:
@@ -396,6 +407,63 @@ class Result(ResultTables):
             message = "to_pandas requires pandas; install it with: pip install sojourn[pandas]"
             raise _core.ResultError(message) from None
         return pandas.DataFrame({column.name: column.to_numpy() for column in frame})
+
+    def to_latex(
+        self,
+        metric: str | Sequence[str] | None = None,
+        *,
+        arms: Sequence[str] | None = None,
+        group: str | None = None,
+        baseline: str | None = None,
+        caption: str | None = None,
+        label: str | None = None,
+    ) -> str:
+        r"""Write a LaTeX table of means with their intervals: one row per arm.
+
+        The document needs the package booktabs. Decimal points are aligned.
+
+        Parameters
+        ----------
+        metric
+            One or several columns of :attr:`per_run`, or with `group` of :attr:`per_group`,
+            :attr:`per_class` or :attr:`per_application`; by default the main ones.
+        arms
+            Names of the arms; by default all with a finished run.
+        group
+            Show the metrics of this group of traffic, class or group of applications.
+        baseline
+            Show the paired differences of the other arms from this arm instead of means.
+        caption
+            Caption in LaTeX; with it or with `label`, the result is a ``table`` environment.
+        label
+            Label for references, such as ``"tab:delay"``.
+
+        Returns
+        -------
+        str
+            LaTeX, with the provenance in a comment.
+
+        Raises
+        ------
+        ResultError
+            An arm, a group or a metric is unknown.
+
+        Examples
+        --------
+        >>> import sojourn as sj
+        >>> links = {side: sj.Link(rate="2mbit", qdisc="codel") for side in ("up", "down")}
+        >>> ping = sj.Ping(direction="up", interval="100ms")
+        >>> result = sj.run(sj.Scenario(links=links, traffic=[ping], rtt="50ms", duration="4s"))
+        >>> print(result.to_latex("ping_ms_p95").partition(r"\midrule")[2])
+        <BLANKLINE>
+        default & 1 & $50.8$ &  \\
+        \bottomrule
+        \end{tabular}
+        <BLANKLINE>
+        """
+        return latex.of_result(
+            self, metric, arms=arms, group=group, baseline=baseline, caption=caption, label=label
+        )
 
     def _repr_html_(self) -> str:
         """Return the verdict and every summary as HTML, for notebooks."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sojourn import _core
 from sojourn.document import needs
-from sojourn.result import budget, processes, runs
+from sojourn.result import budget, captures, processes, runs
 from sojourn.result.result import Result
 from sojourn.scenario import Scenario
 
@@ -26,6 +26,22 @@ class Interrupted(KeyboardInterrupt):
         self.result = result
 
 
+class NotCapturedError(captures.NotWrittenError):
+    """The packets of a run could not be written to their file; the run itself has finished.
+
+    Parameters
+    ----------
+    message
+        Why not.
+    result
+        The result of the run.
+    """
+
+    def __init__(self, message: str, result: Result) -> None:
+        super().__init__(message)
+        self.result = result
+
+
 def run(
     scenario: Scenario,
     *,
@@ -36,6 +52,8 @@ def run(
     store: str | Path | None = None,
     resume: bool = False,
     max_memory: str | None = None,
+    pcap: str | Path | None = None,
+    force: bool = False,
 ) -> Result:
     """Run every arm and replication of a scenario.
 
@@ -64,6 +82,12 @@ def run(
     max_memory
         Maximum memory for the runs, such as ``4gb``. By default 80 % of the smallest of the
         available memory, the limits of the control groups and the limit of the address space.
+    pcap
+        File for the packets of the run at the bottlenecks, in the format pcapng. The scenario must
+        have one arm and one replication. The packets of an interrupted run are in a file of the
+        same name with the suffix ``.partial``.
+    force
+        Whether `pcap` may replace a capture. Other files are never replaced.
 
     Returns
     -------
@@ -76,10 +100,12 @@ def run(
         Ctrl-C ended the runs; the exception, a ``KeyboardInterrupt``, has the finished runs in its
         attribute ``result``.
     ResultError
-        The store cannot be read or written.
+        The store cannot be read or written, or `pcap` cannot be written; if the run has finished,
+        the exception has its result in its attribute ``result``.
     ScenarioError
-        The backend is unknown or does not support the scenario, `jobs` is less than 1, or the runs
-        may need more than `max_memory`; the message names the key that needs the most.
+        There are several runs and `pcap` is set. The backend is unknown or does not support the
+        scenario, `jobs` is less than 1, or the runs may need more than `max_memory`; the message
+        names the key that needs the most.
     QueueError
         A queue written in Python failed (the cause has its traceback), or its class cannot be
         sent to another process.
@@ -107,13 +133,16 @@ def run(
     if store is None and resume:
         message = "resume: requires a store; set store as well"
         raise _core.ScenarioError(message)
+    if pcap is not None:
+        captures.check(checked, pcap, backend=backend, resume=resume, force=force)
+    run_all = partial(
+        execute, checked, jobs=jobs, progress=progress, backend=backend, pcap=pcap, force=force
+    )
     if store is None:
-        return Result(
-            execute(checked, jobs=jobs, progress=progress, backend=backend, invocation=None)
-        )
+        return Result(run_all(invocation=None))
     _core.check_backend(checked, backend)
     invocation = runs.begin(_core.RunStore(store), checked, backend=backend, resume=resume)
-    outcome = execute(checked, jobs=jobs, progress=progress, backend=backend, invocation=invocation)
+    outcome = run_all(invocation=invocation)
     if invocation.failure is not None:
         warnings.warn(f"not all finished runs could be stored: {invocation.failure}", stacklevel=2)
     return Result(outcome, invocation)
@@ -126,6 +155,8 @@ def execute(
     progress: Callable[[int, int], object] | None,
     backend: str | None,
     invocation: _core.Invocation | None,
+    pcap: str | Path | None = None,
+    force: bool = False,
 ) -> _core.Outcome:
     """Run a scenario on threads or processes.
 
@@ -138,6 +169,8 @@ def execute(
     invocation
         Stores each run when it finishes, and has the runs that need not be repeated. It is closed
         unless all runs finish.
+    pcap, force
+        As for :func:`run`.
 
     Returns
     -------
@@ -148,20 +181,38 @@ def execute(
     ------
     Interrupted
         Ctrl-C ended the runs.
+    NotCapturedError
+        The runs have finished, but `pcap` could not be written.
     """
     queues = processes.checked_queues(checked)
     on_processes = queues and jobs != 1 and checked.replications * len(checked.arms) > 1
-    run_all = partial(processes.run, queues=queues) if on_processes else _core.run
+    outcome = None
     try:
-        outcome = run_all(
-            checked, jobs=jobs, progress=progress, backend=backend, invocation=invocation
-        )
-        if outcome.complete:
-            return outcome
+        # One run is captured, which needs no processes.
+        with captures.capturing(pcap, force=force) as capture:
+            run_all = (
+                partial(processes.run, queues=queues)
+                if on_processes
+                else partial(_core.run, capture=capture)
+            )
+            outcome = run_all(
+                checked, jobs=jobs, progress=progress, backend=backend, invocation=invocation
+            )
+            _check_complete(outcome)
+    except captures.NotWrittenError as error:
+        if invocation is not None:
+            invocation.close()
+        if outcome is None:
+            raise
+        raise NotCapturedError(str(error), Result(outcome)) from None
     except BaseException:
         if invocation is not None:
             invocation.close()
         raise
-    if invocation is not None:
-        invocation.close()
-    raise Interrupted(Result(outcome))
+    return outcome
+
+
+def _check_complete(outcome: _core.Outcome) -> None:
+    """Raise an exception with the finished runs if Ctrl-C ended the others."""
+    if not outcome.complete:
+        raise Interrupted(Result(outcome))

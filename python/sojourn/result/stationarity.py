@@ -4,14 +4,14 @@ If goodput or latency differs between the halves by more than chance explains, t
 settled when the measurement began, and the means depend on the length of the run.
 """
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from statistics import fmean
 
 import polars as pl
 
 from sojourn.result.metrics import CONNECTIONS, KEYS
+from sojourn.result.student import p_value
 
 # Probability of at least one false alarm in a stationary result, divided among its tests.
 FALSE_ALARM = 0.01
@@ -230,31 +230,3 @@ def _tests(parts: pl.DataFrame, *, middle_s: float) -> Iterator[tuple[Drift, flo
             runs=len(rows),
         )
         yield drift, p_value(over_runs if len(rows) >= LEAST_RUNS else over_parts)
-
-
-def p_value(values: Sequence[float]) -> float:
-    """Compute the two-sided p value of a t test that the mean of at least two values is 0.
-
-    Examples
-    --------
-    >>> f"{p_value([1.0, 2.0, 3.0, 4.0]):.4f}"
-    '0.0305'
-    """
-    mean, spread = fmean(values), stdev(values)
-    if spread == 0.0:
-        return 0.0 if mean else 1.0
-    t = abs(mean) / spread * math.sqrt(len(values))
-    return max(0.0, 1.0 - _within(t, len(values) - 1))
-
-
-def _within(t: float, degrees: int) -> float:
-    """Compute the probability that Student's t is within ±`t` (Abramowitz and Stegun 26.7.3, 4)."""
-    angle = math.atan(t / math.sqrt(degrees))
-    sine, cosine = math.sin(angle), math.cos(angle)
-    odd = degrees % 2 == 1
-    term = cosine if odd else 1.0
-    total = term if degrees > 1 else 0.0
-    for n in range(3 if odd else 2, degrees - 1, 2):
-        term *= cosine**2 * (n - 1) / n
-        total += term
-    return 2 / math.pi * (angle + sine * total) if odd else sine * total

@@ -31,7 +31,7 @@ class ResultTables(ABC):
         direction : str
             Direction of the data: up or down; null if the traffic block sets a path.
         cc : str
-            Congestion control; null for flows without a connection.
+            Congestion control; null for flows without a connection and for programs.
         rtt_ms : float
             Base RTT of the flow, excluding the delays of links. Unit: ms.
         base_rtt_ms : float
@@ -80,6 +80,8 @@ class ResultTables(ABC):
             Mean of the smoothed RTT over the sample intervals after the warm-up. Unit: ms.
         ack_rtt_ms_mean : float
             Mean of the RTT samples taken from acknowledgements after the warm-up. Unit: ms.
+        ack_rtt_ms_max : float
+            Largest RTT sample, also of selectively acknowledged data. Unit: ms.
         cwnd_packets_mean : float
             Mean congestion window over the sample intervals after the warm-up. Unit: packets.
         owd_ms_mean : float

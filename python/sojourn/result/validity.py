@@ -134,7 +134,7 @@ def assess(
     findings = [
         *_rejected(facts),
         *_completeness(finished, total, replications, measured_s),
-        *_bottlenecks(links),
+        *_bottlenecks(links, _active(flows), measured_s),
         *_connections(flows),
         *_aborted(flows),
         *_losses(flows),
@@ -186,10 +186,34 @@ def _completeness(finished: int, total: int, replications: int, measured_s: floa
     return findings
 
 
-def _bottlenecks(links: pl.DataFrame) -> list[Finding]:
+def _active(flows: pl.DataFrame) -> pl.DataFrame:
+    """Return how long the load of each run lasted, in seconds: transfers end before the run.
+
+    Null for a run with other traffic than transfers that completed.
+    """
+    end = pl.col("started_s") + pl.col("fct_s")
+    transfer = pl.col("kind").is_in(CONNECTIONS) & pl.col("bytes").is_not_null()
+    return (
+        flows.filter(pl.col("kind") != "ping")
+        .group_by("arm", "replication")
+        .agg(
+            active_s=pl.when((transfer & end.is_not_null()).all()).then(
+                end.max() - pl.col("started_s").min()
+            )
+        )
+    )
+
+
+def _bottlenecks(links: pl.DataFrame, active: pl.DataFrame, measured_s: float) -> list[Finding]:
     findings = []
-    means = links.group_by("arm", "link", maintain_order=True).agg(
-        pl.col("busy_share", "utilisation").mean()
+    lasted = pl.col("active_s").fill_null(measured_s).clip(upper_bound=measured_s)
+    shares = links.join(active, on=["arm", "replication"], how="left", maintain_order="left")
+    means = (
+        shares.with_columns(
+            busy_share=(pl.col("busy_share") * measured_s / lasted).clip(upper_bound=1.0)
+        )
+        .group_by("arm", "link", maintain_order=True)
+        .agg(pl.col("busy_share", "utilisation").mean())
     )
     for arm in means["arm"].unique(maintain_order=True):
         of_arm = means.filter(pl.col("arm") == arm)

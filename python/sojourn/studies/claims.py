@@ -1,233 +1,308 @@
-"""Claims of publications that print no numbers to compare with.
+"""The claims of a published work: ``claims.csv`` of a study.
 
-Such a study is a directory with scenarios in TOML and ``claims.csv``, one line per claim:
+A claim is one or more consecutive lines with the same ``id``; it holds if all its lines hold. The
+first line also states where the work makes the claim and in which words.
 
-============  =====================================================================
-``target``    part of the publication, such as a section
-``scenario``  name of the scenario file without suffix
-``group``     group of flows; empty: the whole run
-``quantity``  metric of :data:`GROUP_METRICS` or :data:`RUN_METRICS`
-``arm``       name of the arm
-``relation``  ``at_least``, ``at_most``: the mean, or its ratio to that of `reference`, and
-              `value`; ``below``: its interval lies below that of `reference`;
-              ``same_side``: the ratio to `reference` and `value` are on one side of 1
-``reference`` another arm, if the claim compares arms
-``value``     a number, if the claim has one
-``origin``    place of the claim in the publication, and our assumptions
-============  =====================================================================
+==============  ==================================================================
+``id``          name of the claim
+``source``      place in the work: page, figure, table or sentence
+``evidence``    what the claim rests on: :data:`EVIDENCE`
+``statement``   what the work states
+``scenario``    name of a scenario, or of a point of a sweep
+``arm``         name of an arm
+``group``       group of traffic; empty: the whole run
+``metric``      a metric of :mod:`sojourn.studies.quantities`
+``relation``    :data:`RELATIONS`, for the weaker form of a claim after ``direction:``
+``reference``   ``[scenario/][arm][@group][:metric]``; omitted parts are those of the line
+``value``       a number
+``tolerance``   in percent of the value (``3%``) or in the unit of the metric or of the ratio
+``reason``      where the tolerance comes from, or why the claim is not counted
+==============  ==================================================================
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from sojourn import _core
-from sojourn.result import Result, flow_groups
-from sojourn.result.catalogue import of_kind
-from sojourn.result.metrics import KEYS, mean_and_interval
-from sojourn.scenario import Scenario
 
 FILE = "claims.csv"
-CLAIMS: dict[str, Any] = {
-    "target": pl.String,
-    "scenario": pl.String,
-    "group": pl.String,
-    "quantity": pl.String,
-    "arm": pl.String,
-    "relation": pl.Enum(["at_least", "at_most", "below", "same_side"]),
+EVIDENCE = ("printed", "figure", "data", "text", "derived")
+# Relations that compare measured values.
+COMPARED = ("equals", "at_least", "at_most", "above", "below", "differs")
+# Relations that compare intervals, of a line and its reference.
+INTERVALS = ("above", "below", "differs")
+# Relations of claims that are not counted, with the verdict of each.
+UNCOUNTED = {"definitional": "definitional", "not_checkable": "not checkable"}
+RELATIONS = (*COMPARED, *UNCOUNTED)
+# Before the relation of a line that states the weaker form of a claim.
+DIRECTION = "direction:"
+_COLUMNS = {
+    **dict.fromkeys(
+        ("id", "source", "evidence", "statement", "scenario", "arm", "group", "metric"), pl.String
+    ),
+    "relation": pl.String,
     "reference": pl.String,
     "value": pl.Float64,
-    "origin": pl.String,
+    "tolerance": pl.String,
+    "reason": pl.String,
 }
-_OF_GROUPS = ("share_percent",)
-GROUP_METRICS = (
-    *flow_groups.METRICS,
-    *(metric for metric in of_kind("claim") if metric.column in _OF_GROUPS),
-)
-RUN_METRICS = tuple(metric for metric in of_kind("claim") if metric.column not in _OF_GROUPS)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a claim compares: a metric of an arm, or of a group of its traffic, in a scenario.
+
+    Parameters
+    ----------
+    scenario, arm, metric
+        Their names.
+    group
+        Name of a group; None: the whole run.
+    """
+
+    scenario: str
+    arm: str
+    group: str | None
+    metric: str
+
+    def __str__(self) -> str:
+        """Write the subject as in a column ``reference``."""
+        group = "" if self.group is None else f"@{self.group}"
+        return f"{self.scenario}/{self.arm}{group}:{self.metric}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claims:
-    """A study with claims.
+class Line:
+    """One condition of a claim.
+
+    Parameters
+    ----------
+    relation
+        One of :data:`RELATIONS`.
+    weaker
+        Whether it belongs to the weaker form of the claim.
+    subject, reference
+        What is compared, and with what; None: with `value` alone.
+    value
+        The number of the claim, if it has one.
+    tolerance
+        Half the width of the accepted interval around `value`, in its unit.
+    reason
+        Where the tolerance comes from, or why the claim is not counted.
+    """
+
+    relation: str
+    weaker: bool
+    subject: Subject | None
+    reference: Subject | None
+    value: float | None
+    tolerance: float | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A claim of a published work.
 
     Parameters
     ----------
     name
-        Name of the study.
-    scenarios
-        The scenarios by the name of their file without suffix.
-    claims
-        One row per claim.
+        Its ``id``.
+    source, evidence, statement
+        Place in the work, class of evidence, and words.
+    lines
+        Its conditions.
     """
 
     name: str
-    scenarios: dict[str, Scenario]
-    claims: pl.DataFrame
+    source: str
+    evidence: str
+    statement: str
+    lines: Sequence[Line]
+
+    @property
+    def uncounted(self) -> str | None:
+        """The verdict of a claim that is not counted; None for the others."""
+        for line in self.lines:
+            if line.relation in UNCOUNTED:
+                return UNCOUNTED[line.relation]
+        return None
+
+    @property
+    def subjects(self) -> list[Subject]:
+        """List everything that the claim compares."""
+        both = ((line.subject, line.reference) for line in self.lines)
+        return [one for pair in both for one in pair if one is not None]
 
 
-def load(folder: Path) -> Claims:
-    """Read the claims of a study and their scenarios.
+def load(file: Path) -> list[Claim]:
+    """Read claims.
 
     Parameters
     ----------
-    folder
-        The directory of the study.
+    file
+        A ``claims.csv``.
 
     Returns
     -------
-    Claims
-        The study.
+    list of Claim
+        The claims, in the order of the file.
 
     Raises
     ------
     ResultError
-        There are no claims, or one cannot be parsed.
-    ScenarioError
-        One of its scenarios is not valid.
+        The file cannot be read, or a line is not valid.
     """
     try:
-        claims = pl.read_csv(folder / FILE, schema=CLAIMS, comment_prefix="#")
+        table = pl.read_csv(file, schema=_COLUMNS, comment_prefix="#")
     except (OSError, pl.exceptions.PolarsError) as error:
-        message = f"{folder / FILE}: cannot read claims: {error}"
+        first = str(error).partition("\n")[0]
+        message = f"{file}: cannot read claims: {first}; expected the columns {', '.join(_COLUMNS)}"
         raise _core.ResultError(message) from None
-    names = claims["scenario"].unique(maintain_order=True).to_list()
-    scenarios = {name: Scenario.from_file(folder / f"{name}.toml") for name in names}
-    return Claims(name=folder.name, scenarios=scenarios, claims=claims)
-
-
-def quantities(result: Result) -> pl.DataFrame:
-    """Average the quantities of claims over the runs of each arm.
-
-    Parameters
-    ----------
-    result
-        The result of a scenario.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row per arm, group and quantity: ``arm``, ``group`` (null: the whole run), ``quantity``,
-        ``mean``, and ``low`` and ``high`` as in :meth:`sojourn.Result.summary`. For the whole run,
-        ``jain`` is Jain's index of the goodputs of all TCP, QUIC and UDP flows and
-        ``throughput_mbit_per_s`` their sum; ``sojourn_ms_mean`` and ``sojourn_ms_max`` refer to the
-        link with the longest mean sojourn time. ``share_percent`` is the part of the throughput
-        that a group has.
-    """
-    runs = [_of_flows(result.flows), _of_links(result.links), _of_groups(result.flows)]
     rows = [
-        (*key, *mean_and_interval(values["value"].drop_nulls().to_list()))
-        for key, values in pl.concat(runs).group_by("arm", "group", "quantity", maintain_order=True)
+        {key: value.strip() if isinstance(value, str) else value for key, value in row.items()}
+        for row in table.iter_rows(named=True)
     ]
-    return pl.concat(
-        [
-            pl.DataFrame(rows, schema=_MEASURED, orient="row"),
-            result.group_summary().rename({"metric": "quantity"}).select(*_MEASURED),
-        ]
+    claims = [
+        _claim(file, name, list(lines)) for name, lines in groupby(rows, key=lambda row: row["id"])
+    ]
+    names = [claim.name for claim in claims]
+    if repeated := next((name for name in names if names.count(name) > 1), None):
+        message = f"{file}: claim {repeated}: its lines are not consecutive"
+        raise _core.ResultError(message)
+    return claims
+
+
+def _claim(file: Path, name: str | None, rows: list[dict[str, Any]]) -> Claim:
+    first = rows[0]
+    if not name:
+        message = f"{file}: a line has no id; expected the name of its claim"
+        raise _core.ResultError(message)
+    if first["evidence"] not in EVIDENCE:
+        accepted = ", ".join(EVIDENCE)
+        given = first["evidence"]
+        message = f'{file}: claim {name}: unknown evidence "{given}"; expected {accepted}'
+        raise _core.ResultError(message)
+    for column in ("source", "statement"):
+        if not first[column]:
+            message = f"{file}: claim {name}: its first line has no {column}"
+            raise _core.ResultError(message)
+    lines = [_line(f"{file}: claim {name}", row) for row in rows]
+    if all(line.weaker for line in lines):
+        message = f"{file}: claim {name}: only lines with {DIRECTION}; expected one without"
+        raise _core.ResultError(message)
+    if len(lines) > 1 and any(line.relation in UNCOUNTED for line in lines):
+        message = f"{file}: claim {name}: a claim that is not counted has one line"
+        raise _core.ResultError(message)
+    return Claim(
+        name=name,
+        source=first["source"],
+        evidence=first["evidence"],
+        statement=first["statement"],
+        lines=lines,
     )
 
 
-_MEASURED = {
-    "arm": pl.String,
-    "group": pl.String,
-    "quantity": pl.String,
-    "mean": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-}
-
-
-def _of_flows(flows: pl.DataFrame) -> pl.DataFrame:
-    rate = pl.col("goodput_mbit_per_s")
-    runs = _data(flows).group_by(KEYS, maintain_order=True)
-    jain = rate.sum().pow(2) / (rate.count() * rate.pow(2).sum())
-    return _long(runs.agg(jain=jain, throughput_mbit_per_s=rate.sum()))
-
-
-def _of_groups(flows: pl.DataFrame) -> pl.DataFrame:
-    rate = pl.col("goodput_mbit_per_s")
-    groups = _data(flows).group_by(*KEYS, "group", maintain_order=True).agg(rate.sum())
-    return groups.select(
-        *KEYS,
-        "group",
-        quantity=pl.lit("share_percent"),
-        value=100 * rate / rate.sum().over(KEYS),
+def _line(place: str, row: dict[str, Any]) -> Line:
+    stated = row["relation"] or ""
+    relation = stated.removeprefix(DIRECTION)
+    if relation not in RELATIONS:
+        message = f'{place}: unknown relation "{stated}"; expected one of {", ".join(RELATIONS)}'
+        raise _core.ResultError(message)
+    reason = row["reason"] or ""
+    if relation in UNCOUNTED:
+        if not reason:
+            message = f"{place}: {relation} needs a reason"
+            raise _core.ResultError(message)
+        return Line(
+            relation=relation,
+            weaker=False,
+            subject=None,
+            reference=None,
+            value=None,
+            tolerance=None,
+            reason=reason,
+        )
+    subject = _subject(place, row)
+    reference = None if not row["reference"] else _reference(row["reference"], subject)
+    value, weaker = row["value"], stated != relation
+    if relation in INTERVALS:
+        if reference is None:
+            message = f"{place}: {relation} needs a reference"
+            raise _core.ResultError(message)
+    elif value is None:
+        if reference is None:
+            message = f"{place}: {relation} needs a value or a reference"
+            raise _core.ResultError(message)
+        value = 1.0
+    tolerance = None
+    if relation == "equals":
+        tolerance = _tolerance(place, row["tolerance"], value)
+    elif row["tolerance"]:
+        message = f"{place}: tolerance with {relation}; expected it only with equals"
+        raise _core.ResultError(message)
+    return Line(
+        relation=relation,
+        weaker=weaker,
+        subject=subject,
+        reference=reference,
+        value=value,
+        tolerance=tolerance,
+        reason=reason,
     )
 
 
-def _of_links(links: pl.DataFrame) -> pl.DataFrame:
-    columns = ("sojourn_ms_mean", "sojourn_ms_max")
-    longest = links.sort("sojourn_ms_mean", descending=True, maintain_order=True)
-    runs = longest.group_by(KEYS, maintain_order=True).first()
-    return _long(runs.select(*KEYS, *columns).sort(KEYS, maintain_order=True))
+def _subject(place: str, row: dict[str, Any]) -> Subject:
+    for column in ("scenario", "arm", "metric"):
+        if not row[column]:
+            message = f"{place}: no {column}; expected its name"
+            raise _core.ResultError(message)
+    return Subject(row["scenario"], row["arm"], row["group"] or None, row["metric"])
 
 
-def _data(flows: pl.DataFrame) -> pl.DataFrame:
-    return flows.filter(pl.col("kind") != "ping")
-
-
-def _long(runs: pl.DataFrame) -> pl.DataFrame:
-    values = runs.unpivot(index=KEYS, variable_name="quantity", value_name="value")
-    return values.select(*KEYS, pl.lit(None, pl.String).alias("group"), "quantity", "value")
-
-
-def checked(claims: pl.DataFrame, scenario: str, measured: pl.DataFrame) -> pl.DataFrame:
-    """Check the claims on one scenario.
-
-    Parameters
-    ----------
-    claims
-        All claims of the study.
-    scenario
-        Name of the scenario.
-    measured
-        The frame of :func:`quantities`.
-
-    Returns
-    -------
-    polars.DataFrame
-        The claims with ``mean``, ``low`` and ``high`` of the arm, ``reference_mean``,
-        ``reference_low`` and ``reference_high`` of the other, and ``met``: null where one of them
-        was not measured.
+def _reference(text: str, subject: Subject) -> Subject:
+    """Read ``[scenario/][arm][@group][:metric]``.
 
     Examples
     --------
-    >>> claim = pl.DataFrame({
-    ...     "target": ["A"], "scenario": ["s"], "group": [None], "quantity": ["jain"],
-    ...     "arm": ["afcd"], "relation": ["at_least"], "reference": ["codel"], "value": [1.0],
-    ...     "origin": ["fairer"],
-    ... }, schema=CLAIMS)
-    >>> seen = pl.DataFrame({
-    ...     "arm": ["codel", "afcd"], "group": [None] * 2, "quantity": ["jain"] * 2,
-    ...     "mean": [0.5, 0.75], "low": [0.4, 0.7], "high": [0.6, 0.8],
-    ... }, schema_overrides={"group": pl.String})
-    >>> checked(claim, "s", seen)["met"].to_list()
-    [True]
+    >>> str(_reference("codel", Subject("a", "pie", "web", "jain")))
+    'a/codel@web:jain'
+    >>> str(_reference("b/:jain", Subject("a", "pie", None, "goodput")))
+    'b/pie:jain'
     """
-    estimate = ("mean", "low", "high")
-    others = measured.rename(
-        {"arm": "reference", **{name: f"reference_{name}" for name in estimate}}
+    rest, _, metric = text.partition(":")
+    rest, _, group = rest.partition("@")
+    scenario, slash, arm = rest.rpartition("/")
+    return Subject(
+        scenario if slash else subject.scenario,
+        arm or subject.arm,
+        group or subject.group,
+        metric or subject.metric,
     )
-    on = ["group", "quantity"]
-    rows = (
-        claims.filter(pl.col("scenario") == scenario)
-        .join(measured, on=["arm", *on], how="left", nulls_equal=True, maintain_order="left")
-        .join(others, on=["reference", *on], how="left", nulls_equal=True, maintain_order="left")
-    )
-    ratio = pl.col("mean") / pl.col("reference_mean")
-    compared = pl.when(pl.col("reference").is_null()).then("mean").otherwise(ratio)
-    # One run has no interval: then its value stands for both ends.
-    own_high = pl.coalesce("high", "mean")
-    other_low = pl.coalesce("reference_low", "reference_mean")
-    relation = pl.col("relation").cast(pl.String)
-    return rows.with_columns(
-        met=pl.when(relation == "at_least")
-        .then(compared >= pl.col("value"))
-        .when(relation == "at_most")
-        .then(compared <= pl.col("value"))
-        .when(relation == "below")
-        .then(own_high < other_low)
-        .otherwise((ratio > 1) == (pl.col("value") > 1))
-    )
+
+
+def _tolerance(place: str, text: str | None, value: float) -> float:
+    """Read a tolerance in percent of `value` or in its unit.
+
+    Examples
+    --------
+    >>> _tolerance("claim 1", "5%", -40.0), _tolerance("claim 1", "0.3", -40.0)
+    (2.0, 0.3)
+    """
+    number, _, percent = (text or "").partition("%")
+    try:
+        width = float(number)
+    except ValueError:
+        width = -1.0
+    if width < 0 or percent:
+        given = text or ""
+        message = (
+            f'{place}: invalid tolerance "{given}"; expected a number or a percentage such as 3%'
+        )
+        raise _core.ResultError(message)
+    return abs(value) * width / 100 if text and text.endswith("%") else width

@@ -1,121 +1,214 @@
-"""Published studies and their reproduction.
+"""Studies: reproductions of published works.
 
-A study is a directory: scenarios in TOML; ``published.csv``, one line per published number, with
-the columns ``scenario`` (file name without suffix), ``arm``, ``metric`` (``docs/metrics.md``),
-``published``, ``error`` (reading error) and ``origin``; and ``study.toml``: the margins, the metric
-by which arms are ordered, and the figure to draw. Where a real kernel was measured on the same
-links, ``linux.csv`` has its values: ``scenario``, ``arm``, ``metric``,
-``linux``.
+A study is a directory with ``study.toml``, ``claims.csv``, scenarios in TOML, published data and
+``about.md``; ``docs/howto/reproduce.md`` describes the files.
 """
 
+import hashlib
+import json
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal, get_args
-
-import polars as pl
+from typing import Any, Literal
 
 from sojourn import _core
-from sojourn.result import Result, metrics
-from sojourn.scenario import Scenario
-from sojourn.studies import claims
+from sojourn.scenario import Arm, Scenario
+from sojourn.scenario.overrides import overridden
+from sojourn.studies import claims, description
+from sojourn.studies.claims import Claim
+from sojourn.studies.description import ARMS, Assumption, Changes, Description, Figure, Variant
 
-Figure = Literal["ellipse", "series"]
-PUBLISHED = {
-    "scenario": pl.String,
-    "arm": pl.String,
-    "metric": pl.String,
-    "published": pl.Float64,
-    "error": pl.Float64,
-    "origin": pl.String,
-}
-LINUX = {
-    "scenario": pl.String,
-    "arm": pl.String,
-    "metric": pl.String,
-    "linux": pl.Float64,
-}
+FILE = "study.toml"
+# Hexadecimal digits of the digest of a scenario.
+DIGEST = 12
+Scale = Literal["quick", "full"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Margin:
-    """The largest accepted difference from a published number.
+class Varied:
+    """A scenario with one assumption changed.
 
     Parameters
     ----------
-    kind
-        Name of the kind of numbers in verdicts.
-    metrics
-        Prefix of the names of their metrics.
-    width
-        The largest accepted difference.
-    unit
-        Unit of `width`: percent of the published number, or points in the unit of the metric.
-    arms
-        The arms to which the margin applies; None: all.
+    assumption, variant
+        The assumption and its other value.
+    base
+        Name of the scenario that is changed.
+    key
+        Name of the changed scenario.
+    scenario
+        The changed scenario.
     """
 
-    kind: str
-    metrics: str
-    width: float
-    unit: Literal["percent", "points"]
-    arms: Sequence[str] | None = None
-
-    def __str__(self) -> str:
-        """Write the margin for a verdict."""
-        return f"{self.width:g} {'%' if self.unit == 'percent' else 'points'}"
+    assumption: Assumption
+    variant: Variant
+    base: str
+    key: str
+    scenario: Scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """A published study.
+    """A study.
 
     Parameters
     ----------
-    name
-        Name of the study.
-    scenarios
-        The scenarios by the name of their file without suffix.
-    published
-        The published numbers.
-    linux
-        Values of a real kernel on the same links; may be empty.
-    margins
-        The accepted differences.
-    order
-        The metric by which arms are ordered; smaller is better.
-    figure
-        The figure to draw of each scenario.
+    folder
+        Its directory.
+    description
+        Its ``study.toml``.
+    claims
+        Its claims.
     """
 
-    name: str
-    scenarios: dict[str, Scenario]
-    published: pl.DataFrame
-    linux: pl.DataFrame
-    margins: Sequence[Margin]
-    order: str
-    figure: Figure
+    folder: Path
+    description: Description
+    claims: Sequence[Claim]
 
+    @property
+    def name(self) -> str:
+        """Name of the study: that of its directory."""
+        return self.folder.name
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """Agreement of the order of arms with the published order.
+    def figures(self, names: Sequence[str]) -> list[Figure]:
+        """Return figures by their names; without names, all.
 
-    Parameters
-    ----------
-    pairs
-        Number of pairs of arms whose published values differ by more than the reading errors.
-    kept
-        Number of these pairs that have the same order here.
-    exchanged
-        The other pairs, the arm that is better in the publication first.
-    """
+        Raises
+        ------
+        ScenarioError
+            There is no figure of a name.
+        """
+        known = {figure.name: figure for figure in self.description.figure}
+        for name in names:
+            if name not in known:
+                accepted = f"expected one of {', '.join(known)}" if known else "it has no figures"
+                message = f'{self.name} has no figure "{name}"; {accepted}'
+                raise _core.ScenarioError(message)
+        return [known[name] for name in names] if names else list(known.values())
 
-    pairs: int
-    kept: int
-    exchanged: Sequence[tuple[str, str]]
+    def needed(self, figures: Sequence[Figure], claims: Sequence[Claim]) -> list[str]:
+        """List the scenarios that figures and claims need."""
+        claimed = [subject.scenario for claim in claims for subject in claim.subjects]
+        drawn = [
+            name
+            for figure in figures
+            for panel in figure.panel
+            for name in self.description.scenarios_of(panel)
+        ]
+        return list(dict.fromkeys([*claimed, *drawn]))
+
+    def scenarios(self, names: Sequence[str], scale: Scale) -> dict[str, Scenario]:
+        """Build scenarios and points of sweeps.
+
+        Parameters
+        ----------
+        names
+            Their names.
+        scale
+            ``"full"``: as published; ``"quick"``: with the changes that the study declares.
+
+        Raises
+        ------
+        ScenarioError
+            A scenario is not valid.
+        ResultError
+            A scenario does not exist.
+        """
+        return {name: self._scenario(name, scale) for name in names}
+
+    def _scenario(self, name: str, scale: Scale) -> Scenario:
+        file, changes = self._source(name, scale)
+        scenario = Scenario.from_file(file)
+        for one in changes:
+            scenario = changed(scenario, one)
+        return scenario
+
+    def digest(self, name: str, scale: Scale) -> str:
+        """Digest a scenario as the study states it, without comments and defaults.
+
+        Raises
+        ------
+        ResultError
+            There is no such scenario.
+        """
+        file, changes = self._source(name, scale)
+        stated = [tomllib.loads(file.read_text(encoding="utf-8")), *map(dict, changes)]
+        text = json.dumps(stated, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:DIGEST]
+
+    def _source(self, name: str, scale: Scale) -> tuple[Path, list[Changes]]:
+        """Find the file of a scenario, and what is changed in it, in this order."""
+        about = self.description
+        sweep = next((one for one in about.sweep.values() if name in one.points), None)
+        file = self.folder / f"{sweep.scenario if sweep else name}.toml"
+        if not file.is_file() or file.name == FILE:
+            message = (
+                f"{self.folder}: unknown scenario {name}; expected {file.name} or a point of a "
+                "sweep"
+            )
+            raise _core.ResultError(message)
+        changes: list[Changes] = [sweep.points[name]] if sweep else []
+        if scale == "quick":
+            quick = sweep.quick if sweep else about.quick_of(name)
+            changes.append({**about.quick, **quick})
+        return file, changes
+
+    def check_arms(self, scenarios: Mapping[str, Scenario]) -> None:
+        """Check that scenarios have the arms that claims name.
+
+        Raises
+        ------
+        ResultError
+            A scenario has no such arm.
+        """
+        for claim in self.claims:
+            for one in claim.subjects:
+                if one.scenario not in scenarios:
+                    continue
+                arms = scenarios[one.scenario].checked.arms
+                if one.arm not in arms:
+                    message = (
+                        f'{self.folder / claims.FILE}: claim {claim.name}: no arm "{one.arm}" in '
+                        f"{one.scenario}; expected one of {', '.join(arms)}"
+                    )
+                    raise _core.ResultError(message)
+
+    def variants(self, scenarios: Mapping[str, Scenario]) -> Iterator[Varied]:
+        """Build the scenarios that vary the assumptions.
+
+        Parameters
+        ----------
+        scenarios
+            The scenarios as the study has them.
+        """
+        named = {claim.name: claim for claim in self.claims}
+        for assumption in self.description.assumption:
+            if unknown := next((name for name in assumption.claims if name not in named), None):
+                message = (
+                    f"{self.folder / FILE}: assumption {assumption.name}: unknown claim {unknown}"
+                )
+                raise _core.ResultError(message)
+            subjects = [one for name in assumption.claims for one in named[name].subjects]
+            for number, variant in enumerate(assumption.variant, start=1):
+                for base in assumption.scenarios:
+                    if base not in scenarios:
+                        message = (
+                            f"{self.folder / FILE}: assumption {assumption.name}: no claim or "
+                            f'figure needs a scenario "{base}"'
+                        )
+                        raise _core.ResultError(message)
+                    needed = {one.arm for one in subjects if one.scenario == base}
+                    scenario = _restricted(scenarios[base], assumption.arms or needed)
+                    if assumption.replications is not None:
+                        scenario = scenario.replace(replications=assumption.replications)
+                    yield Varied(
+                        assumption=assumption,
+                        variant=variant,
+                        base=base,
+                        key=f"{base}--{assumption.slug}-{number}",
+                        scenario=changed(scenario, variant.set),
+                    )
 
 
 def load(folder: Path) -> Study:
@@ -124,71 +217,17 @@ def load(folder: Path) -> Study:
     Parameters
     ----------
     folder
-        The directory of the study.
-
-    Returns
-    -------
-    Study
-        The study.
+        Its directory.
 
     Raises
     ------
     ResultError
-        The directory contains no study.
-    ScenarioError
-        One of its scenarios is not valid.
+        The directory contains no study, or one of its files is not valid.
     """
-    table = folder / "published.csv"
-    if not table.is_file():
-        message = f"{folder}: not a study; expected a published.csv"
-        raise _core.ResultError(message)
-    published = pl.read_csv(table, schema=PUBLISHED, comment_prefix="#")
-    kernel = folder / "linux.csv"
-    linux = (
-        pl.read_csv(kernel, schema=LINUX, comment_prefix="#")
-        if kernel.is_file()
-        else pl.DataFrame(schema=LINUX)
-    )
-    names = published["scenario"].unique(maintain_order=True).to_list()
-    margins, order_by, figure = _judgement(folder / "study.toml")
     return Study(
-        name=folder.name,
-        scenarios={name: Scenario.from_file(folder / f"{name}.toml") for name in names},
-        published=published,
-        linux=linux,
-        margins=margins,
-        order=order_by,
-        figure=figure,
-    )
-
-
-def _judgement(file: Path) -> tuple[list[Margin], str, Figure]:
-    try:
-        table = tomllib.loads(file.read_text())
-        margins = [_margin(entry) for entry in table["margins"]]
-        order_by, figure = table["order"], table["figure"]
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        message = f"{file}: cannot read study: {getattr(error, 'strerror', None) or error}"
-        raise _core.ResultError(message) from None
-    except KeyError as error:
-        message = f'{file}: cannot read study: missing key "{error.args[0]}"'
-        raise _core.ResultError(message) from None
-    if figure not in get_args(Figure):
-        message = (
-            f'{file}: unknown figure "{figure}"; expected one of {", ".join(get_args(Figure))}'
-        )
-        raise _core.ResultError(message)
-    return margins, order_by, figure
-
-
-def _margin(entry: dict[str, Any]) -> Margin:
-    unit: Literal["percent", "points"] = "points" if "points" in entry else "percent"
-    return Margin(
-        kind=entry["kind"],
-        metrics=entry["metrics"],
-        width=entry[unit],
-        unit=unit,
-        arms=entry.get("arms"),
+        folder=folder,
+        description=description.load(folder / FILE),
+        claims=claims.load(folder / claims.FILE),
     )
 
 
@@ -210,141 +249,86 @@ def studies_folder(given: Path | None) -> Path:
 
 def names(folder: Path) -> list[str]:
     """List the studies of a directory."""
-    tables = ("published.csv", claims.FILE)
-    return sorted({path.parent.name for table in tables for path in folder.glob(f"*/{table}")})
+    return sorted(path.parent.name for path in folder.glob(f"*/{claims.FILE}"))
 
 
-def title(folder: Path) -> str | None:
-    """Return the title of a study: the heading of its README, if it has one."""
+def title(folder: Path) -> str:
+    """Return the title of a study; empty if its description is not valid."""
     try:
-        first = (folder / "README.md").read_text(encoding="utf-8").partition("\n")[0]
-    except (OSError, UnicodeDecodeError):
-        return None
-    return first.removeprefix("# ").strip() if first.startswith("# ") else None
+        return description.load(folder / FILE).title
+    except _core.ResultError:
+        return ""
 
 
-def compared(study: Study, scenario: str, result: Result) -> pl.DataFrame:
-    """Compare measured means with published numbers.
+def _restricted(scenario: Scenario, arms: Sequence[str] | set[str]) -> Scenario:
+    """Keep some arms of a scenario."""
+    return scenario.replace(arms=[arm for arm in scenario.arms if arm.name in arms])
+
+
+def changed(scenario: Scenario, changes: Changes) -> Scenario:
+    """Change a scenario, and also the arms that set the changed queue themselves.
 
     Parameters
     ----------
-    study
-        The study.
     scenario
-        Name of the scenario.
-    result
-        Its result.
+        The scenario.
+    changes
+        Values by their path, as for ``sojourn run -s``. An arm that sets the queue to one without
+        such a parameter stays as it is. ``arms.NAME.PATH`` changes one arm.
 
-    Returns
-    -------
-    polars.DataFrame
-        One row per published number: ``scenario``, ``arm``, ``metric``, ``unit``, ``n``, ``mean``,
-        ``low``, ``high``, ``published``, ``error``, ``difference_percent`` of the published
-        number, and ``linux``, the value of a real kernel.
+    Raises
+    ------
+    ScenarioError
+        A path does not exist, or a value is not valid, in the scenario and in every arm.
     """
-    of_scenario = pl.col("scenario") == scenario
-    linux = study.linux.filter(of_scenario).select("arm", "metric", "linux")
-    return (
-        study.published.filter(of_scenario)
-        .select("scenario", "arm", "metric", "published", "error")
-        .join(_summary(result), on=["arm", "metric"], how="left", maintain_order="left")
-        .join(linux, on=["arm", "metric"], how="left", maintain_order="left")
-        .with_columns(
-            difference_percent=(pl.col("mean") - pl.col("published")) / pl.col("published") * 100
-        )
-        .select(
-            "scenario",
-            "arm",
-            "metric",
-            "unit",
-            "n",
-            "mean",
-            "low",
-            "high",
-            "published",
-            "error",
-            "difference_percent",
-            "linux",
-        )
+    setting = {
+        path: scenario.checked.arms_that_set(path) for path in changes if not path.startswith(ARMS)
+    }
+    # All at once: a count and a list with one value per flow are valid only together.
+    own = {
+        path: changes[path]
+        for path, arms in setting.items()
+        if len(arms) < max(1, len(scenario.arms))
+    }
+    if own:
+        scenario = overridden(scenario, own)
+    for path, value in changes.items():
+        if path.startswith(ARMS):
+            name, _, rest = path.removeprefix(ARMS).partition(".")
+            scenario = _with_arm(scenario, name, rest, value)
+        else:
+            scenario = _with_arms(scenario, setting[path], path, value)
+    return scenario
+
+
+def _with_arms(scenario: Scenario, arms: Sequence[str], path: str, value: Any) -> Scenario:
+    refused = []
+    for name in arms:
+        try:
+            scenario = _with_arm(scenario, name, path, value)
+        except _core.ScenarioError as error:
+            refused.append(error)
+    if refused and len(refused) == len(arms) == len(scenario.arms):
+        raise refused[0]
+    return scenario
+
+
+def _with_arm(scenario: Scenario, name: str, path: str, value: Any) -> Scenario:
+    """Change one value in one arm; a value of a queue replaces what is set below its path."""
+    if name not in [arm.name for arm in scenario.arms]:
+        message = f'arms.{name}.{path}: no arm "{name}" in {scenario.name}'
+        raise _core.ScenarioError(message)
+    return scenario.replace(
+        arms=[
+            Arm(name=arm.name, set={**_kept(arm, path), path: value}) if arm.name == name else arm
+            for arm in scenario.arms
+        ]
     )
 
 
-def per_run(result: Result) -> pl.DataFrame:
-    """Compute the metrics of each run that publications report, including those of transport."""
-    checked = result.scenario.checked
-    transport = metrics.transport_metrics(
-        result.flows, result.links, measured_s=checked.duration_s - checked.warmup_s
-    )
-    return result.per_run.join(transport, on=list(metrics.KEYS), how="left", maintain_order="left")
-
-
-def _summary(result: Result) -> pl.DataFrame:
-    return metrics.summary(per_run(result))
-
-
-def order(comparison: pl.DataFrame, metric: str) -> Order:
-    """Compare the order of arms with the published one.
-
-    Parameters
-    ----------
-    comparison
-        The frame of :func:`compared`.
-    metric
-        The metric by which the arms are ordered.
-
-    Returns
-    -------
-    Order
-        The pairs with the published order and those without.
-
-    Examples
-    --------
-    >>> order(pl.DataFrame({
-    ...     "arm": ["codel", "pie", "sfq"], "metric": ["induced_latency_ms"] * 3,
-    ...     "mean": [30.0, 20.0, 8.0], "published": [35.0, 53.0, 8.3], "error": [0.3] * 3,
-    ... }), "induced_latency_ms").exchanged
-    [('codel', 'pie')]
-    """
-    rows = comparison.filter(pl.col("metric") == metric).drop_nulls("mean").to_dicts()
-    rows.sort(key=lambda row: row["published"])
-    pairs = [
-        (better, worse)
-        for better, worse in combinations(rows, 2)
-        if worse["published"] - better["published"] > better["error"] + worse["error"]
-    ]
-    exchanged = [
-        (better["arm"], worse["arm"]) for better, worse in pairs if better["mean"] >= worse["mean"]
-    ]
-    return Order(pairs=len(pairs), kept=len(pairs) - len(exchanged), exchanged=exchanged)
-
-
-def judged(comparison: pl.DataFrame, margin: Margin) -> pl.DataFrame:
-    """Select the numbers of a kind and mark those within the margin of the published ones.
-
-    A number is also within the margin if its interval, widened by the reading error, covers the
-    published one.
-
-    Parameters
-    ----------
-    comparison
-        The frame of :func:`compared`.
-    margin
-        The margin and the numbers to which it applies.
-
-    Returns
-    -------
-    polars.DataFrame
-        The rows of that kind that have a mean, with ``near``.
-    """
-    rows = comparison.filter(pl.col("metric").str.starts_with(margin.metrics)).drop_nulls("mean")
-    if margin.arms is not None:
-        rows = rows.filter(pl.col("arm").is_in(margin.arms))
-    low = pl.col("low").fill_null(pl.col("mean")) - pl.col("error")
-    high = pl.col("high").fill_null(pl.col("mean")) + pl.col("error")
-    off = (
-        pl.col("difference_percent")
-        if margin.unit == "percent"
-        else pl.col("mean") - pl.col("published")
-    )
-    close = off.abs() <= margin.width
-    return rows.with_columns(near=close | pl.col("published").is_between(low, high))
+def _kept(arm: Arm, path: str) -> dict[str, Any]:
+    return {
+        one: value
+        for one, value in arm.set.items()
+        if one != path and not one.startswith((f"{path}.", f"{path}["))
+    }

@@ -1,0 +1,147 @@
+"""Captures of packets: which runs can be captured, and where the file is written."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from sojourn import _core, files
+
+# The begin of a pcapng file: the type of the section header block, its length, and a byte-order
+# magic in either byte order.
+SECTION_HEADER = b"\n\r\r\n"
+BYTE_ORDERS = (b"\x4d\x3c\x2b\x1a", b"\x1a\x2b\x3c\x4d")
+HEAD_BYTES = 12
+
+
+class NotWrittenError(_core.ResultError):
+    """A capture cannot be written."""
+
+
+def partial(path: str | Path) -> Path:
+    """Return the name of a capture that is not complete.
+
+    Parameters
+    ----------
+    path
+        The name of the complete capture.
+
+    Returns
+    -------
+    pathlib.Path
+        The name.
+
+    Examples
+    --------
+    >>> partial("run.pcapng").name
+    'run.pcapng.partial'
+    """
+    target = Path(path)
+    return target.with_name(f"{target.name}.partial")
+
+
+def is_capture(path: str | Path) -> bool:
+    """Return whether a regular file begins as a pcapng capture does.
+
+    Parameters
+    ----------
+    path
+        The file; a symbolic link is not followed.
+
+    Returns
+    -------
+    bool
+        Whether it does.
+    """
+    try:
+        head = files.head(path, HEAD_BYTES, follow=False)
+    except OSError:
+        return False
+    return head.startswith(SECTION_HEADER) and head[8:] in BYTE_ORDERS
+
+
+def check(
+    scenario: _core.Scenario, path: str | Path, *, backend: str | None, resume: bool, force: bool
+) -> None:
+    """Check before a run that its packets can be captured.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    path
+        The file for the packets.
+    backend
+        Name of the backend; by default the first.
+    resume
+        Whether an interrupted execution is continued.
+    force
+        Whether a capture may be replaced.
+
+    Raises
+    ------
+    ScenarioError
+        The scenario has several runs, or the backend does not capture packets.
+    ResultError
+        The file exists and may not be replaced.
+    """
+    _core.check_capture(scenario, backend)
+    if resume:
+        message = "pcap: a run that is resumed is not repeated; omit resume"
+        raise _core.ScenarioError(message)
+    _check_free(path, force=force)
+
+
+def _check_free(path: str | Path, *, force: bool) -> None:
+    """Refuse to replace a file, except a capture if `force` is true."""
+    if not os.path.lexists(path):
+        return
+    if not is_capture(path):
+        message = f"cannot write {path}: it exists and is not a pcapng file; choose another name"
+        raise NotWrittenError(message)
+    if not force:
+        message = f"cannot write {path}: it exists; --force (force=True) replaces it"
+        raise NotWrittenError(message)
+
+
+@contextlib.contextmanager
+def capturing(path: str | Path | None, *, force: bool) -> Iterator[_core.Capture | None]:
+    """Write a capture, which gets its name when it is complete.
+
+    After an error in the body, the packets captured so far are kept under the name of
+    :func:`partial`, unless a file of this name is not a capture.
+
+    Parameters
+    ----------
+    path
+        The file; its directory is created if needed. Without one, nothing is captured.
+    force
+        Whether a capture may be replaced.
+
+    Yields
+    ------
+    Capture or None
+        For the run.
+
+    Raises
+    ------
+    NotWrittenError
+        The file exists and may not be replaced, or cannot be written.
+    """
+    if path is None:
+        yield None
+        return
+    _check_free(path, force=force)
+    target = Path(path)
+    rest = partial(target)
+    kept = rest if is_capture(rest) or not os.path.lexists(rest) else None
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with files.replacing_by_name(target, rest=kept) as temporary:
+            capture = _core.Capture(temporary)
+            yield capture
+            if capture.failure is not None:
+                raise OSError(capture.failure)  # noqa: TRY301 - as any other error of the file
+    except OSError as error:
+        message = f"cannot write {path}: {error.strerror or error}"
+        raise NotWrittenError(message) from None

@@ -1,0 +1,288 @@
+"""``study.toml``: the description of a study."""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from sojourn import _core
+from sojourn.studies.declared import build
+
+Kind = Literal["bars", "series", "cdf", "sweep", "ellipse"]
+Changes = Mapping[str, Any]
+# Begins a path that changes one arm.
+ARMS = "arms."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """Scenarios that differ in the values of one axis.
+
+    Parameters
+    ----------
+    scenario
+        The scenario file that all points read, without suffix.
+    name
+        Name of a point; the name of the axis in braces stands for its value.
+    axis
+        The path of `set` whose values name the points.
+    set
+        The values of each path, one per point.
+    quick
+        What ``--quick`` changes.
+    label
+        Name and unit of the axis in figures.
+    """
+
+    scenario: str
+    name: str
+    axis: str
+    set: Mapping[str, Sequence[Any]]
+    quick: Changes = field(default_factory=dict)
+    label: str = ""
+
+    @property
+    def points(self) -> dict[str, dict[str, Any]]:
+        """The changes of each point, by its name."""
+        return {
+            self.name.replace(f"{{{self.axis}}}", str(value)): {
+                path: values[at] for path, values in self.set.items()
+            }
+            for at, value in enumerate(self.set[self.axis])
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """Other arms by which the claims are judged again.
+
+    Parameters
+    ----------
+    label
+        What distinguishes them.
+    arms
+        The other arm, by the name of the arm that claims name.
+    """
+
+    label: str
+    arms: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """A panel of a figure.
+
+    Parameters
+    ----------
+    scenario, sweep
+        What it shows: a scenario, or for figures of kind ``"sweep"`` a sweep.
+    metric
+        Its quantity; see ``docs/howto/reproduce.md`` for those of each kind of figure.
+    arms
+        The arms to draw; by default all.
+    groups
+        Groups of traffic; one bar or line each.
+    title, x_label, y_label
+        Texts; by default those of the quantity.
+    x_range, y_range
+        Limits of the axes, as in the work.
+    x_log, y_log
+        Whether an axis is logarithmic.
+    published
+        A file with published values: columns ``scenario``, ``arm``, ``x``, ``y``.
+    """
+
+    scenario: str = ""
+    sweep: str = ""
+    metric: str = ""
+    arms: Sequence[str] = ()
+    groups: Sequence[str] = ()
+    title: str = ""
+    x_label: str = ""
+    y_label: str = ""
+    x_range: Sequence[float] = ()
+    y_range: Sequence[float] = ()
+    x_log: bool = False
+    y_log: bool = False
+    published: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A figure of the work.
+
+    Parameters
+    ----------
+    name
+        Its number in the work.
+    title
+        What it shows.
+    kind
+        How it is drawn.
+    statement
+        What the work says about it, if its data are not legible.
+    panel
+        Its panels.
+    """
+
+    name: str
+    title: str
+    kind: Kind
+    panel: Sequence[Panel]
+    statement: str = ""
+
+    @property
+    def panels(self) -> Sequence[Panel]:
+        """Its panels."""
+        return self.panel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """A value of a parameter that the work does not state.
+
+    Parameters
+    ----------
+    label
+        The value, for readers.
+    set
+        Values by their path. A path that begins with ``arms.NAME.`` changes one arm; others change
+        the scenario and every arm that sets the same queue.
+    plausible
+        Whether the work may have used it, and why.
+    """
+
+    label: str
+    set: Changes
+    plausible: str
+
+    def concerns(self, arm: str) -> bool:
+        """Whether the value may change the results of an arm."""
+        return any(
+            not path.startswith(ARMS) or path.startswith(f"{ARMS}{arm}.") for path in self.set
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """A parameter that the work does not state, varied to see whether verdicts depend on it.
+
+    Parameters
+    ----------
+    name
+        Name of the parameter.
+    claims
+        The claims that are judged again.
+    scenarios
+        The scenarios that are run again.
+    variant
+        The values.
+    text
+        What the work states, and what the study assumes.
+    arms
+        The arms to run; by default those that the claims need.
+    replications
+        Runs per arm; by default those of the scenario.
+    """
+
+    name: str
+    claims: Sequence[str]
+    scenarios: Sequence[str]
+    variant: Sequence[Variant]
+    text: str
+    arms: Sequence[str] = ()
+    replications: int | None = None
+
+    @property
+    def slug(self) -> str:
+        """Its name as part of a file name.
+
+        Examples
+        --------
+        >>> Assumption(name="Buffer size, packets", claims=[], scenarios=[], variant=[],
+        ...            text="").slug
+        'buffer-size-packets'
+        """
+        return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """A ``study.toml``.
+
+    Parameters
+    ----------
+    title
+        Title of the work.
+    citation
+        BibTeX fields of the work; ``key`` and ``type`` are those of the entry.
+    reconstruction
+        The reconstructed part of the study; shown with the verdicts.
+    quick
+        What ``--quick`` changes in every scenario.
+    scenario
+        What ``--quick`` changes in one scenario, by its name.
+    sweep, preset, figure, assumption
+        The parts described by the classes of these names.
+    """
+
+    title: str
+    citation: Mapping[str, Any]
+    reconstruction: str = ""
+    quick: Changes = field(default_factory=dict)
+    scenario: Mapping[str, "QuickScenario"] = field(default_factory=dict)
+    sweep: Mapping[str, Sweep] = field(default_factory=dict)
+    preset: Sequence[Preset] = ()
+    figure: Sequence[Figure] = ()
+    assumption: Sequence[Assumption] = ()
+
+    def scenarios_of(self, panel: Panel) -> list[str]:
+        """List the scenarios that a panel shows."""
+        return list(self.sweep[panel.sweep].points) if panel.sweep else [panel.scenario]
+
+    def quick_of(self, scenario: str) -> Changes:
+        """Return what ``--quick`` changes in a scenario besides."""
+        return self.scenario[scenario].quick if scenario in self.scenario else {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuickScenario:
+    """What ``--quick`` changes in a scenario."""
+
+    quick: Changes
+
+
+def load(file: Path) -> Description:
+    """Read a ``study.toml``.
+
+    Parameters
+    ----------
+    file
+        The file.
+
+    Raises
+    ------
+    ResultError
+        It cannot be read, or something in it is not valid.
+    """
+    try:
+        table = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        message = f"{file}: cannot read study: {getattr(error, 'strerror', None) or error}"
+        raise _core.ResultError(message) from None
+    description = build(Description, table, str(file))
+    for name, sweep in description.sweep.items():
+        lengths = {len(values) for values in sweep.set.values()}
+        if sweep.axis not in sweep.set or len(lengths) != 1:
+            message = (
+                f"{file}: sweep {name}: set needs a list for {sweep.axis} and lists of equal length"
+            )
+            raise _core.ResultError(message)
+    for figure in description.figure:
+        for panel in figure.panel:
+            if panel.sweep and panel.sweep not in description.sweep:
+                message = f"{file}: figure {figure.name}: no sweep {panel.sweep}"
+                raise _core.ResultError(message)
+    return description

@@ -1,0 +1,303 @@
+"""The files of a reproduced study, beside the results of its scenarios."""
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from sojourn import _core, files
+from sojourn.result import Result
+from sojourn.result.validity import Severity
+from sojourn.studies import claims_latex, record, runtime, wording
+from sojourn.studies.study import Scale
+from sojourn.studies.verdicts import NOT_RUN
+
+PARQUET = "claims.parquet"
+MARKDOWN = "claims.md"
+LATEX = "claims.tex"
+# Begins every Markdown table of claims.
+TABLE_HEAD = "| claim | source | statement | published | measured | verdict |"
+_COLUMNS = {
+    "id": pl.String,
+    "verdict": pl.String,
+    "scenario": pl.String,
+    "arm": pl.String,
+    "group": pl.String,
+    "metric": pl.String,
+    "relation": pl.String,
+    "weaker": pl.Boolean,
+    "reference": pl.String,
+    "value": pl.Float64,
+    "tolerance": pl.Float64,
+    "n": pl.Int64,
+    "mean": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "reference_mean": pl.Float64,
+    "compared": pl.Float64,
+    "line_verdict": pl.String,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a command reproduces.
+
+    Parameters
+    ----------
+    study
+        Name of the study, or ``all``.
+    scale
+        The scale of the runs.
+    figures
+        Names of the figures to which the runs are restricted.
+    replications
+        Runs per arm; None: as in the study.
+    papers
+        Directory of the studies; None: that of the package.
+    """
+
+    study: str
+    scale: Scale
+    figures: Sequence[str] = ()
+    replications: int | None = None
+    papers: Path | None = None
+
+    @property
+    def command(self) -> str:
+        """The command that repeats it, without the options that do not change numbers.
+
+        Examples
+        --------
+        >>> Request(study="floq", scale="full", figures=["3 b"], replications=1).command
+        "sojourn reproduce floq --full --figure '3 b' --replications 1"
+        """
+        words = ["sojourn", "reproduce", self.study]
+        words += ["--full"] * (self.scale == "full")
+        for name in self.figures:
+            words += ["--figure", name]
+        if self.replications is not None:
+            words += ["--replications", str(self.replications)]
+        if self.papers is not None:
+            words += ["--papers", str(self.papers)]
+        return shlex.join(words)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """A validity error of the result of a scenario.
+
+    Parameters
+    ----------
+    scenario
+        Name of the scenario.
+    arm
+        The arm; None: it concerns the whole result.
+    text
+        What was measured.
+    """
+
+    scenario: str
+    arm: str | None
+    text: str
+
+
+def problems(scenario: str, result: Result) -> list[Problem]:
+    """List the validity errors of a result.
+
+    Parameters
+    ----------
+    scenario
+        Name of its scenario in the study.
+    result
+        The result.
+    """
+    found = []
+    for finding in result.validity.findings:
+        if finding.severity is Severity.ERROR:
+            # Of several arms, the longest name that fits.
+            arms = [arm for arm in result.arms if finding.text.startswith(f"{arm}: ")]
+            arm = max(arms, key=len, default=None)
+            text = finding.text if arm is None else finding.text.removeprefix(f"{arm}: ")
+            found.append(Problem(scenario=scenario, arm=arm, text=text))
+    return found
+
+
+def with_origin(
+    verdicts: Mapping[str, Any], request: Request, found: Sequence[Problem]
+) -> dict[str, Any]:
+    """Add to a record how it was made, and the validity errors of the results.
+
+    Parameters
+    ----------
+    verdicts
+        The record of :func:`sojourn.studies.record.record`.
+    request
+        What was reproduced.
+    found
+        The validity errors.
+    """
+    return {
+        **verdicts,
+        "command": request.command,
+        "figures": list(request.figures),
+        "validity": [asdict(one) for one in found],
+    }
+
+
+def write(folder: Path, verdicts: Mapping[str, Any], seconds: Mapping[str, float]) -> list[Path]:
+    """Write the verdicts as JSON, Parquet, Markdown and LaTeX, and the times of the runs.
+
+    Parameters
+    ----------
+    folder
+        Output directory of the study.
+    verdicts
+        The record of :func:`with_origin`.
+    seconds
+        Processor time per run of each scenario.
+
+    Returns
+    -------
+    list of pathlib.Path
+        The files.
+
+    Raises
+    ------
+    ResultError
+        A file cannot be written.
+    """
+    scale: Scale = verdicts["scale"]
+    table = BytesIO()
+    frame(verdicts).write_parquet(table)
+    contents = {
+        record.FILE: as_json(verdicts).encode(),
+        PARQUET: table.getvalue(),
+        MARKDOWN: markdown(verdicts).encode(),
+        LATEX: claims_latex.written(verdicts, shown(verdicts)).encode(),
+        runtime.FILE: runtime.written(seconds, scale).encode(),
+    }
+    for name, content in contents.items():
+        try:
+            files.replace(folder / name, content)
+        except OSError as error:
+            message = f"cannot write {folder / name}: {error.strerror}"
+            raise _core.ResultError(message) from None
+    return [folder / name for name in contents]
+
+
+def as_json(verdicts: Mapping[str, Any]) -> str:
+    """Write a record as JSON, one line per condition, so that changes are readable."""
+    return _indented(verdicts, 0) + "\n"
+
+
+def _indented(value: Any, depth: int) -> str:
+    """Write each element of tables and lists on its own line, down to tables of plain values."""
+    compact = json.dumps(value, ensure_ascii=False)
+    elements = list(value.values() if isinstance(value, dict) else value or [])
+    if not any(isinstance(one, dict | list) and one for one in elements) and depth > 1:
+        return compact
+    inner, outer = " " * (depth + 1), " " * depth
+    if isinstance(value, dict):
+        lines = [f"{json.dumps(key)}: {_written(one, depth)}" for key, one in value.items()]
+        opening, closing = "{", "}"
+    else:
+        lines = [_written(one, depth) for one in value]
+        opening, closing = "[", "]"
+    if not lines:
+        return compact
+    joined = f",\n{inner}".join(lines)
+    return f"{opening}\n{inner}{joined}\n{outer}{closing}"
+
+
+def _written(value: Any, depth: int) -> str:
+    if isinstance(value, dict | list):
+        return _indented(value, depth + 1)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def frame(verdicts: Mapping[str, Any]) -> pl.DataFrame:
+    """Return the conditions of all claims as a table.
+
+    Parameters
+    ----------
+    verdicts
+        The record.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row per condition; a claim that is not judged has one row with its verdict.
+    """
+    rows: list[dict[str, Any]] = []
+    for claim in verdicts["claims"]:
+        about = {"id": claim["id"], "verdict": claim["verdict"]}
+        lines = [
+            {**about, **line, "line_verdict": line["verdict"], "verdict": claim["verdict"]}
+            for line in claim["lines"]
+        ]
+        rows.extend(lines or [about])
+    return pl.DataFrame(
+        [{column: row.get(column) for column in _COLUMNS} for row in rows], schema=_COLUMNS
+    )
+
+
+def shown(verdicts: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """List the claims to show: with figures, only those that were run."""
+    claims: Sequence[Mapping[str, Any]] = verdicts["claims"]
+    return [one for one in claims if not verdicts["figures"] or one["verdict"] != NOT_RUN]
+
+
+def left_out(verdicts: Mapping[str, Any]) -> str:
+    """Write how many claims are not shown; empty if all are.
+
+    Examples
+    --------
+    >>> left_out({"figures": ["3", "4 a"], "claims": [{"verdict": "not run"}] * 12})
+    'Not listed: 12 claims that need scenarios other than those of figures 3, 4 a.'
+    >>> left_out({"figures": [], "claims": [{"verdict": "not run"}]})
+    ''
+    """
+    number = len(verdicts["claims"]) - len(shown(verdicts))
+    if not number:
+        return ""
+    names = verdicts["figures"]
+    claims = "1 claim that needs" if number == 1 else f"{number} claims that need"
+    figures = "figure" if len(names) == 1 else "figures"
+    return f"Not listed: {claims} scenarios other than those of {figures} {', '.join(names)}."
+
+
+def markdown(verdicts: Mapping[str, Any]) -> str:
+    """Write the claims and their verdicts as a Markdown table, with the validity errors."""
+    lines = [
+        f"# {verdicts['title']}: claims",
+        "",
+        f"{wording.counted(verdicts['totals'])} ({wording.scale(verdicts)}).",
+        "",
+        f"To reproduce these numbers: `{verdicts['command']}`",
+        "",
+        TABLE_HEAD,
+        "|---|---|---|---|---|---|",
+    ]
+    for claim in shown(verdicts):
+        full = [line for line in claim["lines"] if not line["weaker"]]
+        cells = [
+            claim["id"],
+            claim["source"],
+            claim["statement"],
+            "<br>".join(f"{wording.subject(line)}: {wording.stated(line)}" for line in full),
+            "<br>".join(wording.measured(line) for line in full),
+            claim["verdict"],
+        ]
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    for note in (left_out(verdicts), wording.of_single_runs(verdicts)):
+        lines += ["", note] if note else []
+    if verdicts["validity"]:
+        lines += ["", "## Validity", ""]
+        lines += [f"* {wording.problem(one)}" for one in verdicts["validity"]]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,227 @@
+"""Quantities of claims: metrics of runs, of groups of traffic, and of series in a window of time.
+
+===========================================  =====================================================
+without group                                columns of :attr:`sojourn.Result.per_run`;
+                                             ``throughput_<link>_mbit_per_s``,
+                                             ``ack_rtt_<direction>_ms``, ``jain``,
+                                             ``goodput_mbit_per_s``, ``sojourn_ms_mean``,
+                                             ``sojourn_ms_max``, ``ack_rtt_rise_ms_best``,
+                                             ``ack_rtt_rise_ms_worst``; for each link
+                                             ``sojourn_<link>_ms_<p50, ..., mean, max>``,
+                                             ``utilisation_<link>``, ``loss_<link>_percent``
+with group                                   columns of :attr:`sojourn.Result.per_group` and
+                                             :attr:`sojourn.Result.per_application`;
+                                             ``goodput_mbit_per_s``, ``share_percent``
+``<series>_<statistic>[<from>,<to>]``        :mod:`sojourn.studies.series`
+``median_<metric>``                           the median over the runs, not the mean, of a metric
+                                             that is not a series
+===========================================  =====================================================
+"""
+
+from collections.abc import Iterable
+from functools import cached_property
+from math import comb
+from statistics import median
+
+import polars as pl
+
+from sojourn import _core
+from sojourn.result import Result, metrics
+from sojourn.result.metrics import CONNECTIONS, KEYS
+from sojourn.studies import series
+from sojourn.studies.claims import Subject
+from sojourn.studies.verdicts import Estimate
+
+# Before the name of a metric: its median over the runs.
+MEDIAN = "median_"
+# Probability that the interval of a median does not contain it, at most.
+OUTSIDE = 0.05
+_OF_LINKS = (
+    *(f"sojourn_ms_{name}" for name in ("mean", "p50", "p95", "p99", "max")),
+    "utilisation",
+)
+
+
+class Quantities:
+    """The quantities of a result.
+
+    Parameters
+    ----------
+    result
+        The result of a scenario.
+    """
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+
+    def estimate(self, subject: Subject) -> Estimate:
+        """Average a metric over the runs of an arm.
+
+        Parameters
+        ----------
+        subject
+            The metric, and the arm and group of which.
+
+        Returns
+        -------
+        Estimate
+            Its mean; without value if no run has it.
+
+        Raises
+        ------
+        ResultError
+            There is no such arm, group or metric.
+        """
+        if subject.arm not in self._result.arms:
+            raise self._unknown(subject, f'arm "{subject.arm}"', self._result.arms)
+        if (window := series.parse(subject.metric)) is not None:
+            return series.estimate(self._result, window, subject)
+        table = self.of_runs if subject.group is None else self._of_groups
+        metric = subject.metric.removeprefix(MEDIAN)
+        if metric not in table.columns:
+            known = [name for name in table.columns if name not in (*KEYS, "group")]
+            raise self._unknown(subject, f'metric "{metric}"', known)
+        rows = table.filter(pl.col("arm") == subject.arm)
+        if subject.group is not None:
+            rows = rows.filter(pl.col("group") == subject.group)
+            groups = table["group"].unique(maintain_order=True).to_list()
+            if subject.group not in groups:
+                raise self._unknown(subject, f'group "{subject.group}"', groups)
+        values = rows[metric].cast(pl.Float64).drop_nulls()
+        if metric != subject.metric:
+            return _median(values.to_list())
+        return Estimate.of(values.to_list())
+
+    @staticmethod
+    def _unknown(subject: Subject, what: str, known: Iterable[str]) -> Exception:
+        accepted = ", ".join(known)
+        return _core.ResultError(f"{subject}: no {what}; expected one of {accepted}")
+
+    @property
+    def _measured_s(self) -> float:
+        checked = self._result.scenario.checked
+        return checked.duration_s - checked.warmup_s
+
+    @cached_property
+    def of_runs(self) -> pl.DataFrame:
+        """One row per run: ``arm``, ``replication`` and every quantity without a group."""
+        result = self._result
+        transport = metrics.transport_metrics(
+            result.flows, result.links, measured_s=self._measured_s
+        )
+        runs = result.per_run
+        for part in (
+            transport,
+            _of_flows(result.flows, self._measured_s),
+            _of_longest_link(result.links),
+            _of_each_link(result.links),
+            _rises(result.flows),
+        ):
+            new = [column for column in part.columns if column not in runs.columns]
+            runs = runs.join(part.select(*KEYS, *new), on=KEYS, how="left", maintain_order="left")
+        return runs
+
+    @cached_property
+    def _of_groups(self) -> pl.DataFrame:
+        result = self._result
+        keys = [*KEYS, "group"]
+        groups = _shares(result.flows, self._measured_s)
+        for part in (result.per_group, result.per_application):
+            new = [column for column in part.columns if column not in groups.columns]
+            groups = groups.join(part.select(*keys, *new), on=keys, how="left")
+        return groups
+
+
+def _median(values: list[float]) -> Estimate:
+    """Compute the median over runs, with the interval between two of the values.
+
+    The interval contains the median of the distribution with at least 95 % (David and Nagaraja,
+    Order Statistics, section 7.1); six runs are the fewest that have one.
+
+    Examples
+    --------
+    >>> _median([1.0, 2.0, 4.0])
+    Estimate(n=3, mean=2.0, low=None, high=None, values=())
+    >>> _median([float(value) for value in range(1, 11)])
+    Estimate(n=10, mean=5.5, low=2.0, high=9.0, values=())
+    """
+    if not values:
+        return Estimate(0, None, None, None)
+    n, ordered = len(values), sorted(values)
+    # Runs below the interval: the most for which both tails together have at most 5 %.
+    tails = (2 * sum(comb(n, k) for k in range(below + 1)) / 2**n for below in range(n))
+    below = sum(tail <= OUTSIDE for tail in tails)
+    ends = (ordered[below - 1], ordered[n - below]) if below else (None, None)
+    return Estimate(n, median(values), *ends)
+
+
+def _data(flows: pl.DataFrame) -> pl.DataFrame:
+    return flows.filter(pl.col("kind") != "ping")
+
+
+def _carried(measured_s: float) -> pl.Expr:
+    """Goodput of a flow; of a transfer of a given size, averaged over the measured time."""
+    over_all = pl.col("delivered_bytes") * 8e-6 / measured_s
+    endless = pl.col("bytes").is_null()
+    return pl.when(endless).then(pl.col("goodput_mbit_per_s")).otherwise(over_all)
+
+
+def _of_flows(flows: pl.DataFrame, measured_s: float) -> pl.DataFrame:
+    rate = pl.col("goodput_mbit_per_s")
+    jain = rate.sum().pow(2) / (rate.count() * rate.pow(2).sum())
+    runs = _data(flows).group_by(KEYS, maintain_order=True)
+    return runs.agg(jain=jain.fill_nan(None), goodput_mbit_per_s=_carried(measured_s).sum())
+
+
+def _shares(flows: pl.DataFrame, measured_s: float) -> pl.DataFrame:
+    rate = pl.col("goodput_mbit_per_s")
+    flows = flows.with_columns(goodput_mbit_per_s=_carried(measured_s))
+    groups = _data(flows).group_by(*KEYS, "group", maintain_order=True).agg(rate.sum())
+    share = 100 * rate / rate.sum().over(KEYS)
+    return groups.with_columns(share_percent=share.fill_nan(None))
+
+
+def _of_longest_link(links: pl.DataFrame) -> pl.DataFrame:
+    longest = links.sort("sojourn_ms_mean", descending=True, nulls_last=True, maintain_order=True)
+    runs = longest.group_by(KEYS, maintain_order=True).first()
+    return runs.select(*KEYS, "sojourn_ms_mean", "sojourn_ms_max")
+
+
+def _of_each_link(links: pl.DataFrame) -> pl.DataFrame:
+    dropped = pl.col("drops_overlimit") + pl.col("drops_aqm")
+    lost = 100 * dropped / (dropped + pl.col("sent_packets"))
+    links = links.with_columns(loss=lost.fill_nan(None))
+    runs = links.select(KEYS).unique(maintain_order=True)
+    for (name,), rows in links.group_by("link", maintain_order=True):
+        columns = [
+            *(pl.col(column).alias(_of_link(column, str(name))) for column in _OF_LINKS),
+            pl.col("loss").alias(f"loss_{name}_percent"),
+        ]
+        part = rows.select(*KEYS, *columns)
+        runs = runs.join(part, on=KEYS, how="left", maintain_order="left")
+    return runs
+
+
+def _of_link(column: str, link: str) -> str:
+    """Put the name of a link into that of a column.
+
+    Examples
+    --------
+    >>> _of_link("sojourn_ms_max", "down"), _of_link("utilisation", "down")
+    ('sojourn_down_ms_max', 'utilisation_down')
+    """
+    first, _, rest = column.partition("_")
+    return "_".join(part for part in (first, link, rest) if part)
+
+
+def _rises(flows: pl.DataFrame) -> pl.DataFrame:
+    """Compute how far the ACK RTT of the best and of the worst connection rose above its base."""
+    connections = flows.filter(pl.col("kind").is_in(CONNECTIONS))
+    runs = flows.select(KEYS).unique(maintain_order=True)
+    if "ack_rtt_ms_max" not in flows.columns:
+        return runs
+    rise = pl.col("ack_rtt_ms_max") - pl.col("base_rtt_ms")
+    found = connections.group_by(KEYS, maintain_order=True).agg(
+        ack_rtt_rise_ms_best=rise.min(), ack_rtt_rise_ms_worst=rise.max()
+    )
+    return runs.join(found, on=KEYS, how="left", maintain_order="left")

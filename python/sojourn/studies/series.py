@@ -1,0 +1,211 @@
+"""Statistics of series in a window of time: ``<series>_<statistic>[<from>,<to>]``.
+
+Series are ``ping_ms``, at the time of the request; ``ping_avg_ms``, the average of all pings at the
+time of the reply, as in flent; ``goodput_mbit_per_s``, ``srtt_ms``, ``cwnd_packets``, and for each
+link ``sojourn_<link>_ms``, ``backlog_<link>_packets`` and ``throughput_<link>_mbit_per_s``.
+Statistics over the samples of a run: ``mean``, ``min``, ``max`` and percentiles such as ``p95``.
+``peak`` and ``peak_s``: value and time of the maximum of the mean over the runs, by bins of the
+sample interval.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from sojourn import _core
+from sojourn.plot import curves
+from sojourn.result import Result, latency
+from sojourn.result.metrics import CONNECTIONS, ETHERNET_HEADER, KEYS
+from sojourn.studies.claims import Subject
+from sojourn.studies.verdicts import Estimate
+
+_PATTERN = re.compile(
+    r"(?P<series>.+)_(?P<statistic>mean|min|max|peak|peak_s|p\d{1,2})"
+    r"\[(?P<begin>[\d.]+),(?P<end>[\d.]+)\]"
+)
+_OF_FLOWS: Mapping[str, str] = {
+    "srtt_ms": "srtt_ms",
+    "cwnd_packets": "cwnd_packets",
+}
+_OF_LINKS = re.compile(
+    r"(?P<what>sojourn|backlog|throughput)_(?P<link>.+)_(?:ms|packets|mbit_per_s)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """A statistic of a series in a window of time.
+
+    Parameters
+    ----------
+    series, statistic
+        Their names.
+    begin_s, end_s
+        The window.
+    """
+
+    series: str
+    statistic: str
+    begin_s: float
+    end_s: float
+
+
+def parse(metric: str) -> Window | None:
+    """Read the name of a statistic of a series; None for other metrics.
+
+    Examples
+    --------
+    >>> parse("srtt_ms_p50[5,30]")
+    Window(series='srtt_ms', statistic='p50', begin_s=5.0, end_s=30.0)
+    >>> parse("jain")
+    """
+    match = _PATTERN.fullmatch(metric)
+    if match is None:
+        return None
+    return Window(
+        series=match["series"],
+        statistic=match["statistic"],
+        begin_s=float(match["begin"]),
+        end_s=float(match["end"]),
+    )
+
+
+def estimate(result: Result, window: Window, subject: Subject) -> Estimate:
+    """Compute a statistic of a series of an arm.
+
+    Raises
+    ------
+    ResultError
+        There is no such series.
+    """
+    rows = samples(result, window.series, subject.group, extreme=window.statistic == "max").filter(
+        pl.col("arm") == subject.arm,
+        pl.col("t_s") >= window.begin_s,
+        pl.col("t_s") <= window.end_s,
+    )
+    if window.statistic.startswith("peak"):
+        return _peak(rows, result, at=window.statistic == "peak_s")
+    value = pl.col("value")
+    statistic = (
+        value.quantile(int(window.statistic[1:]) / 100, "linear")
+        if window.statistic[0] == "p"
+        else {"mean": value.mean(), "min": value.min(), "max": value.max()}[window.statistic]
+    )
+    runs = rows.group_by("replication", maintain_order=True).agg(statistic.alias("value"))
+    values = runs["value"].drop_nulls().to_list()
+    return Estimate.of(values)
+
+
+def _peak(rows: pl.DataFrame, result: Result, *, at: bool) -> Estimate:
+    means = averaged(rows, sample_s(result))
+    if means.is_empty():
+        return Estimate(0, None, None, None)
+    top = means.row(int(means["value"].arg_max() or 0), named=True)
+    # The mean over runs is a single curve, so there is no interval.
+    return Estimate(rows["replication"].n_unique(), top["t_s" if at else "value"], None, None)
+
+
+def sample_s(result: Result) -> float:
+    """Return the sample interval of a result, in seconds: the time of its first sample."""
+    return float(result.link_series["t_s"].min())  # type: ignore[arg-type]
+
+
+def averaged(rows: pl.DataFrame, width_s: float) -> pl.DataFrame:
+    """Average samples over runs, in bins of time.
+
+    Parameters
+    ----------
+    rows
+        Samples of one arm: ``t_s``, ``value``.
+    width_s
+        Width of a bin.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``t_s``, the middle of each bin, and ``value``.
+    """
+    # A sample at the end of an interval belongs to it; times are not exact multiples of the width.
+    interval = ((pl.col("t_s") / width_s - 1e-6).ceil() - 1).clip(lower_bound=0)
+    return (
+        rows.drop_nulls("value")
+        .group_by(bin=interval)
+        .agg(pl.col("value").mean())
+        .sort("bin")
+        .select(t_s=(pl.col("bin") + 0.5) * width_s, value="value")
+    )
+
+
+def samples(
+    result: Result, series: str, group: str | None = None, *, extreme: bool = False
+) -> pl.DataFrame:
+    """Return the samples of a series.
+
+    Parameters
+    ----------
+    result
+        A result.
+    series
+        Name of the series.
+    group
+        Only this group of traffic.
+    extreme
+        Of sojourn times, the longest of each sample interval instead of the mean.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``arm``, ``replication``, ``t_s``, ``value``.
+
+    Raises
+    ------
+    ResultError
+        There is no such series.
+    """
+    if series == "ping_ms":
+        return curves.ping_times(result, group)
+    if series == "ping_avg_ms":
+        return latency.averaged(curves.pings(result, group))
+    if series == "goodput_mbit_per_s":
+        return _summed(result, group)
+    if series in _OF_FLOWS:
+        return _of_connections(result, _OF_FLOWS[series], group)
+    match = _OF_LINKS.fullmatch(series)
+    if match is None or match["link"] not in result.links["link"].unique().to_list():
+        links = ", ".join(curves.link_names(result))
+        message = (
+            f'no series "{series}"; expected ping_ms, ping_avg_ms, goodput_mbit_per_s, srtt_ms, '
+            f"cwnd_packets, or sojourn_LINK_ms, backlog_LINK_packets, throughput_LINK_mbit_per_s "
+            f"of {links}"
+        )
+        raise _core.ResultError(message)
+    rows = result.link_series.filter(pl.col("link") == match["link"])
+    if match["what"] == "backlog":
+        value = pl.col("backlog_packets").cast(pl.Float64)
+    elif match["what"] == "sojourn":
+        value = pl.col("sojourn_ms_max" if extreme else "sojourn_ms_mean")
+    else:
+        ip_bytes = pl.col("sent_bytes") - ETHERNET_HEADER * pl.col("sent_packets")
+        value = ip_bytes * 8e-6 / sample_s(result)
+    return rows.select(*KEYS, "t_s", value=value)
+
+
+def _summed(result: Result, group: str | None) -> pl.DataFrame:
+    """Sum the goodput of data flows, or of one group of them, in each sample interval."""
+    rows = result.flow_series
+    if group is not None:
+        rows = rows.filter(pl.col("group") == group)
+    return rows.group_by(*KEYS, "t_s", maintain_order=True).agg(
+        value=pl.col("goodput_mbit_per_s").sum()
+    )
+
+
+def _of_connections(result: Result, column: str, group: str | None) -> pl.DataFrame:
+    """Average a column over the connections, or over one group of them, at each sample."""
+    of = result.flows.filter(pl.col("kind").is_in(CONNECTIONS))
+    if group is not None:
+        of = of.filter(pl.col("group") == group)
+    rows = result.flow_series.join(of.select(*KEYS, "flow"), on=[*KEYS, "flow"], how="semi")
+    return rows.group_by(*KEYS, "t_s", maintain_order=True).agg(value=pl.col(column).mean())

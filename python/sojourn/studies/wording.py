@@ -1,0 +1,248 @@
+"""Words and numbers for recorded verdicts: in terminals, READMEs and pages."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sojourn.result.formatting import counted as counted_runs
+from sojourn.studies.claims import INTERVALS
+from sojourn.studies.verdicts import (
+    DEFINITIONAL,
+    IN_DIRECTION,
+    JUDGED,
+    NOT_CHECKABLE,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    REPRODUCED,
+)
+
+# Significant digits of measured values.
+DIGITS = 4
+_COMPARED = {"at_least": "≥", "at_most": "≤"}
+_BESIDE = {"above": "above", "below": "below", "differs": "differs from"}
+# Distances from published numbers that are counted, and what rounding adds to them.
+SHARES = (0.05, 0.10, 0.25)
+ROUNDING = 1e-5
+
+
+def number(value: float | None) -> str:
+    """Write a measured value.
+
+    Examples
+    --------
+    >>> number(0.123456), number(1234.56), number(None)
+    ('0.1235', '1235', '–')
+    """
+    if value is None:
+        return "–"
+    text = f"{value:.{DIGITS}g}"
+    return f"{value:.0f}" if "e+" in text else text
+
+
+def subject(line: Mapping[str, Any]) -> str:
+    """Write what a condition is about: scenario, arm, group and metric."""
+    group = f" {line['group']}" if line["group"] else ""
+    return f"{line['scenario']}, {line['arm']}{group}: {line['metric']}"
+
+
+def short_subjects(lines: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Write in which scenario, arm, group and metric the conditions of a claim differ.
+
+    Examples
+    --------
+    >>> line = {"scenario": "a", "arm": "pie", "group": None, "metric": "jain"}
+    >>> short_subjects([line, line | {"arm": "codel"}]), short_subjects([line])
+    (['pie', 'codel'], [''])
+    """
+    parts = ("scenario", "arm", "group", "metric")
+    differing = [part for part in parts if len({line[part] for line in lines}) > 1]
+    return [" ".join(str(line[part]) for part in differing if line[part]) for line in lines]
+
+
+def reference(line: Mapping[str, Any]) -> str:
+    """Write the parts of a reference in which it differs from the subject."""
+    place, _, metric = line["reference"].rpartition(":")
+    place, _, group = place.partition("@")
+    scenario, _, arm = place.rpartition("/")
+    parts = [
+        scenario if scenario != line["scenario"] else "",
+        arm if arm != line["arm"] else "",
+        group if group != (line["group"] or "") else "",
+        metric if metric != line["metric"] else "",
+    ]
+    return " ".join(part for part in parts if part) or "itself"
+
+
+def stated(line: Mapping[str, Any]) -> str:
+    """Write the condition of a line.
+
+    Examples
+    --------
+    >>> stated({"relation": "equals", "reference": None, "value": 54.0, "tolerance": 0.5})
+    '54 ± 0.5'
+    """
+    relation = line["relation"]
+    if relation in INTERVALS:
+        return f"{_BESIDE[relation]} {reference(line)}"
+    value = number(line["value"])
+    bound = (
+        f"{value} ± {number(line['tolerance'])}"
+        if relation == "equals"
+        else f"{_COMPARED[relation]} {value}"
+    )
+    return f"{bound} × {reference(line)}" if line["reference"] else bound
+
+
+def found(line: Mapping[str, Any]) -> str:
+    """Write what was measured for a condition."""
+    if line["relation"] in INTERVALS:
+        return f"{_interval(line, '')} and {_interval(line, 'reference_')}"
+    if line["reference"]:
+        return f"{number(line['compared'])} ×"
+    return _interval(line, "")
+
+
+def measured(line: Mapping[str, Any]) -> str:
+    """Write what was measured for a condition; say if it has no intervals to compare."""
+    single = line["n"] == 1 and line["reference_mean"] is not None
+    missing = " (one run: no interval)" if single and line["relation"] in INTERVALS else ""
+    return f"{found(line)}{missing}"
+
+
+def _interval(line: Mapping[str, Any], side: str) -> str:
+    mean, low, high = (line[f"{side}{name}"] for name in ("mean", "low", "high"))
+    if low is None or high is None or mean is None:
+        return number(mean)
+    return f"{number(mean)} ±{_half((high - low) / 2, number(mean))}"
+
+
+def _half(half: float, mean: str) -> str:
+    """Write half the width of an interval; zeros if it is less than the last digit of the mean.
+
+    Examples
+    --------
+    >>> _half(0.0123, "1.234"), _half(0.00002, "52.97"), _half(123.4, "1500"), _half(0.0, "0")
+    ('0.012', '0.00', '123', '0')
+    """
+    decimals = len(mean.partition(".")[2])
+    if half < 0.5 * 10.0**-decimals:
+        return f"{0.0:.{decimals}f}"
+    return f"{half:.0f}" if half >= 10 else f"{half:.2g}"  # noqa: PLR2004 - two digits
+
+
+def counted(totals: Mapping[str, int]) -> str:
+    """Write totals as a sentence part.
+
+    Examples
+    --------
+    >>> counted({"reproduced": 3, "reproduced in direction": 1, "not reproduced": 1,
+    ...          "not checkable": 2, "definitional": 0, "not run": 0})
+    '3 of 5 claims reproduced, 1 in direction, 1 not reproduced; 2 not checkable'
+    """
+    judged = sum(totals[verdict] for verdict in JUDGED)
+    text = (
+        f"{totals[REPRODUCED]} of {judged} claims reproduced, {totals[IN_DIRECTION]} in direction, "
+        f"{totals[NOT_REPRODUCED]} not reproduced"
+    )
+    others = [
+        f"{totals[verdict]} {verdict}"
+        for verdict in (NOT_CHECKABLE, DEFINITIONAL, NOT_RUN)
+        if totals[verdict]
+    ]
+    return f"{text}; {', '.join(others)}" if others else text
+
+
+def distances(claims: Iterable[Mapping[str, Any]]) -> str:
+    """Say how far measured numbers are from published ones, whatever their tolerances.
+
+    Examples
+    --------
+    >>> line = {"relation": "equals", "weaker": False, "value": 2.0, "compared": 2.1}
+    >>> distances([{"lines": [line, {**line, "compared": 3.0}]}])
+    'Of 2 published numbers and ratios, 1 is met within 5 %, 1 within 10 %, 1 within 25 %.'
+    >>> distances([{"lines": [{**line, "relation": "above"}]}])
+    ''
+    """
+    off = [
+        abs(line["compared"] / line["value"] - 1)
+        for claim in claims
+        for line in claim["lines"]
+        if line["relation"] == "equals"
+        and not line["weaker"]
+        and line["value"]
+        and line["compared"] is not None
+    ]
+    if not off:
+        return ""
+    met = [sum(one <= share + ROUNDING for one in off) for share in SHARES]
+    first, *others = (f"{100 * share:.0f} %" for share in SHARES)
+    verb = "is" if met[0] == 1 else "are"
+    rest = "".join(
+        f", {number} within {share}" for number, share in zip(met[1:], others, strict=True)
+    )
+    return f"Of {len(off)} published numbers and ratios, {met[0]} {verb} met within {first}{rest}."
+
+
+def runs(replications: Iterable[int]) -> str:
+    """Write how many runs each arm of the scenarios of a study has.
+
+    Examples
+    --------
+    >>> runs([1, 1]), runs([3, 14, 3])
+    ('1 run', '3 to 14 runs')
+    """
+    numbers = sorted(set(replications))
+    if len(numbers) > 1:
+        return f"{numbers[0]} to {numbers[-1]} runs"
+    return counted_runs(numbers[0], "run") if numbers else "no runs"
+
+
+def scale(record: Mapping[str, Any]) -> str:
+    """Write the scale of recorded verdicts, with the number of runs."""
+    return f"{record['scale']} scale, {runs(record['replications'].values())} per arm"
+
+
+def of_single_runs(record: Mapping[str, Any]) -> str:
+    """Write how conditions on single runs are judged; empty if there are none.
+
+    Examples
+    --------
+    >>> of_single_runs({"replications": {"rrul": 1}})
+    'One run gives no interval: its conditions hold at most in their weaker form.'
+    """
+    if 1 not in record["replications"].values():
+        return ""
+    return "One run gives no interval: its conditions hold at most in their weaker form."
+
+
+def problem(one: Mapping[str, Any]) -> str:
+    """Write a validity error.
+
+    Examples
+    --------
+    >>> problem({"scenario": "rrul", "arm": "pie", "text": "no link was a bottleneck."})
+    'rrul, pie: no link was a bottleneck.'
+    """
+    place = ", ".join(part for part in (one["scenario"], one["arm"]) if part)
+    return f"{place}: {one['text']}"
+
+
+def unmet(claim: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """List the conditions that decide the verdict on a claim.
+
+    Of a claim that is not reproduced, these are the conditions that fail in their weaker form too.
+
+    Examples
+    --------
+    >>> lines = [{"weaker": False, "verdict": one} for one in (IN_DIRECTION, NOT_REPRODUCED)]
+    >>> [line["verdict"] for line in unmet({"verdict": NOT_REPRODUCED, "lines": lines})]
+    ['not reproduced']
+    """
+    found = failing(claim)
+    if claim["verdict"] != NOT_REPRODUCED or any(line["weaker"] for line in claim["lines"]):
+        return found
+    return [line for line in found if line["verdict"] == NOT_REPRODUCED]
+
+
+def failing(claim: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """List the conditions of a claim that do not hold fully."""
+    return [line for line in claim["lines"] if not line["weaker"] and line["verdict"] != REPRODUCED]
