@@ -6,7 +6,7 @@ use std::panic::RefUnwindSafe;
 use std::sync::Arc;
 
 use sojourn_net::{Bytes, Duration, Instant, Rng};
-use sojourn_transport::{SenderParams, quic};
+use sojourn_transport::{MSS, SMALLEST_MSS, SenderParams, quic};
 
 use crate::contract::{AppEvent, AppOutput};
 use crate::report::{PlayerRecord, ResponsivenessRecord};
@@ -80,6 +80,9 @@ impl dyn ApplicationConfig {
             .or_else(|| match (self.request().0, self.tcp().initial_window) {
                 (0, _) => Some(("request", "must be > 0")),
                 (_, 0) => Some(("initial_window", "must be >= 1")),
+                _ if !(SMALLEST_MSS..=MSS).contains(&self.tcp().mss) => {
+                    Some(("mss", "must be 128 to 1448 bytes"))
+                }
                 _ => None,
             })
     }

@@ -81,6 +81,11 @@ pub trait DatagramConfig: Comparable + Debug + RefUnwindSafe + Send + Sync {
     /// Mean number of datagrams sent in `time`; the maximum if replies pace them.
     fn datagrams(&self, time: Duration) -> u64;
 
+    /// The same, if a reply takes at least `rtt`.
+    fn datagrams_within(&self, time: Duration, _rtt: Duration) -> u64 {
+        self.datagrams(time)
+    }
+
     /// The first datagram leaves at a random point of this time.
     fn phase(&self) -> Duration {
         Duration::ZERO

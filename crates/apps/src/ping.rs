@@ -43,9 +43,13 @@ impl DatagramConfig for PingConfig {
     }
 
     fn datagrams(&self, time: Duration) -> u64 {
+        self.datagrams_within(time, Duration::ZERO)
+    }
+
+    fn datagrams_within(&self, time: Duration, rtt: Duration) -> u64 {
         let interval = match self.pace {
             PingPace::Every(interval) => interval,
-            PingPace::BackToBack { .. } => TURNAROUND,
+            PingPace::BackToBack { timeout } => rtt.max(TURNAROUND).min(timeout),
         };
         time.as_nanos() / interval.as_nanos().max(1) + 1
     }

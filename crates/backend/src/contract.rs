@@ -23,6 +23,11 @@ pub trait Backend: Send + Sync {
     /// The features that are not supported.
     fn check(&self, plan: &Plan) -> Result<(), Unsupported>;
 
+    /// Whether a run writes its packets to [`RecordSink::capture`] if it returns an output.
+    fn can_capture(&self) -> bool {
+        false
+    }
+
     /// Runs a plan and passes its records to `sink`: one per link and one per flow, in the order of
     /// the plan.
     ///

@@ -55,6 +55,8 @@ pub enum BackendError {
     Plan(ConfigError),
     /// The plan needs more than the backend has.
     Unsupported(Unsupported),
+    /// The machine lacks something that the backend needs; the text says what, and what to do about it.
+    Environment(String),
     /// The backend failed.
     Failed {
         /// The backend.
@@ -69,6 +71,7 @@ impl fmt::Display for BackendError {
         match self {
             Self::Plan(error) => error.fmt(f),
             Self::Unsupported(error) => error.fmt(f),
+            Self::Environment(problem) => f.write_str(problem),
             Self::Failed { backend, reason } => write!(f, "backend \"{backend}\": {reason}"),
         }
     }

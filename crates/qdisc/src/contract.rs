@@ -2,18 +2,18 @@
 
 use std::fmt;
 
-use sojourn_net::{Bytes, Instant, Packet};
+use sojourn_net::{Bytes, Instant, Packet, Rate};
 
 /// A queueing discipline: packets go in, packets come out, and time is an argument.
 ///
 /// A `Qdisc` is *sans-IO*: it owns no clock, timer, socket or thread. The environment calls it
 /// with a `now` that never decreases.
 pub trait Qdisc<P: Packet> {
-    /// Whether [`Qdisc::next_timer`] may ever be due. The environment need not ask after each call
-    /// a discipline for which nothing is.
+    /// Whether [`Qdisc::next_timer`] may ever return a time. If `false`, the environment need not call
+    /// it after each operation.
     const TIMED: bool = false;
 
-    /// Offers a packet. Whatever is discarded, this packet or another, goes to `obs`.
+    /// Offers a packet. Each discarded packet, this one or another, is passed to `obs`.
     fn enqueue(&mut self, now: Instant, pkt: P, obs: &mut dyn Observer<P>);
 
     /// Takes the next packet to send, if there is one that may be sent now.
@@ -21,6 +21,14 @@ pub trait Qdisc<P: Packet> {
     /// A shaper may hold packets back: it returns `None` while some wait, and
     /// [`Qdisc::next_timer`] says when to ask again.
     fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P>;
+
+    /// The packet that [`Qdisc::dequeue`] would return, if known without dequeuing; like `peek` in Linux.
+    ///
+    /// A token bucket that waits for tokens leaves such a packet in the queue.
+    #[inline]
+    fn peek(&self) -> Peek {
+        Peek::Dequeues
+    }
 
     /// What is waiting now.
     fn backlog(&self) -> Backlog;
@@ -36,10 +44,16 @@ pub trait Qdisc<P: Packet> {
     /// The time returned by [`Qdisc::next_timer`] has come.
     fn on_timer(&mut self, _now: Instant) {}
 
-    /// What the discipline counts and estimates, under the names of `tc -j -s`.
+    /// The link sends at `rate` from now on; the packet in transmission completes at the old rate.
     ///
-    /// What every queue has (packets, bytes, drops, backlog) is not among it: its environment
-    /// counts that.
+    /// For disciplines that observe the link. Those whose parameters derive from the rate of the link keep
+    /// them, as a queueing discipline of Linux keeps the parameters it was configured with.
+    fn on_link_rate(&mut self, _now: Instant, _rate: Rate) {}
+
+    /// Counters and estimates of the discipline, with the names of `tc -j -s`.
+    ///
+    /// Packets, bytes, drops and backlog, which every queue has, are not included: the environment
+    /// counts them.
     fn statistics(&self) -> Vec<Statistic> {
         Vec::new()
     }
@@ -52,7 +66,24 @@ pub trait Qdisc<P: Packet> {
     }
 }
 
-/// A number that a discipline keeps about itself.
+/// The next packet of a discipline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peek {
+    /// Only [`Qdisc::dequeue`] can tell, as for disciplines with `qdisc_peek_dequeued` in Linux.
+    Dequeues,
+    /// The size of the packet.
+    Head(Bytes),
+    /// There is none.
+    Empty,
+}
+
+impl From<Option<Bytes>> for Peek {
+    fn from(head: Option<Bytes>) -> Self {
+        head.map_or(Self::Empty, Self::Head)
+    }
+}
+
+/// A statistic of a discipline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Statistic {
     /// The part of the discipline it belongs to, as list and place: `("tins", 0)`; `None`: the
@@ -105,7 +136,7 @@ pub enum Number {
     Count(u64),
     /// Probabilities and averages.
     Real(f64),
-    /// Whether something is so.
+    /// A boolean state.
     Flag(bool),
 }
 
@@ -150,7 +181,7 @@ impl fmt::Display for ClassId {
     }
 }
 
-/// Where a discipline reports what it did to packets it did not simply forward.
+/// Receives the drops and marks of a discipline, and the class of each event.
 pub trait Observer<P> {
     /// Sets the class of the next event in this call: a drop, a mark, or the packet that the call
     /// returns. Disciplines without classes do not call it. Among nested disciplines, only the

@@ -24,7 +24,9 @@ pub use aqm::droptail::Limit;
 pub use aqm::dualpi2::{DropEarly, EcnMask};
 pub use aqm::red::RedDerived;
 pub use catalogue::{ParameterInfo, QdiscInfo, catalogue};
-pub use contract::{Backlog, ClassId, DropReason, MarkReason, Number, Observer, Qdisc, Statistic};
+pub use contract::{
+    Backlog, ClassId, DropReason, MarkReason, Number, Observer, Peek, Qdisc, Statistic,
+};
 pub use external::{
     BoxedQueue, FailureCause, PYTHON_PREFIX, QueueClass, QueueFailure, RegisterError, Ticket, fail,
     is_external, source_of,

@@ -9,7 +9,7 @@ use sojourn_net::{Bytes, Comparison, Instant, Packet, Rate, Rng};
 use crate::aqm::droptail::DropTailParams;
 use crate::aqm::red;
 use crate::classful::{drr, prio};
-use crate::contract::{Backlog, ClassId, Observer, Qdisc, Statistic};
+use crate::contract::{Backlog, ClassId, Observer, Peek, Qdisc, Statistic};
 use crate::external::{self, QueueClass, RegisterError, Ticket};
 use crate::fair::sfb;
 use crate::link::LinkFacts;
@@ -61,6 +61,10 @@ macro_rules! disciplines {
                 match self { $(Self::$name(queue) => queue.dequeue(now, obs),)* }
             }
 
+            fn peek(&self) -> Peek {
+                match self { $(Self::$name(queue) => queue.peek(),)* }
+            }
+
             #[inline(always)]
             fn backlog(&self) -> Backlog {
                 match self { $(Self::$name(queue) => queue.backlog(),)* }
@@ -77,6 +81,10 @@ macro_rules! disciplines {
 
             fn on_timer(&mut self, now: Instant) {
                 match self { $(Self::$name(queue) => queue.on_timer(now),)* }
+            }
+
+            fn on_link_rate(&mut self, now: Instant, rate: Rate) {
+                match self { $(Self::$name(queue) => queue.on_link_rate(now, rate),)* }
             }
 
             fn statistics(&self) -> Vec<Statistic> {
@@ -134,6 +142,11 @@ macro_rules! disciplines {
             /// The rate of its own shaper, if it has one; `None` for external queues, whose rate is unknown.
             pub fn shaper_rate(&self) -> Option<Rate> {
                 match self { $(Self::$name(params) => params.shaper_rate(),)* }
+            }
+
+            /// The rate that it assumes for a link whose rate is unknown, if its results depend on that.
+            pub fn assumed_rate(&self) -> Option<Rate> {
+                match self { $(Self::$name(params) => params.assumed_rate(),)* }
             }
 
             /// The implementation that its behaviour was compared with.

@@ -144,7 +144,7 @@ fn unknown_kind(name: &str) -> ParameterError {
 /// `profile` of a discipline that follows one law only: asking for that law is no error.
 const PROFILE: Parameter = profile().declare(
     "profile",
-    "Specification or implementation to follow",
+    "Description or implementation to follow",
     "Sojourn parameter",
 );
 

@@ -13,7 +13,7 @@ use std::fmt::Debug;
 
 use sojourn_net::{Bytes, Dscp, Duration, Ecn, FlowKey, Instant, Packet, TcpHeader, Transport};
 
-use crate::contract::{Backlog, DropReason, MarkReason, Number, Observer, Qdisc, Statistic};
+use crate::contract::{Backlog, DropReason, MarkReason, Number, Observer, Peek, Qdisc, Statistic};
 
 /// A packet that knows who it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -288,7 +288,13 @@ impl<Q: Qdisc<TestPacket>> Trial<Q> {
                     .enqueue(self.now, pkt, &mut self.history.recorder);
             }
             Op::Dequeue => {
+                let head = self.queue.peek();
                 delivered = self.queue.dequeue(self.now, &mut self.history.recorder);
+                let taken = Peek::from(delivered.map(|pkt| pkt.size()));
+                assert!(
+                    head == Peek::Dequeues || head == taken,
+                    "peeked {head:?}, got {taken:?}"
+                );
             }
             Op::Wait(time) => self.wait(time),
             Op::WaitLate(time) => {

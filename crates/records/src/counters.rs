@@ -1,29 +1,38 @@
 //! Counters, declared once, with addition and subtraction field by field.
 
-/// Declares a struct of `u64` counters with `add` and `since`.
+/// Declares a struct of `u64` counters with `add` and `since`. The fields in `maxima` are maxima.
 macro_rules! counters {
     (
         $(#[$doc:meta])*
         pub struct $name:ident {
             $($(#[$field_doc:meta])* $field:ident,)*
         }
+        $(maxima { $($(#[$max_doc:meta])* $max:ident,)* })?
     ) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct $name {
             $($(#[$field_doc])* pub $field: u64,)*
+            $($($(#[$max_doc])* pub $max: u64,)*)?
         }
 
         impl $name {
-            /// Adds each counter of `more`.
+            /// Adds each counter of `more`; of maxima, the larger one remains.
             pub const fn add(&mut self, more: &Self) {
                 $(self.$field += more.$field;)*
+                $($(if more.$max > self.$max {
+                    self.$max = more.$max;
+                })*)?
             }
 
-            /// What was counted after `before`, an earlier state of the same counters.
+            /// What was counted after `before`, an earlier state of the same counters. Maxima
+            /// remain: whoever takes `before` resets them at that time.
             #[must_use]
             pub const fn since(&self, before: &Self) -> Self {
-                Self { $($field: self.$field - before.$field,)* }
+                Self {
+                    $($field: self.$field - before.$field,)*
+                    $($($max: self.$max,)*)?
+                }
             }
         }
     };
@@ -70,5 +79,9 @@ counters! {
         rtt_samples,
         /// Sum of the RTT samples, each from the newest of that data, in µs.
         rtt_micros,
+    }
+    maxima {
+        /// Largest RTT sample, in µs; 0 without samples.
+        rtt_max_micros,
     }
 }

@@ -13,4 +13,4 @@ pub use record::{
     AppRecord, ClassRecord, FlowKind, FlowRecord, FlowSample, InitialLosses, LinkRecord,
     LinkSample, Records, Signal, SignalRecord, ValidityFact,
 };
-pub use sink::RecordSink;
+pub use sink::{CaptureOutput, RecordSink};

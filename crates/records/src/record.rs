@@ -117,7 +117,7 @@ pub enum FlowKind {
     Datagrams,
     /// Echo requests.
     Echo,
-    /// An application, with all its connections.
+    /// An application or a program, with all its connections; the congestion control of a program is not known.
     App,
 }
 
@@ -159,6 +159,27 @@ pub struct FlowRecord {
     pub one_way_delay: Option<Box<Histogram>>,
     /// Each echo request, in order.
     pub pings: Vec<PingSample>,
+}
+
+impl FlowRecord {
+    /// The record of a flow that has not started.
+    pub fn blank(kind: FlowKind) -> Self {
+        Self {
+            name: String::new(),
+            kind,
+            started: None,
+            connected: None,
+            completed: None,
+            aborted: false,
+            initial_losses: InitialLosses::default(),
+            series: Vec::new(),
+            totals: FlowCounters::default(),
+            missing_packets: None,
+            lost_packets: None,
+            one_way_delay: None,
+            pings: Vec::new(),
+        }
+    }
 }
 
 /// What happened to the connections of an application, whenever that was.

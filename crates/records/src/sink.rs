@@ -1,11 +1,37 @@
 //! The sink that receives the records of a run.
 
+use std::fmt;
+use std::io::Write;
+
 use sojourn_apps::Transaction;
 
 use crate::record::{AppRecord, FlowRecord, LinkRecord, Records, SignalRecord, ValidityFact};
 
+/// Where a backend writes the packets of a run, in the format pcapng.
+///
+/// Whoever provides the output learns of its errors there: a backend goes on without the capture.
+pub struct CaptureOutput<'a> {
+    /// Buffered: a packet is one call of [`Write::write_all`].
+    pub out: &'a mut (dyn Write + Send),
+    /// The comment on the section: which run it is.
+    pub comment: &'a str,
+}
+
+impl fmt::Debug for CaptureOutput<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CaptureOutput")
+            .field("comment", &self.comment)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Receives the records of a run as the run yields them.
 pub trait RecordSink {
+    /// Asked once, before the run: where its packets go; `None`: they are not captured.
+    fn capture(&mut self) -> Option<CaptureOutput<'_>> {
+        None
+    }
+
     /// One per link, in the order of the plan.
     fn link(&mut self, record: LinkRecord);
     /// One per flow, in the order of the plan.

@@ -40,6 +40,7 @@ pub struct Concern {
 pub(crate) fn of(arms: &[(&str, Config)]) -> Vec<Concern> {
     let warnings = by_arm(arms, excess_shapers)
         .into_iter()
+        .chain(by_arm(arms, unknown_rates))
         .chain(by_arm(arms, |config| {
             start_up(config).into_iter().collect()
         }));
@@ -89,6 +90,24 @@ fn excess_shapers(config: &Config) -> Vec<String> {
     found.collect()
 }
 
+/// Queues whose results depend on a rate that the link does not have.
+fn unknown_rates(config: &Config) -> Vec<String> {
+    let varies = |link: &LinkConfig| match (&link.trace, &link.radio) {
+        (Some(_), _) => Some("follows a capacity trace"),
+        (None, Some(_)) => Some("is wireless"),
+        (None, None) => None,
+    };
+    let found = config.links.iter().filter_map(|link| {
+        let (varies, assumed) = (varies(link)?, link.qdisc.assumed_rate()?);
+        Some(format!(
+            "the queue {} of link {} assumes a rate of {assumed}, but the link {varies}; set its bandwidth.",
+            link.qdisc.kind(),
+            link.name
+        ))
+    });
+    found.collect()
+}
+
 /// The models that were not compared with a real implementation, only in part or in another profile.
 fn comparisons(arms: &[(&str, Config)]) -> Vec<String> {
     let mut models = BTreeSet::new();
@@ -109,7 +128,7 @@ fn comparisons(arms: &[(&str, Config)]) -> Vec<String> {
             let (control, over_quic) = match &flow.traffic {
                 Traffic::Tcp { params, .. } => (params.cc.kind(), false),
                 Traffic::Quic { params, .. } => (params.cc.kind(), true),
-                Traffic::Datagrams(_) => continue,
+                Traffic::Datagrams(_) | Traffic::Program(_) => continue,
                 Traffic::App(app) => app
                     .quic()
                     .map_or_else(|| (app.tcp().cc.kind(), false), |q| (q.cc.kind(), true)),

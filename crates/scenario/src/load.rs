@@ -2,12 +2,13 @@
 //!
 //! Traffic without a closed loop (UDP, pings) sends at its own rate. A closed loop (TCP, QUIC, applications) sends at
 //! most 1.25 times what the slowest link of its path carries, which allows for retransmissions; flows with the same
-//! slowest link share it. There is one acknowledgement per data packet.
+//! slowest link share it. There is one acknowledgement per data packet. A program counts as two closed loops, one in
+//! each direction.
 
 use std::collections::BTreeMap;
 
 use sojourn_net::{Bytes, Duration};
-use sojourn_transport::{MSS, quic};
+use sojourn_transport::quic;
 
 use crate::plan::{
     Config, ConfigError, FULL_FRAME, FlowConfig, Hop, LinkConfig, MAX_WINDOW, PURE_ACK, Traffic,
@@ -85,14 +86,28 @@ impl Crossing {
 }
 
 /// Closed loops with the same slowest link, and the links that they cross.
-#[derive(Default)]
 struct Shared {
     packets: u64,
     windows: u64,
     delay: u64,
+    /// The smallest of their full-sized packets.
+    frame: Bytes,
     markable: bool,
     /// Whether data, and whether acknowledgements cross the link.
     links: BTreeMap<usize, (bool, bool)>,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            packets: 0,
+            windows: 0,
+            delay: 0,
+            frame: FULL_FRAME,
+            markable: false,
+            links: BTreeMap::new(),
+        }
+    }
 }
 
 impl Config {
@@ -114,7 +129,7 @@ impl Config {
             let time = end.saturating_sub(flow.start);
             match &flow.traffic {
                 Traffic::Datagrams(config) => {
-                    let count = config.datagrams(time);
+                    let count = config.datagrams_within(time, Self::least_rtt(flow));
                     let kind = config.kind();
                     let payload = kind.payload().map_or(56, |payload| payload.0);
                     let frame = Bytes(payload + UDP_HEADERS);
@@ -137,6 +152,21 @@ impl Config {
                     }
                     self.join(flow, &mut shared);
                 }
+                Traffic::Program(_) => {
+                    let back = FlowConfig {
+                        forward: flow.reverse.clone(),
+                        reverse: flow.forward.clone(),
+                        ..flow.clone()
+                    };
+                    // Without a link on its way, nothing limits a loop and no link sees it.
+                    let is_limited = |flow: &&FlowConfig| {
+                        let mut hops = flow.forward.iter();
+                        hops.any(|hop| matches!(hop, Hop::Link(_)))
+                    };
+                    for loops in [flow, &back].into_iter().filter(is_limited) {
+                        self.join(loops, &mut shared);
+                    }
+                }
             }
         }
         for (slowest, group) in &shared {
@@ -146,6 +176,15 @@ impl Config {
             .map(|(link, crossing)| self.of_link(link, crossing))
             .collect();
         load
+    }
+
+    /// The part of the RTT of a flow that does not depend on links.
+    fn least_rtt(flow: &FlowConfig) -> Duration {
+        let hops = flow.forward.iter().chain(&flow.reverse);
+        hops.fold(Duration::ZERO, |rtt, hop| match *hop {
+            Hop::Link(_) => rtt,
+            Hop::Delay(delay) => rtt + delay,
+        })
     }
 
     /// Packets of `count` that are on the wires of `way` at once.
@@ -181,9 +220,11 @@ impl Config {
     /// Adds a closed loop to those with the same slowest link.
     fn join(&self, flow: &FlowConfig, shared: &mut BTreeMap<Option<usize>, Shared>) {
         let (bytes, unit, markable) = match &flow.traffic {
-            Traffic::Tcp { bytes, params } => (*bytes, MSS, params.ecn),
+            Traffic::Tcp { bytes, params } => (*bytes, params.mss, params.ecn),
             Traffic::Quic { bytes, .. } => (*bytes, quic::SMALLEST_DATAGRAM, true),
-            Traffic::Datagrams(_) | Traffic::App(_) => (None, MSS, true),
+            Traffic::Datagrams(_) | Traffic::App(_) | Traffic::Program(_) => {
+                (None, flow.mss(), true)
+            }
         };
         let window = MAX_WINDOW / u64::from(unit);
         let by_bytes = bytes.map_or(u64::MAX, |bytes| {
@@ -201,9 +242,10 @@ impl Config {
         // An application may send as much the other way.
         let both = matches!(flow.traffic, Traffic::App(_));
         let data = there.iter().chain(back.iter().filter(|_| both));
+        let frame = flow.full_frame();
         let slowest = data
             .copied()
-            .min_by_key(|&n| self.links[n].carries(self.duration, FULL_FRAME));
+            .min_by_key(|&n| self.links[n].carries(self.duration, frame));
         let paths = self.round_trips(flow).saturating_mul(window);
         let group = shared.entry(slowest).or_default();
         let packets = by_bytes.min(if slowest.is_none() { paths } else { u64::MAX });
@@ -213,6 +255,7 @@ impl Config {
             .delay(&flow.forward)
             .saturating_add(self.delay(&flow.reverse));
         group.delay = group.delay.max(delay);
+        group.frame = group.frame.min(frame);
         group.markable |= markable;
         for n in there {
             let seen = group.links.entry(n).or_default();
@@ -233,7 +276,7 @@ impl Config {
         crossing: &mut [Crossing],
     ) {
         let carried = slowest.map_or(u64::MAX, |n| {
-            self.links[n].carries(self.duration, FULL_FRAME)
+            self.links[n].carries(self.duration, group.frame)
         });
         let packets = group
             .packets
@@ -249,7 +292,7 @@ impl Config {
             if data {
                 seen.windows = seen.windows.saturating_add(group.windows.min(packets));
                 let limit = self.links[n].qdisc.footprint();
-                let room = limit.packets.min(limit.bytes / FULL_FRAME.0);
+                let room = limit.packets.min(limit.bytes / group.frame.0);
                 outstanding = outstanding.saturating_add(room.min(packets));
             } else {
                 seen.windows = seen.windows.saturating_add(group.windows.min(packets) / 2);

@@ -4,6 +4,7 @@ mod client;
 mod limits;
 mod line;
 mod links;
+mod program;
 mod quic_rules;
 mod radio;
 mod trace;
@@ -13,13 +14,14 @@ use std::sync::Arc;
 
 use sojourn_apps::{ApplicationConfig, DatagramConfig, LONGEST};
 use sojourn_net::{Bytes, Dscp, Duration};
-use sojourn_transport::{MSS, SenderParams, quic};
+use sojourn_transport::{MSS, SMALLEST_MSS, SenderParams, quic};
 
 pub use client::Client;
 pub(crate) use limits::MAX_INITIAL_WINDOW;
 pub use line::{Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order};
 pub(crate) use links::FULL_FRAME;
 pub use links::{Change, Encapsulation, LinkConfig, Shaper};
+pub use program::Program;
 pub use radio::{DriverLimit, RadioConfig, Sharing, Standard};
 pub use trace::{Trace, share};
 
@@ -96,6 +98,27 @@ pub struct FlowConfig {
     pub traffic: Traffic,
 }
 
+impl FlowConfig {
+    /// Payload of a full-sized segment, where it sends over TCP.
+    pub(crate) fn mss(&self) -> u16 {
+        match &self.traffic {
+            Traffic::Tcp { params, .. } => params.mss,
+            Traffic::App(app) => app.tcp().mss,
+            Traffic::Quic { .. } | Traffic::Datagrams(_) | Traffic::Program(_) => MSS,
+        }
+    }
+
+    /// Whether it is a program.
+    pub fn is_program(&self) -> bool {
+        matches!(self.traffic, Traffic::Program(_))
+    }
+
+    /// A packet with a full-sized segment.
+    pub(crate) fn full_frame(&self) -> Bytes {
+        Bytes(FULL_FRAME.0 - u64::from(MSS) + u64::from(self.mss()))
+    }
+}
+
 /// What a flow sends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Traffic {
@@ -120,6 +143,8 @@ pub enum Traffic {
     Datagrams(Arc<dyn DatagramConfig>),
     /// An application, whose connections are opened as it goes.
     App(Arc<dyn ApplicationConfig>),
+    /// A program, with all packets that belong to no other flow; only live runs start programs.
+    Program(Arc<Program>),
 }
 
 impl Traffic {
@@ -244,6 +269,9 @@ impl Config {
         }
         match flow.traffic {
             Traffic::Tcp { bytes: Some(0), .. } => fail("bytes", "must be > 0".to_owned()),
+            Traffic::Tcp { params, .. } if !(SMALLEST_MSS..=MSS).contains(&params.mss) => {
+                fail("mss", format!("must be {SMALLEST_MSS} to {MSS} bytes"))
+            }
             Traffic::Tcp { params, .. } => match params.initial_window {
                 0 => fail("initial_window", "must be >= 1".to_owned()),
                 1..=MAX_INITIAL_WINDOW => Ok(()),
@@ -270,6 +298,14 @@ impl Config {
             Traffic::Datagrams(ref datagrams) => datagrams
                 .check()
                 .map_or(Ok(()), |(key, rule)| fail(key, rule.to_owned())),
+            Traffic::Program(_) if self.flows[..n].iter().any(FlowConfig::is_program) => fail(
+                "type",
+                "a second program; expected at most one, since packets of no other flow are attributed to it"
+                    .to_owned(),
+            ),
+            Traffic::Program(ref program) => program
+                .check()
+                .map_or(Ok(()), |(key, rule)| fail(key, rule)),
         }
     }
 
@@ -277,7 +313,7 @@ impl Config {
     /// path that takes no time there would be no end of them at the first instant.
     fn check_length(&self, n: usize, flow: &FlowConfig) -> Result<(), ConfigError> {
         let (bytes, unit) = match &flow.traffic {
-            Traffic::Tcp { bytes, .. } => (*bytes, MSS),
+            Traffic::Tcp { bytes, params } => (*bytes, params.mss),
             Traffic::Quic { bytes, .. } => (*bytes, quic::SMALLEST_DATAGRAM),
             Traffic::Datagrams(datagrams) => {
                 let count = datagrams.datagrams(self.duration);
@@ -287,12 +323,12 @@ impl Config {
                     Err(too_many(&flow.name))
                 };
             }
-            Traffic::App(_) => return Ok(()),
+            Traffic::App(_) | Traffic::Program(_) => return Ok(()),
         };
         let by_bytes = bytes.map_or(u64::MAX, |bytes| bytes.div_ceil(u64::from(unit)));
         let per_window = MAX_WINDOW / u64::from(unit);
         let most = by_bytes
-            .min(self.carried(&flow.forward))
+            .min(self.carried(flow))
             .min(self.round_trips(flow).saturating_mul(per_window));
         // What is under way is numbered as well.
         if most.saturating_add(per_window) < u64::from(u32::MAX) {
@@ -308,13 +344,13 @@ impl Config {
         })
     }
 
-    /// Full-sized segments that the slowest link of `way` lets pass.
-    fn carried(&self, way: &[Hop]) -> u64 {
-        let links = way.iter().filter_map(|hop| match *hop {
+    /// Full-sized segments of `flow` that the slowest link on its way lets pass.
+    fn carried(&self, flow: &FlowConfig) -> u64 {
+        let links = flow.forward.iter().filter_map(|hop| match *hop {
             Hop::Link(n) => Some(&self.links[n]),
             Hop::Delay(_) => None,
         });
-        let carried = links.map(|link| link.carries(self.duration, FULL_FRAME));
+        let carried = links.map(|link| link.carries(self.duration, flow.full_frame()));
         carried.min().unwrap_or(u64::MAX)
     }
 
@@ -337,7 +373,8 @@ impl Config {
             });
             times.fold(0, u64::saturating_add)
         };
-        let rtt = times(&flow.forward, FULL_FRAME).saturating_add(times(&flow.reverse, PURE_ACK));
+        let full = times(&flow.forward, flow.full_frame());
+        let rtt = full.saturating_add(times(&flow.reverse, PURE_ACK));
         let trips = self.duration.as_nanos().checked_div(rtt);
         trips.map_or(u64::MAX, |trips| trips.saturating_add(1))
     }

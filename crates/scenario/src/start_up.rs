@@ -131,7 +131,7 @@ fn fills_buffers(flow: &FlowConfig, config: &Config) -> bool {
     let control = match &flow.traffic {
         Traffic::Tcp { params, .. } => params.cc.kind(),
         Traffic::Quic { params, .. } => params.cc.kind(),
-        Traffic::Datagrams(_) | Traffic::App(_) => return false,
+        Traffic::Datagrams(_) | Traffic::App(_) | Traffic::Program(_) => return false,
     };
     let loss_based = matches!(control, CcKind::Cubic | CcKind::Reno | CcKind::HighSpeed);
     loss_based && is_endless(flow, config)
@@ -151,10 +151,10 @@ fn slowest(flow: &FlowConfig, config: &Config) -> impl Iterator<Item = usize> {
     links(&flow.forward).filter(move |&link| Some(rate(link)) == least)
 }
 
-/// How long link `link` takes to empty a full buffer; zero if its queue keeps it shorter.
-fn full_buffer(link: usize, config: &Config) -> Duration {
+/// How long link `link` takes to empty a buffer full of packets like `frame`; zero if its queue keeps it shorter.
+fn full_buffer(link: usize, config: &Config, frame: Bytes) -> Duration {
     let link = &config.links[link];
-    let buffer = link.qdisc.unmanaged_buffer(FULL_FRAME);
+    let buffer = link.qdisc.unmanaged_buffer(frame);
     let steady = buffer.filter(|_| link.radio.is_none());
     steady.map_or(Duration::ZERO, |bytes| {
         link.rate.serialise(bytes).min(LONGEST_FILL)
@@ -192,16 +192,17 @@ impl Crossing {
 
 /// How long the load takes to fill the buffers on the path of `flow`.
 fn fill(flow: &FlowConfig, config: &Config, crossing: &[Crossing]) -> Duration {
+    let frame = flow.full_frame();
     let path = links(&flow.forward).chain(links(&flow.reverse));
     let full = path
         .filter(|&link| crossing[link].limits)
-        .map(|link| full_buffer(link, config));
+        .map(|link| full_buffer(link, config, frame));
     let full = full.fold(Duration::ZERO, |sum, time| (sum + time).min(LONGEST_FILL));
     let limit = slowest(flow, config).next();
     let Some(link) = limit.filter(|_| full > Duration::ZERO && fills_buffers(flow, config)) else {
         return Duration::ZERO;
     };
-    let packets = config.links[link].rate.carries(full).0 / FULL_FRAME.0;
+    let packets = config.links[link].rate.carries(full).0 / frame.0;
     #[expect(clippy::cast_precision_loss, reason = "a number of packets")]
     let window = packets as f64 / f64::from(crossing[link].filling);
     let recovery = Duration::from_secs(1).scaled((window * CUBIC_RECOVERY).cbrt());

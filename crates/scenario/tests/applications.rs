@@ -33,6 +33,8 @@ fn every_application_reads_back_as_itself() {
         "type = \"responsiveness\"\nconnections = 8\ntls = false\ncc = \"reno\"",
         "type = \"responsiveness\"\nload = false",
         "type = \"voip\"\njitter_buffer = \"adaptive\"",
+        "type = \"program\"\ncommand = [\"sh\", \"-c\", \"\", \"a \\\"b\\\"\\n\"]",
+        "type = \"program\"\ncount = 1\ncommand = [\"a\", \"$SOJOURN_SERVER\"]\nserver = [\"b\"]",
     ] {
         let read = Scenario::from_toml(&scenario(traffic)).unwrap();
         assert_eq!(Scenario::from_toml(&read.to_toml()).unwrap(), read);
@@ -156,6 +158,10 @@ fn settings_that_contradict_the_transport_are_refused() {
         (
             "after_idle = \"keep\"",
             "traffic[0].after_idle: is for TCP only; remove it, or set transport = \"tcp\"",
+        ),
+        (
+            "mss = 536",
+            "traffic[0].mss: is for TCP only; remove it, or set transport = \"tcp\"",
         ),
         (
             "ecn = \"accurate\"",

@@ -240,3 +240,37 @@ fn models_without_a_comparison_are_named() {
     let air = concerns(&air).join(" ");
     assert!(air.contains("wireless links"), "{air}");
 }
+
+#[test]
+fn a_queue_that_assumes_the_rate_of_its_link_is_found() {
+    let air = |qdisc: &str| {
+        let lines = over("10s", qdisc, "").replace(
+            "{rate = \"20mbit\"",
+            "{medium = {type = \"wifi\", name = \"air\"}, rate = \"65mbit\"",
+        );
+        concerns(&lines)
+    };
+    let trace = |qdisc: &str| {
+        let trace = "{trace = {gaps_ms = \"1x40 2x30\"}";
+        concerns(&over("10s", qdisc, "").replace("{rate = \"20mbit\"", trace))
+    };
+    let text = "warning: the queue predict of link up assumes a rate of 10mbit, but the link";
+    for (found, why) in [
+        (air("predict"), "is wireless"),
+        (trace("predict"), "follows a capacity trace"),
+    ] {
+        let wanted = format!("{text} {why}; set its bandwidth.");
+        assert!(found.contains(&wanted), "{found:?}");
+    }
+    let fine = [
+        air("predict bandwidth 40mbit"),
+        trace("red"),
+        concerns(&over("10s", "predict", "")),
+    ];
+    for found in fine {
+        assert!(
+            found.iter().all(|text| !text.contains("assumes")),
+            "{found:?}"
+        );
+    }
+}

@@ -28,6 +28,9 @@ fn a_closed_loop_offers_what_its_slowest_link_carries() {
     let many = "qdisc = \"pfifo\"\n[[traffic]]\ntype = \"tcp\"\ndirection = \"up\"\ncount = 100\n";
     assert_eq!(load(many).packets, one.packets);
     assert_eq!(one.links[1].waiting, 1_000);
+    // Frames of 602 B are 2.5 times as many.
+    let small = "qdisc = \"pfifo\"\n[[traffic]]\ntype = \"tcp\"\ndirection = \"up\"\nmss = 536\n";
+    assert!((20_763..20_763 * 3 / 2 + 1_000).contains(&load(small).packets));
     let short =
         "qdisc = \"pfifo\"\n[[traffic]]\ntype = \"tcp\"\ndirection = \"up\"\nbytes = \"14480b\"\n";
     assert!((10..30).contains(&load(short).packets));
@@ -50,6 +53,20 @@ fn datagrams_offer_what_they_send_and_the_excess_waits() {
         "{flood:?}"
     );
     assert_eq!(udp("pfifo limit 500", "100mbit").links[1].waiting, 500);
+}
+
+#[test]
+fn back_to_back_requests_are_at_least_a_round_trip_or_a_timeout_apart() {
+    let requests = |timeout: &str| {
+        load(&format!(
+            "qdisc = \"pfifo\"\n[[traffic]]\ntype = \"ping\"\ndirection = \"up\"\nprotocol = \"udp\"\n\
+             interval = \"back-to-back\"\ntimeout = \"{timeout}\"\n"
+        ))
+        .pings
+    };
+    // 10 s and an RTT of 20 ms.
+    assert_eq!(requests("5s"), 501);
+    assert_eq!(requests("1ms"), 10_001);
 }
 
 #[test]

@@ -18,6 +18,9 @@ const LONGEST_RANGE: u64 = 40;
 const TRACE: &str = "duration = \"1s\"\n[links.up]\ntrace = { gaps_ms = \"1 2x10\" }\nqdisc = \"pfifo\"\n\
     [[traffic]]\ntype = \"ping\"\npath = [\"up\"]\nrtt = \"9ms\"\n";
 
+const PROGRAM: &str = "duration = \"1s\"\n[links.up]\nrate = \"1mbit\"\nqdisc = \"pfifo\"\n[[traffic]]\n\
+    type = \"program\"\npath = [\"up\"]\nrtt = \"9ms\"\ncommand = [\"a\", \"$SOJOURN_SERVER\"]\nserver = [\"b\"]\n";
+
 const WORDS: [&str; 30] = [
     "\n",
     "\"",
@@ -131,10 +134,10 @@ fn mutated_scenarios_are_refused_in_one_line_or_survive_being_written() {
     let mut rng = Rng::new(seed).fork("scenario");
     let (mut read, mut refused) = (0, 0);
     for n in 0..CASES {
-        let original = if n % 4 == 0 {
-            TRACE
-        } else {
-            include_str!("full.toml")
+        let original = match n % 8 {
+            0 | 4 => TRACE,
+            1 => PROGRAM,
+            _ => include_str!("full.toml"),
         };
         let bytes = mutated(&mut rng, original.as_bytes());
         let text = String::from_utf8_lossy(&bytes);

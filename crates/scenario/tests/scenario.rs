@@ -154,6 +154,7 @@ fn every_key_reaches_the_simulator() {
     };
     assert_eq!(bytes, Some(10 << 20));
     assert_eq!((params.ecn, params.initial_window), (true, 4));
+    assert_eq!(params.mss, 1_000);
     assert_eq!(params.on_ce, OnCe::EndSlowStart);
     assert_eq!(params.after_idle, AfterIdle::Restart);
     assert!(params.pacing);

@@ -1,4 +1,4 @@
-//! Prints the tables of `papers/predict`: a minute in a release build.
+//! Prints the tables of `docs/qdiscs/predict.md`: a minute in a release build.
 //!
 //! ```sh
 //! cargo run --release -p sojourn-sim --example predict_tables
@@ -10,54 +10,59 @@
     clippy::cast_precision_loss,
     reason = "small numbers of runs and nanoseconds"
 )]
+#[expect(dead_code, reason = "the tests use more of the module than the tables")]
 mod transient;
 
-use transient::{SIX_MEGABYTES, Transient};
+use transient::Transient;
 
-/// Long flows need an AQM for congestion avoidance too.
-const WITH_FALLBACK: &str = "predict limit 1000000 nodrop fallback";
 const PREDICT: &str = "predict limit 1000000 nodrop";
+/// Results of a prototype of the same reconstruction.
+const PROTOTYPE: &str = include_str!("../../../papers/predict/prototype.csv");
+const RUNS: u64 = 100;
 
 fn main() {
-    const RUNS: u64 = 100;
-    let queues = [
-        "pfifo limit 1000000",
-        "codel limit 1000000",
-        "pie limit 1000000",
-        "fq_codel limit 1000000",
-        PREDICT,
-    ];
-    println!("rtt_ms,queue,max_sojourn_ms,fct_s");
-    for rtt in [12, 25, 50, 75, 100, 150, 200, 300, 400, 600] {
-        for qdisc in queues {
-            let of = Transient::of(rtt, qdisc).mean(RUNS);
-            println!("{rtt},{qdisc},{:.1},{:.3}", of.max_sojourn_ms, of.fct_s);
+    print_comparison();
+    println!();
+    print_ablations();
+}
+
+/// Longest sojourn time and completion time, with those of the prototype in brackets.
+fn print_comparison() {
+    let rows: Vec<Vec<&str>> = PROTOTYPE
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .skip(1)
+        .map(|line| line.split(',').collect())
+        .collect();
+    let queues = ["pfifo", "codel", "pie", "fq_codel", "predict"];
+    println!("| RTT ms | {} |", queues.join(" | "));
+    println!("|---|{}", "---|".repeat(queues.len()));
+    for of_rtt in rows.chunks(queues.len()) {
+        print!("| {} |", of_rtt[0][0]);
+        for row in of_rtt {
+            let (rtt, queue, sojourn, fct) = (row[0], row[1], row[2], row[3]);
+            let qdisc = match queue {
+                "predict" => PREDICT.to_owned(),
+                _ => format!("{queue} limit 1000000"),
+            };
+            let rtt = rtt.parse().expect("the RTT is a number");
+            let of = Transient::of(rtt, &qdisc).mean(RUNS);
+            let (ours, fct_s) = (of.max_sojourn_ms, of.fct_s);
+            print!(" {ours:.0} ({sojourn}) / {fct_s:.2} ({fct}) |");
         }
+        println!();
     }
-    for qdisc in queues {
-        let mut large = Transient::of(12, qdisc);
-        large.bytes = SIX_MEGABYTES;
-        println!("6 MB at 12,{qdisc},{:.1},", large.mean(RUNS).max_sojourn_ms);
-        let mixed = large.mean_of_drawn(20..350, RUNS).max_sojourn_ms;
-        println!("6 MB at 20 to 350,{qdisc},{mixed:.1},");
-    }
-    println!("rtt_ms,paced: queue,max_sojourn_ms,fct_s");
-    for rtt in [12, 25, 50, 75, 100, 150, 200, 300, 400, 600] {
-        for qdisc in &queues[1..] {
-            let of = Transient::of(rtt, qdisc).paced().mean(RUNS);
-            println!("{rtt},{qdisc},{:.1},{:.3}", of.max_sojourn_ms, of.fct_s);
-        }
-    }
-    println!("rtt_ms,payload,queue,p50,p90,p99");
-    for (rtt, rounds) in [(50, 12), (200, 12), (200, 240)] {
-        for qdisc in queues.into_iter().chain([WITH_FALLBACK]) {
-            let [p50, p90, p99] = Transient::of(rtt, qdisc)
-                .longer(rounds)
-                .mean(RUNS / 5)
-                .sojourn_ms;
-            println!("{rtt},{rounds} BDP,{qdisc},{p50:.1},{p90:.1},{p99:.1}");
-        }
-    }
+}
+
+/// Predict with other parameters, initial windows and numbers of flows.
+fn print_ablations() {
+    println!("| change | RTT ms | longest sojourn time ms | completion time s |");
+    println!("|---|---|---|---|");
+    let print = |change: &str, rtt: u64, transient: &Transient| {
+        let of = transient.mean(RUNS);
+        let (sojourn, fct) = (of.max_sojourn_ms, of.fct_s);
+        println!("| {change} | {rtt} | {sojourn:.0} | {fct:.2} |");
+    };
     for (rtt, change) in [
         (200, "full 2"),
         (200, "mark 0.003"),
@@ -73,17 +78,17 @@ fn main() {
         (12, "significance 4"),
         (25, "significance 4"),
     ] {
-        let of = Transient::of(rtt, &format!("{PREDICT} {change}")).mean(RUNS);
-        println!("{rtt},{change},{:.1},{:.3}", of.max_sojourn_ms, of.fct_s);
+        let changed = Transient::of(rtt, &format!("{PREDICT} {change}"));
+        print(&format!("`{change}`"), rtt, &changed);
     }
     for rtt in [12, 25, 50, 100] {
         let mut wide = Transient::of(rtt, PREDICT);
         wide.initial_window = 10;
-        println!("{rtt},IW 10,{:.1},", wide.mean(RUNS).max_sojourn_ms);
+        print("initial window of 10", rtt, &wide);
     }
     for rtt in [100, 200, 400] {
         let mut alone = Transient::of(rtt, PREDICT);
         alone.rtts.truncate(1);
-        println!("{rtt},N = 1,{:.1},", alone.mean(RUNS).max_sojourn_ms);
+        print("one flow", rtt, &alone);
     }
 }

@@ -11,21 +11,18 @@
 //! anyway never enters the agenda. A packet is 64 bytes and moves by value.
 
 mod agenda;
+mod capture;
 mod host;
-mod line;
-mod link;
 mod medium;
 mod packet;
 mod payload;
 mod probe;
-mod route;
 mod simulator;
 mod start_losses;
-mod tbf;
-mod traced;
+mod unsupported;
 mod world;
 
 pub use agenda::{Agenda, Event};
 pub use packet::Packet;
 pub use simulator::Simulator;
-pub use world::run;
+pub use world::{run, run_captured};

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU16;
 
+use sojourn_link::Carried;
 use sojourn_net::{Bytes, Dscp, Ecn, FlowKey, Instant, Packet as View, TcpHeader, Transport};
 use sojourn_scenario::plan::Client;
 use sojourn_transport::quic::Datagram;
@@ -52,7 +53,7 @@ impl Kind {
 }
 
 /// Whose packet it is: the flow, in 24 bits, and its client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Owner(u32);
 
 impl Owner {
@@ -101,7 +102,7 @@ impl Owner {
 pub struct Packet {
     /// When it was last offered to a link, or reaches the end of the wire it is on.
     pub(crate) stamp: Instant,
-    payload: Payload,
+    pub(crate) payload: Payload,
     pub(crate) owner: Owner,
     /// The next step of its way, an index into the routes; then a [`Kind`] as a number; then DSCP and
     /// ECN, as in the IP header. One word, since a packet that is copied as it was made would wait
@@ -118,9 +119,6 @@ const UDP_HEADERS: u64 = 42;
 const PING_SIZE: u64 = 98;
 
 impl Packet {
-    /// Nobody's.
-    pub(crate) const NONE: Self = Self::tcp(Owner(0), Kind::Data, 0, &Segment::EMPTY);
-
     /// A TCP segment of `owner` at the first `step` of its way.
     #[inline]
     pub(crate) const fn tcp(owner: Owner, kind: Kind, step: u16, segment: &Segment) -> Self {
@@ -154,16 +152,6 @@ impl Packet {
     #[inline]
     pub(crate) const fn step(&self) -> u16 {
         (self.label >> STEP_SHIFT) as u16
-    }
-
-    /// The same packet one step further, with a new time stamp.
-    #[inline]
-    pub(crate) const fn onward(&self, stamp: Instant) -> Self {
-        Self {
-            stamp,
-            label: self.label + (1 << STEP_SHIFT),
-            ..*self
-        }
     }
 
     /// The same packet with a new time stamp.
@@ -233,8 +221,26 @@ impl Packet {
     }
 }
 
+impl Carried for Packet {
+    const NONE: Self = Self::tcp(Owner(0), Kind::Data, 0, &Segment::EMPTY);
+
+    #[inline]
+    fn stamp(&self) -> Instant {
+        self.stamp
+    }
+
+    #[inline]
+    fn onward(&self, stamp: Instant) -> Self {
+        Self {
+            stamp,
+            label: self.label + (1 << STEP_SHIFT),
+            ..*self
+        }
+    }
+}
+
 /// What a box on the way reads of a segment.
-fn header(segment: &Segment) -> TcpHeader {
+pub(crate) fn header(segment: &Segment) -> TcpHeader {
     const BITS: [(Flags, u8); 6] = [
         (Flags::SYN, TcpHeader::SYN),
         (Flags::ACK, TcpHeader::ACK),

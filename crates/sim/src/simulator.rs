@@ -6,7 +6,8 @@ use sojourn_backend::{
 use sojourn_records::RecordSink;
 use sojourn_scenario::Plan;
 
-use crate::world::run;
+use crate::unsupported::unsupported;
+use crate::world::run_captured;
 
 /// Runs plans in simulated time: deterministic, and as many at once as there are processors.
 #[derive(Clone, Debug, Default)]
@@ -32,9 +33,20 @@ impl Backend for Simulator {
         }
     }
 
-    /// Every feature of a plan is supported.
-    fn check(&self, _plan: &Plan) -> Result<(), Unsupported> {
-        Ok(())
+    /// Every feature of a plan is supported, except programs.
+    fn check(&self, plan: &Plan) -> Result<(), Unsupported> {
+        let features: Vec<_> = unsupported(&plan.config).collect();
+        if features.is_empty() {
+            return Ok(());
+        }
+        Err(Unsupported {
+            backend: self.name(),
+            features,
+        })
+    }
+
+    fn can_capture(&self) -> bool {
+        true
     }
 
     fn run(
@@ -43,8 +55,10 @@ impl Backend for Simulator {
         cancellation: &Cancellation<'_>,
         sink: &mut dyn RecordSink,
     ) -> Result<Completion, BackendError> {
+        self.check(plan)?;
         let mut keep_going = |time| !cancellation.is_requested_at(time);
-        let Some(records) = run(&plan.config, &mut keep_going)? else {
+        let records = run_captured(&plan.config, sink.capture(), &mut keep_going)?;
+        let Some(records) = records else {
             return Ok(Completion::Cancelled);
         };
         records.send(sink);

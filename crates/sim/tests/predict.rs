@@ -11,6 +11,10 @@
 
 mod transient;
 
+use sojourn_net::Instant;
+use sojourn_records::LinkCounters;
+use sojourn_scenario::Scenario;
+use sojourn_sim::run;
 use transient::{Outcome, SIX_MEGABYTES, Transient};
 
 /// Long flows need a law for congestion avoidance too.
@@ -265,4 +269,43 @@ fn paced_flows_leave_predict_less_to_hold_and_codel_more() {
             "{rtt} ms: {paced:?}, {not:.1}"
         );
     }
+}
+
+/// A flow that starts at 2 s on a link of `rate`, which is 20 Mbit/s from 1 s on.
+fn on_a_changed_link(qdisc: &str, rate: &str) -> (Option<Instant>, LinkCounters) {
+    let text = format!(
+        "duration = \"20s\"\nwarmup = \"0s\"\nrtt = \"100ms\"\nlinks.up = \"unlimited\"\n\
+         links.down = {{rate = \"{rate}\", qdisc = \"{qdisc}\", changes = [{{at = \"1s\", rate = \"20mbit\"}}]}}\n\
+         traffic = [{{type = \"tcp\", direction = \"down\", start = \"2s\", bytes = \"3mb\", cc = \"reno\", \
+         ecn = true, on_ce = \"end-slow-start\"}}]\n"
+    );
+    let config = Scenario::from_toml(&text).unwrap().config(0, 0);
+    let records = run(&config, &mut |_| true).unwrap().unwrap();
+    (records.flows[0].completed, records.links[0].totals)
+}
+
+#[test]
+fn the_rate_is_that_of_the_link_after_a_change() {
+    // In a queue of its own, and inside others.
+    for qdisc in [
+        "predict limit 10000 nodrop",
+        "prio leaf predict limit 10000 nodrop",
+        "drr classes 4 leaf predict limit 10000 nodrop",
+    ] {
+        let steady = on_a_changed_link(qdisc, "20mbit");
+        assert!(steady.0.is_some() && steady.1.marks_aqm > 0, "{qdisc}");
+        for before in ["40mbit", "5mbit"] {
+            assert_eq!(
+                on_a_changed_link(qdisc, before),
+                steady,
+                "{qdisc}, {before}"
+            );
+        }
+    }
+    // With the double rate it sees half of the load.
+    let (wrong, steady) = (
+        on_a_changed_link("predict limit 10000 nodrop bandwidth 40mbit", "40mbit"),
+        on_a_changed_link("predict limit 10000 nodrop", "20mbit"),
+    );
+    assert_ne!(wrong, steady);
 }

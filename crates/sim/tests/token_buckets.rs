@@ -6,7 +6,7 @@ mod mixed;
 
 use sojourn_apps::{Spacing, UdpConfig};
 use sojourn_net::{Bytes, Duration, Instant, Rate};
-use sojourn_scenario::plan::{Config, FlowConfig, Hop, Shaper, Traffic};
+use sojourn_scenario::plan::{Change, Config, FlowConfig, Hop, Shaper, Traffic};
 use sojourn_transport::CcKind;
 
 use mixed::{MS, bulk, flow, mixed, records};
@@ -64,9 +64,9 @@ fn a_tbf_bucket_sends_its_burst_more_and_no_packet_beyond() {
     }
 }
 
-/// When full frames arrive through a link of 100 kbit/s, in bytes before each arrival, itself included.
-fn arrivals_through(shaper: Shaper) -> Vec<(Instant, u64)> {
-    let mut config = mixed("pfifo limit 200", 2);
+/// A link of 100 kbit/s with `qdisc`, and a hundred times as much in full frames.
+fn overloaded(qdisc: &str, shaper: Shaper) -> Config {
+    let mut config = mixed(qdisc, 2);
     let datagrams = UdpConfig {
         rate: Rate::mbit(10),
         payload: Bytes(1_448),
@@ -81,7 +81,12 @@ fn arrivals_through(shaper: Shaper) -> Vec<(Instant, u64)> {
     config.sample = MS;
     config.links[0].rate = Rate::from_bits_per_sec(100_000).unwrap();
     config.links[0].shaper = shaper;
-    let records = records(&config);
+    config
+}
+
+/// When full frames arrive through such a link, in bytes before each arrival, itself included.
+fn arrivals_through(shaper: Shaper) -> Vec<(Instant, u64)> {
+    let records = records(&overloaded("pfifo limit 200", shaper));
     let mut bytes = 0;
     let arrived = records.flows[0].series.iter().filter_map(|sample| {
         bytes += sample.delivered_bytes / 1_448 * 1_490;
@@ -110,6 +115,59 @@ fn tbf_keeps_the_arrival_curve_that_htb_exceeds_by_a_packet() {
     assert!(htb.iter().any(|&(at, bytes)| bytes > curve(at)));
     let total = |arrivals: &[(Instant, u64)]| arrivals.last().unwrap().1;
     assert!(total(&htb) - total(&tbf) <= 1_490);
+}
+
+#[test]
+fn a_packet_that_waits_for_tokens_stays_in_a_queue_that_peeks() {
+    const ONLY_LIMIT: &str = "limit 4 target 100s interval 1000s";
+    let counts = |qdisc: &str, shaper| {
+        let records = records(&overloaded(qdisc, shaper));
+        let delivered: u64 = records.flows[0]
+            .series
+            .iter()
+            .map(|s| s.delivered_bytes)
+            .sum();
+        (delivered / 1_448, records.links[0].totals.drops_overlimit)
+    };
+    let tbf = Shaper::Tbf {
+        burst: Bytes(1_600),
+    };
+    let (delivered, dropped) = counts("pfifo limit 4", tbf);
+    assert!(delivered > 40, "{delivered}");
+    let (of_codel, dropped_by_codel) = counts(&format!("codel {ONLY_LIMIT}"), tbf);
+    // A packet that has left the queue makes room for one more.
+    assert_eq!((of_codel, dropped_by_codel), (delivered, dropped - 1));
+    for keeps in [
+        "red limit 6056 min 6000 max 6050 avpkt 1514 burst 5 probability 0.001",
+        "pie limit 4 target 100s",
+        "sfb limit 4 max 5 target 5",
+        "prio leaf pfifo limit 4",
+        "pfifo_fast limit 4",
+    ] {
+        assert_eq!(counts(keeps, tbf), (delivered, dropped), "{keeps}");
+    }
+    let both = format!("prio leaf codel {ONLY_LIMIT}");
+    assert_eq!(counts(&both, tbf), (of_codel, dropped_by_codel));
+}
+
+#[test]
+fn a_packet_that_waits_for_tokens_in_its_queue_leaves_earlier_at_a_higher_rate() {
+    let tbf = Shaper::Tbf {
+        burst: Bytes(1_600),
+    };
+    let mut config = overloaded("pfifo limit 4", tbf);
+    // At 100 kbit/s, the second frame waits until 114 ms.
+    config.links[0].changes = vec![Change {
+        at: MS.times(20),
+        rate: Some(Rate::mbit(1)),
+        delay: None,
+    }];
+    let records = records(&config);
+    let mut samples = records.flows[0].series.iter();
+    let mut frames = samples.by_ref().filter(|sample| sample.delivered_bytes > 0);
+    let (first, second) = (frames.next().unwrap().at, frames.next().unwrap().at);
+    let gap = second.since(first);
+    assert!(gap > MS.times(20) && gap < MS.times(40), "{gap}");
 }
 
 #[test]

@@ -270,7 +270,12 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        remove_empty(self.files.as_ref(), &self.created);
+        let files = self.files.as_ref();
+        if let Some((innermost, parents)) = self.created.split_first()
+            && is_gone(files.remove_dir(innermost))
+        {
+            remove_unused(files, parents);
+        }
     }
 }
 
@@ -325,7 +330,7 @@ fn lock_directory(files: &dyn Files, path: &Path) -> io::Result<(Vec<PathBuf>, O
     let lock = files
         .create_dir_all(path)
         .and_then(|()| files.try_lock_dir(path))
-        .inspect_err(|_| remove_empty(files, &created))?;
+        .inspect_err(|_| remove_unused(files, &created))?;
     Ok((created, lock))
 }
 
@@ -355,12 +360,24 @@ fn names(directory: &Path) -> io::Result<BTreeSet<OsString>> {
     entries.map(|entry| Ok(entry?.file_name())).collect()
 }
 
-/// Removes directories that are empty, and stops at the first that is not.
-fn remove_empty(files: &dyn Files, directories: &[PathBuf]) {
+/// Removes directories, innermost first, and stops at the first that is not empty or that another
+/// process has locked.
+///
+/// The lock is needed: a directory that another process has claimed is empty until its first commit.
+fn remove_unused(files: &dyn Files, directories: &[PathBuf]) {
     for directory in directories {
-        match files.remove_dir(directory) {
-            Err(e) if e.kind() != ErrorKind::NotFound => return,
-            _ => {}
+        let removed = match files.try_lock_dir(directory) {
+            Ok(Some(_lock)) => files.remove_dir(directory),
+            Ok(None) => return,
+            Err(e) => Err(e),
+        };
+        if !is_gone(removed) {
+            return;
         }
     }
+}
+
+/// Whether a directory does not exist after an attempt to remove or lock it.
+fn is_gone(attempt: io::Result<()>) -> bool {
+    attempt.map_or_else(|e| e.kind() == ErrorKind::NotFound, |()| true)
 }

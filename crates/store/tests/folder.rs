@@ -3,8 +3,8 @@
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use sojourn_store::{Disk, Files, Folder, Lock, Output};
@@ -37,9 +37,14 @@ fn whoever_has_a_directory_has_the_one_at_its_path_alone() {
     assert!(claims.into_inner() > 100);
 }
 
-/// A disk where another process removes the directory this many times before it is locked.
+/// A disk where others are active before a directory is locked.
 #[derive(Debug)]
-struct Contended(AtomicUsize);
+enum Contended {
+    /// Another process removes the directory this many times.
+    Removed(AtomicUsize),
+    /// Another process removes the directory of this one, and claims its own.
+    Claimed(Mutex<Option<Folder>>),
+}
 
 impl Files for Contended {
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn Output>> {
@@ -79,13 +84,22 @@ impl Files for Contended {
     }
 
     fn try_lock_dir(&self, path: &Path) -> io::Result<Option<Lock>> {
-        let left = self
-            .0
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
-                left.checked_sub(1)
-            });
-        if left.is_ok() {
-            fs::remove_dir(path)?;
+        match self {
+            Self::Removed(times) => {
+                let less = |left: usize| left.checked_sub(1);
+                let left = times.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
+                if left.is_ok() {
+                    fs::remove_dir(path)?;
+                }
+            }
+            Self::Claimed(holder) => {
+                let mut holder = holder.lock().expect("no claim panics");
+                if holder.is_none() {
+                    fs::remove_dir(path)?;
+                    *holder = Some(Folder::claim(Arc::new(Disk), path)?);
+                    return Err(ErrorKind::NotFound.into());
+                }
+            }
         }
         Disk.try_lock_dir(path)
     }
@@ -95,8 +109,8 @@ impl Files for Contended {
 fn a_directory_that_others_remove_before_it_is_locked_is_created_again() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("a/b");
-    let files = Arc::new(Contended(AtomicUsize::new(3)));
-    let folder = Folder::claim(files.clone(), &path).unwrap();
+    let files = Arc::new(Contended::Removed(AtomicUsize::new(3)));
+    let folder = Folder::claim(files, &path).unwrap();
     assert!(path.is_dir());
     let busy = Folder::claim(Arc::new(Disk), &path).unwrap_err();
     assert_eq!(busy.kind(), ErrorKind::ResourceBusy);
@@ -104,10 +118,20 @@ fn a_directory_that_others_remove_before_it_is_locked_is_created_again() {
     assert!(!place.path().join("a").exists(), "it created both");
 
     // Somebody who never stops.
-    files.0.store(usize::MAX, Ordering::SeqCst);
-    let error = Folder::claim(files, &path).unwrap_err();
+    let files = Contended::Removed(AtomicUsize::new(usize::MAX));
+    let error = Folder::claim(Arc::new(files), &path).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(!path.exists(), "nor is a file left in its place");
+}
+
+#[test]
+fn a_directory_that_another_process_has_claimed_is_not_removed() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("a/b");
+    let files = Arc::new(Contended::Claimed(Mutex::new(None)));
+    let error = Folder::claim(files.clone(), &path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ResourceBusy);
+    assert!(path.is_dir(), "the other process has claimed it");
 }
 
 #[test]

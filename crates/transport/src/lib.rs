@@ -35,5 +35,5 @@ pub use cc::{CcKind, CcSpec, SlowStart};
 pub use clock::Ticks;
 pub use handshake::Handshake;
 pub use receiver::{Arrival, Receiver};
-pub use segment::{Flags, MSS, SackBlock, Segment};
+pub use segment::{Flags, MSS, SMALLEST_MSS, SackBlock, Segment};
 pub use sender::{AfterIdle, OnCe, Sender, SenderParams, State};

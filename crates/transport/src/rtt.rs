@@ -45,6 +45,8 @@ pub(crate) struct RttEstimator {
     /// The smallest RTT of the last minutes; `None` before the first sample.
     min: Option<NonZeroU32>,
     min_at: Instant,
+    /// The largest RTT since it was reset, for reports only; 0 before the first sample.
+    max: u32,
 }
 
 impl RttEstimator {
@@ -58,7 +60,24 @@ impl RttEstimator {
             rto_ms: 1_000,
             min: None,
             min_at: Instant::ZERO,
+            max: 0,
         }
+    }
+
+    /// Notes an RTT of `rtt` µs for the maximum.
+    pub(crate) const fn sample_max(&mut self, rtt: u32) {
+        if rtt > self.max {
+            self.max = rtt;
+        }
+    }
+
+    /// The largest RTT since [`Self::reset_max`], in µs; 0 without one.
+    pub(crate) const fn max_micros(&self) -> u32 {
+        self.max
+    }
+
+    pub(crate) const fn reset_max(&mut self) {
+        self.max = 0;
     }
 
     /// Takes a sample of `m` µs on an acknowledgement that advanced to `snd_una`.

@@ -4,8 +4,12 @@ use std::ops::{BitOr, BitOrAssign};
 
 use sojourn_net::Ecn;
 
-/// Payload of a full-sized segment: 1500 B less IP (20), TCP (20) and timestamps (12).
+/// Payload of a full-sized segment with an MTU of 1500 B: less IP (20), TCP (20) and timestamps (12). The
+/// default and the maximum.
 pub const MSS: u16 = 1_448;
+/// Smallest payload of a full-sized segment that a sender may use: of shorter ones Linux does not grow the
+/// receive window.
+pub const SMALLEST_MSS: u16 = 128;
 
 /// A half-open run `[start, end)` of segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

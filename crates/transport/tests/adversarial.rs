@@ -7,8 +7,8 @@ mod network;
 use network::{Counters, End, Network, Transfer, World};
 use sojourn_net::{Duration, Instant, Rate, Rng};
 use sojourn_transport::{
-    AfterIdle, Arrival, CcKind, Flags, MSS, OnCe, Receiver, Segment, Sender, SenderParams, State,
-    Ticks,
+    AfterIdle, Arrival, CcKind, Flags, MSS, OnCe, Receiver, SMALLEST_MSS, Segment, Sender,
+    SenderParams, State, Ticks,
 };
 
 /// A random transfer over a random network that loses up to `most` packets in a thousand.
@@ -29,7 +29,8 @@ fn drawn(seed: u64, most: u64) -> Transfer {
         },
         ..Network::default()
     };
-    let mss = u64::from(MSS);
+    let full = u16::try_from(pick(&[MSS.into(), MSS.into(), 536, SMALLEST_MSS.into()])).unwrap();
+    let mss = u64::from(full);
     let lossy = network.data_loss + network.ack_loss > 200;
     let sizes: &[u64] = if lossy {
         &[1, mss - 1, mss, mss + 1, 20 * mss, 60_000]
@@ -61,6 +62,7 @@ fn drawn(seed: u64, most: u64) -> Transfer {
             on_ce: OnCe::ALL[usize::try_from(pick(&[0, 0, 1, 2])).unwrap()],
             after_idle: AfterIdle::ALL[usize::try_from(pick(&[0, 1, 2, 3])).unwrap()],
             pacing: pick(&[0, 0, 1]) == 1,
+            mss: full,
             seed,
         },
         writes,

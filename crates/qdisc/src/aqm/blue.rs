@@ -68,7 +68,7 @@ impl Params for BlueParams {
             "the interval between decreases on an idle link is Sojourn's choice; see \
              docs/qdiscs/blue.md",
         ),
-        profiles: &[Profile::Rfc],
+        profiles: &[Profile::Paper],
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];

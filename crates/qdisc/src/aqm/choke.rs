@@ -29,7 +29,7 @@ use std::convert::Infallible;
 use sojourn_net::{Bytes, Comparison, FlowKey, Instant, Packet, Rate, Rng};
 
 use crate::aqm::red::{self, Law, RedDerived, RedParams};
-use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Peek, Qdisc, Statistic};
 use crate::link::LinkFacts;
 use crate::parameters::{Kind, LINUX, OVERLIMITS, Params, TcStatistics, parameters};
 
@@ -279,6 +279,10 @@ impl<P: Packet> Qdisc<P> for Choke<P> {
         };
         self.trim();
         oldest.inspect(|pkt| self.uncount(pkt))
+    }
+
+    fn peek(&self) -> Peek {
+        self.slots.iter().flatten().next().map(P::size).into()
     }
 
     #[inline]

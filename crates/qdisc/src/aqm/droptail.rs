@@ -19,7 +19,7 @@
 
 use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 
-use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc};
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Peek, Qdisc};
 use crate::link::LinkFacts;
 use crate::parameters::domain::size;
 use crate::parameters::{Field, Kind, LINUX, Parameter, Params, Value, parameters};
@@ -201,6 +201,10 @@ impl<P: Packet> Qdisc<P> for DropTail<P> {
             self.mark_late(now, threshold, obs);
         }
         self.fifo.pop_stamped().map(|(pkt, _)| pkt)
+    }
+
+    fn peek(&self) -> Peek {
+        self.fifo.peek()
     }
 
     #[inline]

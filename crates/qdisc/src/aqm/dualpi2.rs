@@ -172,7 +172,7 @@ impl<P: Packet> DualPi2<P> {
     /// bytes.
     pub fn new(params: &DualPi2Params, rate: Option<Rate>, mtu: Bytes, rng: Rng) -> Self {
         let law = match params.profile {
-            Profile::Rfc => Law::Rfc(Rfc::new(params)),
+            Profile::Rfc | Profile::Paper => Law::Rfc(Rfc::new(params)),
             Profile::Linux | Profile::Linux314 | Profile::Linux612 => {
                 Law::Linux(Linux::new(params, mtu))
             }

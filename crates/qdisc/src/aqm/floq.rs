@@ -61,7 +61,7 @@ impl FloqParams {
                 "only the idea of FLOQ was published; the classifier, the threshold, the formula \
                  and all constants are Sojourn's choice",
             ),
-            profiles: &[Profile::Rfc],
+            profiles: &[Profile::Paper],
             start,
             parameters: Self::PARAMETERS,
         }

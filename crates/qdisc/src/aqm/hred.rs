@@ -96,7 +96,7 @@ impl Params for HredParams {
             "the available sources do not specify the weight, thresholds or probability; the \
              values here are derived from the purpose of HRED",
         ),
-        profiles: &[Profile::Rfc],
+        profiles: &[Profile::Paper],
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];

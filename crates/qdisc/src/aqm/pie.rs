@@ -51,7 +51,7 @@ mod rfc;
 
 use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
 
-use crate::contract::{Backlog, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::contract::{Backlog, DropReason, MarkReason, Observer, Peek, Qdisc, Statistic};
 use crate::link::LinkFacts;
 use crate::parameters::{Counter, Kind, Params, Profile, RFC_AND_LINUX, TcStatistics};
 use crate::parts::fifo::Fifo;
@@ -135,7 +135,7 @@ impl<P: Packet> Pie<P> {
     /// An empty queue, made at the origin of time, for packets of up to `mtu` bytes.
     pub fn new(params: &PieParams, mtu: Bytes, rng: Rng) -> Self {
         let law = match params.profile {
-            Profile::Rfc => Law::Rfc(Rfc::new(params, mtu)),
+            Profile::Rfc | Profile::Paper => Law::Rfc(Rfc::new(params, mtu)),
             Profile::Linux | Profile::Linux314 | Profile::Linux612 => {
                 Law::Linux(Linux::new(params, mtu))
             }
@@ -190,6 +190,10 @@ impl<P: Packet> Qdisc<P> for Pie<P> {
             Law::Linux(law) => law.on_dequeue(now, arrived, self.fifo.backlog().bytes, pkt.size()),
         }
         Some(pkt)
+    }
+
+    fn peek(&self) -> Peek {
+        self.fifo.peek()
     }
 
     #[inline]

@@ -34,6 +34,7 @@
 //! | here | the slides | why |
 //! |---|---|---|
 //! | busy time from the sizes of departures and the link's rate | a counter of the link | the queue sees no more |
+//! | when the rate changes, the history is discarded | – | loads are times at one rate |
 //! | candidates that have not yet grown for `persistence R` are not chosen | "heuristics" | one slot proves nothing |
 //! | what cannot be marked is dropped once a flow and signal, or let be (`nodrop`) | ECN alone | other traffic needs a signal too |
 //! | `compact`: one sum a slot instead of a rolling sum for each candidate | the two-dimensional history | the same numbers from a 53rd of the sums |
@@ -145,7 +146,7 @@ impl Params for PredictParams {
             "only the structure was published; the constants, the growth tests, the candidate \
              selection and the choice of packets to mark are Sojourn's",
         ),
-        profiles: &[Profile::Rfc],
+        profiles: &[Profile::Paper],
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
@@ -173,6 +174,10 @@ impl Params for PredictParams {
         })
     }
 
+    fn assumed_rate(&self) -> Option<Rate> {
+        self.bandwidth.is_none().then_some(UNKNOWN_RATE)
+    }
+
     fn build<P: Packet>(&self, link: &LinkFacts, _rng: Rng) -> Predict<P> {
         Predict::new(self, link)
     }
@@ -188,6 +193,8 @@ pub struct Predict<P> {
     mark: f64,
     buffer: Buffer<P>,
     meter: Meter,
+    /// Whether the rate is that of the link, not one that is configured.
+    follows_link: bool,
     /// When the slot under way ends.
     slot_ends: Instant,
     mark_until: Instant,
@@ -243,6 +250,7 @@ impl<P: Packet> Predict<P> {
                 maxpacket: link.mtu,
             },
             meter: Meter::new(rate),
+            follows_link: params.bandwidth.is_none(),
             slot_ends: Instant::ZERO + params.slot,
             mark_until: Instant::ZERO,
             past: Box::new(Past {
@@ -405,6 +413,21 @@ impl<P: Packet> Qdisc<P> for Predict<P> {
 
     fn on_timer(&mut self, now: Instant) {
         self.catch_up(now);
+    }
+
+    /// A load is a time at one rate, so the history of the old one is discarded. As at the start, growth
+    /// can be found after two round trips.
+    fn on_link_rate(&mut self, now: Instant, rate: Rate) {
+        if !self.follows_link {
+            return;
+        }
+        self.catch_up(now);
+        self.meter.change_rate(now, rate);
+        let past = &mut *self.past;
+        past.history.forget(past.history.next());
+        past.last_used = None;
+        let packet = forecast::nanos(rate.serialise(self.buffer.maxpacket));
+        past.forecaster.restart(packet);
     }
 
     /// The signals so far, and the round-trip time of the last in µs.

@@ -46,7 +46,7 @@ mod params;
 
 use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rate, Rng};
 
-use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Peek, Qdisc, Statistic};
 use crate::link::LinkFacts;
 use crate::parameters::{Counter, Kind, LINUX, Leaf, LeafList, OVERLIMITS, Params, TcStatistics};
 use crate::parts::classes::Classes;
@@ -233,6 +233,13 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Red<P, Q> {
         pkt
     }
 
+    fn peek(&self) -> Peek {
+        match &self.buffer {
+            Buffer::Fifo(fifo) => fifo.peek(),
+            Buffer::Leaf(leaf) => leaf.head(0),
+        }
+    }
+
     #[inline]
     fn backlog(&self) -> Backlog {
         match &self.buffer {
@@ -278,6 +285,12 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Red<P, Q> {
         }
         if let Buffer::Leaf(leaf) = &mut self.buffer {
             leaf.on_timer(now);
+        }
+    }
+
+    fn on_link_rate(&mut self, now: Instant, rate: Rate) {
+        if let Buffer::Leaf(leaf) = &mut self.buffer {
+            leaf.on_link_rate(now, rate);
         }
     }
 }

@@ -23,7 +23,7 @@
 //! | the packet that waits for its class's next turn has left the leaf | a leaf that can show it keeps it (`pfifo`) | a full leaf has room for one more |
 //! | a leaf that holds packets back lets the next class send | nothing is sent until it does | – |
 
-use sojourn_net::{Bytes, Instant, Packet, Rng};
+use sojourn_net::{Bytes, Instant, Packet, Rate, Rng};
 
 use crate::contract::{Backlog, Observer, Qdisc, Statistic};
 use crate::link::LinkFacts;
@@ -201,6 +201,10 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Drr<P, Q> {
 
     fn on_timer(&mut self, now: Instant) {
         self.classes.on_timer(now);
+    }
+
+    fn on_link_rate(&mut self, now: Instant, rate: Rate) {
+        self.classes.on_link_rate(now, rate);
     }
 
     fn statistics(&self) -> Vec<Statistic> {

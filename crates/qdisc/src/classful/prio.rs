@@ -20,10 +20,10 @@
 //! | the DSCP alone decides | also `SO_PRIORITY`, ARP and filters | priorities 0, 2, 4 and 6 only |
 //! | IPv6 as IPv4 | forwarded IPv6 has priority 0 | none without DSCP |
 
-use sojourn_net::{Bytes, Instant, Packet, Rng};
+use sojourn_net::{Bytes, Instant, Packet, Rate, Rng};
 
 use crate::aqm::droptail::{DropTail, DropTailParams, Limit};
-use crate::contract::{Backlog, ClassId, DropReason, Observer, Qdisc, Statistic};
+use crate::contract::{Backlog, ClassId, DropReason, Observer, Peek, Qdisc, Statistic};
 use crate::link::LinkFacts;
 use crate::parameters::{Kind, LINUX, Leaf, LeafList, Params, Profile, TcStatistics, parameters};
 use crate::parts::classes::Classes;
@@ -53,7 +53,7 @@ parameters! {
         /// Maximum number of packets in each band; linux-3.14: in all bands together.
         pub limit: usize = 1_000 => packets(1, 100_000_000),
             "net/sched/sch_generic.c: pfifo_fast_init, the tx_queue_len of the interface";
-        /// Specification or implementation to follow.
+        /// Version of Linux to follow.
         pub profile: Profile = Profile::Linux => profile(),
             "Sojourn parameter";
     }
@@ -142,7 +142,9 @@ impl<P: Packet> PfifoFast<P> {
         Self {
             total_limit: match params.profile {
                 Profile::Linux314 => params.limit,
-                Profile::Linux | Profile::Linux612 | Profile::Rfc => params.limit.saturating_mul(3),
+                Profile::Linux | Profile::Linux612 | Profile::Rfc | Profile::Paper => {
+                    params.limit.saturating_mul(3)
+                }
             },
             bands: Bands::new((0..3).map(|_| DropTail::new(band)).collect(), PRIOMAP),
         }
@@ -162,6 +164,10 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Prio<P, Q> {
         self.0.dequeue(now, obs)
     }
 
+    fn peek(&self) -> Peek {
+        self.0.peek()
+    }
+
     #[inline]
     fn backlog(&self) -> Backlog {
         self.0.classes.backlog()
@@ -174,6 +180,10 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Prio<P, Q> {
 
     fn on_timer(&mut self, now: Instant) {
         self.0.classes.on_timer(now);
+    }
+
+    fn on_link_rate(&mut self, now: Instant, rate: Rate) {
+        self.0.classes.on_link_rate(now, rate);
     }
 
     fn statistics(&self) -> Vec<Statistic> {
@@ -200,6 +210,10 @@ impl<P: Packet> Qdisc<P> for PfifoFast<P> {
     #[inline]
     fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
         self.bands.dequeue(now, obs)
+    }
+
+    fn peek(&self) -> Peek {
+        self.bands.peek()
     }
 
     #[inline]
@@ -249,6 +263,13 @@ impl<Q: Qdisc<P>, P: Packet> Bands<Q, P> {
     fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<P>) -> Option<P> {
         // Empty queues are asked too: some laws want to know that the link idles.
         (0..self.classes.len()).find_map(|band| self.classes.dequeue(band, now, obs))
+    }
+
+    fn peek(&self) -> Peek {
+        let mut bands = (0..self.classes.len()).map(|band| self.classes.head(band));
+        bands
+            .find(|head| *head != Peek::Empty)
+            .unwrap_or(Peek::Empty)
     }
 }
 

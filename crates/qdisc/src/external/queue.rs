@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use sojourn_net::{Instant, Packet};
+use sojourn_net::{Instant, Packet, Rate};
 
 use super::failure::fail;
 use super::ticket::Ticket;
-use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Peek, Qdisc, Statistic};
 
 /// A queue of tickets behind a pointer.
 #[derive(Debug)]
@@ -32,9 +32,11 @@ impl BoxedQueue {
 trait TicketQueue: fmt::Debug {
     fn enqueue(&mut self, now: Instant, pkt: Ticket, obs: &mut dyn Observer<Ticket>);
     fn dequeue(&mut self, now: Instant, obs: &mut dyn Observer<Ticket>) -> Option<Ticket>;
+    fn peek(&self) -> Peek;
     fn backlog(&self) -> Backlog;
     fn next_timer(&self) -> Option<Instant>;
     fn on_timer(&mut self, now: Instant);
+    fn on_link_rate(&mut self, now: Instant, rate: Rate);
     fn statistics(&self) -> Vec<Statistic>;
     fn classes(&self) -> Vec<ClassId>;
     fn boxed_clone(&self) -> Box<dyn TicketQueue>;
@@ -49,6 +51,10 @@ impl<Q: Qdisc<Ticket> + Clone + fmt::Debug + 'static> TicketQueue for Q {
         Qdisc::dequeue(self, now, obs)
     }
 
+    fn peek(&self) -> Peek {
+        Qdisc::peek(self)
+    }
+
     fn backlog(&self) -> Backlog {
         Qdisc::backlog(self)
     }
@@ -59,6 +65,10 @@ impl<Q: Qdisc<Ticket> + Clone + fmt::Debug + 'static> TicketQueue for Q {
 
     fn on_timer(&mut self, now: Instant) {
         Qdisc::on_timer(self, now);
+    }
+
+    fn on_link_rate(&mut self, now: Instant, rate: Rate) {
+        Qdisc::on_link_rate(self, now, rate);
     }
 
     fn statistics(&self) -> Vec<Statistic> {
@@ -121,6 +131,10 @@ impl<P: Packet> Qdisc<P> for External<P> {
         Some(relay.redeem(&ticket))
     }
 
+    fn peek(&self) -> Peek {
+        self.queue.peek()
+    }
+
     fn backlog(&self) -> Backlog {
         self.queue.backlog()
     }
@@ -131,6 +145,10 @@ impl<P: Packet> Qdisc<P> for External<P> {
 
     fn on_timer(&mut self, now: Instant) {
         self.queue.on_timer(now);
+    }
+
+    fn on_link_rate(&mut self, now: Instant, rate: Rate) {
+        self.queue.on_link_rate(now, rate);
     }
 
     fn statistics(&self) -> Vec<Statistic> {

@@ -71,7 +71,7 @@ impl Params for MarkerParams {
             summary: "Marks what waits behind others",
             source: "this test",
             reconstruction: Some("everything"),
-            profiles: &[Profile::Rfc],
+            profiles: &[Profile::Paper],
             start: Self::default,
             parameters: Self::PARAMETERS,
         },
@@ -81,7 +81,7 @@ impl Params for MarkerParams {
             summary: "Drops what waits behind others",
             source: "this test",
             reconstruction: None,
-            profiles: &[Profile::Rfc],
+            profiles: &[Profile::Paper],
             start: || Self {
                 ecn: false,
                 ..Self::DEFAULT
@@ -135,7 +135,7 @@ fn a_registered_queue_keeps_the_contract_alone_and_as_a_leaf() {
 
 #[test]
 fn text_pairs_and_defaults_are_those_of_a_queue() {
-    let given = spec("marker limit 7p profile rfc");
+    let given = spec("marker limit 7p profile paper");
     assert_eq!(given.to_string(), "marker limit 7 ecn");
     let pairs = [("limit", "7".to_owned()), ("ecn", "on".to_owned())];
     assert_eq!(given.pairs(), pairs);

@@ -148,7 +148,7 @@ impl Params for AfcdParams {
                       (reconstructed)",
             source: "Xue, Kumar, Cui, Kondikoppa, Chiu and Park, ICCCN 2013",
             reconstruction: RECONSTRUCTION,
-            profiles: &[Profile::Rfc],
+            profiles: &[Profile::Paper],
             start: Self::default,
             parameters: Self::PARAMETERS,
         },

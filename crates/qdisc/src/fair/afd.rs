@@ -136,7 +136,7 @@ impl Params for AfdParams {
                       (reconstructed)",
             source: "Pan, Breslau, Prabhakar and Shenker, CCR 33(2), 2003, as cited in later publications",
             reconstruction: RECONSTRUCTION,
-            profiles: &[Profile::Rfc],
+            profiles: &[Profile::Paper],
             start: Self::default,
             parameters: Self::PARAMETERS,
         },

@@ -16,7 +16,7 @@
 //!
 //! # Differences between the profiles
 //!
-//! | `rfc` (the paper) | `linux` (the authors' module) |
+//! | `paper` | `linux` (the authors' module) |
 //! |---|---|
 //! | a guard is over at its end | after its end |
 //! | in A, an arrival that still does not fit is treated by B | is kept: the queue holds one too many |
@@ -70,8 +70,8 @@ parameters! {
         /// Longest time before a limit may shrink.
         pub max_monitoring_interval: Duration = Duration::from_secs(1) => time(1, LONGEST),
             "Bachl, Zseby and Fabini 2019: maximum monitoring interval";
-        /// Specification or implementation to follow.
-        pub profile: Profile = Profile::Rfc => profile(),
+        /// Paper or kernel module to follow.
+        pub profile: Profile = Profile::Paper => profile(),
             "Sojourn parameter";
     }
 }
@@ -96,7 +96,7 @@ impl Params for CocoaParams {
         summary: "fq with a limit per flow that adapts to the congestion control",
         source: "Bachl, Zseby and Fabini 2019; their module for Linux 4.19",
         reconstruction: None,
-        profiles: &[Profile::Rfc, Profile::Linux],
+        profiles: &[Profile::Paper, Profile::Linux],
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];
@@ -284,7 +284,7 @@ impl Control {
         let first = self.guard_start == self.guard_end;
         if self.current.idle > Duration::ZERO && !self.enlarged && !first {
             self.enlarge(law, now);
-            if law.profile != Profile::Rfc || packets < self.limit {
+            if law.profile != Profile::Paper || packets < self.limit {
                 return Verdict::Keep;
             }
         }
@@ -298,7 +298,7 @@ impl Control {
             return Verdict::Drop { newest: 0 };
         }
         let over = match law.profile {
-            Profile::Rfc => now >= self.guard_end,
+            Profile::Rfc | Profile::Paper => now >= self.guard_end,
             Profile::Linux | Profile::Linux314 | Profile::Linux612 => now > self.guard_end,
         };
         if !over {

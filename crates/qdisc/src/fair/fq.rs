@@ -85,7 +85,7 @@ parameters! {
         pub weights: Option<[u32; 3]> = None
             => numbers(16_384, 2_147_483_647).unset("589824 196608 65536"),
             "net/sched/sch_fq.c: fq_perband_flows.quantum, FQ_MIN_WEIGHT";
-        /// Specification or implementation to follow.
+        /// Version of Linux to follow.
         pub profile: Profile = Profile::Linux => profile(),
             "Sojourn parameter";
     }

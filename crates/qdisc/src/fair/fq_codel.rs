@@ -69,7 +69,7 @@ parameters! {
         /// Mark ECN-capable packets instead of dropping them.
         pub ecn: bool = true => flag(),
             "RFC 8290 section 5.2.6: ECN; net/sched/sch_fq_codel.c: fq_codel_init, cparams.ecn";
-        /// Specification or implementation to follow.
+        /// RFC or version of Linux to follow.
         pub profile: Profile = Profile::Rfc => profile(),
             "Sojourn parameter";
     }
@@ -182,7 +182,7 @@ impl<P: Packet> FqCodel<P> {
         let maxpacket = match params.profile {
             // Linux before 4.2 began here and learned.
             Profile::Linux314 => Bytes(256),
-            Profile::Rfc | Profile::Linux | Profile::Linux612 => mtu,
+            Profile::Rfc | Profile::Paper | Profile::Linux | Profile::Linux612 => mtu,
         };
         Self {
             params: *params,
@@ -220,7 +220,9 @@ impl<P: Packet> FqCodel<P> {
         }
         let flow = &mut self.flows[fat];
         let (packets, bytes) = match self.params.profile {
-            Profile::Rfc => ((flow.list.packets() / 2).min(self.params.drop_batch), most),
+            Profile::Rfc | Profile::Paper => {
+                ((flow.list.packets() / 2).min(self.params.drop_batch), most)
+            }
             Profile::Linux | Profile::Linux612 => (self.params.drop_batch, most / 2),
             Profile::Linux314 => (1, most),
         };
@@ -333,7 +335,7 @@ impl<P: Packet> Source<P> for FlowSource<'_, P> {
     #[inline]
     fn is_small(&self) -> bool {
         let bytes = match self.store.profile {
-            Profile::Rfc => self.list.bytes(),
+            Profile::Rfc | Profile::Paper => self.list.bytes(),
             Profile::Linux | Profile::Linux314 | Profile::Linux612 => self.store.backlog.bytes,
         };
         bytes <= self.store.maxpacket

@@ -33,9 +33,9 @@ mod inner;
 
 use std::collections::VecDeque;
 
-use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rng};
+use sojourn_net::{Bytes, Comparison, Duration, Instant, Packet, Rate, Rng};
 
-use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Peek, Qdisc, Statistic};
 use crate::link::LinkFacts;
 use crate::parameters::{
     Counter, Kind, LINUX, Leaf, LeafList, OVERLIMITS, Params, TcStatistics, parameters,
@@ -283,6 +283,13 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Sfb<P, Q> {
         Some(pkt)
     }
 
+    fn peek(&self) -> Peek {
+        match &self.leaf {
+            Some(leaf) => leaf.queue.head(0),
+            None => self.packets.front().map(|of| of.pkt.size()).into(),
+        }
+    }
+
     #[inline]
     fn backlog(&self) -> Backlog {
         match &self.leaf {
@@ -302,6 +309,12 @@ impl<P: Packet, Q: Qdisc<P>> Qdisc<P> for Sfb<P, Q> {
     fn on_timer(&mut self, now: Instant) {
         if let Some(leaf) = &mut self.leaf {
             leaf.queue.on_timer(now);
+        }
+    }
+
+    fn on_link_rate(&mut self, now: Instant, rate: Rate) {
+        if let Some(leaf) = &mut self.leaf {
+            leaf.queue.on_link_rate(now, rate);
         }
     }
 

@@ -78,7 +78,7 @@ impl Params for SfqCodelParams {
         summary: "Packet-by-packet round robin over bins, with the CoDel of 2013 in each bin",
         source: "Nichols' sfqcodel.cc for ns-2, 2013",
         reconstruction: None,
-        profiles: &[Profile::Rfc],
+        profiles: &[Profile::Paper],
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];

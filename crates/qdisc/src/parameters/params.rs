@@ -82,6 +82,11 @@ pub trait Params: Fields + Sized + 'static {
     /// Sets parameters that are not given and derive from the link to their values on `link`.
     fn resolve(&mut self, _link: &LinkFacts) {}
 
+    /// The rate that it assumes for a link whose rate is unknown, if its results depend on that.
+    fn assumed_rate(&self) -> Option<Rate> {
+        None
+    }
+
     /// An empty queue on `link`, made at the origin of time; `rng` is its own.
     fn build<P: Packet>(&self, link: &LinkFacts, rng: Rng) -> Self::Queue<P>;
 }

@@ -7,9 +7,11 @@ use sojourn_net::Comparison;
 /// Which law a discipline follows, where the implementations differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Profile {
-    /// The RFC, or the paper where there is none.
+    /// The RFC.
     #[default]
     Rfc,
+    /// The description of the authors, of a queue that has no RFC.
+    Paper,
     /// Linux 6.1, with its fixed-point arithmetic.
     Linux,
     /// Linux 3.14, for studies of its time.
@@ -23,6 +25,7 @@ impl Profile {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rfc => "rfc",
+            Self::Paper => "paper",
             Self::Linux => "linux",
             Self::Linux314 => "linux-3.14",
             Self::Linux612 => "linux-6.12",

@@ -1,8 +1,8 @@
 //! The child queues of a classful discipline.
 
-use sojourn_net::{Bytes, Instant, Packet};
+use sojourn_net::{Bytes, Instant, Packet, Rate};
 
-use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Qdisc, Statistic};
+use crate::contract::{Backlog, ClassId, DropReason, MarkReason, Observer, Peek, Qdisc, Statistic};
 
 /// A queue for each class, the total backlog and the earliest timer.
 ///
@@ -173,6 +173,14 @@ impl<Q: Qdisc<P>, P: Packet> Classes<Q, P> {
         self.each[class].head.as_ref().map(P::size)
     }
 
+    /// The packet that the class sends next, without a dequeue from its queue.
+    pub(crate) fn head(&self, class: usize) -> Peek {
+        let of = &self.each[class];
+        of.head
+            .as_ref()
+            .map_or_else(|| of.queue.peek(), |head| Peek::Head(head.size()))
+    }
+
     /// Tells those whose time has come.
     pub(crate) fn on_timer(&mut self, now: Instant) {
         for class in 0..self.each.len() {
@@ -181,6 +189,15 @@ impl<Q: Qdisc<P>, P: Packet> Classes<Q, P> {
                 of.queue.on_timer(now);
                 of.next_timer = of.queue.next_timer();
             }
+        }
+        self.next_timer = self.earliest();
+    }
+
+    /// The link sends at `rate` from now on.
+    pub(crate) fn on_link_rate(&mut self, now: Instant, rate: Rate) {
+        for of in &mut self.each {
+            of.queue.on_link_rate(now, rate);
+            of.next_timer = of.queue.next_timer();
         }
         self.next_timer = self.earliest();
     }

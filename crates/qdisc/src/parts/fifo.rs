@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use sojourn_net::{Bytes, Duration, Instant, Packet};
 
-use crate::contract::Backlog;
+use crate::contract::{Backlog, Peek};
 
 /// A first-in first-out buffer that remembers when each packet arrived.
 #[derive(Clone, Debug)]
@@ -61,6 +61,11 @@ impl<P: Packet> Fifo<P> {
     /// When the oldest packet arrived.
     pub fn oldest(&self) -> Option<Instant> {
         self.packets.front().map(|&(arrived, _)| arrived)
+    }
+
+    /// The oldest packet, as [`crate::Qdisc::peek`] reports it.
+    pub fn peek(&self) -> Peek {
+        self.packets.front().map(|(_, pkt)| pkt.size()).into()
     }
 
     /// What waits in the buffer.

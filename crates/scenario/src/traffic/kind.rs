@@ -75,7 +75,9 @@ impl Kind {
     pub(super) fn is_answered(&self) -> bool {
         match self.plan(Rng::new(0)) {
             Traffic::Datagrams(config) => config.kind().is_echo(),
-            Traffic::Tcp { .. } | Traffic::Quic { .. } | Traffic::App(_) => true,
+            Traffic::Tcp { .. } | Traffic::Quic { .. } | Traffic::App(_) | Traffic::Program(_) => {
+                true
+            }
         }
     }
 

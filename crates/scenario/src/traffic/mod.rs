@@ -5,6 +5,7 @@ mod dash;
 mod kind;
 mod names;
 mod ping;
+mod program;
 mod quic;
 mod responsiveness;
 mod rounds;
@@ -98,6 +99,7 @@ const TYPES: &[TrafficType] = &[
     dash::TYPE,
     voip::TYPE,
     responsiveness::TYPE,
+    program::TYPE,
 ];
 
 /// The keys of each type of traffic.

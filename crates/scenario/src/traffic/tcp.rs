@@ -7,7 +7,9 @@ use crate::key::{Form, Key};
 use crate::plan::{MAX_INITIAL_WINDOW, Traffic};
 use sojourn_apps::Amount;
 use sojourn_net::Rng;
-use sojourn_transport::{AfterIdle, CcError, CcSpec, OnCe, SenderParams, SlowStart};
+use sojourn_transport::{
+    AfterIdle, CcError, CcSpec, MSS, OnCe, SMALLEST_MSS, SenderParams, SlowStart,
+};
 
 use crate::amount;
 use crate::error::ScenarioError;
@@ -120,6 +122,12 @@ pub(super) const PARAMS: &[Key] = &[
         "Response to an echoed CE mark.",
     )
     .or("reduce"),
+    Key::optional(
+        "mss",
+        Form::Integer(SMALLEST_MSS as i64, MSS as i64),
+        "Payload of a full-sized segment in bytes.",
+    )
+    .or("1448"),
     Key::optional("initial_window", WINDOW, "Initial window in segments.").or("10"),
     Key::optional(
         "after_idle",
@@ -149,6 +157,7 @@ pub(super) fn read_params(fields: &Fields<'_>) -> Result<SenderParams, ScenarioE
         ecn: ecn != EcnMode::Off,
         accurate_ecn: ecn == EcnMode::Accurate,
         on_ce: fields.one_of("on_ce", "on_ce policy", &OnCe::ALL)?,
+        mss: fields.integer("mss")?,
         initial_window: fields.integer("initial_window")?,
         after_idle: fields.one_of("after_idle", "after_idle policy", &AfterIdle::ALL)?,
         pacing: fields.flag("pacing")?,
@@ -172,6 +181,11 @@ pub(super) fn write_params(params: SenderParams, fields: &mut Table) {
     insert(fields, "ecn", Some(ecn));
     let own = params.on_ce != OnCe::Reduce;
     insert(fields, "on_ce", own.then(|| params.on_ce.name().into()));
+    insert(
+        fields,
+        "mss",
+        (params.mss != MSS).then(|| u32::from(params.mss).into()),
+    );
     insert(fields, "initial_window", Some(params.initial_window.into()));
     let own = params.after_idle != AfterIdle::Decay;
     let after_idle = own.then(|| params.after_idle.name().into());

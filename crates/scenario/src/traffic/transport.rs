@@ -30,7 +30,7 @@ pub(super) const REQUEST: Key =
     Key::optional("request", Form::Size(1, 1 << 20), "Size of a request.").or("400b");
 
 /// Keys that QUIC connections do not have.
-pub(super) const OF_TCP: [&str; 3] = ["on_ce", "after_idle", "pacing"];
+pub(super) const OF_TCP: [&str; 4] = ["on_ce", "after_idle", "pacing", "mss"];
 
 /// Reads the transport of connections with these parameters. Settings that QUIC does not have are
 /// refused beside it.

@@ -6,7 +6,6 @@ use sojourn_apps::ApplicationConfig;
 use sojourn_net::{Instant, Rng};
 use sojourn_transport::{SenderParams, quic};
 
-use super::blank::blank;
 use super::connection::Connection;
 use super::quic::End;
 use super::ticks::Hosts;
@@ -137,6 +136,7 @@ impl Application {
 
     pub(crate) fn begin_measuring(&mut self) {
         self.before = self.counters();
+        self.ended.rtt_max_micros = 0;
         self.app.begin_measuring();
     }
 
@@ -146,7 +146,7 @@ impl Application {
             initial_losses: self.losses,
             totals: self.counters().since(&self.before),
             series: self.series,
-            ..blank(FlowKind::App)
+            ..FlowRecord::blank(FlowKind::App)
         }
     }
 }

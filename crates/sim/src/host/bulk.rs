@@ -3,7 +3,6 @@
 use sojourn_apps::Bulk;
 use sojourn_net::Instant;
 
-use super::blank::blank;
 use sojourn_records::{FlowCounters, FlowKind, FlowRecord, FlowSample};
 
 /// A bulk transfer, and what is recorded of it.
@@ -77,7 +76,7 @@ impl BulkFlow {
             aborted: !self.stopped && failed,
             series,
             totals: counters.since(&self.before),
-            ..blank(self.kind)
+            ..FlowRecord::blank(self.kind)
         };
         (record, remainder)
     }

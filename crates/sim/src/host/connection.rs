@@ -248,6 +248,10 @@ impl Connection {
         if let Some(bulk) = self.bulk_mut() {
             bulk.begin_measuring(counters);
         }
+        match self {
+            Self::Tcp(tcp) => tcp.begin_measuring(),
+            Self::Quic(quic) => quic.begin_measuring(),
+        }
     }
 
     /// The record of a flow of the configuration, and whether its last sample ends with the

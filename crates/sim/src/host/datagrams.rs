@@ -5,7 +5,6 @@ use std::num::NonZeroU16;
 use sojourn_apps::{CallRecord, DatagramConfig, DatagramKind, DatagramSource};
 use sojourn_net::{Bytes, Instant, Rng};
 
-use super::blank::blank;
 use crate::packet::{Kind, Owner, Packet};
 use sojourn_records::{FlowCounters, FlowKind, FlowRecord, FlowSample, Histogram};
 
@@ -143,7 +142,7 @@ impl Datagrams {
             missing_packets: Some(sent - self.received_of_measured),
             one_way_delay: one_way.then(|| Box::new(self.one_way_delay)),
             pings: self.source.into_requests(),
-            ..blank(flow_kind(self.kind))
+            ..FlowRecord::blank(flow_kind(self.kind))
         }
     }
 }

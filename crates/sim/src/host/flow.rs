@@ -6,7 +6,6 @@ use sojourn_transport::SenderParams;
 use sojourn_transport::quic as transport;
 
 use super::application::Application;
-use super::blank::blank;
 use super::bulk::BulkFlow;
 use super::connection::Connection;
 use super::datagrams::{Datagrams, flow_kind};
@@ -77,7 +76,9 @@ impl Flow {
         let start = Instant::ZERO + config.start + config.start_jitter.scaled(rng.uniform());
         match config.traffic {
             Traffic::Datagrams(ref datagrams) => start + datagrams.phase().scaled(rng.uniform()),
-            Traffic::Tcp { .. } | Traffic::Quic { .. } | Traffic::App(_) => start,
+            Traffic::Tcp { .. } | Traffic::Quic { .. } | Traffic::App(_) | Traffic::Program(_) => {
+                start
+            }
         }
     }
 
@@ -114,6 +115,8 @@ impl Flow {
                 let datagrams = Datagrams::new(now, &**config, rng);
                 self.source = Source::Datagrams(Box::new(datagrams));
             }
+            // `run` rejects programs.
+            Traffic::Program(_) => {}
         }
     }
 
@@ -209,12 +212,12 @@ impl Flow {
         let (record, cut_short) = match self.source {
             Source::Connection(mut connection) => match connection.record(now) {
                 Some((record, ends_with_interval)) => (record, ends_with_interval),
-                None => (blank(kind_of(&config.traffic)), false),
+                None => (FlowRecord::blank(kind_of(&config.traffic)), false),
             },
             Source::Datagrams(datagrams) => (datagrams.record(), false),
             Source::App(application) => (application.record(), false),
             Source::Finished(finished) => (finished.record, finished.ends_with_interval),
-            Source::None => (blank(kind_of(&config.traffic)), false),
+            Source::None => (FlowRecord::blank(kind_of(&config.traffic)), false),
         };
         let mut record = record;
         if cut_short {
@@ -231,6 +234,6 @@ fn kind_of(traffic: &Traffic) -> FlowKind {
         Traffic::Tcp { .. } => FlowKind::Tcp,
         Traffic::Quic { .. } => FlowKind::Quic,
         Traffic::Datagrams(datagrams) => flow_kind(datagrams.kind()),
-        Traffic::App(_) => FlowKind::App,
+        Traffic::App(_) | Traffic::Program(_) => FlowKind::App,
     }
 }

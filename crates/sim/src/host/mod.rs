@@ -1,7 +1,6 @@
 //! Flows: a traffic source, its peer and their records.
 
 mod application;
-mod blank;
 mod bulk;
 mod connection;
 mod datagrams;

@@ -291,7 +291,13 @@ impl QuicConnection {
             syn_retransmits: near.handshake_resent + far.handshake_resent,
             rtt_samples: near.rtt_samples,
             rtt_micros: near.rtt_micros,
+            rtt_max_micros: near.rtt_max_micros.into(),
         }
+    }
+
+    /// The warm-up has ended.
+    pub(crate) const fn begin_measuring(&mut self) {
+        self.near.reset_max_rtt();
     }
 
     /// State of the sender of data, with all bytes delivered so far.

@@ -372,7 +372,13 @@ impl TcpConnection {
             syn_retransmits: u64::from(client.syn_resent),
             rtt_samples: data.rtt_samples,
             rtt_micros: data.rtt_micros,
+            rtt_max_micros: self.data.sender.max_rtt_micros().into(),
         }
+    }
+
+    /// The warm-up has ended.
+    pub(crate) const fn begin_measuring(&mut self) {
+        self.data.sender.reset_max_rtt();
     }
 
     /// State of the sender of data, with all bytes delivered so far.

@@ -75,7 +75,13 @@ impl World<'_> {
             return;
         };
         let (connection, initial_window) = application.make_connection((number, slot), self.hosts);
-        self.observed.starts.open_slot(slot, id, initial_window);
+        self.observed
+            .notes
+            .starts
+            .open_slot(slot, id, initial_window);
+        if let Some(capture) = &mut self.observed.notes.capture {
+            capture.open(slot, &self.config.flows[id as usize].traffic);
+        }
         self.flows[slot as usize].source = Source::Connection(connection);
     }
 
@@ -91,7 +97,7 @@ impl World<'_> {
         let fresh = |slot| Flow::new((forward, reverse), class, owner.with_flow(slot));
         for _ in 0..self.applications.ended.len().min(LOOKED_AT) {
             let slot = self.applications.ended.pop_front()?;
-            if self.observed.starts.is_clear(slot) {
+            if self.observed.notes.starts.is_clear(slot) {
                 self.flows[slot as usize] = fresh(slot);
                 return Some(slot);
             }
@@ -102,7 +108,7 @@ impl World<'_> {
             return None;
         }
         self.flows.push(fresh(slot));
-        self.observed.starts.add_slot();
+        self.observed.notes.starts.add_slot();
         Some(slot)
     }
 
@@ -119,7 +125,7 @@ impl World<'_> {
         let (delivered, failed) = (connection.take_delivered(), connection.has_failed());
         let counters = connection.counters();
         *source = Source::None;
-        let losses = self.observed.starts.losses_of(id);
+        let losses = self.observed.notes.starts.losses_of(id);
         if let Source::App(application) = &mut self.flows[app as usize].source {
             application.interval_bytes += delivered;
             application.record.failed += u64::from(failed);
@@ -199,7 +205,8 @@ impl World<'_> {
             if let Source::Connection(connection) = &self.flows[slot].source
                 && let Some((app, _)) = connection.app()
             {
-                let losses = u32::try_from(slot).map(|slot| self.observed.starts.losses_of(slot));
+                let losses =
+                    u32::try_from(slot).map(|slot| self.observed.notes.starts.losses_of(slot));
                 if let Source::App(application) = &mut self.flows[app as usize].source {
                     application.count_losses(losses.unwrap_or_default());
                 }

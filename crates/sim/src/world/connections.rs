@@ -13,7 +13,7 @@ impl World<'_> {
     #[inline(never)]
     pub(super) fn deliver_to_connection(&mut self, pkt: &Packet, follows: bool) {
         let id = pkt.owner.flow();
-        self.observed.starts.on_leaving(id);
+        self.observed.notes.starts.on_leaving(id);
         let Source::Connection(connection) = &mut self.flows[id as usize].source else {
             return;
         };
@@ -122,8 +122,11 @@ impl World<'_> {
             _ => reverse,
         };
         let packets = self.outbox.segments.len() + self.outbox.datagrams.len();
-        self.observed.starts.on_sending(id, packets);
+        self.observed.notes.starts.on_sending(id, packets);
         self.send_segments(id, kind, way);
+        if self.observed.notes.capture.is_some() {
+            self.capture_datagrams(id, kind, way);
+        }
         for n in 0..self.outbox.datagrams.len() {
             let pkt = Packet::quic(owner, kind, way, &self.outbox.datagrams[n]).in_class(class);
             self.forward(&pkt);
@@ -132,9 +135,16 @@ impl World<'_> {
     }
 
     /// Puts the segments that an endpoint sends on their way.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "once per packet; because of the call of a capture it is not inlined without this"
+    )]
     pub(super) fn send_segments(&mut self, id: u32, kind: Kind, way: u16) {
         let Flow { class, owner, .. } = self.flows[id as usize];
+        if self.observed.notes.capture.is_some() {
+            self.capture_segments(owner, kind, way);
+        }
         for n in 0..self.outbox.segments.len() {
             let pkt = Packet::tcp(owner, kind, way, &self.outbox.segments[n]).in_class(class);
             self.forward(&pkt);

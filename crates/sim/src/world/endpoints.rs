@@ -17,6 +17,9 @@ impl World<'_> {
         let config = &self.config.flows[id as usize];
         let rng = self.flow_rng.fork(&config.name);
         flow.start(self.now, config, self.hosts, &rng);
+        if let Some(capture) = &mut self.observed.notes.capture {
+            capture.open(id, &config.traffic);
+        }
         match flow.source {
             Source::Datagrams(_) => self.on_datagram(id),
             _ => self.notify(id, AppEvent::Started),
@@ -39,7 +42,7 @@ impl World<'_> {
         let (pkt, next) = datagrams.next(flow.owner, self.now);
         let pkt = pkt.turned(pkt.kind(), flow.forward).in_class(flow.class);
         self.agenda.schedule(next, Event::Sender(id));
-        self.forward(&pkt);
+        self.launch(&pkt);
     }
 
     /// Sends the next datagram of a flow that replies pace, if it is `due`, and schedules an event
@@ -56,7 +59,7 @@ impl World<'_> {
             let (pkt, next) = datagrams.next(flow.owner, self.now);
             let pkt = pkt.turned(pkt.kind(), flow.forward).in_class(flow.class);
             due = next;
-            self.forward(&pkt);
+            self.launch(&pkt);
         }
         let flow = &mut self.flows[id as usize];
         if let Some(at) = flow.sender_event.advance(due, self.now) {
@@ -101,14 +104,14 @@ impl World<'_> {
                 let due = datagrams.paced_by_replies();
                 if reply {
                     let way = flow.reverse;
-                    self.forward(&pkt.turned(Kind::Pong, way));
+                    self.launch(&pkt.turned(Kind::Pong, way));
                 } else if let Some(due) = due {
                     self.on_paced_datagram(id, due);
                 }
             }
             // The connection has ended; this packet was still in flight.
             Source::None | Source::Finished(_) | Source::App(_) => {
-                self.observed.starts.on_leaving(id);
+                self.observed.notes.starts.on_leaving(id);
             }
         }
     }

@@ -1,12 +1,11 @@
 //! Events of wires with impairments, and changes of links.
 
+use sojourn_link::{Carried, Line, NextHop, Passage, Step, Verdict};
 use sojourn_net::{Instant, Rng};
 
 use super::network::World;
 use crate::agenda::Event;
-use crate::line::{Line, Verdict};
 use crate::packet::Packet;
-use crate::route::{NextHop, Passage, Step};
 
 impl World<'_> {
     /// What the links are to the ways through them.
@@ -40,7 +39,10 @@ impl World<'_> {
             Verdict::Arrives(copies) => {
                 if copies > 1 {
                     self.observed.probes[n as usize].on_duplicated();
-                    self.observed.starts.on_sending(pkt.owner.flow(), 1);
+                    self.observed.notes.starts.on_sending(pkt.owner.flow(), 1);
+                    if let Some(capture) = &mut self.observed.notes.capture {
+                        capture.on_duplicated(pkt);
+                    }
                 }
                 // A packet that overtakes moves the event that is pending.
                 let next = self.lines[id as usize].next();
@@ -59,7 +61,7 @@ impl World<'_> {
             debug_assert!(false, "an arrival follows a packet");
             return;
         };
-        let (next, owner) = (line.next(), line.next_owner());
+        let (next, owner) = (line.next(), line.front().map(|next| next.owner));
         // Before the packet goes on: what follows from it may be put on this wire and overtake.
         if let Some(at) = next {
             self.agenda.schedule(at, Event::Line(id));
@@ -89,10 +91,11 @@ impl World<'_> {
             return;
         };
         let change = changes[n];
-        if let Some(rate) = change.rate
-            && let Some(at) = self.links[link as usize].change_rate(self.now, rate)
-        {
-            self.agenda.schedule(at, Event::Link(link));
+        if let Some(rate) = change.rate {
+            if let Some(at) = self.links[link as usize].change_rate(self.now, rate) {
+                self.agenda.schedule(at, Event::Link(link));
+            }
+            self.follow_queue_timer(link);
         }
         if let Some(delay) = change.delay {
             for line in self.lines.iter_mut().filter(|line| line.link == link) {

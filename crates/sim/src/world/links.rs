@@ -1,13 +1,12 @@
 //! Events of packets on links and wires.
 
+use sojourn_link::{Carried, Link, Step};
 use sojourn_net::Instant;
 use sojourn_qdisc::Qdisc;
 
 use super::network::World;
 use crate::agenda::Event;
-use crate::link::Link;
 use crate::packet::Packet;
-use crate::route::Step;
 
 impl World<'_> {
     /// Sends a packet on from where it is.
@@ -31,7 +30,10 @@ impl World<'_> {
 
     /// Offers a packet to a link's queue.
     #[inline]
-    fn enqueue(&mut self, id: u32, pkt: &Packet) -> &mut Link {
+    fn enqueue(&mut self, id: u32, pkt: &Packet) -> &mut Link<Packet> {
+        if let Some(capture) = &mut self.observed.notes.capture {
+            capture.on_offered(self.now, id, pkt);
+        }
         let link = &mut self.links[id as usize];
         let mut watch = self.observed.watch(id);
         link.qdisc
@@ -83,7 +85,7 @@ impl World<'_> {
         if link.qdisc.next_timer().is_some_and(|due| due <= self.now) {
             link.qdisc.on_timer(self.now);
         }
-        if self.links[id as usize].radio.is_some() {
+        if self.radios[id as usize].is_some() {
             self.fill_driver(id);
             return;
         }

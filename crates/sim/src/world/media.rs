@@ -1,13 +1,12 @@
 //! Events of links that share a medium.
 
+use sojourn_link::{Taken, Watcher};
 use sojourn_net::{Duration, Packet as View, Rng};
 use sojourn_qdisc::{Number, Qdisc, Statistic};
 
 use super::network::World;
 use crate::agenda::Event;
-use crate::link::Link;
 use crate::medium::Medium;
-use crate::probe::Taken;
 use sojourn_records::LinkRecord;
 
 impl World<'_> {
@@ -24,18 +23,21 @@ impl World<'_> {
     /// Gives link `n` its radio, if it is wireless.
     pub(super) fn add_radio(&mut self, n: u32) {
         let config = &self.config.links[n as usize];
-        let Some(radio) = &config.radio else { return };
+        let Some(radio) = &config.radio else {
+            self.radios.push(None);
+            return;
+        };
         let rng = Rng::new(self.config.seed).fork("radio").fork(&config.name);
         let mut media = (0..).zip(&mut self.media);
         let medium = media.find(|(_, medium)| medium.name == radio.medium);
-        self.links[n as usize].radio =
-            medium.map(|(m, medium)| (m, medium.add(n, config.rate, radio, rng)));
+        let place = medium.map(|(m, medium)| (m, medium.add(n, config.rate, radio, rng)));
+        self.radios.push(place);
     }
 
     /// The driver takes out of the queue what it has room for.
     pub(super) fn fill_driver(&mut self, id: u32) {
         let n = id as usize;
-        let Some((m, radio)) = self.links[n].radio else {
+        let Some((m, radio)) = self.radios[n] else {
             return;
         };
         while self.media[m as usize].radios[radio].has_room() {
@@ -50,11 +52,12 @@ impl World<'_> {
             } else {
                 Duration::ZERO
             };
-            watch.on_taken(&Taken {
+            let taken = Taken {
                 waited: self.now.since(pkt.stamp),
                 size: pkt.size(),
                 busy,
-            });
+            };
+            watch.on_taken(self.now, &pkt, &taken);
             medium.push(radio, self.now, pkt);
         }
         self.follow_queue_timer(id);
@@ -96,9 +99,13 @@ impl World<'_> {
     }
 }
 
-/// What the radio of `link`, if it has one, adds to its record.
-pub(super) fn with_radio_counters(record: LinkRecord, link: &Link, media: &[Medium]) -> LinkRecord {
-    let Some((m, radio)) = link.radio else {
+/// What the radio of a link, the one at `place` if it is wireless, adds to its record.
+pub(super) fn with_radio_counters(
+    record: LinkRecord,
+    place: Option<(u32, usize)>,
+    media: &[Medium],
+) -> LinkRecord {
+    let Some((m, radio)) = place else {
         return record;
     };
     let radio = &media[m as usize].radios[radio];

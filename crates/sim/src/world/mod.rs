@@ -1,6 +1,7 @@
 //! The event loop: one clock, one event queue, one `match`.
 
 mod applications;
+mod captured;
 mod connections;
 mod endpoints;
 mod lines;
@@ -11,6 +12,8 @@ mod one_way;
 
 use std::collections::VecDeque;
 
+use sojourn_backend::Feature;
+use sojourn_link::{Link, LinkProbe, Routes, Step, Wire};
 use sojourn_net::{Bytes, Duration, Instant, Rng};
 use sojourn_qdisc::{LinkFacts, Qdisc};
 use sojourn_transport::Ticks;
@@ -20,12 +23,11 @@ use network::{Applications, World};
 
 use crate::agenda::{Agenda, Event, MAX_INDEX};
 use crate::host::{Flow, Hosts, Outbox, Source};
-use crate::link::{Link, Wire};
 use crate::medium::Sent;
 use crate::packet::Owner;
-use crate::probe::{LinkProbe, Observations};
-use crate::route::{Routes, Step};
-use sojourn_records::{FlowKind, LinkCounters, Records};
+use crate::probe::Observations;
+use crate::unsupported::unsupported;
+use sojourn_records::{CaptureOutput, FlowKind, LinkCounters, Records};
 use sojourn_scenario::plan::{Config, ConfigError};
 
 /// The largest granularity of the timer wheel: two hosts' tick counters differ by less, as far
@@ -39,18 +41,37 @@ const FRAME: Bytes = Bytes(1_514);
 /// reached; when it says no, the run ends and there are no records.
 ///
 /// # Errors
-/// If [`Config::check`] finds a fault.
+/// If [`Config::check`] finds a fault, or a flow is a program.
 pub fn run(
     config: &Config,
     keep_going: &mut dyn FnMut(Instant) -> bool,
 ) -> Result<Option<Records>, ConfigError> {
+    run_captured(config, None, keep_going)
+}
+
+/// Simulates `config` as [`run`] does, and writes its packets to `capture`, which does not change the
+/// records. The capture of a run that `keep_going` ends is complete up to that time.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_captured<'a>(
+    config: &'a Config,
+    capture: Option<CaptureOutput<'a>>,
+    keep_going: &mut dyn FnMut(Instant) -> bool,
+) -> Result<Option<Records>, ConfigError> {
     config.check()?;
-    let mut world = World::new(config)?;
-    Ok(world.run(keep_going).then(|| world.finish()))
+    if let Some(Feature { place, what }) = unsupported(config).next() {
+        let rule = format!("not supported: {what}");
+        return Err(ConfigError { place, rule });
+    }
+    let mut world = World::new(config, capture)?;
+    let finished = world.run(keep_going);
+    world.end_capture();
+    Ok(finished.then(|| world.finish()))
 }
 
 impl<'a> World<'a> {
-    fn new(config: &'a Config) -> Result<Self, ConfigError> {
+    fn new(config: &'a Config, capture: Option<CaptureOutput<'a>>) -> Result<Self, ConfigError> {
         let root = Rng::new(config.seed);
         let samples = config.duration.as_nanos() / config.sample.as_nanos();
         let samples = usize::try_from(samples.min(1 << 20)).unwrap_or(0) + 1;
@@ -71,7 +92,8 @@ impl<'a> World<'a> {
             agenda: Agenda::new(0, 0, 0, 0),
             routes: Routes::default(),
             links: Vec::new(),
-            observed: Observations::new(config),
+            radios: Vec::new(),
+            observed: Observations::new(config, capture),
             wires: Vec::new(),
             lines: Vec::new(),
             media: Vec::new(),
@@ -195,7 +217,8 @@ impl<'a> World<'a> {
                 let (pkt, next) = self.wires[id as usize].pop();
                 if self.routes.step(pkt.step()) == Step::End {
                     let follows = next == Some(self.now)
-                        && self.wires[id as usize].next_flow() == Some(pkt.owner);
+                        && self.wires[id as usize].front().map(|next| next.owner)
+                            == Some(pkt.owner);
                     self.deliver(&pkt, follows);
                 } else {
                     self.forward(&pkt);
@@ -253,8 +276,11 @@ impl<'a> World<'a> {
             flow.begin_measuring();
             if let Source::Datagrams(datagrams) = &flow.source {
                 let first = datagrams.first_measured();
-                self.observed.starts.begin_measuring(id, first);
+                self.observed.notes.starts.begin_measuring(id, first);
             }
+        }
+        for slot in &mut self.flows[self.config.flows.len()..] {
+            slot.begin_measuring();
         }
     }
 
@@ -269,16 +295,17 @@ impl<'a> World<'a> {
         let named = config.links.iter().map(|link| link.name.clone());
         let links = named
             .zip(&self.links)
+            .zip(self.radios)
             .zip(self.observed.probes)
             .zip(&self.before);
         let flows = self.flows.into_iter().zip(&config.flows);
-        let flows = flows.zip(self.observed.starts.finish());
+        let flows = flows.zip(self.observed.notes.starts.finish());
         let media = self.media;
         Records {
             links: links
-                .map(|(((name, link), probe), before)| {
+                .map(|((((name, link), place), probe), before)| {
                     let record = link.record(name, probe, before, measured);
-                    media::with_radio_counters(record, link, &media)
+                    media::with_radio_counters(record, place, &media)
                 })
                 .collect(),
             flows: flows
@@ -294,7 +321,7 @@ impl<'a> World<'a> {
                 .collect(),
             apps,
             transactions: net.transactions,
-            events: self.observed.events.unwrap_or_default(),
+            events: self.observed.notes.events.unwrap_or_default(),
             validity: Vec::new(),
             agenda_events: self.handled,
         }

@@ -3,16 +3,14 @@
 use std::collections::VecDeque;
 
 use sojourn_apps::{AppEvent, AppOutput};
+use sojourn_link::{Line, Link, Routes, Wire};
 use sojourn_net::{Duration, Instant, Rng};
 
 use crate::agenda::Agenda;
 use crate::host::{Flow, Hosts, Outbox};
-use crate::line::Line;
-use crate::link::{Link, Wire};
 use crate::medium::{Medium, Sent};
 use crate::packet::Packet;
 use crate::probe::Observations;
-use crate::route::Routes;
 use sojourn_records::LinkCounters;
 use sojourn_scenario::plan::Config;
 
@@ -28,10 +26,12 @@ pub(super) struct World<'a> {
     pub(super) sample: Duration,
     pub(super) agenda: Agenda,
     pub(super) routes: Routes,
-    pub(super) links: Vec<Link>,
-    pub(super) observed: Observations,
-    pub(super) wires: Vec<Wire>,
-    pub(super) lines: Vec<Line>,
+    pub(super) links: Vec<Link<Packet>>,
+    /// Of each link: its medium and its number there, if it is wireless; the medium then determines when it sends.
+    pub(super) radios: Vec<Option<(u32, usize)>>,
+    pub(super) observed: Observations<'a>,
+    pub(super) wires: Vec<Wire<Packet>>,
+    pub(super) lines: Vec<Line<Packet>>,
     pub(super) media: Vec<Medium>,
     /// What a medium has just delivered; empty between events.
     pub(super) sent: Sent,

@@ -18,6 +18,9 @@ impl World<'_> {
     /// same instant.
     #[inline]
     pub(super) fn deliver(&mut self, pkt: &Packet, follows: bool) {
+        if let Some(capture) = &mut self.observed.notes.capture {
+            capture.on_arrived(pkt);
+        }
         let id = pkt.owner.flow();
         let flow = &mut self.flows[id as usize];
         if flow.stopped {

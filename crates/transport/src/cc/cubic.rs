@@ -52,6 +52,9 @@ parameters! {
         tcp_friendliness: bool = true, Unit::Flag, (0, 1),
             "Never grow more slowly than Reno (Reno-friendly region)",
             "Linux tcp_cubic, tcp_friendliness; RFC 9438 section 4.3";
+        count_acks: bool = false, Unit::Flag, (0, 1),
+            "In the Reno-friendly region, count acknowledgements instead of acknowledged segments",
+            "Linux tcp_cubic before 4.0, ack_cnt";
         initial_ssthresh: Option<NonZeroU32> = None, Unit::CountOrOff("segments"), (0, 1_000_000),
             "Initial slow-start threshold, unless HyStart or HyStart++ is on",
             "Linux tcp_cubic, initial_ssthresh";
@@ -139,12 +142,14 @@ pub struct Cubic {
     delay_min: MinRtt,
     last_cwnd: u32,
     last_tick: u64,
-    /// Segments acknowledged towards the next one of the Reno estimate.
+    /// Segments, or acknowledgements, towards the next segment of the Reno estimate.
     ack_cnt: u32,
     /// What Reno's window would be.
     tcp_cwnd: u32,
     /// Segments to be acknowledged for one of growth.
     cnt: u32,
+    /// The round of HyStart ends when this segment is acknowledged. Here, since `HyStart` would be padded.
+    round_end: u32,
     hystart: HyStart,
 }
 
@@ -153,8 +158,6 @@ struct HyStart {
     found: bool,
     /// Transmissions are spread, and so are their acknowledgements, over half a round trip.
     paced: bool,
-    /// The round ends when this segment is acknowledged.
-    end_seq: u32,
     round_start: Instant,
     last_ack: Instant,
     /// Smallest RTT of this round.
@@ -167,7 +170,6 @@ impl HyStart {
         Self {
             found: false,
             paced,
-            end_seq: 0,
             round_start: Instant::ZERO,
             last_ack: Instant::ZERO,
             curr_rtt: MinRtt::NONE,
@@ -188,6 +190,9 @@ impl WindowBased for Cubic {
         }
         let delay_min = self.delay_min.sample(rtt);
         if self.params.hystart && !self.hystart.found && window.in_slow_start() {
+            if ack.snd_una > self.round_end {
+                self.begin_round(ack.now, ack.snd_nxt);
+            }
             self.hystart
                 .on_ack(&self.params, window, ack, rtt, delay_min);
         }
@@ -202,7 +207,8 @@ impl WindowBased for Cubic {
             acked
         };
         if left > 0 {
-            self.update(window.cwnd, ack.tick, left);
+            let counted = if self.params.count_acks { 1 } else { left };
+            self.update(window.cwnd, ack.tick, counted);
             window.additive_increase(self.cnt, left);
         }
     }
@@ -221,7 +227,7 @@ impl WindowBased for Cubic {
 
     fn on_timeout(&mut self, timeout: &Timeout) {
         *self = Self::new(self.params, self.hystart.paced);
-        self.hystart.begin_round(timeout.now, timeout.snd_nxt);
+        self.begin_round(timeout.now, timeout.snd_nxt);
     }
 
     fn on_resume(&mut self, resume: &Resume) {
@@ -248,8 +254,14 @@ impl Cubic {
             ack_cnt: 0,
             tcp_cwnd: 0,
             cnt: 0,
+            round_end: 0,
             hystart: HyStart::new(paced),
         }
+    }
+
+    fn begin_round(&mut self, now: Instant, snd_nxt: u32) {
+        self.round_end = snd_nxt;
+        self.hystart.begin_round(now);
     }
 
     /// Computes `cnt`, the number of acknowledged segments per segment of growth.
@@ -386,10 +398,9 @@ fn time_to_plateau(segments: u32, c: u64) -> u32 {
 }
 
 impl HyStart {
-    fn begin_round(&mut self, now: Instant, snd_nxt: u32) {
+    fn begin_round(&mut self, now: Instant) {
         self.round_start = now;
         self.last_ack = now;
-        self.end_seq = snd_nxt;
         self.curr_rtt = MinRtt::NONE;
         self.samples = 0;
     }
@@ -404,9 +415,6 @@ impl HyStart {
         rtt: u32,
         delay_min: u32,
     ) {
-        if ack.snd_una > self.end_seq {
-            self.begin_round(ack.now, ack.snd_nxt);
-        }
         if window.cwnd < params.hystart_low_window.into() {
             return;
         }

@@ -68,6 +68,8 @@ pub struct Counters {
     pub rtt_samples: u64,
     /// Sum of these samples, in µs.
     pub rtt_micros: u64,
+    /// The largest of these samples since [`Endpoint::reset_max_rtt`], in µs.
+    pub rtt_max_micros: u32,
 }
 
 /// What a model-based controller needs to know of deliveries.
@@ -274,6 +276,11 @@ impl Endpoint {
     /// Full-sized datagrams in flight, rounded up.
     pub fn in_flight(&self) -> u32 {
         self.congestion.in_flight()
+    }
+
+    /// The largest RTT sample counts from now.
+    pub const fn reset_max_rtt(&mut self) {
+        self.counters.rtt_max_micros = 0;
     }
 
     /// The counters of this end.

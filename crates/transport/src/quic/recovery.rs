@@ -184,6 +184,7 @@ impl Endpoint {
     /// Takes an RTT sample of a packet sent at `at`; returns it in µs.
     fn sample(&mut self, now: Instant, n: usize, at: Instant, delay_micros: u32) -> u32 {
         let latest = now.since(at);
+        let micros = u32::try_from(latest.as_micros()).unwrap_or(u32::MAX);
         let mut delay = Duration::ZERO;
         if n == APP {
             delay = Duration::from_micros(delay_micros.into());
@@ -192,10 +193,11 @@ impl Endpoint {
             }
             self.counters.rtt_samples += 1;
             self.counters.rtt_micros += latest.as_micros();
+            self.counters.rtt_max_micros = self.counters.rtt_max_micros.max(micros);
         }
         self.rtt.sample(latest, delay);
         self.first_sample.get_or_insert(now);
-        u32::try_from(latest.as_micros()).unwrap_or(u32::MAX)
+        micros
     }
 
     fn on_packet_acked(&mut self, n: usize, pn: u32, newly: &mut NewlyAcked) {

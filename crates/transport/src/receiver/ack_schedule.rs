@@ -25,7 +25,8 @@ const MAX_COMPRESSED: u8 = 44;
 /// Longest delay of a compressed ACK, and the slack of its timer.
 const MAX_COMPRESSION: Duration = Duration::from_millis(1);
 const COMPRESSION_SLACK: Duration = Duration::from_micros(100);
-/// Largest segment that the estimate of the peer's MSS believes.
+/// Smallest and largest segment that the estimate of the peer's MSS believes.
+const MIN_RCV_MSS: u16 = 536;
 const MAX_RCV_MSS: u16 = 1_460;
 
 /// The schedule of acknowledgements.
@@ -52,7 +53,7 @@ pub(super) struct AckSchedule {
 }
 
 impl AckSchedule {
-    pub(super) const fn new() -> Self {
+    pub(super) const fn new(mss: u16) -> Self {
         Self {
             last_data: Instant::ZERO,
             delayed_at: None,
@@ -61,7 +62,7 @@ impl AckSchedule {
             ato_ms: None,
             rto_ms: 1_000,
             duplicates_of: 0,
-            rcv_mss: 536,
+            rcv_mss: if mss < MIN_RCV_MSS { mss } else { MIN_RCV_MSS },
             quick: 0,
             compressed: 0,
             duplicates: 0,

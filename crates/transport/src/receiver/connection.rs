@@ -66,9 +66,9 @@ enum State {
 }
 
 impl Receiver {
-    /// A listener on a host with this tick counter; it accepts ECN if `ecn`.
+    /// A listener on a host with this tick counter, for segments of [`MSS`]; it accepts ECN if `ecn`.
     pub const fn new(ticks: Ticks, ecn: bool) -> Self {
-        Self::with_feedback(ticks, EcnFeedback::new(ecn))
+        Self::with_feedback(ticks, MSS, EcnFeedback::new(ecn))
     }
 
     /// The listener for a sender with these parameters: it accepts ECN if the sender offers it,
@@ -76,14 +76,14 @@ impl Receiver {
     /// and Prague.
     #[must_use]
     pub const fn answering(params: &SenderParams, ticks: Ticks) -> Self {
-        Self::with_feedback(ticks, EcnFeedback::answering(params))
+        Self::with_feedback(ticks, params.mss, EcnFeedback::answering(params))
     }
 
-    const fn with_feedback(ticks: Ticks, feedback: EcnFeedback) -> Self {
+    const fn with_feedback(ticks: Ticks, mss: u16, feedback: EcnFeedback) -> Self {
         Self {
             ticks,
-            acks: AckSchedule::new(),
-            window: AdvertisedWindow::new(),
+            acks: AckSchedule::new(mss),
+            window: AdvertisedWindow::new(mss),
             held: None,
             feedback,
             delivered: 0,
@@ -288,7 +288,7 @@ impl Receiver {
         if let Some(held) = &mut self.held
             && !held.is_empty()
         {
-            let (next, bytes, fin) = held.release(self.next);
+            let (next, bytes, fin) = held.release(self.next, self.window.mss());
             self.next = next;
             self.acks.add_received(bytes);
             self.delivered += u64::from(bytes);
@@ -314,7 +314,9 @@ impl Receiver {
 
     fn hold(&mut self, now: Instant, seg: &Segment, out: &mut Vec<Segment>) {
         let held = self.held.get_or_insert_default();
-        let far = held.add(seg.seq, seg.len, seg.flags.has(Flags::FIN));
+        let is_full = seg.len == self.window.mss();
+        let short = (!is_full).then_some(seg.len);
+        let far = held.add(seg.seq, short, seg.flags.has(Flags::FIN));
         self.grow_window(seg.len);
         if far && self.acks.is_compressed() {
             self.send_ack(now, out);

@@ -1,7 +1,7 @@
 //! Segments received out of order, and how they are reported (RFC 2018, RFC 2883).
 
 use crate::ranges::RangeSet;
-use crate::segment::{Flags, MSS, SackBlock, Segment};
+use crate::segment::{Flags, SackBlock, Segment};
 
 /// Runs kept for reporting; three fit a segment with timestamps.
 const MAX_KEPT: usize = 4;
@@ -41,15 +41,14 @@ impl OutOfOrder {
         self.held.is_empty()
     }
 
-    /// Holds a segment; returns whether it starts or extends a run other than the two latest ones.
-    pub(super) fn add(&mut self, seq: u32, len: u16, fin: bool) -> bool {
+    /// Holds a segment, of length `short` unless it is full-sized; returns whether it starts or extends a
+    /// run other than the two latest ones.
+    pub(super) fn add(&mut self, seq: u32, short: Option<u16>, fin: bool) -> bool {
         if self.held.run_of(seq).is_some() {
             self.report_duplicate(seq);
             return false;
         }
-        if len != MSS {
-            self.short.push((seq, len));
-        }
+        self.short.extend(short.map(|len| (seq, len)));
         if fin {
             self.fin = Some(seq);
         }
@@ -71,8 +70,8 @@ impl OutOfOrder {
     }
 
     /// Releases the segments from `next` on; returns the new next segment, the bytes, and whether
-    /// the FIN was among them.
-    pub(super) fn release(&mut self, next: u32) -> (u32, u32, bool) {
+    /// the FIN was among them. Full-sized segments have `mss` bytes.
+    pub(super) fn release(&mut self, next: u32, mss: u16) -> (u32, u32, bool) {
         let Some((start, end)) = self.held.first().filter(|&(start, _)| start <= next) else {
             return (next, 0, false);
         };
@@ -82,11 +81,11 @@ impl OutOfOrder {
         );
         self.held.pop_first();
         self.count -= end - start;
-        let mut bytes = (end - start) * u32::from(MSS);
+        let mut bytes = (end - start) * u32::from(mss);
         self.short.retain(|&(seq, len)| {
             let within = seq < end;
             if within {
-                bytes = bytes - u32::from(MSS) + u32::from(len);
+                bytes = bytes - u32::from(mss) + u32::from(len);
             }
             !within
         });

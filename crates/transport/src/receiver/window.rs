@@ -17,16 +17,16 @@ use std::num::NonZeroU32;
 use sojourn_net::Instant;
 
 use crate::rtt::MAX_SAMPLE;
-use crate::segment::{MSS, Segment};
+use crate::segment::Segment;
 
-/// The window of a 128 kB buffer, in whole segments of 1460 and 1448 B.
-const INITIAL: u32 = 65_160;
+/// The window of a 128 kB buffer, before it is rounded to whole segments.
 const INITIAL_LIMIT: u32 = 65_536;
 /// Largest window that window scaling can express.
 const MAX: u64 = 1 << 30;
-const ADVERTISED_MSS: u64 = 1_460;
-/// Half of the 2304 B of memory that a full-sized segment occupies.
-const SHARE_OF_UNREAD: u32 = 1_152;
+/// Bytes of the timestamps, which the advertised MSS includes.
+const TIMESTAMPS: u16 = 12;
+/// Segments of the initial window (RFC 6928).
+const INITIAL_SEGMENTS: u32 = 10;
 /// Unit of advertised windows (window scale 11).
 const SCALE: u32 = 2_048;
 
@@ -42,19 +42,32 @@ pub(super) struct AdvertisedWindow {
     best: u32,
     round_began: Instant,
     delivered_then: u64,
+    /// Payload of a full-sized segment.
+    mss: u16,
+    /// What an unread segment takes of the buffer.
+    share_of_unread: u16,
 }
 
 impl AdvertisedWindow {
-    pub(super) const fn new() -> Self {
+    pub(super) const fn new(mss: u16) -> Self {
+        let window = INITIAL_LIMIT - INITIAL_LIMIT % mss as u32;
         Self {
-            window: INITIAL,
+            window,
             limit: INITIAL_LIMIT,
             rtt8: None,
             last_echo: 0,
-            best: 14_600,
+            best: INITIAL_SEGMENTS * (mss + TIMESTAMPS) as u32,
             round_began: Instant::ZERO,
             delivered_then: 0,
+            mss,
+            share_of_unread: memory(mss) / 2,
         }
+    }
+
+    /// Payload of a full-sized segment.
+    #[inline]
+    pub(super) const fn mss(&self) -> u16 {
+        self.mss
     }
 
     pub(super) const fn advertised(&self) -> u32 {
@@ -78,7 +91,7 @@ impl AdvertisedWindow {
 
     /// Takes a sample from the timestamp that a segment echoes, once for each value.
     pub(super) fn measure_rtt(&mut self, stamp: u32, seg: &Segment) {
-        if seg.ts_ecr == self.last_echo || seg.len < MSS {
+        if seg.ts_ecr == self.last_echo || seg.len < self.mss {
             return;
         }
         self.last_echo = seg.ts_ecr;
@@ -94,19 +107,23 @@ impl AdvertisedWindow {
     /// A data segment of `len` bytes arrived, and `unread` segments wait to be read, which take their
     /// share of the buffer. Returns whether the window grew.
     pub(super) fn grow(&mut self, len: u16, unread: u32) -> bool {
-        let limit = self.limit.saturating_sub(SHARE_OF_UNREAD * unread);
+        let limit = self
+            .limit
+            .saturating_sub(u32::from(self.share_of_unread) * unread);
         if len < 128 || self.window >= limit {
             return false;
         }
         let room = limit - self.window;
-        self.window += room.min(2 * 1_460);
+        self.window += room.min(2 * u32::from(self.mss + TIMESTAMPS));
         true
     }
 
     /// Whether the whole window can still be advertised while `unread` segments wait to be read.
     pub(super) fn holds(&self, unread: u32) -> bool {
         let scaled = |window: u32| window.div_ceil(SCALE);
-        let free = self.limit.saturating_sub(SHARE_OF_UNREAD * unread);
+        let free = self
+            .limit
+            .saturating_sub(u32::from(self.share_of_unread) * unread);
         scaled(free.min(self.window)) >= scaled(self.window)
     }
 
@@ -122,7 +139,7 @@ impl AdvertisedWindow {
         let taken = delivered - self.delivered_then;
         let best = u64::from(self.best);
         if taken > best {
-            let mut wanted = 2 * taken + 16 * ADVERTISED_MSS;
+            let mut wanted = 2 * taken + 16 * u64::from(self.mss + TIMESTAMPS);
             wanted += 2 * (wanted * (taken - best) / best);
             let wanted = u32::try_from(wanted.min(MAX)).unwrap_or(u32::MAX);
             self.limit = self.limit.max(wanted);
@@ -132,3 +149,14 @@ impl AdvertisedWindow {
         self.delivered_then = delivered;
     }
 }
+
+/// Memory that a full-sized segment occupies: its frame with the room that a driver leaves before and the
+/// kernel needs behind, in an allocation of a power of two, and its description.
+const fn memory(mss: u16) -> u16 {
+    const HEADERS: u16 = 66;
+    const ROOM: u16 = 66 + 320;
+    const DESCRIPTION: u16 = 256;
+    (HEADERS + mss + ROOM).next_power_of_two() + DESCRIPTION
+}
+
+const _: () = assert!(memory(1_448) == 2_304 && memory(536) == 1_280);

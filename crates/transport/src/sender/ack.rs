@@ -9,7 +9,7 @@ use super::state::scoreboard::{EVER_RESENT, SACKED};
 use super::state::timer::Kind;
 use crate::cc::{Ack, EcnFeedback};
 use crate::clock::{MAX_MICROS, before, micros};
-use crate::segment::{Flags, MSS, Segment};
+use crate::segment::{Flags, Segment};
 
 impl Sender {
     /// A segment from the peer arrived.
@@ -34,7 +34,7 @@ impl Sender {
         let (mut ece, mut marked) = (false, 0);
         if self.ecn.is_on() {
             let overtaken = old || self.timestamps.is_overtaken(seg.ts_val);
-            (marked, ece) = self.ecn.read_echo(seg, overtaken);
+            (marked, ece) = self.ecn.read_echo(seg, overtaken, self.window.mss());
         }
         let mut found = Findings {
             una_advanced: seg.ack > self.board.una(),
@@ -160,7 +160,7 @@ impl Sender {
             found.rearm = true;
             self.measure_pipe(now, acked);
         }
-        let delayed = acked == 1 && last_len < MSS && !sacked_before;
+        let delayed = acked == 1 && u32::from(last_len) < self.window.mss() && !sacked_before;
         let ca_rtt = self.take_rtt(now, seg, acked, delayed, found);
         found.ca_rtt = ca_rtt;
         found.maybe_delayed = delayed;
@@ -195,10 +195,13 @@ impl Sender {
             ca_rtt = Some(rtt);
             self.counters.rtt_samples += 1;
             self.counters.rtt_micros += u64::from(rtt);
+            self.rtt.sample_max(rtt);
         }
         if let Some((oldest, newest)) = found.sacked_sent {
             sample = sample.or(Some(micros(now.since(oldest))));
-            ca_rtt = Some(micros(now.since(newest)));
+            let rtt = micros(now.since(newest));
+            ca_rtt = Some(rtt);
+            self.rtt.sample_max(rtt);
             // The time-out counts from the first segment unless that is older than the sample.
             let newer_than_first = self.board.first().is_some_and(|first| oldest > first.at);
             found.rearm |= !newer_than_first && acked == 0 && self.board.first().is_some();
@@ -262,7 +265,7 @@ impl Sender {
                 Some(hystart) => hystart.counts(delivered),
                 None => delivered,
             };
-            let acked = u64::from(counted) * u64::from(MSS);
+            let acked = self.window.bytes_of(counted);
             self.cc.grow(&mut self.window, &facts, acked);
         }
     }

@@ -17,7 +17,6 @@ use super::state::undo::Undo;
 use crate::cc::{Controller, HyStartPlusPlus, Setup, SlowStart, Window};
 use crate::clock::Ticks;
 use crate::rtt::RttEstimator;
-use crate::segment::MSS;
 
 /// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,10 +102,10 @@ impl Sender {
         Self {
             board: Scoreboard::new(),
             timestamps: Timestamps::new(ticks),
-            window: Window::new(params.initial_window, MSS.into())
+            window: Window::new(params.initial_window, params.mss.into())
                 .with_ssthresh(params.cc.initial_ssthresh(&setup)),
             recovery: Recovery::new(),
-            buffer: SendBuffer::new(),
+            buffer: SendBuffer::new(params.mss),
             rtt: RttEstimator::new(),
             timer: RetransmitTimer::new(),
             rack: Rack::new(),
@@ -165,6 +164,17 @@ impl Sender {
     /// Segments believed to be in the network.
     pub fn in_flight(&self) -> u32 {
         self.board.in_flight()
+    }
+
+    /// The largest RTT of data that was acknowledged, also selectively, and sent once, since
+    /// [`Self::reset_max_rtt`]; in µs, 0 without samples.
+    pub const fn max_rtt_micros(&self) -> u32 {
+        self.rtt.max_micros()
+    }
+
+    /// The largest RTT sample counts from now.
+    pub const fn reset_max_rtt(&mut self) {
+        self.rtt.reset_max();
     }
 
     /// The counters of the sender.

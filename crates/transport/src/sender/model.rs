@@ -7,7 +7,6 @@ use super::findings::Findings;
 use super::state::recovery::Phase;
 use crate::cc::{Episode, Progress, Resume, Start};
 use crate::delivery_rate::{Totals, WithoutRtt};
-use crate::segment::MSS;
 
 impl Sender {
     /// Whether the controller sets the window itself.
@@ -31,7 +30,7 @@ impl Sender {
     /// The application writes: what was sent until now may not have filled the path.
     pub(super) fn note_app_limit(&mut self) {
         let in_flight = self.board.in_flight();
-        let idle = self.buffer.unsent() < u64::from(MSS)
+        let idle = self.buffer.unsent() < u64::from(self.window.mss())
             && in_flight < self.window.cwnd
             && !self.board.has_lost_to_resend();
         let delivered = self.board.delivered().max(1);

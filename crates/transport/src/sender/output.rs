@@ -18,10 +18,10 @@ use super::state::recovery::Phase;
 use super::state::scoreboard::{LOST, SACKED, Sent};
 use super::state::timer::Kind;
 use crate::cc::{BurstSize, Resume};
-use crate::segment::{Flags, MSS, Segment};
+use crate::segment::{Flags, Segment};
 
 /// Most bytes in one burst.
-const MAX_BURST: u64 = 65_300;
+const MAX_BURST: u32 = 65_300;
 /// How long a burst may be deferred.
 const MAX_DEFERRAL: Duration = Duration::from_millis(1);
 
@@ -108,7 +108,7 @@ impl Sender {
         let by_cwnd = self.window.cwnd - in_flight;
         let by_peer = self.buffer.segments_allowed();
         let limit = by_cwnd.min(by_peer);
-        let third = (self.buffer.peer_window() / u32::from(MSS)).min(self.window.cwnd) / 3;
+        let third = self.buffer.peer_window_segments().min(self.window.cwnd) / 3;
         if limit >= max_segments || limit >= third {
             return Verdict::Send;
         }
@@ -138,7 +138,7 @@ impl Sender {
         } else {
             120
         };
-        u64::from(MSS) * window * percent * 80_000 / u64::from(srtt8.get())
+        u64::from(self.window.mss()) * window * percent * 80_000 / u64::from(srtt8.get())
     }
 
     /// Segments of a burst: 1 ms at the pacing rate, more on very short paths, at least 2.
@@ -148,13 +148,13 @@ impl Sender {
         } else {
             BurstSize::DEFAULT
         };
-        let mut bytes = (self.pacing.rate() >> size.pacing_shift).min(MAX_BURST);
+        let by_rate = self.pacing.rate() >> size.pacing_shift;
+        let mut bytes = u32::try_from(by_rate).map_or(MAX_BURST, |bytes| bytes.min(MAX_BURST));
         let shift = self.rtt.min_micros().map_or(u32::MAX, |min| min >> 9);
         if shift < 32 && size.pacing_shift == BurstSize::DEFAULT.pacing_shift {
             bytes = (bytes + (MAX_BURST >> shift)).min(MAX_BURST);
         }
-        let least = size.min_tso_segs;
-        u32::try_from(bytes / u64::from(MSS)).map_or(least, |n| n.max(least))
+        (bytes / self.window.mss()).max(size.min_tso_segs)
     }
 
     fn send_burst(&mut self, now: Instant, segments: u32, out: &mut Vec<Segment>) {

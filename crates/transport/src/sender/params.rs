@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::cc::{CcSpec, SlowStart};
-use crate::segment::Flags;
+use crate::segment::{Flags, MSS};
 
 /// The configuration of one sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub struct SenderParams {
     /// Slow-start exit heuristic; `None`: the control's default. A heuristic that the control does not offer
     /// has no effect.
     pub slow_start: Option<SlowStart>,
+    /// Payload of a full-sized segment in bytes, of both directions of a connection.
+    pub mss: u16,
     /// Initial window in segments (RFC 6928: 10).
     pub initial_window: u32,
     /// Offer ECN in the SYN.
@@ -63,6 +65,7 @@ impl Default for SenderParams {
         Self {
             cc: CcSpec::default(),
             slow_start: None,
+            mss: MSS,
             initial_window: 10,
             ecn: false,
             accurate_ecn: false,

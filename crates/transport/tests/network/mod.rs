@@ -10,9 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use sojourn_net::{Duration, Instant, Rate, Rng};
-use sojourn_transport::{
-    Arrival, Flags, MSS, Receiver, Segment, Sender, SenderParams, State, Ticks,
-};
+use sojourn_transport::{Arrival, Flags, Receiver, Segment, Sender, SenderParams, State, Ticks};
 
 /// The behaviour of a network; probabilities are in thousandths.
 #[derive(Clone, Copy, Debug, Default)]
@@ -288,7 +286,7 @@ impl World {
                     self.lengths.push(seg.len);
                 }
                 assert_eq!(self.lengths[n], seg.len, "segment {n} changed its length");
-                assert!(seg.len <= MSS);
+                assert!(seg.len <= self.transfer.params.mss);
             }
             let Some(leaves) = self.transmission(&seg) else {
                 continue;

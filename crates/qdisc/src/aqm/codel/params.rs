@@ -23,7 +23,7 @@ parameters! {
         /// Mark ECN-capable packets instead of dropping them.
         pub ecn: bool = false => flag(),
             "include/net/codel.h: codel_params.ecn";
-        /// Specification or implementation to follow.
+        /// RFC or version of Linux to follow.
         pub profile: Profile = Profile::Rfc => profile(),
             "Sojourn parameter";
     }

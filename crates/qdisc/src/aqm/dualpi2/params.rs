@@ -86,7 +86,7 @@ parameters! {
         /// Drop L4S packets in overload instead of letting the buffer overflow.
         pub drop_on_overload: bool = true => flag(),
             "RFC 9332 section 4.2.3; net/sched/sch_dualpi2.c: drop_overload";
-        /// Specification or implementation to follow.
+        /// RFC or version of Linux to follow.
         pub profile: Profile = Profile::Rfc => profile(),
             "Sojourn parameter";
     }
@@ -100,7 +100,7 @@ impl DualPi2Params {
     /// The time between updates.
     pub fn tupdate(&self) -> Duration {
         self.tupdate.unwrap_or(match self.profile {
-            Profile::Rfc => {
+            Profile::Rfc | Profile::Paper => {
                 let third = Duration::from_nanos(self.max_rtt().as_nanos() / 3);
                 self.target.min(third).max(Duration::from_micros(1))
             }
@@ -125,7 +125,7 @@ impl DualPi2Params {
     /// The gains of the controller, in Hz.
     pub(super) fn gains(&self) -> (f64, f64) {
         let (alpha, beta) = match self.profile {
-            Profile::Rfc => {
+            Profile::Rfc | Profile::Paper => {
                 let rtt_max = self.max_rtt().as_secs_f64();
                 let tupdate = self.tupdate().as_secs_f64();
                 (0.1 * tupdate / (rtt_max * rtt_max), 0.3 / rtt_max)
@@ -140,14 +140,14 @@ impl DualPi2Params {
 
     pub(super) fn step_thresh(&self) -> Duration {
         self.step_thresh.unwrap_or(match self.profile {
-            Profile::Rfc => Duration::from_micros(800),
+            Profile::Rfc | Profile::Paper => Duration::from_micros(800),
             Profile::Linux | Profile::Linux314 | Profile::Linux612 => Duration::from_millis(1),
         })
     }
 
     fn classic_protection(&self) -> f64 {
         self.classic_protection.unwrap_or(match self.profile {
-            Profile::Rfc => 6.25,
+            Profile::Rfc | Profile::Paper => 6.25,
             Profile::Linux | Profile::Linux314 | Profile::Linux612 => 10.0,
         })
     }

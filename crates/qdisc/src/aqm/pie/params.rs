@@ -38,7 +38,7 @@ parameters! {
         /// Limit the increase of the probability to 2 % per update; profile rfc.
         pub cap: bool = true => flag(),
             "RFC 8033 section 5.5";
-        /// Specification or implementation to follow.
+        /// RFC or version of Linux to follow.
         pub profile: Profile = Profile::Rfc => profile(),
             "Sojourn parameter";
     }
@@ -48,7 +48,9 @@ impl PieParams {
     /// The delay that is held.
     pub fn target(&self) -> Duration {
         self.target.unwrap_or(match self.profile {
-            Profile::Rfc | Profile::Linux | Profile::Linux612 => Duration::from_millis(15),
+            Profile::Rfc | Profile::Paper | Profile::Linux | Profile::Linux612 => {
+                Duration::from_millis(15)
+            }
             Profile::Linux314 => Duration::from_millis(20),
         })
     }
@@ -56,7 +58,9 @@ impl PieParams {
     /// The time between updates.
     pub fn tupdate(&self) -> Duration {
         self.tupdate.unwrap_or(match self.profile {
-            Profile::Rfc | Profile::Linux | Profile::Linux612 => Duration::from_millis(15),
+            Profile::Rfc | Profile::Paper | Profile::Linux | Profile::Linux612 => {
+                Duration::from_millis(15)
+            }
             Profile::Linux314 => Duration::from_millis(30),
         })
     }

@@ -141,6 +141,15 @@ impl Forecaster {
         Some(Signal { rtt, stretched })
     }
 
+    /// Looks at a link anew on which a full packet takes `packet` ns.
+    pub(super) fn restart(&mut self, packet: f64) {
+        self.law.packet = packet;
+        for candidate in &mut self.candidates {
+            candidate.pass = 0;
+            candidate.active_until = Instant::ZERO;
+        }
+    }
+
     /// Passes over `slots` slots in which nothing grew.
     pub(super) fn skip(&mut self, slots: u64) {
         let less = u32::try_from(slots.saturating_mul(2)).unwrap_or(u32::MAX);

@@ -4,7 +4,7 @@ use sojourn_net::{Bytes, Duration, Instant, Rate};
 
 use super::forecast::later;
 
-/// A link of constant rate that sends one packet after another.
+/// A link that sends one packet after another.
 #[derive(Clone, Debug)]
 pub(super) struct Meter {
     rate: Rate,
@@ -52,6 +52,12 @@ impl Meter {
     /// Forgets what was sent before `start`.
     pub(super) fn begin_at(&mut self, start: Instant) {
         self.unaccounted = self.busy_until.saturating_since(start).as_nanos();
+    }
+
+    /// The link sends at `rate` from now on, except what it is sending; forgets what it sent before.
+    pub(super) fn change_rate(&mut self, now: Instant, rate: Rate) {
+        self.rate = rate;
+        self.begin_at(now);
     }
 
     pub(super) fn is_idle(&self, now: Instant) -> bool {

@@ -114,6 +114,44 @@ fn there_are_52_candidates_from_8_to_664_ms() {
 }
 
 #[test]
+fn after_a_change_of_the_rate_the_load_is_that_of_the_new_one() {
+    let (half, candidate) = (Rate::mbit(10), 51);
+    for (compact, bandwidth, after) in [
+        (false, None, 0.8),
+        (true, None, 0.8),
+        (false, Some(RATE), 0.4),
+    ] {
+        let mut q = queue(PredictParams {
+            bandwidth,
+            compact,
+            ..unlimited()
+        });
+        let mut seen = Recorder::default();
+        // 8 Mbit/s in packets of 1250 B, for 3 s at each rate.
+        let mut send = |q: &mut Predict<TestPacket>, packets: std::ops::Range<u64>| {
+            for n in packets {
+                let now = Instant::from_nanos(n * 1_250_000);
+                let pkt = TestPacket {
+                    size: 1_250,
+                    ecn: Ecn::Ect0,
+                    ..TestPacket::mtu(n)
+                };
+                q.enqueue(now, pkt, &mut seen);
+                assert!(q.dequeue(now, &mut seen).is_some());
+            }
+            let history = &q.past.history;
+            history.load(candidate, history.next() - 1) as f64 / 664e6
+        };
+        let load = send(&mut q, 0..2_400);
+        assert!((load - 0.4).abs() < 0.002, "compact {compact}: {load}");
+        q.on_link_rate(ms(3_000), half);
+        let load = send(&mut q, 2_400..4_800);
+        assert!((load - after).abs() < 0.002, "compact {compact}: {load}");
+        assert!(seen.marks.is_empty(), "compact {compact}");
+    }
+}
+
+#[test]
 fn a_transmission_is_split_where_slots_meet() {
     let mut meter = Meter::new(Rate::mbit(12));
     meter.on_departure(Instant::from_nanos(500_000), Bytes(1_500));

@@ -32,22 +32,22 @@ fn depart(control: &mut Control, n: u32, left: u32, at: Instant) {
 
 #[test]
 fn a_guard_lasts_one_and_a_quarter_intervals_but_a_second_at_most() {
-    assert_eq!(guarded(Profile::Rfc).guard_end, ms(225));
+    assert_eq!(guarded(Profile::Paper).guard_end, ms(225));
     let mut control = Control::new(100, ms(0));
-    control.overflow(&law(Profile::Rfc), 100, ms(900));
+    control.overflow(&law(Profile::Paper), 100, ms(900));
     assert_eq!(control.guard_end, ms(1_900));
 }
 
 #[test]
 fn a_standing_queue_shortens_the_limit_by_itself_once_the_guard_is_over() {
-    let mut control = guarded(Profile::Rfc);
+    let mut control = guarded(Profile::Paper);
     depart(&mut control, 50, 70, ms(150));
     depart(&mut control, 1, 30, ms(160));
-    let within = control.overflow(&law(Profile::Rfc), 100, ms(200));
+    let within = control.overflow(&law(Profile::Paper), 100, ms(200));
     assert_eq!((within, control.limit), (Verdict::Drop { newest: 0 }, 100));
     // The interval that ended at 200 ms, 100 ms long, counts; the one after it, 30 ms long, not.
     depart(&mut control, 1, 10, ms(210));
-    let after = control.overflow(&law(Profile::Rfc), 100, ms(230));
+    let after = control.overflow(&law(Profile::Paper), 100, ms(230));
     assert_eq!((after, control.limit), (Verdict::Drop { newest: 30 }, 70));
     // The next guard lasts 1.25 times 100 ms again.
     assert_eq!(control.guard_end, ms(355));
@@ -55,17 +55,17 @@ fn a_standing_queue_shortens_the_limit_by_itself_once_the_guard_is_over() {
 
 #[test]
 fn of_equally_long_intervals_the_last_counts() {
-    let mut control = guarded(Profile::Rfc);
+    let mut control = guarded(Profile::Paper);
     depart(&mut control, 1, 30, ms(150));
-    control.overflow(&law(Profile::Rfc), 100, ms(165));
+    control.overflow(&law(Profile::Paper), 100, ms(165));
     depart(&mut control, 1, 20, ms(200));
-    let verdict = control.overflow(&law(Profile::Rfc), 100, ms(230));
+    let verdict = control.overflow(&law(Profile::Paper), 100, ms(230));
     assert_eq!(verdict, Verdict::Drop { newest: 20 });
 }
 
 #[test]
 fn at_its_end_a_guard_is_over_in_the_paper_and_not_in_the_module() {
-    for (profile, newest) in [(Profile::Rfc, 30), (Profile::Linux, 0)] {
+    for (profile, newest) in [(Profile::Paper, 30), (Profile::Linux, 0)] {
         let mut control = guarded(profile);
         depart(&mut control, 1, 30, ms(150));
         let verdict = control.overflow(&law(profile), 100, ms(225));
@@ -85,36 +85,36 @@ fn after_idle(profile: Profile, sent: u32, idle: Duration) -> (Verdict, Control)
 
 #[test]
 fn an_idle_time_lengthens_the_limit_by_what_could_have_been_sent() {
-    let (verdict, control) = after_idle(Profile::Rfc, 60, Duration::from_millis(20));
+    let (verdict, control) = after_idle(Profile::Paper, 60, Duration::from_millis(20));
     // 60 packets in 80 ms make 15 in 20 ms.
     assert_eq!((verdict, control.limit), (Verdict::Keep, 115));
 }
 
 #[test]
 fn the_limit_is_at_most_doubled_at_once() {
-    let (_, control) = after_idle(Profile::Rfc, 600, Duration::from_millis(50));
+    let (_, control) = after_idle(Profile::Paper, 600, Duration::from_millis(50));
     assert_eq!(control.limit, 200);
 }
 
 #[test]
 fn the_loss_after_an_increase_begins_a_guard_and_the_next_idle_time_counts_again() {
-    let (_, mut control) = after_idle(Profile::Rfc, 60, Duration::from_millis(20));
+    let (_, mut control) = after_idle(Profile::Paper, 60, Duration::from_millis(20));
     // Another overflow before the next loss does not lengthen it again.
-    let verdict = control.overflow(&law(Profile::Rfc), 115, ms(220));
+    let verdict = control.overflow(&law(Profile::Paper), 115, ms(220));
     assert_eq!((verdict, control.limit), (Verdict::Drop { newest: 0 }, 115));
     // The interval since the loss at 100 ms, not since the increase: 1.25 times 120 ms.
     assert_eq!(control.guard_end, ms(370));
     depart(&mut control, 1, 0, ms(230));
     control.arrival(ms(240));
     depart(&mut control, 60, 5, ms(250));
-    control.overflow(&law(Profile::Rfc), 115, ms(320));
+    control.overflow(&law(Profile::Paper), 115, ms(320));
     assert_eq!(control.limit, 115 + 6); // 61 in 90 ms, for 10 ms
 }
 
 #[test]
 fn an_increase_by_nothing_drops_in_the_paper_and_keeps_one_too_many_in_the_module() {
     let short = Duration::from_micros(10);
-    let (verdict, control) = after_idle(Profile::Rfc, 60, short);
+    let (verdict, control) = after_idle(Profile::Paper, 60, short);
     assert_eq!((verdict, control.limit), (Verdict::Drop { newest: 0 }, 100));
     assert_eq!(control.guard_start, ms(200));
     let (verdict, control) = after_idle(Profile::Linux, 60, short);
@@ -124,8 +124,8 @@ fn an_increase_by_nothing_drops_in_the_paper_and_keeps_one_too_many_in_the_modul
 #[test]
 fn what_is_not_known_changes_nothing() {
     // No departure in the interval.
-    let mut control = guarded(Profile::Rfc);
-    let verdict = control.overflow(&law(Profile::Rfc), 100, ms(300));
+    let mut control = guarded(Profile::Paper);
+    let verdict = control.overflow(&law(Profile::Paper), 100, ms(300));
     assert_eq!(verdict, Verdict::Drop { newest: 0 });
     // No active time in it.
     let mut control = guarded(Profile::Linux);

@@ -103,7 +103,7 @@ fn losses(seconds: u64, profile: Profile) -> (Vec<(f64, u32)>, u32) {
 
 #[test]
 fn the_limit_of_a_reno_flow_goes_the_way_of_the_paper() {
-    for profile in [Profile::Rfc, Profile::Linux] {
+    for profile in [Profile::Paper, Profile::Linux] {
         let (losses, last) = losses(240, profile);
         println!("{profile}: {losses:?} {last}");
         let limits: Vec<_> = losses.iter().map(|loss| loss.1).collect();

@@ -111,6 +111,16 @@ fn without_fast_convergence_the_plateau_stays() {
     assert_eq!(cubic.w_max, NonZeroU32::new(268));
 }
 
+/// A window of 20 segments and an RTT of 10 ms after one loss.
+fn after_a_loss(params: CubicParams) -> (Cubic, Window) {
+    let mut cubic = Cubic::new(params, false);
+    cubic.delay_min = MinRtt::of(10_000);
+    let mut w = Window::new(20, 1);
+    w.cwnd = w.segments_of(cubic.ssthresh(&w));
+    w.end_slow_start();
+    (cubic, w)
+}
+
 #[test]
 fn without_tcp_friendliness_a_small_window_grows_slower() {
     let grown = |tcp_friendliness| {
@@ -118,17 +128,34 @@ fn without_tcp_friendliness_a_small_window_grows_slower() {
             tcp_friendliness,
             ..CubicParams::default()
         };
-        let mut cubic = Cubic::new(params, false);
-        cubic.delay_min = MinRtt::of(10_000);
-        let mut w = Window::new(20, 1);
-        w.cwnd = w.segments_of(cubic.ssthresh(&w));
-        w.end_slow_start();
+        let (mut cubic, mut w) = after_a_loss(params);
         for tick in 0..2_000 {
             cubic.grow(&mut w, &ack(tick, 10_000), 2);
         }
         w.cwnd
     };
     assert!(grown(true) > grown(false) + 20);
+}
+
+#[test]
+fn counting_acks_halves_the_growth_of_the_reno_estimate() {
+    let estimate = |count_acks, acked| {
+        let params = CubicParams {
+            count_acks,
+            ..CubicParams::default()
+        };
+        let (mut cubic, mut w) = after_a_loss(params);
+        let begin = w.cwnd;
+        for tick in 0..2_000 {
+            // A window that does not grow, so that only the acknowledgements differ.
+            w.cwnd = begin;
+            cubic.grow(&mut w, &ack(tick, 10_000), acked);
+        }
+        cubic.tcp_cwnd - begin
+    };
+    assert_eq!(estimate(true, 2), estimate(true, 1));
+    assert_eq!(estimate(true, 1), estimate(false, 1));
+    assert!(estimate(false, 2).abs_diff(2 * estimate(true, 2)) <= 1);
 }
 
 /// Whether HyStart ends slow start at `cwnd`: by a train of 60 ms of ACKs `gap_ms` apart, or by an

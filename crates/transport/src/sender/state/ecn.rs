@@ -13,7 +13,7 @@
 //! A server that answers with ECE alone supports classic ECN only: a connection that offered
 //! AccECN then uses RFC 3168, or no ECN if its controller requires AccECN.
 
-use crate::segment::{Flags, MSS, Segment};
+use crate::segment::{Flags, Segment};
 use crate::sender::params::{OnCe, SenderParams};
 
 /// What the handshake has decided.
@@ -48,8 +48,8 @@ impl PeerCounts {
         assumed: 0,
     };
 
-    /// Packets newly marked, by the counter and, if present, the option.
-    fn newly_marked(&mut self, cep: u8, ceb: Option<u32>) -> u32 {
+    /// Packets newly marked, by the counter and, if present, the option with the bytes of packets of `mss`.
+    fn newly_marked(&mut self, cep: u8, ceb: Option<u32>, mss: u32) -> u32 {
         let some = u32::from(cep.wrapping_sub(self.cep) % 8);
         let Some(ceb) = ceb else {
             self.cep = cep;
@@ -64,7 +64,7 @@ impl PeerCounts {
         self.cep = cep;
         self.ceb = ceb;
         let assumed = std::mem::take(&mut self.assumed);
-        let packets = bytes.div_ceil(u32::from(MSS)).saturating_sub(assumed);
+        let packets = bytes.div_ceil(mss).saturating_sub(assumed);
         some + (packets.saturating_sub(some) + 4) / 8 * 8
     }
 }
@@ -229,17 +229,17 @@ impl Ecn {
         self.cwr_pending = true;
     }
 
-    /// The packets that `seg` reports as newly marked, and whether it reports congestion at all.
-    /// `overtaken`: a later segment has arrived before.
+    /// The packets of `mss` bytes that `seg` reports as newly marked, and whether it reports congestion at
+    /// all. `overtaken`: a later segment has arrived before.
     #[inline]
-    pub(crate) fn read_echo(&mut self, seg: &Segment, overtaken: bool) -> (u32, bool) {
+    pub(crate) fn read_echo(&mut self, seg: &Segment, overtaken: bool, mss: u32) -> (u32, bool) {
         let Mode::Accurate(peer) = &mut self.mode else {
             return (0, seg.flags.has(Flags::ECE));
         };
         if overtaken {
             return (0, false);
         }
-        let marked = peer.newly_marked(seg.flags.ace(), seg.marked_bytes());
+        let marked = peer.newly_marked(seg.flags.ace(), seg.marked_bytes(), mss);
         (marked, marked > 0)
     }
 
@@ -265,30 +265,35 @@ impl Ecn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::segment::MSS;
+
+    const FULL: u32 = MSS as u32;
 
     #[test]
     fn the_option_resolves_the_counter_modulo_8() {
         let mut peer = PeerCounts::START;
-        let mss = u32::from(MSS);
+        let mss = FULL;
         let (mut packets, mut bytes) = (5_u32, 0);
         for marked in [0, 1, 7, 8, 9, 15, 16, 40, 3] {
             packets += marked;
             bytes += marked * mss;
             let cep = u8::try_from(packets % 8).unwrap();
-            assert_eq!(peer.newly_marked(cep, Some(bytes)), marked);
+            assert_eq!(peer.newly_marked(cep, Some(bytes), FULL), marked);
         }
         // A short packet among them, and one without payload.
         assert_eq!(
             peer.newly_marked(
                 u8::try_from((packets + 9) % 8).unwrap(),
-                Some(bytes + 8 * mss + 1)
+                Some(bytes + 8 * mss + 1),
+                FULL
             ),
             9
         );
         assert_eq!(
             peer.newly_marked(
                 u8::try_from((packets + 10) % 8).unwrap(),
-                Some(bytes + 8 * mss + 1)
+                Some(bytes + 8 * mss + 1),
+                FULL
             ),
             1
         );
@@ -298,31 +303,31 @@ mod tests {
     fn without_the_option_it_counts_modulo_8_and_an_older_one_counts_nothing() {
         let mut peer = PeerCounts::START;
         assert_eq!(
-            [6, 0, 0, 7].map(|cep| peer.newly_marked(cep, None)),
+            [6, 0, 0, 7].map(|cep| peer.newly_marked(cep, None, FULL)),
             [1, 2, 0, 7]
         );
         let mut peer = PeerCounts::START;
-        assert_eq!(peer.newly_marked(7, Some(3_000)), 2);
-        assert_eq!(peer.newly_marked(6, Some(1_500)), 0);
-        assert_eq!(peer.newly_marked(0, Some(4_448)), 1);
+        assert_eq!(peer.newly_marked(7, Some(3_000), FULL), 2);
+        assert_eq!(peer.newly_marked(6, Some(1_500), FULL), 0);
+        assert_eq!(peer.newly_marked(0, Some(4_448), FULL), 1);
         // Across the wrap of 2^24 bytes.
         let mut peer = PeerCounts {
             cep: 0,
             ceb: (1 << 24) - 1_448,
             assumed: 0,
         };
-        assert_eq!(peer.newly_marked(2, Some(1_448)), 2);
+        assert_eq!(peer.newly_marked(2, Some(1_448), FULL), 2);
     }
 
     #[test]
     fn marks_counted_without_the_option_are_not_counted_again_with_it() {
-        let mss = u32::from(MSS);
+        let mss = FULL;
         let mut peer = PeerCounts::START;
-        assert_eq!(peer.newly_marked(2, None), 5);
-        assert_eq!(peer.newly_marked(2, Some(5 * mss)), 0);
+        assert_eq!(peer.newly_marked(2, None, FULL), 5);
+        assert_eq!(peer.newly_marked(2, Some(5 * mss), FULL), 0);
         // Of thirteen the counter reports five, the bytes the other eight.
-        assert_eq!(peer.newly_marked(7, None), 5);
-        assert_eq!(peer.newly_marked(0, Some(19 * mss)), 9);
-        assert_eq!(peer.newly_marked(1, Some(20 * mss)), 1);
+        assert_eq!(peer.newly_marked(7, None, FULL), 5);
+        assert_eq!(peer.newly_marked(0, Some(19 * mss), FULL), 9);
+        assert_eq!(peer.newly_marked(1, Some(20 * mss), FULL), 1);
     }
 }

@@ -2,8 +2,6 @@
 
 use sojourn_net::Instant;
 
-use crate::segment::MSS;
-
 /// Whether the application has closed its side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fin {
@@ -23,16 +21,19 @@ pub(crate) struct SendBuffer {
     peer_window: u32,
     /// Bytes sent and not acknowledged.
     bytes_in_flight: u32,
+    /// Payload of a full-sized segment.
+    mss: u16,
     fin: Fin,
 }
 
 impl SendBuffer {
-    pub(crate) const fn new() -> Self {
+    pub(crate) const fn new(mss: u16) -> Self {
         Self {
             unsent: 0,
             last_sent: Instant::ZERO,
             peer_window: 0,
             bytes_in_flight: 0,
+            mss,
             fin: Fin::Open,
         }
     }
@@ -53,11 +54,12 @@ impl SendBuffer {
         self.unsent
     }
 
-    /// Segments that the unsent data fills.
+    /// Segments that the unsent data fills, as far as a window may hold them.
     #[inline]
     pub(crate) fn unsent_segments(&self) -> u32 {
-        let segments = self.unsent.div_ceil(u64::from(MSS));
-        u32::try_from(segments).unwrap_or(u32::MAX)
+        // A division of 32 bits takes a fraction of the time that one of 64 bits takes.
+        let bytes = u32::try_from(self.unsent).unwrap_or(u32::MAX);
+        bytes.div_ceil(self.mss.into())
     }
 
     /// Whether there is data or a FIN to send.
@@ -89,9 +91,9 @@ impl SendBuffer {
     /// Takes the payload of the next segment; returns its length, and whether nothing is left.
     #[inline]
     pub(crate) fn take_segment(&mut self) -> (u16, bool) {
-        let len = self.unsent.min(u64::from(MSS));
-        self.unsent -= len;
-        (u16::try_from(len).unwrap_or(MSS), self.unsent == 0)
+        let len = u16::try_from(self.unsent).map_or(self.mss, |unsent| unsent.min(self.mss));
+        self.unsent -= u64::from(len);
+        (len, self.unsent == 0)
     }
 
     #[inline]
@@ -107,6 +109,12 @@ impl SendBuffer {
     #[inline]
     pub(crate) const fn peer_window(&self) -> u32 {
         self.peer_window
+    }
+
+    /// Full segments in the peer's window.
+    #[inline]
+    pub(crate) fn peer_window_segments(&self) -> u32 {
+        self.peer_window / u32::from(self.mss)
     }
 
     #[inline]
@@ -127,12 +135,18 @@ impl SendBuffer {
     /// Full segments that the peer's window has room for.
     #[inline]
     pub(crate) fn segments_allowed(&self) -> u32 {
-        self.peer_window.saturating_sub(self.bytes_in_flight) / u32::from(MSS)
+        self.room() / u32::from(self.mss)
     }
 
     /// Whether there is data and the peer's window has room for a full segment.
     #[inline]
     pub(crate) fn may_send(&self) -> bool {
-        self.unsent > 0 && self.segments_allowed() > 0
+        self.unsent > 0 && self.room() >= u32::from(self.mss)
+    }
+
+    /// Bytes that the peer's window has room for.
+    #[inline]
+    const fn room(&self) -> u32 {
+        self.peer_window.saturating_sub(self.bytes_in_flight)
     }
 }

@@ -8,7 +8,7 @@ use sojourn_scenario::plan::{ConfigError, Hop};
 
 /// What a packet does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
     /// It is offered to a link.
     Link(u32),
     /// It is offered to a wireless link.
@@ -23,14 +23,16 @@ pub(crate) enum Step {
 
 /// What a link is to the ways through it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Passage {
-    pub(crate) wireless: bool,
-    pub(crate) behind: NextHop,
+pub struct Passage {
+    /// Whether a medium determines when it sends.
+    pub wireless: bool,
+    /// What packets reach after it.
+    pub behind: NextHop,
 }
 
 /// What is behind a link's transmitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NextHop {
+pub enum NextHop {
     /// Nothing but a delay.
     Wire(Duration),
     /// The imperfect wire of this number.
@@ -39,7 +41,7 @@ pub(crate) enum NextHop {
 
 /// Every way of a run, one after another; a packet holds the index of its next step.
 #[derive(Debug, Default)]
-pub(crate) struct Routes {
+pub struct Routes {
     steps: Vec<Step>,
     known: BTreeMap<Vec<(u8, u64)>, u16>,
     /// The delay of each wire; ways with the same delay share one.
@@ -47,8 +49,11 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    /// Adds a way, or finds it, through `links`.
-    pub(crate) fn add(&mut self, way: &[Hop], links: &[Passage]) -> Result<u16, ConfigError> {
+    /// Adds a way, or finds it, through `links`; returns its first step.
+    ///
+    /// # Errors
+    /// If all ways together have more steps than a packet can name.
+    pub fn add(&mut self, way: &[Hop], links: &[Passage]) -> Result<u16, ConfigError> {
         let mut steps = Vec::new();
         for hop in way {
             match *hop {
@@ -102,12 +107,14 @@ impl Routes {
         steps.push(Step::Wire(u32::try_from(n).unwrap_or(u32::MAX)));
     }
 
+    /// What a packet at this step does next.
     #[inline]
-    pub(crate) fn step(&self, at: u16) -> Step {
+    pub fn step(&self, at: u16) -> Step {
         self.steps[usize::from(at)]
     }
 
-    pub(crate) fn wire_delays(&self) -> &[Duration] {
+    /// The delay of each wire that the ways name.
+    pub fn wire_delays(&self) -> &[Duration] {
         &self.wires
     }
 }

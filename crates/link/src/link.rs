@@ -1,41 +1,38 @@
-//! Links and wires.
+//! A queue and the transmitter that drains it.
 
-use std::collections::VecDeque;
-
-use sojourn_net::{Bytes, Duration, Instant, Packet as View, Rate};
-use sojourn_qdisc::{AnyQdisc, Qdisc};
-
-use crate::packet::{Owner, Packet};
-use crate::probe::{LinkProbe, Taken, Watch};
-use crate::tbf::Tbf;
-use crate::traced::{Step, Traced};
+use sojourn_net::{Bytes, Duration, Instant, Rate};
+use sojourn_qdisc::{AnyQdisc, Peek, Qdisc};
 use sojourn_records::{LinkCounters, LinkRecord};
 use sojourn_scenario::plan::{Encapsulation, LinkConfig, Shaper, share};
 
+use crate::carried::{Carried, Taken, Watcher};
+use crate::probe::LinkProbe;
+use crate::tbf::Tbf;
+use crate::traced::{Step, Traced};
+
 /// A queue and the transmitter that drains it.
 #[derive(Debug)]
-pub(crate) struct Link {
-    pub(crate) qdisc: AnyQdisc<Packet>,
+pub struct Link<P> {
+    /// The queue.
+    pub qdisc: AnyQdisc<P>,
     rate: Rate,
-    /// A size and how long it takes at that rate: most packets are as large as the one before, and
-    /// a division is slow. Of a link that keeps its rate.
+    /// The last packet size and its transmission time: most packets have the size of the previous one, and
+    /// a division is slow. Used only if the rate is constant.
     usual: (Bytes, Duration),
     /// `None`: frames are sent as they are, always at one rate.
     special: Option<Box<Special>>,
-    transmitter: Transmitter,
-    /// Its medium and its number there, if it is wireless; then it has no turns of its own.
-    pub(crate) radio: Option<(u32, usize)>,
+    transmitter: Transmitter<P>,
     /// An event that will send the next packet is pending.
-    pub(crate) awaited: bool,
+    pub awaited: bool,
     /// The queue has a timer of its own.
-    pub(crate) timed: bool,
-    /// When that timer's event is pending for, if one is.
-    pub(crate) timer_at: Option<Instant>,
+    pub timed: bool,
+    /// Time of the pending event of that timer, if any.
+    pub timer_at: Option<Instant>,
     /// Start of the time during which the shaper of the queue has held packets back from an idle link.
     held_since: Option<Instant>,
 }
 
-/// A link layer or rate for which bytes alone do not tell how long the link was sending.
+/// State of a link whose transmission time does not follow from the number of bytes alone.
 #[derive(Debug)]
 struct Special {
     encapsulation: Encapsulation,
@@ -66,10 +63,10 @@ impl Special {
 }
 
 #[derive(Debug)]
-enum Transmitter {
+enum Transmitter<P> {
     Serial {
-        /// What is being sent, while something is: an option would move in other pieces.
-        sending: Packet,
+        /// The packet in transmission while `busy`; an `Option` would be copied less efficiently.
+        sending: P,
         busy: bool,
     },
     Bucket {
@@ -78,16 +75,27 @@ enum Transmitter {
         /// When it is, or was, full; a depth earlier the credit is nothing.
         full_at: Instant,
     },
-    Tbf(Box<Tbf>),
-    Traced(Box<Traced>),
+    Tbf(Box<Tbf<P>>),
+    Traced(Box<Traced<P>>),
 }
 
-impl Link {
-    pub(crate) fn new(qdisc: AnyQdisc<Packet>, config: &LinkConfig) -> Self {
+/// The next packet in the queue of a link with `tbf`.
+enum Head {
+    /// There are tokens for it at this time.
+    Waits(Instant),
+    /// It may be dequeued.
+    MayLeave,
+    /// There is none.
+    Empty,
+}
+
+impl<P: Carried> Link<P> {
+    /// An idle link.
+    pub fn new(qdisc: AnyQdisc<P>, config: &LinkConfig) -> Self {
         let transmitter = match (&config.trace, config.shaper) {
             (Some(trace), _) => Transmitter::Traced(Box::new(Traced::new(trace.clone()))),
             (None, Shaper::Serial) => Transmitter::Serial {
-                sending: Packet::NONE,
+                sending: P::NONE,
                 busy: false,
             },
             (None, Shaper::Bucket { burst }) => Transmitter::Bucket {
@@ -105,7 +113,6 @@ impl Link {
             usual: (Bytes(0), Duration::ZERO),
             special: Special::of(config).map(Box::new),
             transmitter,
-            radio: None,
             awaited: config.radio.is_some(),
             timer_at: None,
             held_since: None,
@@ -115,7 +122,7 @@ impl Link {
     /// Dequeues the next packet. Time during which a non-empty queue returns no packet counts as busy,
     /// because its shaper is the bottleneck.
     #[inline]
-    pub(crate) fn dequeue(&mut self, now: Instant, watch: &mut Watch<'_>) -> Option<Packet> {
+    pub fn dequeue(&mut self, now: Instant, watch: &mut impl Watcher<P>) -> Option<P> {
         let next = self.qdisc.dequeue(now, watch);
         // Only a queue with a timer can hold packets back: nothing else would wake the link.
         if self.timed {
@@ -126,7 +133,7 @@ impl Link {
 
     /// Updates the hold time after a dequeue call; `passed` is whether it returned a packet.
     #[inline(never)]
-    fn follow_hold(&mut self, now: Instant, passed: bool, watch: &mut Watch<'_>) {
+    fn follow_hold(&mut self, now: Instant, passed: bool, watch: &mut impl Watcher<P>) {
         if !passed && self.qdisc.backlog().packets > 0 {
             // With a token bucket, packets leave immediately, and their transmission time is already counted.
             let since = match &self.transmitter {
@@ -136,19 +143,19 @@ impl Link {
             };
             self.held_since.get_or_insert(since);
         } else if let Some(since) = self.held_since.take() {
-            watch.probe.on_held(now.saturating_since(since));
+            watch.on_held(now.saturating_since(since));
         }
     }
 
-    /// Sends what may be sent at `now`; what leaves for the next step of its way goes to `left`.
-    /// Called when a packet was offered to an idle link and whenever the time it returned, when it
-    /// is the link's turn again, has come.
+    /// Sends what may be sent at `now`; a packet that leaves the link is stored in `left`.
+    /// Called when a packet is offered to an idle link, and at the time that the previous call
+    /// returned, at which the link may send again.
     #[inline]
-    pub(crate) fn turn(
+    pub fn turn(
         &mut self,
         now: Instant,
-        watch: &mut Watch<'_>,
-        left: &mut Option<Packet>,
+        watch: &mut impl Watcher<P>,
+        left: &mut Option<P>,
     ) -> Option<Instant> {
         if let Transmitter::Serial { .. } = self.transmitter {
             self.serial_turn(now, watch, left)
@@ -162,8 +169,8 @@ impl Link {
     fn shaped_turn(
         &mut self,
         now: Instant,
-        watch: &mut Watch<'_>,
-        left: &mut Option<Packet>,
+        watch: &mut impl Watcher<P>,
+        left: &mut Option<P>,
     ) -> Option<Instant> {
         match self.transmitter {
             Transmitter::Serial { .. } => unreachable!("a serial link has turns of its own"),
@@ -179,8 +186,8 @@ impl Link {
     fn serial_turn(
         &mut self,
         now: Instant,
-        watch: &mut Watch<'_>,
-        left: &mut Option<Packet>,
+        watch: &mut impl Watcher<P>,
+        left: &mut Option<P>,
     ) -> Option<Instant> {
         let next = self.dequeue(now, watch);
         let again = next.as_ref().map(|pkt| now + self.take(now, pkt, watch));
@@ -201,8 +208,8 @@ impl Link {
         &mut self,
         now: Instant,
         (depth, full_at): (Duration, Instant),
-        watch: &mut Watch<'_>,
-        left: &mut Option<Packet>,
+        watch: &mut impl Watcher<P>,
+        left: &mut Option<P>,
     ) -> Option<Instant> {
         if now + depth < full_at {
             return Some(credit_returns(full_at, depth));
@@ -220,23 +227,20 @@ impl Link {
     fn tbf_turn(
         &mut self,
         now: Instant,
-        watch: &mut Watch<'_>,
-        left: &mut Option<Packet>,
+        watch: &mut impl Watcher<P>,
+        left: &mut Option<P>,
     ) -> Option<Instant> {
-        let waits = matches!(&self.transmitter, Transmitter::Tbf(tbf) if tbf.holds());
-        let taken = if waits {
-            None
-        } else {
+        if !self.tbf().holds() {
+            match self.head_ready(now) {
+                Head::Waits(ready) => return Some(ready),
+                Head::Empty => return None,
+                Head::MayLeave => {}
+            }
             let pkt = self.dequeue(now, watch)?;
-            Some((pkt, self.take(now, &pkt, watch)))
-        };
-        let Transmitter::Tbf(tbf) = &mut self.transmitter else {
-            unreachable!("the shaper of a link does not change");
-        };
-        if let Some((pkt, cost)) = taken {
-            tbf.hold(pkt, cost);
+            let cost = self.take(now, &pkt, watch);
+            self.tbf().hold(pkt, cost);
         }
-        match tbf.release(now) {
+        match self.tbf().release(now) {
             Ok(pkt) => *left = Some(pkt),
             Err(at) => return Some(at),
         }
@@ -247,8 +251,8 @@ impl Link {
     fn traced_turn(
         &mut self,
         now: Instant,
-        watch: &mut Watch<'_>,
-        left: &mut Option<Packet>,
+        watch: &mut impl Watcher<P>,
+        left: &mut Option<P>,
     ) -> Option<Instant> {
         match self.traced().step(now) {
             Step::Wait(at) => return Some(at),
@@ -267,12 +271,46 @@ impl Link {
         Some(now)
     }
 
+    /// The bucket of a link with `tbf`.
+    fn tbf(&mut self) -> &mut Tbf<P> {
+        let Transmitter::Tbf(tbf) = &mut self.transmitter else {
+            unreachable!("the shaper of a link does not change");
+        };
+        tbf
+    }
+
+    /// Whether `tbf` may dequeue the next packet.
+    ///
+    /// A queue that can tell its next packet without dequeuing it keeps this packet until there are tokens, and is not
+    /// asked for a packet while it is empty, so it does not detect that the link is idle.
+    fn head_ready(&mut self, now: Instant) -> Head {
+        match self.qdisc.peek() {
+            Peek::Dequeues => Head::MayLeave,
+            Peek::Empty => Head::Empty,
+            Peek::Head(size) => {
+                let cost = self.cost(size);
+                let ready = self.tbf().ready(now, cost);
+                if ready > now {
+                    Head::Waits(ready)
+                } else {
+                    Head::MayLeave
+                }
+            }
+        }
+    }
+
     /// The transmitter of a link that follows a trace.
-    fn traced(&mut self) -> &mut Traced {
+    fn traced(&mut self) -> &mut Traced<P> {
         let Transmitter::Traced(traced) = &mut self.transmitter else {
             unreachable!("the shaper of a link does not change");
         };
         traced
+    }
+
+    /// How long a packet of `size` would occupy the link.
+    fn cost(&self, size: Bytes) -> Duration {
+        let layer = self.special.as_ref().map(|special| special.encapsulation);
+        self.rate.serialise(layer.unwrap_or_default().charged(size))
     }
 
     /// How long a packet that is sent now occupies the link; on average, if the link follows a trace.
@@ -287,11 +325,12 @@ impl Link {
         self.usual.1
     }
 
-    /// From `now` on packets are sent at `rate`; the one that is being sent ends as it began.
-    /// Returns when a link that waits for credit is to have its turn instead.
-    pub(crate) fn change_rate(&mut self, now: Instant, rate: Rate) -> Option<Instant> {
+    /// From `now` on, packets are sent at `rate`; the packet in transmission completes at the old rate.
+    /// Returns the new time at which a link that waits for credit may send.
+    pub fn change_rate(&mut self, now: Instant, rate: Rate) -> Option<Instant> {
         let before = std::mem::replace(&mut self.rate, rate);
-        // Bytes of burst and of debt stay; what they last is another time.
+        self.qdisc.on_link_rate(now, rate);
+        // Burst and debt keep their size in bytes, so their durations change.
         let same = |time: Duration| rate.serialise(before.carries(time));
         let at = match &mut self.transmitter {
             Transmitter::Bucket { depth, full_at } => {
@@ -299,14 +338,20 @@ impl Link {
                 *full_at = now + same(full_at.saturating_since(now));
                 credit_returns(*full_at, *depth).max(now)
             }
-            Transmitter::Tbf(tbf) => tbf.change_rate(now, same)?,
+            Transmitter::Tbf(tbf) => match tbf.change_rate(now, same) {
+                Some(at) => at,
+                None => match self.head_ready(now) {
+                    Head::Waits(at) => at,
+                    Head::MayLeave | Head::Empty => now,
+                },
+            },
             Transmitter::Serial { .. } | Transmitter::Traced(_) => return None,
         };
         self.awaited.then_some(at)
     }
 
     /// The warm-up is over.
-    pub(crate) fn begin_measuring(&mut self, now: Instant) {
+    pub fn begin_measuring(&mut self, now: Instant) {
         self.held_since = self.held_since.map(|since| since.max(now));
         if let Some(special) = &mut self.special {
             special.sending = Duration::ZERO;
@@ -314,7 +359,7 @@ impl Link {
         }
     }
 
-    /// How long the link has been sending in the time that was measured, in which `bytes` went.
+    /// Transmission time in the measured interval, in which `bytes` were sent.
     fn sending(&self, bytes: Bytes, (from, to): (Instant, Instant)) -> Duration {
         match (&self.special, &self.transmitter) {
             (None, _) => self.rate.serialise(bytes),
@@ -330,7 +375,7 @@ impl Link {
 
     /// The record of this link, called `name`, in the `measured` time; `before`: what `probe` counted up to
     /// the end of the warm-up.
-    pub(crate) fn record(
+    pub fn record(
         &self,
         name: String,
         mut probe: LinkProbe,
@@ -351,15 +396,16 @@ impl Link {
         clippy::inline_always,
         reason = "called once per packet; without this the compiler does not inline the match on the queue"
     )]
-    fn take(&mut self, now: Instant, pkt: &Packet, watch: &mut Watch<'_>) -> Duration {
+    fn take(&mut self, now: Instant, pkt: &P, watch: &mut impl Watcher<P>) -> Duration {
         let size = pkt.size();
         let time = self.time(size);
         let others = self.qdisc.backlog().packets > 0;
-        watch.on_taken(&Taken {
-            waited: now.since(pkt.stamp),
+        let taken = Taken {
+            waited: now.since(pkt.stamp()),
             size,
             busy: if others { time } else { Duration::ZERO },
-        });
+        };
+        watch.on_taken(now, pkt, &taken);
         time
     }
 }
@@ -367,43 +413,4 @@ impl Link {
 /// When a bucket that will be full at `full_at` has no debt left.
 const fn credit_returns(full_at: Instant, depth: Duration) -> Instant {
     Instant::from_nanos(full_at.as_nanos().saturating_sub(depth.as_nanos()))
-}
-
-/// A delay line: however long, only its head has an event in the agenda.
-#[derive(Debug)]
-pub(crate) struct Wire {
-    pub(crate) delay: Duration,
-    /// Each stamped with its arrival.
-    packets: VecDeque<Packet>,
-}
-
-impl Wire {
-    pub(crate) const fn new(delay: Duration) -> Self {
-        Self {
-            delay,
-            packets: VecDeque::new(),
-        }
-    }
-
-    /// Puts a packet on the wire; returns when it arrives if it is the only one.
-    #[inline]
-    pub(crate) fn push(&mut self, now: Instant, pkt: &Packet) -> Option<Instant> {
-        let arrival = now + self.delay;
-        let alone = self.packets.is_empty();
-        self.packets.push_back(pkt.onward(arrival));
-        alone.then_some(arrival)
-    }
-
-    /// Takes the packet that arrives now; returns when the one behind it does.
-    #[inline]
-    pub(crate) fn pop(&mut self) -> (Packet, Option<Instant>) {
-        let pkt = self.packets.pop_front();
-        let pkt = pkt.expect("an arrival follows a packet");
-        (pkt, self.packets.front().map(|pkt| pkt.stamp))
-    }
-
-    /// Whose packet arrives next.
-    pub(crate) fn next_flow(&self) -> Option<Owner> {
-        self.packets.front().map(|pkt| pkt.owner)
-    }
 }

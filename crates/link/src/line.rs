@@ -16,18 +16,20 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
 use sojourn_net::{Duration, Instant, Rng};
-
-use crate::packet::{Owner, Packet};
 use sojourn_scenario::plan::{Distribution, GilbertElliott, Jitter, LineConfig, Loss, Order};
+
+use crate::carried::Carried;
 
 /// What is cut off the distributions, as the 16 bits of `netem`'s tables do.
 const FARTHEST: f64 = 4.0;
 
 /// A wire that is not perfect, behind link number `link`.
 #[derive(Debug)]
-pub(crate) struct Line {
-    pub(crate) link: u32,
-    pub(crate) delay: Duration,
+pub struct Line<P> {
+    /// Number of the link.
+    pub link: u32,
+    /// Mean delay of packets that are put on it from now on.
+    pub delay: Duration,
     losses: Losses,
     duplicate: f64,
     jitter: Option<Jitter>,
@@ -36,7 +38,7 @@ pub(crate) struct Line {
     jitter_rng: Rng,
     /// When the last packet that was put on it arrives.
     last: Instant,
-    under_way: UnderWay,
+    under_way: UnderWay<P>,
 }
 
 #[derive(Debug)]
@@ -47,33 +49,34 @@ enum Losses {
 }
 
 #[derive(Debug)]
-enum UnderWay {
-    InOrder(VecDeque<(Instant, Packet)>),
+enum UnderWay<P> {
+    InOrder(VecDeque<(Instant, P)>),
     Any {
-        heap: BinaryHeap<Reverse<Due>>,
+        heap: BinaryHeap<Reverse<Due<P>>>,
         sent: u64,
     },
 }
 
 /// A packet on a wire without order: by arrival, those at one instant as they were sent.
 #[derive(Debug)]
-struct Due {
+struct Due<P> {
     at: Instant,
     nth: u64,
-    pkt: Packet,
+    pkt: P,
 }
 
 /// What a wire did with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
+    /// It never arrives.
     Lost,
     /// It arrives this number of times.
     Arrives(u32),
 }
 
-impl Line {
+impl<P: Carried> Line<P> {
     /// A wire behind link number `link`; `rng` is its own.
-    pub(crate) fn new(link: u32, delay: Duration, config: &LineConfig, rng: &Rng) -> Self {
+    pub fn new(link: u32, delay: Duration, config: &LineConfig, rng: &Rng) -> Self {
         Self {
             link,
             delay,
@@ -101,7 +104,7 @@ impl Line {
     }
 
     /// Puts a packet on the wire. Afterwards [`Line::next`] may be earlier than before.
-    pub(crate) fn push(&mut self, now: Instant, pkt: Packet) -> Verdict {
+    pub fn push(&mut self, now: Instant, pkt: P) -> Verdict {
         if self.losses.strike(&mut self.loss_rng) {
             return Verdict::Lost;
         }
@@ -141,23 +144,23 @@ impl Line {
     }
 
     /// When the next packet arrives.
-    pub(crate) fn next(&self) -> Option<Instant> {
+    pub fn next(&self) -> Option<Instant> {
         match &self.under_way {
             UnderWay::InOrder(ring) => ring.front().map(|&(at, _)| at),
             UnderWay::Any { heap, .. } => heap.peek().map(|Reverse(due)| due.at),
         }
     }
 
-    /// Whose packet arrives next.
-    pub(crate) fn next_owner(&self) -> Option<Owner> {
+    /// The packet that arrives next.
+    pub fn front(&self) -> Option<&P> {
         match &self.under_way {
-            UnderWay::InOrder(ring) => ring.front().map(|(_, pkt)| pkt.owner),
-            UnderWay::Any { heap, .. } => heap.peek().map(|Reverse(due)| due.pkt.owner),
+            UnderWay::InOrder(ring) => ring.front().map(|(_, pkt)| pkt),
+            UnderWay::Any { heap, .. } => heap.peek().map(|Reverse(due)| &due.pkt),
         }
     }
 
     /// Takes the packet that arrives now.
-    pub(crate) fn pop(&mut self) -> Option<Packet> {
+    pub fn pop(&mut self) -> Option<P> {
         match &mut self.under_way {
             UnderWay::InOrder(ring) => ring.pop_front().map(|(_, pkt)| pkt),
             UnderWay::Any { heap, .. } => heap.pop().map(|Reverse(due)| due.pkt),
@@ -207,27 +210,27 @@ fn pareto(rng: &mut Rng) -> f64 {
     (4.0 / 3.0 * (x - 1.5)).min(FARTHEST)
 }
 
-impl Due {
+impl<P> Due<P> {
     const fn key(&self) -> (Instant, u64) {
         (self.at, self.nth)
     }
 }
 
-impl PartialEq for Due {
+impl<P> PartialEq for Due<P> {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
 
-impl Eq for Due {}
+impl<P> Eq for Due<P> {}
 
-impl PartialOrd for Due {
+impl<P> PartialOrd for Due<P> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Due {
+impl<P> Ord for Due<P> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.key().cmp(&other.key())
     }
@@ -235,9 +238,41 @@ impl Ord for Due {
 
 #[cfg(test)]
 mod tests {
-    use std::num::NonZeroU16;
+    use sojourn_net::{Bytes, Ecn, FlowKey, Packet};
 
     use super::*;
+
+    /// Known by its number only.
+    #[derive(Clone, Copy, Debug)]
+    struct Numbered(u32);
+
+    impl Packet for Numbered {
+        fn size(&self) -> Bytes {
+            Bytes(100)
+        }
+
+        fn ecn(&self) -> Ecn {
+            Ecn::NotEct
+        }
+
+        fn set_ecn(&mut self, _ecn: Ecn) {}
+
+        fn flow(&self) -> FlowKey {
+            FlowKey::default()
+        }
+    }
+
+    impl Carried for Numbered {
+        const NONE: Self = Self(0);
+
+        fn stamp(&self) -> Instant {
+            Instant::ZERO
+        }
+
+        fn onward(&self, _stamp: Instant) -> Self {
+            *self
+        }
+    }
 
     /// Mean and standard deviation of 100,000 draws, and the extremes.
     fn drawn(distribution: Distribution) -> (f64, f64, f64, f64) {
@@ -295,19 +330,13 @@ mod tests {
 
     /// The numbers of 1,000 packets, sent one a microsecond, as they arrive, and when.
     fn arrivals(config: &LineConfig) -> Vec<(Instant, u32)> {
-        use crate::packet::Kind;
         let delay = Duration::from_millis(10);
         let mut line = Line::new(0, delay, config, &Rng::new(1));
         for number in 0..1_000 {
             let now = Instant::from_nanos(u64::from(number) * 1_000);
-            let owner = Owner::new(0, None);
-            let payload = NonZeroU16::new(100);
-            line.push(
-                now,
-                Packet::of_probe(owner, Kind::Udp, now, number, payload),
-            );
+            line.push(now, Numbered(number));
         }
-        std::iter::from_fn(|| Some((line.next()?, line.pop()?.probe().number))).collect()
+        std::iter::from_fn(|| Some((line.next()?, line.pop()?.0))).collect()
     }
 
     #[test]

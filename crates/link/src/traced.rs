@@ -5,34 +5,33 @@
 
 use sojourn_net::{Bytes, Instant};
 
-use crate::packet::Packet;
 use sojourn_scenario::plan::Trace;
 
 /// Where a link stands in its trace.
 #[derive(Debug)]
-pub(crate) struct Traced {
+pub(crate) struct Traced<P> {
     pub(crate) trace: Trace,
     /// The number of the next opportunity.
     next: u64,
     /// What is left of the one that is now.
     credit: u64,
     /// What is being sent, and how much of it is still to go.
-    sending: Option<(Packet, u64)>,
+    sending: Option<(P, u64)>,
     /// When the link is to have its turn.
     awaited: Option<Instant>,
 }
 
 /// What a link whose rate is a trace may do next.
-pub(crate) enum Step {
+pub(crate) enum Step<P> {
     /// Take a packet out of its queue.
     Take,
     /// Let this one go; more may follow at once.
-    Leave(Packet),
+    Leave(P),
     /// Wait until then.
     Wait(Instant),
 }
 
-impl Traced {
+impl<P: Copy> Traced<P> {
     pub(crate) const fn new(trace: Trace) -> Self {
         Self {
             trace,
@@ -44,7 +43,7 @@ impl Traced {
     }
 
     /// What to do at `now`.
-    pub(crate) fn step(&mut self, now: Instant) -> Step {
+    pub(crate) fn step(&mut self, now: Instant) -> Step<P> {
         if self.awaited != Some(now) {
             // Nothing was waiting: what has passed is lost.
             self.credit = 0;
@@ -75,7 +74,7 @@ impl Traced {
     }
 
     /// Begins to send `pkt`, which counts as `charged` bytes.
-    pub(crate) fn begin(&mut self, pkt: Packet, charged: Bytes) {
+    pub(crate) fn begin(&mut self, pkt: P, charged: Bytes) {
         self.sending = Some((pkt, charged.0));
     }
 

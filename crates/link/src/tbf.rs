@@ -12,25 +12,23 @@
 //! ```
 //!
 //! In any interval *t*, at most `burst + rate * t` bytes leave. Tokens are stored as the time in which the rate
-//! produces them. The next packet has already left its queue, as classless queues of Linux dequeue a packet when
-//! `tbf` peeks (`qdisc_peek_dequeued`).
+//! produces them. While the next packet waits for tokens, it stays in its queue if that queue can tell its size without
+//! dequeuing it (`pfifo`, `red`, `pie`); the other queues dequeue it, as `qdisc_peek_dequeued` does in Linux.
 
 use sojourn_net::{Duration, Instant};
 
-use crate::packet::Packet;
-
 /// The bucket, and the packet that waits for tokens.
 #[derive(Debug)]
-pub(crate) struct Tbf {
+pub(crate) struct Tbf<P> {
     /// Size of the bucket, as time at the rate.
     depth: Duration,
     /// When the bucket is, or was, full.
     full_at: Instant,
-    /// The next packet, and its tokens as time at the rate.
-    held: Option<(Packet, Duration)>,
+    /// The next packet if it has left its queue, and its tokens as time at the rate.
+    held: Option<(P, Duration)>,
 }
 
-impl Tbf {
+impl<P: Copy> Tbf<P> {
     /// A full bucket of size `depth`.
     pub(crate) const fn new(depth: Duration) -> Self {
         Self {
@@ -46,30 +44,34 @@ impl Tbf {
     }
 
     /// Whether a packet waits.
-    pub(crate) const fn holds(&self) -> bool {
+    pub(crate) fn holds(&self) -> bool {
         self.held.is_some()
     }
 
     /// Sets the packet that waits for tokens.
-    pub(crate) const fn hold(&mut self, pkt: Packet, cost: Duration) {
+    pub(crate) fn hold(&mut self, pkt: P, cost: Duration) {
         self.held = Some((pkt, cost));
     }
 
+    /// When there will be tokens for a packet that costs `cost`.
+    pub(crate) fn ready(&self, now: Instant, cost: Duration) -> Instant {
+        earlier(self.full_at.max(now) + cost, self.depth).max(now)
+    }
+
     /// Returns the waiting packet if there are enough tokens, otherwise the time at which there will be.
-    pub(crate) fn release(&mut self, now: Instant) -> Result<Packet, Instant> {
+    pub(crate) fn release(&mut self, now: Instant) -> Result<P, Instant> {
         let (pkt, cost) = self.held.expect("a packet was taken before");
-        let full_at = self.full_at.max(now) + cost;
-        let ready = earlier(full_at, self.depth);
+        let ready = self.ready(now, cost);
         if ready > now {
             return Err(ready);
         }
-        self.full_at = full_at;
+        self.full_at = self.full_at.max(now) + cost;
         self.held = None;
         Ok(pkt)
     }
 
     /// Changes the rate; `same` converts a time at the old rate to the time at the new rate for the same tokens.
-    /// Returns the time at which the waiting packet may leave.
+    /// Returns the time at which the packet that has left its queue may be sent.
     pub(crate) fn change_rate(
         &mut self,
         now: Instant,
@@ -79,7 +81,8 @@ impl Tbf {
         self.full_at = now + same(self.full_at.saturating_since(now));
         let (_, cost) = self.held.as_mut()?;
         *cost = same(*cost).min(self.depth);
-        Some(earlier(self.full_at + *cost, self.depth).max(now))
+        let cost = *cost;
+        Some(self.ready(now, cost))
     }
 }
 

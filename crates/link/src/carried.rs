@@ -1,0 +1,37 @@
+//! What links require of packets, and of those who watch them.
+
+use sojourn_net::{Bytes, Duration, Instant, Packet};
+use sojourn_qdisc::Observer;
+
+/// A packet that links pass on: a value, or a handle to a buffer.
+pub trait Carried: Packet + Copy {
+    /// A placeholder where there is no packet.
+    const NONE: Self;
+
+    /// When it was last offered to a link, or reaches the end of the wire it is on.
+    fn stamp(&self) -> Instant;
+
+    /// The same packet one step further on its path, with a new time stamp.
+    #[must_use]
+    fn onward(&self, stamp: Instant) -> Self;
+}
+
+/// Observes a link: its queue, and the packets taken from the queue.
+pub trait Watcher<P>: Observer<P> {
+    /// A packet was taken out of the queue to be sent.
+    fn on_taken(&mut self, now: Instant, pkt: &P, taken: &Taken);
+
+    /// The queue held its packets back for `time` while the link was idle.
+    fn on_held(&mut self, time: Duration);
+}
+
+/// A packet taken out of the queue of a link.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken {
+    /// Time in the queue.
+    pub waited: Duration,
+    /// Size.
+    pub size: Bytes,
+    /// The time it occupies the link, if another packet waits meanwhile.
+    pub busy: Duration,
+}

@@ -1,0 +1,51 @@
+//! A delay line.
+
+use std::collections::VecDeque;
+
+use sojourn_net::{Duration, Instant};
+
+use crate::carried::Carried;
+
+/// A delay line; only its first packet has a pending event.
+#[derive(Debug)]
+pub struct Wire<P> {
+    /// From one end to the other.
+    pub delay: Duration,
+    /// Each stamped with its arrival.
+    packets: VecDeque<P>,
+}
+
+impl<P: Carried> Wire<P> {
+    /// A wire of this delay.
+    pub const fn new(delay: Duration) -> Self {
+        Self {
+            delay,
+            packets: VecDeque::new(),
+        }
+    }
+
+    /// Puts a packet on the wire; returns when it arrives if it is the only one.
+    #[inline]
+    pub fn push(&mut self, now: Instant, pkt: &P) -> Option<Instant> {
+        let arrival = now + self.delay;
+        let alone = self.packets.is_empty();
+        self.packets.push_back(pkt.onward(arrival));
+        alone.then_some(arrival)
+    }
+
+    /// Takes the packet that arrives now; returns when the one behind it does.
+    ///
+    /// # Panics
+    /// If nothing is on the wire.
+    #[inline]
+    pub fn pop(&mut self) -> (P, Option<Instant>) {
+        let pkt = self.packets.pop_front();
+        let pkt = pkt.expect("an arrival follows a packet");
+        (pkt, self.packets.front().map(Carried::stamp))
+    }
+
+    /// The packet that arrives next.
+    pub fn front(&self) -> Option<&P> {
+        self.packets.front()
+    }
+}

@@ -1,0 +1,242 @@
+//! The capture of a run: its packets where they enter and leave the queues of the links.
+//!
+//! A packet has no room for a number, so [`UnderWay`] remembers those of the packets in the network. Headers of
+//! TCP are made when a segment is sent, because bytes are counted in the order of sending.
+
+mod headers;
+mod under_way;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Write;
+
+use sojourn_capture::{Direction, Interface, Point, Record, Section, Verdict, Writer, address};
+use sojourn_net::{Instant, Packet as View};
+use sojourn_qdisc::{DropReason, MarkReason};
+use sojourn_records::CaptureOutput;
+use sojourn_scenario::plan::{Config, LinkConfig, Traffic};
+
+use crate::packet::Packet;
+use headers::{Open, headers};
+use under_way::{Labels, UnderWay};
+
+/// Flows have 24 bits in addresses and ports.
+const NUMBERS: u32 = 1 << 24;
+
+/// The capture of a run.
+pub(crate) struct Capture<'a> {
+    writer: Writer<&'a mut (dyn Write + Send)>,
+    /// One per link.
+    points: Vec<Points>,
+    under_way: UnderWay,
+    /// By flow, or slot of an application's connection.
+    open: BTreeMap<u32, Open>,
+    /// Flows of the configuration.
+    declared: u32,
+    /// Connections of applications, modulo [`NUMBERS`].
+    connections: u32,
+    sent: u64,
+    buffer: Vec<u8>,
+}
+
+/// The observation points of a link.
+#[derive(Clone, Copy, Debug)]
+struct Points {
+    enq: Point,
+    deq: Point,
+    drop: Point,
+}
+
+impl<'a> Capture<'a> {
+    /// Begins the capture of a run.
+    pub(crate) fn new(config: &Config, output: CaptureOutput<'a>) -> Self {
+        let section = Section {
+            hardware: Some("simulated"),
+            comment: Some(output.comment),
+            ..Section::default()
+        };
+        let mut writer = Writer::new(output.out, &section);
+        let points = config.links.iter().map(|link| add(&mut writer, link));
+        let points = points.collect();
+        name_hosts(&mut writer, config);
+        Self {
+            writer,
+            points,
+            under_way: UnderWay::default(),
+            open: BTreeMap::new(),
+            declared: u32::try_from(config.flows.len()).unwrap_or(u32::MAX),
+            connections: 0,
+            sent: 0,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Flow `id` starts, or a connection of an application takes slot `id`.
+    #[cold]
+    pub(crate) fn open(&mut self, id: u32, traffic: &Traffic) {
+        let number = if id < self.declared {
+            id
+        } else {
+            // Slots are used again, five-tuples are not.
+            let number = self.declared.wrapping_add(self.connections) % NUMBERS;
+            self.connections = (self.connections + 1) % NUMBERS;
+            number
+        };
+        self.open.insert(id, Open::new(number, traffic));
+    }
+
+    /// A packet is sent, with the step at which its way begins.
+    #[cold]
+    pub(crate) fn on_sent(&mut self, pkt: &Packet) {
+        let flow = pkt.owner.flow();
+        let open = self.open.get_mut(&flow);
+        let (number, tcp) = open.map_or((flow, None), |open| (open.number, open.send(pkt)));
+        let labels = Labels {
+            id: self.sent,
+            number,
+            tcp,
+        };
+        self.sent += 1;
+        self.under_way.insert(pkt, labels);
+    }
+
+    /// A packet is offered to the queue of a link.
+    #[cold]
+    pub(crate) fn on_offered(&mut self, now: Instant, link: u32, pkt: &Packet) {
+        let Some(labels) = self.under_way.enqueue(pkt) else {
+            return;
+        };
+        let point = self.points[link as usize].enq;
+        let place = (now, point, Direction::Inbound);
+        self.write(place, pkt, labels, Verdict::Passed);
+    }
+
+    /// The queue of a link marks a packet in it.
+    #[cold]
+    pub(crate) fn on_mark(&mut self, pkt: &Packet, reason: MarkReason) {
+        self.under_way.mark(pkt, reason);
+    }
+
+    /// A packet was taken out of the queue of a link.
+    #[cold]
+    pub(crate) fn on_taken(&mut self, now: Instant, link: u32, pkt: &Packet) {
+        let Some((labels, mark)) = self.under_way.dequeue(pkt) else {
+            return;
+        };
+        let verdict = mark.map_or(Verdict::Passed, Verdict::Marked);
+        let point = self.points[link as usize].deq;
+        self.write((now, point, Direction::Outbound), pkt, labels, verdict);
+    }
+
+    /// The queue of a link dropped a packet.
+    #[cold]
+    pub(crate) fn on_drop(&mut self, now: Instant, link: u32, pkt: &Packet, reason: DropReason) {
+        if let Some(labels) = self.under_way.remove_queued(pkt) {
+            let place = (now, self.points[link as usize].drop, Direction::Inbound);
+            self.write(place, pkt, labels, Verdict::Dropped(reason));
+        }
+    }
+
+    /// The wire behind a link lost a packet.
+    #[cold]
+    pub(crate) fn on_lost(&mut self, now: Instant, link: u32, pkt: &Packet) {
+        if let Some(labels) = self.under_way.remove(pkt) {
+            let place = (now, self.points[link as usize].drop, Direction::Outbound);
+            self.write(place, pkt, labels, Verdict::Lost);
+        }
+    }
+
+    /// The wire behind a link delivers a packet twice.
+    #[cold]
+    pub(crate) fn on_duplicated(&mut self, pkt: &Packet) {
+        self.under_way.duplicate(pkt);
+    }
+
+    /// A packet has reached the end of its way.
+    #[cold]
+    pub(crate) fn on_arrived(&mut self, pkt: &Packet) {
+        self.under_way.remove(pkt);
+    }
+
+    /// Ends the capture. Whoever provides the output knows of its errors.
+    pub(crate) fn finish(self) {
+        let _ = self.writer.finish();
+    }
+
+    fn write(
+        &mut self,
+        (at, point, direction): (Instant, Point, Direction),
+        pkt: &Packet,
+        labels: Labels,
+        verdict: Verdict,
+    ) {
+        let written = headers(pkt, &labels).and_then(|headers| headers.write(&mut self.buffer));
+        let Some(length) = written else {
+            debug_assert!(false, "flow {} has no addresses", labels.number);
+            return;
+        };
+        debug_assert_eq!(u64::from(length) + 14, pkt.size().0, "{pkt:?}");
+        let record = Record {
+            at,
+            id: Some(labels.id),
+            direction,
+            queue: None,
+            verdict,
+            length,
+            data: &self.buffer,
+        };
+        self.writer.write(point, &record);
+    }
+}
+
+impl fmt::Debug for Capture<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Capture")
+            .field("sent", &self.sent)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Adds the observation points of a link.
+fn add(writer: &mut Writer<&mut (dyn Write + Send)>, link: &LinkConfig) -> Points {
+    let is_constant = link.trace.is_none()
+        && link.radio.is_none()
+        && link.changes.iter().all(|change| change.rate.is_none());
+    let rate = is_constant.then_some(link.rate);
+    let mut point = |suffix: &str, description: &str| {
+        let name = format!("{}.{suffix}", link.name);
+        let description = format!("{description}; queue: {}", link.qdisc);
+        writer.add(&Interface {
+            description: Some(&description),
+            queue: Some(link.qdisc.kind()),
+            rate,
+            ..Interface::new(&name)
+        })
+    };
+    Points {
+        enq: point("enq", "packets offered to the queue"),
+        deq: point("deq", "packets taken from the queue to be sent"),
+        drop: point("drop", "packets dropped by the queue or lost on the wire"),
+    }
+}
+
+/// Names the hosts that several flows share.
+fn name_hosts(writer: &mut Writer<&mut (dyn Write + Send)>, config: &Config) {
+    let clients = config.flows.iter().filter_map(|flow| flow.client);
+    let mut clients: Vec<_> = clients.map(|client| client.number).collect();
+    clients.sort_unstable();
+    clients.dedup();
+    let pair = [(1, "sender".to_owned()), (2, "receiver".to_owned())];
+    let clients = clients
+        .into_iter()
+        .map(|n| (256 + u64::from(n), format!("client-{n}")));
+    let hosts = pair.into_iter().chain(clients);
+    let hosts: Vec<_> = hosts
+        .filter_map(|(host, name)| Some((address(host)?, name)))
+        .collect();
+    writer.names(
+        hosts
+            .iter()
+            .map(|(address, name)| (*address, name.as_str())),
+    );
+}
