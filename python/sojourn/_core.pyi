@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, final
 
 __all__ = [
+    "Capture",
     "Claim",
     "DamagedResultError",
     "Invocation",
@@ -25,12 +26,14 @@ __all__ = [
     "ScenarioError",
     "SojournError",
     "Table",
+    "UnavailableError",
     "backend_concurrency",
     "backend_names",
     "bootstrap_difference",
     "bootstrap_mean",
     "cc_catalogue",
     "check_backend",
+    "check_capture",
     "check_jobs",
     "check_memory",
     "check_part",
@@ -38,6 +41,7 @@ __all__ = [
     "column_catalogue",
     "commit",
     "default_max_memory",
+    "enter_user_namespace",
     "estimate",
     "max_seed",
     "message",
@@ -54,6 +58,7 @@ __all__ = [
     "register_python_queue",
     "run",
     "run_one",
+    "run_program",
     "scenario_keys",
     "scenario_schema",
     "traffic_transactions",
@@ -74,6 +79,9 @@ class DamagedResultError(ResultError):
 
 class QueueError(SojournError):
     """A queue written in Python failed; the cause is the exception that it raised."""
+
+class UnavailableError(SojournError):
+    """The machine lacks something that a live run needs; the message says what to do about it."""
 
 @final
 class Packet:
@@ -276,6 +284,17 @@ class Outcome:
         """
 
 @final
+class Capture:
+    """A file for the packets of a run, in the format pcapng."""
+
+    def __new__(cls, path: str | PathLike[str]) -> Capture:
+        """Capture into an existing file, whose content is replaced."""
+
+    @property
+    def failure(self) -> str | None:
+        """Why packets could not be written, if so."""
+
+@final
 class RunStore:
     """A store of finished runs: a directory."""
 
@@ -337,8 +356,11 @@ def run(
     progress: Callable[[int, int], object] | None = None,
     backend: str | None = None,
     invocation: Invocation | None = None,
+    capture: Capture | None = None,
 ) -> Outcome:
     """Run every arm and replication on `jobs` threads (default: one per processor).
+
+    `capture` receives the packets of the run, of which there must be one.
 
     `invocation` stores each run when it finishes, and returns runs that are already finished.
 
@@ -363,6 +385,12 @@ def check_backend(scenario: Scenario, backend: str | None = None) -> None:
 
     Raises :class:`ScenarioError` if not; the message names the features that it does not support,
     or the known backends if none has this name.
+    """
+
+def check_capture(scenario: Scenario, backend: str | None = None) -> None:
+    """Check that a scenario has one run and that the backend captures packets.
+
+    Raises :class:`ScenarioError` if not.
     """
 
 def check_memory(scenario: Scenario, limit: int, *, jobs: int | None = None) -> None:
@@ -500,3 +528,25 @@ def version() -> str:
 
 def commit() -> str:
     """Return the Git commit of this build; ``unknown`` outside Git, ``-dirty`` if changed."""
+
+def enter_user_namespace() -> None:
+    """Become root of a user namespace, unless the process may create network namespaces anyway.
+
+    Raises `UnavailableError` if the kernel does not permit it, or the process has several threads.
+    """
+
+def run_program(
+    scenario: Scenario,
+    *,
+    ecn: bool = False,
+    watch: Callable[[str], object] | None = None,
+    capture: Capture | None = None,
+) -> tuple[Outcome, int | None, bool]:
+    """Run the program of a scenario, which has the terminal of this process, until it ends.
+
+    `watch` is called once per second, on the main thread, with the links in the last second, as
+    JSON.
+    `capture` receives the packets. Return the outcome, whose scenario has the duration that the run
+    took, the exit code of the program (None if it was still running), and whether a signal ended
+    the run.
+    """

@@ -13,7 +13,7 @@ import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 # What names of files begin with that are being written. A writer locks its file, so that those of
 # dead writers are known.
@@ -88,6 +88,33 @@ def read_json(path: str | Path, most: int, *, follow: bool = True) -> Any:
         raise ValueError(message) from None
 
 
+@contextlib.contextmanager
+def opened(path: str | Path, *, follow: bool = True) -> Iterator[BinaryIO]:
+    """Open a regular file to read it.
+
+    Parameters
+    ----------
+    path
+        The file.
+    follow
+        Whether the file may be a symbolic link.
+
+    Yields
+    ------
+    BinaryIO
+        The stream.
+
+    Raises
+    ------
+    NotRegularError
+        It is not a regular file.
+    OSError
+        It cannot be opened.
+    """
+    with os.fdopen(_open(path, os.O_RDONLY, follow=follow), "rb") as stream:
+        yield stream
+
+
 def replace(path: str | Path, data: bytes) -> None:
     """Write a file atomically; an existing file keeps its permissions.
 
@@ -105,13 +132,40 @@ def replace(path: str | Path, data: bytes) -> None:
     OSError
         The file cannot be written.
     """
+    with replacing(path) as stream:
+        stream.write(data)
+
+
+@contextlib.contextmanager
+def replacing(path: str | Path) -> Iterator[BinaryIO]:
+    """Write a file atomically, in parts; an existing file keeps its permissions.
+
+    After an error in the body, the file is as before.
+
+    Parameters
+    ----------
+    path
+        The file; not a symbolic link.
+
+    Yields
+    ------
+    BinaryIO
+        A stream for its content.
+
+    Raises
+    ------
+    NotRegularError
+        There is something of this name that is not a regular file.
+    OSError
+        The file cannot be written.
+    """
     target = Path(path)
     mode = _mode(target)
     _remove_stale(target.parent)
     descriptor, temporary = _create(target.parent, 0o666 if mode is None else 0o600)
     try:
         with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
+            yield stream
             stream.flush()
             if mode is not None:
                 # Some file systems have no permissions.
@@ -122,6 +176,54 @@ def replace(path: str | Path, data: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    _sync(target.parent)
+
+
+@contextlib.contextmanager
+def replacing_by_name(path: str | Path, *, rest: str | Path | None) -> Iterator[Path]:
+    """Write a file atomically by code that opens it by its name.
+
+    After an error in the body, the file is as before.
+
+    Parameters
+    ----------
+    path
+        The file; not a symbolic link.
+    rest
+        Where to keep what was written before an error, if anything was; a file of this name is
+        replaced. Without it, nothing is kept.
+
+    Yields
+    ------
+    pathlib.Path
+        An empty file for its content.
+
+    Raises
+    ------
+    NotRegularError
+        There is something of this name that is not a regular file.
+    OSError
+        The file cannot be written.
+    """
+    target = Path(path)
+    mode = _mode(target)
+    _remove_stale(target.parent)
+    descriptor, temporary = _create(target.parent, 0o666 if mode is None else 0o600)
+    try:
+        yield temporary
+        if mode is not None:
+            with contextlib.suppress(OSError):
+                os.fchmod(descriptor, mode)
+        os.fsync(descriptor)
+        temporary.replace(target)
+    except BaseException:
+        if rest is not None and os.fstat(descriptor).st_size > 0:
+            with contextlib.suppress(OSError):
+                temporary.replace(rest)
+        temporary.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(descriptor)
     _sync(target.parent)
 
 

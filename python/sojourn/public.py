@@ -10,7 +10,9 @@ from sojourn._core import (
     ResultError,
     ScenarioError,
     SojournError,
+    UnavailableError,
 )
+from sojourn.agreement.agreement import Agreement, agree
 from sojourn.cc import (
     Bbr,
     Bbr3,
@@ -23,6 +25,9 @@ from sojourn.cc import (
     Reno,
     Vegas,
 )
+from sojourn.exchange.exporting import export
+from sojourn.exchange.flent_files import read_flent
+from sojourn.exchange.mahimahi_logs import read_mahimahi_log
 from sojourn.qdisc import (
     Afcd,
     AfcdKernel2012,
@@ -88,6 +93,7 @@ from sojourn.traffic import (
     PageObject,
     Pareto,
     Ping,
+    Program,
     Quic,
     Request,
     RequestRounds,
@@ -121,6 +127,7 @@ __all__ = [
     "AfcdKernel2012",
     "Afd",
     "AfqKernel2012",
+    "Agreement",
     "Application",
     "Ared",
     "Arm",
@@ -175,6 +182,7 @@ __all__ = [
     "Prague",
     "Predict",
     "Prio",
+    "Program",
     "PythonQueue",
     "Queue",
     "QueueError",
@@ -200,11 +208,14 @@ __all__ = [
     "Traffic",
     "TrafficBlock",
     "Udp",
+    "UnavailableError",
     "Validity",
     "Vegas",
     "Voip",
     "Web",
     "Wifi",
+    "agree",
+    "export",
     "gbit",
     "kbit",
     "mbit",
@@ -214,6 +225,8 @@ __all__ = [
     "plot_ellipse",
     "plot_series",
     "qdisc",
+    "read_flent",
+    "read_mahimahi_log",
     "run",
     "s",
     "testing",

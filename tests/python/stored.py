@@ -18,6 +18,12 @@ links.down = "unlimited"
 traffic = [{{ type = "tcp", direction = "up" }}, {{ type = "ping", direction = "up" }}]
 arms = [{{ name = "fifo" }}, {{ name = "codel", set = {{ "links.up.qdisc" = "codel" }} }}]
 """
+# The columns of claims, and a description of a study without anything that is optional.
+COLUMNS = (
+    "id,source,evidence,statement,scenario,arm,group,metric,relation,reference,value,tolerance,"
+    "reason"
+)
+DESCRIPTION = 'title = "Small"\ncitation = { key = "me2026", type = "misc", year = 2026 }\n'
 
 
 def segments(store: Path) -> list[Path]:
@@ -35,11 +41,9 @@ def study(folder: Path, *, replications: int = 2) -> None:
     place = folder / "papers" / "small"
     place.mkdir(parents=True)
     scenario_file(place, replications=replications)
-    (place / "claims.csv").write_text(
-        "target,scenario,group,quantity,arm,relation,reference,value,origin\n"
-        "A,many,,sojourn_ms_mean,fifo,at_least,,0,delay\n",
-        encoding="utf-8",
-    )
+    (place / "study.toml").write_text(DESCRIPTION, encoding="utf-8")
+    line = "A,Fig. 1,text,delay,many,fifo,,sojourn_ms_mean,at_least,,0,,\n"
+    (place / "claims.csv").write_text(f"{COLUMNS}\n{line}", encoding="utf-8")
 
 
 def command(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:

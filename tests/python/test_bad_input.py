@@ -138,7 +138,10 @@ def test_a_wrong_change(sojourn: Command, tmp_path: Path, change: str, parts: li
         (["compare", "codel", "noecn"], ["such as 'codel noecn'$"]),
         (["compare", "pfifo", "target", "13ms"], ['unknown queue "target"; (?!quote)']),
         (["compare", "--seed", "-1"], ["seed"]),
-        (["compare", "--backend", "x"], [r'^sojourn: unknown backend "x"; expected one of sim$']),
+        (
+            ["compare", "--backend", "x"],
+            [r'^sojourn: unknown backend "x"; expected one of sim, live$'],
+        ),
         (["run", "absent.toml", "--backend", "x"], ['unknown backend "x"']),
         (["compare", "--backend", "x", "--dry-run"], ['unknown backend "x"']),
         (["compare", "--nonsense"], ["--nonsense"]),

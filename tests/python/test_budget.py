@@ -222,7 +222,7 @@ def test_a_study_is_checked_before_its_first_run(sojourn: Command, tmp_path: Pat
     place = tmp_path / "papers" / "small"
     (place / "more.toml").write_text(big, encoding="utf-8")
     claims = (place / "claims.csv").read_text(encoding="utf-8")
-    more = "A,more,,sojourn_ms_mean,default,at_least,,0,delay\n"
+    more = "B,Fig. 2,text,delay,more,default,,sojourn_ms_mean,at_least,,0,,\n"
     (place / "claims.csv").write_text(claims + more, encoding="utf-8")
     arguments = ("reproduce", "small", "--papers", "papers", "--out", "kept", "--max-memory")
     expected = r"more: links\.up\.qdisc: .* more than max_memory = 314\.5 MB"
@@ -235,7 +235,7 @@ def test_a_study_is_checked_before_its_first_run(sojourn: Command, tmp_path: Pat
 
 def test_a_study_that_may_take_too_much_memory_is_refused(tmp_path: Path) -> None:
     study(tmp_path, replications=1)
-    flood = f'duration = "4s"\n{DEEP}{FLOOD}'
+    flood = f'duration = "4s"\narms = [{{ name = "fifo" }}]\n{DEEP}{FLOOD}'
     (tmp_path / "papers" / "small" / "many.toml").write_text(flood, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "sojourn", "reproduce", "small", "--papers", "papers"],
@@ -247,7 +247,7 @@ def test_a_study_that_may_take_too_much_memory_is_refused(tmp_path: Path) -> Non
         timeout=100,
         check=False,
     )
-    refused(done, 2, r"many: links\.up\.qdisc: .* more than max_memory = ")
+    refused(done, 2, r"many: links\.up\.qdisc .* more than max_memory = ")
 
 
 def test_a_refused_run_leaves_no_directory(sojourn: Command, tmp_path: Path) -> None:

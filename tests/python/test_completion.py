@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from shell import completed, environment
+from shell import ROOT, completed, environment
+from sojourn.studies import study as studies
 
 SCENARIO = """
 duration = "10s"
@@ -25,7 +26,7 @@ WORDS = [
     (("qdiscs", "sfq"), ["sfq", "sfq_codel"]),
     (("ccs", "pra"), ["prague"]),
     (("reproduce", "res"), ["residential"]),
-    (("reproduce", ""), ["afcd", "cocoa", "floq", "residential"]),
+    (("reproduce", ""), studies.names(ROOT / "papers")),
     (("run", "a.toml", "-s", "links.up.qdisc.ta"), ["links.up.qdisc.target="]),
     (("run", "a.toml", "-s", "links.do"), None),
     (("run", "a.toml", "-s", "traffic.bulk.c"), ["traffic.bulk.count=", "traffic.bulk.cc="]),

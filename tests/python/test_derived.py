@@ -167,12 +167,13 @@ def test_reproduce_follows_no_link_out_of_its_directory(tmp_path: Path, sojourn:
     study(tmp_path, replications=1)
     arguments = ("reproduce", "small", "--papers", "papers", "--out", "study")
     assert sojourn(*arguments).returncode == 0
-    page = tmp_path / "study" / "many" / "report.html"
+    page = tmp_path / "study" / "scenarios" / "many" / "report.html"
     page.unlink()
     page.symlink_to(tmp_path / "new.html")
     done = sojourn(*arguments, "--force")
     assert done.returncode == 3, done.stderr
-    assert "study/many/report.html: it is a link that leads out of study/many" in done.stderr
+    place = "study/scenarios/many"
+    assert f"{place}/report.html: it is a link that leads out of {place}" in done.stderr
     assert not (tmp_path / "new.html").exists()
 
 

@@ -16,7 +16,7 @@ from shell import DOCUMENTS, ROOT, Command
 from sojourn import _core
 from sojourn.cli import execute, signals
 from sojourn.result import catalogue, validity
-from sojourn.studies import study
+from sojourn.studies.quantities import Quantities
 
 
 def test_the_glossary_has_every_abbreviation_of_the_metrics_in_order() -> None:
@@ -120,11 +120,12 @@ def test_the_tables_of_metrics_are_current() -> None:
     assert done.returncode == 0, done.stderr
     text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     kinds = re.findall(r"<!-- metrics: (\w+) -->", text)
-    assert kinds == ["run", "study", "group", "class", "application"]
+    assert kinds == ["run", "study", "study_group", "group", "class", "application"]
 
 
 def test_every_column_of_a_run_is_in_the_catalogue(result: sj.Result) -> None:
-    columns = [*result.per_run.columns[2:], "driver_up_ms_p95", *study.per_run(result).columns[2:]]
+    quantities = Quantities(result)
+    columns = [*quantities.of_runs.columns[2:], "driver_up_ms_p95"]
     metrics = catalogue.described(columns)
     assert [metric.column for metric in metrics] == columns
     assert all(metric.description for metric in metrics)
@@ -215,13 +216,6 @@ def test_lines_of_prose_have_at_most_120_characters() -> None:
                 long.append(f"{file}:{number}")
     assert count > 3000
     assert not long
-
-
-def test_every_study_has_its_verdict() -> None:
-    for table in (ROOT / "papers").glob("*/published.csv"):
-        loaded = study.load(table.parent)
-        verdict = (table.parent / "README.md").read_text(encoding="utf-8")
-        assert f"verdict on {loaded.name}:" in verdict
 
 
 def test_the_readme_shows_what_the_command_prints(sojourn: Command) -> None:

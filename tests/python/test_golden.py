@@ -51,9 +51,11 @@ def test_a_new_column_is_reported_and_a_missing_one_fails(
     scenarios: dict[str, Document], expected: Expected
 ) -> None:
     found = digests(scenarios[NAME])
+    # Columns that are newer than the recorded corpus.
+    newer = new_columns(expected, {NAME: found})
     found["flows"]["colour:String"] = "00"
     assert list(expected.differences(NAME, found)) == []
-    assert new_columns(expected, {NAME: found}) == ["flows.colour:String"]
+    assert sorted(new_columns(expected, {NAME: found})) == sorted([*newer, "flows.colour:String"])
     del found["flows"]["cc:String"]
     assert list(expected.differences(NAME, found)) == [f"{NAME}: flows: missing columns cc:String"]
 

@@ -115,7 +115,8 @@ def test_the_backend_is_passed_to_the_core(
     assert chosen == [name, None]
     assert named.provenance["backend"]["name"] == name
     assert_frame_equal(named.flows, default.flows)
-    with pytest.raises(sj.ScenarioError, match=f'unknown backend "x"; expected one of {name}$'):
+    names = ", ".join(_core.backend_names())
+    with pytest.raises(sj.ScenarioError, match=f'unknown backend "x"; expected one of {names}$'):
         sj.run(short, backend="x")
 
 

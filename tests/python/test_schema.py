@@ -36,6 +36,7 @@ NEEDED: dict[str, Document] = {
     "dash": {},
     "voip": {},
     "responsiveness": {},
+    "program": {"command": ["true"]},
 }
 # What keys require beside them.
 CONTEXT: dict[str, Document] = {

@@ -40,6 +40,31 @@ def test_a_signal_during_the_imports_ends_the_command(
     assert process.returncode == 128 + by, err
 
 
+DURING_PARSING = """
+import os, signal, sys
+from sojourn.cli import main
+from sojourn.cli.commands import Group
+
+parsed = Group.make_context
+
+def interrupted(*args, **options):
+    os.kill(os.getpid(), signal.SIGTERM)
+    return parsed(*args, **options)
+
+Group.make_context = interrupted
+sys.argv = ["sojourn", "qdiscs"]
+sys.exit(main())
+"""
+
+
+def test_a_signal_while_arguments_are_parsed_gives_its_own_code() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DURING_PARSING], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 128 + signal.SIGTERM
+    assert done.stderr == "sojourn: interrupted\n"
+
+
 def wait_for_handler(pid: int, by: signal.Signals) -> None:
     """Wait until a process handles a signal itself."""
     deadline = time.monotonic() + 10

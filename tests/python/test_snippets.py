@@ -19,10 +19,12 @@ from shell import DOCUMENTS, ROOT
 from sojourn import _core, cli
 from sojourn.cli import signals
 from sojourn.cli.app import app
-from sojourn.studies import study
+from sojourn.studies import claims, description, study
 
 # A crate with its own `sojourn`, which test_external_queue builds and runs.
 EXTERNAL = {"docs/howto/external_queue.md", "examples/external-queue/README.md"}
+# Describes the files of studies.
+STUDIES = "docs/howto/reproduce.md"
 HEAD = 'duration = "60s"\nrtt = "20ms"\n'
 LINK = '[links.{}]\nrate = "10mbit"\nqdisc = "pfifo"\n'
 TRAFFIC = '[[traffic]]\ntype = "{}"\ndirection = "up"\n'
@@ -139,6 +141,8 @@ def check(words: list[str], run: Run) -> None:
     target = words[words.index(">") + 1] if ">" in words else None
     plain = words[: words.index(">")] if ">" in words else words
     parse(plain)
+    if plain[:2] == ["reproduce", "all"]:
+        return
     if plain[0] == "reproduce" and len(plain) > 1:
         assert (study.studies_folder(None) / plain[1]).is_dir(), plain
         assert plain[1] in run(["reproduce"])[1].split(), plain
@@ -182,8 +186,19 @@ def assert_stands_alone(manifest: str, folder: Path) -> None:
 def test_toml_in_documents_is_read(file: str, snippet: str, tmp_path: Path) -> None:
     if file in EXTERNAL:
         assert_stands_alone(snippet, tmp_path)
+    elif file == STUDIES:
+        (tmp_path / "study.toml").write_text(snippet, encoding="utf-8")
+        assert description.load(tmp_path / "study.toml").figure
     else:
         assert sj.Scenario.from_toml(whole(snippet)).runs > 0, file
+
+
+def test_the_claims_in_the_guide_are_read(tmp_path: Path) -> None:
+    ((_, snippet),) = [
+        one for one in snippets("text") if one[0] == STUDIES and one[1].startswith("id,source,")
+    ]
+    (tmp_path / "claims.csv").write_text(snippet, encoding="utf-8")
+    assert [len(claim.lines) for claim in claims.load(tmp_path / "claims.csv")] == [1, 3, 1]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from saved import names, refused, scenario
 from shell import Command, environment
 from sojourn.cli import stored
 from sojourn.result import storage
+from stored import COLUMNS, DESCRIPTION
 
 
 def test_a_result_is_saved_to_a_mount_point(
@@ -131,16 +132,19 @@ def test_reproduce_replaces_results_only_with_force(
     study = tmp_path / "papers" / "small"
     study.mkdir(parents=True)
     (study / "short.toml").write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
-    (study / "claims.csv").write_text(
-        "target,scenario,group,quantity,arm,relation,reference,value,origin\n"
-        "A,short,,sojourn_ms_mean,default,at_least,,0,delay\n",
-        encoding="utf-8",
-    )
+    (study / "study.toml").write_text(DESCRIPTION, encoding="utf-8")
+    line = "A,Fig. 1,text,delay,short,default,,sojourn_ms_mean,at_least,,0,,\n"
+    (study / "claims.csv").write_text(f"{COLUMNS}\n{line}", encoding="utf-8")
     arguments = ("reproduce", "small", "--papers", "papers", "--out", "study")
     first = sojourn(*arguments)
     assert first.returncode == 0, first.stderr
-    refused(sojourn(*arguments), "study/short: contains a result", "--force")
-    assert sojourn(*arguments, "--force").returncode == 0
+    other = (*arguments, "--replications", "2")
+    again = sojourn(*other)
+    assert again.returncode == 3, again.stderr
+    last = again.stderr.splitlines()[-1]
+    assert "study/scenarios/short: contains a result" in last
+    assert "--force" in last
+    assert sojourn(*other, "--force").returncode == 0
 
 
 def test_two_writers_of_a_directory_exclude_each_other(

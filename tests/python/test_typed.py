@@ -39,6 +39,11 @@ def toml_message(link: str = "", traffic: str = "", kind: str = "tcp") -> str:
             "traffic[0].",
         ),
         (
+            lambda: sj.Tcp(direction="up", mss=127),
+            {"traffic": ", mss = 127"},
+            "traffic[0].",
+        ),
+        (
             lambda: sj.Tcp(direction="up", count=-1),
             {"traffic": ", count = -1"},
             "traffic[0].",

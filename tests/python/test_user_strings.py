@@ -123,7 +123,7 @@ def test_the_whole_list_has_what_users_read() -> None:
     schema = json.loads(_core.scenario_schema())
     for key in schema["$defs"]["link"]["properties"].values():
         assert key["description"].removesuffix(".") in found
-    for command in ("Run a scenario file", "Reproduce a published study and compare the results"):
+    for command in ("Run a scenario file", "Reproduce a published work and judge its claims"):
         assert any(text.startswith(command) for text in found), command
     assert any(text.file.endswith("_core.pyi") for text in listed)
     assert not any("<svg" in text.text or "<th " in text.text for text in listed)

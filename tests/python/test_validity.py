@@ -79,6 +79,27 @@ def test_a_shaper_in_front_of_a_slower_link_is_the_bottleneck() -> None:
     assert not any("link router" in text for text in notes)
 
 
+@pytest.mark.parametrize("beside", [False, True], ids=["transfers", "beside UDP"])
+def test_the_time_after_the_last_transfer_does_not_count_as_idle(*, beside: bool) -> None:
+    result = sj.run(
+        sj.Scenario(
+            links={
+                "up": sj.Link(rate="1gbit", qdisc=sj.Pfifo()),
+                "down": sj.Link(rate="10mbit", qdisc=sj.Pfifo(limit=100)),
+            },
+            traffic=[
+                sj.Tcp(direction="down", bytes="1mb"),
+                *([sj.Udp(direction="up", rate="1mbit", payload="100b")] if beside else []),
+            ],
+            rtt="50ms",
+            duration="60s",
+        )
+    )
+    found = texts(result, "error")
+    assert sum("no link was a bottleneck" in text for text in found) == beside
+    assert result.links["busy_share"].max() < 0.05  # type: ignore[operator]
+
+
 def test_a_shaper_above_the_rate_of_the_link_is_reported() -> None:
     result = compared(
         "cake bandwidth 9mbit", link="10/2mbit", rtt="30ms", duration="20s", warmup="8s"

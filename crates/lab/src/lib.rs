@@ -5,6 +5,7 @@
 //! ```
 
 mod budget;
+mod capture;
 mod derived;
 mod digested;
 mod frame;
@@ -21,12 +22,13 @@ mod tables;
 mod transfer;
 
 pub use budget::{Estimate, Part as MemoryPart, check as check_memory, default_limit, estimate};
+pub use capture::{Capture, check_capture};
 pub use invocation::{Engine, Invocation};
 pub use load::MOST_BYTES;
 pub use manifest::{Build, ExternalQueue, Manifest, Provenance, RunFact};
 pub use outcome::Outcome;
 pub use result_error::ResultError;
-pub use run::{RunOptions, check, run, run_one};
+pub use run::{RunOptions, check, run, run_one, run_while_it_lasts};
 pub use save::{Claim, Replace};
 pub use sojourn_records::{ColumnInfo, ColumnKind};
 pub use sojourn_scenario::{

@@ -10,11 +10,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use sojourn_backend::{Backend, BackendError, Cancellation, Completion, Unsupported};
-use sojourn_net::Instant;
+use sojourn_net::{Duration, Instant};
 use sojourn_qdisc::QueueFailure;
 use sojourn_records::Records;
 use sojourn_scenario::Scenario;
 
+use crate::capture::{Capture, check_capture, comment};
 use crate::invocation::Invocation;
 use crate::keys::Keys;
 use crate::manifest::{Build, Provenance};
@@ -34,6 +35,8 @@ pub struct RunOptions<'a> {
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
     /// Stores each run when it finishes, and has the runs that need not be repeated.
     pub invocation: Option<&'a Invocation>,
+    /// Receives the packets of the run, of which there must be one. A stored run has none.
+    pub capture: Option<&'a Capture>,
     /// Calls what it is given, once, on each thread that runs anything; it may prepare the thread
     /// before and clean up after.
     pub on_thread: &'a (dyn Fn(&(dyn Fn() + Sync)) + Sync),
@@ -50,6 +53,7 @@ impl Default for RunOptions<'_> {
             cancel: &NEVER,
             progress: &|_, _| {},
             invocation: None,
+            capture: None,
             on_thread: &|work| work(),
         }
     }
@@ -88,6 +92,7 @@ pub fn run(
     options: RunOptions<'_>,
 ) -> Result<Outcome, BackendError> {
     check(backend, scenario)?;
+    may_capture(backend, scenario, options.capture)?;
     let arms: Vec<_> = scenario.arms().collect();
     let replications = scenario.replications() as usize;
     let total = arms.len() * replications;
@@ -126,7 +131,15 @@ pub fn run(
                 let arm = number / replications;
                 let replication = u32::try_from(number % replications).unwrap_or(u32::MAX);
                 // After a panic nothing reads the records.
-                let run = || one(backend, scenario, (arm, replication), &cancellation);
+                let run = || {
+                    one(
+                        backend,
+                        scenario,
+                        (arm, replication),
+                        &cancellation,
+                        options.capture,
+                    )
+                };
                 catch_unwind(AssertUnwindSafe(run))
                     .unwrap_or_else(|panic| resume_unwind(in_run(panic, arms[arm], replication)))
             };
@@ -183,18 +196,32 @@ pub fn run(
     ))
 }
 
-/// Runs replication `job.1` of arm number `job.0`; `None`: it was cancelled.
+/// Checks that the packets of a scenario can be captured if they are to be.
+fn may_capture(
+    backend: &dyn Backend,
+    scenario: &Scenario,
+    capture: Option<&Capture>,
+) -> Result<(), BackendError> {
+    capture.map_or(Ok(()), |_| {
+        check_capture(backend, scenario).map_err(|reason| BackendError::Failed {
+            backend: backend.name(),
+            reason,
+        })
+    })
+}
+
+/// Runs replication `job.1` of arm number `job.0`, captured or not; `None`: it was cancelled.
 fn one(
     backend: &dyn Backend,
     scenario: &Scenario,
     job: (usize, u32),
     cancellation: &Cancellation<'_>,
+    capture: Option<&Capture>,
 ) -> Result<Option<Piece>, BackendError> {
     let (arm, replication) = job;
     let plan = scenario.plan(arm, replication);
-    let mut records = Records::default();
-    let completion = backend.run(&plan, cancellation, &mut records)?;
     let name = scenario.arms().nth(arm).unwrap_or_default();
+    let (completion, records) = recorded(backend, scenario, job, cancellation, capture)?;
     Ok((completion == Completion::Finished).then(|| {
         Piece::of(Cell {
             arm: name,
@@ -203,6 +230,59 @@ fn one(
             records: &records,
         })
     }))
+}
+
+/// The records of a run, captured or not.
+fn recorded(
+    backend: &dyn Backend,
+    scenario: &Scenario,
+    (arm, replication): (usize, u32),
+    cancellation: &Cancellation<'_>,
+    capture: Option<&Capture>,
+) -> Result<(Completion, Records), BackendError> {
+    let plan = scenario.plan(arm, replication);
+    let Some(capture) = capture else {
+        let mut records = Records::default();
+        let completion = backend.run(&plan, cancellation, &mut records)?;
+        return Ok((completion, records));
+    };
+    let name = scenario.arms().nth(arm).unwrap_or_default();
+    let mut sink = capture.open(comment(scenario, name, replication));
+    let completion = backend.run(&plan, cancellation, &mut sink)?;
+    Ok((completion, sink.records))
+}
+
+/// Runs the first run of a scenario, which may end before its duration, and returns the outcome of the same scenario with
+/// the duration that the run took, in whole milliseconds; `taken` tells it afterwards.
+///
+/// # Errors
+/// If the backend does not support the arm, or the run fails or is too short to be recorded.
+pub fn run_while_it_lasts(
+    backend: &dyn Backend,
+    scenario: &Scenario,
+    cancellation: &Cancellation<'_>,
+    capture: Option<&Capture>,
+    taken: impl FnOnce() -> Duration,
+) -> Result<Outcome, BackendError> {
+    check(backend, scenario)?;
+    let failed = |reason: String| BackendError::Failed {
+        backend: backend.name(),
+        reason,
+    };
+    let arm = scenario.arms().next().unwrap_or_default().to_owned();
+    let (_, records) = recorded(backend, scenario, (0, 0), cancellation, capture)?;
+    let millis = taken().as_nanos().div_ceil(1_000_000).max(1);
+    let duration = ("duration".to_owned(), format!("\"{millis}ms\""));
+    let lasted = scenario.changed(&[duration]);
+    let lasted = lasted.map_err(|e| failed(format!("the run of {millis} ms is too short: {e}")))?;
+    let plan = lasted.plan(0, 0);
+    let piece = Piece::of(Cell {
+        arm: &arm,
+        replication: 0,
+        plan: &plan,
+        records: &records,
+    });
+    Ok(Outcome::of(lasted, Provenance::of(backend), vec![piece], 1))
 }
 
 /// Runs one run, counted arm by arm, and returns it as bytes for [`Outcome::assemble`] in another
@@ -228,6 +308,7 @@ pub fn run_one(
             scenario,
             (arm, replication),
             &Cancellation::new(&|| false),
+            None,
         )
     };
     let piece = catch_unwind(AssertUnwindSafe(run))

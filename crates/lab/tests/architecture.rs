@@ -10,11 +10,12 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Members and what they may depend on, besides libraries from elsewhere.
-const EDGES: [(&str, &[&str]); 13] = [
+const EDGES: [(&str, &[&str]); 16] = [
     ("sojourn-net", &[]),
     ("sojourn-qdisc", &["sojourn-net"]),
     ("sojourn-transport", &["sojourn-net"]),
     ("sojourn-apps", &["sojourn-net", "sojourn-transport"]),
+    ("sojourn-capture", &["sojourn-net", "sojourn-qdisc"]),
     (
         "sojourn-scenario",
         &[
@@ -34,14 +35,39 @@ const EDGES: [(&str, &[&str]); 13] = [
         &["sojourn-net", "sojourn-scenario", "sojourn-records"],
     ),
     (
+        "sojourn-link",
+        &[
+            "sojourn-net",
+            "sojourn-qdisc",
+            "sojourn-scenario",
+            "sojourn-records",
+        ],
+    ),
+    (
         "sojourn-sim",
         &[
             "sojourn-net",
+            "sojourn-link",
             "sojourn-qdisc",
             "sojourn-transport",
             "sojourn-apps",
             "sojourn-scenario",
             "sojourn-records",
+            "sojourn-backend",
+            "sojourn-capture",
+        ],
+    ),
+    (
+        "sojourn-live",
+        &[
+            "sojourn-net",
+            "sojourn-link",
+            "sojourn-qdisc",
+            "sojourn-transport",
+            "sojourn-apps",
+            "sojourn-scenario",
+            "sojourn-records",
+            "sojourn-capture",
             "sojourn-backend",
         ],
     ),
@@ -66,6 +92,7 @@ const EDGES: [(&str, &[&str]); 13] = [
             "sojourn-backend",
             "sojourn-lab",
             "sojourn-sim",
+            "sojourn-live",
         ],
     ),
     ("sojourn-extension", &["sojourn-py"]),

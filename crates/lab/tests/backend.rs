@@ -12,7 +12,7 @@ use sojourn_backend::{
 };
 use sojourn_lab::{Outcome, Replace, RunOptions, Scenario, TableKind, run};
 use sojourn_net::Duration;
-use sojourn_records::{Histogram, LinkCounters, LinkRecord, RecordSink, ValidityFact};
+use sojourn_records::{Histogram, LinkCounters, LinkRecord, RecordSink, Records, ValidityFact};
 use sojourn_scenario::Plan;
 use sojourn_sim::Simulator;
 
@@ -181,6 +181,27 @@ fn an_unsupported_feature_is_named_before_anything_runs() {
     assert_eq!(tiny.runs.load(Ordering::SeqCst), 0);
     let simulated = run_on(&Simulator::default(), &text, &AtomicBool::new(false));
     assert!(simulated.unwrap().is_complete());
+}
+
+#[test]
+fn only_a_live_backend_starts_programs() {
+    let program = "links.down = \"unlimited\"\n\
+         traffic = [{ type = \"program\", direction = \"up\", command = [\"true\"] }, ";
+    let text = SCENARIO.replace("traffic = [", program);
+    let never = AtomicBool::new(false);
+    let error = run_on(&Simulator::default(), &text, &never).unwrap_err();
+    let message = "backend \"sim\" does not support traffic[0].type: a program (only live runs start programs)";
+    assert!(matches!(error, BackendError::Unsupported(_)), "{error:?}");
+    assert_eq!(error.to_string(), message);
+    // Without the laboratory, the place is that of the plan.
+    let plan = Scenario::from_toml(&text).unwrap().plan(0, 0);
+    let never = Cancellation::new(&|| false);
+    let error = Simulator::default().run(&plan, &never, &mut Records::default());
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        message.replace("traffic[0]", "flows[0]")
+    );
+    assert!(run_on(&Tiny::default(), &text, &AtomicBool::new(false)).is_ok());
 }
 
 #[test]

@@ -13,7 +13,23 @@ use crate::scenario::PyScenario;
 /// All backends; the first is the default.
 pub(crate) fn registry() -> Registry {
     let commit = Build::current().commit;
-    Registry::new().with(Box::new(Simulator { commit }))
+    let simulator = Simulator {
+        commit: commit.clone(),
+    };
+    with_live(Registry::new().with(Box::new(simulator)), commit)
+}
+
+/// Adds the backend of live runs.
+#[cfg(target_os = "linux")]
+fn with_live(registry: Registry, commit: Option<String>) -> Registry {
+    let options = sojourn_live::Options::default();
+    registry.with(Box::new(sojourn_live::Live::new(commit, options)))
+}
+
+/// Live runs need Linux.
+#[cfg(not(target_os = "linux"))]
+fn with_live(registry: Registry, _commit: Option<String>) -> Registry {
+    registry
 }
 
 /// Return the names that `run` takes as `backend`, the default first.

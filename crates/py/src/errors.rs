@@ -42,6 +42,13 @@ create_exception!(
     "A queue written in Python failed; the cause is the exception that it raised."
 );
 
+create_exception!(
+    sojourn._core,
+    UnavailableError,
+    SojournError,
+    "The machine lacks something that a live run needs; the message says what to do about it."
+);
+
 /// The failures of functions called from Python.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -53,6 +60,8 @@ pub(crate) enum Failure {
     Damaged(String),
     /// A queue that is not part of Sojourn failed.
     Queue(String),
+    /// The machine lacks something.
+    Unavailable(String),
     /// Any other failure.
     Other(String),
     /// A Python exception.
@@ -66,6 +75,7 @@ impl From<Failure> for PyErr {
             Failure::Result(text) => ResultError::new_err(message(&text)),
             Failure::Damaged(text) => DamagedResultError::new_err(message(&text)),
             Failure::Queue(text) => QueueError::new_err(message(&text)),
+            Failure::Unavailable(text) => UnavailableError::new_err(message(&text)),
             Failure::Other(text) => SojournError::new_err(message(&text)),
             Failure::Python(error) => error,
         }
@@ -90,6 +100,7 @@ impl From<BackendError> for Failure {
             BackendError::Plan(_) | BackendError::Unsupported(_) => {
                 Self::Scenario(error.to_string())
             }
+            BackendError::Environment(problem) => Self::Unavailable(problem),
             BackendError::Failed { .. } => Self::Other(error.to_string()),
         }
     }

@@ -3,8 +3,11 @@
 //! The names and types are those of `python/sojourn/_core.pyi`, which `stubtest` compares.
 
 mod backends;
+mod capture;
 mod catalogue;
 mod errors;
+#[cfg_attr(not(target_os = "linux"), path = "not_live.rs")]
+mod live;
 mod outcome;
 mod python_queue;
 mod run;
@@ -21,6 +24,7 @@ use pyo3::types::PyType;
 /// Those of Python.
 pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add_functions(module)?;
+    module.add_class::<capture::PyCapture>()?;
     module.add_class::<outcome::PyClaim>()?;
     module.add_class::<outcome::PyOutcome>()?;
     module.add_class::<outcome::PyTable>()?;
@@ -35,6 +39,7 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
         py.get_type::<errors::ResultError>(),
         py.get_type::<errors::DamagedResultError>(),
         py.get_type::<errors::QueueError>(),
+        py.get_type::<errors::UnavailableError>(),
     ];
     errors.iter().try_for_each(|error| add_type(module, error))
 }
@@ -47,6 +52,7 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(backends::backend_concurrency, module)?)?;
     module.add_function(wrap_pyfunction!(backends::check_backend, module)?)?;
     module.add_function(wrap_pyfunction!(backends::backend_names, module)?)?;
+    module.add_function(wrap_pyfunction!(capture::check_capture, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::cc_catalogue, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::column_catalogue, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::commit, module)?)?;
@@ -65,6 +71,8 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(catalogue::traffic_transactions, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::scenario_schema, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::version, module)?)?;
+    module.add_function(wrap_pyfunction!(live::enter_user_namespace, module)?)?;
+    module.add_function(wrap_pyfunction!(live::run_program, module)?)?;
     module.add_function(wrap_pyfunction!(python_queue::check_qdisc, module)?)?;
     module.add_function(wrap_pyfunction!(python_queue::python_prefix, module)?)?;
     module.add_function(wrap_pyfunction!(

@@ -13,6 +13,7 @@ use pyo3::types::PyBytes;
 use sojourn_lab::RunOptions;
 
 use crate::backends::registry;
+use crate::capture::PyCapture;
 use crate::errors::Failure;
 use crate::outcome::PyOutcome;
 use crate::python_queue::queue_failure;
@@ -30,10 +31,12 @@ const ATTENTION: Duration = Duration::from_millis(50);
 ///
 /// `progress` is called with (finished, total) in the calling thread, at most every 50 ms; if it has a
 /// method `reached`, that is called as often with the share of the simulated time that is done.
+/// `capture` receives the packets of the run, of which there must be one.
+///
 /// Ctrl-C ends the run and returns the finished runs, with `complete` false. An exception from
 /// `progress` ends the run and is raised.
 #[pyfunction]
-#[pyo3(signature = (scenario, *, jobs=None, progress=None, backend=None, invocation=None))]
+#[pyo3(signature = (scenario, *, jobs=None, progress=None, backend=None, invocation=None, capture=None))]
 pub(crate) fn run(
     py: Python<'_>,
     scenario: &Bound<'_, PyScenario>,
@@ -41,6 +44,7 @@ pub(crate) fn run(
     progress: Option<Py<PyAny>>,
     backend: Option<&str>,
     invocation: Option<&Bound<'_, PyInvocation>>,
+    capture: Option<&Bound<'_, PyCapture>>,
 ) -> Result<PyOutcome, Failure> {
     let jobs = jobs.map(threads).transpose()?;
     let scenario = &scenario.get().0;
@@ -59,6 +63,7 @@ pub(crate) fn run(
     };
     let (cancel, finished) = (AtomicBool::new(false), AtomicUsize::new(0));
     let invocation = invocation.map(|invocation| &invocation.get().0);
+    let capture = capture.map(|capture| &capture.get().0);
     let outcome = py.detach(|| {
         let (done, waiting) = channel::<()>();
         thread::scope(|scope| {
@@ -72,6 +77,7 @@ pub(crate) fn run(
                     cancel,
                     progress: &|n, _| finished.store(n, Ordering::Relaxed),
                     invocation,
+                    capture,
                     on_thread: &attached,
                 };
                 sojourn_lab::run(backend, scenario, options).map_err(Failure::from)

@@ -29,6 +29,9 @@ class Cubic(CongestionControl):
     tcp_friendliness
         Never grow more slowly than Reno (Reno-friendly region). Default: ``on``. Linux tcp_cubic,
         tcp_friendliness; RFC 9438 section 4.3.
+    count_acks
+        In the Reno-friendly region, count acknowledgements instead of acknowledged segments.
+        Default: ``off``. Linux tcp_cubic before 4.0, ack_cnt.
     initial_ssthresh
         Initial slow-start threshold, unless HyStart or HyStart++ is on, off or 1 to 1000000 in
         segments. Default: ``off``. Linux tcp_cubic, initial_ssthresh.
@@ -77,6 +80,7 @@ class Cubic(CongestionControl):
     bic_scale: int | None = None
     fast_convergence: bool | None = None
     tcp_friendliness: bool | None = None
+    count_acks: bool | None = None
     initial_ssthresh: int | None = None
     hystart: bool | None = None
     hystart_detect: int | None = None

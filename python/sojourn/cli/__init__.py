@@ -3,7 +3,9 @@
 Data goes to stdout, everything else to stderr. ``docs/policy.md`` lists the exit codes.
 """
 
-from sojourn.cli import signals
+import sys
+
+from sojourn.cli import namespaces, signals
 
 __all__ = ["main"]
 
@@ -16,6 +18,8 @@ def main() -> int:
     int
         The exit code.
     """
+    # Before the signals, for which a thread is started.
+    namespaces.prepare(sys.argv[1:])
     signals.install()
     # Imported after Ctrl-C has a handler: the libraries take some tenths of a second.
     from sojourn.cli.execute import execute  # noqa: PLC0415

@@ -30,6 +30,8 @@ class Group(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; neither a closed pipe nor a signal ends it with a traceback."""
         try:
+            # Not earlier: outside, Typer exits with code 130 whatever the signal was.
+            signals.ready()
             with tolerated():
                 return super().invoke(ctx)
         except KeyboardInterrupt:

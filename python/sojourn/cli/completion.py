@@ -31,6 +31,12 @@ def controls(incomplete: str) -> Items:
     return _described(_core.cc_catalogue(), incomplete)
 
 
+def citable(context: typer.Context, incomplete: str) -> Items:
+    """List the queues, congestion controls and studies whose names begin with `incomplete`."""
+    names = [(name, "study") for name in studies(context, incomplete)]
+    return [*names, *queues(incomplete), *controls(incomplete)]
+
+
 def traffic(incomplete: str) -> list[str]:
     """List the traffic names that begin with `incomplete`, with 1 for each number of flows.
 
@@ -91,4 +97,15 @@ def _described(catalogue: str, incomplete: str) -> Items:
         (entry["name"], entry["summary"])
         for entry in entries
         if entry["name"].startswith(incomplete)
+    ]
+
+
+def formats(incomplete: str) -> Items:
+    """List the formats of exports whose names begin with `incomplete`."""
+    from sojourn.exchange import exporting  # noqa: PLC0415 - slow to import
+
+    return [
+        (name, one.summary)
+        for name, one in exporting.FORMATS.items()
+        if name.startswith(incomplete)
     ]

@@ -5,7 +5,7 @@ import sys
 from typer.exceptions import TyperException
 
 from sojourn import _core
-from sojourn._core import DamagedResultError, ResultError, SojournError
+from sojourn._core import DamagedResultError, ResultError, SojournError, UnavailableError
 from sojourn.cli import signals
 from sojourn.cli.app import app
 from sojourn.cli.pipes import close_stdout, open_missing, tolerate_stderr, tolerated
@@ -25,7 +25,6 @@ def execute() -> int:
     """
     open_missing()
     tolerate_stderr()
-    signals.ready()
     try:
         code = _command()
         with tolerated():
@@ -45,7 +44,8 @@ def _command() -> int:
     except DamagedResultError as error:
         return _failed(str(error), INVALID)
     except SojournError as error:
-        return _failed(str(error), ENVIRONMENT if isinstance(error, ResultError) else USAGE)
+        of_machine = isinstance(error, ResultError | UnavailableError)
+        return _failed(str(error), ENVIRONMENT if of_machine else USAGE)
     except OSError as error:
         place = "output" if error.filename is None else error.filename
         return _failed(f"{place}: {error.strerror}", ENVIRONMENT)

@@ -80,6 +80,8 @@ MaxMemory = Annotated[
 Backend = Annotated[
     str | None,
     typer.Option(
+        "--on",
+        "--backend",
         metavar="NAME",
         callback=_known_backend,
         autocompletion=completion.backends,
@@ -104,6 +106,17 @@ Force = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Arm = Annotated[str | None, typer.Option(metavar="NAME", help="Run only this arm of the scenario.")]
+Pcap = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        parser=path,
+        help="Write the packets at the bottlenecks to this file, in the format pcapng, which "
+        "Wireshark reads; requires one arm (--arm) and one replication (--replications 1). "
+        "--force replaces a capture.",
+    ),
+]
 DryRun = Annotated[
     bool,
     typer.Option(

@@ -77,27 +77,29 @@ def remaining(done: float, elapsed_s: float) -> str:
 
 
 @contextmanager
-def progress_bar(total: int) -> Iterator[RunProgress | None]:
+def progress_bar(total: int, what: str = "runs") -> Iterator[RunProgress | None]:
     """Show a progress bar on stderr if it is a terminal.
 
     Parameters
     ----------
     total
         Number of runs.
+    what
+        What is run.
     """
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
         return
     columns = (
-        TextColumn("runs"),
+        TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.fields[count]}"),
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}"),
     )
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=1.0, count=f"0/{total}", left="")
+        task = bar.add_task(what, total=1.0, count=f"0/{total}", left="")
 
         def show(done: float, count: str, left: str) -> None:
             bar.update(task, completed=done, count=count, left=left)

@@ -1,4 +1,4 @@
-"""``sojourn report``: write an HTML report of a saved result."""
+"""``sojourn report``: write an HTML report or a LaTeX table of a saved result."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +9,8 @@ from sojourn import report as reports
 from sojourn.cli.options import Folder, Strict, path
 from sojourn.cli.session import judged, say
 from sojourn.result import Result, derived
+
+STANDARD_OUTPUT = Path("-")
 
 
 def report(
@@ -22,15 +24,63 @@ def report(
             "-o",
             metavar="PATH",
             parser=path,
-            help="HTML file; by default DIR/report.html.",
+            help="HTML file; by default DIR/report.html, or none with --table.",
+        ),
+    ] = None,
+    table: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            parser=path,
+            help="Write the means of each arm as a LaTeX table to this file, such as delay.tex; - "
+            "for standard output.",
+        ),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="With --table: a metric, as in the JSON output of run; repeatable. By default the "
+            "main ones.",
+        ),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="With --table: a traffic group, a class of a queue or a group of applications "
+            "instead of the whole run.",
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ARM", help="With --table: paired differences from this arm instead of means."
         ),
     ] = None,
     strict: Strict = False,
 ) -> int:
-    """Write an HTML report of a saved result."""
+    """Write an HTML report or a LaTeX table of a saved result."""
+    if table is None and (metric or group is not None or baseline is not None):
+        message = "--metric, --group and --baseline choose the content of --table"
+        raise typer.BadParameter(message)
     result = Result.load(folder)
-    file = derived.inside(folder, "report.html") if out is None else out
-    with derived.claimed(file):
-        reports.write(result, file)
-    say(f"wrote report to {file}")
+    if table is not None:
+        text = result.to_latex(metric or None, group=group, baseline=baseline)
+        _write(table, text, result)
+    if table is None or out is not None:
+        file = derived.inside(folder, "report.html") if out is None else out
+        with derived.claimed(file):
+            reports.write(result, file)
+        say(f"wrote report to {file}")
     return judged([result], strict=strict)
+
+
+def _write(file: Path, text: str, result: Result) -> None:
+    """Write a table, which replaces only a table."""
+    if file == STANDARD_OUTPUT:
+        print(text, end="")
+        return
+    with derived.claimed(file, derived.TABLE):
+        derived.write(file, text.encode(), result.manifest_sha256)
+    say(f"wrote table to {file}")

@@ -5,6 +5,7 @@ from pathlib import Path
 from sojourn import _core
 from sojourn.cli import session
 from sojourn.cli.options import (
+    Arm,
     Backend,
     Change,
     DryRun,
@@ -14,6 +15,7 @@ from sojourn.cli.options import (
     Json,
     MaxMemory,
     Out,
+    Pcap,
     Replications,
     ReportFile,
     Resume,
@@ -33,6 +35,7 @@ def run(
     *,
     file: ScenarioFile,
     change: Change = None,
+    arm: Arm = None,
     replications: Replications = None,
     seed: Seed = None,
     jobs: Jobs = None,
@@ -41,6 +44,7 @@ def run(
     out: Out = None,
     force: Force = False,
     report: ReportFile = None,
+    pcap: Pcap = None,
     json: Json = False,
     everything: Everything = False,
     strict: Strict = False,
@@ -48,6 +52,45 @@ def run(
     dry_run: DryRun = False,
 ) -> int:
     """Run a scenario file; - reads it from standard input."""
+    scenario = changed(file, change, replications=replications, seed=seed)
+    if arm is not None:
+        scenario = _only(scenario, arm)
+    plan = session.Plan(
+        scenario=scenario,
+        jobs=jobs,
+        backend=backend,
+        max_memory=max_memory,
+        out=out,
+        force=force,
+        report=report,
+        json=json,
+        everything=everything,
+        strict=strict,
+        resume=resume,
+        pcap=pcap,
+    )
+    return session.describe(plan) if dry_run else session.execute(plan)
+
+
+def changed(
+    file: Path, change: list[str] | None, *, replications: int | None, seed: int | None
+) -> Scenario:
+    """Read a scenario file, apply the changes of the command line and print notes on them.
+
+    Parameters
+    ----------
+    file
+        The file; ``-`` is standard input.
+    change
+        The values of ``-s``.
+    replications, seed
+        Replace those of the file.
+
+    Raises
+    ------
+    ScenarioError
+        The file cannot be read, or the scenario or a change is not valid.
+    """
     text, scenario = _scenario_file(file)
     session.warn_of_bytes(text, *(change or ()))
     if change:
@@ -61,20 +104,15 @@ def run(
         scenario = scenario.replace(replications=replications)
     if seed is not None:
         scenario = scenario.replace(seed=seed)
-    plan = session.Plan(
-        scenario=scenario,
-        jobs=jobs,
-        backend=backend,
-        max_memory=max_memory,
-        out=out,
-        force=force,
-        report=report,
-        json=json,
-        everything=everything,
-        strict=strict,
-        resume=resume,
-    )
-    return session.describe(plan) if dry_run else session.execute(plan)
+    return scenario
+
+
+def _only(scenario: Scenario, name: str) -> Scenario:
+    """Return a scenario with one of its arms."""
+    if name not in scenario.checked.arms:
+        message = f"--arm {name}: unknown; expected one of {', '.join(scenario.checked.arms)}"
+        raise _core.ScenarioError(message)
+    return scenario.replace(arms=[arm for arm in scenario.arms if arm.name == name])
 
 
 def _scenario_file(file: Path) -> tuple[str, Scenario]:

@@ -16,7 +16,7 @@ from sojourn import report as reports
 from sojourn.cli import signals, stored, tables
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import progress_bar
-from sojourn.result import Result, budget, derived, formatting, storage
+from sojourn.result import Result, budget, captures, derived, formatting, storage
 from sojourn.scenario import Scenario
 
 ENVIRONMENT = 3
@@ -54,6 +54,8 @@ class Plan:
         Exit with :data:`INVALID` if the result has a finding of severity error.
     resume
         Continue an interrupted execution of the scenario.
+    pcap
+        File for the packets of the run, if they are to be captured.
     """
 
     scenario: Scenario
@@ -67,6 +69,7 @@ class Plan:
     everything: bool
     strict: bool
     resume: bool
+    pcap: Path | None = None
 
 
 class Saved(Enum):
@@ -106,7 +109,7 @@ def note_unreached(path: str, arms: list[str]) -> None:
         say(text)
 
 
-def _say_notes(notes: list[str]) -> None:
+def say_notes(notes: list[str]) -> None:
     """Print the notes on a scenario, at most the first `MAX_NOTES`."""
     for note in notes[:MAX_NOTES]:
         say(f"note: {note}")
@@ -118,7 +121,8 @@ def describe(plan: Plan) -> int:
     """Print the plan of the runs, their estimate, and where the result would be saved."""
     checked = plan.scenario.checked
     _core.check_backend(checked, plan.backend)
-    _say_notes(checked.notes)
+    _check_capture(plan)
+    say_notes(checked.notes)
     estimate = budget.estimate(checked, jobs=plan.jobs, max_memory=plan.max_memory)
     if plan.json:
         document = {
@@ -144,7 +148,21 @@ def describe(plan: Plan) -> int:
     )
     place = "not saved (no --out)" if plan.out is None else f"{plan.out}"
     print(f"result: {_core.printable(place)}")
+    if plan.pcap is not None:
+        print(f"packets: {_core.printable(str(plan.pcap))}")
     return _accepted(estimate)
+
+
+def _check_capture(plan: Plan) -> None:
+    """Check that the packets can be captured, if they are to be."""
+    if plan.pcap is not None:
+        captures.check(
+            plan.scenario.checked,
+            plan.pcap,
+            backend=plan.backend,
+            resume=plan.resume,
+            force=plan.force,
+        )
 
 
 def _accepted(estimate: dict[str, Any]) -> int:
@@ -169,18 +187,20 @@ def _rounded(number: float) -> float:
 
 def execute(plan: Plan) -> int:
     """Run, print and save; after an interrupt, save the finished runs."""
+    _check_capture(plan)
     if plan.resume and (finished := _complete_result(plan)) is not None:
         # Reserving the directory also finishes a commit that was interrupted.
         with storage.claimed(plan.out, resumed=plan.scenario):
             return _show_again(finished, plan)
     resumed = plan.scenario if plan.resume else None
     # Before any directory is created.
+    _core.check_backend(plan.scenario.checked, plan.backend)
     budget.check(plan.scenario.checked, jobs=plan.jobs, max_memory=plan.max_memory)
     with (
         storage.claimed(plan.out, force=plan.force, resumed=resumed) as claim,
         derived.claimed(plan.report),
     ):
-        _say_notes(plan.scenario.checked.notes)
+        say_notes(plan.scenario.checked.notes)
         with progress_bar(plan.scenario.runs) as progress:
             execution = stored.run(
                 plan.scenario,
@@ -188,10 +208,24 @@ def execute(plan: Plan) -> int:
                 progress=progress,
                 backend=plan.backend,
                 resume=plan.resume,
+                pcap=plan.pcap,
+                force=plan.force,
             )
         saved, code = conclude(execution.result, plan, claim)
+        code = code or _conclude_capture(execution, plan)
     execution.end(kept=saved is not Saved.NOWHERE)
     return code or judged([execution.result], strict=plan.strict)
+
+
+def _conclude_capture(execution: stored.Execution, plan: Plan) -> int:
+    """Say where the packets are; return the exit code."""
+    if plan.pcap is None:
+        return 0
+    if execution.not_captured is not None:
+        say(f"sojourn: {execution.not_captured}")
+        return ENVIRONMENT
+    say(f"wrote packets to {plan.pcap}")
+    return 0
 
 
 def _complete_result(plan: Plan) -> Result | None:
@@ -239,6 +273,8 @@ def conclude(result: Result, plan: Plan, claim: _core.Claim | None) -> tuple[Sav
         else:
             is_there = result.finished and saved is Saved.AS_WANTED
             text = f"saved {runs} to {plan.out}" if is_there else f"finished {runs}"
+        if plan.pcap is not None and captures.is_capture(captures.partial(plan.pcap)):
+            text = f"{text}; its packets are in {captures.partial(plan.pcap)}"
         say(f"interrupted: {text}")
         return saved, signals.exit_code()
     if saved is not Saved.AS_WANTED:

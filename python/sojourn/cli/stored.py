@@ -4,11 +4,12 @@ import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from sojourn import _core
 from sojourn.cli import signals
 from sojourn.result import Interrupted, Result
-from sojourn.result.running import execute
+from sojourn.result.running import NotCapturedError, execute
 from sojourn.result.runs import begin, default_folder
 from sojourn.scenario import Scenario
 
@@ -21,6 +22,8 @@ class Execution:
 
     result: Result
     invocation: _core.Invocation | None
+    # Why the capture of its packets is not complete.
+    not_captured: str | None = None
 
     def end(self, *, kept: bool) -> None:
         """Remove the stored runs of a complete result that is kept, or say how to continue.
@@ -48,8 +51,11 @@ def run(
     progress: Callable[[int, int], object] | None,
     backend: str | None = None,
     resume: bool,
+    announce: Callable[[int, Scenario], object] | None = None,
+    pcap: Path | None = None,
+    force: bool = False,
 ) -> Execution:
-    """Run a scenario; store each run when it ends.
+    """Run a scenario; store each run when it ends, unless its packets are captured.
 
     Parameters
     ----------
@@ -59,6 +65,10 @@ def run(
         As for :func:`sojourn.run`.
     resume
         Whether to continue an interrupted execution.
+    announce
+        Called with the number of runs that are continued; by default, it is printed.
+    pcap, force
+        As for :func:`sojourn.run`. A stored run would have no packets.
 
     Returns
     -------
@@ -67,9 +77,11 @@ def run(
     """
     checked = scenario.checked
     _core.check_backend(checked, backend)
-    invocation = _begin(checked, backend=backend, resume=resume)
+    captured = pcap is not None
+    invocation = None if captured else _begin(checked, backend=backend, resume=resume)
     if resume:
-        _say_what_is_resumed(0 if invocation is None else len(invocation.finished), scenario)
+        finished = 0 if invocation is None else len(invocation.finished)
+        (announce or say_what_is_resumed)(finished, scenario)
     if invocation is None:
         signals.on_exit("interrupted", patient=True)
     else:
@@ -78,15 +90,23 @@ def run(
         progress = announced
     try:
         outcome = execute(
-            checked, jobs=jobs, progress=progress, backend=backend, invocation=invocation
+            checked,
+            jobs=jobs,
+            progress=progress,
+            backend=backend,
+            invocation=invocation,
+            pcap=pcap,
+            force=force,
         )
-        result = Result(outcome)
+        result, not_captured = Result(outcome), None
     except Interrupted as interrupted:
-        result = interrupted.result
+        result, not_captured = interrupted.result, None
+    except NotCapturedError as error:
+        result, not_captured = error.result, str(error)
     if invocation is not None and (reason := invocation.failure) is not None:
         text = f"warning: not all finished runs could be stored: {reason}"
         print(_core.printable(text), file=sys.stderr)
-    return Execution(result, invocation)
+    return Execution(result, invocation, not_captured)
 
 
 class _Announced:
@@ -134,7 +154,15 @@ def _begin(
         return None
 
 
-def _say_what_is_resumed(finished: int, scenario: Scenario) -> None:
+def forget(scenario: Scenario) -> None:
+    """Remove the stored runs of an interrupted execution whose result is saved."""
+    invocation = _begin(scenario.checked, backend=None, resume=True)
+    if invocation is not None:
+        invocation.discard()
+
+
+def say_what_is_resumed(finished: int, scenario: Scenario) -> None:
+    """Print how many runs of a scenario are not repeated."""
     name, total = scenario.checked.name, scenario.runs
     if finished:
         text = f"resume: {finished} of {total} runs of {name} are finished"

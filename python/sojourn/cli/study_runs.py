@@ -1,44 +1,38 @@
 """Run the scenarios of a study one after another and save their results."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+import json
+import time
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from sojourn import _core
+from sojourn import _core, files
 from sojourn import report as reports
 from sojourn.cli import stored
 from sojourn.cli.progress import progress_bar
 from sojourn.cli.session import say
 from sojourn.result import Result, budget, derived, storage
-from sojourn.result.validity import Severity
 from sojourn.scenario import Scenario
+from sojourn.studies.runtime import Remaining
+
+# Name of the report on the result of a scenario.
+REPORT = "report.html"
+_MAX_MANIFEST = 1 << 26
 
 
 class InterruptedStudyError(Exception):
     """The user interrupted a study; finished runs are saved."""
 
 
-def results(
-    scenarios: Mapping[str, Scenario],
-    folder: Path,
-    *,
-    replications: int | None,
-    jobs: int | None,
-    max_memory: str | None,
-    force: bool,
-    resume: bool,
-    keep: Callable[[Result, Path], object] | None = None,
-) -> Iterator[tuple[str, Result]]:
-    """Run every scenario; save each result and its report in a directory of its name.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How the scenarios of a study are run.
 
     Parameters
     ----------
-    scenarios
-        The scenarios by name.
-    folder
-        Parent of the result directories, which are all checked before the first run.
-    replications, jobs
-        Runs per arm, instead of those of the scenario; number of threads.
+    jobs
+        Number of threads or processes; by default one per processor.
     max_memory
         Memory that the runs of a scenario may take. All scenarios are checked before anything else.
     force
@@ -46,13 +40,80 @@ def results(
     resume
         Whether to continue an interrupted execution. Runs are kept in the store until the whole
         study is complete.
-    keep
-        Called with a result and its directory after it was saved.
+    """
+
+    jobs: int | None
+    max_memory: str | None
+    force: bool
+    resume: bool
+
+
+def reusable(scenarios: Mapping[str, Scenario], folder: Path, options: Options) -> list[str]:
+    """List the scenarios whose complete results exist already, made by this build.
+
+    Parameters
+    ----------
+    scenarios
+        The scenarios by name.
+    folder
+        Parent of the result directories.
+    options
+        With `force`, results are only reused to continue an interrupted execution.
+    """
+    if options.force and not options.resume:
+        return []
+    return [key for key, scenario in scenarios.items() if _is_reusable(scenario, folder / key)]
+
+
+def _is_reusable(scenario: Scenario, place: Path) -> bool:
+    commit, mark, _ = _core.commit().partition("-dirty")
+    if mark:
+        # The same name may stand for different code.
+        return False
+    try:
+        # The result is checked when it is loaded.
+        found = files.read_json(place / derived.MANIFEST, _MAX_MANIFEST)
+        made_by = found["sojourn"]
+        same = (made_by["version"], made_by["commit"]) == (_core.version(), commit)
+        if not same or made_by["dirty"] or found["complete"] is not True:
+            return False
+        return Scenario.from_json(json.dumps(found["scenario"])).hash == scenario.hash
+    except (OSError, ValueError, KeyError, TypeError, _core.ScenarioError):
+        return False
+
+
+def results(
+    scenarios: Mapping[str, Scenario],
+    folder: Path,
+    options: Options,
+    *,
+    reused: Collection[str],
+    reported: Collection[str],
+    remaining: Remaining,
+) -> Iterator[tuple[str, Result, float | None]]:
+    """Run every scenario and save each result in a directory of its name.
+
+    Parameters
+    ----------
+    scenarios
+        The scenarios by name.
+    folder
+        Parent of the result directories, which are all checked before the first run. The memory
+        of the runs is checked by :func:`check_memory`.
+    options
+        How they are run.
+    reused
+        The scenarios of :func:`reusable`, which are not run.
+    reported
+        The scenarios whose results get a report.
+    remaining
+        The time that the scenarios are expected to take.
 
     Yields
     ------
-    tuple of str and Result
-        The name of a scenario and its complete result.
+    tuple of str, Result and float or None
+        The name of a scenario, its complete result, and the seconds that its runs took; None if it
+        is reused.
 
     Raises
     ------
@@ -60,76 +121,98 @@ def results(
         The user interrupted the study.
     ResultError
         A directory cannot be written, or contains other files or, without `force`, a result.
-    ScenarioError
-        A scenario may take more than `max_memory`.
     """
     # Without the results: these take the memory that the runs of the next scenario may need.
     invocations = []
-    chosen = {
-        key: given if replications is None else given.replace(replications=replications)
-        for key, given in scenarios.items()
-    }
-    for key, scenario in chosen.items():
-        _check_memory(key, scenario, jobs=jobs, max_memory=max_memory)
+    announced = _Announced()
     with contextlib.ExitStack() as stack:
         claims = {
             key: stack.enter_context(
-                storage.claimed(folder / key, force=force, resumed=scenario if resume else None)
+                storage.claimed(
+                    folder / key,
+                    force=options.force,
+                    resumed=scenario if options.resume or key in reused else None,
+                )
             )
-            for key, scenario in chosen.items()
+            for key, scenario in scenarios.items()
         }
-        for key, scenario in chosen.items():
-            with progress_bar(scenario.runs) as progress:
-                execution = stored.run(scenario, jobs=jobs, progress=progress, resume=resume)
+        for key, scenario in scenarios.items():
+            if key in reused:
+                yield key, _loaded(folder / key, scenario, options, reported=key in reported), None
+                continue
+            started = time.monotonic()
+            with progress_bar(scenario.runs, f"{key} ({remaining})") as progress:
+                execution = stored.run(
+                    scenario,
+                    jobs=options.jobs,
+                    progress=progress,
+                    resume=options.resume,
+                    announce=announced,
+                )
+            seconds = time.monotonic() - started
+            remaining.finished(key, seconds)
             if execution.invocation is not None:
                 invocations.append(execution.invocation)
                 # What is stored is on the medium, however the study ends.
                 stack.callback(execution.invocation.close)
             result, place, claim = execution.result, folder / key, claims[key]
             if result.finished and claim is not None:
-                _say_errors(key, result)
-                _save(execution, claim, place, keep)
+                _save(execution, claim, place, reported=key in reported)
             if not result.complete:
                 where = f"to {place}" if result.finished else "(nothing to save)"
                 runs = f"{result.finished} of {result.total} runs"
                 say(f"interrupted: saved {runs} of {key} {where}")
                 execution.end(kept=False)
                 raise InterruptedStudyError
-            yield key, result
+            yield key, result, seconds
     for invocation in invocations:
         invocation.discard()
 
 
-def _check_memory(
-    key: str, scenario: Scenario, *, jobs: int | None, max_memory: str | None
-) -> None:
-    """Refuse a scenario that may take too much memory, with its name in the study."""
+def check_memory(scenarios: Mapping[str, Scenario], options: Options) -> None:
+    """Refuse scenarios that may take too much memory.
+
+    Raises
+    ------
+    ScenarioError
+        A scenario may take more than the given memory; the message has its name in the study.
+    """
+    for key, scenario in scenarios.items():
+        try:
+            budget.check(scenario.checked, jobs=options.jobs, max_memory=options.max_memory)
+        except _core.ScenarioError as error:
+            message = f"{key}: {error}"
+            raise _core.ScenarioError(message) from None
+
+
+class _Announced:
+    """Prints what is resumed of the first interrupted scenario of a study."""
+
+    def __init__(self) -> None:
+        self._said = False
+
+    def __call__(self, finished: int, scenario: Scenario) -> None:
+        if finished and not self._said:
+            stored.say_what_is_resumed(finished, scenario)
+            self._said = True
+
+
+def _loaded(place: Path, scenario: Scenario, options: Options, *, reported: bool) -> Result:
+    """Load a result that exists; write its report if that is missing."""
+    result = Result.load(place)
+    if options.resume:
+        stored.forget(scenario)
+    if reported and not (place / REPORT).exists():
+        reports.write(result, derived.inside(place, REPORT))
+    return result
+
+
+def _save(execution: stored.Execution, claim: _core.Claim, place: Path, *, reported: bool) -> None:
+    """Save a result and its report; if that fails, say how to continue."""
     try:
-        budget.check(scenario.checked, jobs=jobs, max_memory=max_memory)
-    except _core.ScenarioError as error:
-        message = f"{key}: {error}"
-        raise _core.ScenarioError(message) from None
-
-
-def _say_errors(key: str, result: Result) -> None:
-    for finding in result.validity.findings:
-        if finding.severity is Severity.ERROR:
-            say(f"error: {key}: {finding.text}")
-
-
-def _save(
-    execution: stored.Execution,
-    claim: _core.Claim,
-    place: Path,
-    keep: Callable[[Result, Path], object] | None,
-) -> None:
-    """Save a result, its report and what `keep` adds; if that fails, say how to continue."""
-    result = execution.result
-    try:
-        storage.save(result, claim)
-        reports.write(result, derived.inside(place, "report.html"))
-        if keep is not None:
-            keep(result, place)
+        storage.save(execution.result, claim)
+        if reported:
+            reports.write(execution.result, derived.inside(place, REPORT))
     except _core.ResultError:
         execution.end(kept=False)
         raise

@@ -54,7 +54,7 @@ def _print_all(shown: ResultView) -> None:
         for section in shown.sections:
             _print_differences(shown, section)
         note += "; * marks a difference whose interval excludes 0"
-    _print_note(note)
+    print_note(note)
 
 
 def _print_ranked(shown: ResultView) -> None:
@@ -88,7 +88,7 @@ def _print_ranked(shown: ResultView) -> None:
         )
         hidden = len(every) - len(rows)
         note += f"; --all shows {hidden} more metrics and the differences" if hidden else ""
-    _print_note(note)
+    print_note(note)
 
 
 def _wrapped(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
@@ -173,7 +173,7 @@ def _fitting(
     return sorted(columns)
 
 
-def _print_note(note: str) -> None:
+def print_note(note: str) -> None:
     """Print a note, wrapped at words on a terminal."""
     if sys.stdout.isatty():
         Console(highlight=False).print(note, markup=False)

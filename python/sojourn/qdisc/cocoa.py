@@ -50,7 +50,7 @@ class Cocoa(Queue):
         1000000s. Default: 1s.
         Source: Bachl, Zseby and Fabini 2019: maximum monitoring interval.
     profile
-        Specification or implementation to follow. One of ``"rfc"``, ``"linux"``. Default: rfc.
+        Paper or kernel module to follow. One of ``"paper"``, ``"linux"``. Default: paper.
         Source: Sojourn parameter.
     """
 
@@ -65,4 +65,4 @@ class Cocoa(Queue):
     guard_interval: float | None = None
     max_increase: float | None = None
     max_monitoring_interval: str | None = None
-    profile: Literal["rfc", "linux"] | None = None
+    profile: Literal["paper", "linux"] | None = None

@@ -36,7 +36,7 @@ class CoDel(Queue):
         Mark ECN-capable packets instead of dropping them. Default: off.
         Source: include/net/codel.h: codel_params.ecn.
     profile
-        Specification or implementation to follow. One of ``"rfc"``, ``"linux"``. Default: rfc.
+        RFC or version of Linux to follow. One of ``"rfc"``, ``"linux"``. Default: rfc.
         Source: Sojourn parameter.
     """
 

@@ -96,7 +96,7 @@ class DualPi2(Queue):
         Drop L4S packets in overload instead of letting the buffer overflow. Default: on.
         Source: RFC 9332 section 4.2.3; net/sched/sch_dualpi2.c: drop_overload.
     profile
-        Specification or implementation to follow. One of ``"rfc"``, ``"linux"``. Default: rfc.
+        RFC or version of Linux to follow. One of ``"rfc"``, ``"linux"``. Default: rfc.
         Source: Sojourn parameter.
     """
 

@@ -63,8 +63,7 @@ class Fq(Queue):
         Default: 589824 196608 65536.
         Source: net/sched/sch_fq.c: fq_perband_flows.quantum, FQ_MIN_WEIGHT.
     profile
-        Specification or implementation to follow. One of ``"linux"``, ``"linux-6.12"``. Default:
-        linux.
+        Version of Linux to follow. One of ``"linux"``, ``"linux-6.12"``. Default: linux.
         Source: Sojourn parameter.
     """
 

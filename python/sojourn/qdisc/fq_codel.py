@@ -54,8 +54,8 @@ class FqCoDel(Queue):
         Mark ECN-capable packets instead of dropping them. Default: on.
         Source: RFC 8290 section 5.2.6: ECN; net/sched/sch_fq_codel.c: fq_codel_init, cparams.ecn.
     profile
-        Specification or implementation to follow. One of ``"rfc"``, ``"linux"``, ``"linux-3.14"``.
-        Default: rfc.
+        RFC or version of Linux to follow. One of ``"rfc"``, ``"linux"``, ``"linux-3.14"``. Default:
+        rfc.
         Source: Sojourn parameter.
     """
 
@@ -118,8 +118,8 @@ class FqNoCoDel(FqCoDel):
         Mark ECN-capable packets instead of dropping them. Default: off.
         Source: RFC 8290 section 5.2.6: ECN; net/sched/sch_fq_codel.c: fq_codel_init, cparams.ecn.
     profile
-        Specification or implementation to follow. One of ``"rfc"``, ``"linux"``, ``"linux-3.14"``.
-        Default: rfc.
+        RFC or version of Linux to follow. One of ``"rfc"``, ``"linux"``, ``"linux-3.14"``. Default:
+        rfc.
         Source: Sojourn parameter.
     """
 

@@ -22,8 +22,7 @@ class PfifoFast(Queue):
         Default: 1000.
         Source: net/sched/sch_generic.c: pfifo_fast_init, the tx_queue_len of the interface.
     profile
-        Specification or implementation to follow. One of ``"linux"``, ``"linux-3.14"``. Default:
-        linux.
+        Version of Linux to follow. One of ``"linux"``, ``"linux-3.14"``. Default: linux.
         Source: Sojourn parameter.
     """
 

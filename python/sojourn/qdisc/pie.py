@@ -50,8 +50,8 @@ class Pie(Queue):
         Limit the increase of the probability to 2 % per update; profile rfc. Default: on.
         Source: RFC 8033 section 5.5.
     profile
-        Specification or implementation to follow. One of ``"rfc"``, ``"linux"``, ``"linux-3.14"``.
-        Default: rfc.
+        RFC or version of Linux to follow. One of ``"rfc"``, ``"linux"``, ``"linux-3.14"``. Default:
+        rfc.
         Source: Sojourn parameter.
     """
 

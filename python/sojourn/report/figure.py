@@ -101,6 +101,13 @@ def series_figures(result: Result) -> list[str]:
     return [figure for figure in figures if figure]
 
 
+def rtt_figure(result: Result) -> list[str]:
+    """Draw the smoothed round-trip time of connections over time, if any was measured."""
+    label = "smoothed RTT [ms]"
+    figure = _series(result, "RTT of connections", label, curves.rtt_curves(result), log=True)
+    return [figure] if figure else []
+
+
 def _series(
     result: Result, title: str, label: str, lines: Sequence[curves.Curve], *, log: bool
 ) -> str:

@@ -30,26 +30,13 @@ def html(result: Result) -> str:
     """
     shown = view(result)
     name = escape(shown.title)
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_SECURITY}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="generator" content="Sojourn {escape(_core.version())}">
-<meta name="sojourn-scenario" content="{result.scenario.hash}">{_manifest(result)}
-<title>{name} – Sojourn</title>
-<style>
-{_style(result)}
-</style>
-</head>
-<body>
+    about = f'<meta name="sojourn-scenario" content="{result.scenario.hash}">{_manifest(result)}\n'
+    return f"""{head(name, style(result), about)}<body>
 <header>
 <h1>{name}</h1>
 <p class="note">{escape(_subtitle(result))}</p>
 </header>
-{_validity(result)}
+{validity(result)}
 {_notices(result)}
 {_findings(shown)}
 <section><h2>Summary</h2>
@@ -59,11 +46,11 @@ def html(result: Result) -> str:
 {_groups(result, shown)}
 {_classes(result, shown)}
 {_applications(result, shown)}
-{_legend(result)}
-{_section("Induced latency and goodput", ellipse_figures(result))}
-{_section("Distributions", cdf_figures(result))}
-{_section("Over time", series_figures(result), _SERIES_NOTE)}
-{_provenance(result)}
+{legend(result)}
+{section("Induced latency and goodput", ellipse_figures(result))}
+{section("Distributions", cdf_figures(result))}
+{section("Over time", series_figures(result), _SERIES_NOTE)}
+{provenance(result)}
 </body>
 </html>
 """
@@ -88,7 +75,35 @@ def write(result: Result, path: str | Path) -> None:
     derived.write(path, html(result).encode(), result.manifest_sha256)
 
 
-# A report loads no resources and runs no scripts; its styles are inline.
+def head(title: str, style: str, about: str = "") -> str:
+    """Write the first lines of a self-contained page without scripts, up to its body.
+
+    Parameters
+    ----------
+    title
+        Its title, in HTML.
+    style
+        Its style sheet.
+    about
+        More lines of metadata.
+    """
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{_SECURITY}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="generator" content="Sojourn {escape(_core.version())}">
+{about}<title>{title} – Sojourn</title>
+<style>
+{style}
+</style>
+</head>
+"""
+
+
+# A page loads no resources and runs no scripts; its styles are inline.
 _SECURITY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
@@ -106,8 +121,8 @@ _SERIES_NOTE = (
 )
 
 
-def _style(result: Result) -> str:
-    sheet = resources.files("sojourn.report").joinpath("style.css").read_text(encoding="utf-8")
+def style(result: Result) -> str:
+    """Return the style sheet of a page about a result."""
     light = "".join(f"--c{index}: {hue};" for index, hue in enumerate(palette.COLOURS))
     dark = "".join(f"--c{index}: {hue};" for index, hue in enumerate(palette.COLOURS_ON_DARK))
     rules = [
@@ -122,7 +137,12 @@ def _style(result: Result) -> str:
         rules.append(f"body:has(#arm{index}:not(:checked)) .a{index} {{ display: none; }}")
         if palette.dash(index):
             rules.append(f".a{index} polyline {{ stroke-dasharray: {palette.dash(index)}; }}")
-    return sheet + "\n".join(rules)
+    return sheet() + "\n".join(rules)
+
+
+def sheet() -> str:
+    """Return the style sheet of all pages."""
+    return resources.files("sojourn.report").joinpath("style.css").read_text(encoding="utf-8")
 
 
 def _subtitle(result: Result) -> str:
@@ -145,7 +165,16 @@ def _rate(link: Link | str) -> str:
     return f"trace {name} (mean {link.bits_per_s / 1e6:.3g} Mbit/s)".replace("  ", " ")
 
 
-def _validity(result: Result) -> str:
+def validity(result: Result, of: str = "") -> str:
+    """Write the verdict on a result and the limitations found.
+
+    Parameters
+    ----------
+    result
+        The result.
+    of
+        Which runs it has, if the page shows several results.
+    """
     verdict = result.validity.verdict
     said = {
         "invalid": "This result does not support a conclusion about the queues.",
@@ -159,8 +188,9 @@ def _validity(result: Result) -> str:
         for finding in result.validity.findings
     )
     role = ' role="alert"' if verdict == "invalid" else ""
+    title = f"Validity of {escape(of)}" if of else "Validity"
     return (
-        f'<section class="validity {verdict}"{role}><h2>Validity: {verdict}</h2>'
+        f'<section class="validity {verdict}"{role}><h2>{title}: {verdict}</h2>'
         f"<p>{said}</p><ul>{items}</ul></section>"
     )
 
@@ -182,7 +212,7 @@ def _notices(result: Result) -> str:
 
 def _summary(result: Result, shown: ResultView) -> str:
     return (
-        f"{_estimates(result, shown, shown.whole)}"
+        f"{estimates(result, shown, shown.whole)}"
         '<p class="note">Means over runs; below each, the 95 % bootstrap interval of the mean. '
         "Drops and marks are counts per run over the measured time.</p>"
     )
@@ -256,7 +286,7 @@ def _applications(result: Result, shown: ResultView) -> str:
     """Write the tables of applications, group by group."""
     tables = []
     for group in shown.applications:
-        tables.append(f"<h3>{escape(str(group.name))}</h3>{_estimates(result, shown, group)}")
+        tables.append(f"<h3>{escape(str(group.name))}</h3>{estimates(result, shown, group)}")
         if shown.others:
             tables.append(
                 f"<h4>Difference from {escape(shown.baseline)}</h4>{_changes(shown, group)}"
@@ -275,7 +305,7 @@ def _changes(shown: ResultView, section: Section) -> str:
     return table(head, [(arm, *section.changes_of(arm)) for arm in shown.others])
 
 
-def _estimates(result: Result, shown: ResultView, section: Section) -> str:
+def estimates(result: Result, shown: ResultView, section: Section) -> str:
     """Write a table with one line per arm, each mean with its interval below."""
     head = _headings(section.metrics)
     rows = "".join(
@@ -320,7 +350,8 @@ def _cell(row: Row | None, metric: Metric) -> str:
     return f"<td>{escape(text)}<small>{escape(span)}</small></td>"
 
 
-def _legend(result: Result) -> str:
+def legend(result: Result) -> str:
+    """Write the boxes that show and hide arms in figures."""
     items = "".join(
         f'<label><input type="checkbox" id="arm{index}" checked>'
         f'<i style="background:var(--c{palette.slot(index)})"></i>{escape(arm)}</label>'
@@ -329,14 +360,16 @@ def _legend(result: Result) -> str:
     return f'<nav class="legend" aria-label="Arms shown in figures">{items}</nav>'
 
 
-def _section(title: str, figures: list[str], note: str = "") -> str:
+def section(title: str, figures: list[str], note: str = "") -> str:
+    """Write a section of figures; nothing without figures."""
     if not figures:
         return ""
     said = f'<p class="note">{escape(note)}</p>' if note else ""
     return f'<section><h2>{title}</h2>{said}<div class="figures">{"".join(figures)}</div></section>'
 
 
-def _provenance(result: Result) -> str:
+def provenance(result: Result) -> str:
+    """Write what is needed to repeat the runs."""
     rows = [
         ("Sojourn", result.build),
         ("seed", str(result.scenario.seed)),

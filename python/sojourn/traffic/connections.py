@@ -34,6 +34,8 @@ class TcpSender(TrafficBlock):
         Response to an echo of CE: ``"reduce"``: as for a loss (RFC 3168); ``"end-slow-start"``:
         leave slow start without a reduction, and later reduce the window to 0.8 of its size
         (RFC 8511); or ``"end-slow-start-only"``.
+    mss
+        Payload of a full-sized segment in bytes, 128 to 1448; 1448 by default.
     initial_window
         Initial window in segments.
     after_idle
@@ -49,6 +51,7 @@ class TcpSender(TrafficBlock):
     slow_start: SlowStart | None = None
     ecn: Ecn | None = None
     on_ce: OnCe | None = None
+    mss: int | None = None
     initial_window: int | None = None
     after_idle: AfterIdle | None = None
     pacing: bool | None = None

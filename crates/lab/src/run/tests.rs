@@ -109,6 +109,7 @@ fn invented(config: &Config) -> Records {
                         0
                     },
                     rtt_micros: 200_000,
+                    rtt_max_micros: 61_500,
                     ..FlowCounters::default()
                 },
                 missing_packets: None,
@@ -150,7 +151,7 @@ fn kind(traffic: &Traffic) -> FlowKind {
         Traffic::Quic { .. } => FlowKind::Quic,
         Traffic::Datagrams(datagrams) if datagrams.kind().is_echo() => FlowKind::Echo,
         Traffic::Datagrams(_) => FlowKind::Datagrams,
-        Traffic::App(_) => FlowKind::App,
+        Traffic::App(_) | Traffic::Program(_) => FlowKind::App,
     }
 }
 
@@ -271,6 +272,8 @@ fn metrics_are_those_of_their_definitions() {
     near(number(flows, "srtt_ms_mean", 0), 46.5, "srtt");
     near(number(flows, "ack_rtt_ms_mean", 0), 50.0, "rtt");
     assert_eq!(number(flows, "ack_rtt_ms_mean", 2), None);
+    near(number(flows, "ack_rtt_ms_max", 0), 61.5, "largest rtt");
+    assert_eq!(number(flows, "ack_rtt_ms_max", 2), None);
     assert_eq!(number(flows, "cwnd_packets_mean", 2), None);
     assert_eq!(number(flows, "goodput_mbit_per_s", 3), None);
     near(number(flows, "ping_ms_p99", 3), 41.0, "ping");

@@ -28,6 +28,7 @@ pub(crate) struct FlowRow<'a> {
     pub(crate) goodput_mbit_per_s: Option<f64>,
     pub(crate) srtt_ms_mean: Option<f64>,
     pub(crate) ack_rtt_ms_mean: Option<f64>,
+    pub(crate) ack_rtt_ms_max: Option<f64>,
     pub(crate) cwnd_packets_mean: Option<f64>,
     pub(crate) owd_ms_mean: Option<f64>,
     pub(crate) owd_ms_p95: Option<f64>,
@@ -58,7 +59,7 @@ impl<'a> FlowRow<'a> {
             Traffic::Tcp { params, bytes } => (Some(params.cc.kind().name()), bytes),
             Traffic::Quic { params, bytes, .. } => (Some(params.cc.kind().name()), bytes),
             Traffic::App(ref app) => (Some(app.tcp().cc.kind().name()), None),
-            Traffic::Datagrams(_) => (None, None),
+            Traffic::Datagrams(_) | Traffic::Program(_) => (None, None),
         };
         let windows: Vec<_> = alive()
             .filter_map(|s| s.cwnd.map(|cwnd| f64::from(cwnd.get())))
@@ -79,7 +80,8 @@ impl<'a> FlowRow<'a> {
                 .filter(|_| record.kind != FlowKind::Echo)
                 .map(|from| mbit_per_s(record.totals.delivered_bytes, end.since(from))),
             srtt_ms_mean: mean(&srtts),
-            ack_rtt_ms_mean: ack_rtt_ms(&record.totals),
+            ack_rtt_ms_mean: mean_ack_rtt_ms(&record.totals),
+            ack_rtt_ms_max: max_ack_rtt_ms(&record.totals),
             cwnd_packets_mean: mean(&windows),
             owd_ms_mean: owd.and_then(Histogram::mean).map(ms_of_nanos_f64),
             owd_ms_p95: owd.and_then(|h| h.quantile(0.95)).map(ms_of_nanos),
@@ -161,7 +163,7 @@ fn identity<'a>() -> Vec<Column<FlowRow<'a>>> {
         Column::new(
             "cc",
             "",
-            "Congestion control; null for flows without a connection.",
+            "Congestion control; null for flows without a connection and for programs.",
             Get::OptionalText(|row| row.cc),
         ),
         Column::new(
@@ -309,6 +311,12 @@ fn connection<'a>() -> Vec<Column<FlowRow<'a>>> {
             Get::OptionalReal(|row| row.ack_rtt_ms_mean),
         ),
         Column::new(
+            "ack_rtt_ms_max",
+            "ms",
+            "Largest RTT sample, also of selectively acknowledged data.",
+            Get::OptionalReal(|row| row.ack_rtt_ms_max),
+        ),
+        Column::new(
             "cwnd_packets_mean",
             "packets",
             "Mean congestion window over the sample intervals after the warm-up.",
@@ -385,9 +393,16 @@ fn probes<'a>() -> Vec<Column<FlowRow<'a>>> {
 
 /// Mean round-trip time of the acknowledgements that gave one.
 #[expect(clippy::cast_precision_loss, reason = "exact below 285 years in all")]
-fn ack_rtt_ms(totals: &FlowCounters) -> Option<f64> {
+fn mean_ack_rtt_ms(totals: &FlowCounters) -> Option<f64> {
     let any = totals.rtt_samples > 0;
     any.then(|| totals.rtt_micros as f64 / totals.rtt_samples as f64 / 1e3)
+}
+
+/// Largest round-trip time of acknowledgements, also selective ones.
+#[expect(clippy::cast_precision_loss, reason = "at most an hour")]
+fn max_ack_rtt_ms(totals: &FlowCounters) -> Option<f64> {
+    let any = totals.rtt_samples > 0;
+    any.then(|| totals.rtt_max_micros as f64 / 1e3)
 }
 
 /// When the flow ended: with its last byte, when it was stopped, or with the run.

@@ -1,0 +1,292 @@
+//! The writer of a pcapng capture.
+//!
+//! # Source
+//!
+//! draft-ietf-opsawg-pcapng: section header §4.1, interface description §4.2, enhanced packet §4.3, name
+//! resolution §4.5, interface statistics §4.6. A drop is recorded in `epb_verdict` as `TC_ACT_SHOT`
+//! (`linux/pkt_cls.h`) of type Linux eBPF TC, the only type for a verdict of a queue discipline.
+
+use std::io::{self, Write};
+use std::net::Ipv4Addr;
+
+use sojourn_net::Rate;
+
+use crate::block::{Block, COMMENT, len32};
+use crate::record::{Record, Verdict};
+
+const SECTION_HEADER: u32 = 0x0A0D_0D0A;
+const INTERFACE_DESCRIPTION: u32 = 1;
+const NAME_RESOLUTION: u32 = 4;
+const INTERFACE_STATISTICS: u32 = 5;
+const ENHANCED_PACKET: u32 = 6;
+
+const BYTE_ORDER_MAGIC: u32 = 0x1A2B_3C4D;
+/// The section length is not stated: the file may be a pipe.
+const UNKNOWN_LENGTH: [u8; 8] = [0xFF; 8];
+
+const SHB_HARDWARE: u16 = 2;
+const SHB_OS: u16 = 3;
+const SHB_USERAPPL: u16 = 4;
+const IF_NAME: u16 = 2;
+const IF_DESCRIPTION: u16 = 3;
+const IF_SPEED: u16 = 8;
+const IF_TSRESOL: u16 = 9;
+const EPB_FLAGS: u16 = 2;
+const EPB_PACKETID: u16 = 5;
+const EPB_QUEUE: u16 = 6;
+const EPB_VERDICT: u16 = 7;
+const ISB_IFRECV: u16 = 4;
+const ISB_IFDROP: u16 = 5;
+const NRB_RECORD_IPV4: u16 = 1;
+
+/// Time stamps count 10^-9 s.
+const NANOSECONDS: u8 = 9;
+/// The type of a verdict: Linux eBPF TC.
+const VERDICT_TC: u8 = 1;
+/// The packet was dropped.
+const TC_ACT_SHOT: u64 = 2;
+
+/// Bytes of a packet that are kept by default: IPv4 and TCP headers with all options have at most 120.
+pub const SNAP_LENGTH: u32 = 128;
+/// The most that readers accept.
+const LONGEST_SNAP: u32 = 262_144;
+
+/// Where a capture comes from.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Section<'a> {
+    /// The machine, for example `simulated`.
+    pub hardware: Option<&'a str>,
+    /// The operating system of a live run.
+    pub os: Option<&'a str>,
+    /// The run and the digest of its manifest.
+    pub comment: Option<&'a str>,
+    /// Unix time of the origin of the clock, in ns; 0 for a simulation.
+    pub base: u64,
+}
+
+/// What the bytes of a packet begin with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LinkType {
+    /// An IPv4 or IPv6 header (`LINKTYPE_RAW`).
+    #[default]
+    Raw,
+    /// An Ethernet header (`LINKTYPE_ETHERNET`).
+    Ethernet,
+}
+
+impl LinkType {
+    const fn code(self) -> u16 {
+        match self {
+            Self::Raw => 101,
+            Self::Ethernet => 1,
+        }
+    }
+}
+
+/// An observation point.
+#[derive(Clone, Copy, Debug)]
+pub struct Interface<'a> {
+    /// Its name, for example `down.enq`.
+    pub name: &'a str,
+    /// What is observed here.
+    pub description: Option<&'a str>,
+    /// The name of the queue, for comments on packets.
+    pub queue: Option<&'a str>,
+    /// The rate of the link, if it is constant.
+    pub rate: Option<Rate>,
+    /// What the bytes of a packet begin with.
+    pub link: LinkType,
+    /// Bytes of a packet that are kept, at most 262,144.
+    pub snap_length: u32,
+}
+
+impl<'a> Interface<'a> {
+    /// A point of this name for IP packets, which keeps headers.
+    pub const fn new(name: &'a str) -> Self {
+        Self {
+            name,
+            description: None,
+            queue: None,
+            rate: None,
+            link: LinkType::Raw,
+            snap_length: SNAP_LENGTH,
+        }
+    }
+}
+
+/// The number of an observation point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point(u32);
+
+/// What is kept of a point.
+#[derive(Debug)]
+struct Observed {
+    queue: String,
+    snap_length: u32,
+    received: u64,
+    dropped: u64,
+    /// The time stamp of its last packet.
+    last: u64,
+}
+
+/// Writes a capture.
+///
+/// The first error is kept, nothing is written after it, and [`Writer::finish`] returns it. A packet
+/// allocates no memory once the buffer has grown to the longest one. Each block is one call of
+/// [`Write::write_all`], so the output should be buffered.
+#[derive(Debug)]
+pub struct Writer<W> {
+    out: W,
+    block: Block,
+    base: u64,
+    points: Vec<Observed>,
+    error: Option<io::Error>,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a capture.
+    pub fn new(out: W, section: &Section<'_>) -> Self {
+        let mut writer = Self {
+            out,
+            block: Block::default(),
+            base: section.base,
+            points: Vec::new(),
+            error: None,
+        };
+        let block = &mut writer.block;
+        block.begin(SECTION_HEADER);
+        block.u32(BYTE_ORDER_MAGIC);
+        // Version 1.0.
+        block.u16(1);
+        block.u16(0);
+        block.padded(&UNKNOWN_LENGTH);
+        let texts = [
+            (COMMENT, section.comment),
+            (SHB_HARDWARE, section.hardware),
+            (SHB_OS, section.os),
+            (
+                SHB_USERAPPL,
+                Some(concat!("sojourn ", env!("CARGO_PKG_VERSION"))),
+            ),
+        ];
+        for (code, text) in texts {
+            if let Some(text) = text {
+                block.text(code, text);
+            }
+        }
+        writer.flush_block();
+        writer
+    }
+
+    /// Adds an observation point.
+    pub fn add(&mut self, interface: &Interface<'_>) -> Point {
+        let snap_length = interface.snap_length.min(LONGEST_SNAP);
+        let block = &mut self.block;
+        block.begin(INTERFACE_DESCRIPTION);
+        block.u16(interface.link.code());
+        block.u16(0);
+        block.u32(snap_length);
+        block.text(IF_NAME, interface.name);
+        if let Some(text) = interface.description {
+            block.text(IF_DESCRIPTION, text);
+        }
+        if let Some(rate) = interface.rate {
+            block.option(IF_SPEED, &rate.bits_per_sec().to_le_bytes());
+        }
+        block.option(IF_TSRESOL, &[NANOSECONDS]);
+        self.flush_block();
+        let point = Point(len32(self.points.len()));
+        self.points.push(Observed {
+            queue: interface.queue.unwrap_or_default().to_owned(),
+            snap_length,
+            received: 0,
+            dropped: 0,
+            last: self.base,
+        });
+        point
+    }
+
+    /// Names hosts. Readers use a name for the packets after it.
+    pub fn names<'a>(&mut self, hosts: impl IntoIterator<Item = (Ipv4Addr, &'a str)>) {
+        self.block.begin(NAME_RESOLUTION);
+        for (address, name) in hosts {
+            let name = &name[..name.floor_char_boundary(usize::from(u8::MAX))];
+            let value = [&address.octets(), name.as_bytes(), b"\0"].concat();
+            // A record has the layout of an option.
+            self.block.option(NRB_RECORD_IPV4, &value);
+        }
+        self.flush_block();
+    }
+
+    /// Writes a packet.
+    ///
+    /// # Panics
+    /// If `point` is of another writer with more points.
+    pub fn write(&mut self, point: Point, record: &Record<'_>) {
+        if self.error.is_some() {
+            return;
+        }
+        let observed = &mut self.points[point.0 as usize];
+        let time = self.base.saturating_add(record.at.as_nanos());
+        observed.last = time;
+        observed.received += 1;
+        let is_dropped = matches!(record.verdict, Verdict::Dropped(_));
+        observed.dropped += u64::from(is_dropped);
+
+        let most = observed.snap_length.min(record.length) as usize;
+        let data = &record.data[..record.data.len().min(most)];
+        let block = &mut self.block;
+        block.begin(ENHANCED_PACKET);
+        block.u32(point.0);
+        block.time(time);
+        block.u32(len32(data.len()));
+        block.u32(record.length);
+        block.padded(data);
+        if let Some(comment) = record.verdict.comment(&observed.queue) {
+            block.formatted(COMMENT, &comment);
+        }
+        block.option(EPB_FLAGS, &record.direction.bits().to_le_bytes());
+        if let Some(id) = record.id {
+            block.option(EPB_PACKETID, &id.to_le_bytes());
+        }
+        if let Some(queue) = record.queue {
+            block.option(EPB_QUEUE, &queue.to_le_bytes());
+        }
+        if is_dropped {
+            let mut verdict = [VERDICT_TC; 9];
+            verdict[1..].copy_from_slice(&TC_ACT_SHOT.to_le_bytes());
+            block.option(EPB_VERDICT, &verdict);
+        }
+        self.flush_block();
+    }
+
+    /// Ends the capture with the statistics of every point: packets recorded, and those of them that the
+    /// queue dropped. Returns the output, flushed.
+    ///
+    /// # Errors
+    /// The first error of the output.
+    pub fn finish(mut self) -> io::Result<W> {
+        for number in 0..self.points.len() {
+            let observed = &self.points[number];
+            let block = &mut self.block;
+            block.begin(INTERFACE_STATISTICS);
+            block.u32(len32(number));
+            block.time(observed.last);
+            block.option(ISB_IFRECV, &observed.received.to_le_bytes());
+            block.option(ISB_IFDROP, &observed.dropped.to_le_bytes());
+            self.flush_block();
+        }
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    /// Writes the block, unless an earlier one failed.
+    fn flush_block(&mut self) {
+        if self.error.is_none() {
+            self.error = self.out.write_all(self.block.end()).err();
+        }
+    }
+}

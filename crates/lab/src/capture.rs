@@ -1,0 +1,154 @@
+//! The file that receives the packets of a run.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use sojourn_apps::Transaction;
+use sojourn_backend::Backend;
+use sojourn_records::{
+    AppRecord, CaptureOutput, FlowRecord, LinkRecord, RecordSink, Records, SignalRecord,
+    ValidityFact,
+};
+use sojourn_scenario::Scenario;
+
+/// Bytes that are written at once.
+const BUFFER: usize = 1 << 18;
+
+/// A file for the packets of one run, in the format pcapng.
+///
+/// An error of the file does not end the run: the file then ends with the last packets that were written, and
+/// [`Capture::failure`] has the error.
+#[derive(Debug)]
+pub struct Capture {
+    path: PathBuf,
+    failure: Mutex<Option<String>>,
+}
+
+impl Capture {
+    /// A capture into an existing file, whose content it replaces.
+    pub const fn into_file(path: PathBuf) -> Self {
+        Self {
+            path,
+            failure: Mutex::new(None),
+        }
+    }
+
+    /// The first error of the file.
+    pub fn failure(&self) -> Option<String> {
+        let failure = self.failure.lock();
+        failure.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn fail(&self, error: &io::Error) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.get_or_insert_with(|| error.to_string());
+    }
+
+    /// Opens the file; `comment` states which run it is.
+    pub(crate) fn open(&self, comment: String) -> Capturing<'_> {
+        let file = OpenOptions::new()
+            .write(true)
+            .truncate(true)
+            .open(&self.path);
+        let file = file.inspect_err(|error| self.fail(error)).ok();
+        let output = |file| BufWriter::with_capacity(BUFFER, Output { file, of: self });
+        Capturing {
+            records: Records::default(),
+            out: file.map(output),
+            comment,
+        }
+    }
+}
+
+/// Checks that the packets of a scenario can be captured: it has one run, and the backend captures.
+///
+/// # Errors
+/// The reason why not, in one line.
+pub fn check_capture(backend: &dyn Backend, scenario: &Scenario) -> Result<(), String> {
+    let (arms, replications) = (scenario.arms().len(), scenario.replications());
+    if arms > 1 || replications > 1 {
+        return Err(format!(
+            "pcap: requires one arm and one replication; the scenario has {arms} and {replications}; select an arm \
+             with --arm (in Python, arms=[…]) and set replications to 1"
+        ));
+    }
+    if backend.can_capture() {
+        Ok(())
+    } else {
+        let name = backend.name();
+        Err(format!("pcap: backend \"{name}\" does not capture packets"))
+    }
+}
+
+/// The comment on the capture of a run.
+pub(crate) fn comment(scenario: &Scenario, arm: &str, replication: u32) -> String {
+    let (name, hash, seed) = (scenario.name(), scenario.hash(), scenario.seed());
+    format!(
+        "scenario {name:?}, SHA-256 {hash}, seed {seed}, arm {arm:?}, replication {replication}"
+    )
+}
+
+/// The file of a capture; its errors are kept.
+#[derive(Debug)]
+struct Output<'a> {
+    file: File,
+    of: &'a Capture,
+}
+
+impl Write for Output<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes).inspect_err(|error| {
+            if error.kind() != ErrorKind::Interrupted {
+                self.of.fail(error);
+            }
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Keeps the records of a run whose packets are captured.
+#[derive(Debug)]
+pub(crate) struct Capturing<'a> {
+    pub(crate) records: Records,
+    out: Option<BufWriter<Output<'a>>>,
+    comment: String,
+}
+
+impl RecordSink for Capturing<'_> {
+    fn capture(&mut self) -> Option<CaptureOutput<'_>> {
+        let out = self.out.as_mut()?;
+        Some(CaptureOutput {
+            out,
+            comment: &self.comment,
+        })
+    }
+
+    fn link(&mut self, record: LinkRecord) {
+        self.records.link(record);
+    }
+
+    fn flow(&mut self, record: FlowRecord) {
+        self.records.flow(record);
+    }
+
+    fn application(&mut self, record: AppRecord) {
+        self.records.application(record);
+    }
+
+    fn transaction(&mut self, record: Transaction) {
+        self.records.transaction(record);
+    }
+
+    fn event(&mut self, record: SignalRecord) {
+        self.records.event(record);
+    }
+
+    fn validity(&mut self, fact: ValidityFact) {
+        self.records.validity(fact);
+    }
+}

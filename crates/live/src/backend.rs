@@ -1,0 +1,247 @@
+//! The datapath as a backend.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, PoisonError};
+use std::{fmt, fs};
+
+use sojourn_apps::Transport;
+use sojourn_backend::{
+    Backend, BackendError, Cancellation, Completion, Feature, Fingerprint, Properties, Unsupported,
+};
+use sojourn_net::{Dscp, Duration};
+use sojourn_records::RecordSink;
+use sojourn_scenario::Plan;
+use sojourn_scenario::plan::{FlowConfig, Traffic};
+use sojourn_transport::{CcSpec, SenderParams};
+
+use crate::machine::{NAME, kernel_release};
+use crate::run::{Ended, Options, Watcher, run};
+use crate::side::MOST_FLOWS;
+
+/// Runs plans in real time, with real packets and the TCP of the host.
+#[derive(Default)]
+pub struct Live {
+    /// Git commit of the build; `None`: unknown.
+    pub commit: Option<String>,
+    /// How runs are done beside their plans.
+    pub options: Options,
+    ended: Mutex<Option<Ended>>,
+    watcher: Option<Box<Watcher>>,
+}
+
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Live")
+            .field("commit", &self.commit)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Live {
+    /// Runs that are done in this way.
+    pub fn new(commit: Option<String>, options: Options) -> Self {
+        Self {
+            commit,
+            options,
+            ended: Mutex::default(),
+            watcher: None,
+        }
+    }
+
+    /// The same, shown to `watcher`.
+    #[must_use]
+    pub fn watched(self, watcher: Box<Watcher>) -> Self {
+        Self {
+            watcher: Some(watcher),
+            ..self
+        }
+    }
+
+    /// How the last run ended; `None`: there was none.
+    pub fn last(&self) -> Option<Ended> {
+        *self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Backend for Live {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn properties(&self) -> Properties {
+        Properties {
+            deterministic: false,
+            max_concurrency: NonZeroUsize::new(1),
+            fingerprint: Fingerprint {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                commit: self.commit.clone(),
+                kernel: Some(kernel_release()),
+            },
+        }
+    }
+
+    fn can_capture(&self) -> bool {
+        true
+    }
+
+    fn check(&self, plan: &Plan) -> Result<(), Unsupported> {
+        let controls = available_controls();
+        let mut features = Vec::new();
+        let mut missing = |place: String, what| features.push(Feature { place, what });
+        for (n, link) in plan.config.links.iter().enumerate() {
+            if link.radio.is_some() {
+                missing(format!("links[{n}].medium"), "a wireless link");
+            }
+        }
+        for (n, flow) in plan.config.flows.iter().enumerate() {
+            if let Some((key, what)) = unsupported(flow, &controls) {
+                missing(format!("flows[{n}].{key}"), what);
+            }
+        }
+        let mut ecn = plan.config.flows.iter().enumerate();
+        let first = ecn.find_map(|(_, flow)| asks_for_ecn(flow));
+        let other = ecn.find(|(_, flow)| asks_for_ecn(flow).is_some_and(|ecn| Some(ecn) != first));
+        if let Some((n, _)) = other {
+            let what = "ECN for some flows and not for others: it is a setting of the host";
+            missing(format!("flows[{n}].ecn"), what);
+        }
+        if plan.config.flows.len() > MOST_FLOWS {
+            missing("flows".to_owned(), "more than 12,000 flows");
+        }
+        if features.is_empty() {
+            return Ok(());
+        }
+        Err(Unsupported {
+            backend: NAME,
+            features,
+        })
+    }
+
+    fn run(
+        &self,
+        plan: &Plan,
+        cancellation: &Cancellation<'_>,
+        sink: &mut dyn RecordSink,
+    ) -> Result<Completion, BackendError> {
+        let ended = run(
+            plan,
+            &self.options,
+            self.watcher.as_deref(),
+            cancellation,
+            sink,
+        )?;
+        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
+        Ok(ended.completion)
+    }
+}
+
+/// A key of a traffic block, and the feature that it asks for.
+type Missing = (&'static str, &'static str);
+
+/// The first feature of a flow that real sockets do not have.
+fn unsupported(flow: &FlowConfig, controls: &BTreeSet<String>) -> Option<Missing> {
+    if flow.client.is_some() {
+        return Some(("host", "several hosts at one end"));
+    }
+    match &flow.traffic {
+        Traffic::Quic { .. } => Some(("type", "QUIC, whose model has no wire format")),
+        Traffic::App(app) if app.transport() == Transport::Quic => {
+            Some(("transport", "QUIC, whose model has no wire format"))
+        }
+        Traffic::Tcp { params, .. } => sender(params, controls),
+        Traffic::App(app) => sender(&app.tcp(), controls),
+        Traffic::Program(_) => program(flow),
+        Traffic::Datagrams(_) => None,
+    }
+}
+
+/// Settings without effect on a program, which runs from the start to the end and chooses the class of its packets.
+fn program(flow: &FlowConfig) -> Option<Missing> {
+    let keys = [
+        (
+            "start",
+            flow.start != Duration::ZERO,
+            "a later start of a program",
+        ),
+        (
+            "start_jitter",
+            flow.start_jitter != Duration::ZERO,
+            "a later start of a program",
+        ),
+        (
+            "stop",
+            flow.stop.is_some(),
+            "the end of a program before the end of the run",
+        ),
+        (
+            "dscp",
+            flow.dscp != Dscp::default(),
+            "a DSCP of the packets of a program",
+        ),
+    ];
+    let used = keys.into_iter().find(|&(_, is_used, _)| is_used);
+    used.map(|(key, _, what)| (key, what))
+}
+
+fn sender(params: &SenderParams, controls: &BTreeSet<String>) -> Option<Missing> {
+    const NO_CONTROL: &str = "a congestion control that the kernel does not have (see \
+                              net.ipv4.tcp_available_congestion_control)";
+    let name = params.cc.kind().name();
+    let usual = SenderParams::default();
+    let has_parameters = name.parse::<CcSpec>().ok() != Some(params.cc);
+    let keys = [
+        ("cc", !controls.contains(name), NO_CONTROL),
+        ("cc", has_parameters, "parameters of a congestion control"),
+        (
+            "mss",
+            params.mss != usual.mss,
+            "a segment size other than 1448 bytes",
+        ),
+        (
+            "initial_window",
+            params.initial_window != usual.initial_window,
+            "an initial window other than 10 segments",
+        ),
+        (
+            "slow_start",
+            params.slow_start.is_some(),
+            "a choice of the slow-start heuristic",
+        ),
+        ("ecn", params.accurate_ecn, "Accurate ECN"),
+        (
+            "on_ce",
+            params.on_ce != usual.on_ce,
+            "another response to marks than the kernel's",
+        ),
+        (
+            "after_idle",
+            params.after_idle != usual.after_idle,
+            "another window after an idle period than the kernel's",
+        ),
+        (
+            "pacing",
+            params.pacing,
+            "pacing of a control that does not pace",
+        ),
+    ];
+    let used = keys.into_iter().find(|&(_, is_used, _)| is_used);
+    used.map(|(key, _, what)| (key, what))
+}
+
+/// Whether a flow opens connections, and whether they ask for ECN.
+fn asks_for_ecn(flow: &FlowConfig) -> Option<bool> {
+    match &flow.traffic {
+        Traffic::Tcp { params, .. } => Some(params.offers_ecn()),
+        Traffic::App(app) => Some(app.tcp().offers_ecn()),
+        _ => None,
+    }
+}
+
+/// Congestion controls that the kernel has, or can load.
+fn available_controls() -> BTreeSet<String> {
+    let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    let names = fs::read_to_string(file).unwrap_or_default();
+    names.split_whitespace().map(str::to_owned).collect()
+}

@@ -1,0 +1,147 @@
+//! The capture of a run: its packets where they enter and leave the queues of the links, in the format pcapng.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Write;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sojourn_capture::{Direction, Interface, Point, Record, Section, Verdict, Writer};
+use sojourn_net::Instant;
+use sojourn_qdisc::{DropReason, MarkReason};
+use sojourn_records::CaptureOutput;
+use sojourn_scenario::plan::LinkConfig;
+
+use crate::frame::Frame;
+
+/// The capture of a run.
+pub(crate) struct Capture<'a> {
+    writer: Writer<&'a mut (dyn Write + Send)>,
+    /// One per link.
+    points: Vec<Points>,
+    /// Packets that were marked and are in a queue, by number.
+    marked: BTreeMap<u64, MarkReason>,
+}
+
+/// The observation points of a link.
+#[derive(Clone, Copy, Debug)]
+struct Points {
+    enq: Point,
+    deq: Point,
+    drop: Point,
+}
+
+impl<'a> Capture<'a> {
+    /// Begins the capture of a run that starts now, on a kernel of this release.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "packets in a capture have the time of day"
+    )]
+    pub(crate) fn new(links: &[LinkConfig], kernel: &str, output: CaptureOutput<'a>) -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let os = format!("Linux {kernel}");
+        let section = Section {
+            os: Some(&os),
+            comment: Some(output.comment),
+            base: since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(0)),
+            ..Section::default()
+        };
+        let mut writer = Writer::new(output.out, &section);
+        let points = links.iter().map(|link| add(&mut writer, link)).collect();
+        Self {
+            writer,
+            points,
+            marked: BTreeMap::new(),
+        }
+    }
+
+    /// A packet is offered to the queue of a link.
+    pub(crate) fn on_offered(&mut self, now: Instant, link: u32, frame: &Frame, bytes: &[u8]) {
+        let point = self.points[link as usize].enq;
+        self.write(
+            (now, point, Direction::Inbound),
+            frame,
+            bytes,
+            Verdict::Passed,
+        );
+    }
+
+    /// The queue of a link marks a packet.
+    pub(crate) fn on_mark(&mut self, frame: &Frame, reason: MarkReason) {
+        self.marked.insert(frame.id, reason);
+    }
+
+    /// A packet was taken out of the queue of a link.
+    pub(crate) fn on_taken(&mut self, now: Instant, link: u32, frame: &Frame, bytes: &[u8]) {
+        let mark = self.marked.remove(&frame.id);
+        let verdict = mark.map_or(Verdict::Passed, Verdict::Marked);
+        let point = self.points[link as usize].deq;
+        self.write((now, point, Direction::Outbound), frame, bytes, verdict);
+    }
+
+    /// The queue of a link dropped a packet.
+    pub(crate) fn on_drop(
+        &mut self,
+        now: Instant,
+        link: u32,
+        (frame, bytes): (&Frame, &[u8]),
+        reason: DropReason,
+    ) {
+        self.marked.remove(&frame.id);
+        let place = (now, self.points[link as usize].drop, Direction::Inbound);
+        self.write(place, frame, bytes, Verdict::Dropped(reason));
+    }
+
+    /// The wire behind a link lost a packet.
+    pub(crate) fn on_lost(&mut self, now: Instant, link: u32, frame: &Frame, bytes: &[u8]) {
+        let place = (now, self.points[link as usize].drop, Direction::Outbound);
+        self.write(place, frame, bytes, Verdict::Lost);
+    }
+
+    /// Ends the capture. Whoever provides the output knows of its errors.
+    pub(crate) fn finish(self) {
+        let _ = self.writer.finish();
+    }
+
+    fn write(
+        &mut self,
+        (at, point, direction): (Instant, Point, Direction),
+        frame: &Frame,
+        data: &[u8],
+        verdict: Verdict,
+    ) {
+        let record = Record {
+            at,
+            id: Some(frame.id),
+            direction,
+            queue: None,
+            verdict,
+            length: frame.parsed.len.into(),
+            data,
+        };
+        self.writer.write(point, &record);
+    }
+}
+
+impl fmt::Debug for Capture<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Capture").finish_non_exhaustive()
+    }
+}
+
+/// Adds the observation points of a link.
+fn add(writer: &mut Writer<&mut (dyn Write + Send)>, link: &LinkConfig) -> Points {
+    let queue = link.qdisc.to_string();
+    let mut point = |name: &str| {
+        let name = format!("{}.{name}", link.name);
+        writer.add(&Interface {
+            queue: Some(&queue),
+            rate: Some(link.rate),
+            ..Interface::new(&name)
+        })
+    };
+    Points {
+        enq: point("enq"),
+        deq: point("deq"),
+        drop: point("drop"),
+    }
+}

@@ -1,0 +1,249 @@
+//! The thread that moves packets: it reads, asks the network, waits, and writes.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::time::{ClockId, clock_gettime};
+use sojourn_net::{Duration, Instant};
+use sojourn_records::{Histogram, LinkRecord, SignalRecord};
+
+use crate::clock::Clock;
+use crate::flows::Flows;
+use crate::frame::{Frame, Parsed};
+use crate::network::Network;
+use crate::observed::FlowProbe;
+use crate::side::Side;
+use crate::space::{Port, Space};
+
+/// Packets that are read from one device before the other has its turn.
+const BATCH: usize = 64;
+/// A timer that is due this soon is not slept for: waking takes about as long.
+const SPIN: Duration = Duration::from_micros(60);
+/// The largest share of time that is spent spinning, in percent.
+const SPIN_SHARE: u64 = 25;
+
+/// As `nice(1)` has it.
+const HIGHEST_PRIORITY: i32 = -20;
+
+/// What the datapath counted beside the records of links and flows.
+#[derive(Debug, Default)]
+pub(crate) struct Counted {
+    /// How late each event was processed, in ns.
+    pub(crate) lateness: Histogram,
+    /// Packets that no buffer was free for, or that the host did not take.
+    pub(crate) lost: u64,
+    /// Packets that could not be read as IP: longer than the MTU, or malformed.
+    pub(crate) unreadable: u64,
+    /// Multicast packets of the hosts themselves, which are not forwarded.
+    pub(crate) multicast: u64,
+    /// Packets read that are ECN-capable.
+    pub(crate) ecn_capable: u64,
+    /// Packets read.
+    pub(crate) read: u64,
+    /// Timer slack of the thread in ns; `None`: unknown.
+    pub(crate) slack: Option<u64>,
+    /// Whether the thread got the highest priority.
+    pub(crate) is_preferred: bool,
+    /// CPU time of the thread.
+    pub(crate) cpu: Duration,
+    /// Time from the start to the end of the run.
+    pub(crate) elapsed: Duration,
+}
+
+/// What remains of a datapath that has stopped.
+pub(crate) struct Moved {
+    /// When it stopped.
+    pub(crate) stopped: Instant,
+    pub(crate) links: Vec<LinkRecord>,
+    pub(crate) flows: Vec<FlowProbe>,
+    pub(crate) events: Vec<SignalRecord>,
+    pub(crate) counted: Counted,
+}
+
+/// The datapath of a run.
+pub(crate) struct Datapath<'a, 'c> {
+    pub(crate) clock: Clock,
+    pub(crate) network: Network<'c>,
+    pub(crate) space: &'a Space,
+    pub(crate) flows: Flows,
+    pub(crate) counted: Counted,
+    /// Time spent spinning.
+    spun: Duration,
+    /// The last turn of the loop, if it did nothing but spin.
+    idle_since: Option<Instant>,
+    numbered: u64,
+}
+
+impl<'a, 'c> Datapath<'a, 'c> {
+    pub(crate) fn new(clock: Clock, network: Network<'c>, space: &'a Space, flows: Flows) -> Self {
+        Self {
+            clock,
+            network,
+            space,
+            flows,
+            counted: Counted::default(),
+            spun: Duration::ZERO,
+            idle_since: None,
+            numbered: 0,
+        }
+    }
+
+    fn port(&self, side: Side) -> &'a Port {
+        match side {
+            Side::Client => &self.space.client.port,
+            Side::Server => &self.space.server.port,
+        }
+    }
+
+    /// Moves packets until `end` or until `stop` is true; returns what was observed.
+    ///
+    /// # Errors
+    /// If a device cannot be read.
+    pub(crate) fn run(mut self, end: Instant, stop: &AtomicBool) -> io::Result<Moved> {
+        // A shorter slack makes sleeps end on time; a kernel that refuses has the default of 50 µs.
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        // The thread has little to do at a time, but must do it on time. Without the privilege it has the usual priority.
+        let preferred = rustix::process::setpriority_process(None, HIGHEST_PRIORITY);
+        self.counted.is_preferred = preferred.is_ok();
+        self.counted.slack = rustix::thread::current_timer_slack().ok();
+        let before = thread_time();
+        let stopped = loop {
+            let now = self.clock.now();
+            self.network.on_timer(now, &mut self.counted.lateness);
+            self.write();
+            if now >= end || stop.load(Ordering::Relaxed) {
+                break now.min(end);
+            }
+            let mut read = 0;
+            for side in [Side::Client, Side::Server] {
+                read += self.read(side)?;
+            }
+            self.write();
+            if read == 0 {
+                self.wait(end)?;
+            } else {
+                self.idle_since = None;
+            }
+        };
+        self.counted.cpu = Duration::from_nanos(thread_time().saturating_sub(before));
+        self.counted.elapsed = stopped.since(Instant::ZERO);
+        let (links, mut observed) = self.network.finish(stopped);
+        if let Some(capture) = observed.capture.take() {
+            capture.finish();
+        }
+        Ok(Moved {
+            stopped,
+            links,
+            flows: observed.flows,
+            events: observed.events.unwrap_or_default(),
+            counted: self.counted,
+        })
+    }
+
+    /// Reads what has arrived on one side, a batch at most.
+    fn read(&mut self, side: Side) -> io::Result<usize> {
+        let port = self.port(side);
+        for read in 0..BATCH {
+            let Some(slot) = self.network.pool.take() else {
+                // No buffer: the packet is lost, and the run is not valid.
+                let mut scratch = [0; 2_048];
+                if port.read(&mut scratch)?.is_none() {
+                    return Ok(read);
+                }
+                self.counted.lost += 1;
+                continue;
+            };
+            let length = match port.read(self.network.pool.bytes_mut(slot)) {
+                // A packet socket tells the length of a packet that is longer than the buffer.
+                Ok(Some(length)) => length.min(self.network.pool.size()),
+                Ok(None) => {
+                    self.network.pool.release(slot);
+                    return Ok(read);
+                }
+                Err(error) => {
+                    self.network.pool.release(slot);
+                    return Err(error);
+                }
+            };
+            self.accept(side, slot, length);
+        }
+        Ok(BATCH)
+    }
+
+    /// Passes a packet to the network.
+    fn accept(&mut self, side: Side, slot: u32, length: usize) {
+        let now = self.clock.now();
+        // What is due before the packet happens before it.
+        self.network.on_timer(now, &mut self.counted.lateness);
+        let parsed = Parsed::of(&self.network.pool.bytes_mut(slot)[..length]);
+        let Some(parsed) = parsed else {
+            self.counted.unreadable += 1;
+            return self.network.pool.release(slot);
+        };
+        if parsed.is_multicast {
+            self.counted.multicast += 1;
+            return self.network.pool.release(slot);
+        }
+        self.counted.read += 1;
+        self.counted.ecn_capable += u64::from(parsed.tos & 0b11 != 0);
+        self.numbered += 1;
+        let frame = Frame::new(parsed, slot, self.numbered, now);
+        let (flow, forward) = self.flows.of(&parsed.flow, side);
+        self.network.on_packet(now, frame, flow, forward);
+    }
+
+    /// Writes what has reached the end of its path.
+    fn write(&mut self) {
+        while let Some((_, frame)) = self.network.next_delivered() {
+            let port = self.port(self.flows.destination(&frame));
+            if !port.write(self.network.pool.packet(&frame)) {
+                self.counted.lost += 1;
+            }
+            self.network.pool.release(frame.slot);
+        }
+    }
+
+    /// Waits until something is due, or a packet arrives.
+    fn wait(&mut self, end: Instant) -> io::Result<()> {
+        let now = self.clock.now();
+        let due = self.network.next_timer().min(end);
+        let left = due.saturating_since(now);
+        let may_spin = self.spun.as_nanos() * 100 < now.as_nanos() * SPIN_SHARE;
+        if left <= SPIN && may_spin {
+            // The next turn of the loop reads the devices and the clock again.
+            self.spun += now.saturating_since(self.idle_since.unwrap_or(now));
+            self.idle_since = Some(now);
+            return Ok(());
+        }
+        self.idle_since = None;
+        let margin = if may_spin { SPIN } else { Duration::ZERO };
+        self.sleep(left.saturating_sub(margin))
+    }
+
+    /// Sleeps until a packet arrives, for `time` at most.
+    fn sleep(&self, time: Duration) -> io::Result<()> {
+        // A run that is to stop earlier is noticed after this.
+        const LONGEST: u64 = 50_000_000;
+        let nanos = time.as_nanos().min(LONGEST);
+        let timeout = Timespec {
+            tv_sec: 0,
+            tv_nsec: nanos.try_into().unwrap_or(0),
+        };
+        let mut fds = [
+            PollFd::from_borrowed_fd(self.space.client.port.fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.space.server.port.fd(), PollFlags::IN),
+        ];
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// CPU time of the calling thread, in ns.
+fn thread_time() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+}

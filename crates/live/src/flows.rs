@@ -1,0 +1,54 @@
+//! Which flow of the plan a packet belongs to.
+
+use sojourn_net::FlowKey;
+use sojourn_scenario::Plan;
+use sojourn_scenario::plan::{FlowConfig, Traffic};
+
+use crate::frame::Frame;
+use crate::side::{FIRST_PORT, Side, source_of};
+
+/// The flows of a plan, by the ports that they listen at.
+#[derive(Debug)]
+pub(crate) struct Flows {
+    /// Of each flow, the side that its data comes from.
+    sources: Vec<Side>,
+    /// The flow of packets that belong to no other: that of the program.
+    other: u32,
+}
+
+impl Flows {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let is_program = |flow: &FlowConfig| matches!(flow.traffic, Traffic::Program(_));
+        let other = plan.config.flows.iter().position(is_program);
+        let sources = plan.flows.iter().map(|flow| source_of(flow.direction));
+        Self {
+            sources: sources.collect(),
+            other: other.and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
+        }
+    }
+
+    /// The flow of a packet that was read on `side`, and whether it travels with the data of the flow.
+    #[inline]
+    pub(crate) fn of(&self, key: &FlowKey, side: Side) -> (u32, bool) {
+        let [high, low] = [key.ports >> 16, key.ports & 0xFFFF];
+        let flow = self.at(high).or_else(|| self.at(low)).unwrap_or(self.other);
+        (flow, self.sources[flow as usize] == side)
+    }
+
+    /// The flow that has this port.
+    #[inline]
+    fn at(&self, port: u32) -> Option<u32> {
+        let number = port.checked_sub(FIRST_PORT.into())?;
+        ((number as usize) < self.sources.len()).then_some(number)
+    }
+
+    /// The side that a packet is for.
+    #[inline]
+    pub(crate) fn destination(&self, frame: &Frame) -> Side {
+        let source = self.sources[frame.flow as usize];
+        match (source, frame.forward) {
+            (Side::Client, true) | (Side::Server, false) => Side::Server,
+            (Side::Client, false) | (Side::Server, true) => Side::Client,
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! Real packets: what queues read of an IP packet, and a handle that they pass on.
+//!
+//! # Source
+//!
+//! IPv4: RFC 791; IPv6 and its extension headers: RFC 8200 §4; TCP options: RFC 9293 §3.1, RFC 7323, RFC 2018; QUIC
+//! long headers: RFC 8999 §5.1; the incremental update of a checksum: RFC 1624.
+//!
+//! The bytes come from programs and are not trusted: no sequence of bytes panics or reads beyond its end.
+
+use sojourn_link::Carried;
+use sojourn_net::{Bytes, Dscp, Ecn, FlowKey, Instant, Packet, TcpHeader, Transport};
+
+/// The Ethernet header that each packet is charged for, as a queue on an Ethernet device counts it.
+pub(crate) const ETHERNET_HEADER: u64 = 14;
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
+
+/// What queues read of an IP packet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Parsed {
+    /// Length of the IP packet; at most that of the bytes.
+    pub(crate) len: u16,
+    /// The second byte of an IPv4 header, or the traffic class of IPv6: DSCP and ECN.
+    pub(crate) tos: u8,
+    /// The flow it belongs to.
+    pub(crate) flow: FlowKey,
+    /// What is behind the IP header.
+    pub(crate) transport: Transport,
+    /// Payload of TCP or UDP; of other packets, what is behind the IP header.
+    pub(crate) payload: u16,
+    /// Whether its destination is a multicast or broadcast address.
+    pub(crate) is_multicast: bool,
+}
+
+impl Parsed {
+    /// Reads an IP packet; `None` if it is none, or is not complete.
+    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
+        match bytes.first()? >> 4 {
+            4 => ipv4(bytes),
+            6 => ipv6(bytes),
+            _ => None,
+        }
+    }
+}
+
+/// The integer at `at`, if the bytes reach that far.
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    let field = bytes.get(at..at + 2)?;
+    Some(u16::from_be_bytes(field.try_into().ok()?))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let field = bytes.get(at..at + 4)?;
+    Some(u32::from_be_bytes(field.try_into().ok()?))
+}
+
+fn ipv4(bytes: &[u8]) -> Option<Parsed> {
+    const FRAGMENT_OFFSET: u16 = 0x1FFF;
+    let header = usize::from(bytes.first()? & 0xF) * 4;
+    let len = u16_at(bytes, 2)?;
+    let packet = bytes.get(..usize::from(len))?;
+    if header < 20 || packet.len() < header {
+        return None;
+    }
+    let (source, destination) = (u32_at(packet, 12)?, u32_at(packet, 16)?);
+    let first = u16_at(packet, 6)? & FRAGMENT_OFFSET == 0;
+    let protocol = packet[9];
+    let behind = Behind::read(protocol, packet, header, first);
+    Some(Parsed {
+        len,
+        tos: packet[1],
+        flow: FlowKey {
+            source: source.into(),
+            destination: destination.into(),
+            ports: behind.ports,
+            protocol,
+        },
+        transport: behind.transport,
+        payload: behind.payload,
+        is_multicast: destination >> 28 == 0xE || destination == u32::MAX,
+    })
+}
+
+fn ipv6(bytes: &[u8]) -> Option<Parsed> {
+    const HEADER: usize = 40;
+    const HOP_BY_HOP: u8 = 0;
+    const ROUTING: u8 = 43;
+    const FRAGMENT: u8 = 44;
+    const DESTINATION: u8 = 60;
+    let len = u16_at(bytes, 4)?.checked_add(40)?;
+    let packet = bytes.get(..usize::from(len))?;
+    let tos = u16_at(packet, 0)?.to_be_bytes();
+    let tos = tos[0] << 4 | tos[1] >> 4;
+    let (mut protocol, mut at, mut first) = (*packet.get(6)?, HEADER, true);
+    // Ends: each turn moves `at` by at least 8 bytes.
+    while let HOP_BY_HOP | ROUTING | FRAGMENT | DESTINATION = protocol {
+        let (next, units) = (*packet.get(at)?, *packet.get(at + 1)?);
+        if protocol == FRAGMENT {
+            first &= u16_at(packet, at + 2)? >> 3 == 0;
+            at += 8;
+        } else {
+            at += 8 * (usize::from(units) + 1);
+        }
+        protocol = next;
+    }
+    if at > packet.len() {
+        return None;
+    }
+    let behind = Behind::read(protocol, packet, at, first);
+    Some(Parsed {
+        len,
+        tos,
+        flow: FlowKey {
+            source: folded(packet.get(8..24)?),
+            destination: folded(packet.get(24..40)?),
+            ports: behind.ports,
+            protocol,
+        },
+        transport: behind.transport,
+        payload: behind.payload,
+        is_multicast: packet[24] == 0xFF,
+    })
+}
+
+/// An IPv6 address in 64 bits; addresses of one experiment differ in the last 64.
+fn folded(address: &[u8]) -> u64 {
+    let half = |half: &[u8]| {
+        half.iter()
+            .fold(0_u64, |word, &byte| word << 8 | u64::from(byte))
+    };
+    half(&address[..8]).rotate_left(32) ^ half(&address[8..])
+}
+
+/// What is behind the IP header.
+struct Behind {
+    ports: u32,
+    transport: Transport,
+    payload: u16,
+}
+
+impl Behind {
+    /// Reads the header of `protocol` at `at`; of fragments other than the first, nothing is read.
+    fn read(protocol: u8, packet: &[u8], at: usize, first: bool) -> Self {
+        let rest = packet.len() - at;
+        let all = Self {
+            ports: 0,
+            transport: Transport::Other,
+            payload: u16::try_from(rest).unwrap_or(u16::MAX),
+        };
+        if !first {
+            return all;
+        }
+        let known = match protocol {
+            TCP => Self::tcp(packet, at),
+            UDP => Self::udp(packet, at),
+            // The identifier of an echo request tells the flows of `ping` apart.
+            ICMP | ICMPV6 => u16_at(packet, at + 4).map(|id| Self {
+                ports: id.into(),
+                ..all
+            }),
+            _ => None,
+        };
+        known.unwrap_or(all)
+    }
+
+    fn udp(packet: &[u8], at: usize) -> Option<Self> {
+        const LONG_HEADER: u8 = 0x80;
+        const FIXED_BIT: u8 = 0x40;
+        let payload = packet.len().checked_sub(at + 8)?;
+        let first = packet.get(at + 8).copied().unwrap_or(0);
+        let long = first & (LONG_HEADER | FIXED_BIT) == LONG_HEADER | FIXED_BIT;
+        Some(Self {
+            ports: u32_at(packet, at)?,
+            transport: if long {
+                Transport::QuicLong
+            } else {
+                Transport::Udp
+            },
+            payload: u16::try_from(payload).unwrap_or(u16::MAX),
+        })
+    }
+
+    fn tcp(packet: &[u8], at: usize) -> Option<Self> {
+        let header = usize::from(packet.get(at + 12)? >> 4) * 4;
+        let payload = packet.len().checked_sub(at + header)?;
+        if header < 20 {
+            return None;
+        }
+        let payload = u16::try_from(payload).unwrap_or(u16::MAX);
+        let (timestamps, sacks) = options(packet.get(at + 20..at + header)?);
+        Some(Self {
+            ports: u32_at(packet, at)?,
+            transport: Transport::Tcp(TcpHeader {
+                seq: u32_at(packet, at + 4)?,
+                ack: u32_at(packet, at + 8)?,
+                payload: payload.into(),
+                window: u16_at(packet, at + 14)?.into(),
+                flags: *packet.get(at + 13)?,
+                timestamps,
+                sacks,
+            }),
+            payload,
+        })
+    }
+}
+
+/// Time stamps and SACK blocks.
+type Options = (Option<(u32, u32)>, [(u32, u32); 3]);
+
+/// Time stamps and SACK blocks of a TCP header.
+fn options(mut rest: &[u8]) -> Options {
+    const END: u8 = 0;
+    const NOP: u8 = 1;
+    const SACK: u8 = 5;
+    const TIMESTAMPS: u8 = 8;
+    let (mut timestamps, mut sacks) = (None, [(0, 0); 3]);
+    // Ends: each turn shortens `rest`.
+    while let Some((&kind, behind)) = rest.split_first() {
+        if kind == END {
+            break;
+        }
+        if kind == NOP {
+            rest = behind;
+            continue;
+        }
+        let len = usize::from(behind.first().copied().unwrap_or(0));
+        let Some(option) = rest.get(..len).filter(|_| len >= 2) else {
+            break;
+        };
+        let pair = |at| Some((u32_at(option, at)?, u32_at(option, at + 4)?));
+        match kind {
+            TIMESTAMPS => timestamps = pair(2),
+            SACK => {
+                for (n, sack) in sacks.iter_mut().enumerate() {
+                    *sack = pair(2 + 8 * n).unwrap_or((0, 0));
+                }
+            }
+            _ => {}
+        }
+        rest = &rest[len..];
+    }
+    (timestamps, sacks)
+}
+
+/// Writes DSCP and ECN into an IP packet and updates the checksum of IPv4. No checksum of TCP or UDP covers them.
+pub(crate) fn write_tos(packet: &mut [u8], tos: u8) {
+    match packet {
+        [first, old, ..] if *first >> 4 == 4 => {
+            let before = u16::from_be_bytes([*first, *old]);
+            let after = u16::from_be_bytes([*first, tos]);
+            *old = tos;
+            if let Some(field) = packet.get_mut(10..12) {
+                let sum = updated(u16::from_be_bytes([field[0], field[1]]), before, after);
+                field.copy_from_slice(&sum.to_be_bytes());
+            }
+        }
+        [first, second, ..] if *first >> 4 == 6 => {
+            *first = 0x60 | tos >> 4;
+            *second = tos << 4 | *second & 0xF;
+        }
+        _ => {}
+    }
+}
+
+/// A checksum after a 16-bit word that it covers has changed (RFC 1624 eq. 3).
+fn updated(sum: u16, before: u16, after: u16) -> u16 {
+    let total = u32::from(!sum) + u32::from(!before) + u32::from(after);
+    let folded = (total & 0xFFFF) + (total >> 16);
+    let folded = (folded & 0xFFFF) + (folded >> 16);
+    !u16::try_from(folded).unwrap_or(u16::MAX)
+}
+
+/// A handle to a packet in the pool.
+///
+/// Queues change only the copy of DSCP and ECN in the handle; the pool writes it to the bytes when the packet leaves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame {
+    stamp: Instant,
+    /// When it entered the datapath.
+    pub(crate) entered: Instant,
+    /// What was read of it.
+    pub(crate) parsed: Parsed,
+    /// Its buffer.
+    pub(crate) slot: u32,
+    /// Packets are numbered in the order in which they are read.
+    pub(crate) id: u64,
+    /// The flow of the plan that it belongs to.
+    pub(crate) flow: u32,
+    /// The next step of its path.
+    pub(crate) step: u16,
+    /// Whether it travels with the data of its flow.
+    pub(crate) forward: bool,
+}
+
+impl Frame {
+    /// A packet that was read at `now`, at the first `step` of its path.
+    pub(crate) const fn new(parsed: Parsed, slot: u32, id: u64, now: Instant) -> Self {
+        Self {
+            stamp: now,
+            entered: now,
+            parsed,
+            slot,
+            id,
+            flow: 0,
+            step: 0,
+            forward: true,
+        }
+    }
+}
+
+impl Packet for Frame {
+    #[inline]
+    fn size(&self) -> Bytes {
+        Bytes(u64::from(self.parsed.len) + ETHERNET_HEADER)
+    }
+
+    #[inline]
+    fn ecn(&self) -> Ecn {
+        Ecn::from_bits(self.parsed.tos)
+    }
+
+    #[inline]
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.parsed.tos = self.parsed.tos & !0b11 | ecn.bits();
+    }
+
+    #[inline]
+    fn dscp(&self) -> Dscp {
+        Dscp::new(self.parsed.tos >> 2).unwrap_or_default()
+    }
+
+    #[inline]
+    fn set_dscp(&mut self, dscp: Dscp) {
+        self.parsed.tos = self.parsed.tos & 0b11 | dscp.number() << 2;
+    }
+
+    #[inline]
+    fn transport(&self) -> Transport {
+        self.parsed.transport
+    }
+
+    #[inline]
+    fn flow(&self) -> FlowKey {
+        self.parsed.flow
+    }
+}
+
+impl Carried for Frame {
+    const NONE: Self = Self::new(
+        Parsed {
+            len: 0,
+            tos: 0,
+            flow: FlowKey {
+                source: 0,
+                destination: 0,
+                ports: 0,
+                protocol: 0,
+            },
+            transport: Transport::Other,
+            payload: 0,
+            is_multicast: false,
+        },
+        0,
+        0,
+        Instant::ZERO,
+    );
+
+    #[inline]
+    fn stamp(&self) -> Instant {
+        self.stamp
+    }
+
+    #[inline]
+    fn onward(&self, stamp: Instant) -> Self {
+        Self {
+            stamp,
+            step: self.step + 1,
+            ..*self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,279 @@
+//! The built-in applications on real sockets: the sans-IO sources of the simulator, driven by the host's TCP and UDP.
+
+mod connection;
+mod datagrams;
+mod sockets;
+mod streams;
+
+use std::io;
+use std::sync::Arc;
+
+use rustix::event::{PollFd, Timespec, poll};
+use sojourn_apps::{AppEvent, AppOutput, Transaction};
+use sojourn_net::{Instant, Rng};
+use sojourn_records::{AppRecord, FlowKind, FlowRecord};
+use sojourn_scenario::Plan;
+use sojourn_scenario::plan::{Config, FlowConfig, Traffic};
+
+use crate::clock::Clock;
+use crate::side::{FIRST_PORT, Side, source_of};
+use crate::space::Space;
+use datagrams::Datagrams;
+use streams::Streams;
+
+/// All flows of a plan.
+pub(crate) struct Hosts<'a> {
+    clock: Clock,
+    config: Arc<Config>,
+    sides: Vec<Side>,
+    space: &'a Space,
+    flows: Vec<Flow>,
+    output: AppOutput,
+    next_sample: Instant,
+    scratch: Vec<u8>,
+}
+
+/// A flow in the course of a run.
+struct Flow {
+    start: Instant,
+    stop: Option<Instant>,
+    rng: Rng,
+    source: Source,
+}
+
+/// What a flow sends now.
+enum Source {
+    /// It has not started.
+    Waiting,
+    Streams(Box<Streams>),
+    Datagrams(Box<Datagrams>),
+    /// Nothing: a program does.
+    None,
+}
+
+impl<'a> Hosts<'a> {
+    pub(crate) fn new(clock: Clock, plan: &Plan, space: &'a Space) -> Self {
+        let root = Rng::new(plan.config.seed).fork("flow");
+        let flows = plan.config.flows.iter().map(|flow| {
+            let rng = root.fork(&flow.name);
+            Flow {
+                start: start_of(flow, &rng),
+                stop: flow.stop.map(|stop| Instant::ZERO + stop),
+                rng,
+                source: match flow.traffic {
+                    Traffic::Program(_) => Source::None,
+                    _ => Source::Waiting,
+                },
+            }
+        });
+        Self {
+            clock,
+            flows: flows.collect(),
+            sides: plan
+                .flows
+                .iter()
+                .map(|label| source_of(label.direction))
+                .collect(),
+            config: Arc::new(plan.config.clone()),
+            space,
+            output: AppOutput::default(),
+            next_sample: Instant::ZERO + plan.config.sample,
+            scratch: vec![0; 1 << 16],
+        }
+    }
+
+    /// Does what is due, then waits for sockets and time, at most until `end`.
+    ///
+    /// # Errors
+    /// If a socket cannot be created or polled.
+    pub(crate) fn turn(&mut self, end: Instant) -> io::Result<()> {
+        let now = self.clock.now();
+        for number in 0..self.flows.len() {
+            self.follow_schedule(number, now)?;
+            self.work(number, now)?;
+        }
+        if now >= self.next_sample {
+            self.sample();
+        }
+        self.wait(end)
+    }
+
+    /// Starts and stops a flow.
+    fn follow_schedule(&mut self, number: usize, now: Instant) -> io::Result<()> {
+        let flow = &mut self.flows[number];
+        if matches!(flow.source, Source::Waiting) && now >= flow.start {
+            let config = &self.config.flows[number];
+            let port = FIRST_PORT + u16::try_from(number).unwrap_or(0);
+            let route = sockets::Route::of(self.space, self.sides[number], port, config.dscp);
+            flow.source = match &config.traffic {
+                Traffic::Datagrams(datagrams) => {
+                    let started = Datagrams::start(now, &**datagrams, &flow.rng, &route)?;
+                    Source::Datagrams(Box::new(started))
+                }
+                traffic => Streams::start(now, number, traffic, &flow.rng, route)?
+                    .map_or(Source::None, |streams| Source::Streams(Box::new(streams))),
+            };
+            if let Source::Streams(streams) = &mut flow.source {
+                streams.notify(now, AppEvent::Started, &mut self.output);
+            }
+        }
+        if flow.stop.is_some_and(|stop| now >= stop) {
+            flow.stop = None;
+            match &mut flow.source {
+                Source::Streams(streams) => streams.stop(now, &mut self.output),
+                Source::Datagrams(datagrams) => datagrams.stop(),
+                Source::Waiting | Source::None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads, writes and processes timers of a flow.
+    fn work(&mut self, number: usize, now: Instant) -> io::Result<()> {
+        match &mut self.flows[number].source {
+            Source::Streams(streams) => {
+                streams.work(&self.clock, &mut self.scratch, &mut self.output);
+                Ok(())
+            }
+            Source::Datagrams(datagrams) => datagrams.work(now, &self.clock, &mut self.scratch),
+            Source::Waiting | Source::None => Ok(()),
+        }
+    }
+
+    /// An interval ends: it is recorded with the time at which it should have ended.
+    fn sample(&mut self) {
+        let at = self.next_sample;
+        for flow in &mut self.flows {
+            match &mut flow.source {
+                Source::Streams(streams) => streams.sample(at),
+                Source::Datagrams(datagrams) => datagrams.sample(at),
+                Source::Waiting | Source::None => {}
+            }
+        }
+        if at == Instant::ZERO + self.config.measure_from {
+            self.begin_measuring();
+        }
+        self.next_sample = at + self.config.sample;
+    }
+
+    fn begin_measuring(&mut self) {
+        for flow in &mut self.flows {
+            match &mut flow.source {
+                Source::Streams(streams) => streams.begin_measuring(),
+                Source::Datagrams(datagrams) => datagrams.begin_measuring(),
+                Source::Waiting | Source::None => {}
+            }
+        }
+    }
+
+    /// Waits until a socket is ready or something is due.
+    fn wait(&self, end: Instant) -> io::Result<()> {
+        // Whoever stops a run waits no longer than this.
+        const LONGEST: u64 = 20_000_000;
+        let mut due = self.next_sample.min(end);
+        let mut fds = Vec::new();
+        for flow in &self.flows {
+            match &flow.source {
+                Source::Waiting => due = due.min(flow.start),
+                Source::Streams(streams) => {
+                    due = due.min(streams.due());
+                    streams.poll(&mut fds);
+                }
+                Source::Datagrams(datagrams) => {
+                    due = due.min(datagrams.due());
+                    datagrams.poll(&mut fds);
+                }
+                Source::None => {}
+            }
+            due = due.min(flow.stop.unwrap_or(Instant::MAX));
+        }
+        let nanos = due
+            .saturating_since(self.clock.now())
+            .as_nanos()
+            .min(LONGEST);
+        let timeout = Timespec {
+            tv_sec: 0,
+            tv_nsec: nanos.try_into().unwrap_or(0),
+        };
+        let mut fds: Vec<_> = fds
+            .iter()
+            .map(|(fd, flags)| PollFd::from_borrowed_fd(*fd, *flags))
+            .collect();
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Ends all flows at `end`.
+    pub(crate) fn finish(mut self, end: Instant) -> Finished {
+        for (number, flow) in (0..).zip(&mut self.flows) {
+            if let Source::Streams(streams) = &mut flow.source {
+                self.output.flow = number;
+                streams.finish(end, &mut self.output);
+            }
+        }
+        let mut finished = Finished {
+            flows: Vec::new(),
+            applications: Vec::new(),
+            transactions: std::mem::take(&mut self.output.transactions),
+            controls: Vec::new(),
+        };
+        for (number, (flow, config)) in (0..).zip(self.flows.into_iter().zip(&self.config.flows)) {
+            let mut record = match flow.source {
+                Source::Streams(streams) => {
+                    finished
+                        .controls
+                        .extend(streams.control().map(str::to_owned));
+                    finished.applications.extend(streams.application_record());
+                    streams.record()
+                }
+                Source::Datagrams(datagrams) => {
+                    finished
+                        .applications
+                        .extend(datagrams.call(end).map(|call| AppRecord {
+                            flow: number,
+                            call: Some(call),
+                            ..AppRecord::default()
+                        }));
+                    datagrams.record()
+                }
+                Source::Waiting | Source::None => FlowRecord::blank(kind_of(&config.traffic)),
+            };
+            record.name.clone_from(&config.name);
+            finished.flows.push(record);
+        }
+        finished
+    }
+}
+
+/// What the hosts recorded.
+pub(crate) struct Finished {
+    /// One per flow of the plan.
+    pub(crate) flows: Vec<FlowRecord>,
+    pub(crate) applications: Vec<AppRecord>,
+    pub(crate) transactions: Vec<Transaction>,
+    /// Congestion controls that connections really used.
+    pub(crate) controls: Vec<String>,
+}
+
+/// When a flow starts: the same random numbers as in the simulator.
+fn start_of(config: &FlowConfig, rng: &Rng) -> Instant {
+    let mut rng = rng.fork("start");
+    let start = Instant::ZERO + config.start + config.start_jitter.scaled(rng.uniform());
+    match &config.traffic {
+        Traffic::Datagrams(datagrams) => start + datagrams.phase().scaled(rng.uniform()),
+        _ => start,
+    }
+}
+
+/// The kind that a flow is recorded as.
+fn kind_of(traffic: &Traffic) -> FlowKind {
+    match traffic {
+        Traffic::Tcp { .. } => FlowKind::Tcp,
+        Traffic::Quic { .. } => FlowKind::Quic,
+        Traffic::Datagrams(datagrams) if datagrams.kind().is_echo() => FlowKind::Echo,
+        Traffic::Datagrams(_) => FlowKind::Datagrams,
+        Traffic::App(_) | Traffic::Program(_) => FlowKind::App,
+    }
+}

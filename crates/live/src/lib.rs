@@ -1,0 +1,39 @@
+//! Real packets: the queues of the catalogue as the bottleneck between programs on one machine.
+//!
+//! A run creates two network namespaces, client and server, each with a TUN device, and passes the packets between them
+//! through the links of a plan: the links and queues of the simulator on real time. Programs and built-in applications
+//! use the TCP of the host kernel.
+//!
+//! * `frame`, `pool`, `network`: the datapath as a sans-IO core; time and packets are inputs.
+//! * `clock`, `datapath`: the thread that reads, waits and writes.
+//! * `sys`, `netlink`, `space`, `program`: namespaces, devices and processes. `sys` is the only module with `unsafe`.
+//! * `backend`: the backend `live`.
+
+#![cfg(target_os = "linux")]
+
+mod backend;
+mod capture;
+mod clock;
+mod datapath;
+mod error;
+mod flows;
+mod frame;
+mod hosts;
+mod machine;
+mod netlink;
+mod network;
+mod observed;
+mod pool;
+mod program;
+mod run;
+mod side;
+mod space;
+mod sys;
+mod validity;
+mod view;
+
+pub use backend::Live;
+pub use error::LiveError;
+pub use run::{Ended, Options, Watcher, run};
+pub use space::enter_user_namespace;
+pub use view::LinkView;

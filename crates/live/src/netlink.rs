@@ -1,0 +1,244 @@
+//! Devices, addresses and routes by rtnetlink (`rtnetlink(7)`), without a program from outside.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+
+const ACK: u16 = 0x4;
+const REQUEST: u16 = 0x1;
+const CREATE: u16 = 0x400;
+const EXCLUSIVE: u16 = 0x200;
+
+const ERROR: u16 = 2;
+const NEW_LINK: u16 = 16;
+const NEW_ADDRESS: u16 = 20;
+const NEW_ROUTE: u16 = 24;
+
+const HEADER: usize = 16;
+
+/// A connection to the kernel about one network namespace: that of the thread which opened it.
+#[derive(Debug)]
+pub(crate) struct Netlink {
+    socket: OwnedFd,
+    sent: u32,
+}
+
+/// Settings of a device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Device {
+    /// Largest IP packet.
+    pub(crate) mtu: u32,
+    /// Packets that the device keeps for whoever reads it.
+    pub(crate) queue_length: u32,
+}
+
+impl Netlink {
+    /// Opens a connection.
+    pub(crate) fn open() -> io::Result<Self> {
+        let socket = rustix::net::socket_with(
+            AddressFamily::NETLINK,
+            SocketType::RAW,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        Ok(Self { socket, sent: 0 })
+    }
+
+    /// Switches a device on.
+    pub(crate) fn up(&mut self, device: u32) -> io::Result<()> {
+        self.request(Message::link(device))
+    }
+
+    /// Switches a device on, with settings. Nobody asks for hardware addresses: there is one other end.
+    ///
+    /// TCP sends packets of one segment: a burst of segments that is split below the host would reach the link at once.
+    pub(crate) fn configure(&mut self, device: u32, settings: Device) -> io::Result<()> {
+        const MTU: u16 = 4;
+        const QUEUE_LENGTH: u16 = 13;
+        const MAX_SEGMENTS: u16 = 40;
+        const NO_ARP: u32 = 0x80;
+        self.request(
+            Message::link_with(device, NO_ARP)
+                .with(MTU, &settings.mtu.to_ne_bytes())
+                .with(QUEUE_LENGTH, &settings.queue_length.to_ne_bytes())
+                .with(MAX_SEGMENTS, &1_u32.to_ne_bytes()),
+        )
+    }
+
+    /// Creates a pair of virtual Ethernet devices with these names and hardware addresses; the second is in the network
+    /// namespace `other`.
+    pub(crate) fn add_pair(
+        &mut self,
+        [near, far]: [(&str, [u8; 6]); 2],
+        other: BorrowedFd<'_>,
+    ) -> io::Result<()> {
+        const HARDWARE: u16 = 1;
+        const NAME: u16 = 3;
+        const INFO: u16 = 18;
+        const KIND: u16 = 1;
+        const DATA: u16 = 2;
+        const PEER: u16 = 1;
+        const NAMESPACE: u16 = 28;
+        let text = |name: &str| [name.as_bytes(), &[0]].concat();
+        let mut peer = Attributes(vec![0; 16]);
+        peer.push(NAME, &text(far.0));
+        peer.push(HARDWARE, &far.1);
+        peer.push(NAMESPACE, &other.as_raw_fd().to_ne_bytes());
+        let mut data = Attributes::default();
+        data.push(PEER, &peer.0);
+        let mut info = Attributes::default();
+        info.push(KIND, b"veth");
+        info.push(DATA, &data.0);
+        let message = Message::new(NEW_LINK, CREATE | EXCLUSIVE, &[0; 16]);
+        self.request(
+            message
+                .with(NAME, &text(near.0))
+                .with(HARDWARE, &near.1)
+                .with(INFO, &info.0),
+        )
+    }
+
+    /// Adds an address to a device, without looking for others that have it.
+    pub(crate) fn add_address(
+        &mut self,
+        device: u32,
+        address: IpAddr,
+        prefix: u8,
+    ) -> io::Result<()> {
+        const ADDRESS: u16 = 1;
+        const LOCAL: u16 = 2;
+        const NO_DETECTION: u8 = 0x02;
+        let bytes = octets(address);
+        let mut head = vec![family(address), prefix, NO_DETECTION, 0];
+        head.extend(device.to_ne_bytes());
+        let message = Message::new(NEW_ADDRESS, CREATE | EXCLUSIVE, &head);
+        self.request(message.with(LOCAL, &bytes).with(ADDRESS, &bytes))
+    }
+
+    /// Sends everything of an address family that no other route is for to a device, from `source`.
+    pub(crate) fn add_default_route(&mut self, device: u32, source: IpAddr) -> io::Result<()> {
+        const OUTPUT: u16 = 4;
+        const SOURCE: u16 = 7;
+        const MAIN_TABLE: u8 = 254;
+        const BOOT: u8 = 3;
+        const UNICAST: u8 = 1;
+        let head = [
+            family(source),
+            0,
+            0,
+            0,
+            MAIN_TABLE,
+            BOOT,
+            0,
+            UNICAST,
+            0,
+            0,
+            0,
+            0,
+        ];
+        let message = Message::new(NEW_ROUTE, CREATE | EXCLUSIVE, &head);
+        self.request(
+            message
+                .with(OUTPUT, &device.to_ne_bytes())
+                .with(SOURCE, &octets(source)),
+        )
+    }
+
+    /// Sends a request and waits for its acknowledgement.
+    fn request(&mut self, message: Message) -> io::Result<()> {
+        self.sent += 1;
+        let bytes = message.finish(self.sent);
+        rustix::net::send(&self.socket, &bytes, SendFlags::empty())?;
+        let mut reply = [0; 4_096];
+        let (read, _) = rustix::net::recv(&self.socket, &mut reply, RecvFlags::empty())?;
+        let field = |at: usize| reply.get(at..at + 2).filter(|_| at + 2 <= read);
+        let kind = field(4).map(|f| u16::from_ne_bytes([f[0], f[1]]));
+        let code = reply[HEADER..HEADER + 4].try_into().map(i32::from_ne_bytes);
+        match (kind, code) {
+            (Some(ERROR), Ok(0)) => Ok(()),
+            (Some(ERROR), Ok(code)) => Err(io::Error::from_raw_os_error(-code)),
+            _ => Err(io::Error::other(
+                "unexpected reply of the kernel to a netlink request",
+            )),
+        }
+    }
+}
+
+/// A sequence of attributes, each aligned to four bytes.
+#[derive(Debug, Default)]
+struct Attributes(Vec<u8>);
+
+impl Attributes {
+    fn push(&mut self, kind: u16, value: &[u8]) {
+        let length = u16::try_from(value.len() + 4).unwrap_or(u16::MAX);
+        self.0.extend(length.to_ne_bytes());
+        self.0.extend(kind.to_ne_bytes());
+        self.0.extend(value);
+        self.0.resize(self.0.len().next_multiple_of(4), 0);
+    }
+}
+
+/// A request.
+#[derive(Debug)]
+struct Message {
+    kind: u16,
+    flags: u16,
+    body: Attributes,
+}
+
+impl Message {
+    fn new(kind: u16, flags: u16, head: &[u8]) -> Self {
+        Self {
+            kind,
+            flags,
+            body: Attributes(head.to_vec()),
+        }
+    }
+
+    /// A device that is to be up.
+    fn link(device: u32) -> Self {
+        Self::link_with(device, 0)
+    }
+
+    /// A device that is to be up and to have these flags.
+    fn link_with(device: u32, flags: u32) -> Self {
+        const UP: u32 = 1;
+        let mut head = vec![0; 4];
+        head.extend(device.to_ne_bytes());
+        head.extend((UP | flags).to_ne_bytes());
+        head.extend((UP | flags).to_ne_bytes());
+        Self::new(NEW_LINK, 0, &head)
+    }
+
+    fn with(mut self, kind: u16, value: &[u8]) -> Self {
+        self.body.push(kind, value);
+        self
+    }
+
+    fn finish(self, number: u32) -> Vec<u8> {
+        let length = u32::try_from(HEADER + self.body.0.len()).unwrap_or(u32::MAX);
+        let mut bytes = length.to_ne_bytes().to_vec();
+        bytes.extend(self.kind.to_ne_bytes());
+        bytes.extend((REQUEST | ACK | self.flags).to_ne_bytes());
+        bytes.extend(number.to_ne_bytes());
+        bytes.extend(0_u32.to_ne_bytes());
+        bytes.extend(self.body.0);
+        bytes
+    }
+}
+
+fn family(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(_) => 2,
+        IpAddr::V6(_) => 10,
+    }
+}
+
+fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(address) => Ipv4Addr::octets(&address).to_vec(),
+        IpAddr::V6(address) => Ipv6Addr::octets(&address).to_vec(),
+    }
+}

@@ -1,0 +1,476 @@
+//! The sans-IO core of the datapath: links and wires of a plan, driven by packets and time.
+//!
+//! Time is an input. Each event is processed with the time at which it is due, however late the caller is: a late call
+//! delays packets, but neither changes the rate of a link nor what its queue sees.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use sojourn_link::{Carried, Line, Link, LinkProbe, NextHop, Passage, Routes, Step, Verdict, Wire};
+use sojourn_net::{Bytes, Instant, Rng};
+use sojourn_qdisc::{LinkFacts, Qdisc};
+use sojourn_records::{Histogram, LinkCounters, LinkRecord};
+use sojourn_scenario::plan::{Config, ConfigError, LinkConfig};
+
+use crate::capture::Capture;
+use crate::frame::Frame;
+use crate::observed::{FlowProbe, Observed};
+use crate::pool::Pool;
+use crate::view::{VIEW_INTERVAL, Views};
+
+/// Largest Ethernet frame: what queues take for the MTU.
+const FRAME: Bytes = Bytes(1_514);
+
+/// The first step of the path of a flow's packets, in each direction.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    forward: u16,
+    reverse: u16,
+}
+
+/// Links, wires and the packets on them.
+#[derive(Debug)]
+pub(crate) struct Network<'c> {
+    now: Instant,
+    config: Arc<Config>,
+    pub(crate) pool: Pool,
+    routes: Routes,
+    ways: Vec<Way>,
+    links: Vec<Link<Frame>>,
+    wires: Vec<Wire<Frame>>,
+    lines: Vec<Line<Frame>>,
+    timers: Timers,
+    /// How many changes of each link have taken place.
+    changed: Vec<usize>,
+    pub(crate) observed: Observed<'c>,
+    /// Counters of each link up to the end of the warm-up.
+    before: Vec<LinkCounters>,
+    /// Packets at the end of their path, oldest first, with the time at which they got there.
+    delivered: VecDeque<(Instant, Frame)>,
+}
+
+/// When each timer is due; [`Instant::MAX`]: it is not set.
+#[derive(Debug)]
+struct Timers {
+    due: Vec<Instant>,
+    links: usize,
+    wires: usize,
+}
+
+/// What a timer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timer {
+    /// The warm-up ends.
+    Measure,
+    /// An interval of the series ends.
+    Sample,
+    /// The run is shown to those who watch it.
+    View,
+    /// A link may send.
+    Link(u32),
+    /// The timer of a queue.
+    Queue(u32),
+    /// The next change of a link.
+    Change(u32),
+    /// A packet reaches the end of a wire.
+    Wire(u32),
+    /// A packet reaches the end of an imperfect wire.
+    Line(u32),
+}
+
+impl Timers {
+    fn new(links: usize, wires: usize, uneven: usize) -> Self {
+        Self {
+            due: vec![Instant::MAX; 3 + 3 * links + wires + uneven],
+            links,
+            wires,
+        }
+    }
+
+    const fn place(&self, timer: Timer) -> usize {
+        let links = 3 + 3 * self.links;
+        match timer {
+            Timer::Measure => 0,
+            Timer::Sample => 1,
+            Timer::View => 2,
+            Timer::Link(n) => 3 + n as usize,
+            Timer::Queue(n) => 3 + self.links + n as usize,
+            Timer::Change(n) => 3 + 2 * self.links + n as usize,
+            Timer::Wire(n) => links + n as usize,
+            Timer::Line(n) => links + self.wires + n as usize,
+        }
+    }
+
+    fn timer(&self, place: usize) -> Timer {
+        let number = |from: usize| u32::try_from(place - from).unwrap_or(u32::MAX);
+        let links = 3 + 3 * self.links;
+        match place {
+            0 => Timer::Measure,
+            1 => Timer::Sample,
+            2 => Timer::View,
+            _ if place < 3 + self.links => Timer::Link(number(3)),
+            _ if place < 3 + 2 * self.links => Timer::Queue(number(3 + self.links)),
+            _ if place < links => Timer::Change(number(3 + 2 * self.links)),
+            _ if place < links + self.wires => Timer::Wire(number(links)),
+            _ => Timer::Line(number(links + self.wires)),
+        }
+    }
+
+    fn set(&mut self, timer: Timer, at: Option<Instant>) {
+        let place = self.place(timer);
+        self.due[place] = at.unwrap_or(Instant::MAX);
+    }
+
+    /// The place of the first timer that is due; of several at one instant, that with the smallest number.
+    fn first(&self) -> (Instant, usize) {
+        let numbered = self.due.iter().copied().zip(0..);
+        numbered.min().unwrap_or((Instant::MAX, 0))
+    }
+}
+
+impl<'c> Network<'c> {
+    /// The network of a plan, at time zero, with buffers for `packets` packets of `size` bytes.
+    ///
+    /// # Errors
+    /// If the paths of the flows have too many steps.
+    pub(crate) fn new(
+        config: Arc<Config>,
+        (capture, views): (Option<Capture<'c>>, Option<Views>),
+        size: usize,
+        packets: usize,
+    ) -> Result<Self, ConfigError> {
+        let root = Rng::new(config.seed);
+        let (uneven, passages) = lines_of(&config, &root.fork("line"));
+        let mut routes = Routes::default();
+        let ways: Result<Vec<_>, _> = config
+            .flows
+            .iter()
+            .map(|flow| {
+                Ok::<_, ConfigError>(Way {
+                    forward: routes.add(&flow.forward, &passages)?,
+                    reverse: routes.add(&flow.reverse, &passages)?,
+                })
+            })
+            .collect();
+        let wires: Vec<_> = routes.wire_delays().iter().map(|&d| Wire::new(d)).collect();
+        let samples = config.duration.as_nanos() / config.sample.as_nanos();
+        let samples = usize::try_from(samples.min(1 << 20)).unwrap_or(0) + 1;
+        let rng = root.fork("link");
+        let links: Vec<_> = config.links.iter().map(|link| build(link, &rng)).collect();
+        let mut network = Self {
+            now: Instant::ZERO,
+            pool: Pool::new(size, packets),
+            routes,
+            ways: ways?,
+            timers: Timers::new(links.len(), wires.len(), uneven.len()),
+            observed: Observed {
+                probes: links.iter().map(|_| LinkProbe::new(samples)).collect(),
+                flows: config.flows.iter().map(|_| FlowProbe::default()).collect(),
+                events: config.keep_events.then(Vec::new),
+                capture,
+                views,
+            },
+            changed: vec![0; links.len()],
+            before: vec![LinkCounters::default(); links.len()],
+            delivered: VecDeque::new(),
+            links,
+            wires,
+            lines: uneven,
+            config,
+        };
+        network.begin();
+        Ok(network)
+    }
+
+    fn begin(&mut self) {
+        for link in 0..self.link_count() {
+            self.follow_queue_timer(link);
+            self.await_change(link);
+        }
+        let config = &self.config;
+        // At the end of an interval the sample begins it: both are to divide packets alike.
+        let sample = config.sample.as_nanos();
+        let apart = !config.measure_from.as_nanos().is_multiple_of(sample);
+        let measure = apart.then_some(Instant::ZERO + config.measure_from);
+        self.timers.set(Timer::Measure, measure);
+        let first = Instant::ZERO + config.sample;
+        self.timers.set(Timer::Sample, Some(first));
+        let watched = self.observed.views.is_some();
+        let first = watched.then_some(Instant::ZERO + VIEW_INTERVAL);
+        self.timers.set(Timer::View, first);
+    }
+
+    fn link_count(&self) -> u32 {
+        u32::try_from(self.links.len()).unwrap_or(u32::MAX)
+    }
+
+    /// When [`Network::on_timer`] is next to be called.
+    pub(crate) fn next_timer(&self) -> Instant {
+        self.timers.first().0
+    }
+
+    /// Processes what is due up to and including `now`. `lateness` records how late each event is, in ns.
+    pub(crate) fn on_timer(&mut self, now: Instant, lateness: &mut Histogram) {
+        loop {
+            let (due, place) = self.timers.first();
+            if due > now {
+                break;
+            }
+            self.timers.due[place] = Instant::MAX;
+            self.now = self.now.max(due);
+            lateness.record(now.since(due).as_nanos());
+            self.on_due(self.timers.timer(place));
+        }
+        self.now = self.now.max(now);
+    }
+
+    fn on_due(&mut self, timer: Timer) {
+        match timer {
+            Timer::Measure => self.begin_measuring(),
+            Timer::Sample => self.sample(),
+            Timer::View => self.show(),
+            Timer::Link(id) => self.run_link(id),
+            Timer::Queue(id) => self.on_queue_timer(id),
+            Timer::Change(id) => self.on_change(id),
+            Timer::Wire(id) => {
+                let (frame, next) = self.wires[id as usize].pop();
+                self.timers.set(timer, next);
+                self.forward(&frame);
+            }
+            Timer::Line(id) => {
+                let frame = self.lines[id as usize].pop();
+                self.timers.set(timer, self.lines[id as usize].next());
+                if let Some(frame) = frame {
+                    self.forward(&frame);
+                }
+            }
+        }
+    }
+
+    /// A packet of `flow` was read at `now`, which is not before any earlier call; it travels with the data of the flow,
+    /// or in the other direction.
+    pub(crate) fn on_packet(&mut self, now: Instant, mut frame: Frame, flow: u32, forward: bool) {
+        self.now = self.now.max(now);
+        let way = self.ways[flow as usize];
+        frame.flow = flow;
+        frame.forward = forward;
+        frame.step = if forward { way.forward } else { way.reverse };
+        frame.entered = self.now;
+        self.observed.flows[flow as usize].on_sent(self.now, forward);
+        self.forward(&frame);
+    }
+
+    /// The oldest packet at the end of its path; the caller releases its buffer.
+    pub(crate) fn next_delivered(&mut self) -> Option<(Instant, Frame)> {
+        self.delivered.pop_front()
+    }
+
+    /// Sends a packet on from where it is.
+    fn forward(&mut self, frame: &Frame) {
+        match self.routes.step(frame.step) {
+            Step::Link(id) | Step::Radio(id) => self.offer(id, frame),
+            Step::Wire(id) => {
+                if let Some(at) = self.wires[id as usize].push(self.now, frame) {
+                    self.timers.set(Timer::Wire(id), Some(at));
+                }
+            }
+            Step::Line(id) => self.put_on_line(id, frame),
+            Step::End => {
+                self.observed.flows[frame.flow as usize].on_delivered(self.now, frame);
+                self.delivered.push_back((self.now, *frame));
+            }
+        }
+    }
+
+    fn offer(&mut self, id: u32, frame: &Frame) {
+        if let Some(capture) = &mut self.observed.capture {
+            capture.on_offered(self.now, id, frame, self.pool.packet(frame));
+        }
+        let link = &mut self.links[id as usize];
+        let mut watch = self.observed.watch(id, &mut self.pool);
+        link.qdisc
+            .enqueue(self.now, frame.onward(self.now), &mut watch);
+        let awaited = link.awaited;
+        self.follow_queue_timer(id);
+        if !awaited {
+            self.run_link(id);
+        }
+    }
+
+    /// Sends what a link may send now, and sets its timer.
+    fn run_link(&mut self, id: u32) {
+        loop {
+            let link = &mut self.links[id as usize];
+            let mut left = None;
+            let again = link.turn(
+                self.now,
+                &mut self.observed.watch(id, &mut self.pool),
+                &mut left,
+            );
+            link.awaited = again.is_some();
+            self.follow_queue_timer(id);
+            if let Some(frame) = &left {
+                self.forward(frame);
+            }
+            match again {
+                // A bucket with credit left goes on at once.
+                Some(at) if at <= self.now => {}
+                again => {
+                    self.timers.set(Timer::Link(id), again);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn on_queue_timer(&mut self, id: u32) {
+        let link = &mut self.links[id as usize];
+        if link.qdisc.next_timer().is_some_and(|due| due <= self.now) {
+            link.qdisc.on_timer(self.now);
+        }
+        // A queue that held its packets back may let one go.
+        if !link.awaited && link.qdisc.backlog().packets > 0 {
+            self.run_link(id);
+        }
+        self.follow_queue_timer(id);
+    }
+
+    fn follow_queue_timer(&mut self, id: u32) {
+        let link = &self.links[id as usize];
+        if link.timed {
+            let due = link.qdisc.next_timer().map(|due| due.max(self.now));
+            self.timers.set(Timer::Queue(id), due);
+        }
+    }
+
+    fn put_on_line(&mut self, id: u32, frame: &Frame) {
+        let line = &mut self.lines[id as usize];
+        let behind = line.link;
+        match line.push(self.now, frame.onward(self.now)) {
+            Verdict::Lost => self
+                .observed
+                .watch(behind, &mut self.pool)
+                .on_lost(self.now, frame),
+            Verdict::Arrives(copies) => {
+                for _ in 1..copies {
+                    self.pool.retain(frame.slot);
+                    self.observed.probes[behind as usize].on_duplicated();
+                }
+                self.timers.set(Timer::Line(id), line.next());
+            }
+        }
+    }
+
+    /// Sets the timer of the next change of a link.
+    fn await_change(&mut self, id: u32) {
+        let next = self.config.links[id as usize]
+            .changes
+            .get(self.changed[id as usize]);
+        let at = next.map(|change| Instant::ZERO + change.at);
+        self.timers.set(Timer::Change(id), at);
+    }
+
+    fn on_change(&mut self, id: u32) {
+        let change = self.config.links[id as usize].changes[self.changed[id as usize]];
+        self.changed[id as usize] += 1;
+        if let Some(rate) = change.rate {
+            if let Some(at) = self.links[id as usize].change_rate(self.now, rate) {
+                self.timers.set(Timer::Link(id), Some(at.max(self.now)));
+            }
+            self.follow_queue_timer(id);
+        }
+        if let Some(delay) = change.delay {
+            for line in self.lines.iter_mut().filter(|line| line.link == id) {
+                line.delay = delay;
+            }
+        }
+        self.await_change(id);
+    }
+
+    fn begin_measuring(&mut self) {
+        for (n, link) in self.links.iter_mut().enumerate() {
+            link.begin_measuring(self.now);
+            self.before[n] = self.observed.probes[n].begin_measuring();
+        }
+        for flow in &mut self.observed.flows {
+            flow.begin_measuring();
+        }
+    }
+
+    fn show(&mut self) {
+        if let Some(views) = &mut self.observed.views {
+            let backlogs = self.links.iter().map(|link| link.qdisc.backlog());
+            views.show(self.now, backlogs);
+            self.timers.set(Timer::View, Some(self.now + VIEW_INTERVAL));
+        }
+    }
+
+    fn sample(&mut self) {
+        for (probe, link) in self.observed.probes.iter_mut().zip(&self.links) {
+            probe.sample(self.now, link.qdisc.backlog());
+        }
+        for flow in &mut self.observed.flows {
+            flow.sample(self.now);
+        }
+        if self.now == Instant::ZERO + self.config.measure_from {
+            self.begin_measuring();
+        }
+        let next = self.now + self.config.sample;
+        let last = Instant::ZERO + self.config.duration;
+        self.timers
+            .set(Timer::Sample, (next < last).then_some(next));
+    }
+
+    /// Ends the run at `end`: the record of each link, and the flows.
+    pub(crate) fn finish(mut self, end: Instant) -> (Vec<LinkRecord>, Observed<'c>) {
+        self.now = self.now.max(end);
+        self.sample();
+        let measured = (Instant::ZERO + self.config.measure_from, end);
+        let probes = std::mem::take(&mut self.observed.probes);
+        let records = self
+            .config
+            .links
+            .iter()
+            .zip(&self.links)
+            .zip(probes)
+            .zip(&self.before);
+        let records = records
+            .map(|(((config, link), probe), before)| {
+                link.record(config.name.clone(), probe, before, measured)
+            })
+            .collect();
+        (records, self.observed)
+    }
+}
+
+fn build(link: &LinkConfig, rng: &Rng) -> Link<Frame> {
+    let facts = LinkFacts {
+        // Nobody can tell a queue what a trace will allow.
+        rate: link.trace.is_none().then_some(link.rate),
+        mtu: FRAME,
+        name: Some(link.name.as_str().into()),
+    };
+    Link::new(link.qdisc.build(&facts, rng.fork(&link.name)), link)
+}
+
+/// The imperfect wires behind links, and what each link is to the paths through it.
+fn lines_of(config: &Config, rng: &Rng) -> (Vec<Line<Frame>>, Vec<Passage>) {
+    let (mut lines, mut passages) = (Vec::new(), Vec::new());
+    for (n, link) in (0..).zip(&config.links) {
+        let behind = if link.is_uneven() {
+            let id = u32::try_from(lines.len()).unwrap_or(u32::MAX);
+            lines.push(Line::new(n, link.delay, &link.line, &rng.fork(&link.name)));
+            NextHop::Line(id)
+        } else {
+            NextHop::Wire(link.delay)
+        };
+        passages.push(Passage {
+            wireless: false,
+            behind,
+        });
+    }
+    (lines, passages)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! The datapath in virtual time.
+
+use sojourn_net::{Duration, FlowKey, Transport};
+use sojourn_scenario::Scenario;
+
+use super::*;
+use crate::frame::Parsed;
+
+/// A network of one flow from server to client, over `down` and back over `up`.
+fn network(down: &str) -> Network<'static> {
+    let text = format!(
+        "duration = \"20s\"\nwarmup = \"0s\"\nrtt = \"20ms\"\n\
+         [links.down]\n{down}\n[links.up]\nrate = \"100mbit\"\nqdisc = \"pfifo\"\n\
+         [[traffic]]\ntype = \"tcp\"\ndirection = \"down\"\n"
+    );
+    let plan = Scenario::from_toml(&text).unwrap().plan(0, 0);
+    Network::new(Arc::new(plan.config), (None, None), 2_048, 4_096).unwrap()
+}
+
+/// Gives the network a packet of `len` bytes; false: there is no buffer.
+fn send(network: &mut Network<'_>, now: Instant, (id, len, tos): (u64, u16, u8)) {
+    let slot = network.pool.take().unwrap();
+    let packet = network.pool.bytes_mut(slot);
+    packet[..2].copy_from_slice(&[0x45, tos]);
+    let parsed = Parsed {
+        len,
+        tos,
+        flow: FlowKey {
+            ports: 1,
+            protocol: 17,
+            ..FlowKey::default()
+        },
+        transport: Transport::Udp,
+        payload: len - 28,
+        is_multicast: false,
+    };
+    network.on_packet(now, Frame::new(parsed, slot, id, now), 0, true);
+}
+
+/// What arrives when the network is asked at its own times: id and time.
+fn arrivals(network: &mut Network<'_>, until: Instant) -> Vec<(u64, Instant)> {
+    let (mut all, mut lateness) = (Vec::new(), Histogram::default());
+    while network.next_timer() <= until {
+        network.on_timer(network.next_timer(), &mut lateness);
+        while let Some((at, frame)) = network.next_delivered() {
+            all.push((frame.id, at));
+            network.pool.release(frame.slot);
+        }
+    }
+    all
+}
+
+const AT_10_MBIT: &str = "rate = \"10mbit\"\nqdisc = \"pfifo\"";
+
+#[test]
+fn a_packet_takes_its_serialisation_and_half_the_rtt() {
+    let mut network = network(AT_10_MBIT);
+    send(&mut network, Instant::from_millis(1), (1, 1_236, 0));
+    send(&mut network, Instant::from_millis(1), (2, 1_236, 0));
+    // 1,250 bytes with the Ethernet header take 1 ms each.
+    let expected = [(1, Instant::from_millis(12)), (2, Instant::from_millis(13))];
+    assert_eq!(arrivals(&mut network, Instant::from_millis(100)), expected);
+    assert_eq!(network.pool.used(), 0, "every buffer is free again");
+}
+
+#[test]
+fn a_late_call_delays_packets_but_not_the_times_of_the_link() {
+    let mut network = network(AT_10_MBIT);
+    for id in 0..100 {
+        send(&mut network, Instant::ZERO, (id, 1_236, 0));
+    }
+    // Nobody calls for a second.
+    let mut lateness = Histogram::default();
+    network.on_timer(Instant::from_millis(1_000), &mut lateness);
+    let mut times = Vec::new();
+    while let Some((at, frame)) = network.next_delivered() {
+        times.push(at);
+        network.pool.release(frame.slot);
+    }
+    let expected = (1..=100).map(|n| Instant::from_millis(n + 10));
+    assert!(times.into_iter().eq(expected), "one per millisecond");
+    let latest = lateness.max().unwrap();
+    assert!(
+        (900_000_000..1_000_000_000).contains(&latest),
+        "{latest} ns"
+    );
+}
+
+#[test]
+fn packets_that_the_queue_or_the_wire_discards_free_their_buffers_and_are_counted() {
+    let mut network = network(
+        "rate = \"10mbit\"\nqdisc = \"pfifo limit 10\"\nloss = \"30%\"\nduplicate = \"20%\"",
+    );
+    for round in 0..50 {
+        for id in 0..20 {
+            send(
+                &mut network,
+                Instant::from_millis(round * 100),
+                (id, 1_236, 0),
+            );
+        }
+        arrivals(&mut network, Instant::from_millis(round * 100 + 99));
+    }
+    assert_eq!(network.pool.used(), 0);
+    let (links, observed) = network.finish(Instant::from_millis(5_000));
+    let totals = links[0].totals;
+    // Ten wait while one is sent.
+    assert_eq!((totals.sent_packets, totals.drops_overlimit), (550, 450));
+    assert!((120..210).contains(&totals.lost_packets), "{totals:?}");
+    assert!((50..110).contains(&totals.duplicated_packets), "{totals:?}");
+    let flow = &observed.flows[0];
+    assert_eq!(flow.lost, totals.drops_overlimit + totals.lost_packets);
+    let received = totals.sent_packets - totals.lost_packets + totals.duplicated_packets;
+    assert_eq!(flow.totals.received_packets, received);
+}
+
+#[test]
+fn a_mark_is_written_to_the_packet() {
+    let mut network = network("rate = \"10mbit\"\nqdisc = \"fq_codel ce_threshold 1ms\"");
+    for id in 0..20 {
+        send(&mut network, Instant::ZERO, (id, 1_236, 2));
+    }
+    let mut lateness = Histogram::default();
+    network.on_timer(Instant::from_millis(100), &mut lateness);
+    let mut marked = 0;
+    while let Some((_, frame)) = network.next_delivered() {
+        marked += u32::from(network.pool.packet(&frame)[1] & 0b11 == 0b11);
+        network.pool.release(frame.slot);
+    }
+    assert_eq!(marked, 18, "all but the first two wait for more than 1 ms");
+}
+
+#[test]
+fn the_rate_changes_when_the_scenario_says_so() {
+    let changes =
+        "changes = [{ at = \"100ms\", rate = \"1mbit\" }, { at = \"1s\", rate = \"10mbit\" }]";
+    let mut network = network(&format!("{AT_10_MBIT}\n{changes}"));
+    for (id, ms) in [(1, 0), (2, 200), (3, 1_100)] {
+        send(&mut network, Instant::from_millis(ms), (id, 1_236, 0));
+        let arrived = arrivals(&mut network, Instant::from_millis(ms + 90));
+        let took = if id == 2 { 20 } else { 11 };
+        assert_eq!(arrived, [(id, Instant::from_millis(ms + took))]);
+    }
+    let expected = Duration::from_millis(1);
+    assert_eq!(
+        network.finish(Instant::from_millis(2_000)).0[0].sending,
+        expected + Duration::from_millis(11)
+    );
+}

@@ -1,0 +1,188 @@
+//! What is observed of the packets of a run.
+
+use sojourn_link::{LinkProbe, Taken, Watcher};
+use sojourn_net::{Duration, Instant};
+use sojourn_qdisc::{ClassId, DropReason, MarkReason, Observer};
+use sojourn_records::{FlowCounters, FlowSample, Histogram, Signal, SignalRecord};
+
+use crate::capture::Capture;
+use crate::frame::Frame;
+use crate::pool::Pool;
+use crate::view::{Interval, Views};
+
+/// Everything observed of a run.
+#[derive(Debug)]
+pub(crate) struct Observed<'c> {
+    /// One per link.
+    pub(crate) probes: Vec<LinkProbe>,
+    /// One per flow.
+    pub(crate) flows: Vec<FlowProbe>,
+    /// Drops, marks and losses, if the plan keeps them.
+    pub(crate) events: Option<Vec<SignalRecord>>,
+    /// Its packets, if they are captured.
+    pub(crate) capture: Option<Capture<'c>>,
+    /// One per link, if somebody watches the run.
+    pub(crate) views: Option<Views>,
+}
+
+impl<'c> Observed<'c> {
+    /// Observes a link.
+    pub(crate) fn watch<'a>(&'a mut self, link: u32, pool: &'a mut Pool) -> Watch<'a, 'c> {
+        Watch {
+            probe: &mut self.probes[link as usize],
+            flows: &mut self.flows,
+            events: &mut self.events,
+            capture: self.capture.as_mut(),
+            view: self.views.as_mut().map(|views| views.of(link)),
+            pool,
+            link,
+            class: None,
+        }
+    }
+}
+
+/// What is observed of a flow on its way.
+#[derive(Debug, Default)]
+pub(crate) struct FlowProbe {
+    /// Packets with its data, since the warm-up ended.
+    pub(crate) totals: FlowCounters,
+    /// Packets that queues dropped and wires lost, since the warm-up ended, with its data.
+    pub(crate) lost: u64,
+    /// Time from one end to the other of packets with its data, in ns, since the warm-up ended.
+    pub(crate) delay: Histogram,
+    /// When its first packet was read.
+    pub(crate) started: Option<Instant>,
+    /// Payload that arrived in the current interval.
+    pub(crate) interval_bytes: u64,
+    pub(crate) series: Vec<FlowSample>,
+}
+
+impl FlowProbe {
+    /// A packet was read.
+    pub(crate) fn on_sent(&mut self, now: Instant, forward: bool) {
+        self.started.get_or_insert(now);
+        self.totals.sent_packets += u64::from(forward);
+    }
+
+    /// A packet has reached the end of its path.
+    pub(crate) fn on_delivered(&mut self, now: Instant, frame: &Frame) {
+        if !frame.forward {
+            return;
+        }
+        self.totals.received_packets += 1;
+        self.totals.delivered_bytes += u64::from(frame.parsed.payload);
+        self.interval_bytes += u64::from(frame.parsed.payload);
+        self.delay
+            .record(now.saturating_since(frame.entered).as_nanos());
+    }
+
+    /// An interval ends.
+    pub(crate) fn sample(&mut self, at: Instant) {
+        if self.started.is_none() {
+            return;
+        }
+        self.series.push(FlowSample {
+            at,
+            delivered_bytes: std::mem::take(&mut self.interval_bytes),
+            cwnd: None,
+            ssthresh: None,
+            srtt: None,
+            in_flight: 0,
+        });
+    }
+
+    /// The warm-up is over.
+    pub(crate) fn begin_measuring(&mut self) {
+        self.totals = FlowCounters::default();
+        self.lost = 0;
+        self.delay = Histogram::default();
+    }
+}
+
+/// Observer of one link.
+pub(crate) struct Watch<'a, 'c> {
+    pub(crate) probe: &'a mut LinkProbe,
+    flows: &'a mut [FlowProbe],
+    events: &'a mut Option<Vec<SignalRecord>>,
+    capture: Option<&'a mut Capture<'c>>,
+    view: Option<&'a mut Interval>,
+    pool: &'a mut Pool,
+    link: u32,
+    class: Option<ClassId>,
+}
+
+impl Watch<'_, '_> {
+    /// The wire behind the link lost a packet.
+    pub(crate) fn on_lost(&mut self, now: Instant, frame: &Frame) {
+        self.probe.on_lost();
+        if let Some(capture) = &mut self.capture {
+            capture.on_lost(now, self.link, frame, self.pool.packet(frame));
+        }
+        self.discard(frame);
+        self.note(now, frame, Signal::Lost);
+    }
+
+    fn discard(&mut self, frame: &Frame) {
+        if frame.forward {
+            self.flows[frame.flow as usize].lost += 1;
+        }
+        self.pool.release(frame.slot);
+    }
+
+    fn note(&mut self, at: Instant, frame: &Frame, signal: Signal) {
+        if let Some(events) = self.events {
+            events.push(SignalRecord {
+                at,
+                link: self.link,
+                flow: frame.flow,
+                signal,
+            });
+        }
+    }
+}
+
+impl Observer<Frame> for Watch<'_, '_> {
+    fn on_class(&mut self, class: ClassId) {
+        self.class = Some(class);
+    }
+
+    fn on_drop(&mut self, now: Instant, frame: Frame, reason: DropReason) {
+        self.probe.on_drop(self.class, reason);
+        if let Some(capture) = &mut self.capture {
+            let packet = (&frame, self.pool.packet(&frame));
+            capture.on_drop(now, self.link, packet, reason);
+        }
+        if let Some(view) = &mut self.view {
+            view.drops += 1;
+        }
+        self.discard(&frame);
+        self.note(now, &frame, Signal::Drop(reason));
+    }
+
+    fn on_mark(&mut self, now: Instant, frame: &Frame, reason: MarkReason) {
+        self.probe.on_mark(self.class, reason);
+        if let Some(capture) = &mut self.capture {
+            capture.on_mark(frame, reason);
+        }
+        if let Some(view) = &mut self.view {
+            view.marks += 1;
+        }
+        self.note(now, frame, Signal::Mark(reason));
+    }
+}
+
+impl Watcher<Frame> for Watch<'_, '_> {
+    fn on_taken(&mut self, now: Instant, frame: &Frame, taken: &Taken) {
+        if let Some(capture) = &mut self.capture {
+            capture.on_taken(now, self.link, frame, self.pool.packet(frame));
+        }
+        self.probe.on_taken(self.class, taken);
+        if let Some(view) = &mut self.view {
+            view.on_taken(taken);
+        }
+    }
+
+    fn on_held(&mut self, time: Duration) {
+        self.probe.on_held(time);
+    }
+}

@@ -1,0 +1,114 @@
+//! Buffers of packets: allocated in blocks, reused, counted.
+
+use crate::frame::{Frame, write_tos};
+
+/// Buffers that are allocated at once.
+const BLOCK: usize = 256;
+
+/// Buffers of one size.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    size: usize,
+    /// Bytes of all buffers, in blocks.
+    blocks: Vec<Box<[u8]>>,
+    /// Of each buffer, how many handles to it exist.
+    handles: Vec<u8>,
+    free: Vec<u32>,
+    most: usize,
+}
+
+impl Pool {
+    /// Buffers of `size` bytes, `most` of them at most.
+    pub(crate) const fn new(size: usize, most: usize) -> Self {
+        Self {
+            size,
+            blocks: Vec::new(),
+            handles: Vec::new(),
+            free: Vec::new(),
+            most,
+        }
+    }
+
+    /// A free buffer, which has one handle afterwards; `None` if the pool is exhausted.
+    pub(crate) fn take(&mut self) -> Option<u32> {
+        if self.free.is_empty() {
+            self.grow();
+        }
+        let slot = self.free.pop()?;
+        self.handles[slot as usize] = 1;
+        Some(slot)
+    }
+
+    fn grow(&mut self) {
+        let have = self.handles.len();
+        let more = BLOCK.min(self.most.saturating_sub(have));
+        if more == 0 {
+            return;
+        }
+        self.blocks.push(vec![0; BLOCK * self.size].into());
+        self.handles.resize(have + more, 0);
+        let slots = (have..have + more).rev();
+        self.free
+            .extend(slots.filter_map(|slot| u32::try_from(slot).ok()));
+    }
+
+    /// Bytes of a buffer.
+    pub(crate) const fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The bytes of a buffer.
+    pub(crate) fn bytes_mut(&mut self, slot: u32) -> &mut [u8] {
+        let slot = slot as usize;
+        let start = slot % BLOCK * self.size;
+        &mut self.blocks[slot / BLOCK][start..start + self.size]
+    }
+
+    /// The bytes of a packet, with its DSCP and ECN.
+    pub(crate) fn packet(&mut self, frame: &Frame) -> &[u8] {
+        let packet = &mut self.bytes_mut(frame.slot)[..usize::from(frame.parsed.len)];
+        write_tos(packet, frame.parsed.tos);
+        packet
+    }
+
+    /// A handle was copied.
+    pub(crate) fn retain(&mut self, slot: u32) {
+        self.handles[slot as usize] += 1;
+    }
+
+    /// A handle is no longer used.
+    pub(crate) fn release(&mut self, slot: u32) {
+        let handles = &mut self.handles[slot as usize];
+        *handles = handles.saturating_sub(1);
+        if *handles == 0 {
+            self.free.push(slot);
+        }
+    }
+
+    /// Buffers in use.
+    #[cfg(test)]
+    pub(crate) fn used(&self) -> usize {
+        self.handles.len() - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_free_again_after_its_last_handle() {
+        let mut pool = Pool::new(16, 2);
+        let (a, b) = (pool.take().expect("one"), pool.take().expect("two"));
+        assert_ne!(a, b);
+        assert_eq!(pool.take(), None, "two at most");
+        pool.bytes_mut(a).fill(1);
+        pool.bytes_mut(b).fill(2);
+        assert_eq!(pool.bytes_mut(a)[15], 1);
+        pool.retain(a);
+        pool.release(a);
+        assert_eq!((pool.take(), pool.used()), (None, 2));
+        pool.release(a);
+        assert_eq!((pool.take(), pool.used()), (Some(a), 2));
+    }
+}

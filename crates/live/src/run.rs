@@ -1,0 +1,335 @@
+//! A run: namespaces, the thread of the datapath, built-in applications and programs, and the records of all of them.
+
+use std::os::unix::process::ExitStatusExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::thread;
+
+use sojourn_backend::{BackendError, Cancellation, Completion};
+use sojourn_net::{Duration, Instant};
+use sojourn_records::{FlowCounters, FlowRecord, LinkRecord, RecordSink, SignalRecord};
+use sojourn_scenario::Plan;
+use sojourn_scenario::plan::{FlowConfig, Program as ProgramConfig, Traffic};
+
+use crate::capture::Capture;
+use crate::clock::Clock;
+use crate::datapath::{Datapath, Moved};
+use crate::error::LiveError;
+use crate::flows::Flows;
+use crate::hosts::{Finished, Hosts};
+use crate::machine::{NAME, kernel_release};
+use crate::network::Network;
+use crate::observed::FlowProbe;
+use crate::program::Program;
+use crate::space::{HostSettings, MTU, Space};
+use crate::validity;
+use crate::view::{LinkView, Shared, Views};
+
+/// Bytes of a buffer: the MTU, and room to notice packets that exceed it.
+const BUFFER: usize = 2_048;
+/// Buffers of a run: 256 MB.
+const BUFFERS: usize = 128 * 1_024;
+/// How often, and how long each time, a server is waited for to listen: 3 s in all.
+const SERVER_ATTEMPTS: u32 = 60;
+const SERVER_ATTEMPT: std::time::Duration = std::time::Duration::from_millis(50);
+/// A program that is interrupted with the run has this time to end by itself.
+const GRACE: Duration = Duration::from_millis(500);
+
+const _: () = assert!(MTU as usize + 14 < BUFFER, "a packet fits its buffer");
+
+/// How a run is to be done beside its plan.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// The run ends when the program ends, and at the latest at the end of the plan.
+    pub until_program_ends: bool,
+    /// The program has the input and output of this process; otherwise they are discarded.
+    pub attached: bool,
+    /// Connections of programs ask for ECN.
+    pub ecn: bool,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Whether it reached its end.
+    pub completion: Completion,
+    /// How long it took.
+    pub duration: Duration,
+    /// Exit code of the program, 128 and the number of the signal that killed it; `None`: there was none, or it was
+    /// still running.
+    pub status: Option<i32>,
+}
+
+/// Is shown all links once per second.
+pub type Watcher = dyn Fn(&[LinkView]) + Send + Sync;
+
+/// Runs a plan with real packets.
+///
+/// # Errors
+/// If the plan is not valid, the machine lacks something, or a program cannot be started.
+pub fn run(
+    plan: &Plan,
+    options: &Options,
+    watcher: Option<&Watcher>,
+    cancellation: &Cancellation<'_>,
+    sink: &mut dyn RecordSink,
+) -> Result<Ended, BackendError> {
+    plan.config.check()?;
+    let config = Arc::new(plan.config.clone());
+    let ecn = options.ecn || plan.config.flows.iter().any(offers_ecn);
+    let space = Space::create(HostSettings { ecn })?;
+    let program = plan.config.flows.iter().find_map(program_of);
+    let mut running = Running::default();
+    if let Some(words) = program.and_then(|program| program.server.as_ref()) {
+        let mut server = Program::start(&space, &space.server, words, true)?;
+        wait_for_server(&space, &mut server)?;
+        running.server = Some(server);
+    }
+    let clock = Clock::start();
+    let shared = Shared::default();
+    let mut hosts = Hosts::new(clock, plan, &space);
+    let end = Instant::ZERO + config.duration;
+    let stop = AtomicBool::new(false);
+    let kernel = kernel_release();
+    let capture = sink.capture();
+    let capture = capture.map(|output| Capture::new(&config.links, &kernel, output));
+    let (moved, followed) = thread::scope(|scope| {
+        let config = Arc::clone(&config);
+        let names: Vec<_> = config.links.iter().map(|link| link.name.clone()).collect();
+        let views =
+            watcher.map(|_| Views::new(names.iter().map(String::as_str), Arc::clone(&shared)));
+        let (space, stop) = (&space, &stop);
+        // The network is created where it runs: a queue from outside may belong to one thread.
+        let moving = scope.spawn(move || {
+            let network = Network::new(config, (capture, views), BUFFER, BUFFERS)?;
+            let datapath = Datapath::new(clock, network, space, Flows::new(plan));
+            datapath
+                .run(end, stop)
+                .map_err(|e| failure(format!("the datapath cannot read: {e}")))
+        });
+        // Also when this thread panics: the scope would wait for the other forever.
+        let guard = StopOnDrop(stop);
+        let followed = start(program, space, *options)
+            .map_err(BackendError::from)
+            .and_then(|started| {
+                running.program = started;
+                let shown = watcher.map(|watcher| (watcher, &shared));
+                let ends = (clock, end, options.until_program_ends);
+                follow(&mut hosts, &mut running, ends, shown, cancellation)
+            });
+        drop(guard);
+        (moving.join(), followed)
+    });
+    let status = running.status;
+    drop(running);
+    let completion = followed?;
+    let Moved {
+        stopped,
+        links,
+        flows,
+        events,
+        counted,
+    } = moved.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    let ended = Ended {
+        completion,
+        duration: stopped.since(Instant::ZERO),
+        status,
+    };
+    if completion == Completion::Cancelled && !options.until_program_ends {
+        return Ok(ended);
+    }
+    let lost = space.lost_at_devices();
+    let finished = hosts.finish(stopped);
+    let mut facts = validity::facts(&counted, &links, &finished, (lost, space.devices));
+    if program.is_some() {
+        facts.push(validity::of_program(status, space.client.control()));
+    }
+    for fact in facts {
+        sink.validity(fact);
+    }
+    emit(plan, links, (flows, events), finished, sink);
+    Ok(ended)
+}
+
+/// The programs of a run.
+#[derive(Default)]
+struct Running {
+    server: Option<Program>,
+    program: Option<Program>,
+    status: Option<i32>,
+}
+
+fn start(
+    program: Option<&ProgramConfig>,
+    space: &Space,
+    options: Options,
+) -> Result<Option<Program>, LiveError> {
+    let server = space.server.addresses.v4.to_string();
+    let words = program.map(|program| program.expanded(&server));
+    words
+        .map(|words| Program::start(space, &space.client, &words, !options.attached))
+        .transpose()
+}
+
+/// Waits until a server listens, or has ended; a server that takes longer is not waited for.
+#[expect(clippy::disallowed_methods, reason = "a server runs in real time")]
+fn wait_for_server(space: &Space, server: &mut Program) -> Result<(), LiveError> {
+    for _ in 0..SERVER_ATTEMPTS {
+        thread::sleep(SERVER_ATTEMPT);
+        match server.ended() {
+            Ok(Some(status)) if !status.success() => {
+                return Err(LiveError::Program {
+                    name: "the server".to_owned(),
+                    reason: format!("it ended with {status}"),
+                });
+            }
+            Ok(None) if !space.server.listens() => {}
+            // A server that has ended without an error runs in the background.
+            _ => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+fn program_of(flow: &FlowConfig) -> Option<&ProgramConfig> {
+    match &flow.traffic {
+        Traffic::Program(program) => Some(program),
+        _ => None,
+    }
+}
+
+fn offers_ecn(flow: &FlowConfig) -> bool {
+    match &flow.traffic {
+        Traffic::Tcp { params, .. } => params.offers_ecn(),
+        Traffic::App(app) => app.tcp().offers_ecn(),
+        _ => false,
+    }
+}
+
+/// Drives the applications and watches the program until the run ends.
+fn follow(
+    hosts: &mut Hosts<'_>,
+    running: &mut Running,
+    (clock, end, until_program_ends): (Clock, Instant, bool),
+    watched: Option<(&Watcher, &Shared)>,
+    cancellation: &Cancellation<'_>,
+) -> Result<Completion, BackendError> {
+    let (mut shown, mut cancelled) = (Instant::ZERO, None);
+    loop {
+        let now = clock.now();
+        if let Some((watcher, shared)) = watched {
+            let views = shared
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone();
+            if let Some(view) = views.first().filter(|view| view.at > shown) {
+                shown = view.at;
+                watcher(&views);
+            }
+        }
+        if now >= end {
+            return Ok(Completion::Finished);
+        }
+        if cancellation.is_requested_at(now) {
+            let since = *cancelled.get_or_insert(now);
+            let waits = until_program_ends && running.status.is_none() && running.program.is_some();
+            if !waits || now.saturating_since(since) >= GRACE {
+                return Ok(Completion::Cancelled);
+            }
+        }
+        if running.status.is_none()
+            && let Some(program) = &mut running.program
+        {
+            let status = program.ended().map_err(|e| failure(e.to_string()))?;
+            running.status = status.map(|status| {
+                let signal = status.signal().map(|number| 128 + number);
+                status.code().or(signal).unwrap_or(1)
+            });
+            if running.status.is_some() && until_program_ends {
+                let is_cancelled = cancelled.is_some();
+                return Ok(if is_cancelled {
+                    Completion::Cancelled
+                } else {
+                    Completion::Finished
+                });
+            }
+        }
+        hosts
+            .turn(end)
+            .map_err(|e| failure(format!("a built-in application: {e}")))?;
+    }
+}
+
+/// Passes the records of a run to `sink`; what the network counted of a flow completes what its hosts know.
+fn emit(
+    plan: &Plan,
+    links: Vec<LinkRecord>,
+    (probes, events): (Vec<FlowProbe>, Vec<SignalRecord>),
+    finished: Finished,
+    sink: &mut dyn RecordSink,
+) {
+    for record in links {
+        sink.link(record);
+    }
+    let counted = finished.flows.into_iter().zip(probes);
+    for ((record, probe), config) in counted.zip(&plan.config.flows) {
+        sink.flow(completed(record, probe, config));
+    }
+    for record in finished.applications {
+        sink.application(record);
+    }
+    for transaction in finished.transactions {
+        sink.transaction(transaction);
+    }
+    for event in events {
+        sink.event(event);
+    }
+}
+
+fn completed(record: FlowRecord, probe: FlowProbe, config: &FlowConfig) -> FlowRecord {
+    let packets = FlowCounters {
+        sent_packets: probe.totals.sent_packets,
+        received_packets: probe.totals.received_packets,
+        ..record.totals
+    };
+    match config.traffic {
+        Traffic::Program(_) => FlowRecord {
+            started: probe.started,
+            series: probe.series,
+            totals: FlowCounters {
+                delivered_bytes: probe.totals.delivered_bytes,
+                ..packets
+            },
+            missing_packets: Some(probe.lost),
+            lost_packets: Some(probe.lost),
+            one_way_delay: Some(Box::new(probe.delay)),
+            ..record
+        },
+        Traffic::Datagrams(_) => FlowRecord {
+            lost_packets: record
+                .missing_packets
+                .map(|missing| missing.min(probe.lost)),
+            ..record
+        },
+        _ => FlowRecord {
+            totals: packets,
+            ..record
+        },
+    }
+}
+
+/// Stops the datapath when dropped.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn failure(reason: String) -> BackendError {
+    BackendError::Failed {
+        backend: NAME,
+        reason,
+    }
+}

@@ -1,0 +1,442 @@
+//! System calls that `rustix` does not have: the only `unsafe` code of the crate.
+//!
+//! Each function states why its calls are sound. Nothing here decides anything: what is created and when is up to the
+//! callers.
+
+#![allow(unsafe_code, reason = "system calls without a safe interface")]
+
+use std::ffi::{CStr, c_int, c_ulong, c_void};
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::thread::UnshareFlags;
+
+/// Longest name of a network device, with the final NUL.
+const NAME_SIZE: usize = 16;
+
+/// `struct ifreq` as `TUNSETIFF` reads it.
+#[repr(C)]
+struct InterfaceRequest {
+    name: [u8; NAME_SIZE],
+    flags: i16,
+    rest: [u8; 22],
+}
+
+const _: () = assert!(size_of::<InterfaceRequest>() == size_of::<libc::ifreq>());
+
+/// Result of a system call that returns −1 on failure.
+fn checked(result: c_int) -> io::Result<c_int> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
+
+/// Makes an open `/dev/net/tun` the TUN device `name`, which it creates in the network namespace of the calling thread.
+///
+/// # Errors
+/// Those of the system call.
+pub(crate) fn create_tun(tun: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    let mut request = InterfaceRequest {
+        name: [0; NAME_SIZE],
+        flags: i16::try_from(libc::IFF_TUN | libc::IFF_NO_PI).unwrap_or(0),
+        rest: [0; 22],
+    };
+    if name.len() >= NAME_SIZE {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    request.name[..name.len()].copy_from_slice(name.as_bytes());
+    // SAFETY: `TUNSETIFF` reads and writes a `struct ifreq`, whose size and layout `InterfaceRequest` has; it lives
+    // through the call.
+    let result = unsafe {
+        libc::ioctl(
+            tun.as_raw_fd(),
+            libc::TUNSETIFF as c_ulong,
+            (&raw mut request).cast::<c_void>(),
+        )
+    };
+    checked(result).map(drop)
+}
+
+/// Opens a packet socket for the IP packets of the device with index `device`, without their Ethernet headers.
+///
+/// # Errors
+/// Those of the system calls.
+pub(crate) fn packet_socket(device: u32) -> io::Result<OwnedFd> {
+    let flags = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: the call has no pointer arguments.
+    let fd = checked(unsafe { libc::socket(libc::AF_PACKET, flags, 0) })?;
+    // SAFETY: the descriptor is new and nobody else owns it.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    set_option(
+        socket.as_raw_fd(),
+        libc::SOL_PACKET,
+        PACKET_IGNORE_OUTGOING,
+        1,
+    )?;
+    let address = link_address(device, libc::ETH_P_ALL, [0; 6]);
+    // SAFETY: the pointer is to a `sockaddr_ll` of the given size that lives through the call.
+    let result = unsafe {
+        libc::bind(
+            fd,
+            (&raw const address).cast::<libc::sockaddr>(),
+            length_of::<libc::sockaddr_ll>(),
+        )
+    };
+    checked(result)?;
+    Ok(socket)
+}
+
+const PACKET_IGNORE_OUTGOING: c_int = 23;
+
+fn length_of<T>() -> libc::socklen_t {
+    libc::socklen_t::try_from(size_of::<T>()).unwrap_or(0)
+}
+
+fn link_address(device: u32, protocol: c_int, hardware: [u8; 6]) -> libc::sockaddr_ll {
+    let mut bytes = [0; 8];
+    bytes[..6].copy_from_slice(&hardware);
+    libc::sockaddr_ll {
+        sll_family: u16::try_from(libc::AF_PACKET).unwrap_or(0),
+        sll_protocol: u16::try_from(protocol).unwrap_or(0).to_be(),
+        sll_ifindex: i32::try_from(device).unwrap_or(0),
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 6,
+        sll_addr: bytes,
+    }
+}
+
+/// Sends an IP packet to a hardware address over a packet socket.
+///
+/// # Errors
+/// Those of the system call.
+pub(crate) fn send_packet(
+    socket: BorrowedFd<'_>,
+    device: u32,
+    hardware: [u8; 6],
+    packet: &[u8],
+) -> io::Result<()> {
+    let is_ipv6 = packet.first().is_some_and(|first| first >> 4 == 6);
+    let protocol = if is_ipv6 {
+        libc::ETH_P_IPV6
+    } else {
+        libc::ETH_P_IP
+    };
+    let address = link_address(device, protocol, hardware);
+    // SAFETY: both pointers are to memory of the given sizes that lives through the call.
+    let sent = unsafe {
+        libc::sendto(
+            socket.as_raw_fd(),
+            packet.as_ptr().cast::<c_void>(),
+            packet.len(),
+            libc::MSG_DONTWAIT,
+            (&raw const address).cast::<libc::sockaddr>(),
+            length_of::<libc::sockaddr_ll>(),
+        )
+    };
+    if sent < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+fn set_option(socket: RawFd, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
+    // SAFETY: the pointer is to an integer of the given size that lives through the call.
+    let result = unsafe {
+        libc::setsockopt(
+            socket,
+            level,
+            name,
+            (&raw const value).cast::<c_void>(),
+            length_of::<c_int>(),
+        )
+    };
+    checked(result).map(drop)
+}
+
+/// Packets that a packet socket had no room for, since the last call.
+///
+/// # Errors
+/// Those of the system call.
+pub(crate) fn packets_dropped(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    // SAFETY: zero is a valid value of every field.
+    let mut statistics: libc::tpacket_stats = unsafe { std::mem::zeroed() };
+    let mut length = length_of::<libc::tpacket_stats>();
+    // SAFETY: the kernel writes at most `length` bytes to `statistics`, which lives through the call.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_STATISTICS,
+            (&raw mut statistics).cast::<c_void>(),
+            &raw mut length,
+        )
+    };
+    checked(result)?;
+    Ok(statistics.tp_drops.into())
+}
+
+/// A setting of a device that `ethtool(8)` has.
+#[derive(Clone, Copy, Debug)]
+#[repr(u32)]
+pub(crate) enum Offload {
+    /// Checksums of packets sent.
+    TxChecksum = 0x17,
+    /// Segmentation by the device.
+    Segmentation = 0x1F,
+    /// Segmentation below TCP.
+    GenericSegmentation = 0x24,
+    /// Joining of packets received.
+    GenericReceive = 0x2C,
+}
+
+/// Switches an offload of a device of the calling thread's namespace off.
+///
+/// # Errors
+/// Those of the system call.
+pub(crate) fn switch_off(socket: BorrowedFd<'_>, device: &str, what: Offload) -> io::Result<()> {
+    #[repr(C)]
+    struct Setting {
+        command: u32,
+        value: u32,
+    }
+    #[repr(C)]
+    struct Request {
+        name: [u8; NAME_SIZE],
+        data: *mut Setting,
+        rest: [u8; 24 - size_of::<*mut Setting>()],
+    }
+    const _: () = assert!(size_of::<Request>() == size_of::<libc::ifreq>());
+    const SIOCETHTOOL: c_ulong = 0x8946;
+    let mut setting = Setting {
+        command: what as u32,
+        value: 0,
+    };
+    let mut request = Request {
+        name: [0; NAME_SIZE],
+        data: &raw mut setting,
+        rest: [0; 24 - size_of::<*mut Setting>()],
+    };
+    if device.len() >= NAME_SIZE {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    request.name[..device.len()].copy_from_slice(device.as_bytes());
+    // SAFETY: `SIOCETHTOOL` reads a `struct ifreq`, whose layout `Request` has, and reads and writes the eight bytes
+    // of the setting that it points to; both live through the call.
+    let result = unsafe {
+        libc::ioctl(
+            socket.as_raw_fd(),
+            SIOCETHTOOL,
+            (&raw mut request).cast::<c_void>(),
+        )
+    };
+    checked(result).map(drop)
+}
+
+/// Gives the process, which has one thread, a user namespace of its own.
+///
+/// # Errors
+/// `EINVAL` if the process has several threads, and those of the system call.
+pub(crate) fn unshare_user() -> io::Result<()> {
+    // SAFETY: no memory and no file descriptors are unshared.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER) }?;
+    Ok(())
+}
+
+/// Gives the calling thread a network namespace of its own.
+///
+/// # Errors
+/// Those of the system call.
+pub(crate) fn unshare_network() -> io::Result<()> {
+    // SAFETY: no memory and no file descriptors are unshared.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }?;
+    Ok(())
+}
+
+/// The state of a TCP connection (`struct tcp_info` of the kernel's `tcp.h`), as far as it is read here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TcpInfo {
+    /// Smoothed RTT, in µs.
+    pub(crate) rtt_us: u32,
+    /// Congestion window, in segments.
+    pub(crate) cwnd: u32,
+    /// Slow-start threshold, in segments.
+    pub(crate) ssthresh: u32,
+    /// Segments in flight.
+    pub(crate) unacked: u32,
+    /// Retransmitted segments.
+    pub(crate) retransmits: u32,
+    /// Whether ECN was negotiated.
+    pub(crate) ecn: bool,
+}
+
+/// Reads the state of a TCP connection.
+///
+/// # Errors
+/// Those of the system call.
+pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
+    const OPTION_ECN: u8 = 8;
+    // SAFETY: zero is a valid value of every field.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut length = length_of::<libc::tcp_info>();
+    // SAFETY: the kernel writes at most `length` bytes to `info`, which lives through the call.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut info).cast::<c_void>(),
+            &raw mut length,
+        )
+    };
+    checked(result)?;
+    Ok(TcpInfo {
+        rtt_us: info.tcpi_rtt,
+        cwnd: info.tcpi_snd_cwnd,
+        ssthresh: info.tcpi_snd_ssthresh,
+        unacked: info.tcpi_unacked,
+        retransmits: info.tcpi_total_retrans,
+        ecn: info.tcpi_options & OPTION_ECN != 0,
+    })
+}
+
+/// Makes `command` run in a process namespace of its own, all processes of which end when this process ends.
+///
+/// Two processes stand between this one and the program: one waits, the other is the first of the namespace. The kernel
+/// kills the namespace when its first process ends, and that one is killed when the one before it ends.
+pub(crate) fn contain(command: &mut Command) {
+    let parent = rustix::process::getpid();
+    // SAFETY: the closure only makes system calls: it neither allocates nor locks.
+    unsafe {
+        command.pre_exec(move || {
+            die_with_parent()?;
+            if rustix::process::getppid() != Some(parent) {
+                // Nobody is left to report to.
+                libc::_exit(1);
+            }
+            rustix::thread::unshare_unsafe(UnshareFlags::NEWPID | UnshareFlags::NEWNS)?;
+            let mut ends = [0; 2];
+            checked(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC))?;
+            let [alive, held] = ends;
+            let first = checked(libc::fork())?;
+            if first > 0 {
+                ignore_interrupts();
+                libc::close(alive);
+                close_all_but(held);
+                libc::_exit(wait_for(first));
+            }
+            // The first process of the namespace.
+            die_with_parent()?;
+            libc::close(held);
+            let mut poll = libc::pollfd {
+                fd: alive,
+                events: 0,
+                revents: 0,
+            };
+            if libc::poll(&raw mut poll, 1, 0) != 0 {
+                // The process before this one ended before it could be watched.
+                libc::_exit(1);
+            }
+            mount_proc();
+            let program = checked(libc::fork())?;
+            if program > 0 {
+                ignore_interrupts();
+                close_all_but(-1);
+                libc::_exit(wait_for(program));
+            }
+            libc::close(alive);
+            keep_network_capabilities();
+            Ok(())
+        });
+    }
+}
+
+fn die_with_parent() -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    Ok(())
+}
+
+/// Programs may configure and watch the devices of their namespaces also where they are not started as root.
+fn keep_network_capabilities() {
+    use rustix::thread::{CapabilitySet, capabilities, configure_capability_in_ambient_set};
+    let kept = [
+        CapabilitySet::NET_ADMIN,
+        CapabilitySet::NET_RAW,
+        CapabilitySet::NET_BIND_SERVICE,
+    ];
+    let Ok(mut sets) = capabilities(None) else {
+        return;
+    };
+    for capability in kept {
+        sets.inheritable |= capability & sets.permitted;
+    }
+    if rustix::thread::set_capabilities(None, sets).is_ok() {
+        for capability in kept {
+            let _ = configure_capability_in_ambient_set(capability, true);
+        }
+    }
+}
+
+/// A terminal sends its signals to all processes; the program decides what they mean.
+fn ignore_interrupts() {
+    for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP] {
+        // SAFETY: `SIG_IGN` is a valid action, and no handler is replaced that anything relies on.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
+/// Closes all file descriptors but `kept`: whoever waits for one to be closed must not wait for this process.
+fn close_all_but(kept: RawFd) {
+    let last = libc::c_uint::MAX;
+    let close = |from: libc::c_uint, to: libc::c_uint| {
+        // SAFETY: the descriptors belong to a process that only waits from here on.
+        unsafe { libc::syscall(libc::SYS_close_range, from, to, 0) };
+    };
+    match libc::c_uint::try_from(kept) {
+        Ok(kept) => {
+            if kept > 0 {
+                close(0, kept - 1);
+            }
+            close(kept + 1, last);
+        }
+        Err(_) => close(0, last),
+    }
+}
+
+/// Shows the processes of the namespace in `/proc`, where that is permitted.
+fn mount_proc() {
+    use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+    const PROC: &CStr = c"proc";
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    if mount_change(c"/", private).is_ok() {
+        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        let _ = mount(PROC, c"/proc", PROC, flags, None);
+    }
+}
+
+/// Reaps all children until `process` has ended; returns its exit code.
+fn wait_for(process: libc::pid_t) -> c_int {
+    const SIGNALLED: c_int = 128;
+    let mut status = 0;
+    // Ends: `process` is a child, and an error other than an interruption means that it is gone.
+    loop {
+        // SAFETY: the pointer is to an integer that lives through the call.
+        let ended = unsafe { libc::waitpid(-1, &raw mut status, 0) };
+        if ended == process {
+            break;
+        }
+        if ended < 0 && io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
+            return 1;
+        }
+    }
+    if libc::WIFSIGNALED(status) {
+        SIGNALLED + libc::WTERMSIG(status)
+    } else {
+        libc::WEXITSTATUS(status)
+    }
+}

@@ -1,0 +1,120 @@
+//! Facts that decide whether a live run can be trusted.
+
+use std::fs;
+
+use sojourn_records::{Histogram, LinkRecord, ValidityFact};
+
+use crate::datapath::Counted;
+use crate::hosts::Finished;
+
+/// The latest that the datapath may process the 99th percentile of its events.
+const MOST_LATE_NANOS: u64 = 1_000_000;
+/// The largest share of a processor that the datapath may take, in percent.
+const MOST_CPU: u64 = 90;
+
+/// The facts of a run with devices of this kind, which have dropped `lost` packets.
+pub(crate) fn facts(
+    counted: &Counted,
+    links: &[LinkRecord],
+    finished: &Finished,
+    (lost, devices): (u64, &str),
+) -> Vec<ValidityFact> {
+    let cpu = counted.cpu.as_nanos() * 100 / counted.elapsed.as_nanos().max(1);
+    let outside = counted.lost + lost;
+    let late = counted.lateness.quantile(0.99).unwrap_or(0);
+    let mut facts = vec![
+        fact(
+            "datapath_lateness",
+            lateness(&counted.lateness),
+            late <= MOST_LATE_NANOS,
+        ),
+        fact(
+            "datapath_cpu",
+            format!("{cpu} % of a processor"),
+            cpu <= MOST_CPU,
+        ),
+        fact(
+            "lost_outside_queue",
+            format!("{outside} of {} packets", counted.read + outside),
+            outside == 0,
+        ),
+        fact(
+            "larger_than_mtu",
+            format!("{} packets", counted.unreadable),
+            counted.unreadable == 0,
+        ),
+        fact("bottleneck", bottleneck(links, counted), true),
+        fact(
+            "ecn_capable",
+            format!("{} of {} packets", counted.ecn_capable, counted.read),
+            true,
+        ),
+        fact("devices", devices.to_owned(), true),
+        fact("clock_source", clock_source(), true),
+        fact("timer_slack", timer_slack(counted), true),
+    ];
+    let mut controls = finished.controls.clone();
+    controls.sort();
+    controls.dedup();
+    if !controls.is_empty() {
+        facts.push(fact("congestion_control", controls.join(", "), true));
+    }
+    facts
+}
+
+/// How the program ended, and the congestion control that connections have unless it chooses another.
+pub(crate) fn of_program(status: Option<i32>, control: Option<String>) -> ValidityFact {
+    let ended = match status {
+        Some(code) => format!("exit code {code}"),
+        None => "still running at the end".to_owned(),
+    };
+    let control = control.unwrap_or_else(|| "unknown".to_owned());
+    let value = format!("{ended}; default congestion control {control}");
+    fact("program", value, status.is_none_or(|code| code == 0))
+}
+
+fn fact(name: &'static str, value: String, passed: bool) -> ValidityFact {
+    ValidityFact {
+        name,
+        value,
+        passed,
+    }
+}
+
+/// Quantiles of how late events were processed.
+fn lateness(histogram: &Histogram) -> String {
+    let us = |q| histogram.quantile(q).unwrap_or(0) / 1_000;
+    let most = histogram.max().unwrap_or(0) / 1_000;
+    format!(
+        "median {} us, p99 {} us, maximum {most} us",
+        us(0.5),
+        us(0.99)
+    )
+}
+
+/// How long each link was busy.
+fn bottleneck(links: &[LinkRecord], counted: &Counted) -> String {
+    let elapsed = counted.elapsed.as_nanos().max(1);
+    let share = |link: &LinkRecord| {
+        let percent = u128::from(link.sending.as_nanos()) * 100 / u128::from(elapsed);
+        format!("{} sending {percent} % of the time", link.name)
+    };
+    links.iter().map(share).collect::<Vec<_>>().join(", ")
+}
+
+fn clock_source() -> String {
+    let file = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    fs::read_to_string(file).map_or_else(|_| "unknown".to_owned(), |name| name.trim().to_owned())
+}
+
+fn timer_slack(counted: &Counted) -> String {
+    let slack = counted
+        .slack
+        .map_or("unknown".to_owned(), |nanos| format!("{nanos} ns"));
+    let priority = if counted.is_preferred {
+        "highest"
+    } else {
+        "usual"
+    };
+    format!("{slack}, {priority} priority")
+}

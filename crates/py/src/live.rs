@@ -1,0 +1,93 @@
+//! Live runs that last as long as their program.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+use sojourn_backend::Cancellation;
+use sojourn_lab::Build;
+use sojourn_live::{LinkView, Live, Options};
+use sojourn_net::Duration;
+
+use crate::capture::PyCapture;
+use crate::errors::Failure;
+use crate::outcome::PyOutcome;
+use crate::scenario::PyScenario;
+
+/// Become root of a user namespace, unless the process may create network namespaces anyway.
+///
+/// Raises `UnavailableError` if the kernel does not permit it, or the process has several threads.
+#[pyfunction]
+pub(crate) fn enter_user_namespace() -> Result<(), Failure> {
+    sojourn_live::enter_user_namespace().map_err(|e| Failure::Unavailable(e.to_string()))
+}
+
+/// Run the program of a scenario, which has the terminal of this process, until it ends.
+///
+/// `watch`, if not None, is called once per second, on the main thread, with the links in the last second, as
+/// JSON.
+/// `capture` receives the packets.
+/// Return the outcome, whose scenario has the duration that the run took, the exit code of the program (None if it was
+/// still running), and whether a signal ended the run.
+#[pyfunction]
+#[pyo3(signature = (scenario, *, ecn=false, watch=None, capture=None))]
+pub(crate) fn run_program(
+    py: Python<'_>,
+    scenario: &Bound<'_, PyScenario>,
+    ecn: bool,
+    watch: Option<Py<PyAny>>,
+    capture: Option<&Bound<'_, PyCapture>>,
+) -> Result<(PyOutcome, Option<i32>, bool), Failure> {
+    let scenario = &scenario.get().0;
+    let options = Options {
+        until_program_ends: true,
+        attached: true,
+        ecn,
+    };
+    let live = Live::new(Build::current().commit, options);
+    let live = match watch {
+        Some(watch) => live.watched(Box::new(move |links| show(&watch, links))),
+        None => live,
+    };
+    let capture = capture.map(|capture| &capture.get().0);
+    let interrupted = AtomicBool::new(false);
+    let asked = || {
+        let signal = Python::attach(|py| py.check_signals().is_err());
+        interrupted.fetch_or(signal, Ordering::Relaxed);
+        interrupted.load(Ordering::Relaxed)
+    };
+    let outcome = py.detach(|| {
+        let taken = || live.last().map_or(Duration::ZERO, |ended| ended.duration);
+        sojourn_lab::run_while_it_lasts(&live, scenario, &Cancellation::new(&asked), capture, taken)
+    })?;
+    let status = live.last().and_then(|ended| ended.status);
+    Ok((PyOutcome(outcome), status, interrupted.into_inner()))
+}
+
+/// Calls `watch`; an exception of it is printed, and the run goes on.
+fn show(watch: &Py<PyAny>, links: &[LinkView]) {
+    let links: Vec<_> = links.iter().map(document).collect();
+    Python::attach(|py| {
+        if let Err(error) = watch.call1(py, (Value::Array(links).to_string(),)) {
+            error.print(py);
+        }
+    });
+}
+
+fn document(link: &LinkView) -> Value {
+    let quantiles = link
+        .sojourn
+        .map(|quantiles| quantiles.map(Duration::as_millis_f64));
+    json!({
+        "link": link.name,
+        "time_s": link.at.as_secs_f64(),
+        "bits_per_s": link.bits_per_s,
+        "backlog_packets": link.backlog_packets,
+        "backlog_bytes": link.backlog_bytes,
+        "sojourn_ms": quantiles,
+        "drops": link.drops,
+        "marks": link.marks,
+        "sent_packets": link.sent_packets,
+        "sent_bytes": link.sent_bytes,
+    })
+}

@@ -1,0 +1,33 @@
+//! Live runs, which need Linux.
+
+use pyo3::prelude::*;
+
+use crate::capture::PyCapture;
+use crate::errors::Failure;
+use crate::outcome::PyOutcome;
+use crate::scenario::PyScenario;
+
+/// Raise `UnavailableError`.
+#[pyfunction]
+pub(crate) fn enter_user_namespace() -> Result<(), Failure> {
+    Err(unavailable())
+}
+
+/// Raise `UnavailableError`.
+#[pyfunction]
+#[pyo3(signature = (_scenario, *, ecn=false, watch=None, capture=None))]
+pub(crate) fn run_program(
+    _scenario: &Bound<'_, PyScenario>,
+    ecn: bool,
+    watch: Option<Py<PyAny>>,
+    capture: Option<&Bound<'_, PyCapture>>,
+) -> Result<(PyOutcome, Option<i32>, bool), Failure> {
+    let _ = (ecn, watch, capture);
+    Err(unavailable())
+}
+
+fn unavailable() -> Failure {
+    Failure::Unavailable(
+        "live runs need Linux; simulated runs need no more than this system".to_owned(),
+    )
+}

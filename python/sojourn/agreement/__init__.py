@@ -1,0 +1,1 @@
+"""Comparison of simulated with live runs: tolerances, the table and its page."""

@@ -1,0 +1,201 @@
+"""Runs a scenario on the simulator and in real time, and compares the results."""
+
+import html
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+
+from sojourn import _core, markup
+from sojourn.agreement import comparison, page, wording
+from sojourn.agreement.comparison import FailedCheck
+from sojourn.document import needs
+from sojourn.result import Result, run
+from sojourn.scenario import Scenario
+
+SIMULATOR = "sim"
+LIVE = "live"
+
+
+class Agreement:
+    """A simulated and a live result of the same scenario, and how far they agree.
+
+    Created by :func:`sojourn.agree`, or from two saved results.
+
+    Parameters
+    ----------
+    simulated, live
+        The results.
+
+    Raises
+    ------
+    ResultError
+        The results are of different scenarios, or one of them has no finished run.
+    """
+
+    def __init__(self, simulated: Result, live: Result) -> None:
+        if simulated.scenario.hash != live.scenario.hash:
+            message = (
+                "the simulated and the live result are of different scenarios: "
+                f"{simulated.scenario.hash[:12]} and {live.scenario.hash[:12]}"
+            )
+            raise _core.ResultError(message)
+        for name, result in (("simulated", simulated), ("live", live)):
+            if not result.finished:
+                message = f"the {name} result has no finished run"
+                raise _core.ResultError(message)
+        self._simulated = simulated
+        self._live = live
+        self._table = comparison.compared(simulated, live)
+
+    @property
+    def simulated(self) -> Result:
+        """The simulated result."""
+        return self._simulated
+
+    @property
+    def live(self) -> Result:
+        """The live result."""
+        return self._live
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """One row per arm and metric.
+
+        ``arm``; ``group`` (null for metrics of the whole run); ``metric``, ``label`` and ``unit``;
+        ``n_simulated`` and ``n_live``: the number of runs that have the metric; ``simulated`` and
+        ``live``: their means; ``difference``: live minus simulated, ``low`` and ``high``: its 95 %
+        bootstrap interval, null for fewer than two runs; ``tolerance``; ``verdict``: ``"agrees"``,
+        ``"differs"``, ``"undecided"`` (the interval contains values within and beyond the
+        tolerance), ``"not measured"``, or null if the metric has no tolerance; and ``valid``:
+        whether every live run of the arm passed its checks.
+        """
+        return self._table
+
+    @property
+    def failed_checks(self) -> list[FailedCheck]:
+        """The checks that live runs did not pass: ``arm``, ``replication``, ``name``, ``value``."""
+        return comparison.failed_checks(self._live)
+
+    def to_html(self) -> str:
+        """Return a self-contained HTML page with the table and figures of both results."""
+        return page.html(self._simulated, self._live, self._table)
+
+    def save(self, path: str | Path) -> None:
+        """Write the HTML page to a file.
+
+        Parameters
+        ----------
+        path
+            The file.
+
+        Raises
+        ------
+        ResultError
+            The file cannot be written, or exists and is not a report.
+        """
+        page.write(self.to_html(), path)
+
+    def _repr_html_(self) -> str:
+        """Return the table as HTML, for notebooks."""
+        rows = [wording.cells(row) for row in self._table.iter_rows(named=True)]
+        failures = "".join(markup.paragraph(line) for line in wording.failures(self.failed_checks))
+        return (
+            markup.paragraph(wording.counts(self._table), strong="agreement:")
+            + failures
+            + markup.table(wording.HEAD, rows)
+            + f"<p>{html.escape(wording.note(self._table))}</p>"
+        )
+
+    def __repr__(self) -> str:
+        """Return the name of the scenario and the number of verdicts."""
+        name = self._simulated.scenario.checked.name
+        return f'<Agreement of "{name}": {wording.counts(self._table)}>'
+
+
+def agree(
+    scenario: Scenario,
+    *,
+    seed: int | None = None,
+    replications: int | None = None,
+    jobs: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+    max_memory: str | None = None,
+) -> Agreement:
+    """Run a scenario on the simulator and in real time, and compare the results.
+
+    Live runs need Linux and take place one after another, each for the duration of the scenario.
+    ``sojourn doctor`` says what the machine lacks.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    seed
+        Seed to use instead of the scenario's.
+    replications
+        Number of runs per arm on each of both, instead of the scenario's. Intervals need two.
+    jobs
+        Number of threads, or of processes, of the simulator.
+    progress
+        Called with the number of finished live runs and their total number.
+    max_memory
+        As for :func:`sojourn.run`.
+
+    Returns
+    -------
+    Agreement
+        The comparison.
+
+    Raises
+    ------
+    Interrupted
+        Ctrl-C ended the runs.
+    ScenarioError
+        An arm needs what live runs do not have; the message names the arm and the key.
+    SojournError
+        The machine cannot run the scenario in real time; the message says what it lacks.
+    """
+    needs("agree", scenario, Scenario, "a Scenario")
+    if replications is not None:
+        scenario = scenario.replace(replications=replications)
+    check(scenario)
+    live = run(scenario, seed=seed, progress=progress, backend=LIVE, max_memory=max_memory)
+    simulated = run(scenario, seed=seed, jobs=jobs, backend=SIMULATOR, max_memory=max_memory)
+    return Agreement(simulated, live)
+
+
+def check(scenario: Scenario) -> None:
+    """Refuse a scenario that one of both backends cannot run, and name the arms.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+
+    Raises
+    ------
+    ScenarioError
+        An arm cannot be run.
+    UnavailableError
+        This build has no live backend.
+    """
+    if LIVE not in _core.backend_names():
+        message = "live runs need Linux; simulated runs need no more than this system"
+        raise _core.UnavailableError(message)
+    for backend in (LIVE, SIMULATOR):
+        try:
+            _core.check_backend(scenario.checked, backend)
+        except _core.ScenarioError as error:
+            raise _named(scenario, backend, error) from None
+
+
+def _named(scenario: Scenario, backend: str, error: _core.ScenarioError) -> _core.ScenarioError:
+    """Return the errors of all arms that a backend cannot run; the core stops at the first."""
+    found = []
+    for arm in scenario.arms or ():
+        try:
+            _core.check_backend(scenario.replace(arms=[arm]).checked, backend)
+        except _core.ScenarioError as of_arm:
+            found.append(str(of_arm))
+    return _core.ScenarioError("; ".join(found)) if found else error

@@ -1,0 +1,247 @@
+"""The comparison of simulated and live means: differences, their intervals and verdicts."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import fmean
+
+import numpy as np
+import polars as pl
+
+from sojourn.agreement.tolerances import tolerance
+from sojourn.result import Result, app_metrics, flow_groups
+from sojourn.result.metric import Metric
+from sojourn.result.metrics import KEYS, LEVEL, metrics_of, transport_metrics
+
+RESAMPLES = 2000
+# Columns of the tables of groups that the comparison has; the first two say no more than those of
+# the whole run if there is one group of flows.
+ALONE = ("goodput_mbit_per_s_mean", "data_share_percent")
+OF_GROUPS = (*ALONE, "rtt_inflation_ms_mean", "retransmit_percent", "fct_s_mean")
+OF_APPLICATIONS = (
+    "duration_s_mean",
+    "duration_s_p95",
+    "startup_s_mean",
+    "stalled_s_mean",
+    "bitrate_mbit_per_s_mean",
+    "mos_mean",
+    "rpm_mean",
+)
+SCHEMA = {
+    "arm": pl.String,
+    "group": pl.String,
+    "metric": pl.String,
+    "label": pl.String,
+    "unit": pl.String,
+    "n_simulated": pl.Int64,
+    "simulated": pl.Float64,
+    "n_live": pl.Int64,
+    "live": pl.Float64,
+    "difference": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "tolerance": pl.Float64,
+    "verdict": pl.String,
+    "valid": pl.Boolean,
+}
+
+
+class Verdict(StrEnum):
+    """Whether a simulated and a live mean agree."""
+
+    AGREES = "agrees"
+    DIFFERS = "differs"
+    UNDECIDED = "undecided"
+    NOT_MEASURED = "not measured"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedCheck:
+    """A check that a live run did not pass.
+
+    Parameters
+    ----------
+    arm, replication
+        The run.
+    name, value
+        The check and what it found.
+    """
+
+    arm: str
+    replication: int
+    name: str
+    value: str
+
+
+def failed_checks(live: Result) -> list[FailedCheck]:
+    """List the checks that live runs did not pass.
+
+    Parameters
+    ----------
+    live
+        A result of the live backend.
+    """
+    return [
+        FailedCheck(
+            arm=fact["arm"],
+            replication=fact["replication"],
+            name=fact["name"],
+            value=fact["value"],
+        )
+        for fact in live.provenance.get("validity", ())
+        if not fact["passed"]
+    ]
+
+
+def compared(simulated: Result, live: Result) -> pl.DataFrame:
+    """Compare every metric of every arm.
+
+    Parameters
+    ----------
+    simulated, live
+        Results of one scenario.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row per arm and metric that at least one of them has, with the columns of
+        :attr:`sojourn.Agreement.table`.
+    """
+    invalid = {check.arm for check in failed_checks(live)}
+    rows = []
+    for arm in simulated.arms:
+        for group, metric, ours, theirs in _values(simulated, live, arm):
+            if ours or theirs:
+                row = _row(metric, ours, theirs)
+                rows.append({"arm": arm, "group": group, "valid": arm not in invalid, **row})
+    return pl.DataFrame(rows, schema=SCHEMA)
+
+
+_Values = tuple[str | None, Metric, list[float], list[float]]
+
+
+def _values(simulated: Result, live: Result, arm: str) -> Iterator[_Values]:
+    """Yield every metric of an arm with its values of simulated and of live runs."""
+    whole = [_whole(result).filter(pl.col("arm") == arm) for result in (simulated, live)]
+    columns = dict.fromkeys(name for frame in whole for name in frame.columns if name not in KEYS)
+    for metric in metrics_of(pl.DataFrame(schema=dict.fromkeys(columns, pl.Float64))):
+        ours, theirs = (_column(frame, metric.column) for frame in whole)
+        yield None, metric, ours, theirs
+    parts: Sequence[tuple[Callable[[Result], pl.DataFrame], Sequence[Metric], Sequence[str]]] = (
+        (lambda result: result.per_group, flow_groups.METRICS, OF_GROUPS),
+        (lambda result: result.per_application, app_metrics.METRICS, OF_APPLICATIONS),
+    )
+    for frame_of, metrics, names in parts:
+        frames = [frame_of(result).filter(pl.col("arm") == arm) for result in (simulated, live)]
+        groups = list(dict.fromkeys(name for frame in frames for name in frame["group"]))
+        for group in groups:
+            of_group = [frame.filter(pl.col("group") == group) for frame in frames]
+            for metric in metrics:
+                if metric.column in names and not (len(groups) == 1 and metric.column in ALONE):
+                    ours, theirs = (_column(frame, metric.column) for frame in of_group)
+                    yield group, metric, ours, theirs
+
+
+def _whole(result: Result) -> pl.DataFrame:
+    """Return the metrics of whole runs, with the round-trip times that connections measure."""
+    checked = result.scenario.checked
+    measured_s = checked.duration_s - checked.warmup_s
+    transport = transport_metrics(result.flows, result.links, measured_s=measured_s)
+    rtts = [name for name in transport.columns if name.startswith("ack_rtt_")]
+    return result.per_run.join(
+        transport.select(*KEYS, *rtts), on=KEYS, how="left", maintain_order="left"
+    )
+
+
+def _column(frame: pl.DataFrame, name: str) -> list[float]:
+    if name not in frame.columns:
+        return []
+    return frame[name].cast(pl.Float64).drop_nulls().drop_nans().to_list()
+
+
+def _row(metric: Metric, simulated: Sequence[float], live: Sequence[float]) -> dict[str, object]:
+    """Compare one metric."""
+    ours = fmean(simulated) if simulated else None
+    theirs = fmean(live) if live else None
+    within = tolerance(metric)
+    row: dict[str, object] = {
+        "metric": metric.column,
+        "label": metric.label,
+        "unit": metric.unit,
+        "n_simulated": len(simulated),
+        "simulated": ours,
+        "n_live": len(live),
+        "live": theirs,
+        "tolerance": None if within is None or ours is None else within.of(ours, metric.unit),
+    }
+    if ours is None or theirs is None:
+        return row | {"verdict": Verdict.NOT_MEASURED}
+    low, high = interval(simulated, live)
+    row |= {"difference": theirs - ours, "low": low, "high": high}
+    if within is None:
+        return row
+    return row | {"verdict": verdict(theirs - ours, low, high, within.of(ours, metric.unit))}
+
+
+def interval(
+    simulated: Sequence[float], live: Sequence[float]
+) -> tuple[float, float] | tuple[None, None]:
+    """Compute the 95 % bootstrap interval of the difference of two means, live minus simulated.
+
+    The samples are resampled independently: replication *k* of a live run shares no random numbers
+    with the simulated one.
+
+    Parameters
+    ----------
+    simulated, live
+        One value per run.
+
+    Returns
+    -------
+    tuple
+        Both ends; None if a sample has fewer than two values.
+
+    Examples
+    --------
+    >>> low, high = interval([1.0, 1.2, 0.8], [2.0, 2.2, 1.8])
+    >>> 0.6 < low < 1.0 < high < 1.4
+    True
+    """
+    if min(len(simulated), len(live)) < 2:  # noqa: PLR2004 - a spread takes two
+        return None, None
+    random = np.random.default_rng(1)
+
+    def means(values: Sequence[float]) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+        drawn = random.integers(len(values), size=(RESAMPLES, len(values)))
+        sampled: np.ndarray[tuple[int], np.dtype[np.float64]]
+        sampled = np.asarray(values)[drawn].mean(axis=1)
+        return sampled
+
+    tail = (1.0 - LEVEL) / 2.0
+    low, high = np.quantile(means(live) - means(simulated), [tail, 1.0 - tail])
+    return float(low), float(high)
+
+
+def verdict(difference: float, low: float | None, high: float | None, within: float) -> Verdict:
+    """Judge a difference; without an interval, by its value alone.
+
+    Parameters
+    ----------
+    difference
+        The difference of the means.
+    low, high
+        Its interval.
+    within
+        The tolerance.
+
+    Examples
+    --------
+    >>> [str(verdict(*numbers)) for numbers in ((1, 0, 2, 3), (1, 0, 2, 1.5), (4, 3.5, 5, 3))]
+    ['agrees', 'undecided', 'differs']
+    """
+    low, high = (difference, difference) if low is None or high is None else (low, high)
+    if -within <= low and high <= within:
+        return Verdict.AGREES
+    if high < -within or low > within:
+        return Verdict.DIFFERS
+    return Verdict.UNDECIDED

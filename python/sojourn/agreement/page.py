@@ -1,0 +1,139 @@
+"""The HTML page that shows simulated and live runs: agreement, time series, distributions."""
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+import polars as pl
+
+from sojourn.agreement import wording
+from sojourn.agreement.comparison import FailedCheck, failed_checks
+from sojourn.agreement.overlay import Overlay
+from sojourn.agreement.tolerances import INFORMATIONAL, TOLERANCES
+from sojourn.report.figure import cdf_figures, rtt_figure, series_figures, table
+from sojourn.report.page import head, legend, provenance, section, style, validity
+from sojourn.result import Result, derived
+
+_SERIES_NOTE = (
+    "Lines are means over short intervals and over replications, from the start of the run. Live "
+    "and simulated runs share no random numbers: losses come at other times."
+)
+
+
+def html(simulated: Result, live: Result, compared: pl.DataFrame) -> str:
+    """Write the page.
+
+    Parameters
+    ----------
+    simulated, live
+        Results of one scenario.
+    compared
+        Their comparison.
+
+    Returns
+    -------
+    str
+        A self-contained HTML page.
+    """
+    checked = simulated.scenario.checked
+    name = escape(checked.name)
+    overlays = [Overlay(simulated, live, arm) for arm in simulated.arms]
+    about = f'<meta name="sojourn-scenario" content="{simulated.scenario.hash}">\n'
+    return f"""{head(f"{name}: simulated and live", style(overlays[0]), about)}<body>
+<header>
+<h1>{name}: simulated and live</h1>
+<p class="note">Runs of {checked.duration_s:g} s, measured from {checked.warmup_s:g} s; simulated: \
+{simulated.finished}, live: {live.finished}.</p>
+</header>
+<section><h2>Agreement</h2>
+{_invalid(failed_checks(live))}
+{_agreement(compared)}
+</section>
+{validity(simulated, "simulated runs")}
+{validity(live, "live runs")}
+{legend(overlays[0])}
+{"".join(_figures(one, arm) for one, arm in zip(overlays, simulated.arms, strict=True))}
+{_machine(live)}
+{provenance(simulated)}
+</body>
+</html>
+"""
+
+
+def write(page: str, path: str | Path) -> None:
+    """Write the page to a file.
+
+    Parameters
+    ----------
+    page
+        The page.
+    path
+        The file.
+
+    Raises
+    ------
+    ResultError
+        The file cannot be written, or exists and is not a report.
+    """
+    derived.check_report(Path(path))
+    derived.write(path, page.encode(), None)
+
+
+def _invalid(checks: Sequence[FailedCheck]) -> str:
+    """Name the arms with a live run that failed a check."""
+    if not checks:
+        return ""
+    arms = escape(", ".join(dict.fromkeys(check.arm for check in checks)))
+    return (
+        '<div class="validity invalid" role="alert"><p>Live runs failed their checks, which are '
+        f"listed below. The marked rows support no conclusion: {arms}.</p></div>"
+    )
+
+
+def _agreement(compared: pl.DataFrame) -> str:
+    arms = compared["arm"].unique(maintain_order=True).to_list()
+    parts = []
+    for arm in arms:
+        of_arm = compared.filter(pl.col("arm") == arm)
+        rows = [wording.cells(row)[1:] for row in of_arm.iter_rows(named=True)]
+        title = f"<h3>{escape(arm)}</h3>" if len(arms) > 1 else ""
+        parts.append(title + table(wording.HEAD[1:], rows))
+    tolerances = [(one.quantity, str(one), one.reason) for one in TOLERANCES]
+    return (
+        f"<p>{escape(wording.counts(compared))}.</p>{''.join(parts)}"
+        f'<p class="note">{escape(wording.note(compared))}.</p>'
+        "<details><summary>Tolerances</summary>"
+        f"{table(('quantity', 'tolerance', 'reason'), tolerances)}"
+        f'<p class="note">The share is one of the simulated mean. {escape(INFORMATIONAL)}</p>'
+        "</details>"
+    )
+
+
+def _figures(overlay: Overlay, arm: str) -> str:
+    """Draw the figures of one arm."""
+    named = "" if len(overlay.scenario.checked.arms) == 1 else f"{escape(arm)}: "
+    series = [*series_figures(overlay), *rtt_figure(overlay)]
+    return section(f"{named}Over time", series, _SERIES_NOTE) + section(
+        f"{named}Distributions", cdf_figures(overlay)
+    )
+
+
+def _machine(live: Result) -> str:
+    """Write where the live runs took place, and what was checked in each of them."""
+    backend = live.provenance.get("backend", {})
+    facts = [
+        (fact["arm"], str(fact["replication"]), fact["name"], fact["value"], _passed(fact))
+        for fact in live.provenance.get("validity", ())
+    ]
+    items = [(key, str(backend[key])) for key in ("kernel", "version", "commit") if key in backend]
+    if not facts and not items:
+        return ""
+    return (
+        f"<section><h2>Live backend</h2>{table(('item', 'value'), items)}"
+        "<details><summary>Checks of each run</summary>"
+        f"{table(('arm', 'replication', 'check', 'value', 'passed'), facts)}</details></section>"
+    )
+
+
+def _passed(fact: dict[str, object]) -> str:
+    return "yes" if fact["passed"] else "no"

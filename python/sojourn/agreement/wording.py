@@ -1,0 +1,108 @@
+"""The words of a comparison of simulated and live runs, for terminals, pages and notebooks."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from sojourn.agreement.comparison import FailedCheck, Verdict
+from sojourn.result import app_metrics, flow_groups, formatting
+from sojourn.result.catalogue import described
+from sojourn.result.metric import Metric
+
+HEAD = ("arm", "metric", "simulated", "live", "difference", "tolerance", "verdict")
+# Beside the verdict of an arm with a live run that failed a check.
+INVALID = "[invalid]"
+MISSING = "–"
+
+
+def cells(row: Mapping[str, Any]) -> list[str]:
+    """Write a row of the table.
+
+    Parameters
+    ----------
+    row
+        A row of :attr:`sojourn.Agreement.table`.
+
+    Returns
+    -------
+    list of str
+        A cell per column of :data:`HEAD`.
+    """
+    metric = _metric(row)
+    name = metric.heading if row["group"] is None else f"{row['group']}: {metric.heading}"
+    change = {
+        "mean": row["difference"],
+        "low": row["low"],
+        "high": row["high"],
+        "significant": False,
+    }
+    verdict = row["verdict"] or MISSING
+    return [
+        row["arm"],
+        name,
+        *(_number(row[side], metric) for side in ("simulated", "live")),
+        formatting.change(change, metric),
+        MISSING if row["tolerance"] is None else f"±{_number(row['tolerance'], metric)}",
+        verdict if row["valid"] else f"{verdict} {INVALID}",
+    ]
+
+
+def _metric(row: Mapping[str, Any]) -> Metric:
+    """Return the declaration of the metric of a row."""
+    if row["group"] is None:
+        return described([row["metric"]])[0]
+    declared = (*flow_groups.METRICS, *app_metrics.METRICS)
+    return next(metric for metric in declared if metric.column == row["metric"])
+
+
+def _number(value: float | None, metric: Metric) -> str:
+    return MISSING if value is None else f"{value:.{metric.digits}f}"
+
+
+def counts(table: pl.DataFrame) -> str:
+    """Count the verdicts, such as ``"agrees: 7, differs: 1"``.
+
+    Parameters
+    ----------
+    table
+        :attr:`sojourn.Agreement.table`.
+    """
+    found = [(one, table.filter(pl.col("verdict") == one).height) for one in Verdict]
+    informational = table["verdict"].null_count()
+    text = ", ".join(f"{one}: {count}" for one, count in found if count)
+    return f"{text or 'no verdict'}; without a verdict: {informational}"
+
+
+def note(table: pl.DataFrame) -> str:
+    """Say what the numbers are: means, and the interval of differences.
+
+    Parameters
+    ----------
+    table
+        :attr:`sojourn.Agreement.table`.
+    """
+    text = "means over runs; difference: live minus simulated"
+    compared = table.drop_nulls("difference")
+    if compared["low"].null_count() < compared.height:
+        text += ", with its 95 % bootstrap interval (unpaired: live runs are not deterministic)"
+    if compared["low"].null_count():
+        text += (
+            "; with one run there is no interval, and the verdict is that of single runs; use "
+            "--replications"
+        )
+    return text
+
+
+def failures(checks: Sequence[FailedCheck]) -> list[str]:
+    """Name the live runs that failed a check, one line per check.
+
+    Parameters
+    ----------
+    checks
+        The failed checks.
+    """
+    return [
+        f"{check.arm}: live replication {check.replication} is invalid: {check.name}: {check.value}"
+        for check in checks
+    ]

@@ -1,0 +1,236 @@
+"""``sojourn agree``: run a scenario simulated and live, and compare the results."""
+
+import json as js
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sojourn.agreement import page, wording
+from sojourn.agreement.agreement import LIVE, SIMULATOR, Agreement, check
+from sojourn.agreement.tolerances import TOLERANCES
+from sojourn.cli import session, signals, stored, tables
+from sojourn.cli.options import (
+    Change,
+    Jobs,
+    Json,
+    MaxMemory,
+    Replications,
+    ReportFile,
+    Resume,
+    ScenarioFile,
+    Seed,
+    Strict,
+    path,
+)
+from sojourn.cli.pipes import tolerated
+from sojourn.cli.progress import progress_bar
+from sojourn.cli.run import changed
+from sojourn.cli.session import say
+from sojourn.result import Result, budget, derived, storage
+from sojourn.scenario import Scenario
+
+# In the directory of --out.
+PAGE = "agreement.html"
+FOLDERS = {SIMULATOR: "sim", LIVE: "live"}
+
+
+def agree(
+    *,
+    file: ScenarioFile,
+    change: Change = None,
+    replications: Replications = None,
+    seed: Seed = None,
+    jobs: Jobs = None,
+    max_memory: MaxMemory = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            parser=path,
+            help="Directory to save both results in, as sim and live, with the page "
+            f"{PAGE}; created if needed, with its parents.",
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the results in the output directory.")
+    ] = False,
+    report: ReportFile = None,
+    json: Json = False,
+    strict: Strict = False,
+    resume: Resume = False,
+) -> int:
+    """Run a scenario simulated and live, and compare the results."""
+    scenario = changed(file, change, replications=replications, seed=seed)
+    check(scenario)
+    budget.check(scenario.checked, jobs=jobs, max_memory=max_memory)
+    places = {} if out is None else {name: out / folder for name, folder in FOLDERS.items()}
+    resumed = scenario if resume else None
+    with ExitStack() as stack:
+        claims = {
+            name: stack.enter_context(storage.claimed(place, force=force, resumed=resumed))
+            for name, place in places.items()
+        }
+        if out is not None:
+            stack.enter_context(derived.claimed(derived.inside(out, PAGE)))
+        stack.enter_context(derived.claimed(report))
+        session.say_notes(scenario.checked.notes)
+        # Live first: a machine that cannot do it says so before anything else is done.
+        executions: list[stored.Execution] = []
+        for backend in (LIVE, SIMULATOR):
+            executions.append(_executed(scenario, backend, jobs=jobs, resume=resume))
+            if not executions[-1].result.complete:
+                return _interrupted(executions, backend)
+        live, simulated = (execution.result for execution in executions)
+        agreement = Agreement(simulated, live)
+        _show(agreement, as_json=json)
+        kept = _save({SIMULATOR: simulated, LIVE: live}, claims)
+        for execution in executions:
+            execution.end(kept=kept)
+        if not kept:
+            return session.ENVIRONMENT
+        _write(agreement, out, report)
+    return session.judged([simulated, live], strict=strict)
+
+
+def _executed(
+    scenario: Scenario, backend: str, *, jobs: int | None, resume: bool
+) -> stored.Execution:
+    """Execute the runs of one backend; keep them in the run store."""
+    what = "live runs" if backend == LIVE else "simulated runs"
+
+    def announce(finished: int, scenario: Scenario) -> None:
+        say(f"resume: {finished} of {scenario.runs} {what} are finished")
+
+    with progress_bar(scenario.runs, what) as progress:
+        return stored.run(
+            scenario,
+            jobs=None if backend == LIVE else jobs,
+            progress=progress,
+            backend=backend,
+            resume=resume,
+            announce=announce,
+        )
+
+
+def _interrupted(executions: list[stored.Execution], backend: str) -> int:
+    """Keep the finished runs, and say how to continue."""
+    *earlier, last = executions
+    what = "live" if backend == LIVE else "simulated"
+    say(f"interrupted: finished {last.result.finished} of {last.result.total} {what} runs")
+    for execution in earlier:
+        if execution.invocation is not None:
+            execution.invocation.close()
+    last.end(kept=False)
+    if earlier and not last.result.finished and last.invocation is not None:
+        say(f"to continue: {stored.continuation()}")
+    return signals.exit_code()
+
+
+def _show(agreement: Agreement, *, as_json: bool) -> None:
+    """Print the table, the failed checks of live runs and the findings."""
+    with tolerated():
+        if as_json:
+            print(js.dumps(_document(agreement), indent=2))
+        else:
+            _print_tables(agreement)
+            tables.print_note(wording.counts(agreement.table))
+            tables.print_note(wording.note(agreement.table))
+    for line in wording.failures(agreement.failed_checks):
+        say(f"error: {line}")
+    named = {check.arm for check in agreement.failed_checks}
+    if named:
+        arms = ", ".join(one for one in agreement.simulated.arms if one in named)
+        say(f"error: rows marked {wording.INVALID} support no conclusion: {arms}")
+    _say_findings(agreement)
+
+
+def _print_tables(agreement: Agreement) -> None:
+    """Print the table; on a terminal, which may be narrow, one per arm."""
+    name = agreement.simulated.scenario.checked.name
+    rows = [wording.cells(row) for row in agreement.table.iter_rows(named=True)]
+    title = f"{name}: simulated and live"
+    if not sys.stdout.isatty():
+        tables.print_table(wording.HEAD, rows, title=title, words=2)
+        return
+    arms = agreement.simulated.arms
+    for arm in arms:
+        of_arm = [cells for which, *cells in rows if which == arm]
+        of = f", {arm}" if len(arms) > 1 else ""
+        tables.print_table(wording.HEAD[1:], of_arm, title=f"{title}{of}")
+
+
+def _say_findings(agreement: Agreement) -> None:
+    """Print the errors and warnings of both results; failed checks are printed before."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, result in (("simulated", agreement.simulated), ("live", agreement.live)):
+        for finding in result.validity.findings:
+            if finding.severity != "note" and "failed the backend check" not in finding.text:
+                found.setdefault((finding.severity, finding.text), []).append(name)
+    for (severity, text), names in found.items():
+        say(f"{severity}: {' and '.join(names)}: {text}")
+
+
+def _document(agreement: Agreement) -> dict[str, Any]:
+    """Collect the data of the table for JSON output."""
+    results = {"simulated": agreement.simulated, "live": agreement.live}
+    scenario = agreement.simulated.scenario
+    return {
+        "scenario": scenario.checked.name,
+        "scenario_hash": scenario.hash,
+        "seed": scenario.seed,
+        "replications": scenario.checked.replications,
+        "sojourn": agreement.simulated.provenance["sojourn"],
+        "live_backend": agreement.live.provenance.get("backend"),
+        "validity": {
+            name: {
+                "verdict": result.validity.verdict,
+                "findings": [
+                    {"severity": finding.severity, "text": finding.text}
+                    for finding in result.validity.findings
+                ],
+            }
+            for name, result in results.items()
+        },
+        "failed_checks": [
+            {
+                "arm": one.arm,
+                "replication": one.replication,
+                "name": one.name,
+                "value": one.value,
+            }
+            for one in agreement.failed_checks
+        ],
+        "tolerances": [
+            {"quantity": one.quantity, "relative": one.relative, "absolute": one.absolute}
+            for one in TOLERANCES
+        ],
+        "agreement": agreement.table.to_dicts(),
+    }
+
+
+def _save(results: dict[str, Result], claims: dict[str, Any]) -> bool:
+    """Save both results; return whether they are where they belong."""
+    kept = True
+    for name, claim in claims.items():
+        try:
+            storage.save(results[name], claim)
+        except storage.NotSavedError as error:
+            say(f"sojourn: {error}")
+            kept = False
+    return kept
+
+
+def _write(agreement: Agreement, out: Path | None, report: Path | None) -> None:
+    """Write the page to the directory and to the file that were asked for."""
+    if out is not None:
+        say(f"saved results to {', '.join(str(out / name) for name in FOLDERS.values())}")
+    files = [*([] if out is None else [derived.inside(out, PAGE)]), *([report] if report else [])]
+    if not files:
+        return
+    text = agreement.to_html()
+    for file in files:
+        page.write(text, file)
+        say(f"wrote report to {file}")

@@ -1,0 +1,84 @@
+"""``sojourn import``: read measurements of other programs."""
+
+import json as js
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sojourn.cli import tables
+from sojourn.cli.options import Json, ReportFile, path
+from sojourn.cli.session import say
+from sojourn.exchange import exporting, measuring
+from sojourn.exchange.beside import Beside
+from sojourn.exchange.measurement import per_run, products
+from sojourn.report import measured as page
+from sojourn.result import Result, derived, formatting, metrics
+
+_NOTE = "measured from the begin of the load to its end; – marks what a file does not contain"
+
+
+def import_(
+    *,
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE",
+            parser=path,
+            help="Data files of flent (format versions 1 to 4) and logs of Mahimahi's mm-link, "
+            "plain or compressed by gzip or bzip2. Files of the same title are runs of one arm.",
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "--output",
+            "-o",
+            metavar="PATH",
+            parser=path,
+            help="Directory for the tables as Parquet files, with import.json, which states their "
+            "origin; created if needed, with its parents.",
+        ),
+    ] = None,
+    arm: Annotated[
+        str | None, typer.Option(help="Name for the arm of all files, instead of their titles.")
+    ] = None,
+    beside: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            parser=path,
+            help="With --report: show the measured runs beside those of this saved result.",
+        ),
+    ] = None,
+    report: ReportFile = None,
+    json: Json = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+) -> int:
+    """Read measurements of flent and Mahimahi, and compare them with a saved result."""
+    if (beside is None) != (report is None):
+        message = "--beside and --report need each other: the report shows both"
+        raise typer.BadParameter(message)
+    measurements = measuring.measured(paths, arm)
+    simulated = None if beside is None else Result.load(beside)
+    with derived.claimed(report):
+        if out is not None:
+            exporting.written(products(measurements), out, force=force)
+        runs = per_run(measurements)
+        summary = metrics.summary(runs)
+        if json:
+            print(js.dumps({"summary": summary.to_dicts(), "runs": runs.to_dicts()}, indent=2))
+        else:
+            arms = list(dict.fromkeys(one.arm for one in measurements))
+            tables.print_estimates(
+                summary, metrics.metrics_of(runs), arms=arms, title="measured runs"
+            )
+            print(_NOTE)
+        if out is not None:
+            count = formatting.counted(len(measurements), "measured run")
+            say(f"wrote {count} to {out}")
+        if simulated is not None and report is not None:
+            page.write(Beside(simulated, measurements), report)
+            say(f"wrote report to {report}")
+    return 0

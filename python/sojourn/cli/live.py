@@ -1,0 +1,195 @@
+"""``sojourn live``: run a program behind a queue, with real packets."""
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sojourn import _core
+from sojourn.cli import session, signals
+from sojourn.cli.options import Change, Everything, Force, Json, Out, Pcap, ReportFile, Strict
+from sojourn.cli.watch import Metrics, View, watcher
+from sojourn.result import Result, captures, derived, storage
+from sojourn.scenario import Link, Scenario
+from sojourn.scenario.overrides import assignment, overridden
+from sojourn.traffic import Program
+
+# The longest run of a program without --time.
+LONGEST = "3600s"
+
+
+def live(
+    *,
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="COMMAND",
+            help="Program and arguments, run in the client's network namespace; by default a "
+            "shell. The environment variable SOJOURN_SERVER has the server's address.",
+            show_default=False,
+        ),
+    ] = None,
+    link: Annotated[
+        str,
+        typer.Option(
+            metavar="RATE[/RATE]",
+            help="Rate of the link, or down and up, such as 10/1mbit.",
+        ),
+    ] = "10mbit",
+    rtt: Annotated[str, typer.Option(metavar="TIME", help="Base round-trip time.")] = "20ms",
+    qdisc: Annotated[
+        str,
+        typer.Option(metavar="QDISC", help="Queue of both directions, in tc syntax."),
+    ] = "fq_codel",
+    qdisc_up: Annotated[
+        str | None,
+        typer.Option(metavar="QDISC", help="Queue of the direction from client to server."),
+    ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="Program and arguments, in one string, run in the server's network namespace.",
+        ),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="End the run after this time if the program still runs."),
+    ] = None,
+    ecn: Annotated[bool, typer.Option("--ecn", help="Request ECN for TCP connections.")] = False,
+    view: Annotated[
+        bool,
+        typer.Option("--view", help="Print rate, backlog, delay, drops and marks every second."),
+    ] = False,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS:PORT",
+            help="Serve the same numbers in the text format of Prometheus; :PORT is on loopback.",
+        ),
+    ] = None,
+    pcap: Pcap = None,
+    change: Change = None,
+    out: Out = None,
+    force: Force = False,
+    report: ReportFile = None,
+    json: Json = False,
+    everything: Everything = False,
+    strict: Strict = False,
+) -> int:
+    """Run a program behind a queue, with real packets, in network namespaces of its own.
+
+    The exit code is that of the program if it is not 0. The summary goes to standard error; with
+    --json the summary goes to standard output, and what the program prints to standard error.
+    """
+    words = command or [os.environ.get("SHELL", "/bin/sh")]
+    program = Program(
+        name="program",
+        direction="down",
+        command=words,
+        server=None if server is None else _words(server),
+    )
+    scenario = _scenario(program, link, rtt, (qdisc, qdisc_up or qdisc), time or LONGEST)
+    session.warn_of_bytes(link, *(change or ()))
+    if change:
+        scenario = overridden(scenario, dict(assignment(text) for text in change))
+    signals.on_exit("interrupted", patient=True)
+    plan = session.Plan(
+        scenario=scenario,
+        jobs=1,
+        backend="live",
+        max_memory=None,
+        out=out,
+        force=force,
+        report=report,
+        json=json,
+        everything=everything,
+        strict=strict,
+        resume=False,
+    )
+    _core.check_backend(scenario.checked, "live")
+    if scenario.runs != 1:
+        message = f"live: the scenario has {scenario.runs} runs; expected one: a program runs once"
+        raise _core.ScenarioError(message)
+    if pcap is not None:
+        captures.check(scenario.checked, pcap, backend="live", resume=False, force=force)
+    with storage.claimed(out, force=force) as claim, derived.claimed(report):
+        served = None if metrics is None else Metrics(metrics)
+        shown = watcher(View() if view else None, served)
+        with _output_of_program(json=json), captures.capturing(pcap, force=force) as capture:
+            outcome, status, interrupted = _core.run_program(
+                scenario.checked, ecn=ecn, watch=shown, capture=capture
+            )
+        if served is not None:
+            served.close()
+        result = Result(outcome)
+        _, code = _concluded(result, plan, claim)
+    if interrupted:
+        return signals.exit_code()
+    if code:
+        return code
+    return status or session.judged([result], strict=strict)
+
+
+@contextmanager
+def _output_of_program(*, json: bool) -> Iterator[None]:
+    """Send what the program prints to standard error if standard output is for the JSON."""
+    if not json:
+        yield
+        return
+    kept = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def _concluded(result: Result, plan: session.Plan, claim: Any) -> tuple[session.Saved, int]:
+    """Print and save the result; standard output belongs to the program."""
+    if plan.json:
+        return session.conclude(result, plan, claim)
+    with redirect_stdout(sys.stderr):
+        return session.conclude(result, plan, claim)
+
+
+def _scenario(
+    program: Program, link: str, rtt: str, queues: tuple[str, str], duration: str
+) -> Scenario:
+    """Build the scenario of a program behind one link in each direction."""
+    rates = zip(("down", "up"), _rates(link), queues, strict=True)
+    return Scenario(
+        name=Path(program.command[0]).name,
+        links={name: Link(rate=rate, qdisc=qdisc) for name, rate, qdisc in rates},
+        traffic=[program],
+        rtt=rtt,
+        duration=duration,
+        warmup="0s",
+    )
+
+
+def _words(command: str) -> list[str]:
+    """Split the command of a server as a shell does."""
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        message = f"--server: {error}; expected a command as in a shell"
+        raise _core.ScenarioError(message) from None
+
+
+def _rates(text: str) -> tuple[str, str]:
+    """Return the rates of a link, down and up: ``10/1mbit`` is 10mbit and 1mbit."""
+    down, slash, up = text.partition("/")
+    if not slash:
+        return text, text
+    unit = re.search(r"[A-Za-z].*$", up)
+    if unit and not re.search(r"[A-Za-z]", down):
+        down += unit.group()
+    return down, up

@@ -1,0 +1,151 @@
+"""Show a live run while it runs: lines on standard error, and metrics for Prometheus."""
+
+import json
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from sojourn import _core
+
+_METRICS = (
+    ("sent_bytes", "counter", "Bytes taken from the queue."),
+    ("sent_packets", "counter", "Packets taken from the queue."),
+    ("drops", "counter", "Packets discarded by the queue."),
+    ("marks", "counter", "Packets CE-marked by the queue."),
+    ("backlog_bytes", "gauge", "Bytes waiting in the queue."),
+    ("backlog_packets", "gauge", "Packets waiting in the queue."),
+)
+_QUANTILES = ("0.5", "0.95", "0.99")
+_UP = "\x1b[{}F"
+_CLEAR = "\x1b[K"
+
+
+class View:
+    """Prints the links of a run once per second: in place on a terminal, else as lines."""
+
+    def __init__(self) -> None:
+        self._lines = 0
+
+    def show(self, links: list[dict[str, Any]]) -> None:
+        """Print one line per link."""
+        lines = [_line(link) for link in links]
+        if sys.stderr.isatty():
+            back = _UP.format(self._lines) if self._lines else ""
+            text = back + "".join(f"{_CLEAR}{line}\n" for line in lines)
+        else:
+            text = "".join(f"{line}\n" for line in lines)
+        self._lines = len(lines)
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+def _line(link: dict[str, Any]) -> str:
+    """Describe a link in the last second."""
+    sojourn = link["sojourn_ms"]
+    delays = "-" if sojourn is None else "/".join(f"{ms:.1f}" for ms in sojourn)
+    return (
+        f"{link['time_s']:6.0f} s  {_core.printable(link['link']):<8} "
+        f"{link['bits_per_s'] / 1e6:8.2f} Mbit/s  "
+        f"backlog {link['backlog_packets']:5} packets {link['backlog_bytes'] / 1e3:8.1f} kB  "
+        f"sojourn p50/p95/p99 {delays} ms  drops {link['drops']}  marks {link['marks']}"
+    )
+
+
+class Metrics:
+    """Serves the last view in the text format of Prometheus.
+
+    Parameters
+    ----------
+    address
+        Address and port, such as ``127.0.0.1:9100`` or ``:9100``, which is on the loopback
+        interface.
+
+    Raises
+    ------
+    ScenarioError
+        The address is not valid or cannot be used.
+    """
+
+    def __init__(self, address: str) -> None:
+        host, colon, port = address.rpartition(":")
+        if not colon or not port.isdecimal() or int(port) >= 1 << 16:
+            message = f"--metrics: {address!r} is not ADDRESS:PORT; expected one such as :9100"
+            raise _core.ScenarioError(message)
+        self._links: list[dict[str, Any]] = []
+        try:
+            self._server = ThreadingHTTPServer(
+                (host.strip("[]") or "127.0.0.1", int(port)), self._handler()
+            )
+        except OSError as error:
+            message = f"--metrics: cannot listen at {address}: {error.strerror}"
+            raise _core.ScenarioError(message) from None
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        metrics = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                body = metrics.text().encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                """Print nothing: standard error shows the run."""
+
+        return Handler
+
+    @property
+    def port(self) -> int:
+        """The port that it listens at."""
+        return int(self._server.server_address[1])
+
+    def show(self, links: list[dict[str, Any]]) -> None:
+        """Replace what is served."""
+        self._links = links
+
+    def text(self) -> str:
+        """Return the metrics in the text format of Prometheus."""
+        lines = []
+        for name, kind, meaning in _METRICS:
+            full = f"sojourn_link_{name}" + ("_total" if kind == "counter" else "")
+            lines += [f"# HELP {full} {meaning}", f"# TYPE {full} {kind}"]
+            lines += [f"{full}{{{_label(link)}}} {link[name]}" for link in self._links]
+        full = "sojourn_link_sojourn_seconds"
+        lines += [
+            f"# HELP {full} Time in the queue of the packets sent in the last second.",
+            f"# TYPE {full} gauge",
+        ]
+        for link in self._links:
+            pairs = zip(_QUANTILES, link["sojourn_ms"] or (), strict=False)
+            lines += [f'{full}{{{_label(link)},quantile="{q}"}} {ms / 1e3:.9f}' for q, ms in pairs]
+        return "\n".join(lines) + "\n"
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _label(link: dict[str, Any]) -> str:
+    name = link["link"].replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'link="{name}"'
+
+
+def watcher(*shown: View | Metrics | None) -> Any:
+    """Return a function that shows a view, given as JSON, wherever it is wanted; None: nowhere."""
+    wanted = [one for one in shown if one is not None]
+    if not wanted:
+        return None
+
+    def show(text: str) -> None:
+        links = json.loads(text)
+        for one in wanted:
+            one.show(links)
+
+    return show

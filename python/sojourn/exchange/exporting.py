@@ -1,0 +1,214 @@
+"""Exports of results: the formats by name, and where their files are written."""
+
+import itertools
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sojourn import _core, files
+from sojourn.exchange import csv_tables, flent_writer, mahimahi_traces
+from sojourn.exchange.flent_writer import SUFFIX as FLENT_SUFFIX
+from sojourn.exchange.selection import Product, Selection
+from sojourn.result import Result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A format of exports.
+
+    Parameters
+    ----------
+    summary
+        What is written, for the help of the command.
+    files
+        Creates the files.
+    """
+
+    summary: str
+    files: Callable[[Selection], list[Product]]
+
+
+# A format is added here, and nowhere else.
+FORMATS: Mapping[str, Format] = {
+    "flent": Format(
+        summary="data files of flent, one per run",
+        files=flent_writer.files,
+    ),
+    "csv": Format(
+        summary="the tables and metrics, one file each, with a description of their columns",
+        files=csv_tables.files,
+    ),
+    "mahimahi": Format(
+        summary="the capacity of each link as a trace for mm-link (a result does not record the "
+        "arrival and departure of packets, which a log needs)",
+        files=mahimahi_traces.files,
+    ),
+}
+
+
+# Formats of packets.
+PACKETS = ("pcap", "pcapng")
+
+
+def unknown(name: str) -> str | None:
+    """Return why a format cannot be exported.
+
+    Parameters
+    ----------
+    name
+        The format.
+
+    Returns
+    -------
+    str or None
+        The reason; None if it can.
+    """
+    if name in FORMATS:
+        return None
+    if name in PACKETS:
+        return f'"{name}": a result keeps no packets; run the scenario with sojourn run --pcap FILE'
+    return f'"{name}" is unknown; expected one of {", ".join(FORMATS)}'
+
+
+def export(
+    result: Result,
+    directory: str | Path,
+    format: str,  # noqa: A002 - the name of the option
+    *,
+    arm: str | None = None,
+    replication: int | None = None,
+    force: bool = False,
+) -> list[Path]:
+    """Write a result in the format of another program.
+
+    Parameters
+    ----------
+    result
+        The result.
+    directory
+        Directory for the files, created if needed, with its parents.
+    format
+        ``"flent"``: a data file per run, which flent plots; ``"csv"``: a file per table, one for
+        the metrics and one that describes the columns; ``"mahimahi"``: the capacity of each link
+        of each arm, as a trace for ``mm-link``.
+    arm
+        Export only this arm.
+    replication
+        Export only this replication, counted from 0.
+    force
+        Whether to replace existing files.
+
+    Returns
+    -------
+    list of pathlib.Path
+        The files.
+
+    Raises
+    ------
+    ResultError
+        The format, the arm or the replication is unknown, the format cannot express the result, or
+        a file exists or cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import sojourn as sj
+    >>> links = {side: sj.Link(rate="2mbit", qdisc="codel") for side in ("up", "down")}
+    >>> ping = sj.Ping(direction="up", interval="100ms")
+    >>> result = sj.run(sj.Scenario(links=links, traffic=[ping], rtt="50ms", duration="4s"))
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     [file.name for file in sj.export(result, directory, "mahimahi")]
+    ['default-down.trace', 'default-up.trace']
+    """
+    selection = Selection(result=result, arm=arm, replication=replication)
+    products = prepared(selection, format)
+    return written(products, Path(directory), force=force)
+
+
+def prepared(selection: Selection, name: str) -> list[Product]:
+    """Create the files of an export in memory.
+
+    Parameters
+    ----------
+    selection
+        The runs.
+    name
+        Name of the format.
+
+    Returns
+    -------
+    list of Product
+        The files, all with different names.
+
+    Raises
+    ------
+    ResultError
+        The format, the arm or the replication is unknown, or the format cannot express the result.
+    """
+    if (reason := unknown(name)) is not None:
+        message = f"format {reason}"
+        raise _core.ResultError(message)
+    selection.check()
+    return _distinct(FORMATS[name].files(selection))
+
+
+def _distinct(products: list[Product]) -> list[Product]:
+    """Append numbers to names that would be equal, such as those of arms "a b" and "a_b"."""
+    used: set[str] = set()
+    renamed = []
+    for product in products:
+        stem, dot, ending = product.name.partition(".trace")
+        if product.name.endswith(FLENT_SUFFIX):
+            stem, dot, ending = product.name.removesuffix(FLENT_SUFFIX), FLENT_SUFFIX, ""
+        name = next(
+            name
+            for number in itertools.count(1)
+            if (name := stem + (f"_{number}" if number > 1 else "") + dot + ending) not in used
+        )
+        used.add(name)
+        renamed.append(replace(product, name=name))
+    return renamed
+
+
+def written(products: list[Product], directory: Path, *, force: bool) -> list[Path]:
+    """Write files to a directory, each atomically.
+
+    Parameters
+    ----------
+    products
+        The files.
+    directory
+        The directory, created if needed; a symbolic link is followed.
+    force
+        Whether to replace existing files.
+
+    Returns
+    -------
+    list of pathlib.Path
+        The files.
+
+    Raises
+    ------
+    ResultError
+        The directory is that of a result, a file exists and `force` is false, or a file cannot be
+        written.
+    """
+    target = Path(os.path.realpath(directory))
+    paths = [directory / product.name for product in products]
+    if (target / "manifest.json").exists():
+        message = f"cannot export to {directory}: it contains a result; choose another directory"
+        raise _core.ResultError(message)
+    existing = [path for path in paths if os.path.lexists(path)]
+    if existing and not force:
+        message = f"cannot write {existing[0]}: it exists; --force replaces it"
+        raise _core.ResultError(message)
+    path = directory
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        for path, product in zip(paths, products, strict=True):
+            files.replace(target / path.name, product.data)
+    except OSError as error:
+        message = f"cannot write {path}: {error.strerror or error}"
+        raise _core.ResultError(message) from None
+    return paths

@@ -1,0 +1,222 @@
+"""Measured runs with the tables of a result, so that the same code computes their metrics."""
+
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+import polars as pl
+
+from sojourn import _core
+from sojourn.exchange.selection import Product
+from sojourn.result import metrics
+from sojourn.result.metrics import KEYS
+
+FORMAT, VERSION = "sojourn-measurement", 1
+# What the names of arms begin with, so that no measurement is taken for a simulation; a file that
+# Sojourn exported is none.
+MEASURED, SIMULATED = "measured: ", "simulated: "
+TYPES = {"text": pl.String, "count": pl.Int64, "real": pl.Float64, "flag": pl.Boolean}
+# Tables of a result that a measurement may have.
+TABLES = ("flows", "links", "flow_series", "link_series", "pings", "sojourn")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """One measured run.
+
+    Parameters
+    ----------
+    arm
+        Name of its arm in tables and figures.
+    replication
+        Number among the runs of the same arm.
+    origin
+        Where it comes from: file, digest, format, test.
+    load_s
+        Begin of the load, in seconds.
+    end_s
+        End of the load, in seconds.
+    tables
+        Tables with columns of those of a result; without ``arm`` and ``replication``, and without
+        columns that were not measured.
+    totals
+        Functions that compute such tables, given the begin of the measured time.
+    series
+        All series of the file, as the function that reads its format returns them.
+    goodput
+        Series of goodput of each flow, from which the mean in ``flows`` is computed.
+    """
+
+    arm: str
+    origin: dict[str, Any]
+    load_s: float
+    end_s: float
+    tables: dict[str, pl.DataFrame]
+    series: pl.DataFrame
+    totals: dict[str, Callable[[float], pl.DataFrame]] = field(default_factory=dict)
+    replication: int = 0
+    goodput: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
+
+    def table(self, name: str, *, warmup_s: float | None = None) -> pl.DataFrame:
+        """Return a table with all columns of a result; values that were not measured are null.
+
+        Parameters
+        ----------
+        name
+            Name of the table.
+        warmup_s
+            Begin of the measured time; by default the begin of the load.
+        """
+        begin = self.load_s if warmup_s is None else warmup_s
+        total = self.totals.get(name)
+        frame = self.tables.get(name, pl.DataFrame()) if total is None else total(begin)
+        if name == "flows" and not frame.is_empty():
+            means = [self._mean(flow, begin) for flow in frame["flow"]]
+            frame = frame.with_columns(pl.Series("goodput_mbit_per_s", means, dtype=pl.Float64))
+        keys = {"arm": pl.lit(self.arm), "replication": pl.lit(self.replication, pl.UInt32)}
+        return frame.select(
+            *(value.alias(key) for key, value in keys.items()),
+            *(
+                pl.col(column).cast(kind)
+                if column in frame.columns
+                else pl.lit(None, kind).alias(column)
+                for column, kind in _columns(name).items()
+            ),
+        ).head(frame.height)
+
+    def _mean(self, flow: str, begin: float) -> float | None:
+        """Average the goodput of a flow over the measured time."""
+        values = [y for at, y in self.goodput.get(flow, ()) if begin <= at <= self.end_s]
+        return sum(values) / len(values) if values else None
+
+
+@cache
+def _columns(table: str) -> dict[str, Any]:
+    """Return the columns of a table of a result, without those of the run, and their types."""
+    for entry in json.loads(_core.column_catalogue()):
+        if entry["name"] == table:
+            return {
+                one["name"]: TYPES[one["type"]]
+                for one in entry["columns"]
+                if one["name"] not in KEYS
+            }
+    raise KeyError(table)
+
+
+def numbered(measurements: Sequence[Measurement]) -> list[Measurement]:
+    """Make measurements of the same name replications of one arm."""
+    counts: dict[str, int] = {}
+    found = []
+    for one in measurements:
+        number = counts.get(one.arm, 0)
+        counts[one.arm] = number + 1
+        found.append(replace(one, replication=number))
+    return found
+
+
+def combined(
+    measurements: Sequence[Measurement], name: str, *, warmup_s: float | None = None
+) -> pl.DataFrame:
+    """Return one table of all measurements."""
+    return pl.concat([one.table(name, warmup_s=warmup_s) for one in measurements])
+
+
+def per_run(measurements: Sequence[Measurement], *, warmup_s: float | None = None) -> pl.DataFrame:
+    """Compute the metrics of measured runs with the code that computes those of simulated runs.
+
+    Parameters
+    ----------
+    measurements
+        The runs.
+    warmup_s
+        Begin of the measured time; by default the begin of the load of each run.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row per run: ``arm``, ``replication`` and the metrics that any run has.
+    """
+    rows = pl.concat([_row(one, warmup_s) for one in measurements], how="diagonal")
+    measured = [name for name in rows.columns if rows[name].null_count() < rows.height]
+    return rows.select(measured)
+
+
+def _row(one: Measurement, warmup_s: float | None) -> pl.DataFrame:
+    begin = one.load_s if warmup_s is None else warmup_s
+    flows, links, pings = (
+        one.table(name, warmup_s=warmup_s) for name in ("flows", "links", "pings")
+    )
+    # The sum of values that are missing is 0: what was not measured is left out.
+    flows = flows.filter((pl.col("kind") == "ping") | pl.col("goodput_mbit_per_s").is_not_null())
+    if links.is_empty():
+        # Metrics of runs are computed for every run that has a link.
+        nothing = pl.DataFrame({"link": [""]})
+        links = replace(one, tables={"links": nothing}, totals={}).table("links")
+    seconds = max(one.end_s - begin, 1e-9)
+    row = metrics.per_run_metrics(flows, links, pings, warmup_s=begin, measured_s=seconds)
+    transport = metrics.transport_metrics(
+        flows.head(0), links.drop_nulls("sent_bytes"), measured_s=seconds
+    )
+    if not transport.is_empty():
+        row = row.join(transport, on=KEYS, how="left", maintain_order="left")
+    for metric, column in (("drops", "drops_overlimit"), ("marks", "marks_aqm")):
+        if links[column].null_count() == links.height:
+            row = row.drop(metric)
+    return row.select(name for name in row.columns if row[name].null_count() == 0)
+
+
+def products(measurements: Sequence[Measurement]) -> list[Product]:
+    """Return the files that keep measurements: tables, series, metrics and their origin.
+
+    Parameters
+    ----------
+    measurements
+        The runs.
+
+    Returns
+    -------
+    list of Product
+        ``import.json``, ``metrics.parquet``, ``series.parquet`` and the tables with rows.
+    """
+    frames = {name: combined(measurements, name) for name in TABLES}
+    frames = {name: frame for name, frame in frames.items() if not frame.is_empty()}
+    frames["metrics"] = metrics.summary(per_run(measurements))
+    frames["series"] = pl.concat(
+        [
+            one.series.select(
+                pl.lit(one.arm).alias("arm"), pl.lit(one.replication).alias("replication"), pl.all()
+            )
+            for one in measurements
+        ],
+        how="diagonal",
+    )
+    about = {
+        "format": FORMAT,
+        "format_version": VERSION,
+        "backend": "imported",
+        "sojourn": _core.version(),
+        "runs": [
+            {
+                "arm": one.arm,
+                "replication": one.replication,
+                "load_s": one.load_s,
+                "end_s": one.end_s,
+            }
+            | one.origin
+            for one in measurements
+        ],
+    }
+    text = json.dumps(about, indent=2, sort_keys=True)
+    return [
+        Product(name="import.json", data=f"{text}\n".encode()),
+        *(Product(name=f"{name}.parquet", data=_parquet(frame)) for name, frame in frames.items()),
+    ]
+
+
+def _parquet(frame: pl.DataFrame) -> bytes:
+    stream = io.BytesIO()
+    frame.write_parquet(stream, compression="zstd")
+    return stream.getvalue()

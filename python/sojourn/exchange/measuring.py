@@ -1,0 +1,62 @@
+"""Files of other programs as measured runs: the formats, and which of them a file has."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from sojourn import files
+from sojourn.exchange import measured_flent, measured_mahimahi
+from sojourn.exchange.measurement import Measurement, numbered
+from sojourn.exchange.untrusted import MAX_FILE, beginning, damaged
+
+Reader = Callable[[str | Path, str | None], Measurement]
+# A format is added here, and to the check of the first bytes.
+READERS: Mapping[str, Reader] = {
+    "flent": measured_flent.measured,
+    "mahimahi": measured_mahimahi.measured,
+}
+# Of the events in a log of Mahimahi.
+SIGNS = {b"#", b"+", b"-", b"d"}
+
+
+def measured(paths: Sequence[str | Path], arm: str | None = None) -> list[Measurement]:
+    """Read files of other programs as measured runs.
+
+    Parameters
+    ----------
+    paths
+        The files; the first bytes of their content determine the format.
+    arm
+        Name of the arm of all of them; by default, files of the same title are one arm.
+
+    Returns
+    -------
+    list of Measurement
+        The runs, numbered within each arm.
+
+    Raises
+    ------
+    ResultError
+        A file cannot be read.
+    DamagedResultError
+        A file has none of the formats, or is damaged.
+    """
+    return numbered([_read(path, arm) for path in paths])
+
+
+def _read(path: str | Path, arm: str | None) -> Measurement:
+    found = READERS[_format(path)](path, arm)
+    digest = hashlib.sha256(files.head(path, MAX_FILE)).hexdigest()
+    return replace(found, origin=found.origin | {"sha256": digest})
+
+
+def _format(path: str | Path) -> str:
+    """Determine the format of a file."""
+    begin = beginning(path).lstrip()
+    if begin.startswith(b"{"):
+        return "flent"
+    words = begin.split(b"\n", 1)[0].split()
+    if not begin.startswith(b"# mahimahi") and not (len(words) > 1 and words[1] in SIGNS):
+        damaged(path, "unknown format; expected a data file of flent or a log of mm-link")
+    return "mahimahi"

@@ -1,0 +1,106 @@
+"""The part of a result that is exported, and the files that an export consists of."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from sojourn import _core
+from sojourn.result import Result
+from sojourn.result.metrics import check_arms
+
+# Of a file name; most file systems have 255 as their limit.
+LONGEST_NAME = 250
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """A result, or some of its runs.
+
+    Parameters
+    ----------
+    result
+        The result.
+    arm
+        Name of the only arm that is exported; None for all.
+    replication
+        Number of the only replication that is exported, from 0; None for all.
+    """
+
+    result: Result
+    arm: str | None = None
+    replication: int | None = None
+
+    def check(self) -> None:
+        """Refuse an arm or a replication without a finished run.
+
+        Raises
+        ------
+        ResultError
+            The arm or the replication is unknown, or no run of it finished.
+        """
+        if self.arm is not None:
+            check_arms(self.result.per_run, self.arm)
+        if not any(True for _ in self.runs()):
+            message = "the result has no finished run"
+            if self.replication is not None:
+                found = self._of_arm(self.result.per_run)["replication"].to_list()
+                expected = f"0 to {max(found)}" if found else "none"
+                message = f"replication {self.replication}: no finished run; expected {expected}"
+            raise _core.ResultError(message)
+
+    def runs(self) -> Iterator[tuple[str, int]]:
+        """List the finished runs: pairs of an arm and the number of the replication."""
+        yield from self.of(self.result.per_run).select("arm", "replication").iter_rows()
+
+    def of(self, table: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows of the selected runs."""
+        rows = self._of_arm(table)
+        if self.replication is None:
+            return rows
+        return rows.filter(pl.col("replication") == self.replication)
+
+    def _of_arm(self, table: pl.DataFrame) -> pl.DataFrame:
+        return table if self.arm is None else table.filter(pl.col("arm") == self.arm)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Product:
+    """One file of an export.
+
+    Parameters
+    ----------
+    name
+        Its name, without a directory.
+    data
+        Its content.
+    notes
+        What it does not contain or assumes, one line each.
+    """
+
+    name: str
+    data: bytes
+    notes: list[str] = field(default_factory=list)
+
+
+def plain_name(text: str) -> str:
+    """Replace what a file name should not contain.
+
+    Examples
+    --------
+    >>> plain_name("codel target 13ms/../x")
+    'codel_target_13ms____x'
+    """
+    return re.sub(r"[^A-Za-z0-9-]", "_", text)
+
+
+def named(text: str, ending: str) -> str:
+    """Return a file name for a text, of bounded length.
+
+    Examples
+    --------
+    >>> named("a b", ".trace"), len(named("x" * 1000, ".trace"))
+    ('a_b.trace', 250)
+    """
+    return plain_name(text)[: LONGEST_NAME - len(ending)] + ending

@@ -1,0 +1,1 @@
+"""What this machine can do for live runs: readings, and their assessment."""

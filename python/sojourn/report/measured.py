@@ -1,0 +1,110 @@
+"""The HTML page that shows measured runs beside a simulated result: means and figures."""
+
+from html import escape
+from pathlib import Path
+
+from sojourn.exchange.beside import Beside
+from sojourn.report.figure import cdf_figures, ellipse_figures, series_figures, table
+from sojourn.report.page import estimates, head, legend, provenance, section, style, validity
+from sojourn.report.view import ResultView, Section
+from sojourn.result import derived
+from sojourn.result.metrics import metrics_of
+
+_NOTE = (
+    "Simulated runs are measured from the warm-up to their end, measured runs from the same time "
+    "to the end of their load. Both are computed by the same definitions; – marks what a file does "
+    "not contain. Measured and simulated runs are not paired: there are no differences."
+)
+_FLENT = (
+    "Goodput of a flent file is the mean of its series, which is the data that netperf sent or "
+    "received. Delays of a Mahimahi log have a resolution of 1 ms."
+)
+
+
+def html(beside: Beside) -> str:
+    """Write a page about measured runs beside a simulated result.
+
+    Parameters
+    ----------
+    beside
+        The runs.
+
+    Returns
+    -------
+    str
+        A self-contained HTML page.
+    """
+    name = escape(beside.scenario.checked.name)
+    shown = _view(beside)
+    about = f'<meta name="sojourn-scenario" content="{beside.scenario.hash}">\n'
+    return f"""{head(f"{name} and measured runs", style(beside), about)}<body>
+<header>
+<h1>{name} and measured runs</h1>
+<p class="note">Arms whose names begin with “measured:” were read from files, as were those with \
+“simulated:”, which Sojourn exported; the others are those of the result.</p>
+</header>
+<section><h2>Imported runs</h2>
+{_origins(beside)}
+</section>
+{validity(beside.simulated)}
+<section><h2>Summary</h2>
+{estimates(beside, shown, shown.whole)}
+<p class="note">Means over runs; below each, the 95 % bootstrap interval of the mean. {_NOTE} \
+{_FLENT}</p>
+</section>
+{legend(beside)}
+{section("Induced latency and goodput", ellipse_figures(beside))}
+{section("Distributions", cdf_figures(beside))}
+{section("Over time", series_figures(beside))}
+{provenance(beside.simulated)}
+</body>
+</html>
+"""
+
+
+def write(beside: Beside, path: str | Path) -> None:
+    """Write the page to a file.
+
+    Parameters
+    ----------
+    beside
+        The runs.
+    path
+        The file.
+
+    Raises
+    ------
+    ResultError
+        The file cannot be written, or exists and is not a report.
+    """
+    derived.check_report(Path(path))
+    derived.write(path, html(beside).encode(), None)
+
+
+def _view(beside: Beside) -> ResultView:
+    rows = {(row["arm"], row["metric"]): row for row in beside.summary().iter_rows(named=True)}
+    whole = Section(name=None, metrics=metrics_of(beside.per_run), estimates=rows, differences={})
+    return ResultView(
+        title=beside.scenario.checked.name,
+        arms=beside.arms,
+        whole=whole,
+        groups=[],
+        classes=[],
+        applications=[],
+    )
+
+
+def _origins(beside: Beside) -> str:
+    """Write where the measured runs come from."""
+    rows = [
+        (
+            one.arm,
+            str(one.origin["file"]),
+            str(one.origin["format"]),
+            str(one.origin.get("test", "")),
+            str(one.origin.get("time", "")),
+            f"{one.load_s:.3g} to {one.end_s:.4g} s",
+        )
+        for one in beside.measurements
+    ]
+    return table(("arm", "file", "format", "test", "time", "load"), rows)

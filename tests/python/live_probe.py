@@ -1,0 +1,163 @@
+"""What tests of live runs share: what the machine permits, and the command as a user runs it.
+
+Live runs take place in real time and disturb one another, so only one that measures runs at a
+time, also if pytest-xdist has several workers.
+"""
+
+import fcntl
+import functools
+import json
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+import sojourn as sj
+from shell import environment
+from stored import COMMAND
+
+T = TypeVar("T")
+SERVER = "100.64.0.2"
+SERVER6 = "fd53:6f6a:6f75:726e::2"
+# Runs of a measurement before the last one decides: other processes may delay a run.
+ATTEMPTS = 3
+_LOCK = Path(tempfile.gettempdir()) / f"sojourn-live-tests-{os.getuid()}.lock"
+
+
+@dataclass(frozen=True)
+class User:
+    """Who runs the command.
+
+    Parameters
+    ----------
+    prefix
+        What is written before the command, so that this user runs it.
+    """
+
+    prefix: tuple[str, ...] = ()
+
+    def popen(self, *arguments: object, folder: Path, **options: Any) -> subprocess.Popen[str]:
+        """Start the command, in a process group of its own."""
+        return subprocess.Popen(
+            [*self.prefix, *COMMAND, *map(str, arguments)],
+            cwd=folder,
+            env=environment() | {"SOJOURN_STORE": str(folder / "store"), "HOME": str(folder)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            **options,
+        )
+
+    def run(self, *arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
+        """Run the command while no other live run measures."""
+        with exclusively(), self.popen(*arguments, folder=folder) as process:
+            out, err = process.communicate(timeout=100)
+        assert "Traceback" not in err
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+ROOT = User()
+
+
+@contextmanager
+def exclusively() -> Iterator[None]:
+    """Wait until no other test measures in a live run."""
+    with _LOCK.open("w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@functools.cache
+def _obstacle(user: User) -> str | None:
+    """Return why a user cannot make live runs, as the command reports it in a child process."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        readable = subprocess.run(
+            [*user.prefix, sys.executable, "-c", "import sojourn"],
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if readable.returncode:
+            reason = (readable.stderr.strip().splitlines() or ["it does not start"])[-1]
+            return f"the user cannot import the package: {reason}"
+        done = user.run("live", "--time", "5s", "--", "true", folder=Path(folder))
+    return None if done.returncode == 0 else done.stderr.strip() or "the command failed"
+
+
+def needed() -> User:
+    """Return the user of the tests; skip where live runs are not possible."""
+    if reason := _obstacle(ROOT):
+        pytest.skip(f"no live runs: {reason}")
+    return ROOT
+
+
+def unprivileged() -> User:
+    """Return a user without privileges; skip where there is none who can make live runs."""
+    user = ROOT
+    if os.geteuid() == 0:
+        try:
+            nobody = pwd.getpwnam("nobody")
+        except KeyError:
+            pytest.skip("there is no user nobody")
+        program("setpriv")
+        ids = (f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}")
+        user = User(("setpriv", *ids, "--clear-groups", "--no-new-privs"))
+    if reason := _obstacle(user):
+        pytest.skip(f"no live runs without privileges: {reason}")
+    return user
+
+
+def program(*names: str) -> None:
+    """Skip where one of these programs is missing."""
+    for name in names:
+        if shutil.which(name) is None:
+            pytest.skip(f"{name} is not installed")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A directory that every user may write to; those of pytest belong to one user."""
+    with tempfile.TemporaryDirectory(prefix="sojourn-live-") as name:
+        place = Path(name)
+        place.chmod(0o777)
+        yield place
+
+
+def measured(measure: Callable[[], T], is_good: Callable[[T], bool]) -> T:
+    """Measure until the value is good, :data:`ATTEMPTS` times at most; return the last value."""
+    value = measure()
+    for _ in range(ATTEMPTS - 1):
+        if is_good(value):
+            break
+        value = measure()
+    return value
+
+
+def saved(folder: Path, name: str = "result") -> sj.Result:
+    """Load a result that the command has saved."""
+    return sj.Result.load(folder / name)
+
+
+def link(result: sj.Result, name: str) -> dict[str, Any]:
+    """Return the row of a link of a result with one run."""
+    (row,) = (row for row in result.links.to_dicts() if row["link"] == name)
+    return row
+
+
+def parsed(folder: Path, name: str) -> dict[str, Any]:
+    """Read JSON that a program has written."""
+    document = json.loads((folder / name).read_text(encoding="utf-8"))
+    assert isinstance(document, dict)
+    return document
