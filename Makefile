@@ -13,10 +13,12 @@ PLAIN_ENGLISH := Makefile pyproject.toml '*.md' docs papers crates examples pyth
 # Tests that print tables of docs/validation.
 TCP_TESTS := micro_scenarios formulae random_loss survival congestion accurate_ecn l4s
 QUIC_TESTS := quic_short quic_slow_start quic_flow_control quic_marks
-DIR ?= results/residential/rrul_10_1
+# Tests that measure real packets, with nothing else running.
+LIVE_TESTS := $(wildcard tests/python/test_live*.py)
+DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help generate new-queue new-cc setup lock advisories-update demo cocoa test test-full kills golden golden-quick golden-update schema check fmt bench bench-update bench-store bench-peers parity parity-update reference reference-update vectors soak fuzz mutants report docs figures user-strings clean
+.PHONY: help generate new-queue new-cc setup lock advisories-update demo cocoa test test-full kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check fmt bench bench-update bench-live bench-store bench-peers parity parity-update reference reference-update vectors soak fuzz mutants report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,21 +45,34 @@ lock: ## Update requirements-dev.lock from pyproject.toml; needs uv.
 advisories-update: ## Download the advisories on locked dependencies from RustSec and PyPI.
 	$(PYTHON) tools/advisories.py --update
 
-demo: setup ## Reproduce a published study: under a minute on two cores.
+demo: setup ## Reproduce a published study: about a minute on two cores.
 	$(BIN)/sojourn reproduce residential --force
 
 cocoa: setup ## Reproduce the Cocoa paper: 40 s of CPU time.
 	$(BIN)/sojourn reproduce cocoa --force
 
+studies: setup ## Reproduce all published works in short runs; compare with the recorded verdicts: 10 minutes.
+	$(BIN)/sojourn reproduce all --quick --force --out target/studies > /dev/null
+	$(BIN)/python tools/studies.py --compare target/studies
+
+studies-update: setup ## The same, and record the verdicts, after a deliberate change of results.
+	$(BIN)/sojourn reproduce all --quick --force --out target/studies
+	$(BIN)/python tools/studies.py --write target/studies --scale quick
+
+studies-full: setup ## Reproduce all published works at full scale and record verdicts and figures: hours.
+	$(BIN)/sojourn reproduce all --full --resume --force --out target/studies-full
+	$(BIN)/python tools/studies.py --write target/studies-full --scale full
+
 test: check ## Run all checks, all tests and the build of the documentation.
 	cargo test --workspace --quiet
 	$(MAKE) --no-print-directory parity reference
-	$(BIN)/python -m pytest --quiet -rs --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest --quiet -rs --numprocesses 2 --dist loadfile $(LIVE_TESTS:%=--ignore %)
+	$(BIN)/python -m pytest --quiet -rs $(LIVE_TESTS)
 	$(MAKE) docs
 	@echo
 	@echo "make test: every check and every test passed"
 
-test-full: test golden kills ## Run make test, golden and kills, and the tests that are too slow for make test.
+test-full: test golden studies kills live-kills ## Run make test, golden, studies, kills and live-kills, and the tests that are too slow for make test.
 	$(PYTHON) tools/check_skeletons.py
 	$(BIN)/python tools/check_mutations.py
 	$(BIN)/python tools/check_external_queue.py
@@ -66,6 +81,9 @@ kills: setup ## Kill writers of runs and results at random times: 2 x 500 kills 
 	SOJOURN_KILLS=500 cargo test --quiet -p sojourn-store --test kills
 	SOJOURN_KILLS=500 cargo test --quiet -p sojourn-lab --test kill
 	SOJOURN_KILLS=500 $(BIN)/python -m pytest --quiet --timeout 900 tests/python/test_kills.py
+
+live-kills: setup ## Start and stop 1,000 live runs and kill 200 at random times: nothing may remain.
+	SOJOURN_CYCLES=1000 SOJOURN_KILLS=200 $(BIN)/python -m pytest --quiet -rs --timeout 1800 tests/python/test_live_ends.py
 
 golden: setup ## Compare the records of the golden corpus with the recorded ones.
 	$(BIN)/python tests/golden/golden.py
@@ -84,11 +102,12 @@ check: setup ## Check generated files, formatting, lints, types, spelling and ph
 	$(BIN)/ruff check --quiet $(PYTHON_CODE)
 	$(BIN)/mypy
 	MYPYPATH=tests/golden $(BIN)/mypy tests/golden/golden.py
-	$(BIN)/mypy benches/python_queue.py
+	$(BIN)/mypy benches/python_queue.py benches/live.py
 	$(BIN)/mypy tests/parity/compact.py tests/parity/draw.py
 	$(BIN)/python -m mypy.stubtest sojourn._core
 	$(BIN)/python tools/metrics_doc.py --check
 	$(PYTHON) tools/performance.py
+	$(BIN)/python tools/studies.py --check
 	$(PYTHON) tools/advisories.py
 	$(BIN)/codespell $(SPELLED)
 	$(BIN)/python tools/banned_phrases.py $(PLAIN_ENGLISH)
@@ -121,6 +140,9 @@ bench: setup ## Measure the cost of the simulator (docs/validation/performance.m
 
 bench-update: bench ## The same, store the numbers and write the tables of docs/validation/performance.md.
 	$(PYTHON) tools/performance.py --update target/bench.json
+
+bench-live: setup ## Measure live runs: rates, delays, the fastest link (docs/validation/live.md); 4 minutes, as root.
+	$(BIN)/python benches/live.py
 
 bench-store: ## Measure the run store (docs/adr/0016-run-store.md).
 	@mkdir -p target/bench-store
@@ -175,11 +197,11 @@ report: setup ## Write an HTML report on a saved result: make report DIR=results
 	$(BIN)/sojourn report $(DIR)
 
 figures: setup ## Draw the figures of the documentation.
-	$(BIN)/sojourn reproduce residential --out results/residential --force
+	$(BIN)/sojourn run papers/residential/rrul_10_1.toml --out results/rrul_10_1 --force
 	mkdir -p docs/figures
-	cp results/residential/rrul_10_1/ellipse.png docs/figures/residential_10_1.png
-	$(BIN)/sojourn reproduce cocoa --out results/cocoa --force
-	cp results/cocoa/trajectory/series.png docs/figures/cocoa_trajectory.png
+	$(BIN)/python -c 'import sojourn as sj; from sojourn.plot.figures import save; \
+		result = sj.Result.load("results/rrul_10_1"); \
+		save(sj.plot_ellipse(result), "docs/figures/residential_10_1.png", result)'
 	$(BIN)/python tests/parity/draw.py docs/figures
 
 docs: setup ## Build the documentation site in target/site.

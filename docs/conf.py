@@ -59,6 +59,7 @@ nitpick_ignore = [
     ("py:class", "sojourn._core.Invocation"),
     ("py:class", "sojourn._core.Outcome"),
     ("py:class", "sojourn._core.Scenario"),
+    ("py:class", "sojourn.agreement.comparison.FailedCheck"),
     ("py:class", "sojourn.document.Table"),
     ("py:class", "sojourn.qdisc.base.Text"),
 ]

@@ -38,6 +38,7 @@ GROUPS = {
     "controls": ("Congestion controls", "The congestion controls and their parameters."),
     "result": ("Results", "Running a scenario, and what a run yields."),
     "figures": ("Figures", "Figures of a result, drawn with matplotlib."),
+    "exchange": ("Exchange", "Results for other programs, and their measurements."),
     "testing": ("Testing", "Checks for queues of your own."),
     "units": ("Units", "Numbers with a unit, for parameters that need one."),
     "errors": ("Errors", "What is raised when an input is wrong."),
@@ -58,7 +59,8 @@ def _group(name: str) -> str:
         (("qdisc",), "queues"),
         (("control", "congestion", "cc"), "controls"),
         (("traffic", "application", "distribution"), "traffic"),
-        (("result", "validity", "run"), "result"),
+        (("result", "validity", "run", "agreement"), "result"),
+        (("exchange",), "exchange"),
         (("unit",), "units"),
         (("figure", "plot"), "figures"),
     ):

@@ -7,12 +7,14 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+from sojourn import _core
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 
-# Scenarios of papers/ on links this fast run for this long, all others to their end.
-FAST = "1gbit"
-LONGEST = "30s"
+# Scenarios of papers/ run until their fastest link could have sent this many bits, at most to their
+# end.
+MOST_BITS = 20e9
 # How long the parity tests wait for what is still under way, in seconds.
 PARITY_AFTER_S = 3.0
 # The quick check takes every 12th scenario of papers/ and of the parity tests.
@@ -43,8 +45,14 @@ def _papers() -> Iterator[tuple[str, Document]]:
         document = _read(path) | {"replications": 1}
         if "links" not in document:
             continue
-        if any(link != "unlimited" and link["rate"] == FAST for link in document["links"].values()):
-            document["duration"] = LONGEST
+        rates = [
+            _core.parse_rate_bits_per_s(link["rate"])
+            for link in document["links"].values()
+            if link != "unlimited"
+        ]
+        longest_s = MOST_BITS / max(rates)
+        if longest_s < float(document["duration"].removesuffix("s")):
+            document |= {"duration": f"{longest_s}s", "warmup": "0s"}
         yield from _by_arm(f"papers/{path.parent.name}/{path.stem}", document)
 
 

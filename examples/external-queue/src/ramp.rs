@@ -42,7 +42,7 @@ impl Params for RampParams {
         summary: "A FIFO that signals with a probability that rises with the sojourn time",
         source: "the tutorial \"Your first queue\"",
         reconstruction: None,
-        profiles: &[Profile::Rfc],
+        profiles: &[Profile::Paper],
         start: Self::default,
         parameters: Self::PARAMETERS,
     }];

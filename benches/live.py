@@ -1,0 +1,152 @@
+"""What the datapath of real packets does on this machine: rates, delays, the fastest link.
+
+Prints tables in Markdown for ``docs/validation/live.md``. Needs Linux and root.
+"""
+
+import argparse
+import os
+import platform
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+import sojourn as sj
+
+# Ethernet frame of a datagram with this payload.
+PAYLOAD = 1_472
+FRAME = PAYLOAD + 42
+RATES = ("1mbit", "10mbit", "100mbit")
+QUEUES = ("pfifo limit 1000", "fq_codel", "cake")
+# The search for the fastest link ends when the rate is known to this factor.
+RESOLUTION = 1.1
+# A host that is busy with something else for a moment is not the datapath's limit.
+ATTEMPTS = 3
+RATE_BOUND_PERCENT = 0.5
+MEDIAN_BOUND_MS = 0.5
+P99_BOUND_MS = 2.0
+
+
+def run(rate: str, qdisc: str, traffic: list[sj.Traffic], *, rtt: str, seconds: int) -> sj.Result:
+    """Run one link in each direction with real packets."""
+    scenario = sj.Scenario(
+        links={
+            "down": sj.Link(rate=rate, qdisc=qdisc),
+            "up": sj.Link(rate=rate, qdisc=qdisc),
+        },
+        traffic=traffic,
+        rtt=rtt,
+        duration=f"{seconds}s",
+        warmup="1s",
+    )
+    return sj.run(scenario, backend="live")
+
+
+def facts(result: sj.Result) -> dict[str, str]:
+    """Return what the backend says about the run, by name."""
+    return {fact["name"]: fact["value"] for fact in result.provenance["validity"]}
+
+
+def table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """Print a table in Markdown."""
+    names = list(header)
+    print(f"| {' | '.join(names)} |")
+    print(f"|{'---|' * len(names)}")
+    for row in rows:
+        print(f"| {' | '.join(map(str, row))} |")
+    print()
+
+
+def shaped_rate(rate: str, seconds: int) -> list[object]:
+    """Offer a fifth more than a link carries, and compare what leaves it."""
+    mbit = float(rate.removesuffix("mbit"))
+    offered = f"{1.2 * mbit * PAYLOAD / FRAME:.4f}mbit"
+    udp = sj.Udp(direction="down", rate=offered, payload=f"{PAYLOAD}b")
+    result = run(rate, "pfifo limit 1000", [udp], rtt="10ms", seconds=seconds)
+    sent = int(result.links.filter(link="down")["sent_bytes"].sum())
+    measured = 8e-6 * sent / (seconds - 1)
+    error = 100 * (measured / mbit - 1)
+    verdict = "yes" if abs(error) <= RATE_BOUND_PERCENT else "no"
+    return [rate, f"{measured:.4f}", f"{error:+.3f} %", verdict, facts(result)["datapath_cpu"]]
+
+
+def idle_ping(rtt: str, seconds: int) -> list[object]:
+    """Ping over an idle link of 1 Gbit/s."""
+    ping = sj.Ping(direction="up", interval="10ms")
+    result = run("1gbit", "pfifo", [ping], rtt=rtt, seconds=seconds)
+    flows = result.flows
+    base = float(rtt.removesuffix("ms"))
+    median = float(flows["ping_ms_median"][0]) - base
+    p99 = float(flows["ping_ms_p99"][0]) - base
+    verdict = "yes" if abs(median) <= MEDIAN_BOUND_MS and p99 <= P99_BOUND_MS else "no"
+    return [rtt, f"{median:+.3f}", f"{p99:+.3f}", verdict, facts(result)["datapath_lateness"]]
+
+
+def carried(qdisc: str, mbit: float, seconds: int) -> str | None:
+    """Fill a link with datagrams; return the load of the datapath, or None if packets were lost."""
+    udp = sj.Udp(direction="down", rate=f"{mbit * PAYLOAD / FRAME:.3f}mbit", payload=f"{PAYLOAD}b")
+    result = run(f"{mbit:.3f}mbit", qdisc, [udp], rtt="2ms", seconds=seconds)
+    sent = int(result.links.filter(link="down")["sent_bytes"].sum())
+    is_full = 8e-6 * sent / (seconds - 1) > (1 - RATE_BOUND_PERCENT / 50) * mbit
+    found = facts(result)
+    lossless = found["lost_outside_queue"].startswith("0 of")
+    return found["datapath_cpu"] if is_full and lossless else None
+
+
+def fastest(qdisc: str, seconds: int) -> list[object]:
+    """Find the fastest link that datagrams fill without a loss outside the queue."""
+    least, most, found = 50.0, None, None
+    mbit = least
+    # Ends when the bounds are close, since each turn moves one of them.
+    while most is None or most / least > RESOLUTION:
+        cpu = next(filter(None, (carried(qdisc, mbit, seconds) for _ in range(ATTEMPTS))), None)
+        if cpu is not None:
+            least, found = mbit, cpu
+            mbit = mbit * 2 if most is None else (least * most) ** 0.5
+        else:
+            most = mbit
+            mbit = (least * most) ** 0.5
+    return [qdisc, f"{least:.0f}", f"{least * 1e6 / 8 / FRAME:,.0f}", found]
+
+
+def bulk(qdisc: str, seconds: int) -> list[object]:
+    """Fill a link of 1 Gbit/s with one CUBIC connection."""
+    tcp = sj.Tcp(direction="down", cc="cubic")
+    result = run("1gbit", qdisc, [tcp], rtt="2ms", seconds=seconds)
+    found = facts(result)
+    goodput = float(result.flows["goodput_mbit_per_s"][0])
+    return [qdisc, f"{goodput:.0f}", found["lost_outside_queue"], found["datapath_cpu"]]
+
+
+def main() -> int:
+    """Print all tables."""
+    parser = argparse.ArgumentParser(description="Measure the datapath of real packets.")
+    parser.add_argument("--seconds", type=int, default=11, help="length of a run (default 11)")
+    seconds: int = parser.parse_args().seconds
+    machine = f"{os.cpu_count()} processors, Linux {platform.release()}"
+    print(f"{datetime.now(UTC):%d %B %Y}, {machine}\n")
+    table(
+        ["link", "measured [Mbit/s]", "error", "within 0.5 %", "datapath"],
+        (shaped_rate(rate, seconds) for rate in RATES),
+    )
+    table(
+        ["RTT", "median above it [ms]", "p99 above it [ms]", "within 0.5 and 2 ms", "lateness"],
+        (idle_ping(rtt, seconds) for rtt in ("10ms", "50ms")),
+    )
+    table(
+        ["queue", "fastest link without loss [Mbit/s]", "packets per second", "datapath"],
+        (fastest(qdisc, max(3, seconds // 3)) for qdisc in QUEUES),
+    )
+    table(
+        [
+            "queue",
+            "one CUBIC at 1 Gbit/s [Mbit/s]",
+            "lost outside the queue",
+            "datapath",
+        ],
+        (bulk(qdisc, max(4, seconds // 2)) for qdisc in QUEUES),
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
