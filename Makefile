@@ -18,7 +18,7 @@ LIVE_TESTS := $(wildcard tests/python/test_live*.py)
 DIR ?= results/residential/scenarios/rrul_10_1
 
 .DEFAULT_GOAL := help
-.PHONY: help generate new-queue new-cc setup lock advisories-update demo cocoa test test-full kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check fmt bench bench-update bench-live bench-store bench-peers parity parity-update reference reference-update vectors soak fuzz mutants report docs figures user-strings clean
+.PHONY: help generate new-queue new-cc setup lock advisories-update demo cocoa test test-full kills live-kills golden golden-quick golden-update studies studies-update studies-full schema check fmt bench bench-update bench-live bench-agree bench-store bench-peers parity parity-update reference reference-update vectors soak fuzz sanitize mutants report docs figures user-strings clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,7 +102,7 @@ check: setup ## Check generated files, formatting, lints, types, spelling and ph
 	$(BIN)/ruff check --quiet $(PYTHON_CODE)
 	$(BIN)/mypy
 	MYPYPATH=tests/golden $(BIN)/mypy tests/golden/golden.py
-	$(BIN)/mypy benches/python_queue.py benches/live.py
+	$(BIN)/mypy benches/python_queue.py benches/live.py benches/agreement.py
 	$(BIN)/mypy tests/parity/compact.py tests/parity/draw.py
 	$(BIN)/python -m mypy.stubtest sojourn._core
 	$(BIN)/python tools/metrics_doc.py --check
@@ -144,6 +144,9 @@ bench-update: bench ## The same, store the numbers and write the tables of docs/
 bench-live: setup ## Measure live runs: rates, delays, the fastest link (docs/validation/live.md); 4 minutes, as root.
 	$(BIN)/python benches/live.py
 
+bench-agree: setup ## Compare live and simulated runs of 8 kinds of traffic and 4 queues (docs/validation/live.md); 25 minutes.
+	$(BIN)/python benches/agreement.py
+
 bench-store: ## Measure the run store (docs/adr/0016-run-store.md).
 	@mkdir -p target/bench-store
 	cargo run --release --quiet -p sojourn-store --bin run-store-load -- target/bench-store 100000 10000
@@ -179,7 +182,7 @@ vectors: ## Record the test vectors of the kernel again: make vectors UML=path/t
 soak: setup ## Run the random tests with new seeds: make soak MINUTES=10
 	$(BIN)/python tools/soak.py --minutes $(or $(MINUTES),10)
 
-fuzz: ## Fuzz queues, scenarios and results, one minute per target; needs nightly Rust and cargo-fuzz.
+fuzz: ## Fuzz queues, scenarios, results and packets, one minute per target; needs nightly Rust and cargo-fuzz.
 	@cargo +nightly fuzz --version > /dev/null 2>&1 || { echo 'make fuzz: rustup toolchain install nightly && cargo install cargo-fuzz'; exit 2; }
 	mkdir -p crates/qdisc/fuzz/corpus/qdisc
 	cd crates/qdisc && cargo +nightly fuzz run qdisc fuzz/corpus/qdisc fuzz/seeds -- -max_total_time=60
@@ -188,6 +191,11 @@ fuzz: ## Fuzz queues, scenarios and results, one minute per target; needs nightl
 	cd crates/scenario && cargo +nightly fuzz run scenario fuzz/corpus/scenario ../../tests/golden/scenarios -- -max_total_time=60
 	cd crates/lab && cargo +nightly fuzz run manifest fuzz/corpus/manifest ../../tests/python/data/format_4 -- -max_total_time=60
 	cd crates/lab && cargo +nightly fuzz run table -- -max_total_time=60
+	cd crates/live && cargo +nightly fuzz run frame -- -max_total_time=60 -max_len=2048
+
+sanitize: ## Run the tests of live runs with the address sanitizer; needs nightly Rust, and root for all of them.
+	RUSTFLAGS=-Zsanitizer=address cargo +nightly test --package sojourn-live --target-dir target/sanitize \
+		--target $$(rustc --print host-tuple)
 
 mutants: ## Mutation tests of the queues: make mutants FILE=aqm/codel.rs; needs cargo-mutants.
 	@cargo mutants --version > /dev/null 2>&1 || { echo 'make mutants: cargo install cargo-mutants'; exit 2; }

@@ -540,12 +540,13 @@ def run_program(
     *,
     ecn: bool = False,
     watch: Callable[[str], object] | None = None,
+    flows: bool = False,
     capture: Capture | None = None,
 ) -> tuple[Outcome, int | None, bool]:
     """Run the program of a scenario, which has the terminal of this process, until it ends.
 
     `watch` is called once per second, on the main thread, with the links in the last second, as
-    JSON.
+    JSON; with `flows` also the transport flows of each link.
     `capture` receives the packets. Return the outcome, whose scenario has the duration that the run
     took, the exit code of the program (None if it was still running), and whether a signal ended
     the run.

@@ -119,6 +119,34 @@ def unprivileged() -> User:
     return user
 
 
+_SHOW = """
+set -e
+kept=$(mktemp -d)
+mount --bind "$2" "$kept"
+mount -t tmpfs -o mode=755 none "$1"
+mkdir -p "$2"
+mount --move "$kept" "$2"
+rmdir "$kept"
+shift 2
+exec "$@"
+"""
+
+
+def with_interpreter(user: User) -> User:
+    """Return a user whose programs may start this interpreter, also if it is in a private home.
+
+    In a mount namespace of the user, the directory that is closed to others has only the
+    interpreter.
+    """
+    base = Path(sys.base_prefix)
+    closed = [place for place in base.parents if place.stat().st_mode & 0o001 == 0]
+    if not closed or os.geteuid():
+        return user
+    program("unshare")
+    show = ("unshare", "--mount", "sh", "-c", _SHOW, "sh", str(closed[-1]), str(base))
+    return User((*show, *user.prefix))
+
+
 def program(*names: str) -> None:
     """Skip where one of these programs is missing."""
     for name in names:

@@ -26,7 +26,9 @@ from live_probe import (
     program,
     saved,
     unprivileged,
+    with_interpreter,
 )
+from stored import COMMAND
 
 __all__ = ["folder"]
 
@@ -217,6 +219,39 @@ def test_json_is_one_document_whatever_the_program_prints(folder: Path) -> None:
     assert "<html" in (folder / "result" / "report.html").read_text(encoding="utf-8")
 
 
+def test_the_view_shows_the_flows_of_each_link(folder: Path) -> None:
+    program("ping")
+    ping = ("ping", "-c", "8", "-i", "0.2", SERVER)
+    done = needed().run("live", *RESULT, "--view-flows", "2", "--", *ping, folder=folder)
+    assert done.returncode == 0, done.stderr
+    flows = re.findall(r"^ +icmp id (\d+) +[\d.]+ Mbit/s +sojourn", done.stderr, re.MULTILINE)
+    down, up = flows
+    assert down == up
+
+
+@pytest.mark.parametrize("server", [SERVER, SERVER6])
+def test_a_run_within_a_run_adds_its_link_to_the_path(folder: Path, server: str) -> None:
+    _check_nested(needed(), folder, server)
+
+
+def _check_nested(user: User, folder: Path, server: str) -> None:
+    """Three runs, each of which is the program of the one before it."""
+    program("ping")
+    inner = ("--rtt", "20ms", "--", *COMMAND, "live", "--rtt", "30ms", "--", *COMMAND, "live")
+    found = measured(
+        lambda: ping(user, folder, *inner, "--rtt", "40ms", server=server), lambda ms: ms < 95
+    )
+    assert 90 < found < 95
+
+
+def test_a_run_within_a_run_has_the_server_of_the_outermost_one(folder: Path) -> None:
+    program("ping")
+    inner = (*COMMAND, "live", "--server", "sleep 9", "--", "true")
+    done = needed().run("live", "--", *inner, folder=folder)
+    assert done.returncode == 3
+    assert "a run within another one has the server of the outermost run" in done.stderr
+
+
 def test_a_scenario_of_the_simulator_runs_with_real_sockets(folder: Path) -> None:
     (folder / "all.toml").write_text(SCENARIO, encoding="utf-8")
     _check_applications(needed(), folder)
@@ -278,6 +313,9 @@ class TestUnprivileged:
         program("ping")
         found = measured(lambda: ping(user, folder, "--rtt", "40ms"), lambda ms: ms < 42.2)
         assert 40 < found < 42.2
+
+    def test_runs_within_runs(self, folder: Path) -> None:
+        _check_nested(with_interpreter(unprivileged()), folder, SERVER)
 
     def test_tcp(self, folder: Path) -> None:
         user = unprivileged()

@@ -13,8 +13,9 @@ use crate::flows::Flows;
 use crate::frame::{Frame, Parsed};
 use crate::network::Network;
 use crate::observed::FlowProbe;
+use crate::port::Port;
 use crate::side::Side;
-use crate::space::{Port, Space};
+use crate::space::Space;
 
 /// Packets that are read from one device before the other has its turn.
 const BATCH: usize = 64;

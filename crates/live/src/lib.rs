@@ -6,7 +6,7 @@
 //!
 //! * `frame`, `pool`, `network`: the datapath as a sans-IO core; time and packets are inputs.
 //! * `clock`, `datapath`: the thread that reads, waits and writes.
-//! * `sys`, `netlink`, `space`, `program`: namespaces, devices and processes. `sys` is the only module with `unsafe`.
+//! * `sys`, `netlink`, `namespace`, `port`, `space`, `program`: namespaces, devices and processes. `sys` is the only module with `unsafe`.
 //! * `backend`: the backend `live`.
 
 #![cfg(target_os = "linux")]
@@ -20,20 +20,24 @@ mod flows;
 mod frame;
 mod hosts;
 mod machine;
+mod namespace;
 mod netlink;
 mod network;
 mod observed;
 mod pool;
+mod port;
 mod program;
 mod run;
 mod side;
 mod space;
 mod sys;
+#[cfg(any(test, fuzzing))]
+pub mod testing;
 mod validity;
 mod view;
 
 pub use backend::Live;
 pub use error::LiveError;
+pub use namespace::enter_user_namespace;
 pub use run::{Ended, Options, Watcher, run};
-pub use space::enter_user_namespace;
-pub use view::LinkView;
+pub use view::{FlowView, LinkView};

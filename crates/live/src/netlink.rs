@@ -34,6 +34,25 @@ pub(crate) struct Device {
     pub(crate) queue_length: u32,
 }
 
+/// What a route is for: addresses whose first `prefix` bits are those of `address`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Destination {
+    address: IpAddr,
+    prefix: u8,
+}
+
+impl Destination {
+    /// All of IPv4.
+    pub(crate) const DEFAULT_V4: Self = Self::of(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+    /// All of IPv6.
+    pub(crate) const DEFAULT_V6: Self = Self::of(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0);
+
+    /// The addresses with a prefix.
+    pub(crate) const fn of(address: IpAddr, prefix: u8) -> Self {
+        Self { address, prefix }
+    }
+}
+
 impl Netlink {
     /// Opens a connection.
     pub(crate) fn open() -> io::Result<Self> {
@@ -117,33 +136,33 @@ impl Netlink {
         self.request(message.with(LOCAL, &bytes).with(ADDRESS, &bytes))
     }
 
-    /// Sends everything of an address family that no other route is for to a device, from `source`.
-    pub(crate) fn add_default_route(&mut self, device: u32, source: IpAddr) -> io::Result<()> {
+    /// Sends what is for `destination` to a device; `source` is the address of packets that have none.
+    pub(crate) fn add_route(
+        &mut self,
+        device: u32,
+        destination: Destination,
+        source: Option<IpAddr>,
+    ) -> io::Result<()> {
+        const DESTINATION: u16 = 1;
         const OUTPUT: u16 = 4;
         const SOURCE: u16 = 7;
         const MAIN_TABLE: u8 = 254;
         const BOOT: u8 = 3;
         const UNICAST: u8 = 1;
-        let head = [
-            family(source),
-            0,
-            0,
-            0,
-            MAIN_TABLE,
-            BOOT,
-            0,
-            UNICAST,
-            0,
-            0,
-            0,
-            0,
-        ];
-        let message = Message::new(NEW_ROUTE, CREATE | EXCLUSIVE, &head);
-        self.request(
-            message
-                .with(OUTPUT, &device.to_ne_bytes())
-                .with(SOURCE, &octets(source)),
-        )
+        const LINK_SCOPE: u8 = 253;
+        let Destination { address, prefix } = destination;
+        let scope = if prefix == 0 { 0 } else { LINK_SCOPE };
+        let [f, t] = [family(address), MAIN_TABLE];
+        let head = [f, prefix, 0, 0, t, BOOT, scope, UNICAST, 0, 0, 0, 0];
+        let mut message = Message::new(NEW_ROUTE, CREATE | EXCLUSIVE, &head);
+        message = message.with(OUTPUT, &device.to_ne_bytes());
+        if prefix > 0 {
+            message = message.with(DESTINATION, &octets(address));
+        }
+        if let Some(source) = source {
+            message = message.with(SOURCE, &octets(source));
+        }
+        self.request(message)
     }
 
     /// Sends a request and waits for its acknowledgement.

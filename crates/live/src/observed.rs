@@ -153,7 +153,7 @@ impl Observer<Frame> for Watch<'_, '_> {
             capture.on_drop(now, self.link, packet, reason);
         }
         if let Some(view) = &mut self.view {
-            view.drops += 1;
+            view.on_drop(&frame.parsed.flow);
         }
         self.discard(&frame);
         self.note(now, &frame, Signal::Drop(reason));
@@ -165,7 +165,7 @@ impl Observer<Frame> for Watch<'_, '_> {
             capture.on_mark(frame, reason);
         }
         if let Some(view) = &mut self.view {
-            view.marks += 1;
+            view.on_mark(&frame.parsed.flow);
         }
         self.note(now, frame, Signal::Mark(reason));
     }
@@ -178,7 +178,7 @@ impl Watcher<Frame> for Watch<'_, '_> {
         }
         self.probe.on_taken(self.class, taken);
         if let Some(view) = &mut self.view {
-            view.on_taken(taken);
+            view.on_taken(&frame.parsed.flow, taken);
         }
     }
 

@@ -8,7 +8,7 @@ use std::thread;
 use sojourn_scenario::plan::Program as ProgramConfig;
 
 use crate::error::LiveError;
-use crate::space::{End, Space};
+use crate::space::{End, LEVEL_VARIABLE, SERVER6_VARIABLE, Space};
 use crate::sys;
 
 /// A running program, which is killed with all of its children when this value is dropped.
@@ -30,7 +30,6 @@ impl Program {
         words: &[String],
         quiet: bool,
     ) -> Result<Self, LiveError> {
-        let server = space.server.addresses.v4.to_string();
         let Some((name, arguments)) = words.split_first() else {
             return Err(LiveError::Program {
                 name: "the program".to_owned(),
@@ -40,8 +39,9 @@ impl Program {
         let mut command = Command::new(name);
         command
             .args(arguments)
-            .env(ProgramConfig::SERVER_VARIABLE, &server)
-            .env("SOJOURN_SERVER6", space.server.addresses.v6.to_string())
+            .env(ProgramConfig::SERVER_VARIABLE, space.target.v4.to_string())
+            .env(SERVER6_VARIABLE, space.target.v6.to_string())
+            .env(LEVEL_VARIABLE, space.level.to_string())
             .env("SOJOURN_CLIENT", space.client.addresses.v4.to_string());
         if quiet {
             command.stdin(Stdio::null()).stdout(Stdio::null());

@@ -40,12 +40,13 @@ const _: () = assert!(MTU as usize + 14 < BUFFER, "a packet fits its buffer");
 /// How a run is to be done beside its plan.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// The run ends when the program ends, and at the latest at the end of the plan.
-    pub until_program_ends: bool,
-    /// The program has the input and output of this process; otherwise they are discarded.
-    pub attached: bool,
+    /// The program has the input and output of this process, and its end ends the run, if the plan does not end before.
+    /// A run that such a program starts in the same way is behind this one. Otherwise input and output are discarded.
+    pub in_foreground: bool,
     /// Connections of programs ask for ECN.
     pub ecn: bool,
+    /// Watchers are shown the flows of each link.
+    pub shows_flows: bool,
 }
 
 /// How a run ended.
@@ -77,10 +78,19 @@ pub fn run(
     plan.config.check()?;
     let config = Arc::new(plan.config.clone());
     let ecn = options.ecn || plan.config.flows.iter().any(offers_ecn);
-    let space = Space::create(HostSettings { ecn })?;
+    let composes = options.in_foreground;
+    let space = Space::create(HostSettings { ecn, composes })?;
     let program = plan.config.flows.iter().find_map(program_of);
     let mut running = Running::default();
     if let Some(words) = program.and_then(|program| program.server.as_ref()) {
+        if space.level > 0 {
+            let reason = "a run within another one has the server of the outermost run";
+            return Err(LiveError::Program {
+                name: "the server".to_owned(),
+                reason: reason.to_owned(),
+            }
+            .into());
+        }
         let mut server = Program::start(&space, &space.server, words, true)?;
         wait_for_server(&space, &mut server)?;
         running.server = Some(server);
@@ -91,13 +101,19 @@ pub fn run(
     let end = Instant::ZERO + config.duration;
     let stop = AtomicBool::new(false);
     let kernel = kernel_release();
+    let with_flows = options.shows_flows;
     let capture = sink.capture();
     let capture = capture.map(|output| Capture::new(&config.links, &kernel, output));
     let (moved, followed) = thread::scope(|scope| {
         let config = Arc::clone(&config);
         let names: Vec<_> = config.links.iter().map(|link| link.name.clone()).collect();
-        let views =
-            watcher.map(|_| Views::new(names.iter().map(String::as_str), Arc::clone(&shared)));
+        let views = watcher.map(|_| {
+            Views::new(
+                names.iter().map(String::as_str),
+                Arc::clone(&shared),
+                with_flows,
+            )
+        });
         let (space, stop) = (&space, &stop);
         // The network is created where it runs: a queue from outside may belong to one thread.
         let moving = scope.spawn(move || {
@@ -114,7 +130,7 @@ pub fn run(
             .and_then(|started| {
                 running.program = started;
                 let shown = watcher.map(|watcher| (watcher, &shared));
-                let ends = (clock, end, options.until_program_ends);
+                let ends = (clock, end, options.in_foreground);
                 follow(&mut hosts, &mut running, ends, shown, cancellation)
             });
         drop(guard);
@@ -135,7 +151,7 @@ pub fn run(
         duration: stopped.since(Instant::ZERO),
         status,
     };
-    if completion == Completion::Cancelled && !options.until_program_ends {
+    if completion == Completion::Cancelled && !options.in_foreground {
         return Ok(ended);
     }
     let lost = space.lost_at_devices();
@@ -164,10 +180,10 @@ fn start(
     space: &Space,
     options: Options,
 ) -> Result<Option<Program>, LiveError> {
-    let server = space.server.addresses.v4.to_string();
+    let server = space.target.v4.to_string();
     let words = program.map(|program| program.expanded(&server));
     words
-        .map(|words| Program::start(space, &space.client, &words, !options.attached))
+        .map(|words| Program::start(space, &space.client, &words, !options.in_foreground))
         .transpose()
 }
 

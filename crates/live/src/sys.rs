@@ -361,10 +361,12 @@ fn die_with_parent() -> io::Result<()> {
     Ok(())
 }
 
-/// Programs may configure and watch the devices of their namespaces also where they are not started as root.
+/// Programs may configure and watch the devices of their namespaces, and be live runs themselves, also where they are
+/// not started as root: the capabilities are those over the namespaces of the run.
 fn keep_network_capabilities() {
     use rustix::thread::{CapabilitySet, capabilities, configure_capability_in_ambient_set};
     let kept = [
+        CapabilitySet::SYS_ADMIN,
         CapabilitySet::NET_ADMIN,
         CapabilitySet::NET_RAW,
         CapabilitySet::NET_BIND_SERVICE,

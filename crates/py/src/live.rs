@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 use sojourn_backend::Cancellation;
 use sojourn_lab::Build;
-use sojourn_live::{LinkView, Live, Options};
+use sojourn_live::{FlowView, LinkView, Live, Options};
 use sojourn_net::Duration;
 
 use crate::capture::PyCapture;
@@ -25,24 +25,25 @@ pub(crate) fn enter_user_namespace() -> Result<(), Failure> {
 /// Run the program of a scenario, which has the terminal of this process, until it ends.
 ///
 /// `watch`, if not None, is called once per second, on the main thread, with the links in the last second, as
-/// JSON.
+/// JSON; with `flows` also the transport flows of each link.
 /// `capture` receives the packets.
 /// Return the outcome, whose scenario has the duration that the run took, the exit code of the program (None if it was
 /// still running), and whether a signal ended the run.
 #[pyfunction]
-#[pyo3(signature = (scenario, *, ecn=false, watch=None, capture=None))]
+#[pyo3(signature = (scenario, *, ecn=false, watch=None, flows=false, capture=None))]
 pub(crate) fn run_program(
     py: Python<'_>,
     scenario: &Bound<'_, PyScenario>,
     ecn: bool,
     watch: Option<Py<PyAny>>,
+    flows: bool,
     capture: Option<&Bound<'_, PyCapture>>,
 ) -> Result<(PyOutcome, Option<i32>, bool), Failure> {
     let scenario = &scenario.get().0;
     let options = Options {
-        until_program_ends: true,
-        attached: true,
+        in_foreground: true,
         ecn,
+        shows_flows: flows,
     };
     let live = Live::new(Build::current().commit, options);
     let live = match watch {
@@ -89,5 +90,17 @@ fn document(link: &LinkView) -> Value {
         "marks": link.marks,
         "sent_packets": link.sent_packets,
         "sent_bytes": link.sent_bytes,
+        "flows": link.flows.iter().map(of_flow).collect::<Vec<_>>(),
+    })
+}
+
+fn of_flow(flow: &FlowView) -> Value {
+    json!({
+        "protocol": flow.protocol,
+        "ports": flow.ports,
+        "bits_per_s": flow.bits_per_s,
+        "sojourn_ms": flow.sojourn.map(|values| values.map(Duration::as_millis_f64)),
+        "drops": flow.drops,
+        "marks": flow.marks,
     })
 }

@@ -15,14 +15,15 @@ pub(crate) fn enter_user_namespace() -> Result<(), Failure> {
 
 /// Raise `UnavailableError`.
 #[pyfunction]
-#[pyo3(signature = (_scenario, *, ecn=false, watch=None, capture=None))]
+#[pyo3(signature = (_scenario, *, ecn=false, watch=None, flows=false, capture=None))]
 pub(crate) fn run_program(
     _scenario: &Bound<'_, PyScenario>,
     ecn: bool,
     watch: Option<Py<PyAny>>,
+    flows: bool,
     capture: Option<&Bound<'_, PyCapture>>,
 ) -> Result<(PyOutcome, Option<i32>, bool), Failure> {
-    let _ = (ecn, watch, capture);
+    let _ = (ecn, watch, flows, capture);
     Err(unavailable())
 }
 

@@ -67,6 +67,15 @@ def live(
         bool,
         typer.Option("--view", help="Print rate, backlog, delay, drops and marks every second."),
     ] = False,
+    view_flows: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Print also the N transport flows that sent most at each link; implies --view.",
+            show_default=False,
+        ),
+    ] = 0,
     metrics: Annotated[
         str | None,
         typer.Option(
@@ -121,10 +130,10 @@ def live(
         captures.check(scenario.checked, pcap, backend="live", resume=False, force=force)
     with storage.claimed(out, force=force) as claim, derived.claimed(report):
         served = None if metrics is None else Metrics(metrics)
-        shown = watcher(View() if view else None, served)
+        shown = watcher(View(view_flows) if view or view_flows else None, served)
         with _output_of_program(json=json), captures.capturing(pcap, force=force) as capture:
             outcome, status, interrupted = _core.run_program(
-                scenario.checked, ecn=ecn, watch=shown, capture=capture
+                scenario.checked, ecn=ecn, watch=shown, flows=view_flows > 0, capture=capture
             )
         if served is not None:
             served.close()

@@ -8,8 +8,9 @@ use rustix::event::PollFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
 use sojourn_net::Dscp;
 
+use crate::namespace::Namespace;
 use crate::side::Side;
-use crate::space::{End, Namespace, Space};
+use crate::space::{End, Space};
 
 const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
 

@@ -1,0 +1,127 @@
+//! Devices of hosts, and where the datapath reads and writes their packets.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+use rustix::net::RecvFlags;
+
+use crate::namespace::Namespace;
+use crate::netlink::Netlink;
+use crate::sys;
+
+/// What a packet socket may hold; the kernel grants as much as `net.core.rmem_max` permits.
+const SOCKET_BUFFER: usize = 32 << 20;
+
+/// Where the datapath reads and writes the packets of an end.
+#[derive(Debug)]
+pub(crate) enum Port {
+    /// A TUN device.
+    Tun(OwnedFd),
+    /// A packet socket on the other device of a pair.
+    Packet {
+        socket: OwnedFd,
+        /// Index of the device.
+        device: u32,
+        /// Hardware address of the end.
+        hardware: [u8; 6],
+    },
+}
+
+impl Port {
+    /// Reads a packet; `None`: there is none now.
+    #[inline]
+    pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        let read = match self {
+            Self::Tun(device) => rustix::io::read(device, buffer),
+            Self::Packet { socket, .. } => {
+                rustix::net::recv(socket, buffer, RecvFlags::TRUNC).map(|(_, length)| length)
+            }
+        };
+        match read {
+            Ok(length) => Ok(Some(length)),
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes a packet; false: the host did not take it.
+    #[inline]
+    pub(crate) fn write(&self, packet: &[u8]) -> bool {
+        // Interrupted writes are repeated, which ends when the signals do.
+        loop {
+            let written = match self {
+                Self::Tun(device) => rustix::io::write(device, packet).map_err(io::Error::from),
+                Self::Packet {
+                    socket,
+                    device,
+                    hardware,
+                } => sys::send_packet(socket.as_fd(), *device, *hardware, packet).map(|()| 0),
+            };
+            match written {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return other.is_ok(),
+            }
+        }
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tun(device) => device.as_fd(),
+            Self::Packet { socket, .. } => socket.as_fd(),
+        }
+    }
+}
+
+/// Creates a TUN device in the calling thread's namespace.
+pub(crate) fn tun(name: &str) -> io::Result<Port> {
+    let tun = open_tun()?;
+    sys::create_tun(tun.as_fd(), name)?;
+    Ok(Port::Tun(tun))
+}
+
+pub(crate) fn open_tun() -> io::Result<OwnedFd> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    options.custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC);
+    Ok(options.open("/dev/net/tun")?.into())
+}
+
+/// Creates a pair of devices from the calling thread's namespace to that of a host, and a socket on the near one.
+pub(crate) fn pair(far: &str, numbers: [u8; 2], namespace: &Namespace) -> io::Result<Port> {
+    // Addresses that are administered locally.
+    let [level, host] = numbers;
+    let hardware = |device: u8| [0x02, b'S', b'J', level, device, host];
+    let name = format!("host{host}");
+    let mut netlink = Netlink::open()?;
+    let ends = [(&*name, hardware(1)), (far, hardware(2))];
+    netlink.add_pair(ends, namespace.handle())?;
+    // Nobody talks to the near device itself.
+    let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
+    let device = index_of(&name)?;
+    // A socket on a device that is down reports that as an error once.
+    netlink.up(device)?;
+    let socket = sys::packet_socket(device)?;
+    let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER);
+    Ok(Port::Packet {
+        socket,
+        device,
+        hardware: hardware(2),
+    })
+}
+
+/// The index of a device of the calling thread's namespace.
+pub(crate) fn index_of(name: &str) -> io::Result<u32> {
+    Ok(rustix::net::netdevice::name_to_index(any_socket()?, name)?)
+}
+
+/// A socket to name a device with.
+pub(crate) fn any_socket() -> io::Result<OwnedFd> {
+    let family = rustix::net::AddressFamily::INET;
+    Ok(rustix::net::socket(
+        family,
+        rustix::net::SocketType::DGRAM,
+        None,
+    )?)
+}
