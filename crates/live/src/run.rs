@@ -78,8 +78,8 @@ pub fn run(
     plan.config.check()?;
     let config = Arc::new(plan.config.clone());
     let ecn = options.ecn || plan.config.flows.iter().any(offers_ecn);
-    let composes = options.in_foreground;
-    let space = Space::create(HostSettings { ecn, composes })?;
+    let in_foreground = options.in_foreground;
+    let space = Space::create(HostSettings { ecn, in_foreground })?;
     let program = plan.config.flows.iter().find_map(program_of);
     let mut running = Running::default();
     if let Some(words) = program.and_then(|program| program.server.as_ref()) {

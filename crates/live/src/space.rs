@@ -117,8 +117,10 @@ pub(crate) struct Space {
 pub(crate) struct HostSettings {
     /// TCP connections ask for ECN.
     pub(crate) ecn: bool,
-    /// If the process is a program of another run, its namespace is the server's end.
-    pub(crate) composes: bool,
+    /// They are for a program in the foreground: its sockets have the buffers of the host, and if this process is a
+    /// program of another run, its namespace is the server's end. Otherwise buffers never limit a connection, as in the
+    /// simulator.
+    pub(crate) in_foreground: bool,
 }
 
 impl Space {
@@ -140,7 +142,7 @@ impl Space {
     /// [`LiveError::Environment`] if something is missing or not permitted.
     pub(crate) fn create(settings: HostSettings) -> Result<Self, LiveError> {
         let devices = Devices::available()?;
-        let around = settings.composes.then(Enclosing::find).flatten();
+        let around = settings.in_foreground.then(Enclosing::find).flatten();
         let level = around.as_ref().map_or(0, |run| run.level + 1);
         let client = end(Addresses::of(level, CLIENT), settings, &devices)?;
         let addresses = Addresses::of(level, SERVER);
@@ -279,6 +281,12 @@ fn set_up_host(addresses: Addresses, settings: HostSettings) -> io::Result<()> {
         // A connection must not know what an earlier one has measured.
         ("ipv4/tcp_no_metrics_save", "1"),
     ]);
+    if !settings.in_foreground {
+        set_known(&[
+            ("ipv4/tcp_rmem", "4096 131072 67108864"),
+            ("ipv4/tcp_wmem", "4096 16384 67108864"),
+        ]);
+    }
     let mut netlink = Netlink::open()?;
     netlink.up(index_of("lo")?)?;
     let has_v6 = set_up_device(&mut netlink, DEVICE, addresses)?;

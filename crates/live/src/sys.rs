@@ -267,8 +267,8 @@ pub(crate) struct TcpInfo {
     pub(crate) cwnd: u32,
     /// Slow-start threshold, in segments.
     pub(crate) ssthresh: u32,
-    /// Segments in flight.
-    pub(crate) unacked: u32,
+    /// Segments in flight: sent, and neither acknowledged nor considered lost, as the kernel counts them.
+    pub(crate) in_flight: u32,
     /// Retransmitted segments.
     pub(crate) retransmits: u32,
     /// Whether ECN was negotiated.
@@ -295,11 +295,12 @@ pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
         )
     };
     checked(result)?;
+    let sent = info.tcpi_unacked + info.tcpi_retrans;
     Ok(TcpInfo {
         rtt_us: info.tcpi_rtt,
         cwnd: info.tcpi_snd_cwnd,
         ssthresh: info.tcpi_snd_ssthresh,
-        unacked: info.tcpi_unacked,
+        in_flight: sent.saturating_sub(info.tcpi_sacked + info.tcpi_lost),
         retransmits: info.tcpi_total_retrans,
         ecn: info.tcpi_options & OPTION_ECN != 0,
     })

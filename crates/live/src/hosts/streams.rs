@@ -277,7 +277,7 @@ impl Streams {
                 sample.cwnd = std::num::NonZeroU32::new(info.cwnd);
                 sample.ssthresh = (info.ssthresh < NO_THRESHOLD).then_some(info.ssthresh);
                 sample.srtt = (info.rtt_us > 0).then(|| Duration::from_micros(info.rtt_us.into()));
-                sample.in_flight = info.unacked;
+                sample.in_flight = info.in_flight;
                 if info.rtt_us > 0 {
                     self.rtt.rtt_samples += 1;
                     self.rtt.rtt_micros += u64::from(info.rtt_us);
