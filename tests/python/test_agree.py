@@ -232,6 +232,16 @@ def test_arms_with_a_failed_check_are_marked(compared: sj.Agreement) -> None:
     )
 
 
+def test_results_may_differ_in_their_numbers_of_runs() -> None:
+    scenario = sj.Scenario.from_toml(LIVE)
+    simulated = sj.run(scenario.replace(replications=3))
+    compared = sj.Agreement(simulated, sj.run(scenario.replace(replications=2)))
+    assert set(compared.table["n_simulated"]) == {3}
+    assert set(compared.table["n_live"]) == {2}
+    assert "agrees" in set(compared.table["verdict"])
+    assert "<html" in compared.to_html()
+
+
 def test_results_of_different_scenarios_are_refused(result: sj.Result) -> None:
     other = sj.run(sj.Scenario.from_toml(LIVE))
     with pytest.raises(sj.ResultError, match="different scenarios"):

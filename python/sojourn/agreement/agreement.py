@@ -25,7 +25,7 @@ class Agreement:
     Parameters
     ----------
     simulated, live
-        The results.
+        The results; their numbers of replications may differ.
 
     Raises
     ------
@@ -34,10 +34,11 @@ class Agreement:
     """
 
     def __init__(self, simulated: Result, live: Result) -> None:
-        if simulated.scenario.hash != live.scenario.hash:
+        ours, theirs = (one.scenario.replace(replications=1).hash for one in (simulated, live))
+        if ours != theirs:
             message = (
                 "the simulated and the live result are of different scenarios: "
-                f"{simulated.scenario.hash[:12]} and {live.scenario.hash[:12]}"
+                f"{ours[:12]} and {theirs[:12]}"
             )
             raise _core.ResultError(message)
         for name, result in (("simulated", simulated), ("live", live)):
@@ -118,6 +119,7 @@ def agree(
     *,
     seed: int | None = None,
     replications: int | None = None,
+    simulated_replications: int | None = None,
     jobs: int | None = None,
     progress: Callable[[int, int], object] | None = None,
     max_memory: str | None = None,
@@ -135,6 +137,9 @@ def agree(
         Seed to use instead of the scenario's.
     replications
         Number of runs per arm on each of both, instead of the scenario's. Intervals need two.
+    simulated_replications
+        Number of simulated runs per arm, if it is to be another: they take less time than live
+        ones, and more of them show how far runs vary by chance.
     jobs
         Number of threads, or of processes, of the simulator.
     progress
@@ -161,6 +166,8 @@ def agree(
         scenario = scenario.replace(replications=replications)
     check(scenario)
     live = run(scenario, seed=seed, progress=progress, backend=LIVE, max_memory=max_memory)
+    if simulated_replications is not None:
+        scenario = scenario.replace(replications=simulated_replications)
     simulated = run(scenario, seed=seed, jobs=jobs, backend=SIMULATOR, max_memory=max_memory)
     return Agreement(simulated, live)
 

@@ -42,6 +42,13 @@ def agree(
     file: ScenarioFile,
     change: Change = None,
     replications: Replications = None,
+    simulated_replications: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of simulated runs per arm, if it is to differ from that of live runs.",
+        ),
+    ] = None,
     seed: Seed = None,
     jobs: Jobs = None,
     max_memory: MaxMemory = None,
@@ -65,12 +72,18 @@ def agree(
     """Run a scenario simulated and live, and compare the results."""
     scenario = changed(file, change, replications=replications, seed=seed)
     check(scenario)
-    budget.check(scenario.checked, jobs=jobs, max_memory=max_memory)
+    of_simulator = scenario
+    if simulated_replications is not None:
+        of_simulator = scenario.replace(replications=simulated_replications)
+    scenarios = {LIVE: scenario, SIMULATOR: of_simulator}
+    for one in scenarios.values():
+        budget.check(one.checked, jobs=jobs, max_memory=max_memory)
     places = {} if out is None else {name: out / folder for name, folder in FOLDERS.items()}
-    resumed = scenario if resume else None
     with ExitStack() as stack:
         claims = {
-            name: stack.enter_context(storage.claimed(place, force=force, resumed=resumed))
+            name: stack.enter_context(
+                storage.claimed(place, force=force, resumed=scenarios[name] if resume else None)
+            )
             for name, place in places.items()
         }
         if out is not None:
@@ -80,7 +93,7 @@ def agree(
         # Live first: a machine that cannot do it says so before anything else is done.
         executions: list[stored.Execution] = []
         for backend in (LIVE, SIMULATOR):
-            executions.append(_executed(scenario, backend, jobs=jobs, resume=resume))
+            executions.append(_executed(scenarios[backend], backend, jobs=jobs, resume=resume))
             if not executions[-1].result.complete:
                 return _interrupted(executions, backend)
         live, simulated = (execution.result for execution in executions)
