@@ -305,6 +305,15 @@ class RunStore:
     def folder(self) -> Path:
         """The directory."""
 
+    def scenarios(self) -> str:
+        """List the scenarios with stored runs, oldest first, as JSON."""
+
+    def verify(self) -> tuple[int, list[tuple[str, int]]]:
+        """Read all records: their number, and the files with damaged records and how many."""
+
+    def collect(self, age_s: float) -> int:
+        """Remove what ended processes stored at least so many seconds ago; return the bytes."""
+
     def begin(
         self,
         scenario: Scenario,

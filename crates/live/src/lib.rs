@@ -35,6 +35,7 @@ mod sys;
 pub mod testing;
 mod validity;
 mod view;
+mod waiting;
 
 pub use backend::Live;
 pub use error::LiveError;

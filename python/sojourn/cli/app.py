@@ -20,6 +20,7 @@ from sojourn.cli.reproduce import reproduce
 from sojourn.cli.run import run
 from sojourn.cli.schema import schema
 from sojourn.cli.stats import stats
+from sojourn.cli.store import store
 
 app = typer.Typer(
     name="sojourn",
@@ -54,6 +55,7 @@ for command in COMMANDS:
 # What follows the program are its own arguments, also those that begin with a dash.
 app.command(cls=Command, context_settings={"allow_interspersed_args": False})(live)
 app.command("import", cls=Command)(import_)
+app.add_typer(store)
 
 
 def _version(asked: bool) -> None:  # noqa: FBT001 - typer calls it with a flag
