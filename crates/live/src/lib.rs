@@ -34,6 +34,6 @@ mod view;
 
 pub use backend::Live;
 pub use error::LiveError;
-pub use run::{Ended, Options, Watcher, run};
+pub use run::{BUFFER_BYTES, Ended, Options, Watcher, run};
 pub use space::enter_user_namespace;
 pub use view::LinkView;

@@ -243,7 +243,9 @@ impl Space {
 /// [`LiveError::Environment`] if the kernel does not permit it, or the process has several threads.
 pub fn enter_user_namespace() -> Result<(), LiveError> {
     let what = "cannot create a user namespace";
-    let fail = |error: &io::Error| LiveError::environment(what, error, ALLOW_USERS);
+    let fail = |error: &io::Error| {
+        LiveError::namespace("user", "user.max_user_namespaces", error, ALLOW_USERS)
+    };
     if may_administrate() {
         return Ok(());
     }
@@ -298,7 +300,7 @@ impl Devices {
 
 fn new_namespace() -> Result<Namespace, LiveError> {
     Namespace::create()
-        .map_err(|e| LiveError::environment("cannot create a network namespace", &e, NEEDS_ROOT))
+        .map_err(|e| LiveError::namespace("network", "user.max_net_namespaces", &e, NEEDS_ROOT))
 }
 
 fn open_tun() -> io::Result<OwnedFd> {
