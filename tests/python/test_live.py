@@ -177,9 +177,12 @@ EXITS: list[tuple[tuple[str, ...], tuple[str, ...], int, str]] = [
     ((), ("sh", "-c", "kill -9 $$"), 137, ""),
     (("--time", "1s"), ("sleep", "60"), 0, ""),
     ((), ("no-such-program",), 3, "cannot start no-such-program: no such program in PATH"),
+    ((), ("ping 100.64.0.2",), 3, "cannot start ping 100.64.0.2: no such program in PATH; write its"),
+    ((), ("/tmp",), 3, "cannot start /tmp: it is a directory"),
+    ((), ("/no/such/program",), 3, "cannot start /no/such/program: no such file"),
     (("--server", "no-such-server"), ("true",), 3, "cannot start no-such-server"),
-    (("--server", '"'), ("true",), 2, "--server: No closing quotation"),
-    (("--metrics", "nine"), ("true",), 2, "--metrics: 'nine' is not ADDRESS:PORT"),
+    (("--server", '"'), ("true",), 2, "--server '\"': no closing quotation"),
+    (("--metrics", "nine"), ("true",), 2, "--metrics nine: no port; expected ADDRESS:PORT"),
 ]
 
 

@@ -79,7 +79,9 @@ fn on_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result
 /// [`LiveError::Environment`] if the kernel does not permit it, or the process has several threads.
 pub fn enter_user_namespace() -> Result<(), LiveError> {
     let what = "cannot create a user namespace";
-    let fail = |error: &io::Error| LiveError::environment(what, error, ALLOW_USERS);
+    let fail = |error: &io::Error| {
+        LiveError::namespace("user", "user.max_user_namespaces", error, ALLOW_USERS)
+    };
     if may_administrate() {
         return Ok(());
     }

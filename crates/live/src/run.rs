@@ -1,6 +1,8 @@
 //! A run: namespaces, the thread of the datapath, built-in applications and programs, and the records of all of them.
 
+use std::io;
 use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::thread;
@@ -29,6 +31,8 @@ use crate::view::{LinkView, Shared, Views};
 const BUFFER: usize = 2_048;
 /// Buffers of a run: 256 MB.
 const BUFFERS: usize = 128 * 1_024;
+/// Bytes of all buffers of a run.
+pub const BUFFER_BYTES: usize = BUFFERS * BUFFER;
 /// How often, and how long each time, a server is waited for to listen: 3 s in all.
 const SERVER_ATTEMPTS: u32 = 60;
 const SERVER_ATTEMPT: std::time::Duration = std::time::Duration::from_millis(50);
@@ -137,6 +141,7 @@ pub fn run(
         (moving.join(), followed)
     });
     let status = running.status;
+    let server = running.server.is_some().then_some(running.server_failed);
     drop(running);
     let completion = followed?;
     let Moved {
@@ -160,6 +165,10 @@ pub fn run(
     if program.is_some() {
         facts.push(validity::of_program(status, space.client.control()));
     }
+    facts.extend(server.map(validity::of_server));
+    if options.in_foreground {
+        facts.push(validity::of_end(completion, status));
+    }
     for fact in facts {
         sink.validity(fact);
     }
@@ -173,6 +182,28 @@ struct Running {
     server: Option<Program>,
     program: Option<Program>,
     status: Option<i32>,
+    /// Exit code of a server that ended with an error, and when.
+    server_failed: Option<(i32, Instant)>,
+}
+
+impl Running {
+    /// Notes whether the server has ended with an error.
+    fn watch_server(&mut self, now: Instant) -> io::Result<()> {
+        if let Some(server) = &mut self.server
+            && self.server_failed.is_none()
+            && let Some(status) = server.ended()?
+            && !status.success()
+        {
+            self.server_failed = Some((exit_code(status), now));
+        }
+        Ok(())
+    }
+}
+
+/// The exit code, or 128 and the number of the signal.
+fn exit_code(status: ExitStatus) -> i32 {
+    let signal = status.signal().map(|number| 128 + number);
+    status.code().or(signal).unwrap_or(1)
 }
 
 fn start(
@@ -243,11 +274,18 @@ fn follow(
                 watcher(&views);
             }
         }
+        if cancelled.is_none() {
+            let watched = running.watch_server(now);
+            watched.map_err(|e| failure(e.to_string()))?;
+        }
         if now >= end {
             return Ok(Completion::Finished);
         }
         if cancellation.is_requested_at(now) {
             let since = *cancelled.get_or_insert(now);
+            // A signal to the terminal ends the server, too, maybe before it is seen here.
+            let by_signal = |(_, at): &mut (i32, Instant)| since.saturating_since(*at) < GRACE;
+            running.server_failed.take_if(by_signal);
             let waits = until_program_ends && running.status.is_none() && running.program.is_some();
             if !waits || now.saturating_since(since) >= GRACE {
                 return Ok(Completion::Cancelled);
@@ -257,10 +295,7 @@ fn follow(
             && let Some(program) = &mut running.program
         {
             let status = program.ended().map_err(|e| failure(e.to_string()))?;
-            running.status = status.map(|status| {
-                let signal = status.signal().map(|number| 128 + number);
-                status.code().or(signal).unwrap_or(1)
-            });
+            running.status = status.map(exit_code);
             if running.status.is_some() && until_program_ends {
                 let is_cancelled = cancelled.is_some();
                 return Ok(if is_cancelled {

@@ -188,7 +188,7 @@ impl Devices {
 
 fn new_namespace() -> Result<Namespace, LiveError> {
     Namespace::create()
-        .map_err(|e| LiveError::environment("cannot create a network namespace", &e, NEEDS_ROOT))
+        .map_err(|e| LiveError::namespace("network", "user.max_net_namespaces", &e, NEEDS_ROOT))
 }
 
 /// The live run whose program this process is.

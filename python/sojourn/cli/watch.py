@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from sojourn import _core
+from sojourn.cli.live_options import Typed
 
 _METRICS = (
     ("sent_bytes", "counter", "Bytes taken from the queue."),
@@ -16,6 +17,7 @@ _METRICS = (
     ("backlog_bytes", "gauge", "Bytes waiting in the queue."),
     ("backlog_packets", "gauge", "Packets waiting in the queue."),
 )
+MAX_PORT = 65535
 _QUANTILES = ("0.5", "0.95", "0.99")
 _UP = "\x1b[{}F"
 _CLEAR = "\x1b[K"
@@ -97,18 +99,21 @@ class Metrics:
     """
 
     def __init__(self, address: str) -> None:
+        typed = Typed("--metrics", address, f"ADDRESS:PORT or :PORT, PORT from 1 to {MAX_PORT}")
         host, colon, port = address.rpartition(":")
-        if not colon or not port.isdecimal() or int(port) >= 1 << 16:
-            message = f"--metrics: {address!r} is not ADDRESS:PORT; expected one such as :9100"
-            raise _core.ScenarioError(message)
+        if not colon or not port.isdecimal():
+            typed.refuse("no port")
+        if not 1 <= int(port) <= MAX_PORT:
+            typed.refuse(f"port {port} is out of range")
         self._links: list[dict[str, Any]] = []
         try:
             self._server = ThreadingHTTPServer(
                 (host.strip("[]") or "127.0.0.1", int(port)), self._handler()
             )
         except OSError as error:
-            message = f"--metrics: cannot listen at {address}: {error.strerror}"
-            raise _core.ScenarioError(message) from None
+            typed.refuse(f"cannot listen there: {error.strerror}")
+        except UnicodeError:
+            typed.refuse(f"{host} is not a host name")
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
