@@ -120,7 +120,7 @@ impl<'a, 'c> Datapath<'a, 'c> {
                     Wait::Sleep(time) => self.sleep(time)?,
                 }
             } else {
-                self.waiting.on_work();
+                self.waiting.on_work(now);
             }
         };
         self.counted.cpu = Duration::from_nanos(thread_time().saturating_sub(before));

@@ -5,13 +5,13 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-use rustix::net::RecvFlags;
+use rustix::net::{RecvFlags, sockopt};
 
 use crate::namespace::Namespace;
 use crate::netlink::Netlink;
 use crate::sys;
 
-/// What a packet socket may hold; the kernel grants as much as `net.core.rmem_max` permits.
+/// What a packet socket may hold; without the privilege, the kernel grants what `net.core.rmem_max` permits.
 const SOCKET_BUFFER: usize = 32 << 20;
 
 /// Where the datapath reads and writes the packets of an end.
@@ -103,7 +103,9 @@ pub(crate) fn pair(far: &str, numbers: [u8; 2], namespace: &Namespace) -> io::Re
     // A socket on a device that is down reports that as an error once.
     netlink.up(device)?;
     let socket = sys::packet_socket(device)?;
-    let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER);
+    if sockopt::set_socket_recv_buffer_size_force(&socket, SOCKET_BUFFER).is_err() {
+        let _ = sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER);
+    }
     Ok(Port::Packet {
         socket,
         device,

@@ -9,6 +9,7 @@ use std::thread;
 use sojourn_scenario::plan::Program as ProgramConfig;
 
 use crate::error::{LiveError, plain};
+use crate::namespace;
 use crate::space::{End, LEVEL_VARIABLE, SERVER6_VARIABLE, Space};
 use crate::sys;
 
@@ -47,7 +48,7 @@ impl Program {
         if quiet {
             command.stdin(Stdio::null()).stdout(Stdio::null());
         }
-        sys::contain(&mut command);
+        sys::contain(&mut command, namespace::is_own_user_namespace());
         let failed = |error: &io::Error| LiveError::Program {
             name: name.clone(),
             reason: reason(name, error),

@@ -96,7 +96,7 @@ pub fn run(
             .into());
         }
         let mut server = Program::start(&space, &space.server, words, true)?;
-        wait_for_server(&space, &mut server)?;
+        wait_for_server(&space, &mut server, cancellation)?;
         running.server = Some(server);
     }
     let clock = Clock::start();
@@ -135,7 +135,14 @@ pub fn run(
                 running.program = started;
                 let shown = watcher.map(|watcher| (watcher, &shared));
                 let ends = (clock, end, options.in_foreground);
-                follow(&mut hosts, &mut running, ends, shown, cancellation)
+                let stopped = || moving.is_finished();
+                follow(
+                    &mut hosts,
+                    &mut running,
+                    ends,
+                    shown,
+                    (cancellation, &stopped),
+                )
             });
         drop(guard);
         (moving.join(), followed)
@@ -218,21 +225,32 @@ fn start(
         .transpose()
 }
 
-/// Waits until a server listens, or has ended; a server that takes longer is not waited for.
+/// Waits until a server listens; a server that takes longer is not waited for.
 #[expect(clippy::disallowed_methods, reason = "a server runs in real time")]
-fn wait_for_server(space: &Space, server: &mut Program) -> Result<(), LiveError> {
+fn wait_for_server(
+    space: &Space,
+    server: &mut Program,
+    cancellation: &Cancellation<'_>,
+) -> Result<(), LiveError> {
+    let failed = |reason: String| LiveError::Program {
+        name: "the server".to_owned(),
+        reason,
+    };
     for _ in 0..SERVER_ATTEMPTS {
         thread::sleep(SERVER_ATTEMPT);
         match server.ended() {
-            Ok(Some(status)) if !status.success() => {
-                return Err(LiveError::Program {
-                    name: "the server".to_owned(),
-                    reason: format!("it ended with {status}"),
-                });
+            Ok(Some(status)) if status.success() => {
+                let reason =
+                    "it ended before anything listened; a server must stay in the foreground";
+                return Err(failed(reason.to_owned()));
             }
-            Ok(None) if !space.server.listens() => {}
-            // A server that has ended without an error runs in the background.
-            _ => return Ok(()),
+            Ok(Some(status)) => return Err(failed(format!("it ended with {status}"))),
+            Ok(None) if space.server.listens() => return Ok(()),
+            Ok(None) => {}
+            Err(_) => return Ok(()),
+        }
+        if cancellation.is_requested() {
+            return Ok(());
         }
     }
     Ok(())
@@ -257,22 +275,16 @@ fn offers_ecn(flow: &FlowConfig) -> bool {
 fn follow(
     hosts: &mut Hosts<'_>,
     running: &mut Running,
-    (clock, end, until_program_ends): (Clock, Instant, bool),
+    (clock, end, in_foreground): (Clock, Instant, bool),
     watched: Option<(&Watcher, &Shared)>,
-    cancellation: &Cancellation<'_>,
+    (cancellation, has_stopped): (&Cancellation<'_>, &dyn Fn() -> bool),
 ) -> Result<Completion, BackendError> {
     let (mut shown, mut cancelled) = (Instant::ZERO, None);
     loop {
         let now = clock.now();
-        if let Some((watcher, shared)) = watched {
-            let views = shared
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clone();
-            if let Some(view) = views.first().filter(|view| view.at > shown) {
-                shown = view.at;
-                watcher(&views);
-            }
+        // The datapath cannot go on, and says why.
+        if has_stopped() {
+            return Ok(Completion::Finished);
         }
         if cancelled.is_none() {
             let watched = running.watch_server(now);
@@ -286,17 +298,24 @@ fn follow(
             // A signal to the terminal ends the server, too, maybe before it is seen here.
             let by_signal = |(_, at): &mut (i32, Instant)| since.saturating_since(*at) < GRACE;
             running.server_failed.take_if(by_signal);
-            let waits = until_program_ends && running.status.is_none() && running.program.is_some();
+            let waits = in_foreground && running.status.is_none() && running.program.is_some();
             if !waits || now.saturating_since(since) >= GRACE {
                 return Ok(Completion::Cancelled);
             }
+        }
+        // After the question for a signal: what watches a run would take it for its own.
+        if let Some((watcher, shared)) = watched
+            && let Some(views) = newer_than(shown, shared)
+        {
+            shown = views.first().map_or(shown, |view| view.at);
+            watcher(&views);
         }
         if running.status.is_none()
             && let Some(program) = &mut running.program
         {
             let status = program.ended().map_err(|e| failure(e.to_string()))?;
             running.status = status.map(exit_code);
-            if running.status.is_some() && until_program_ends {
+            if running.status.is_some() && in_foreground {
                 let is_cancelled = cancelled.is_some();
                 return Ok(if is_cancelled {
                     Completion::Cancelled
@@ -309,6 +328,13 @@ fn follow(
             .turn(end)
             .map_err(|e| failure(format!("a built-in application: {e}")))?;
     }
+}
+
+/// The views, if they are newer than those shown last.
+fn newer_than(shown: Instant, shared: &Shared) -> Option<Vec<LinkView>> {
+    let views = shared.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_newer = views.first().is_some_and(|view| view.at > shown);
+    is_newer.then(|| views.clone())
 }
 
 /// Passes the records of a run to `sink`; what the network counted of a flow completes what its hosts know.

@@ -19,10 +19,10 @@ pub(crate) fn facts(
     counted: &Counted,
     links: &[LinkRecord],
     finished: &Finished,
-    (lost, devices): (u64, &str),
+    (lost, devices): (Option<u64>, &str),
 ) -> Vec<ValidityFact> {
     let cpu = counted.cpu.as_nanos() * 100 / counted.elapsed.as_nanos().max(1);
-    let outside = counted.lost + lost;
+    let outside = lost.map(|lost| counted.lost + lost);
     let late = counted.lateness.quantile(0.99).unwrap_or(0);
     let mut facts = vec![
         fact(
@@ -37,8 +37,11 @@ pub(crate) fn facts(
         ),
         fact(
             "lost_outside_queue",
-            format!("{outside} of {} packets", counted.read + outside),
-            outside == 0,
+            outside.map_or(
+                "unknown: the devices have no counters".to_owned(),
+                |outside| format!("{outside} of {} packets", counted.read + outside),
+            ),
+            outside == Some(0),
         ),
         fact(
             "larger_than_mtu",
@@ -60,6 +63,12 @@ pub(crate) fn facts(
     controls.dedup();
     if !controls.is_empty() {
         facts.push(fact("congestion_control", controls.join(", "), true));
+        let (ecn, all) = finished.with_ecn;
+        facts.push(fact(
+            "ecn_negotiated",
+            format!("{ecn} of {all} connections"),
+            true,
+        ));
     }
     facts
 }

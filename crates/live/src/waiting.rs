@@ -25,9 +25,11 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// A turn of the loop had something to do.
-    pub(crate) const fn on_work(&mut self) {
-        self.spinning_since = None;
+    /// A turn of the loop that began at `now` has something to do.
+    pub(crate) fn on_work(&mut self, now: Instant) {
+        if let Some(since) = self.spinning_since.take() {
+            self.spun += now.saturating_since(since);
+        }
     }
 
     /// A turn had nothing to do before `due`.
@@ -39,7 +41,7 @@ impl Waiting {
             self.spinning_since = Some(now);
             return Wait::Spin;
         }
-        self.spinning_since = None;
+        self.on_work(now);
         // A sleep ends early enough to spin for the rest.
         let margin = if may_spin { SPIN } else { Duration::ZERO };
         Wait::Sleep(left.saturating_sub(margin))
@@ -57,7 +59,7 @@ mod tests {
         let (mut now, mut due) = (Instant::ZERO + turn, Instant::ZERO + every);
         for _ in 0..turns {
             if due <= now {
-                waiting.on_work();
+                waiting.on_work(now);
                 due += every;
                 continue;
             }

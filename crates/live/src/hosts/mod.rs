@@ -237,13 +237,15 @@ impl<'a> Hosts<'a> {
             applications: Vec::new(),
             transactions: std::mem::take(&mut self.output.transactions),
             controls: Vec::new(),
+            with_ecn: (0, 0),
         };
         for (number, (flow, config)) in (0..).zip(self.flows.into_iter().zip(&self.config.flows)) {
             let mut record = match flow.source {
                 Source::Streams(streams) => {
-                    finished
-                        .controls
-                        .extend(streams.control().map(str::to_owned));
+                    let used = streams.used();
+                    finished.controls.extend(used.controls.iter().cloned());
+                    finished.with_ecn.0 += used.with_ecn;
+                    finished.with_ecn.1 += used.connections;
                     finished.applications.extend(streams.application_record());
                     streams.record()
                 }
@@ -274,6 +276,8 @@ pub(crate) struct Finished {
     pub(crate) transactions: Vec<Transaction>,
     /// Congestion controls that connections really used.
     pub(crate) controls: Vec<String>,
+    /// Connections that negotiated ECN, and all of them.
+    pub(crate) with_ecn: (u64, u64),
 }
 
 /// When the warm-up ends, unless an interval ends then, too: both divide packets alike.
