@@ -544,6 +544,12 @@ def enter_user_namespace() -> None:
     Raises `UnavailableError` if the kernel does not permit it, or the process has several threads.
     """
 
+def live_buffer_bytes() -> int:
+    """Return the bytes of the packet buffers of a live run.
+
+    Raises :class:`UnavailableError` where live runs are not available.
+    """
+
 def run_program(
     scenario: Scenario,
     *,

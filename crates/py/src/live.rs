@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 use sojourn_backend::Cancellation;
 use sojourn_lab::Build;
-use sojourn_live::{FlowView, LinkView, Live, Options};
+use sojourn_live::{BUFFER_BYTES, FlowView, LinkView, Live, Options};
 use sojourn_net::Duration;
 
 use crate::capture::PyCapture;
@@ -22,6 +22,12 @@ use crate::scenario::PyScenario;
 #[pyfunction]
 pub(crate) fn enter_user_namespace() -> Result<(), Failure> {
     sojourn_live::enter_user_namespace().map_err(|e| Failure::Unavailable(e.to_string()))
+}
+
+/// Return the bytes of the packet buffers of a live run.
+#[pyfunction]
+pub(crate) const fn live_buffer_bytes() -> usize {
+    BUFFER_BYTES
 }
 
 /// Run the program of a scenario, which has the terminal of this process, until it ends.

@@ -123,7 +123,9 @@ def describe(plan: Plan) -> int:
     _core.check_backend(checked, plan.backend)
     _check_capture(plan)
     say_notes(checked.notes)
-    estimate = budget.estimate(checked, jobs=plan.jobs, max_memory=plan.max_memory)
+    estimate = budget.estimate(
+        checked, jobs=plan.jobs, max_memory=plan.max_memory, backend=plan.backend
+    )
     if plan.json:
         document = {
             "scenario": checked.name,
@@ -141,16 +143,24 @@ def describe(plan: Plan) -> int:
         f"{checked.replications})"
     )
     print(f"arms: {_core.printable(', '.join(checked.arms))}")
-    print(
-        f"estimate: at most {_rounded(estimate['packets']):,} packets and "
-        f"{_rounded(estimate['events']):,} events; {_cpu_time(estimate['cpu_s'])} of CPU time; at "
-        f"most {_rounded(estimate['peak_memory_bytes'] / 1e6):,} MB of memory"
-    )
+    print(f"estimate: {_estimated(estimate)}")
     place = "not saved (no --out)" if plan.out is None else f"{plan.out}"
     print(f"result: {_core.printable(place)}")
     if plan.pcap is not None:
         print(f"packets: {_core.printable(str(plan.pcap))}")
     return _accepted(estimate)
+
+
+def _estimated(estimate: dict[str, Any]) -> str:
+    """Write an estimate in a line."""
+    megabytes = f"at most {_rounded(estimate['peak_memory_bytes'] / 1e6):,} MB of memory"
+    if estimate["real_s"] is not None:
+        return f"{estimate['real_s']:,g} s in real time, run after run; {megabytes} for packets"
+    return (
+        f"at most {_rounded(estimate['packets']):,} packets and "
+        f"{_rounded(estimate['events']):,} events; {_cpu_time(estimate['cpu_s'])} of CPU time; "
+        f"{megabytes}"
+    )
 
 
 def _check_capture(plan: Plan) -> None:
