@@ -17,28 +17,28 @@ use crate::port::Port;
 use crate::side::Side;
 use crate::space::Space;
 
-/// Packets that are read from one device before the other has its turn.
+/// Most packets read from one device before the other device is read.
 const BATCH: usize = 64;
 /// A timer that is due this soon is not slept for: waking takes about as long.
 const SPIN: Duration = Duration::from_micros(60);
 /// The largest share of time that is spent spinning, in percent.
 const SPIN_SHARE: u64 = 25;
 
-/// As `nice(1)` has it.
+/// Nice value, as in `nice(1)`.
 const HIGHEST_PRIORITY: i32 = -20;
 
-/// What the datapath counted beside the records of links and flows.
+/// Counters of the datapath, in addition to the records of links and flows.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
     /// How late each event was processed, in ns.
     pub(crate) lateness: Histogram,
-    /// Packets that no buffer was free for, or that the host did not take.
+    /// Packets lost because no buffer was free or the host did not accept them.
     pub(crate) lost: u64,
-    /// Packets that could not be read as IP: longer than the MTU, or malformed.
+    /// Packets that are longer than the MTU or not valid IP.
     pub(crate) unreadable: u64,
     /// Multicast packets of the hosts themselves, which are not forwarded.
     pub(crate) multicast: u64,
-    /// Packets read that are ECN-capable.
+    /// ECN-capable packets read.
     pub(crate) ecn_capable: u64,
     /// Packets read.
     pub(crate) read: u64,
@@ -52,7 +52,7 @@ pub(crate) struct Counted {
     pub(crate) elapsed: Duration,
 }
 
-/// What remains of a datapath that has stopped.
+/// State of a datapath that has stopped.
 pub(crate) struct Moved {
     /// When it stopped.
     pub(crate) stopped: Instant,
@@ -102,9 +102,9 @@ impl<'a, 'c> Datapath<'a, 'c> {
     /// # Errors
     /// If a device cannot be read.
     pub(crate) fn run(mut self, end: Instant, stop: &AtomicBool) -> io::Result<Moved> {
-        // A shorter slack makes sleeps end on time; a kernel that refuses has the default of 50 µs.
+        // A shorter slack makes sleeps end on time; if the kernel refuses, the default of 50 µs applies.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-        // The thread has little to do at a time, but must do it on time. Without the privilege it has the usual priority.
+        // The thread does little work at a time, but must do it on time. Without the privilege it keeps its priority.
         let preferred = rustix::process::setpriority_process(None, HIGHEST_PRIORITY);
         self.counted.is_preferred = preferred.is_ok();
         self.counted.slack = rustix::thread::current_timer_slack().ok();
@@ -142,12 +142,12 @@ impl<'a, 'c> Datapath<'a, 'c> {
         })
     }
 
-    /// Reads what has arrived on one side, a batch at most.
+    /// Reads packets that have arrived on one side, at most one batch.
     fn read(&mut self, side: Side) -> io::Result<usize> {
         let port = self.port(side);
         for read in 0..BATCH {
             let Some(slot) = self.network.pool.take() else {
-                // No buffer: the packet is lost, and the run is not valid.
+                // No free buffer: the packet is lost, and the run is invalid.
                 let mut scratch = [0; 2_048];
                 if port.read(&mut scratch)?.is_none() {
                     return Ok(read);
@@ -156,7 +156,7 @@ impl<'a, 'c> Datapath<'a, 'c> {
                 continue;
             };
             let length = match port.read(self.network.pool.bytes_mut(slot)) {
-                // A packet socket tells the length of a packet that is longer than the buffer.
+                // A packet socket returns the full length of a packet that is longer than the buffer.
                 Ok(Some(length)) => length.min(self.network.pool.size()),
                 Ok(None) => {
                     self.network.pool.release(slot);
@@ -175,7 +175,7 @@ impl<'a, 'c> Datapath<'a, 'c> {
     /// Passes a packet to the network.
     fn accept(&mut self, side: Side, slot: u32, length: usize) {
         let now = self.clock.now();
-        // What is due before the packet happens before it.
+        // Events that are due before the packet are processed before it.
         self.network.on_timer(now, &mut self.counted.lateness);
         let parsed = Parsed::of(&self.network.pool.bytes_mut(slot)[..length]);
         let Some(parsed) = parsed else {
@@ -194,7 +194,7 @@ impl<'a, 'c> Datapath<'a, 'c> {
         self.network.on_packet(now, frame, flow, forward);
     }
 
-    /// Writes what has reached the end of its path.
+    /// Writes packets that have reached the end of their path.
     fn write(&mut self) {
         while let Some((_, frame)) = self.network.next_delivered() {
             let port = self.port(self.flows.destination(&frame));
@@ -224,7 +224,7 @@ impl<'a, 'c> Datapath<'a, 'c> {
 
     /// Sleeps until a packet arrives, for `time` at most.
     fn sleep(&self, time: Duration) -> io::Result<()> {
-        // A run that is to stop earlier is noticed after this.
+        // An earlier stop of the run is noticed after at most this time.
         const LONGEST: u64 = 50_000_000;
         let nanos = time.as_nanos().min(LONGEST);
         let timeout = Timespec {

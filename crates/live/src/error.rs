@@ -5,10 +5,10 @@ use std::io;
 
 use sojourn_backend::BackendError;
 
-/// Why a live run could not take place.
+/// Why a live run failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LiveError {
-    /// The machine lacks something.
+    /// The machine lacks a required feature.
     Environment {
         /// What is missing or not permitted.
         problem: String,
@@ -19,13 +19,13 @@ pub enum LiveError {
     Program {
         /// The program.
         name: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
 impl LiveError {
-    /// A system call failed that needs a permission or a device.
+    /// An error of a system call that needs a permission or a device.
     pub(crate) fn environment(what: &str, error: &io::Error, remedy: &'static str) -> Self {
         Self::Environment {
             problem: format!("{what}: {}", plain(error)),

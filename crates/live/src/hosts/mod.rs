@@ -168,7 +168,7 @@ impl<'a> Hosts<'a> {
 
     /// Waits until a socket is ready or something is due.
     fn wait(&self, end: Instant) -> io::Result<()> {
-        // Whoever stops a run waits no longer than this.
+        // A stop of the run takes effect within this time.
         const LONGEST: u64 = 20_000_000;
         let mut due = self.next_sample.min(end);
         let mut fds = Vec::new();
@@ -253,7 +253,7 @@ pub(crate) struct Finished {
     pub(crate) flows: Vec<FlowRecord>,
     pub(crate) applications: Vec<AppRecord>,
     pub(crate) transactions: Vec<Transaction>,
-    /// Congestion controls that connections really used.
+    /// Congestion controls that connections used.
     pub(crate) controls: Vec<String>,
 }
 
