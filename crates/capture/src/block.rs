@@ -8,7 +8,7 @@ const END_OF_OPTIONS: u16 = 0;
 /// A comment: an option of every block.
 pub(crate) const COMMENT: u16 = 1;
 
-/// A block under construction, little-endian. Its memory is used again for the next one.
+/// A block under construction, little-endian. Its memory is reused for the next block.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     bytes: Vec<u8>,
@@ -16,7 +16,7 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Begins a block of this type; the previous one is gone.
+    /// Starts a block of this type and discards the previous one.
     pub(crate) fn begin(&mut self, kind: u32) {
         self.bytes.clear();
         self.has_options = false;

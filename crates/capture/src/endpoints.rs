@@ -13,7 +13,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use sojourn_net::FlowKey;
 
-/// The port of servers, but for QUIC: of iperf, which sends as little content as a simulated flow.
+/// The port of servers except for QUIC: the port of iperf, whose payload also has no content.
 pub const SERVER_PORT: u16 = 5_001;
 const QUIC_PORT: u16 = 443;
 /// The dynamic ports (RFC 6335 §6).
@@ -38,7 +38,7 @@ pub fn address(host: u64) -> Option<Ipv4Addr> {
     Some(Ipv4Addr::from_bits(network.to_bits() | number))
 }
 
-/// Who a packet is from and to.
+/// The endpoints of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoints {
     /// The sender.
@@ -48,8 +48,8 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
-    /// The endpoints of a simulated packet, whose `ports` are the number of its flow, below 2^24; `quic`:
-    /// the datagram is of QUIC. `None`: a host has no address, or the number is too large.
+    /// The endpoints of a simulated packet, whose `ports` are the number of its flow, below 2^24; `quic`: it is a QUIC
+    /// datagram. `None`: a host has no address, or the number is too large.
     pub fn of(key: &FlowKey, quic: bool) -> Option<Self> {
         let server_port = if quic { QUIC_PORT } else { SERVER_PORT };
         if key.ports >> SERVER_BITS != 0 {

@@ -15,19 +15,19 @@ use crate::synth::Tcp;
 
 /// The window scale of simulated hosts: windows are multiples of 2,048 B.
 pub const WINDOW_SCALE: u8 = 11;
-/// What the MSS option counts besides the payload of a full-sized segment.
+/// Bytes that the MSS option includes in addition to the payload of a full-sized segment.
 const TIMESTAMPS: u16 = 12;
 /// Initial sequence numbers of the two ends: the byte numbers of a connection are easily read off.
 const INITIAL: [u32; 2] = [1_000_000_000, 2_000_000_000];
 
-/// What a segment is in its connection. A connection carries data one way, or both ways.
+/// The role of a segment in its connection. A connection carries data in one direction or in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// From the end that sends data, a segment of it or its half of the handshake.
+    /// From the data sender: a data segment, or its half of the handshake.
     Data,
     /// An acknowledgement of data.
     Ack,
-    /// From the end that asks for the data, a segment of requests.
+    /// From the requesting end: a segment of requests.
     Request,
     /// An acknowledgement of requests.
     RequestAck,
@@ -51,7 +51,7 @@ impl Role {
 #[derive(Clone, Copy, Debug)]
 struct Short {
     index: u32,
-    /// What this and all earlier ones lack, modulo 2^32.
+    /// Bytes missing from this and all earlier segments, modulo 2^32.
     lack: u32,
 }
 
@@ -59,7 +59,7 @@ struct Short {
 /// one of them (RFC 2883).
 const ACKNOWLEDGED: usize = 1_024;
 
-/// The numbers of what one end sends.
+/// The sequence numbers that one end sends.
 #[derive(Clone, Debug)]
 struct Numbers {
     initial: u32,
@@ -68,7 +68,7 @@ struct Numbers {
     next: u32,
     /// The first byte that the peer has not acknowledged.
     acknowledged: u32,
-    /// By index; of those that the peer acknowledged long ago, only the last.
+    /// By index; of the segments acknowledged long ago, only the last is kept.
     short: Vec<Short>,
 }
 
@@ -83,7 +83,7 @@ impl Numbers {
         }
     }
 
-    /// Segment `index` is sent; it takes `size` numbers.
+    /// Segment `index` is sent; it consumes `size` sequence numbers.
     fn send(&mut self, index: u32, size: u32) {
         if index < self.next {
             return;
@@ -143,8 +143,8 @@ impl Connection {
     /// Converts a segment that is sent now; numbers in `header` are indices of segments. The caller adds
     /// what a [`TcpHeader`] lacks: the bit [`Tcp::AE`] and the option of RFC 9768.
     ///
-    /// A segment that does not acknowledge in the sense of its role carries the last acknowledgement of
-    /// the same end; one that carries no data, the next number of its end.
+    /// A segment whose role has no acknowledgement carries the last acknowledgement of the same end; a segment without
+    /// data carries the next sequence number of its end.
     pub fn send(&mut self, role: Role, header: &TcpHeader) -> Tcp {
         let (here, there) = match &mut self.ends {
             [data, requests] if role.end() == 0 => (data, requests),

@@ -1,4 +1,4 @@
-//! One packet at one observation point, and what was decided about it there.
+//! One packet at one observation point, and its verdict there.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub struct Record<'a> {
     pub direction: Direction,
     /// The queue of a fair-queueing discipline that the packet is in.
     pub queue: Option<u32>,
-    /// What was decided.
+    /// The verdict.
     pub verdict: Verdict,
     /// Bytes on the wire, from the first header of the link type on.
     pub length: u32,
@@ -47,10 +47,10 @@ impl Direction {
     }
 }
 
-/// What was decided about a packet.
+/// The verdict on a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing: it passes.
+    /// None: it passes.
     #[default]
     Passed,
     /// It was CE-marked.

@@ -33,16 +33,15 @@ pub struct Synth {
     pub payload: u16,
 }
 
-/// What follows the IP header of a packet.
+/// The transport part of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// A TCP segment.
     Tcp(Tcp),
     /// A UDP datagram.
     Udp,
-    /// A UDP datagram with opaque content of QUIC: only its first byte, and with a long header the version,
-    /// are not zero. No implementation has this version, since the content is of none: Wireshark shows a
-    /// datagram of UDP and does not try to decrypt it.
+    /// A UDP datagram with opaque content of QUIC: only its first byte, and with a long header the version, are not
+    /// zero. No implementation uses this version, so Wireshark shows a UDP datagram and does not try to decrypt it.
     Quic {
         /// It begins with a long header: the connection is being set up.
         long: bool,
@@ -78,8 +77,8 @@ const QUIC_SHORT: [u8; 1] = [0x40];
 const QUIC_LONG: [u8; 5] = *b"\xC0sjrn";
 
 impl Synth {
-    /// Replaces the content of `out` by the headers; returns the length of the packet with its payload.
-    /// `None`: it is longer than an IPv4 packet can be.
+    /// Replaces the content of `out` with the headers; returns the length of the packet with its payload. `None`: the
+    /// packet would be too long for IPv4.
     pub fn write(&self, out: &mut Vec<u8>) -> Option<u32> {
         out.clear();
         out.resize(IP_HEADER, 0);
@@ -87,7 +86,7 @@ impl Synth {
         let headers = out.len() - self.written_payload().len();
         let total = u16::try_from(headers + usize::from(self.payload)).ok()?;
 
-        // In the place of the IP header, for the checksum: what it covers of it.
+        // The pseudo-header for the checksum, in place of the IP header.
         let segment = total - 20;
         let (protocol, has_pseudo_header) = match self.protocol {
             Protocol::Tcp(_) => (TCP, true),
@@ -102,7 +101,7 @@ impl Synth {
         } else {
             checksum(&[&out[IP_HEADER..]])
         };
-        // UDP: a checksum of 0 would mean that there is none.
+        // UDP: a checksum of 0 means no checksum.
         let sum = if sum == 0 && protocol == UDP {
             0xFFFF
         } else {

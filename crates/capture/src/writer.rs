@@ -46,9 +46,9 @@ const VERDICT_TC: u8 = 1;
 /// The packet was dropped.
 const TC_ACT_SHOT: u64 = 2;
 
-/// Bytes of a packet that are kept by default: IPv4 and TCP headers with all options have at most 120.
+/// Default snapshot length in bytes: IPv4 and TCP headers with all options have at most 120.
 pub const SNAP_LENGTH: u32 = 128;
-/// The most that readers accept.
+/// The largest snapshot length that readers accept.
 const LONGEST_SNAP: u32 = 262_144;
 
 /// Where a capture comes from.
@@ -96,7 +96,7 @@ pub struct Interface<'a> {
     pub rate: Option<Rate>,
     /// What the bytes of a packet begin with.
     pub link: LinkType,
-    /// Bytes of a packet that are kept, at most 262,144.
+    /// Snapshot length in bytes, at most 262,144.
     pub snap_length: u32,
 }
 
@@ -118,7 +118,7 @@ impl<'a> Interface<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point(u32);
 
-/// What is kept of a point.
+/// State of a point.
 #[derive(Debug)]
 struct Observed {
     queue: String,
@@ -221,7 +221,7 @@ impl<W: Write> Writer<W> {
     /// Writes a packet.
     ///
     /// # Panics
-    /// If `point` is of another writer with more points.
+    /// If `point` belongs to another writer with more points.
     pub fn write(&mut self, point: Point, record: &Record<'_>) {
         if self.error.is_some() {
             return;
@@ -260,8 +260,8 @@ impl<W: Write> Writer<W> {
         self.flush_block();
     }
 
-    /// Ends the capture with the statistics of every point: packets recorded, and those of them that the
-    /// queue dropped. Returns the output, flushed.
+    /// Ends the capture with the statistics of every point: packets recorded, and packets that the queue dropped.
+    /// Returns the output, flushed.
     ///
     /// # Errors
     /// The first error of the output.

@@ -1,4 +1,4 @@
-//! What links require of packets, and of those who watch them.
+//! What links require of packets and observers.
 
 use sojourn_net::{Bytes, Duration, Instant, Packet};
 use sojourn_qdisc::Observer;
@@ -8,7 +8,7 @@ pub trait Carried: Packet + Copy {
     /// A placeholder where there is no packet.
     const NONE: Self;
 
-    /// When it was last offered to a link, or reaches the end of the wire it is on.
+    /// The time at which it was last offered to a link, or at which it reaches the end of its current wire.
     fn stamp(&self) -> Instant;
 
     /// The same packet one step further on its path, with a new time stamp.
@@ -18,14 +18,14 @@ pub trait Carried: Packet + Copy {
 
 /// Observes a link: its queue, and the packets taken from the queue.
 pub trait Watcher<P>: Observer<P> {
-    /// A packet was taken out of the queue to be sent.
+    /// A packet was dequeued for transmission.
     fn on_taken(&mut self, now: Instant, pkt: &P, taken: &Taken);
 
     /// The queue held its packets back for `time` while the link was idle.
     fn on_held(&mut self, time: Duration);
 }
 
-/// A packet taken out of the queue of a link.
+/// A packet dequeued at a link.
 #[derive(Clone, Copy, Debug)]
 pub struct Taken {
     /// Time in the queue.

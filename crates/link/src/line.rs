@@ -2,15 +2,14 @@
 //!
 //! # Source
 //!
-//! The behaviour of Linux's `netem`, from `tc-netem(8)` and its tables of distributions: loss and
-//! duplicates are decided first, then the delay is drawn. A Gilbert-Elliott chain loses a packet by
-//! the state it finds and moves afterwards.
+//! The behaviour of Linux's `netem`, from `tc-netem(8)` and its tables of distributions: loss and duplicates are
+//! decided first, then the delay is drawn. A Gilbert-Elliott chain decides the loss in its current state, then changes
+//! the state.
 //!
 //! # Order
 //!
-//! Where order is kept, packets wait in a ring and one that would overtake arrives together with
-//! the one before it. Where it is free they wait in a heap. Either way only the first of them
-//! has an event in the agenda.
+//! If order is kept, packets wait in a ring, and a packet that would overtake arrives together with its predecessor. If
+//! order is free, packets wait in a heap. In both cases only the first packet has an event in the agenda.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
@@ -20,7 +19,7 @@ use sojourn_scenario::plan::{Distribution, GilbertElliott, Jitter, LineConfig, L
 
 use crate::carried::Carried;
 
-/// What is cut off the distributions, as the 16 bits of `netem`'s tables do.
+/// Truncation of the distributions, as by the 16-bit tables of `netem`.
 const FARTHEST: f64 = 4.0;
 
 /// A wire that is not perfect, behind link number `link`.
@@ -57,7 +56,7 @@ enum UnderWay<P> {
     },
 }
 
-/// A packet on a wire without order: by arrival, those at one instant as they were sent.
+/// A packet on a wire with free order: sorted by arrival time, then by sending order.
 #[derive(Debug)]
 struct Due<P> {
     at: Instant,
@@ -242,7 +241,7 @@ mod tests {
 
     use super::*;
 
-    /// Known by its number only.
+    /// Identified by its number only.
     #[derive(Clone, Copy, Debug)]
     struct Numbered(u32);
 

@@ -38,7 +38,7 @@ struct Special {
     encapsulation: Encapsulation,
     /// Since the warm-up ended.
     sending: Duration,
-    /// What packets counted since then.
+    /// Bytes charged for packets since then.
     charged: Bytes,
 }
 
@@ -72,7 +72,7 @@ enum Transmitter<P> {
     Bucket {
         /// How long a full bucket lasts.
         depth: Duration,
-        /// When it is, or was, full; a depth earlier the credit is nothing.
+        /// When it is, or was, full; one depth earlier the credit is zero.
         full_at: Instant,
     },
     Tbf(Box<Tbf<P>>),
@@ -85,7 +85,7 @@ enum Head {
     Waits(Instant),
     /// It may be dequeued.
     MayLeave,
-    /// There is none.
+    /// The queue is empty.
     Empty,
 }
 
@@ -164,7 +164,7 @@ impl<P: Carried> Link<P> {
         }
     }
 
-    /// A turn of a link that is not serial. Out of line: most links are serial.
+    /// The same for a link that is not serial. Out of line: most links are serial.
     #[inline(never)]
     fn shaped_turn(
         &mut self,
@@ -363,7 +363,7 @@ impl<P: Carried> Link<P> {
     fn sending(&self, bytes: Bytes, (from, to): (Instant, Instant)) -> Duration {
         match (&self.special, &self.transmitter) {
             (None, _) => self.rate.serialise(bytes),
-            // The share of what was offered that packets used.
+            // The fraction of the offered capacity that packets used.
             (Some(special), Transmitter::Traced(traced)) => share(
                 special.charged,
                 traced.trace.offered(from, to),
@@ -390,7 +390,7 @@ impl<P: Carried> Link<P> {
         probe.finish(name, totals, sending, &self.qdisc)
     }
 
-    /// A packet was taken out of the queue to be sent now. Returns how long it occupies the link.
+    /// A packet was dequeued to be sent now. Returns how long it occupies the link.
     #[inline(always)]
     #[expect(
         clippy::inline_always,

@@ -1,4 +1,4 @@
-//! What is recorded at a link.
+//! Records of a link.
 
 use sojourn_net::{Bytes, Duration, Instant};
 use sojourn_qdisc::{Backlog, ClassId, DropReason, MarkReason, Qdisc};
@@ -12,17 +12,17 @@ pub struct LinkProbe {
     interval: LinkCounters,
     sojourn_sum: u64,
     sojourn_max: Duration,
-    /// Counted up to the last sample.
+    /// Counters up to the last sample.
     sampled: LinkCounters,
     sojourn: Histogram,
     busy: Duration,
     series: Vec<LinkSample>,
-    /// By place; `None`: nothing was reported of that class.
+    /// By class index; `None`: nothing was reported for that class.
     classes: Vec<Option<ClassRecord>>,
 }
 
 impl LinkProbe {
-    /// Nothing yet, with room for this number of samples.
+    /// An empty probe, with capacity for this number of samples.
     pub fn new(samples: usize) -> Self {
         Self {
             interval: LinkCounters::default(),
@@ -50,7 +50,7 @@ impl LinkProbe {
         self.classes[class.place].get_or_insert_with(|| ClassRecord::new(class))
     }
 
-    /// A packet of `class` was taken out of the queue.
+    /// A packet of `class` was dequeued.
     #[inline]
     pub fn on_taken(&mut self, class: Option<ClassId>, taken: &Taken) {
         self.interval.sent_packets += 1;
@@ -87,7 +87,7 @@ impl LinkProbe {
         self.interval.lost_packets += 1;
     }
 
-    /// A packet of `class` was taken. Out of line: most queues have no classes.
+    /// A packet of `class` was dequeued. Out of line: most queues have no classes.
     #[inline(never)]
     fn on_taken_of(&mut self, class: ClassId, waited: Duration, size: Bytes) {
         let record = self.class(class);
@@ -122,8 +122,8 @@ impl LinkProbe {
         self.sojourn_max = Duration::ZERO;
     }
 
-    /// Forgets the totals: the warm-up is over. The interval under way keeps its counts for the
-    /// series; `before` is what of it belongs to the warm-up.
+    /// Forgets the totals: the warm-up is over. The current interval keeps its counts for the series; `before` is the
+    /// part of them that belongs to the warm-up.
     pub fn begin_measuring(&mut self) -> LinkCounters {
         self.sampled = LinkCounters::default();
         self.sojourn = Histogram::default();

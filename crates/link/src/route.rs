@@ -21,38 +21,38 @@ pub enum Step {
     End,
 }
 
-/// What a link is to the ways through it.
+/// The properties of a link for the routes through it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage {
     /// Whether a medium determines when it sends.
     pub wireless: bool,
-    /// What packets reach after it.
+    /// The next hop of its packets.
     pub behind: NextHop,
 }
 
-/// What is behind a link's transmitter.
+/// The wire behind a link's transmitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextHop {
-    /// Nothing but a delay.
+    /// A fixed delay.
     Wire(Duration),
-    /// The imperfect wire of this number.
+    /// The imperfect wire with this number.
     Line(u32),
 }
 
-/// Every way of a run, one after another; a packet holds the index of its next step.
+/// All routes of a run, concatenated; a packet holds the index of its next step.
 #[derive(Debug, Default)]
 pub struct Routes {
     steps: Vec<Step>,
     known: BTreeMap<Vec<(u8, u64)>, u16>,
-    /// The delay of each wire; ways with the same delay share one.
+    /// The delay of each wire; routes with the same delay share one wire.
     wires: Vec<Duration>,
 }
 
 impl Routes {
-    /// Adds a way, or finds it, through `links`; returns its first step.
+    /// Finds or adds the route through `links`; returns its first step.
     ///
     /// # Errors
-    /// If all ways together have more steps than a packet can name.
+    /// If all routes together have more steps than the index of a packet can address.
     pub fn add(&mut self, way: &[Hop], links: &[Passage]) -> Result<u16, ConfigError> {
         let mut steps = Vec::new();
         for hop in way {
@@ -89,7 +89,7 @@ impl Routes {
         let at = u16::try_from(self.steps.len()).map_err(|_| too_many())?;
         self.steps.append(&mut steps);
         self.steps.push(Step::End);
-        // A packet's last step must be nameable too.
+        // The last step must be addressable too.
         u16::try_from(self.steps.len()).map_err(|_| too_many())?;
         self.known.insert(key, at);
         Ok(at)
@@ -113,7 +113,7 @@ impl Routes {
         self.steps[usize::from(at)]
     }
 
-    /// The delay of each wire that the ways name.
+    /// The delay of each wire on the routes.
     pub fn wire_delays(&self) -> &[Duration] {
         &self.wires
     }

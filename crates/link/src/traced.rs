@@ -1,33 +1,33 @@
-//! A link that follows a trace of delivery opportunities; unused bytes of one are lost.
+//! A link that follows a trace of delivery opportunities; unused bytes of an opportunity are lost.
 //!
-//! As in Mahimahi, a packet may begin at one opportunity and end at a later one, and several may
-//! share one; a packet that comes when an opportunity has passed waits for the next.
+//! As in Mahimahi, the transmission of a packet may span several opportunities, and several packets may share one; a
+//! packet that arrives after an opportunity waits for the next.
 
 use sojourn_net::{Bytes, Instant};
 
 use sojourn_scenario::plan::Trace;
 
-/// Where a link stands in its trace.
+/// The position of a link in its trace.
 #[derive(Debug)]
 pub(crate) struct Traced<P> {
     pub(crate) trace: Trace,
     /// The number of the next opportunity.
     next: u64,
-    /// What is left of the one that is now.
+    /// Unused bytes of the current opportunity.
     credit: u64,
-    /// What is being sent, and how much of it is still to go.
+    /// The packet in transmission, and its remaining bytes.
     sending: Option<(P, u64)>,
-    /// When the link is to have its turn.
+    /// When to call the link next.
     awaited: Option<Instant>,
 }
 
 /// What a link whose rate is a trace may do next.
 pub(crate) enum Step<P> {
-    /// Take a packet out of its queue.
+    /// Dequeue a packet.
     Take,
-    /// Let this one go; more may follow at once.
+    /// Release this packet; others may follow immediately.
     Leave(P),
-    /// Wait until then.
+    /// Wait until this time.
     Wait(Instant),
 }
 
@@ -45,7 +45,7 @@ impl<P: Copy> Traced<P> {
     /// What to do at `now`.
     pub(crate) fn step(&mut self, now: Instant) -> Step<P> {
         if self.awaited != Some(now) {
-            // Nothing was waiting: what has passed is lost.
+            // No packet was waiting: past opportunities are lost.
             self.credit = 0;
             self.next = self.next.max(self.trace.up_to(now));
         }
@@ -54,7 +54,7 @@ impl<P: Copy> Traced<P> {
                 let at = self.trace.at(self.next);
                 if at > now {
                     self.awaited = Some(at);
-                    // A queue that is asked ahead of time could not drop what waits too long.
+                    // A queue that is dequeued ahead of time could not drop packets that wait too long.
                     return Step::Wait(at);
                 }
                 self.next += 1;
@@ -78,7 +78,7 @@ impl<P: Copy> Traced<P> {
         self.sending = Some((pkt, charged.0));
     }
 
-    /// There was nothing to take: the rest of the opportunity is lost.
+    /// The queue was empty: the rest of the opportunity is lost.
     pub(crate) fn idle(&mut self) {
         self.credit = 0;
         self.awaited = None;

@@ -9,9 +9,9 @@ use crate::carried::Carried;
 /// A delay line; only its first packet has a pending event.
 #[derive(Debug)]
 pub struct Wire<P> {
-    /// From one end to the other.
+    /// Propagation delay.
     pub delay: Duration,
-    /// Each stamped with its arrival.
+    /// Each with its arrival time as time stamp.
     packets: VecDeque<P>,
 }
 
@@ -33,7 +33,7 @@ impl<P: Carried> Wire<P> {
         alone.then_some(arrival)
     }
 
-    /// Takes the packet that arrives now; returns when the one behind it does.
+    /// Takes the packet that arrives now; returns when the next one arrives.
     ///
     /// # Panics
     /// If nothing is on the wire.

@@ -24,7 +24,7 @@ use crate::side::MOST_FLOWS;
 pub struct Live {
     /// Git commit of the build; `None`: unknown.
     pub commit: Option<String>,
-    /// How runs are done beside their plans.
+    /// Options of runs that are not in their plans.
     pub options: Options,
     ended: Mutex<Option<Ended>>,
     watcher: Option<Box<Watcher>>,
@@ -40,7 +40,7 @@ impl fmt::Debug for Live {
 }
 
 impl Live {
-    /// Runs that are done in this way.
+    /// A backend with these options.
     pub fn new(commit: Option<String>, options: Options) -> Self {
         Self {
             commit,
@@ -50,7 +50,7 @@ impl Live {
         }
     }
 
-    /// The same, shown to `watcher`.
+    /// The same, with a `watcher` that is shown the links.
     #[must_use]
     pub fn watched(self, watcher: Box<Watcher>) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl Live {
         }
     }
 
-    /// How the last run ended; `None`: there was none.
+    /// How the last run ended; `None`: no run has ended.
     pub fn last(&self) -> Option<Ended> {
         *self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -137,10 +137,10 @@ impl Backend for Live {
     }
 }
 
-/// A key of a traffic block, and the feature that it asks for.
+/// A key of a traffic block, and the feature that it requests.
 type Missing = (&'static str, &'static str);
 
-/// The first feature of a flow that real sockets do not have.
+/// The first feature of a flow that real sockets do not support.
 fn unsupported(flow: &FlowConfig, controls: &BTreeSet<String>) -> Option<Missing> {
     if flow.client.is_some() {
         return Some(("host", "several hosts at one end"));
@@ -157,7 +157,7 @@ fn unsupported(flow: &FlowConfig, controls: &BTreeSet<String>) -> Option<Missing
     }
 }
 
-/// Settings without effect on a program, which runs from the start to the end and chooses the class of its packets.
+/// Settings that a program does not support: it runs for the whole run and sets the DSCP of its own packets.
 fn program(flow: &FlowConfig) -> Option<Missing> {
     let keys = [
         (
@@ -230,7 +230,7 @@ fn sender(params: &SenderParams, controls: &BTreeSet<String>) -> Option<Missing>
     used.map(|(key, _, what)| (key, what))
 }
 
-/// Whether a flow opens connections, and whether they ask for ECN.
+/// Whether a flow opens connections, and whether they request ECN.
 fn asks_for_ecn(flow: &FlowConfig) -> Option<bool> {
     match &flow.traffic {
         Traffic::Tcp { params, .. } => Some(params.offers_ecn()),

@@ -1,4 +1,4 @@
-//! The capture of a run: its packets where they enter and leave the queues of the links, in the format pcapng.
+//! The packet capture of a run, in pcapng: packets as they enter and leave the queues of the links.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,10 +23,10 @@ pub(crate) struct Capture<'a> {
 }
 
 impl<'a> Capture<'a> {
-    /// Begins the capture of a run that starts now, on a kernel of this release.
+    /// Starts the capture of a run that starts now, on this kernel release.
     #[expect(
         clippy::disallowed_methods,
-        reason = "packets in a capture have the time of day"
+        reason = "packets in a capture have wall-clock time stamps"
     )]
     pub(crate) fn new(links: &[LinkConfig], kernel: &str, output: CaptureOutput<'a>) -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -65,7 +65,7 @@ impl<'a> Capture<'a> {
         self.marked.insert(frame.id, reason);
     }
 
-    /// A packet was taken out of the queue of a link.
+    /// The queue of a link dequeued a packet.
     pub(crate) fn on_taken(&mut self, now: Instant, link: u32, frame: &Frame, bytes: &[u8]) {
         let mark = self.marked.remove(&frame.id);
         let verdict = mark.map_or(Verdict::Passed, Verdict::Marked);
@@ -92,7 +92,7 @@ impl<'a> Capture<'a> {
         self.write(place, frame, bytes, Verdict::Lost);
     }
 
-    /// Ends the capture. Whoever provides the output knows of its errors.
+    /// Ends the capture. The owner of the output handles its errors.
     pub(crate) fn finish(self) {
         let _ = self.writer.finish();
     }

@@ -1,4 +1,4 @@
-//! The clock of a run: the one place where real time comes from.
+//! The clock of a run: the only source of real time.
 
 #![allow(
     clippy::disallowed_types,
@@ -17,13 +17,13 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A clock that stands at zero now.
+    /// A clock that starts at zero now.
     pub(crate) fn start() -> Self {
         let start = time::Instant::now();
         Self { start }
     }
 
-    /// The time.
+    /// The current time.
     #[inline]
     pub(crate) fn now(&self) -> Instant {
         let nanos = self.start.elapsed().as_nanos();

@@ -18,23 +18,23 @@ use crate::side::Side;
 use crate::space::Space;
 use crate::waiting::{Wait, Waiting};
 
-/// Packets that are read from one device before the other has its turn.
+/// Most packets read from one device before the other device is read.
 const BATCH: usize = 64;
 /// As `nice(1)` has it.
 const HIGHEST_PRIORITY: i32 = -20;
 
-/// What the datapath counted beside the records of links and flows.
+/// Counters of the datapath, in addition to the records of links and flows.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
     /// How late each event was processed, in ns.
     pub(crate) lateness: Histogram,
-    /// Packets that no buffer was free for, or that the host did not take.
+    /// Packets lost because no buffer was free or the host did not accept them.
     pub(crate) lost: u64,
-    /// Packets that could not be read as IP: longer than the MTU, or malformed.
+    /// Packets that are longer than the MTU or not valid IP.
     pub(crate) unreadable: u64,
     /// Multicast packets of the hosts themselves, which are not forwarded.
     pub(crate) multicast: u64,
-    /// Packets read that are ECN-capable.
+    /// ECN-capable packets read.
     pub(crate) ecn_capable: u64,
     /// Packets read.
     pub(crate) read: u64,
@@ -48,7 +48,7 @@ pub(crate) struct Counted {
     pub(crate) elapsed: Duration,
 }
 
-/// What remains of a datapath that has stopped.
+/// State of a datapath that has stopped.
 pub(crate) struct Moved {
     /// When it stopped.
     pub(crate) stopped: Instant,
@@ -94,9 +94,9 @@ impl<'a, 'c> Datapath<'a, 'c> {
     /// # Errors
     /// If a device cannot be read.
     pub(crate) fn run(mut self, end: Instant, stop: &AtomicBool) -> io::Result<Moved> {
-        // A shorter slack makes sleeps end on time; a kernel that refuses has the default of 50 µs.
+        // A shorter slack makes sleeps end on time; if the kernel refuses, the default of 50 µs applies.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-        // The thread has little to do at a time, but must do it on time. Without the privilege it has the usual priority.
+        // The thread does little work at a time, but must do it on time. Without the privilege it keeps its priority.
         let preferred = rustix::process::setpriority_process(None, HIGHEST_PRIORITY);
         self.counted.is_preferred = preferred.is_ok();
         self.counted.slack = rustix::thread::current_timer_slack().ok();
@@ -138,12 +138,12 @@ impl<'a, 'c> Datapath<'a, 'c> {
         })
     }
 
-    /// Reads what has arrived on one side, a batch at most.
+    /// Reads packets that have arrived on one side, at most one batch.
     fn read(&mut self, side: Side) -> io::Result<usize> {
         let port = self.port(side);
         for read in 0..BATCH {
             let Some(slot) = self.network.pool.take() else {
-                // No buffer: the packet is lost, and the run is not valid.
+                // No free buffer: the packet is lost, and the run is invalid.
                 let mut scratch = [0; 2_048];
                 if port.read(&mut scratch)?.is_none() {
                     return Ok(read);
@@ -152,7 +152,7 @@ impl<'a, 'c> Datapath<'a, 'c> {
                 continue;
             };
             let length = match port.read(self.network.pool.bytes_mut(slot)) {
-                // A packet socket tells the length of a packet that is longer than the buffer.
+                // A packet socket returns the full length of a packet that is longer than the buffer.
                 Ok(Some(length)) => length.min(self.network.pool.size()),
                 Ok(None) => {
                     self.network.pool.release(slot);
@@ -171,7 +171,7 @@ impl<'a, 'c> Datapath<'a, 'c> {
     /// Passes a packet to the network.
     fn accept(&mut self, side: Side, slot: u32, length: usize) {
         let now = self.clock.now();
-        // What is due before the packet happens before it.
+        // Events that are due before the packet are processed before it.
         self.network.on_timer(now, &mut self.counted.lateness);
         let parsed = Parsed::of(&self.network.pool.bytes_mut(slot)[..length]);
         let Some(parsed) = parsed else {
@@ -190,7 +190,7 @@ impl<'a, 'c> Datapath<'a, 'c> {
         self.network.on_packet(now, frame, flow, forward);
     }
 
-    /// Writes what has reached the end of its path.
+    /// Writes packets that have reached the end of their path.
     fn write(&mut self) {
         while let Some((_, frame)) = self.network.next_delivered() {
             let port = self.port(self.flows.destination(&frame));
@@ -203,7 +203,7 @@ impl<'a, 'c> Datapath<'a, 'c> {
 
     /// Sleeps until a packet arrives, for `time` at most.
     fn sleep(&self, time: Duration) -> io::Result<()> {
-        // A run that is to stop earlier is noticed after this.
+        // An earlier stop of the run is noticed after at most this time.
         const LONGEST: u64 = 50_000_000;
         let nanos = time.as_nanos().min(LONGEST);
         let timeout = Timespec {

@@ -11,7 +11,7 @@ const RAISE: &str =
 /// Why a live run could not take place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LiveError {
-    /// The machine lacks something.
+    /// The machine lacks a required feature.
     Environment {
         /// What is missing or not permitted.
         problem: String,
@@ -22,7 +22,7 @@ pub enum LiveError {
     Program {
         /// The program.
         name: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }

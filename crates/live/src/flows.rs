@@ -1,4 +1,4 @@
-//! Which flow of the plan a packet belongs to.
+//! Maps packets to the flows of the plan.
 
 use sojourn_net::FlowKey;
 use sojourn_scenario::Plan;
@@ -7,12 +7,12 @@ use sojourn_scenario::plan::{FlowConfig, Traffic};
 use crate::frame::Frame;
 use crate::side::{FIRST_PORT, Side, source_of};
 
-/// The flows of a plan, by the ports that they listen at.
+/// The flows of a plan, by the ports on which they listen.
 #[derive(Debug)]
 pub(crate) struct Flows {
-    /// Of each flow, the side that its data comes from.
+    /// The side that sends the data of each flow.
     sources: Vec<Side>,
-    /// The flow of packets that belong to no other: that of the program.
+    /// The flow of the program, for packets that belong to no other flow.
     other: u32,
 }
 
@@ -35,14 +35,14 @@ impl Flows {
         (flow, self.sources[flow as usize] == side)
     }
 
-    /// The flow that has this port.
+    /// The flow with this port.
     #[inline]
     fn at(&self, port: u32) -> Option<u32> {
         let number = port.checked_sub(FIRST_PORT.into())?;
         ((number as usize) < self.sources.len()).then_some(number)
     }
 
-    /// The side that a packet is for.
+    /// The destination side of a packet.
     #[inline]
     pub(crate) fn destination(&self, frame: &Frame) -> Side {
         let source = self.sources[frame.flow as usize];

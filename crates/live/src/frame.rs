@@ -1,4 +1,4 @@
-//! Real packets: what queues read of an IP packet, and a handle that they pass on.
+//! Real packets: the parsed header fields that queues use, and the handle that they pass on.
 //!
 //! # Source
 //!
@@ -10,7 +10,7 @@
 use sojourn_link::Carried;
 use sojourn_net::{Bytes, Dscp, Ecn, FlowKey, Instant, Packet, TcpHeader, Transport};
 
-/// The Ethernet header that each packet is charged for, as a queue on an Ethernet device counts it.
+/// Length of the Ethernet header, which queues on an Ethernet device include in the size of a packet.
 pub(crate) const ETHERNET_HEADER: u64 = 14;
 
 const TCP: u8 = 6;
@@ -18,10 +18,10 @@ const UDP: u8 = 17;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
 
-/// What queues read of an IP packet.
+/// The fields of an IP packet that queues use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Parsed {
-    /// Length of the IP packet; at most that of the bytes.
+    /// Length of the IP packet; at most the number of bytes read.
     pub(crate) len: u16,
     /// The second byte of an IPv4 header, or the traffic class of IPv6: DSCP and ECN.
     pub(crate) tos: u8,
@@ -29,14 +29,14 @@ pub(crate) struct Parsed {
     pub(crate) flow: FlowKey,
     /// What is behind the IP header.
     pub(crate) transport: Transport,
-    /// Payload of TCP or UDP; of other packets, what is behind the IP header.
+    /// Length of the TCP or UDP payload; for other protocols, of everything after the IP header.
     pub(crate) payload: u16,
     /// Whether its destination is a multicast or broadcast address.
     pub(crate) is_multicast: bool,
 }
 
 impl Parsed {
-    /// Reads an IP packet; `None` if it is none, or is not complete.
+    /// Parses an IP packet; `None` if the bytes are not a complete IP packet.
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
         match bytes.first()? >> 4 {
             4 => ipv4(bytes),
@@ -46,7 +46,7 @@ impl Parsed {
     }
 }
 
-/// The integer at `at`, if the bytes reach that far.
+/// The integer at offset `at`, if the bytes contain it.
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     let field = bytes.get(at..at + 2)?;
     Some(u16::from_be_bytes(field.try_into().ok()?))
@@ -142,7 +142,7 @@ struct Behind {
 }
 
 impl Behind {
-    /// Reads the header of `protocol` at `at`; of fragments other than the first, nothing is read.
+    /// Parses the header of `protocol` at offset `at`; fragments other than the first have no such header.
     fn read(protocol: u8, packet: &[u8], at: usize, first: bool) -> Self {
         let rest = packet.len() - at;
         let all = Self {
@@ -156,7 +156,7 @@ impl Behind {
         let known = match protocol {
             TCP => Self::tcp(packet, at),
             UDP => Self::udp(packet, at),
-            // The identifier of an echo request tells the flows of `ping` apart.
+            // The identifier of an echo request distinguishes the flows of `ping`.
             ICMP | ICMPV6 => u16_at(packet, at + 4).map(|id| Self {
                 ports: id.into(),
                 ..all
@@ -265,7 +265,7 @@ pub(crate) fn write_tos(packet: &mut [u8], tos: u8) {
     }
 }
 
-/// A checksum after a 16-bit word that it covers has changed (RFC 1624 eq. 3).
+/// Updates a checksum after a change of a 16-bit word that it covers (RFC 1624 eq. 3).
 fn updated(sum: u16, before: u16, after: u16) -> u16 {
     let total = u32::from(!sum) + u32::from(!before) + u32::from(after);
     let folded = (total & 0xFFFF) + (total >> 16);
@@ -281,17 +281,17 @@ pub(crate) struct Frame {
     stamp: Instant,
     /// When it entered the datapath.
     pub(crate) entered: Instant,
-    /// What was read of it.
+    /// Its parsed headers.
     pub(crate) parsed: Parsed,
     /// Its buffer.
     pub(crate) slot: u32,
     /// Packets are numbered in the order in which they are read.
     pub(crate) id: u64,
-    /// The flow of the plan that it belongs to.
+    /// Its flow in the plan.
     pub(crate) flow: u32,
     /// The next step of its path.
     pub(crate) step: u16,
-    /// Whether it travels with the data of its flow.
+    /// Whether it travels in the direction of the data of its flow.
     pub(crate) forward: bool,
 }
 

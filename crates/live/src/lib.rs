@@ -1,8 +1,8 @@
-//! Real packets: the queues of the catalogue as the bottleneck between programs on one machine.
+//! Live runs: real packets pass through the queues of the catalogue, between programs on one machine.
 //!
 //! A run creates two network namespaces, client and server, each with a TUN device, and passes the packets between them
-//! through the links of a plan: the links and queues of the simulator on real time. Programs and built-in applications
-//! use the TCP of the host kernel.
+//! through the links of a plan, which are the links and queues of the simulator, in real time. Programs and built-in
+//! applications use the TCP of the host kernel.
 //!
 //! * `frame`, `pool`, `network`: the datapath as a sans-IO core; time and packets are inputs.
 //! * `clock`, `datapath`: the thread that reads, waits and writes.

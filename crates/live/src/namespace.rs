@@ -22,13 +22,13 @@ pub(crate) struct Namespace {
 }
 
 impl Namespace {
-    /// That of the calling thread.
+    /// The namespace of the calling thread.
     pub(crate) fn current() -> io::Result<Self> {
         let handle = File::open("/proc/thread-self/ns/net")?.into();
         Ok(Self { handle })
     }
 
-    /// A new one, which ends with the last handle and process in it.
+    /// A new namespace, which exists until its last handle and process are gone.
     pub(crate) fn create() -> io::Result<Self> {
         on_thread(|| {
             sys::unshare_network()?;
@@ -46,17 +46,18 @@ impl Namespace {
         self.handle.as_fd()
     }
 
-    /// Moves the calling thread into it. There is no way back without privileges over the namespace that it leaves.
+    /// Moves the calling thread into the namespace. It cannot return without privileges over the namespace that it
+    /// leaves.
     pub(crate) fn move_in(&self) -> io::Result<()> {
         let kind = Some(LinkNameSpaceType::Network);
         rustix::thread::move_into_link_name_space(self.handle.as_fd(), kind)?;
         Ok(())
     }
 
-    /// Does `work` in this namespace: what it opens belongs to it.
+    /// Runs `work` in this namespace: sockets and devices that it opens belong to the namespace.
     ///
     /// # Errors
-    /// Those of `work`, or if the namespace cannot be entered.
+    /// The error of `work`, or if the namespace cannot be entered.
     pub(crate) fn inside<T: Send>(
         &self,
         work: impl FnOnce() -> io::Result<T> + Send,
@@ -68,7 +69,7 @@ impl Namespace {
     }
 }
 
-/// Does `work` on a thread of its own, which may leave its namespaces.
+/// Runs `work` on a new thread, which may change its namespaces.
 fn on_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     let done = thread::scope(|scope| scope.spawn(work).join());
     done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -1,4 +1,4 @@
-//! Devices, addresses and routes by rtnetlink (`rtnetlink(7)`), without a program from outside.
+//! Devices, addresses and routes by rtnetlink (`rtnetlink(7)`), without external programs.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -18,7 +18,7 @@ const NEW_ROUTE: u16 = 24;
 
 const HEADER: usize = 16;
 
-/// A connection to the kernel about one network namespace: that of the thread which opened it.
+/// A netlink socket for the network namespace of the thread that opened it.
 #[derive(Debug)]
 pub(crate) struct Netlink {
     socket: OwnedFd,
@@ -30,11 +30,11 @@ pub(crate) struct Netlink {
 pub(crate) struct Device {
     /// Largest IP packet.
     pub(crate) mtu: u32,
-    /// Packets that the device keeps for whoever reads it.
+    /// Length of the transmit queue, in packets.
     pub(crate) queue_length: u32,
 }
 
-/// What a route is for: addresses whose first `prefix` bits are those of `address`.
+/// The destination of a route: addresses that match the first `prefix` bits of `address`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Destination {
     address: IpAddr,
@@ -65,14 +65,15 @@ impl Netlink {
         Ok(Self { socket, sent: 0 })
     }
 
-    /// Switches a device on.
+    /// Sets a device up.
     pub(crate) fn up(&mut self, device: u32) -> io::Result<()> {
         self.request(Message::link(device))
     }
 
-    /// Switches a device on, with settings. Nobody asks for hardware addresses: there is one other end.
+    /// Sets a device up, with settings and without ARP: the link is point-to-point.
     ///
-    /// TCP sends packets of one segment: a burst of segments that is split below the host would reach the link at once.
+    /// TCP sends packets of one segment: a burst that is split into segments below the host would reach the link at
+    /// once.
     pub(crate) fn configure(&mut self, device: u32, settings: Device) -> io::Result<()> {
         const MTU: u16 = 4;
         const QUEUE_LENGTH: u16 = 13;
@@ -119,7 +120,7 @@ impl Netlink {
         )
     }
 
-    /// Adds an address to a device, without looking for others that have it.
+    /// Adds an address to a device, without duplicate address detection.
     pub(crate) fn add_address(
         &mut self,
         device: u32,
@@ -136,7 +137,7 @@ impl Netlink {
         self.request(message.with(LOCAL, &bytes).with(ADDRESS, &bytes))
     }
 
-    /// Sends what is for `destination` to a device; `source` is the address of packets that have none.
+    /// Adds a route to `destination` through a device; `source` is the preferred source address.
     pub(crate) fn add_route(
         &mut self,
         device: u32,
@@ -216,12 +217,12 @@ impl Message {
         }
     }
 
-    /// A device that is to be up.
+    /// A request to set a device up.
     fn link(device: u32) -> Self {
         Self::link_with(device, 0)
     }
 
-    /// A device that is to be up and to have these flags.
+    /// A request to set a device up with these flags.
     fn link_with(device: u32, flags: u32) -> Self {
         const UP: u32 = 1;
         let mut head = vec![0; 4];

@@ -1,7 +1,7 @@
 //! The sans-IO core of the datapath: links and wires of a plan, driven by packets and time.
 //!
-//! Time is an input. Each event is processed with the time at which it is due, however late the caller is: a late call
-//! delays packets, but neither changes the rate of a link nor what its queue sees.
+//! Time is an input. Each event is processed with the time at which it is due, even if the caller is late: a late call
+//! delays packets, but changes neither the rate of a link nor what its queue sees.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::observed::{FlowProbe, Observed};
 use crate::pool::Pool;
 use crate::view::{VIEW_INTERVAL, Views};
 
-/// Largest Ethernet frame: what queues take for the MTU.
+/// Largest Ethernet frame, which queues use as the MTU.
 const FRAME: Bytes = Bytes(1_514);
 
 /// The first step of the path of a flow's packets, in each direction.
@@ -40,16 +40,16 @@ pub(crate) struct Network<'c> {
     wires: Vec<Wire<Frame>>,
     lines: Vec<Line<Frame>>,
     timers: Timers,
-    /// How many changes of each link have taken place.
+    /// Number of changes of each link so far.
     changed: Vec<usize>,
     pub(crate) observed: Observed<'c>,
     /// Counters of each link up to the end of the warm-up.
     before: Vec<LinkCounters>,
-    /// Packets at the end of their path, oldest first, with the time at which they got there.
+    /// Packets at the end of their path, oldest first, with their time of arrival.
     delivered: VecDeque<(Instant, Frame)>,
 }
 
-/// When each timer is due; [`Instant::MAX`]: it is not set.
+/// When each timer is due; [`Instant::MAX`]: not set.
 #[derive(Debug)]
 struct Timers {
     due: Vec<Instant>,
@@ -57,14 +57,14 @@ struct Timers {
     wires: usize,
 }
 
-/// What a timer is for.
+/// The event of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Timer {
     /// The warm-up ends.
     Measure,
     /// An interval of the series ends.
     Sample,
-    /// The run is shown to those who watch it.
+    /// The watchers are shown the run.
     View,
     /// A link may send.
     Link(u32),
@@ -121,7 +121,7 @@ impl Timers {
         self.due[place] = at.unwrap_or(Instant::MAX);
     }
 
-    /// The place of the first timer that is due; of several at one instant, that with the smallest number.
+    /// The index of the first timer that is due; if several are due at the same time, the smallest index.
     fn first(&self) -> (Instant, usize) {
         let numbered = self.due.iter().copied().zip(0..);
         numbered.min().unwrap_or((Instant::MAX, 0))
@@ -188,7 +188,7 @@ impl<'c> Network<'c> {
             self.await_change(link);
         }
         let config = &self.config;
-        // At the end of an interval the sample begins it: both are to divide packets alike.
+        // If the warm-up ends with an interval, the sample starts the measurement, so that both divide packets alike.
         let sample = config.sample.as_nanos();
         let apart = !config.measure_from.as_nanos().is_multiple_of(sample);
         let measure = apart.then_some(Instant::ZERO + config.measure_from);
@@ -204,12 +204,12 @@ impl<'c> Network<'c> {
         u32::try_from(self.links.len()).unwrap_or(u32::MAX)
     }
 
-    /// When [`Network::on_timer`] is next to be called.
+    /// When to call [`Network::on_timer`] next.
     pub(crate) fn next_timer(&self) -> Instant {
         self.timers.first().0
     }
 
-    /// Processes what is due up to and including `now`. `lateness` records how late each event is, in ns.
+    /// Processes the events due up to and including `now`. `lateness` records how late each event is, in ns.
     pub(crate) fn on_timer(&mut self, now: Instant, lateness: &mut Histogram) {
         loop {
             let (due, place) = self.timers.first();
@@ -247,8 +247,8 @@ impl<'c> Network<'c> {
         }
     }
 
-    /// A packet of `flow` was read at `now`, which is not before any earlier call; it travels with the data of the flow,
-    /// or in the other direction.
+    /// A packet of `flow` was read at `now`, which must not precede the time of an earlier call. The packet travels in
+    /// the direction of the data of the flow, or in the opposite direction.
     pub(crate) fn on_packet(&mut self, now: Instant, mut frame: Frame, flow: u32, forward: bool) {
         self.now = self.now.max(now);
         let way = self.ways[flow as usize];
@@ -265,7 +265,7 @@ impl<'c> Network<'c> {
         self.delivered.pop_front()
     }
 
-    /// Sends a packet on from where it is.
+    /// Forwards a packet to its next step.
     fn forward(&mut self, frame: &Frame) {
         match self.routes.step(frame.step) {
             Step::Link(id) | Step::Radio(id) => self.offer(id, frame),
@@ -297,7 +297,7 @@ impl<'c> Network<'c> {
         }
     }
 
-    /// Sends what a link may send now, and sets its timer.
+    /// Sends the packets that a link may send now, and sets its timer.
     fn run_link(&mut self, id: u32) {
         loop {
             let link = &mut self.links[id as usize];
@@ -313,7 +313,7 @@ impl<'c> Network<'c> {
                 self.forward(frame);
             }
             match again {
-                // A bucket with credit left goes on at once.
+                // A bucket with remaining credit sends at once.
                 Some(at) if at <= self.now => {}
                 again => {
                     self.timers.set(Timer::Link(id), again);
@@ -449,7 +449,7 @@ impl<'c> Network<'c> {
 
 fn build(link: &LinkConfig, rng: &Rng) -> Link<Frame> {
     let facts = LinkFacts {
-        // Nobody can tell a queue what a trace will allow.
+        // The future capacity of a trace is unknown to the queue.
         rate: link.trace.is_none().then_some(link.rate),
         mtu: FRAME,
         name: Some(link.name.as_str().into()),
@@ -457,7 +457,7 @@ fn build(link: &LinkConfig, rng: &Rng) -> Link<Frame> {
     Link::new(link.qdisc.build(&facts, rng.fork(&link.name)), link)
 }
 
-/// The imperfect wires behind links, and what each link is to the paths through it.
+/// The imperfect wires behind links, and the routing properties of each link.
 fn lines_of(config: &Config, rng: &Rng) -> (Vec<Line<Frame>>, Vec<Passage>) {
     let (mut lines, mut passages) = (Vec::new(), Vec::new());
     for (n, link) in (0..).zip(&config.links) {

@@ -1,4 +1,4 @@
-//! What is observed of the packets of a run.
+//! Observations of the packets of a run.
 
 use sojourn_link::{LinkProbe, Taken, Watcher};
 use sojourn_net::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::frame::Frame;
 use crate::pool::Pool;
 use crate::view::{Interval, Views};
 
-/// Everything observed of a run.
+/// All observations of a run.
 #[derive(Debug)]
 pub(crate) struct Observed<'c> {
     /// One per link.
@@ -19,9 +19,9 @@ pub(crate) struct Observed<'c> {
     pub(crate) flows: Vec<FlowProbe>,
     /// Drops, marks and losses, if the plan keeps them.
     pub(crate) events: Option<Vec<SignalRecord>>,
-    /// Its packets, if they are captured.
+    /// The capture of its packets, if requested.
     pub(crate) capture: Option<Capture<'c>>,
-    /// One per link, if somebody watches the run.
+    /// One per link, if the run is watched.
     pub(crate) views: Option<Views>,
 }
 
@@ -41,14 +41,14 @@ impl<'c> Observed<'c> {
     }
 }
 
-/// What is observed of a flow on its way.
+/// Observations of a flow on its path.
 #[derive(Debug, Default)]
 pub(crate) struct FlowProbe {
-    /// Packets with its data, since the warm-up ended.
+    /// Packets in the direction of its data, since the warm-up ended.
     pub(crate) totals: FlowCounters,
     /// Packets that queues dropped and wires lost, since the warm-up ended, with its data.
     pub(crate) lost: u64,
-    /// Time from one end to the other of packets with its data, in ns, since the warm-up ended.
+    /// One-way delay of packets in the direction of its data, in ns, since the warm-up ended.
     pub(crate) delay: Histogram,
     /// When its first packet was read.
     pub(crate) started: Option<Instant>,

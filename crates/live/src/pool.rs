@@ -1,8 +1,8 @@
-//! Buffers of packets: allocated in blocks, reused, counted.
+//! Packet buffers: allocated in blocks, reused, reference-counted.
 
 use crate::frame::{Frame, write_tos};
 
-/// Buffers that are allocated at once.
+/// Buffers per allocation.
 const BLOCK: usize = 256;
 
 /// Buffers of one size.
@@ -11,14 +11,14 @@ pub(crate) struct Pool {
     size: usize,
     /// Bytes of all buffers, in blocks.
     blocks: Vec<Box<[u8]>>,
-    /// Of each buffer, how many handles to it exist.
+    /// Number of handles to each buffer.
     handles: Vec<u8>,
     free: Vec<u32>,
     most: usize,
 }
 
 impl Pool {
-    /// Buffers of `size` bytes, `most` of them at most.
+    /// A pool of at most `most` buffers of `size` bytes.
     pub(crate) const fn new(size: usize, most: usize) -> Self {
         Self {
             size,
@@ -29,7 +29,7 @@ impl Pool {
         }
     }
 
-    /// A free buffer, which has one handle afterwards; `None` if the pool is exhausted.
+    /// Takes a free buffer, which then has one handle; `None` if the pool is exhausted.
     pub(crate) fn take(&mut self) -> Option<u32> {
         if self.free.is_empty() {
             self.grow();

@@ -1,4 +1,4 @@
-//! Devices of hosts, and where the datapath reads and writes their packets.
+//! Devices of hosts, and the descriptors through which the datapath reads and writes their packets.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -14,23 +14,23 @@ use crate::sys;
 /// What a packet socket may hold; without the privilege, the kernel grants what `net.core.rmem_max` permits.
 const SOCKET_BUFFER: usize = 32 << 20;
 
-/// Where the datapath reads and writes the packets of an end.
+/// The descriptor through which the datapath reads and writes the packets of a host.
 #[derive(Debug)]
 pub(crate) enum Port {
     /// A TUN device.
     Tun(OwnedFd),
-    /// A packet socket on the other device of a pair.
+    /// A packet socket on the datapath end of a veth pair.
     Packet {
         socket: OwnedFd,
         /// Index of the device.
         device: u32,
-        /// Hardware address of the end.
+        /// Hardware address of the host.
         hardware: [u8; 6],
     },
 }
 
 impl Port {
-    /// Reads a packet; `None`: there is none now.
+    /// Reads a packet; `None`: no packet is waiting.
     #[inline]
     pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         let read = match self {
@@ -46,7 +46,7 @@ impl Port {
         }
     }
 
-    /// Writes a packet; false: the host did not take it.
+    /// Writes a packet; false: the host did not accept it.
     #[inline]
     pub(crate) fn write(&self, packet: &[u8]) -> bool {
         // Interrupted writes are repeated, which ends when the signals do.
@@ -88,19 +88,19 @@ pub(crate) fn open_tun() -> io::Result<OwnedFd> {
     Ok(options.open("/dev/net/tun")?.into())
 }
 
-/// Creates a pair of devices from the calling thread's namespace to that of a host, and a socket on the near one.
+/// Creates a veth pair between the calling thread's namespace and a host, and a socket on the calling thread's end.
 pub(crate) fn pair(far: &str, numbers: [u8; 2], namespace: &Namespace) -> io::Result<Port> {
-    // Addresses that are administered locally.
+    // Locally administered addresses.
     let [level, host] = numbers;
     let hardware = |device: u8| [0x02, b'S', b'J', level, device, host];
     let name = format!("host{host}");
     let mut netlink = Netlink::open()?;
     let ends = [(&*name, hardware(1)), (far, hardware(2))];
     netlink.add_pair(ends, namespace.handle())?;
-    // Nobody talks to the near device itself.
+    // The datapath end of the pair has no addresses.
     let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"), "1");
     let device = index_of(&name)?;
-    // A socket on a device that is down reports that as an error once.
+    // A socket reports once that its device was down.
     netlink.up(device)?;
     let socket = sys::packet_socket(device)?;
     if sockopt::set_socket_recv_buffer_size_force(&socket, SOCKET_BUFFER).is_err() {
@@ -118,7 +118,7 @@ pub(crate) fn index_of(name: &str) -> io::Result<u32> {
     Ok(rustix::net::netdevice::name_to_index(any_socket()?, name)?)
 }
 
-/// A socket to name a device with.
+/// A socket for ioctls on a device.
 pub(crate) fn any_socket() -> io::Result<OwnedFd> {
     let family = rustix::net::AddressFamily::INET;
     Ok(rustix::net::socket(

@@ -17,12 +17,12 @@ use crate::sys;
 #[derive(Debug)]
 pub(crate) struct Program {
     child: Child,
-    /// The thread that has started the program ends when this is dropped. The kernel kills the program then.
+    /// When this is dropped, the thread that started the program ends, and the kernel kills the program.
     _keeper: Sender<()>,
 }
 
 impl Program {
-    /// Starts a program at an end of the network.
+    /// Starts a program on a host of the network.
     ///
     /// # Errors
     /// If it cannot be started.
@@ -110,7 +110,7 @@ fn reason(name: &str, error: &io::Error) -> String {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // Already ended programs refuse, which is fine.
+        // The call fails for a program that has already ended, which is harmless.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -36,18 +36,18 @@ pub const BUFFER_BYTES: usize = BUFFERS * BUFFER;
 /// How often, and how long each time, a server is waited for to listen: 3 s in all.
 const SERVER_ATTEMPTS: u32 = 60;
 const SERVER_ATTEMPT: std::time::Duration = std::time::Duration::from_millis(50);
-/// A program that is interrupted with the run has this time to end by itself.
+/// Time that a program has to exit by itself when the run is interrupted.
 const GRACE: Duration = Duration::from_millis(500);
 
 const _: () = assert!(MTU as usize + 14 < BUFFER, "a packet fits its buffer");
 
-/// How a run is to be done beside its plan.
+/// Options of a run that are not in its plan.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// The program has the input and output of this process, and its end ends the run, if the plan does not end before.
-    /// A run that such a program starts in the same way is behind this one. Otherwise input and output are discarded.
+    /// The program uses the input and output of this process, and the run ends when the program or the plan ends. A run
+    /// that the program starts in the same way is nested in this one. If false, input and output are discarded.
     pub in_foreground: bool,
-    /// Connections of programs ask for ECN.
+    /// Connections of programs request ECN.
     pub ecn: bool,
     /// Watchers are shown the flows of each link.
     pub shows_flows: bool,
@@ -56,11 +56,11 @@ pub struct Options {
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Whether it reached its end.
+    /// Whether it ran to completion.
     pub completion: Completion,
-    /// How long it took.
+    /// Its duration.
     pub duration: Duration,
-    /// Exit code of the program, 128 and the number of the signal that killed it; `None`: there was none, or it was
+    /// Exit code of the program, or 128 plus the number of the signal that killed it; `None`: no program, or it was
     /// still running.
     pub status: Option<i32>,
 }
@@ -71,7 +71,7 @@ pub type Watcher = dyn Fn(&[LinkView]) + Send + Sync;
 /// Runs a plan with real packets.
 ///
 /// # Errors
-/// If the plan is not valid, the machine lacks something, or a program cannot be started.
+/// If the plan is invalid, the machine lacks a required feature, or a program cannot be started.
 pub fn run(
     plan: &Plan,
     options: &Options,
@@ -119,7 +119,7 @@ pub fn run(
             )
         });
         let (space, stop) = (&space, &stop);
-        // The network is created where it runs: a queue from outside may belong to one thread.
+        // The network is created on the thread that runs it: a user-defined queue may be bound to one thread.
         let moving = scope.spawn(move || {
             let network = Network::new(config, (capture, views), BUFFER, BUFFERS)?;
             let datapath = Datapath::new(clock, network, space, Flows::new(plan));
@@ -127,7 +127,7 @@ pub fn run(
                 .run(end, stop)
                 .map_err(|e| failure(format!("the datapath cannot read: {e}")))
         });
-        // Also when this thread panics: the scope would wait for the other forever.
+        // Also if this thread panics; otherwise the scope would wait for the other thread forever.
         let guard = StopOnDrop(stop);
         let followed = start(program, space, *options)
             .map_err(BackendError::from)

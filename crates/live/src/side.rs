@@ -1,8 +1,8 @@
 //! The two sides of a run, and the ports that identify its flows.
 
-/// Flow number `n` is known by port `FIRST_PORT + n` of the end that is waited at, below the ports that the kernel chooses.
+/// Flow number `n` uses port `FIRST_PORT + n` on the listening side, below the ephemeral ports of the kernel.
 pub(crate) const FIRST_PORT: u16 = 20_000;
-/// Flows that have a port.
+/// Most flows that can have a port.
 pub(crate) const MOST_FLOWS: usize = 12_000;
 
 /// Where a packet was read.
@@ -14,7 +14,7 @@ pub(crate) enum Side {
     Server,
 }
 
-/// The side that data comes from which travels in this direction.
+/// The side that sends data in this direction.
 pub(crate) fn source_of(direction: Option<&str>) -> Side {
     match direction {
         Some("down") => Side::Server,

@@ -1,4 +1,4 @@
-//! Network namespaces of client and server, and the devices that join them to the datapath.
+//! Network namespaces of client and server, and the devices that connect them to the datapath.
 
 use std::fs;
 use std::io;
@@ -15,7 +15,7 @@ use crate::sys::{self, Offload};
 
 /// Largest IP packet of the devices.
 pub(crate) const MTU: u32 = 1_500;
-/// Packets that a device keeps for the datapath.
+/// Length of the transmit queue of a device, in packets.
 const QUEUE_LENGTH: u32 = 10_000;
 /// The device in each namespace.
 const DEVICE: &str = "sojourn0";
@@ -23,10 +23,10 @@ const DEVICE: &str = "sojourn0";
 const CLIENT: u8 = 1;
 const SERVER: u8 = 2;
 
-/// Tells a program how many runs are around the one that has started it.
+/// Environment variable with the nesting level of the run that started the program.
 pub(crate) const LEVEL_VARIABLE: &str = "SOJOURN_LEVEL";
 pub(crate) const SERVER6_VARIABLE: &str = "SOJOURN_SERVER6";
-/// Levels of runs within runs.
+/// Maximum nesting depth of runs.
 const DEEPEST: u8 = 16;
 
 const LOAD_DEVICES: &str = "load the module with `modprobe tun` and make /dev/net/tun readable and writable, or run \
@@ -46,7 +46,7 @@ pub(crate) struct End {
 }
 
 impl End {
-    /// Whether anybody waits for connections or datagrams.
+    /// Whether any socket listens for connections or datagrams.
     pub(crate) fn listens(&self) -> bool {
         const LISTENING: &str = " 0A ";
         let found = self.namespace.inside(|| {
@@ -82,8 +82,8 @@ impl Addresses {
     /// Length of the prefix that the networks of all levels have in common.
     const ALL_LEVELS: Prefixes = Prefixes { v4: 16, v6: 64 };
 
-    /// Those of host `host` of the network of a run within `level` others; 100.64.0.0/10 is for addresses behind a box
-    /// of a provider (RFC 6598), and `fd00::/8` is for private use (RFC 4193).
+    /// The addresses of host `host` in a run at nesting level `level`. 100.64.0.0/10 is shared address space for
+    /// carrier-grade NAT (RFC 6598); `fd00::/8` is for unique local addresses (RFC 4193).
     const fn of(level: u8, host: u8) -> Self {
         let level_v6 = level as u16;
         Self {
@@ -105,21 +105,21 @@ struct Prefixes {
 pub(crate) struct Space {
     pub(crate) client: End,
     pub(crate) server: End,
-    /// Where programs find their server: at the other end, or that of the outermost run.
+    /// Address of the server for programs: the peer, or the server of the outermost run.
     pub(crate) target: Addresses,
-    /// Number of runs that this one is within.
+    /// Nesting level of this run.
     pub(crate) level: u8,
     /// Kind of its devices.
     pub(crate) devices: &'static str,
 }
 
-/// What the hosts of a run are set to.
+/// Settings of the hosts of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HostSettings {
-    /// TCP connections ask for ECN.
+    /// TCP connections request ECN.
     pub(crate) ecn: bool,
-    /// They are for a program in the foreground: its sockets have the buffers of the host, and if this process is a
-    /// program of another run, its namespace is the server's end. Otherwise buffers never limit a connection, as in the
+    /// The hosts serve a foreground program. Its sockets have the default buffers of the machine, and if this process
+    /// runs inside another run, its namespace is the server side. If false, buffers never limit a connection, as in the
     /// simulator.
     pub(crate) in_foreground: bool,
 }
@@ -164,17 +164,17 @@ impl Space {
     }
 }
 
-/// How namespaces are joined to the datapath.
+/// How namespaces are connected to the datapath.
 #[derive(Debug)]
 enum Devices {
     /// A TUN device in each.
     Tun,
-    /// A device in each that forms a pair with one in this namespace.
+    /// A veth pair from each to this namespace.
     Pairs(Namespace),
 }
 
 impl Devices {
-    /// TUN devices if `/dev/net/tun` may be opened, else pairs.
+    /// TUN devices if `/dev/net/tun` can be opened, otherwise veth pairs.
     fn available() -> Result<Self, LiveError> {
         if port::open_tun().is_ok() {
             return Ok(Self::Tun);
@@ -195,16 +195,16 @@ fn new_namespace() -> Result<Namespace, LiveError> {
         .map_err(|e| LiveError::namespace("network", "user.max_net_namespaces", &e, NEEDS_ROOT))
 }
 
-/// The live run whose program this process is.
+/// The live run that contains this process.
 #[derive(Clone, Copy, Debug)]
 struct Enclosing {
     level: u8,
-    /// Where its programs find their server.
+    /// Address of the server for its programs.
     server: Addresses,
 }
 
 impl Enclosing {
-    /// The environment says which run it is; the namespace must be one of that run.
+    /// Identifies the run by the environment; the namespace must belong to that run.
     fn find() -> Option<Self> {
         let parsed = |name| std::env::var(name).ok();
         let level = parsed(LEVEL_VARIABLE)?.parse().ok()?;
@@ -237,10 +237,10 @@ fn end(addresses: Addresses, settings: HostSettings, devices: &Devices) -> Resul
     })
 }
 
-/// The namespace of this process, which is a host of another run, as the far end of a run within it: it forwards what
-/// arrives to the devices of that run.
+/// The namespace of this process, a host of another run, as the server side of a nested run: it forwards packets
+/// between the devices of both runs.
 fn gateway(level: u8, addresses: Addresses, devices: &Devices) -> Result<End, LiveError> {
-    const WHAT: &str = "cannot join the run around this one";
+    const WHAT: &str = "cannot join the enclosing run";
     let fail = |error: &io::Error| LiveError::environment(WHAT, error, USUAL);
     let namespace = Namespace::current().map_err(|e| fail(&e))?;
     let device = format!("sojourn{level}");
@@ -285,7 +285,7 @@ fn set_up_host(addresses: Addresses, settings: HostSettings) -> io::Result<()> {
         ("ipv4/ip_unprivileged_port_start", "0"),
         ("ipv4/ping_group_range", &format!("{group} {group}")),
         ("ipv4/tcp_ecn", ecn),
-        // A connection must not know what an earlier one has measured.
+        // Connections must not inherit metrics of earlier ones.
         ("ipv4/tcp_no_metrics_save", "1"),
     ]);
     if !settings.in_foreground {
@@ -305,7 +305,7 @@ fn set_up_host(addresses: Addresses, settings: HostSettings) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the namespace of the calling thread forward between the runs around it and those within it.
+/// Enables forwarding between the enclosing runs and the nested runs in the namespace of the calling thread.
 fn set_up_gateway(device: &str, level: u8, addresses: Addresses) -> io::Result<()> {
     set_known(&[("ipv4/ip_forward", "1"), ("ipv6/conf/all/forwarding", "1")]);
     let mut netlink = Netlink::open()?;
@@ -318,7 +318,7 @@ fn set_up_gateway(device: &str, level: u8, addresses: Addresses) -> io::Result<(
         }
         Ok::<_, io::Error>(())
     };
-    // Runs within this one have higher levels; the network of the run around it has a route already.
+    // Nested runs have higher levels; the network of the enclosing run already has a route.
     add(inner, Addresses::of(0, 0), Addresses::ALL_LEVELS)?;
     for lower in 0..level.saturating_sub(1) {
         add(outer, Addresses::of(lower, 0), Addresses::PREFIXES)?;
@@ -326,11 +326,12 @@ fn set_up_gateway(device: &str, level: u8, addresses: Addresses) -> io::Result<(
     Ok(())
 }
 
-/// Gives a device its addresses; returns whether the kernel has IPv6.
+/// Configures the addresses of a device; returns whether the kernel has IPv6.
 fn set_up_device(netlink: &mut Netlink, name: &str, addresses: Addresses) -> io::Result<bool> {
     let device = index_of(name)?;
     let socket = any_socket()?;
-    // What leaves the host is what the link carries: whole packets with checksums. TUN devices have fewer offloads.
+    // Packets must leave the host as they would appear on the wire: unsegmented and with checksums. TUN devices have
+    // fewer offloads.
     for offload in [
         Offload::TxChecksum,
         Offload::Segmentation,
@@ -339,7 +340,7 @@ fn set_up_device(netlink: &mut Netlink, name: &str, addresses: Addresses) -> io:
     ] {
         let _ = sys::switch_off(socket.as_fd(), name, offload);
     }
-    // Before the device is on: it must neither choose addresses nor look for routers.
+    // Before the device is up: it must neither configure addresses nor solicit routers.
     set_known(&[
         (&format!("ipv6/conf/{name}/addr_gen_mode"), "1"),
         (&format!("ipv6/conf/{name}/accept_ra"), "0"),
@@ -353,7 +354,7 @@ fn set_up_device(netlink: &mut Netlink, name: &str, addresses: Addresses) -> io:
     )?;
     let lengths = Addresses::PREFIXES;
     netlink.add_address(device, addresses.v4.into(), lengths.v4)?;
-    // A kernel without IPv6 refuses.
+    // Fails on a kernel without IPv6.
     let v6 = netlink.add_address(device, addresses.v6.into(), lengths.v6);
     Ok(v6.is_ok())
 }
@@ -361,12 +362,12 @@ fn set_up_device(netlink: &mut Netlink, name: &str, addresses: Addresses) -> io:
 /// Sets parameters of the calling thread's network namespace.
 fn set_known(values: &[(&str, &str)]) {
     for (name, value) in values {
-        // A kernel without one of them has nothing to switch.
+        // The kernel may lack a parameter; then there is nothing to set.
         let _ = fs::write(format!("/proc/sys/net/{name}"), value);
     }
 }
 
-/// Packets to be sent that a device of the calling thread's namespace has dropped: a column of `/proc/net/dev`.
+/// Transmit drops of a device in the calling thread's namespace: a column of `/proc/net/dev`.
 fn dropped_packets(device: &str) -> io::Result<u64> {
     const DROPPED_WHEN_SENT: usize = 11;
     let devices = fs::read_to_string("/proc/thread-self/net/dev")?;

@@ -1,7 +1,7 @@
 //! System calls that `rustix` does not have: the only `unsafe` code of the crate.
 //!
-//! Each function states why its calls are sound. Nothing here decides anything: what is created and when is up to the
-//! callers.
+//! Each function states why its calls are sound. This module contains no policy: the callers decide what to create and
+//! when.
 
 #![allow(unsafe_code, reason = "system calls without a safe interface")]
 
@@ -70,7 +70,7 @@ pub(crate) fn packet_socket(device: u32) -> io::Result<OwnedFd> {
     let flags = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: the call has no pointer arguments.
     let fd = checked(unsafe { libc::socket(libc::AF_PACKET, flags, 0) })?;
-    // SAFETY: the descriptor is new and nobody else owns it.
+    // SAFETY: the descriptor is new and has no other owner.
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
     set_option(
         socket.as_raw_fd(),
@@ -159,7 +159,7 @@ fn set_option(socket: RawFd, level: c_int, name: c_int, value: c_int) -> io::Res
     checked(result).map(drop)
 }
 
-/// Packets that a packet socket had no room for, since the last call.
+/// Packets that a packet socket dropped since the last call.
 ///
 /// # Errors
 /// Those of the system call.
@@ -181,21 +181,21 @@ pub(crate) fn packets_dropped(socket: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(statistics.tp_drops.into())
 }
 
-/// A setting of a device that `ethtool(8)` has.
+/// An offload setting of a device, as in `ethtool(8)`.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
 pub(crate) enum Offload {
-    /// Checksums of packets sent.
+    /// Transmit checksum offload.
     TxChecksum = 0x17,
-    /// Segmentation by the device.
+    /// TCP segmentation offload.
     Segmentation = 0x1F,
-    /// Segmentation below TCP.
+    /// Generic segmentation offload.
     GenericSegmentation = 0x24,
-    /// Joining of packets received.
+    /// Generic receive offload.
     GenericReceive = 0x2C,
 }
 
-/// Switches an offload of a device of the calling thread's namespace off.
+/// Disables an offload of a device in the calling thread's namespace.
 ///
 /// # Errors
 /// Those of the system call.
@@ -238,7 +238,7 @@ pub(crate) fn switch_off(socket: BorrowedFd<'_>, device: &str, what: Offload) ->
     checked(result).map(drop)
 }
 
-/// Gives the process, which has one thread, a user namespace of its own.
+/// Moves the process, which must have one thread, to a new user namespace.
 ///
 /// # Errors
 /// `EINVAL` if the process has several threads, and those of the system call.
@@ -248,7 +248,7 @@ pub(crate) fn unshare_user() -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the calling thread a network namespace of its own.
+/// Moves the calling thread to a new network namespace.
 ///
 /// # Errors
 /// Those of the system call.
@@ -258,7 +258,7 @@ pub(crate) fn unshare_network() -> io::Result<()> {
     Ok(())
 }
 
-/// The state of a TCP connection (`struct tcp_info` of the kernel's `tcp.h`), as far as it is read here.
+/// The state of a TCP connection: the fields of `struct tcp_info` (the kernel's `tcp.h`) that are used here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TcpInfo {
     /// Smoothed RTT, in µs.
@@ -306,7 +306,7 @@ pub(crate) fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
     })
 }
 
-/// Makes `command` run in a process namespace of its own, all processes of which end when this process ends.
+/// Makes `command` run in a new PID namespace; all processes of the namespace end when this process ends.
 ///
 /// Two processes stand between this one and the program: one waits, the other is the first of the namespace. The kernel
 /// kills the namespace when its first process ends, and that one is killed when the one before it ends.
@@ -320,7 +320,7 @@ pub(crate) fn contain(command: &mut Command, keeps_capabilities: bool) {
         command.pre_exec(move || {
             die_with_parent()?;
             if rustix::process::getppid() != Some(parent) {
-                // Nobody is left to report to.
+                // No process is left to report to.
                 libc::_exit(1);
             }
             rustix::thread::unshare_unsafe(UnshareFlags::NEWPID | UnshareFlags::NEWNS)?;
@@ -334,7 +334,7 @@ pub(crate) fn contain(command: &mut Command, keeps_capabilities: bool) {
                 close_all_but(held);
                 libc::_exit(wait_for(first));
             }
-            // The first process of the namespace.
+            // The init process of the namespace.
             die_with_parent()?;
             libc::close(held);
             let mut poll = libc::pollfd {
@@ -343,7 +343,7 @@ pub(crate) fn contain(command: &mut Command, keeps_capabilities: bool) {
                 revents: 0,
             };
             if libc::poll(&raw mut poll, 1, 0) != 0 {
-                // The process before this one ended before it could be watched.
+                // The outer process ended before it could be watched.
                 libc::_exit(1);
             }
             mount_proc()?;
@@ -390,7 +390,7 @@ fn keep_network_capabilities() {
     }
 }
 
-/// A terminal sends its signals to all processes; the program decides what they mean.
+/// A terminal sends its signals to all processes; only the program handles them.
 fn ignore_interrupts() {
     for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTSTP] {
         // SAFETY: `SIG_IGN` is a valid action, and no handler is replaced that anything relies on.

@@ -1,11 +1,11 @@
-//! What must hold of any packet, for the fuzzer and the tests.
+//! Properties of every packet, for the fuzzer and the tests.
 
 use crate::frame::{Parsed, write_tos};
 
 /// Reads bytes as a packet, changes its DSCP and ECN, and reads it again.
 ///
 /// # Panics
-/// If what was read exceeds the bytes, or the change alters anything else.
+/// If a parsed field exceeds the bytes, or the change alters anything else.
 pub fn check_frame(bytes: &[u8]) {
     let Some(parsed) = Parsed::of(bytes) else {
         // Bytes that are no packet are left alone or changed within their bounds.

@@ -9,12 +9,12 @@ use sojourn_records::{Histogram, LinkRecord, ValidityFact};
 use crate::datapath::Counted;
 use crate::hosts::Finished;
 
-/// The latest that the datapath may process the 99th percentile of its events.
+/// Limit of the 99th percentile of the lateness of events.
 const MOST_LATE_NANOS: u64 = 1_000_000;
-/// The largest share of a processor that the datapath may take, in percent.
+/// Limit of the processor time of the datapath, in percent of one processor.
 const MOST_CPU: u64 = 90;
 
-/// The facts of a run with devices of this kind, which have dropped `lost` packets.
+/// The facts of a run with devices of this kind, which dropped `lost` packets.
 pub(crate) fn facts(
     counted: &Counted,
     links: &[LinkRecord],
@@ -73,7 +73,7 @@ pub(crate) fn facts(
     facts
 }
 
-/// How the program ended, and the congestion control that connections have unless it chooses another.
+/// Exit status of the program, and the default congestion control of its connections.
 pub(crate) fn of_program(status: Option<i32>, control: Option<String>) -> ValidityFact {
     let ended = match status {
         Some(code) => format!("exit code {code}"),
@@ -114,7 +114,7 @@ fn fact(name: &'static str, value: String, passed: bool) -> ValidityFact {
     }
 }
 
-/// Quantiles of how late events were processed.
+/// Quantiles of the lateness of events.
 fn lateness(histogram: &Histogram) -> String {
     let us = |q| histogram.quantile(q).unwrap_or(0) / 1_000;
     let most = histogram.max().unwrap_or(0) / 1_000;

@@ -1,4 +1,4 @@
-//! What somebody who watches a run is shown: each link in the last interval.
+//! The view of a running run: the state of each link in the last interval.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use sojourn_records::Histogram;
 /// Time between two views.
 pub(crate) const VIEW_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Flows of a link that are counted in an interval; more are not shown.
+/// Most flows of a link that are counted in an interval; others are not shown.
 const MOST_FLOWS: usize = 1_024;
 
 /// A transport flow at a link in the last interval.
@@ -54,21 +54,21 @@ pub struct LinkView {
     pub sent_packets: u64,
     /// Bytes sent since the start of the run.
     pub sent_bytes: u64,
-    /// Its flows, if they are wanted, those that sent most first.
+    /// Its flows, if requested, by descending rate.
     pub flows: Vec<FlowView>,
 }
 
 /// The last view, which one thread writes and another reads.
 pub(crate) type Shared = Arc<Mutex<Vec<LinkView>>>;
 
-/// What is counted for the views.
+/// Counters for the views.
 #[derive(Debug)]
 pub(crate) struct Views {
     links: Vec<Interval>,
     shared: Shared,
 }
 
-/// What is counted of one link.
+/// Counters of one link.
 #[derive(Debug, Default)]
 pub(crate) struct Interval {
     name: String,
@@ -78,11 +78,11 @@ pub(crate) struct Interval {
     marks: u64,
     sent_packets: u64,
     sent_bytes: u64,
-    /// By protocol and ports; `None`: nobody wants to see them.
+    /// By protocol and ports; `None`: not requested.
     flows: Option<BTreeMap<(u8, u32), FlowCounts>>,
 }
 
-/// What is counted of one flow in an interval.
+/// Counters of one flow in an interval.
 #[derive(Clone, Copy, Debug, Default)]
 struct FlowCounts {
     packets: u64,
@@ -110,7 +110,7 @@ impl FlowCounts {
 }
 
 impl Interval {
-    /// A packet was taken out of the queue.
+    /// The queue dequeued a packet.
     pub(crate) fn on_taken(&mut self, flow: &FlowKey, taken: &Taken) {
         self.sojourn.record(taken.waited.as_nanos());
         self.bytes += taken.size.0;
@@ -140,7 +140,7 @@ impl Interval {
         }
     }
 
-    /// The counts of a flow; `None`: flows are not wanted, or there are too many.
+    /// The counters of a flow; `None`: flows are not requested, or there are too many.
     fn counts(&mut self, flow: &FlowKey) -> Option<&mut FlowCounts> {
         let flows = self.flows.as_mut()?;
         let key = (flow.protocol, flow.ports);
@@ -150,7 +150,7 @@ impl Interval {
         Some(flows.entry(key).or_default())
     }
 
-    /// The flows of the interval, which it forgets.
+    /// Takes the flows of the interval, and resets them.
     fn take_flows(&mut self) -> Vec<FlowView> {
         let Some(flows) = &mut self.flows else {
             return Vec::new();

@@ -10,32 +10,32 @@ use sojourn_apps::{AppEvent, Length, Side};
 use super::sockets::Waited;
 use crate::sys::{TcpInfo, tcp_info};
 
-/// Bytes that are read or written before another connection has its turn.
+/// Most bytes read or written before the next connection is served.
 const TURN: usize = 1 << 20;
 
 /// A connection from its opening to its end.
 #[derive(Debug)]
 pub(super) struct Connection {
-    /// What the application calls it.
+    /// Identifier that the application uses.
     pub(super) number: u32,
     client: End,
     /// `None`: not accepted yet.
     server: Option<End>,
-    /// What the server writes before it has accepted, or expects.
+    /// Data that the server is to write or expects before it has accepted.
     early: Plan,
     /// Port of the client.
     pub(super) port: u16,
     established: bool,
-    /// The application has closed it and is notified of nothing more.
+    /// The application has closed it and receives no further notifications.
     silent: bool,
     failed: bool,
 }
 
-/// What an end is to do.
+/// Pending work of an endpoint.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     left: Length,
-    /// Nothing follows what is left.
+    /// Close after the remaining data.
     finish: bool,
     expected: Option<u64>,
     writable_below: Option<u64>,
@@ -61,13 +61,13 @@ impl Plan {
     }
 }
 
-/// One end.
+/// One endpoint.
 #[derive(Debug)]
 struct End {
     stream: TcpStream,
     plan: Plan,
     received: u64,
-    /// The other end writes no more.
+    /// The peer has closed its direction.
     ended: bool,
     shut: bool,
 }
@@ -83,7 +83,7 @@ impl End {
         }
     }
 
-    /// Reads what has arrived.
+    /// Reads the data that has arrived.
     fn read(&mut self, scratch: &mut [u8]) -> io::Result<()> {
         let mut read = 0;
         while !self.ended && read < TURN {
@@ -101,7 +101,7 @@ impl End {
         Ok(())
     }
 
-    /// Writes what the socket takes; the content does not matter.
+    /// Writes as much as the socket accepts; the content is irrelevant.
     fn write(&mut self, zeros: &[u8]) -> io::Result<()> {
         let mut written = 0;
         while self.plan.wants_to_write() && written < TURN {
@@ -128,7 +128,7 @@ impl End {
         Ok(())
     }
 
-    /// Whether as much as expected has arrived; reported once.
+    /// Whether the expected amount has arrived; reported once.
     fn takes_expected(&mut self) -> Option<u64> {
         let expected = self
             .plan
@@ -197,7 +197,7 @@ impl Connection {
         self.plan(side).finish = true;
     }
 
-    /// Both ends write what is left, and close.
+    /// Both endpoints write their remaining data, then close.
     pub(super) fn close(&mut self) {
         self.silent = true;
         self.finish(Side::Client);
@@ -210,7 +210,7 @@ impl Connection {
         self.failed || (done(&self.client) && self.server.as_ref().is_some_and(done))
     }
 
-    /// Bytes that arrived at the end that opened it, and at the other.
+    /// Bytes received by the client and by the server.
     pub(super) fn received(&self) -> (u64, u64) {
         (
             self.client.received,
@@ -218,7 +218,7 @@ impl Connection {
         )
     }
 
-    /// State of the sender of an end.
+    /// TCP state of an endpoint as sender.
     pub(super) fn info(&self, side: Side) -> Option<TcpInfo> {
         let end = match side {
             Side::Client => Some(&self.client),
@@ -246,7 +246,7 @@ impl Connection {
         }
     }
 
-    /// Reads and writes at both ends; reports what the application waits for.
+    /// Reads and writes at both endpoints; reports the events that the application waits for.
     pub(super) fn work(&mut self, scratch: &mut [u8], zeros: &[u8], events: &mut Vec<AppEvent>) {
         if self.failed {
             return;

@@ -181,7 +181,7 @@ impl<'a> Hosts<'a> {
 
     /// Waits until a socket is ready or something is due.
     fn wait(&self, end: Instant) -> io::Result<()> {
-        // Whoever stops a run waits no longer than this.
+        // A stop of the run takes effect within this time.
         const LONGEST: u64 = 20_000_000;
         let mut due = self.next_sample.min(end);
         due = due.min(self.measure_at.unwrap_or(Instant::MAX));
@@ -274,7 +274,7 @@ pub(crate) struct Finished {
     pub(crate) flows: Vec<FlowRecord>,
     pub(crate) applications: Vec<AppRecord>,
     pub(crate) transactions: Vec<Transaction>,
-    /// Congestion controls that connections really used.
+    /// Congestion controls that connections used.
     pub(crate) controls: Vec<String>,
     /// Connections that negotiated ECN, and all of them.
     pub(crate) with_ecn: (u64, u64),

@@ -56,7 +56,7 @@ impl<'a> Route<'a> {
         set_class(socket, self.dscp)
     }
 
-    /// Listens at the sink; connections that it accepts have this congestion control.
+    /// Listens on the sink; accepted connections use this congestion control.
     pub(super) fn listen(&self, control: &str) -> io::Result<TcpListener> {
         self.sink.namespace.inside(|| {
             let socket =
@@ -135,7 +135,7 @@ fn any(port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port)
 }
 
-/// Makes room for what arrives while the thread does something else; a smaller buffer works too.
+/// Enlarges the buffers for data that arrives while the thread is busy; a smaller buffer works too.
 fn enlarge(socket: &OwnedFd) {
     if sockopt::set_socket_recv_buffer_size_force(socket, 4 << 20).is_err() {
         let _ = sockopt::set_socket_recv_buffer_size(socket, 4 << 20);

@@ -90,7 +90,7 @@ impl App {
     }
 }
 
-/// A duplicate of the handles that a connection is opened with.
+/// Duplicates of the handles with which connections are opened.
 fn opener(route: Route<'_>, control: &'static str) -> io::Result<Opener> {
     let namespace = route.source.namespace.duplicate()?;
     let (server, port) = (route.sink.addresses.v4, route.port);
@@ -101,7 +101,7 @@ fn opener(route: Route<'_>, control: &'static str) -> io::Result<Opener> {
 }
 
 impl Streams {
-    /// Starts the flow, which listens before anything is sent; `None`: it has no TCP connections.
+    /// Starts the flow and its listener; `None`: it has no TCP connections.
     pub(super) fn start(
         now: Instant,
         number: usize,
@@ -212,7 +212,7 @@ impl Streams {
         }
     }
 
-    /// Accepts, reads, writes, and tells the application.
+    /// Accepts, reads and writes, and notifies the application.
     pub(super) fn work(&mut self, clock: &Clock, scratch: &mut [u8], output: &mut AppOutput) {
         self.accept();
         if self.due() <= clock.now() {
@@ -388,7 +388,7 @@ impl Streams {
     }
 }
 
-/// Bytes delivered to the end that wants them: of a bulk transfer the one that accepts, else the one that asks.
+/// Bytes delivered to the receiver of the data: the server of a bulk transfer, otherwise the client.
 fn delivered(connection: &Connection, is_bulk: bool) -> u64 {
     let (client, server) = connection.received();
     if is_bulk { server } else { client }
