@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import typer
 
 from live_runs import need_live_runs
 from shell import Command, environment
@@ -64,7 +65,7 @@ def tried(**errors: str | None) -> dict[str, str | None]:
 
 def without_tun(**errors: str | None) -> dict[str, Any]:
     """Readings of a machine on which /dev/net/tun does not exist."""
-    found = {**tried(tun_file="No such file or directory", veth_pair=None), **errors}
+    found = {**tried(tun_file="No such file or directory"), "veth_pair": None, **errors}
     found.pop("tun_device")
     return {"tun_exists": False, "tun_writable": False, "attempts": found}
 
@@ -362,7 +363,7 @@ def test_the_probe_names_the_error_of_each_attempt(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(probe, "tun_file", not_allowed)
     monkeypatch.delattr(socket, "AF_PACKET", raising=False)
     monkeypatch.delattr(socket, "AF_NETLINK", raising=False)
-    errors = {
+    errors: dict[str, str | None] = {
         "user_namespace": "live runs need Linux",
         "network_namespace": "Operation not permitted",
         "tun_file": "Operation not permitted",
@@ -466,3 +467,30 @@ def test_only_live_commands_enter_a_user_namespace(
         namespaces.prepare(["live"])
     assert end.value.code == 3
     assert capsys.readouterr().err == "sojourn: cannot create a user namespace: no; run as root\n"
+
+
+def test_the_options_of_live_with_a_value_are_known() -> None:
+    command = typer.main.get_command(app).commands["live"]  # type: ignore[attr-defined]
+    options = [one for one in command.params if one.param_type_name == "option"]
+    taking = {name for one in options if not one.is_flag for name in one.opts}
+    assert taking == namespaces.VALUES
+    assert set(command.get_help_option_names(command.make_context("live", []))) <= namespaces.HELP
+
+
+@pytest.mark.parametrize(
+    ("words", "is_live"),
+    [
+        ("live curl --help", True),
+        ("live df -h", True),
+        ("live --link 5mbit --view -s rtt=9ms df -h", True),
+        ("live -srtt=9ms --link=5mbit df --help", True),
+        ("live --qdisc --help df", True),
+        ("live -- --help", True),
+        ("live --view --help", False),
+        ("live --link 5mbit -h df", False),
+        ("run a.toml --on live --help", False),
+        ("agree a.toml -h", False),
+    ],
+)
+def test_help_is_an_option_of_the_command_before_the_program(words: str, *, is_live: bool) -> None:
+    assert namespaces.is_live(words.split()) is is_live
