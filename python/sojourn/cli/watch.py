@@ -1,6 +1,7 @@
 """Show a live run while it runs: lines on standard error, and metrics for Prometheus."""
 
 import json
+import socket
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -83,14 +84,26 @@ def _flow_line(flow: dict[str, Any]) -> str:
     )
 
 
+class _Server(ThreadingHTTPServer):
+    """Listens at an address of IPv4 or IPv6, or at that of a name."""
+
+    daemon_threads = True
+
+    def __init__(self, host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> None:
+        (self.address_family, _, _, _, place), *_ = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        )
+        super().__init__((str(place[0]), port), handler)
+
+
 class Metrics:
     """Serves the last view in the text format of Prometheus.
 
     Parameters
     ----------
     address
-        Address and port, such as ``127.0.0.1:9100`` or ``:9100``, which is on the loopback
-        interface.
+        Address and port, such as ``127.0.0.1:9100``, ``[::1]:9100`` or ``:9100``, which is
+        127.0.0.1.
 
     Raises
     ------
@@ -107,14 +120,11 @@ class Metrics:
             typed.refuse(f"port {port} is out of range")
         self._links: list[dict[str, Any]] = []
         try:
-            self._server = ThreadingHTTPServer(
-                (host.strip("[]") or "127.0.0.1", int(port)), self._handler()
-            )
+            self._server = _Server(host.strip("[]") or "127.0.0.1", int(port), self._handler())
         except OSError as error:
             typed.refuse(f"cannot listen there: {error.strerror}")
         except UnicodeError:
             typed.refuse(f"{host} is not a host name")
-        self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
