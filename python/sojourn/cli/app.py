@@ -20,6 +20,7 @@ from sojourn.cli.reproduce import reproduce
 from sojourn.cli.run import run
 from sojourn.cli.schema import schema
 from sojourn.cli.stats import stats
+from sojourn.cli.sweep import sweep
 
 app = typer.Typer(
     name="sojourn",
@@ -38,6 +39,7 @@ app = typer.Typer(
 COMMANDS = (
     run,
     compare,
+    sweep,
     agree,
     qdiscs,
     ccs,

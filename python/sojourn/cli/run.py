@@ -54,7 +54,7 @@ def run(
     """Run a scenario file; - reads it from standard input."""
     scenario = changed(file, change, replications=replications, seed=seed)
     if arm is not None:
-        scenario = _only(scenario, arm)
+        scenario = only(scenario, arm)
     plan = session.Plan(
         scenario=scenario,
         jobs=jobs,
@@ -91,8 +91,28 @@ def changed(
     ScenarioError
         The file cannot be read, or the scenario or a change is not valid.
     """
-    text, scenario = _scenario_file(file)
+    text, scenario = scenario_file(file)
     session.warn_of_bytes(text, *(change or ()))
+    return with_changes(scenario, change, replications=replications, seed=seed)
+
+
+def with_changes(
+    scenario: Scenario, change: list[str] | None, *, replications: int | None, seed: int | None
+) -> Scenario:
+    """Apply the changes of the command line and print notes on them.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    change, replications, seed
+        As for :func:`changed`.
+
+    Raises
+    ------
+    ScenarioError
+        A change is not valid.
+    """
     if change:
         changes = dict(assignment(text) for text in change)
         before, scenario = scenario, overridden(scenario, changes)
@@ -107,16 +127,28 @@ def changed(
     return scenario
 
 
-def _only(scenario: Scenario, name: str) -> Scenario:
-    """Return a scenario with one of its arms."""
+def only(scenario: Scenario, name: str) -> Scenario:
+    """Return a scenario with one of its arms.
+
+    Raises
+    ------
+    ScenarioError
+        There is no such arm.
+    """
     if name not in scenario.checked.arms:
         message = f"--arm {name}: unknown; expected one of {', '.join(scenario.checked.arms)}"
         raise _core.ScenarioError(message)
     return scenario.replace(arms=[arm for arm in scenario.arms if arm.name == name])
 
 
-def _scenario_file(file: Path) -> tuple[str, Scenario]:
-    """Read a scenario file once, because it may change; return its text and the scenario."""
+def scenario_file(file: Path) -> tuple[str, Scenario]:
+    """Read a scenario file once, because it may change; return its text and the scenario.
+
+    Raises
+    ------
+    ScenarioError
+        The file cannot be read, or the scenario is not valid.
+    """
     piped = file == STANDARD_INPUT
     try:
         text = read_standard_input() if piped else read_scenario(file)
