@@ -1,17 +1,18 @@
 """``sojourn sweep``: run a scenario at many points of its parameters."""
 
 import json as js
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from sojourn import _core
-from sojourn.cli import session, signals, stored, sweep_tables
+from sojourn.cli import expecting, session, signals, stored, sweep_tables
 from sojourn.cli.options import (
     Backend,
     Change,
-    Force,
+    Expect,
     Jobs,
     Json,
     MaxMemory,
@@ -24,20 +25,18 @@ from sojourn.cli.options import (
 from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import progress_lines
 from sojourn.cli.run import only, scenario_file, with_changes
-from sojourn.document import needs
+from sojourn.expectations.judging import failed
 from sojourn.result.formatting import counted
 from sojourn.result.runs import default_folder
 from sojourn.scenario import Scenario, presets
 from sojourn.scenario.overrides import overridden
 from sojourn.scenario.study_tables import split
-from sojourn.sweeps import SweepInterrupted, SweepResult, storage
+from sojourn.sweeps import SweepInterrupted, storage
 from sojourn.sweeps.executing import Execution, jobs_at_once
-from sojourn.sweeps.parameters import Parameter, parameter, parameters
-from sojourn.sweeps.run import Plan, execute, plan
-from sojourn.sweeps.space import space
-
-# Keys of a table [sweep].
-KEYS = ("parameters", "where", "sample", "replications", "until", "most")
+from sojourn.sweeps.parameters import Parameter
+from sojourn.sweeps.parameters import parameter as read_parameter
+from sojourn.sweeps.run import Plan, execute
+from sojourn.sweeps.table import sweep_table
 
 
 def sweep(
@@ -99,6 +98,7 @@ def sweep(
     jobs: Jobs = None,
     backend: Backend = None,
     max_memory: MaxMemory = None,
+    expect: Expect = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Print only this metric; repeatable."),
@@ -124,20 +124,19 @@ def sweep(
     ] = False,
 ) -> int:
     """Run a scenario file, or a preset such as rrul_be, at many points of its parameters."""
-    scenario, table = _scenario(file, link=link, rtt=rtt, queue=queue)
+    scenario, tables = _scenario(file, link=link, rtt=rtt, queue=queue)
     scenario = _arms(with_changes(scenario, change, replications=None, seed=seed), arm)
-    options = _options(table)
-    planned = plan(
-        scenario,
-        space(
-            _parameters(parameter, options),
-            where or options["where"],
-            sample or options["sample"],
-        ),
-        replications=replications or options["replications"],
-        until_=until or options["until"],
-        most=most or options["most"],
-    )
+    table = sweep_table(tables.get("sweep", {}))
+    expected = expecting.all_expectations(expect, tables)
+    planned = replace(
+        table,
+        parameters=_parameters(parameter, table.parameters),
+        where=tuple(where or table.where),
+        sample=sample or table.sample,
+        replications=replications or table.replications,
+        until=until or table.until,
+        most=most or table.most,
+    ).plan(scenario)
     _core.check_backend(planned.carriers[0].scenario, backend)
     estimate = planned.estimate(jobs=jobs, max_memory=max_memory)
     if dry_run:
@@ -161,8 +160,13 @@ def sweep(
             result, interrupted = error.result, True
     if execution.failure is not None:
         session.say(f"warning: not all finished runs could be stored: {execution.failure}")
+    judgements = expecting.judged(expected, expecting.of_sweep(result, planned))
     with tolerated():
-        sweep_tables.show(result, as_json=json, everything=everything, metrics=metric)
+        sweep_tables.show(
+            result, as_json=json, everything=everything, metrics=metric, judgements=judgements
+        )
+        if not json:
+            expecting.show(judgements)
     if execution.reused:
         session.say(f"{counted(execution.reused, 'run')} of {execution.finished} were stored")
     if out is not None:
@@ -172,7 +176,7 @@ def sweep(
         finished = f"finished {result.runs.height} of {execution.total} runs"
         session.say(f"interrupted: {finished}; to continue: {stored.continuation()}")
         return signals.exit_code()
-    return 0
+    return expecting.FAILED if failed(judgements) else 0
 
 
 class _Announced:
@@ -187,17 +191,13 @@ class _Announced:
         self._shown(finished, total)
 
 
-def _scenario(
-    file: Path, *, link: str, rtt: str, queue: str
-) -> tuple[Scenario, dict[str, Any]]:
-    """Read a scenario file with its table [sweep], or compose a preset."""
+def _scenario(file: Path, *, link: str, rtt: str, queue: str) -> tuple[Scenario, dict[str, Any]]:
+    """Read a scenario file with its tables [sweep] and [[expect]], or compose a preset."""
     is_preset = f"{file}" != "-" and not file.exists() and not file.suffix
     if not is_preset:
         text, scenario = scenario_file(file)
         session.warn_of_bytes(text)
-        found = split(text)[1].get("sweep", {})
-        needs("sweep", found, dict, "a table [sweep]")
-        return scenario, found
+        return scenario, split(text)[1]
     rates = presets.link_rates(link)
     session.warn_of_bytes(rates.down, rates.up)
     try:
@@ -234,33 +234,12 @@ def _without_arms(scenario: Scenario) -> Scenario:
     return overridden(scenario.replace(arms=[]), dict(arm.set))  # type: ignore[arg-type]
 
 
-def _options(table: dict[str, Any]) -> dict[str, Any]:
-    """Check the table [sweep] and return its values by their key."""
-    for key in table:
-        if key not in KEYS:
-            message = f"sweep.{key}: unknown key; expected one of {', '.join(KEYS)}"
-            raise _core.ScenarioError(message)
-    options = {"where": [], **dict.fromkeys(KEYS[2:]), "parameters": {}, **table}
-    if isinstance(options["where"], str):
-        options["where"] = [options["where"]]
-    needs("sweep.parameters", options["parameters"], dict, "a table of values by their path")
-    needs("sweep.where", options["where"], list, "a list of conditions")
-    for key in ("sample", "until"):
-        if options[key] is not None:
-            needs(f"sweep.{key}", options[key], str, "a text")
-    for key in ("replications", "most"):
-        if options[key] is not None:
-            needs(f"sweep.{key}", options[key], int, "a whole number")
-    return options
-
-
-def _parameters(texts: list[str] | None, options: dict[str, Any]) -> list[Parameter]:
+def _parameters(texts: list[str] | None, table: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
     """Return the parameters of the table, of which those of the command line replace some."""
-    given = [parameter(text) for text in texts or ()]
+    given = [read_parameter(text) for text in texts or ()]
     session.warn_of_bytes(*(texts or ()))
     paths = {path for one in given for path in one.paths}
-    kept = [one for one in parameters(options["parameters"]) if not paths & set(one.paths)]
-    return [*kept, *given]
+    return (*(one for one in table if not paths & set(one.paths)), *given)
 
 
 def _store() -> _core.RunStore | None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sojourn.cli.tables import print_note, print_table
+from sojourn.expectations.judging import Judgement
 from sojourn.result import formatting
 from sojourn.result.catalogue import described
 from sojourn.result.metric import Metric
@@ -17,7 +18,12 @@ _USUAL = {"ping_ms_p99"}
 
 
 def show(
-    result: SweepResult, *, as_json: bool, everything: bool, metrics: Sequence[str] | None
+    result: SweepResult,
+    *,
+    as_json: bool,
+    everything: bool,
+    metrics: Sequence[str] | None,
+    judgements: Sequence[Judgement] = (),
 ) -> None:
     """Print the points of a sweep with their metrics.
 
@@ -31,10 +37,13 @@ def show(
         Whether to print all metrics and all points.
     metrics
         The metrics to print; by default the main ones.
+    judgements
+        The verdicts on expectations, for JSON.
     """
     columns = [result.column(name) for name in metrics] if metrics else result.metrics
     if as_json:
-        print(json.dumps(document(result, columns), indent=2))
+        expected = {"expectations": [one.document() for one in judgements]} if judgements else {}
+        print(json.dumps({**document(result, columns), **expected}, indent=2))
         return
     found = described(columns)
     if not (metrics or everything):

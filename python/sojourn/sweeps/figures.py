@@ -69,7 +69,9 @@ def lines(table: pl.DataFrame, column: str, x: str, by: Sequence[str]) -> Figure
     axes.set_ylabel(wrapped(metric.heading, _LETTERS))
     if by:
         columns = 1 if table.select(by).n_unique() <= _LEGEND else 2
-        axes.legend(title=", ".join(by), fontsize="x-small", title_fontsize="x-small", ncols=columns)
+        axes.legend(
+            title=", ".join(by), fontsize="x-small", title_fontsize="x-small", ncols=columns
+        )
     return figure
 
 

@@ -277,7 +277,9 @@ def _values(place: str, text: str) -> list[Value] | Range:
     return _GENERATED[name](place, text, low, high, steps)
 
 
-def _check_ends(place: str, text: str, low: Quantity, high: Quantity, step: Quantity | None) -> None:
+def _check_ends(
+    place: str, text: str, low: Quantity, high: Quantity, step: Quantity | None
+) -> None:
     kinds = {one.kind for one in (low, high, step) if one is not None}
     if len(kinds) > 1:
         message = f"{place}: {text}: units of different kinds; expected the same, such as ms and s"
@@ -311,7 +313,9 @@ def _linspace(place: str, text: str, low: Quantity, high: Quantity, count: Quant
 def _logspace(place: str, text: str, low: Quantity, high: Quantity, count: Quantity) -> list[Value]:
     steps = _count(place, text, count) - 1
     ratio = high.number / low.number
-    return [Quantity(low.number * ratio ** (n / steps), low.kind).written() for n in range(steps + 1)]
+    return [
+        Quantity(low.number * ratio ** (n / steps), low.kind).written() for n in range(steps + 1)
+    ]
 
 
 def _stepped(place: str, text: str, low: Quantity, high: Quantity, step: Quantity) -> list[Value]:

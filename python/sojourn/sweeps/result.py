@@ -49,7 +49,7 @@ class SweepResult:
 
     def _repr_html_(self) -> str:
         """Return the points as HTML, for notebooks."""
-        return str(self.points._repr_html_())  # noqa: SLF001 - what notebooks call
+        return str(self.points._repr_html_())
 
     @property
     def runs(self) -> pl.DataFrame:
@@ -386,7 +386,5 @@ class SweepResult:
     def _varying(self, table: pl.DataFrame, x: str) -> Sequence[str]:
         """List the columns other than `x` that tell lines apart."""
         return [
-            path
-            for path in [*self.parameters, "arm"]
-            if path != x and table[path].n_unique() > 1
+            path for path in [*self.parameters, "arm"] if path != x and table[path].n_unique() > 1
         ]

@@ -224,7 +224,7 @@ def sweep(
     sample: str | None = None,
     replications: int | None = None,
     seed: int | None = None,
-    until: str | None = None,  # noqa: A002 - its name on the command line
+    until: str | None = None,
     most: int | None = None,
     jobs: int | None = None,
     progress: Callable[[int, int], object] | None = None,

@@ -129,7 +129,9 @@ def space(
         `sample` and a range is given.
     """
     if not parameters:
-        message = "sweep: no parameters; expected at least one, such as -p links.up.rate=5mbit,9mbit"
+        message = (
+            "sweep: no parameters; expected at least one, such as -p links.up.rate=5mbit,9mbit"
+        )
         raise _core.ScenarioError(message)
     paths = [path for one in parameters for path in one.paths]
     twice = next((path for n, path in enumerate(paths) if path in paths[:n]), None)

@@ -10,9 +10,7 @@ from sojourn.result.student import mean_and_interval
 # Of fewer runs, the interval says little.
 LEAST_RUNS = 3
 MAX_MOST = 100_000
-_UNTIL = re.compile(
-    r"(?P<metric>\w+)\s*(?:±|\+-|\+/-)\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>%?)"
-)
+_UNTIL = re.compile(r"(?P<metric>\w+)\s*(?:±|\+-|\+/-)\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>%?)")
 
 
 @dataclass(frozen=True, slots=True)
