@@ -172,7 +172,7 @@ def _number(found: re.Match[str]) -> str:
     return repr(in_base_units(found["number"] + found["unit"]))
 
 
-def _check(
+def _check(  # noqa: C901 - one case per kind of node
     tree: ast.expr, text: str, functions: frozenset[str], references: dict[Reference, None]
 ) -> None:
     """Refuse everything but the listed kinds of nodes; collect the names."""
@@ -230,7 +230,7 @@ def _reference(tree: ast.expr) -> Reference | None:
     return None
 
 
-def _value(
+def _value(  # noqa: PLR0911 - one case per kind of node
     tree: ast.expr,
     lookup: Callable[[Reference], Any],
     functions: Mapping[str, Callable[[Any], Any]],

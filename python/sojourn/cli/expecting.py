@@ -6,7 +6,7 @@ from typing import Any
 from sojourn.cli.tables import print_table
 from sojourn.expectations.capacities import capacities
 from sojourn.expectations.expectation import Expectation, expectation, expectations
-from sojourn.expectations.judging import Judgement, Measured, judge
+from sojourn.expectations.judging import Judgement, Measured, check, judge
 from sojourn.result import Result
 from sojourn.sweeps import SweepResult
 from sojourn.sweeps.run import Plan
@@ -15,7 +15,10 @@ FAILED = 1
 
 
 def all_expectations(
-    texts: Sequence[str] | None, tables: Mapping[str, Any] | None = None
+    texts: Sequence[str] | None,
+    tables: Mapping[str, Any] | None = None,
+    *,
+    groups: bool = True,
 ) -> list[Expectation]:
     """Read the expectations of a scenario file and those of the command line.
 
@@ -25,16 +28,20 @@ def all_expectations(
         The values of ``--expect``.
     tables
         The tables of the scenario file, by their name.
+    groups
+        Whether metrics of groups are measured.
 
     Raises
     ------
     ScenarioError
         An expectation is not valid.
     """
-    return [
+    found = [
         *expectations((tables or {}).get("expect", [])),
         *(expectation(text) for text in texts or ()),
     ]
+    check(found, groups=groups)
+    return found
 
 
 def of_result(result: Result) -> Measured:

@@ -299,10 +299,12 @@ def conclude(result: Result, plan: Plan, claim: _core.Claim | None) -> tuple[Sav
 def _show(result: Result, plan: Plan) -> None:
     """Print the summary, the notices and the findings of a result."""
     with tolerated():
-        judgements = expecting.judged(plan.expectations, [expecting.of_result(result)])
+        # Tables first: an unknown metric in an expectation does not hide them.
+        measured = [expecting.of_result(result)] if plan.expectations else []
+        judgements = expecting.judged(plan.expectations, measured) if plan.json else []
         tables.show(result, as_json=plan.json, everything=plan.everything, judgements=judgements)
         if not plan.json:
-            expecting.show(judgements)
+            expecting.show(expecting.judged(plan.expectations, measured))
     for notice in result.provenance["notices"]:
         say(f"notice: {notice}")
     for finding in result.validity.findings:

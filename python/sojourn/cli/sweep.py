@@ -26,6 +26,7 @@ from sojourn.cli.pipes import tolerated
 from sojourn.cli.progress import progress_lines
 from sojourn.cli.run import only, scenario_file, with_changes
 from sojourn.expectations.judging import failed
+from sojourn.qdisc import qdisc
 from sojourn.result.formatting import counted
 from sojourn.result.runs import default_folder
 from sojourn.scenario import Scenario, presets
@@ -127,7 +128,7 @@ def sweep(
     scenario, tables = _scenario(file, link=link, rtt=rtt, queue=queue)
     scenario = _arms(with_changes(scenario, change, replications=None, seed=seed), arm)
     table = sweep_table(tables.get("sweep", {}))
-    expected = expecting.all_expectations(expect, tables)
+    expected = expecting.all_expectations(expect, tables, groups=False)
     planned = replace(
         table,
         parameters=_parameters(parameter, table.parameters),
@@ -160,7 +161,11 @@ def sweep(
             result, interrupted = error.result, True
     if execution.failure is not None:
         session.say(f"warning: not all finished runs could be stored: {execution.failure}")
-    judgements = expecting.judged(expected, expecting.of_sweep(result, planned))
+    if out is not None:
+        # Before anything that may fail.
+        result.save(out, force=force)
+    measured = [] if interrupted else expecting.of_sweep(result, planned)
+    judgements = expecting.judged(expected, measured)
     with tolerated():
         sweep_tables.show(
             result, as_json=json, everything=everything, metrics=metric, judgements=judgements
@@ -170,7 +175,6 @@ def sweep(
     if execution.reused:
         session.say(f"{counted(execution.reused, 'run')} of {execution.finished} were stored")
     if out is not None:
-        result.save(out, force=force)
         session.say(f"saved sweep to {out}")
     if interrupted:
         finished = f"finished {result.runs.height} of {execution.total} runs"
@@ -208,7 +212,7 @@ def _scenario(file: Path, *, link: str, rtt: str, queue: str) -> tuple[Scenario,
     scenario = presets.access_link(
         rates=rates,
         groups=groups,
-        queues={queue: queue},
+        queues={queue: qdisc(queue)},
         rtt=rtt,
         duration="70s",
         warmup="15s",
@@ -223,7 +227,10 @@ def _arms(scenario: Scenario, names: list[str] | None) -> Scenario:
     """Select arms; the changes of a single one become part of the scenario."""
     if not names:
         return scenario
-    chosen = [only(scenario, name).arms[0] for name in dict.fromkeys(names)]
+    chosen = [arm for name in dict.fromkeys(names) for arm in only(scenario, name).arms]
+    if not chosen:
+        # Its only arm has no changes.
+        return scenario
     scenario = scenario.replace(arms=chosen)
     return _without_arms(scenario) if len(chosen) == 1 else scenario
 

@@ -102,16 +102,15 @@ def _test(
 ) -> Tests:
     """Read a scenario file with expectations, and its table [sweep] if it has one."""
     scenario, tables = opened(file, change, replications=replications, seed=seed)
-    expected = expecting.all_expectations(None, tables)
+    table = sweep_table(tables.get("sweep", {}))
+    is_sweep = table != SweepTable()
+    expected = expecting.all_expectations(None, tables, groups=not is_sweep)
     if not expected:
         message = (
             f'{file}: no expectations; expected tables [[expect]] with that = "metric < number"'
         )
         raise _core.ScenarioError(message)
-    table = sweep_table(tables.get("sweep", {}))
-    if table == SweepTable():
-        return file, scenario, None, expected
-    return file, scenario, table.plan(scenario), expected
+    return file, scenario, table.plan(scenario) if is_sweep else None, expected
 
 
 def _scenario(

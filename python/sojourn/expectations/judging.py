@@ -8,7 +8,7 @@ side of 0, fails if it lies on the other side, and is undecided if it contains 0
 import ast
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ import polars as pl
 from sojourn import _core
 from sojourn.expectations.expectation import CAPACITY, QUANTILES, Expectation, is_capacity
 from sojourn.expressions import Reference
-from sojourn.result.naming import metric_column
+from sojourn.result.naming import is_possible, metric_column
 from sojourn.result.student import mean_and_interval
 
 Verdict = Literal["pass", "fail", "undecided"]
@@ -162,6 +162,34 @@ def judge(expectations: Sequence[Expectation], measured: Measured) -> list[Judge
     return found
 
 
+def check(expectations: Sequence[Expectation], *, groups: bool) -> None:
+    """Check the names of metrics before the first run, as far as they are known.
+
+    Parameters
+    ----------
+    expectations
+        The expectations.
+    groups
+        Whether metrics of groups are measured.
+
+    Raises
+    ------
+    ScenarioError
+        No scenario has a metric of this name.
+    """
+    for one in expectations:
+        for reference in one.metrics:
+            if "." in reference.name and not groups:
+                message = f"{_place(one)}: {reference.name}: a sweep has no metrics of groups"
+                raise _core.ScenarioError(message)
+            if "." not in reference.name and not is_possible(reference.name):
+                message = (
+                    f'{_place(one)}: unknown metric "{reference.name}"; docs/metrics.md lists '
+                    "those of runs"
+                )
+                raise _core.ScenarioError(message)
+
+
 def failed(judgements: Sequence[Judgement]) -> bool:
     """Whether any expectation failed or is undecided."""
     return any(one.verdict != "pass" for one in judgements)
@@ -209,22 +237,28 @@ def _judged(one: Expectation, subject: str | None, measured: Measured) -> Judgem
         if is_capacity(reference):
             capacity = _capacity(one, reference, measured.capacities[arm_of[reference]])
             values[reference] = np.full(len(shared), capacity)
-    title = ", ".join(one.named_arms) if subject is None else subject
-    known = partial(Judgement, expectation=one, arm=title, place=measured.place, runs=len(shared))
+    known = Judgement(
+        expectation=one,
+        verdict="undecided",
+        arm=", ".join(one.named_arms) if subject is None else subject,
+        place=measured.place,
+        runs=len(shared),
+        reason="not measured",
+    )
     if not shared:
-        return known(verdict="undecided", reason="not measured")
+        return known
     left, right = _sides(one, values)
+    mean, required = float(left.mean()), float(right.mean())
+    if not math.isfinite(mean - required):
+        return replace(known, reason="not a finite number in some run")
+    known = replace(known, measured=mean, required=required)
     estimate = _difference(one, values, left, right)
-    shown = {"measured": float(left.mean()), "required": float(right.mean())}
-    if not math.isfinite(shown["measured"] - shown["required"]):
-        return known(verdict="undecided", reason="not a finite number in some run")
     if isinstance(estimate, str):
-        return known(verdict="undecided", reason=estimate, **shown)
+        return replace(known, reason=estimate)
     low, high = estimate
-    ends = {"low": shown["required"] + low, "high": shown["required"] + high}
     verdict = _verdict(one.sides[1], low, high)
     reason = "more replications are needed" if verdict == "undecided" else ""
-    return known(verdict=verdict, reason=reason, **shown, **ends)
+    return replace(known, verdict=verdict, reason=reason, low=required + low, high=required + high)
 
 
 def _verdict(sign: str, low: float, high: float) -> Verdict:
@@ -242,7 +276,7 @@ def _verdict(sign: str, low: float, high: float) -> Verdict:
 def _sides(one: Expectation, values: Mapping[Reference, Numbers]) -> tuple[Numbers, Numbers]:
     """Compute both sides; the last axis has one value per run, or one for all."""
     left, _, right = one.sides
-    functions = {
+    functions: dict[str, Callable[[Any], Any]] = {
         "abs": np.abs,
         "mean": partial(np.mean, axis=-1, keepdims=True),
         **{name: partial(_quantile, share) for name, share in QUANTILES.items()},
@@ -252,7 +286,7 @@ def _sides(one: Expectation, values: Mapping[Reference, Numbers]) -> tuple[Numbe
 
 
 def _quantile(share: float, values: Any) -> Numbers:
-    return np.quantile(np.atleast_1d(values), share, axis=-1, keepdims=True)
+    return np.asarray(np.quantile(np.atleast_1d(values), share, axis=-1, keepdims=True))
 
 
 def _difference(

@@ -63,7 +63,7 @@ def _decimal(value: Fraction) -> str:
     return text if "e" not in text else f"{float(value):f}"
 
 
-def quantity(text: str | float) -> Quantity | None:
+def quantity(text: str | float) -> Quantity | None:  # noqa: PLR0911 - one per kind
     """Read a number with a unit.
 
     Parameters

@@ -15,7 +15,7 @@ _HEADER = re.compile(r"^[ \t]*\[\[?[ \t]*(?P<name>[A-Za-z0-9_\"'-]+)[^\n]*$", re
 
 
 def split(text: str) -> tuple[str, dict[str, Any]]:
-    """Separate the tables from a scenario in TOML.
+    r"""Separate the tables from a scenario in TOML.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def split(text: str) -> tuple[str, dict[str, Any]]:
 
     Examples
     --------
-    >>> scenario, tables = split('duration = "9s"\\n[sweep]\\nsample = "lhs:8"\\n')
+    >>> scenario, tables = split('duration = "9s"\n[sweep]\nsample = "lhs:8"\n')
     >>> tables
     {'sweep': {'sample': 'lhs:8'}}
     """

@@ -1,5 +1,6 @@
 """The result of a sweep: metrics per run and per point."""
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -84,8 +85,6 @@ class SweepResult:
     @cached_property
     def scenario(self) -> Scenario:
         """The scenario without the changes of the points."""
-        import json  # noqa: PLC0415 - few callers need the scenario
-
         return Scenario.from_json(json.dumps(self.manifest["scenario"]))
 
     @property
@@ -294,7 +293,8 @@ class SweepResult:
         try:
             return metric_column(metric, self.metrics, "metric")
         except _core.ScenarioError as error:
-            raise _core.ResultError(f"{error}") from None
+            message = f"{error}"
+            raise _core.ResultError(message) from None
 
     def save(self, directory: str | Path, *, force: bool = False) -> None:
         """Write the sweep to a directory: ``sweep.json``, ``runs.parquet``, ``points.parquet``.
