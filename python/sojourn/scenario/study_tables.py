@@ -11,7 +11,12 @@ from typing import Any
 from sojourn import _core
 
 NAMES = ("sweep", "expect")
-_HEADER = re.compile(r"^[ \t]*\[\[?[ \t]*(?P<name>[A-Za-z0-9_\"'-]+)[^\n]*$", re.MULTILINE)
+_KEY = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
+# Not a line of an array, such as `["10mbit", "1mbit"],`.
+_HEADER = re.compile(
+    rf"^[ \t]*\[\[?[ \t]*(?P<name>{_KEY})(?:[ \t]*\.[ \t]*{_KEY})*[ \t]*\]\]?[ \t]*(?:#[^\n]*)?$",
+    re.MULTILINE,
+)
 
 
 def split(text: str) -> tuple[str, dict[str, Any]]:
@@ -62,9 +67,10 @@ def split(text: str) -> tuple[str, dict[str, Any]]:
 def _blanked(text: str) -> str:
     """Replace the lines of the tables by empty ones."""
     headers = list(_HEADER.finditer(text))
-    kept = [text[: headers[0].start()] if headers else text]
-    for header, following in zip(headers, [*headers[1:], None], strict=True):
-        part = text[header.start() : None if following is None else following.start()]
+    ends = [*(header.start() for header in headers), len(text)]
+    kept = [text[: ends[0]]]
+    for header, end in zip(headers, ends[1:], strict=True):
+        part = text[header.start() : end]
         is_table = header["name"].strip("\"'") in NAMES
         kept.append("\n" * part.count("\n") if is_table else part)
     return "".join(kept)

@@ -28,6 +28,7 @@ def heatmap(table: pl.DataFrame, column: str, *, x: str, y: str) -> Figure:
     columns = [name for name in table.columns if name != y]
     values = table.select(columns).to_numpy()
     figure, axes = _panel(max(_SIZE[0], 1.5 + 0.6 * len(columns)))
+    axes.grid(visible=False)
     image = axes.imshow(values, aspect="auto", origin="lower", cmap="viridis")
     axes.set_xticks(range(len(columns)), columns, rotation=45, ha="right", fontsize="small")
     rows = [f"{value}" for value in table[y]]
