@@ -115,19 +115,23 @@ def test_points_are_combined_and_meet_the_conditions(base: sj.Scenario) -> None:
     ]
     with pytest.raises(sj.ScenarioError, match="none of 4 points"):
         points(space(given, ["links.up.rate > 1gbit"]), base)
-    with pytest.raises(sj.ScenarioError, match="unknown name links.up.raet"):
+    with pytest.raises(sj.ScenarioError, match=r"unknown name links\.up\.raet"):
         points(space(given, ["links.up.raet > 1gbit"]), base)
 
 
 @pytest.mark.parametrize(
     "text",
-    ["__import__('os')", "(1).real > 0", "[1][0] < 2", "f'{1}' == ''", "x if x else y", "9"]
-    + ["9**9**9**9 > 0", "(" * 500 + ")" * 500],
+    [
+        "__import__('os')",
+        "(1).real > 0",
+        "[1][0] < 2",
+        "f'{1}' == ''",
+        "x if x else y",
+        "9**9**9**9 > 0",
+        "(" * 500 + ")" * 500,
+    ],
 )
 def test_conditions_are_no_programs(base: sj.Scenario, text: str) -> None:
-    if text == "9":
-        assert len(points(space([parameter(RATES)], [text]), base)) == 2
-        return
     with pytest.raises(sj.ScenarioError, match="--where"):
         points(space([parameter(RATES)], [text]), base)
 
@@ -173,7 +177,7 @@ def test_a_range_requires_samples_and_samples_a_range() -> None:
         space([parameter("a=uniform(1,2)")])
     with pytest.raises(sj.ScenarioError, match="no parameter has a range"):
         space([parameter("a=1,2")], sample="lhs:4")
-    with pytest.raises(sj.ScenarioError, match="power of two, such as sobol:4"):
+    with pytest.raises(sj.ScenarioError, match=r"power of two, such as sobol:4"):
         space([parameter("a=uniform(1,2)")], sample="sobol:6")
 
 
@@ -271,7 +275,7 @@ def test_a_sweep_is_saved_and_loaded(swept: sj.SweepResult, tmp_path: Path) -> N
     other.save(place, force=True)
     table = place / "runs.parquet"
     table.write_bytes(table.read_bytes()[:-9] + b"123456789")
-    with pytest.raises(sj.DamagedResultError, match="runs.parquet: damaged"):
+    with pytest.raises(sj.DamagedResultError, match=r"runs\.parquet: damaged"):
         sj.SweepResult.load(place)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()
